@@ -1,0 +1,365 @@
+"""The covariance A of a table: exact diagonal, products and submatrices; centring and scaling implicit.
+
+One abstraction, several insides. A dense array is centred once; a sparse matrix keeps its zeros and the
+mean is subtracted inside every product; a given matrix is used as it is. Stages see only `Covariance`.
+
+Rounding. Every entry that comes out differs from the one exact arithmetic would give by at most
+`error_unit * sqrt(error_weights[i] * error_weights[j])`, so that for a unit x with at most s nonzeros
+`|x'(computed - exact)x| <= error_unit * (sum of the s largest error_weights)`: that is `rounding(s)`.
+
+Units. Inside, everything is multiplied by a power of two, so that the largest variance is about 1
+whatever the scale of the data; `unit` turns inside variances back into the user's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+EPS = float(np.finfo(np.float64).eps)
+# Up to this many features the matrix is formed once: products with it beat passes over the data.
+DENSE_LIMIT = 3000
+# What underflow can hide, in inside units.
+TINY = 1e-290
+
+
+def top_sum(values: np.ndarray, count: int) -> float:
+    """The sum of the `count` largest entries."""
+    if count >= values.size:
+        return float(values.sum())
+    return float(np.partition(values, values.size - count)[values.size - count :].sum())
+
+
+class Covariance:
+    """A symmetric positive semidefinite p x p matrix that need not exist in memory."""
+
+    n_samples: int | None = None
+    diagonal: np.ndarray  # (p,)
+    unit: float = 1.0
+    error_unit: float = 0.0
+    error_weights: np.ndarray  # (p,)
+    # A + psd_shift * I is positive semidefinite; 0 for a covariance of data, proved for a given one.
+    psd_shift: float = 0.0
+
+    @property
+    def n_features(self) -> int:
+        return int(self.diagonal.size)
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        raise NotImplementedError
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        raise NotImplementedError
+
+    def matvec(self, x: np.ndarray) -> np.ndarray:
+        return self.matmat(x[:, None])[:, 0]
+
+    def columns(self, idx: np.ndarray) -> np.ndarray:
+        return self.submatrix(np.arange(self.n_features), np.asarray(idx))
+
+    def dense(self) -> np.ndarray:
+        """The whole matrix; ask only for p up to DENSE_LIMIT."""
+        return self.submatrix(np.arange(self.n_features))
+
+    def gram(self) -> np.ndarray | None:
+        """An n x n matrix with the same nonzero eigenvalues, when there is one; None otherwise."""
+        return None
+
+    def project(self, Q: np.ndarray) -> Covariance:
+        """(I - QQ') A (I - QQ'): what is left after the orthonormal directions Q."""
+        return _Projected(self, Q)
+
+    def rounding(self, s: int) -> float:
+        return self.error_unit * top_sum(self.error_weights, s) + TINY
+
+    def materialise(self) -> Covariance:
+        """The same covariance with its matrix formed, where that is small enough to pay."""
+        if isinstance(self, MatrixCovariance) or self.n_features > DENSE_LIMIT:
+            return self
+        formed = MatrixCovariance(self.dense(), self.unit)
+        formed.n_samples = self.n_samples
+        formed.error_unit, formed.error_weights = self.error_unit, self.error_weights
+        return formed
+
+
+class MatrixCovariance(Covariance):
+    """A given (or formed) matrix."""
+
+    def __init__(self, matrix: np.ndarray, unit: float = 1.0, psd_shift: float = 0.0) -> None:
+        self.matrix = matrix
+        self.diagonal = np.ascontiguousarray(np.diagonal(matrix))
+        self.unit = unit
+        self.psd_shift = psd_shift
+        self.error_weights = np.abs(self.diagonal)
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        return self.matrix @ Y
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        return self.matrix[np.ix_(rows, rows if cols is None else cols)]
+
+    def dense(self) -> np.ndarray:
+        return self.matrix
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        part = MatrixCovariance(self.submatrix(keep), self.unit, self.psd_shift)
+        part.n_samples = self.n_samples
+        part.error_unit, part.error_weights = self.error_unit, self.error_weights[keep]
+        return part
+
+
+class DenseCovariance(Covariance):
+    """Y'Y for a dense, centred and scaled Y (n x p)."""
+
+    def __init__(self, Y: np.ndarray, unit: float, error_unit: float) -> None:
+        self.Y = Y
+        self.n_samples = Y.shape[0]
+        self.unit = unit
+        self.diagonal = np.einsum("ij,ij->j", Y, Y)
+        self.error_unit = error_unit
+        self.error_weights = self.diagonal
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        return self.Y.T @ (self.Y @ Y)
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        left = self.Y[:, rows]
+        return left.T @ (left if cols is None else self.Y[:, cols])
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        return DenseCovariance(np.asfortranarray(self.Y[:, keep]), self.unit, self.error_unit)
+
+    def gram(self) -> np.ndarray:
+        return self.Y @ self.Y.T
+
+
+class SparseCovariance(Covariance):
+    """X'X - mm' for a sparse X (n x p, already divided by sqrt n) and the mean m: X is never densified."""
+
+    def __init__(self, X: sp.csc_array, mean: np.ndarray, unit: float, error_unit: float) -> None:
+        self.X = X
+        self.mean = mean
+        self.n_samples = X.shape[0]
+        self.unit = unit
+        second = np.asarray(X.multiply(X).sum(axis=0)).ravel()
+        self.diagonal = np.maximum(second - mean * mean, 0.0)
+        self.error_unit = error_unit
+        self.error_weights = second
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        return self.X.T @ (self.X @ Y) - np.outer(self.mean, self.mean @ Y)
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        left = self.X[:, rows]
+        right = left if cols is None else self.X[:, cols]
+        means = np.outer(self.mean[rows], self.mean[rows if cols is None else cols])
+        return (left.T @ right).toarray() - means
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        return SparseCovariance(self.X[:, keep], self.mean[keep], self.unit, self.error_unit)
+
+
+class _Projected(Covariance):
+    def __init__(self, inner: Covariance, Q: np.ndarray) -> None:
+        self.inner = inner
+        self.Q = Q
+        self.AQ = inner.matmat(Q)
+        self.QAQ = Q.T @ self.AQ
+        self.n_samples = inner.n_samples
+        self.unit = inner.unit
+        correction = 2 * (Q * self.AQ).sum(axis=1) - ((Q @ self.QAQ) * Q).sum(axis=1)
+        self.diagonal = np.maximum(inner.diagonal - correction, 0.0)
+        # A projected matrix only guides the search for the next component; nothing is proved with it.
+        self.error_unit = inner.error_unit
+        self.error_weights = inner.error_weights
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        Y = Y - self.Q @ (self.Q.T @ Y)
+        Z = self.inner.matmat(Y)
+        return Z - self.Q @ (self.Q.T @ Z)
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        cols = rows if cols is None else cols
+        cross = self.Q[rows] @ self.AQ[cols].T + self.AQ[rows] @ self.Q[cols].T
+        return self.inner.submatrix(rows, cols) - cross + self.Q[rows] @ self.QAQ @ self.Q[cols].T
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        return MatrixCovariance(self.submatrix(keep), self.unit)
+
+
+def covariance_of(matrix: Any) -> MatrixCovariance:
+    """A given symmetric positive semidefinite matrix, checked, in inside units.
+
+    Raises ValueError when it is not square, not finite, not symmetric or not positive semidefinite,
+    saying by how much.
+    """
+    matrix = np.asarray(matrix)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise ValueError(
+            f"covariance must be a square matrix, got shape {matrix.shape}; "
+            "pass a data table as X instead"
+        )
+    slack = float(np.sqrt(np.finfo(matrix.dtype if matrix.dtype == np.float32 else float).eps))
+    A = _as_float64(matrix, "covariance")
+    unit = _power_of_two(float(np.abs(A).max()))
+    A = A / unit
+    skew = float(np.abs(A - A.T).max())
+    if skew > slack:
+        raise ValueError(
+            f"covariance must be symmetric, but entries differ from their mirror image by up to "
+            f"{skew * unit:.3g}; pass (A + A.T) / 2 if that is rounding"
+        )
+    A = (A + A.T) / 2
+    return MatrixCovariance(A, unit, _proved_psd_shift(A, slack, unit))
+
+
+def covariance_of_data(
+    X: Any,
+    *,
+    center: bool = True,
+    scale: bool = False,
+    sample_weight: np.ndarray | None = None,
+) -> tuple[Covariance, np.ndarray, np.ndarray]:
+    """Covariance (divided by n, or by the sum of weights), column means and column scales of a table.
+
+    Means are zero without centring, scales are one without scaling; a constant column is scaled by one.
+    """
+    n, p = X.shape
+    weights = _row_weights(sample_weight, n)
+    largest = _largest(X)
+    if largest > 1e150:
+        raise ValueError(
+            f"X has an entry of size {largest:.3g}, whose square overflows; divide X by a constant "
+            "so that entries stay below 1e150"
+        )
+    shrink = _power_of_two(largest)
+    build = _sparse_data if sp.issparse(X) else _dense_data
+    covariance, mean, spread = build(X, 1.0 / shrink, weights, center, scale)
+    if scale:
+        covariance.unit = 1.0
+        return covariance, mean * shrink, spread * shrink
+    covariance.unit = shrink * shrink
+    if covariance.unit < 1e-290 and largest > 0:
+        raise ValueError(
+            f"X has no entry larger than {largest:.3g}, so that variances underflow; multiply X by a "
+            "constant so that entries reach at least 1e-140"
+        )
+    return covariance, mean * shrink, np.ones(p)
+
+
+def _dense_data(
+    X: Any, factor: float, weights: np.ndarray | None, center: bool, scale: bool
+) -> tuple[DenseCovariance, np.ndarray, np.ndarray]:
+    n, p = X.shape
+    Y = np.array(X, dtype=np.float64, order="F", copy=True)
+    Y *= factor
+    mean = np.zeros(p)
+    if center:
+        # Twice: the second pass removes what rounding left in the first mean.
+        for _ in range(2):
+            shift = Y.mean(axis=0) if weights is None else weights @ Y
+            Y -= shift
+            mean += shift
+    if weights is None:
+        Y /= np.sqrt(n)
+    else:
+        Y *= np.sqrt(weights)[:, None]
+    spread = np.ones(p)
+    if scale:
+        spread = _spread(np.sqrt(np.einsum("ij,ij->j", Y, Y)), np.abs(mean))
+        Y[:, spread == 0] = 0.0
+        spread[spread == 0] = 1.0
+        Y /= spread
+    return DenseCovariance(Y, 1.0, (3 * n + 40) * EPS), mean, spread
+
+
+def _sparse_data(
+    X: Any, factor: float, weights: np.ndarray | None, center: bool, scale: bool
+) -> tuple[SparseCovariance, np.ndarray, np.ndarray]:
+    n, p = X.shape
+    C = sp.csc_array(X, dtype=np.float64, copy=True)
+    C.sum_duplicates()
+    C.data *= factor
+    mean = np.zeros(p)
+    if center:
+        total = C.sum(axis=0) / n if weights is None else C.T @ weights
+        mean = np.asarray(total).ravel()
+    if weights is None:
+        C.data /= np.sqrt(n)
+    else:
+        C.data *= np.sqrt(weights)[C.indices]
+    spread = np.ones(p)
+    if scale:
+        second = np.asarray(C.multiply(C).sum(axis=0)).ravel()
+        variance = np.maximum(second - mean * mean, 0.0)
+        # What cancellation leaves of a constant column is not variance.
+        variance[variance <= (4 * n + 40) * EPS * second] = 0.0
+        spread = np.sqrt(variance)
+        zero = spread == 0
+        spread[zero] = 1.0
+        C.data /= np.repeat(spread, np.diff(C.indptr))
+        C.data[np.repeat(zero, np.diff(C.indptr))] = 0.0
+        covariance = SparseCovariance(
+            C, np.where(zero, 0.0, mean / spread), 1.0, (8 * n + 40) * EPS
+        )
+        # Dividing by a variance that suffered cancellation magnifies its relative error.
+        covariance.error_weights = covariance.error_weights * np.where(
+            zero, 1.0, np.maximum(1.0, second / np.where(zero, 1.0, variance))
+        )
+        return covariance, mean, spread
+    return SparseCovariance(C, mean, 1.0, (4 * n + 40) * EPS), mean, spread
+
+
+def _spread(deviation: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Standard deviations, with zero for columns that vary by no more than rounding."""
+    return np.where(deviation <= 16 * EPS * size, 0.0, deviation)
+
+
+def _row_weights(sample_weight: np.ndarray | None, n: int) -> np.ndarray | None:
+    return None if sample_weight is None else sample_weight / sample_weight.sum()
+
+
+def _largest(X: Any) -> float:
+    data = X.data if sp.issparse(X) else X
+    if data.size == 0:
+        return 0.0
+    return float(max(abs(float(data.max())), abs(float(data.min()))))
+
+
+def _power_of_two(size: float) -> float:
+    """The power of two next above `size`; 1 for zero."""
+    return float(2.0 ** np.ceil(np.log2(size))) if size > 0 else 1.0
+
+
+def _as_float64(matrix: np.ndarray, name: str) -> np.ndarray:
+    if matrix.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
+    out = matrix.astype(np.float64)
+    if not np.isfinite(out).all():
+        raise ValueError(f"{name} contains NaN or infinity; remove or impute these entries first")
+    return out
+
+
+def _proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
+    """The smallest tried shift for which a Cholesky factorisation proves A + shift I PSD."""
+    p = A.shape[0]
+    margin = 4 * (p + 2) * EPS * (abs(float(np.trace(A))) + 1.0)
+    shift = margin
+    while shift <= max(slack * p, 2 * margin):
+        try:
+            np.linalg.cholesky(A + shift * np.eye(p))
+            return shift + margin
+        except np.linalg.LinAlgError:
+            shift *= 10
+    low, high = np.linalg.eigvalsh(A)[[0, -1]]
+    if low >= -slack * max(high, TINY):
+        return float(-low) + 4 * margin
+    raise ValueError(
+        f"covariance must be positive semidefinite, but its smallest eigenvalue is {low * unit:.3g} "
+        f"({100 * low / max(high, TINY):.2g} % of the largest); it is not a covariance matrix"
+    )

@@ -1,0 +1,108 @@
+"""Progress out, stop signals in: the one object through which a running stage talks to its caller."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FrameType
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is known at one moment of a run; unknown figures are None."""
+
+    stage: str
+    seconds: float
+    value: float | None = None
+    bound: float | None = None
+    nodes: int | None = None
+    message: str = ""
+
+    @property
+    def gap(self) -> float | None:
+        if self.value is None or self.bound is None or self.value <= 0:
+            return None
+        return max(0.0, self.bound / self.value - 1.0)
+
+
+class Monitor:
+    """Collects progress and answers whether to stop.
+
+    `callback(progress)` is called at every update; returning True stops the run, which then gives
+    the best answer so far with its valid bound.
+    """
+
+    def __init__(
+        self,
+        callback: Callable[[Progress], object] | None = None,
+        time_limit: float | None = None,
+        unit: float = 1.0,
+    ) -> None:
+        self._callback = callback
+        self._start = time.monotonic()
+        self._deadline = None if time_limit is None else self._start + time_limit
+        self._user = threading.Event()
+        self.unit = unit  # solver values times this are in the user's units
+        self._value: float | None = None
+        self._bound: float | None = None
+
+    @property
+    def stopped(self) -> str | None:
+        """None while the run may go on, otherwise "user" or "time"."""
+        if self._user.is_set():
+            return "user"
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            return "time"
+        return None
+
+    def stop(self) -> None:
+        self._user.set()
+
+    def update(
+        self,
+        stage: str,
+        *,
+        value: float | None = None,
+        bound: float | None = None,
+        nodes: int | None = None,
+        message: str = "",
+    ) -> None:
+        if value is not None:
+            value *= self.unit
+            self._value = value if self._value is None else max(value, self._value)
+        if bound is not None:
+            bound *= self.unit
+            self._bound = bound if self._bound is None else min(bound, self._bound)
+        if self._callback is None:
+            return
+        seconds = time.monotonic() - self._start
+        progress = Progress(stage, seconds, self._value, self._bound, nodes, message)
+        if self._callback(progress) is True:
+            self.stop()
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """The first Ctrl-C stops the run with the best answer so far, the second raises as usual.
+
+        Signals reach only the main thread; elsewhere, and where the caller has a handler of its own,
+        nothing is changed.
+        """
+        main = threading.current_thread() is threading.main_thread()
+        if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+
+        def handler(signum: int, frame: FrameType | None) -> None:
+            if self._user.is_set():
+                raise KeyboardInterrupt
+            self.stop()
+
+        signal.signal(signal.SIGINT, handler)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,29 @@
+"""The question: which components, with how many nonzeros, under which constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .covariance import Covariance
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Find components x_1..x_k, x_j a unit vector with at most cardinalities[j] nonzeros.
+
+    With disjoint supports the value is the sum of x_j' A x_j. With free supports it is the adjusted
+    variance: each component counts only what those before it have not explained.
+    """
+
+    covariance: Covariance
+    cardinalities: tuple[int, ...]
+    nonnegative: bool = False
+    disjoint: bool = True
+
+    @property
+    def k(self) -> int:
+        return len(self.cardinalities)
+
+    @property
+    def s_max(self) -> int:
+        return max(self.cardinalities)
