@@ -1,0 +1,181 @@
+"""From one component to several: find one, take out what it explains, find the next.
+
+With disjoint supports the features used are removed. With free supports Mackey (2009) compares ways
+to take x out of A: projection `(I - qq')A(I - qq')` (q the part of x orthogonal to those
+before), Hotelling's `A - (x'Ax) xx'`, and the Schur complement `A - Axx'A / x'Ax`. Only Hotelling's
+can leave negative eigenvalues, because x is not an eigenvector of A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..covariance import Covariance, MatrixCovariance
+from ..problem import Problem
+from ..result import Bound
+from .base import Component, Found, Options
+
+DEFLATIONS = ("remove", "projection", "hotelling", "schur")
+
+
+@dataclass(frozen=True)
+class Single:
+    """One component and how it was found, for methods that have more to say than the component."""
+
+    component: Component
+    n_iter: int = 0
+    note: str = ""
+    bounds: tuple[Bound, ...] = ()  # proved for the covariance the method was given
+
+
+def deflate(
+    problem: Problem,
+    options: Options,
+    one: Callable[..., Component | Single],
+    *,
+    deflation: str = "auto",
+    **method_options: object,
+) -> Found:
+    """Run the single-component method `one` k times, deflating in between.
+
+    Bounds that `one` proves are kept when there is a single component: then and only then do they
+    speak about the problem as posed.
+    """
+    kind = _chosen(deflation, problem)
+    rng = np.random.default_rng(options.seed)
+    rest = _REST[kind](problem.covariance)
+    found: list[Single] = []
+    for j, s in enumerate(problem.cardinalities):
+        # Every later component still needs a feature of its own.
+        room = rest.left - (problem.k - j - 1) if kind == "remove" else rest.left
+        answer = one(
+            rest.covariance, min(s, room), problem.nonnegative, options, rng, **method_options
+        )
+        step = rest.original(answer if isinstance(answer, Single) else Single(answer))
+        found.append(step)
+        if j + 1 < problem.k:
+            rest = rest.without(step.component)
+        options.monitor.update("search", message=f"component {j + 1} of {problem.k}")
+    notes = dict.fromkeys(step.note for step in found if step.note)
+    return Found(
+        components=tuple(step.component for step in found),
+        n_iter=sum(step.n_iter for step in found),
+        note="; ".join(notes),
+        bounds=found[0].bounds if problem.k == 1 else (),
+        info={"deflation": kind},
+    )
+
+
+def _chosen(deflation: str, problem: Problem) -> str:
+    if deflation == "auto":
+        return "remove" if problem.disjoint else "projection"
+    if deflation not in DEFLATIONS:
+        names = ", ".join(map(repr, DEFLATIONS))
+        raise ValueError(f"deflation must be 'auto' or one of {names}, got {deflation!r}")
+    if problem.disjoint and problem.k > 1 and deflation != "remove":
+        raise ValueError(
+            f"deflation={deflation!r} lets supports overlap, but supports='disjoint' was asked "
+            "for; use deflation='remove' or supports='free'"
+        )
+    return deflation
+
+
+class _Removed:
+    """The covariance of the features not used yet."""
+
+    def __init__(self, whole: Covariance, keep: np.ndarray | None = None) -> None:
+        self.whole = whole
+        self.keep = np.arange(whole.n_features) if keep is None else keep
+        self.covariance = whole if keep is None else whole.restrict(keep)
+
+    @property
+    def left(self) -> int:
+        return int(self.keep.size)
+
+    def original(self, step: Single) -> Single:
+        component = Component(self.keep[step.component.support], step.component.weights)
+        return Single(component, step.n_iter, step.note, step.bounds)
+
+    def without(self, component: Component) -> _Removed:
+        return _Removed(self.whole, np.setdiff1d(self.keep, component.support))
+
+
+class _Overlapping:
+    """Deflation that keeps every feature; `directions` are the vectors taken out so far."""
+
+    def __init__(self, whole: Covariance, covariance: Covariance | None = None) -> None:
+        self.whole = whole
+        self.covariance = whole if covariance is None else covariance
+        self.directions = np.zeros((whole.n_features, 0))
+
+    @property
+    def left(self) -> int:
+        return self.whole.n_features
+
+    def original(self, step: Single) -> Single:
+        return step
+
+    def without(self, component: Component) -> _Overlapping:
+        x = component.vector(self.whole.n_features)
+        after = type(self)(self.whole, self.covariance)
+        after.directions = np.column_stack([self.directions, x])
+        after.covariance = after.deflated(x)
+        return after
+
+    def deflated(self, x: np.ndarray) -> Covariance:
+        raise NotImplementedError
+
+
+class _Projection(_Overlapping):
+    def deflated(self, x: np.ndarray) -> Covariance:
+        Q, R = np.linalg.qr(self.directions)
+        # A direction that repeats earlier ones adds nothing but rounding noise to the basis.
+        new = np.abs(np.diagonal(R)) > 1e-10
+        return self.whole.project(Q[:, new])
+
+
+class _Hotelling(_Overlapping):
+    def deflated(self, x: np.ndarray) -> Covariance:
+        value = float(x @ self.covariance.matvec(x))
+        return Downdated(self.covariance, np.sqrt(max(value, 0.0)) * x)
+
+
+class _Schur(_Overlapping):
+    def deflated(self, x: np.ndarray) -> Covariance:
+        Ax = self.covariance.matvec(x)
+        value = float(x @ Ax)
+        return Downdated(self.covariance, Ax / np.sqrt(value)) if value > 0 else self.covariance
+
+
+_REST: dict[str, Callable[[Covariance], _Removed | _Overlapping]] = {
+    "remove": _Removed,
+    "projection": _Projection,
+    "hotelling": _Hotelling,
+    "schur": _Schur,
+}
+
+
+class Downdated(Covariance):
+    """A - ww', implicit. It guides the search for the next component; nothing is proved with it."""
+
+    def __init__(self, inner: Covariance, w: np.ndarray) -> None:
+        self.inner = inner
+        self.w = w
+        self.n_samples = inner.n_samples
+        self.unit = inner.unit
+        self.diagonal = inner.diagonal - w * w
+        self.error_unit = inner.error_unit
+        self.error_weights = inner.error_weights
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        return self.inner.matmat(Y) - np.outer(self.w, self.w @ Y)
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        cols = rows if cols is None else cols
+        return self.inner.submatrix(rows, cols) - np.outer(self.w[rows], self.w[cols])
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        return MatrixCovariance(self.submatrix(keep), self.unit)
