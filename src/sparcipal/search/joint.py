@@ -1,0 +1,417 @@
+"""Several components with disjoint supports at once: local search on a dense covariance matrix.
+
+No single idea finds the best supports: taking components one after the other spoils the later ones,
+random starts miss the last per cent. Deflation, the matching ascent of Asteris et al. (2015) on the
+full matrix, exchange local search, destroy-and-rebuild and kicks together do; the best is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from .assign import assign
+
+CANDIDATES = 8  # predicted swaps evaluated exactly before local search gives up
+BATCH = 4  # perturbations of one incumbent; independent of n_jobs, so is the answer
+
+
+@dataclass(frozen=True)
+class State:
+    """An assignment of features to components and what it is worth."""
+
+    owner: np.ndarray  # (p,) component of every feature, -1 if free
+    value: float
+
+    def supports(self, k: int) -> list[np.ndarray]:
+        return [np.flatnonzero(self.owner == j) for j in range(k)]
+
+
+def joint_search(
+    A: np.ndarray,
+    cardinalities: Sequence[int],
+    *,
+    nonnegative: bool = False,
+    seed: int = 0,
+    effort: int = 1,
+    n_jobs: int = 1,
+    monitor: object = None,
+    starts: Iterable[Sequence[np.ndarray]] | None = None,
+) -> list[np.ndarray]:
+    """Disjoint supports, cardinalities[j] features for component j, of large total variance.
+
+    Parameters
+    ----------
+    A : (p, p) positive semidefinite array.
+    cardinalities : nonzeros of each component; their sum is at most p.
+    nonnegative : components with nonnegative weights only.
+    effort : multiplies the numbers of starts and perturbations; 0 only improves the starts.
+    starts : supports to improve, in the order of cardinalities; the result is never worse.
+
+    Returns
+    -------
+    Sorted supports in the order of cardinalities.
+    """
+    return _Search(A, cardinalities, nonnegative, seed, monitor).run(effort, n_jobs, starts or [])
+
+
+class _Search:
+    def __init__(
+        self,
+        A: np.ndarray,
+        cardinalities: Sequence[int],
+        nonnegative: bool,
+        seed: int,
+        monitor: object,
+    ) -> None:
+        self.A = np.ascontiguousarray(A, dtype=np.float64)
+        self.need = np.array(cardinalities, dtype=np.int64)
+        self.k = self.need.size
+        self.p = self.A.shape[0]
+        self.nonnegative = nonnegative
+        self.seed = seed
+        self.monitor = monitor
+        self.diagonal = np.diag(self.A).copy()
+
+    def run(
+        self, effort: int, n_jobs: int, starts: Iterable[Sequence[np.ndarray]]
+    ) -> list[np.ndarray]:
+        pool = [self.improve(owner) for owner in self._given(starts)]
+        if effort > 0 or not pool:
+            pool += self._first_states(max(effort, 1))
+        best = max(pool, key=lambda state: state.value)
+        rounds = effort * (6 if self.k > 1 else 0)
+        with ThreadPoolExecutor(max(n_jobs, 1)) as threads:
+            submit = threads.map if n_jobs > 1 else map
+            for number in range(rounds):
+                if getattr(self.monitor, "stopped", None):
+                    break
+                best = self._perturbed(best, number, submit)
+        return best.supports(self.k)
+
+    # starting points ------------------------------------------------------------------------
+
+    def _given(self, starts: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
+        owners = []
+        for supports in starts:
+            owner = np.full(self.p, -1)
+            for j, support in enumerate(supports):
+                owner[np.asarray(support, dtype=np.intp)[: self.need[j]]] = j
+            owners.append(self._filled(owner))
+        return owners
+
+    def _filled(self, owner: np.ndarray) -> np.ndarray:
+        """Give every component its full number of features: free ones of large variance."""
+        for j in range(self.k):
+            short = self.need[j] - np.count_nonzero(owner == j)
+            if short > 0:
+                free = np.flatnonzero(owner < 0)
+                owner[free[np.argsort(-self.diagonal[free], kind="stable")[:short]]] = j
+        return owner
+
+    def _first_states(self, effort: int) -> list[State]:
+        rng = np.random.default_rng(self.seed)
+        basis = self._leading_subspace(rng)
+        owners = [self._deflated(basis, self._order())]
+        if self.k == 1:
+            return self._best_improved(owners + self._single_starts(basis, rng, effort), 4 * effort)
+        for _ in range(8 * effort):
+            rank = rng.integers(self.k, basis.shape[0] + 1)
+            score = rng.standard_normal((self.k, rank)) @ basis[:rank]
+            owners.append(self.ascend(score))
+        return [self.improve(owners[0]), *self._best_improved(owners[1:], 2 + effort)]
+
+    def _best_improved(self, owners: list[np.ndarray], count: int) -> list[State]:
+        """Local search from the most valuable of the distinct assignments."""
+        distinct = {owner.tobytes(): owner for owner in owners}
+        ranked = sorted(distinct.values(), key=self.rough_value, reverse=True)
+        return [self.improve(owner) for owner in ranked[:count]]
+
+    def _order(self) -> np.ndarray:
+        return np.argsort(-self.need, kind="stable")
+
+    def _leading_subspace(self, rng: np.random.Generator) -> np.ndarray:
+        """Leading eigenvectors (roughly) times square roots of eigenvalues, as rows (r, p)."""
+        r = min(self.p, max(8, 3 * self.k))
+        if self.p <= 64:
+            values, vectors = np.linalg.eigh(self.A)
+        else:
+            block = rng.standard_normal((self.p, r))
+            for _ in range(3):
+                block = np.linalg.qr(self.A @ (self.A @ block))[0]
+            values, rotation = np.linalg.eigh(block.T @ (self.A @ block))
+            vectors = block @ rotation
+        scale = np.sqrt(np.maximum(values[::-1][:r], 0.0))
+        return np.ascontiguousarray((vectors[:, ::-1][:, :r] * scale).T)
+
+    def _single_starts(
+        self, basis: np.ndarray, rng: np.random.Generator, effort: int
+    ) -> list[np.ndarray]:
+        """One component: eigenvectors, their mixtures, and the rows with the largest entries."""
+        s = int(self.need[0])
+        squares = np.square(self.A)
+        top = np.partition(squares, self.p - s, axis=1)[:, self.p - s :].sum(axis=1)
+        rows = np.argsort(-top, kind="stable")[: 4 * effort]
+        mixed = rng.standard_normal((4 * effort, basis.shape[0])) @ basis
+        scores = np.concatenate([basis[:4], mixed, self.A[rows]])
+        if self.nonnegative:
+            scores = np.concatenate([scores, -scores])
+        return [self.ascend(score[None, :], limit=10) for score in scores]
+
+    def _deflated(
+        self,
+        basis: np.ndarray,
+        order: Iterable[int],
+        owner: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Components one after the other on the features that are left."""
+        owner = np.full(self.p, -1) if owner is None else owner.copy()
+        for j in order:
+            blocked = owner >= 0
+            image = self.A @ np.where(blocked, 0.0, basis.T[:, : 4 * self.k].T).T
+            tried = [
+                self._taken(self.ascend(sign * column[None, :], blocked, j))
+                for column in image.T[:4]
+                for sign in ((1.0, -1.0) if self.nonnegative else (1.0,))
+            ]
+            owner[max(tried, key=lambda support: self._support_value(support)[0])] = j
+        return owner
+
+    @staticmethod
+    def _taken(owner: np.ndarray) -> np.ndarray:
+        return np.flatnonzero(owner == 0)
+
+    # perturbations --------------------------------------------------------------------------
+
+    def _perturbed(self, best: State, number: int, submit: Callable) -> State:
+        """The best of BATCH perturbed and improved copies of the incumbent, or the incumbent."""
+        ways = (self._rebuild_one_by_one, self._kick, self._rebuild_jointly, self._shake)
+
+        def attempt(index: int) -> State:
+            rng = np.random.default_rng((self.seed, number, index))
+            return self.improve(ways[index % len(ways)](best.owner, rng))
+
+        tried = list(submit(attempt, range(BATCH)))
+        candidate = max(tried, key=lambda state: state.value)
+        return candidate if candidate.value > best.value * (1.0 + 1e-10) else best
+
+    def _some_components(self, rng: np.random.Generator, low: int, high: int) -> np.ndarray:
+        count = rng.integers(min(low, self.k), min(high, self.k) + 1)
+        return rng.permutation(self.k)[:count]
+
+    def _rebuild_one_by_one(self, owner: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        chosen = self._some_components(rng, 1, 4)
+        owner = np.where(np.isin(owner, chosen), -1, owner)
+        for j in chosen:
+            score = rng.standard_normal(self.p)
+            if rng.random() < 0.5:
+                score = self.A @ (self.A @ score)
+            blocked = owner >= 0
+            owner[self._taken(self.ascend(score[None, :], blocked, j))] = j
+        return owner
+
+    def _rebuild_jointly(self, owner: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        chosen = self._some_components(rng, 2, 4)
+        owner = np.where(np.isin(owner, chosen), -1, owner)
+        free = owner < 0
+        score = rng.standard_normal((self.p, chosen.size))
+        for _ in range(3):
+            score = self.A @ np.where(free[:, None], score, 0.0)
+        score /= np.maximum(np.linalg.norm(score, axis=0), 1e-300)
+        found = self.ascend(np.ascontiguousarray(score.T), ~free, chosen)
+        return np.where(found >= 0, chosen[found], owner)
+
+    def _kick(self, owner: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        owner = owner.copy()
+        for _ in range(rng.integers(2, max(4, int(self.need.max()) // 4))):
+            a = rng.choice(np.flatnonzero(owner >= 0))
+            b = rng.integers(self.p)
+            owner[a], owner[b] = owner[b], owner[a]
+        return owner
+
+    def _shake(self, owner: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        score = self._scores(owner)
+        width = rng.choice([0.05, 0.15, 0.4]) * score.std(axis=1, keepdims=True)
+        return self.ascend(score + width * rng.standard_normal(score.shape))
+
+    # the three moves every start goes through ------------------------------------------------
+
+    def ascend(
+        self,
+        score: np.ndarray,
+        blocked: np.ndarray | None = None,
+        which: int | np.ndarray | slice = slice(None),
+        limit: int = 40,
+    ) -> np.ndarray:
+        """Matching ascent from scores (m, p): W = A x_j / sqrt(x_j'A x_j), X from match(W)."""
+        need = np.atleast_1d(self.need[which])
+        last = -1.0
+        owner = np.full(self.p, -1)
+        for _ in range(limit):
+            weight = np.square(np.maximum(score, 0.0) if self.nonnegative else score)
+            if blocked is not None:
+                weight[:, blocked] = -1.0
+            owner = assign(weight, need)
+            total, score = self._images(owner, score)
+            if total <= last * (1.0 + 1e-7):
+                break
+            last = total
+        return owner
+
+    def _images(self, owner: np.ndarray, score: np.ndarray) -> tuple[float, np.ndarray]:
+        """Total value of the scores cut to their supports, and the scores of the next round."""
+        image = np.empty_like(score)
+        total = 0.0
+        for j in range(score.shape[0]):
+            support = np.flatnonzero(owner == j)
+            x = score[j, support]
+            if self.nonnegative:
+                x = np.maximum(x, 0.0)
+            norm = np.sqrt(x @ x)
+            # A column whose scores vanish restarts from equal weights.
+            x = x / norm if norm > 0.0 else np.full(support.size, support.size**-0.5)
+            image[j] = x @ self.A[support]
+            value = float(x @ image[j, support])
+            total += value
+            if value > 0.0:
+                image[j] /= np.sqrt(value)
+        return total, image
+
+    def _scores(self, owner: np.ndarray) -> np.ndarray:
+        score = np.empty((self.k, self.p))
+        for j in range(self.k):
+            support = np.flatnonzero(owner == j)
+            value, x = self._support_value(support)
+            score[j] = x @ self.A[support] / np.sqrt(max(value, 1e-300))
+        return score
+
+    def rough_value(self, owner: np.ndarray) -> float:
+        return sum(self._support_value(np.flatnonzero(owner == j))[0] for j in range(self.k))
+
+    def _support_value(self, support: np.ndarray) -> tuple[float, np.ndarray]:
+        """Best value found on a support and its unit vector."""
+        from ..kernels.exchange import leading
+
+        block = self.A[np.ix_(support, support)]
+        inside = np.arange(support.size)
+        image = np.empty(support.size)
+        row = block[int(np.argmax(np.square(block).sum(axis=0)))]
+        x = np.maximum(row, 0.0) if self.nonnegative else row.copy()
+        norm = np.sqrt(x @ x)
+        x = x / norm if norm > 0.0 else np.full(support.size, support.size**-0.5)
+        return leading(block, inside, self.nonnegative, 300, x, image), x
+
+    def improve(self, owner: np.ndarray) -> State:
+        """Exchange local search: swap members with free features and between components."""
+        return _Exchange(self, owner).run()
+
+
+class _Exchange:
+    """Working arrays of one exchange local search."""
+
+    def __init__(self, search: _Search, owner: np.ndarray) -> None:
+        self.search = search
+        self.owner = owner.astype(np.int64)
+        self.first = np.concatenate([[0], np.cumsum(search.need)])
+        self.flat = np.concatenate([np.flatnonzero(owner == j) for j in range(search.k)])
+        self.component = np.repeat(np.arange(search.k), search.need)
+        self.place = np.zeros(search.p, dtype=np.int64)
+        self.place[self.flat] = np.arange(self.flat.size)
+        self.estimate = np.empty((self.flat.size, search.p))
+        self.loading = []
+        self.value = np.empty(search.k)
+        for j in range(search.k):
+            self.value[j], x = search._support_value(self._members(j))
+            self.loading.append(x)
+
+    def _members(self, j: int) -> np.ndarray:
+        return self.flat[self.first[j] : self.first[j + 1]]
+
+    def run(self) -> State:
+        from ..kernels.exchange import promising
+
+        gain = np.empty(CANDIDATES)
+        leaving = np.empty(CANDIDATES, dtype=np.int64)
+        entering = np.empty(CANDIDATES, dtype=np.int64)
+        stale = set(range(self.search.k))
+        for _ in range(20 + 20 * self.flat.size):
+            for j in stale:
+                self._predict(j)
+            promising(
+                self.estimate, self.flat, self.component, self.value, self.owner, self.place,
+                gain, leaving, entering,
+            )  # fmt: skip
+            stale = self._first_improving(gain, leaving, entering)
+            if not stale:
+                break
+        return State(self.owner, float(self.value.sum()))
+
+    def _predict(self, j: int) -> None:
+        """Fill the estimates of component j: each member taken out, every feature put in."""
+        from ..kernels.exchange import predict
+
+        members = self._members(j)
+        s = members.size
+        block = self.search.A[np.ix_(members, members)]
+        vectors = np.tile(self.loading[j], (s, 1))
+        image = vectors
+        for _ in range(4):  # a few power steps on the support without its member t, for all t
+            image.flat[:: s + 1] = 0.0
+            if self.search.nonnegative:
+                np.maximum(image, 0.0, out=image)
+            norm = np.sqrt(np.einsum("ti,ti->t", image, image))
+            vectors = image / np.where(norm > 0.0, norm, 1.0)[:, None]
+            image = vectors @ block
+        values = np.einsum("ti,ti->t", image, vectors)
+        rows = self.estimate[self.first[j] : self.first[j + 1]]
+        predict(self.search.A, members, vectors, values, self.search.nonnegative, rows)
+
+    def _first_improving(
+        self, gain: np.ndarray, leaving: np.ndarray, entering: np.ndarray
+    ) -> set[int]:
+        """Make the first swap that really gains; the components it changed, or none."""
+        least = 1e-10 * self.value.sum()
+        for c in range(CANDIDATES):
+            if not np.isfinite(gain[c]):
+                break
+            a, b = int(leaving[c]), int(entering[c])
+            j, other = int(self.owner[a]), int(self.owner[b])
+            value, loading = self._traded(j, a, b)
+            change = value - self.value[j]
+            if other >= 0:
+                value2, loading2 = self._traded(other, b, a)
+                change += value2 - self.value[other]
+            if change > least:
+                self._swap(a, b)
+                self.value[j], self.loading[j] = value, loading
+                if other < 0:
+                    return {j}
+                self.value[other], self.loading[other] = value2, loading2
+                return {j, other}
+        return set()
+
+    def _traded(self, j: int, a: int, b: int) -> tuple[float, np.ndarray]:
+        """Value and vector of component j with feature b in the place of member a."""
+        from ..kernels.exchange import leading
+
+        place = self.place[a] - self.first[j]
+        members = self._members(j).copy()
+        members[place] = b
+        x = self.loading[j].copy()
+        x[place] = 0.0
+        cross = x @ self.search.A[b, members]
+        # The start needs weight on the new feature, or power iteration might never find it.
+        x[place] = 0.3 if cross >= 0.0 or self.search.nonnegative else -0.3
+        x /= np.sqrt(x @ x)
+        image = np.empty(x.size)
+        return leading(self.search.A, members, self.search.nonnegative, 300, x, image), x
+
+    def _swap(self, a: int, b: int) -> None:
+        self.flat[self.place[a]] = b
+        if self.owner[b] >= 0:
+            self.flat[self.place[b]] = a
+        self.place[a], self.place[b] = self.place[b], self.place[a]
+        self.owner[a], self.owner[b] = self.owner[b], self.owner[a]
