@@ -1,0 +1,109 @@
+"""Results as HTML cards for notebooks. Names are untrusted: everything that varies is escaped."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from ..result import Certificate, Result
+from . import words
+
+if TYPE_CHECKING:
+    from .text import ComponentRow, ComponentTable
+
+# Colours are translucent, so that the cards sit well on light and dark pages alike. What is proved has
+# a solid border, what is not has a dashed one: the difference survives grey print.
+STYLE = """<style>
+.sparcipal{font:14px/1.45 system-ui,sans-serif;max-width:72em}
+.sparcipal .spc-cards{display:grid;gap:.8em;margin:.8em 0;
+ grid-template-columns:repeat(auto-fill,minmax(16em,1fr))}
+.sparcipal .spc-card{border:1px solid rgba(128,128,128,.45);border-radius:6px;padding:.6em .8em}
+.sparcipal .spc-card h4{margin:0 0 .4em;font-size:1em}
+.sparcipal .spc-card h4 small{font-weight:normal;opacity:.75;float:right}
+.sparcipal .spc-load{display:grid;gap:.5em;align-items:center;
+ grid-template-columns:minmax(0,1fr) 5em 3.6em}
+.sparcipal .spc-load span{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.sparcipal .spc-load b{font-weight:normal;text-align:right;font-variant-numeric:tabular-nums}
+.sparcipal .spc-bar{height:.6em;background:rgba(0,114,178,.75);border-radius:2px}
+.sparcipal .spc-bar.spc-neg{background:repeating-linear-gradient(
+ 45deg,rgba(213,94,0,.9) 0 3px,rgba(213,94,0,.45) 3px 6px)}
+.sparcipal .spc-verdict{border-radius:6px;padding:.6em .8em;margin:.8em 0}
+.sparcipal .spc-proved{border:2px solid rgb(0,158,115)}
+.sparcipal .spc-open{border:2px dashed rgb(213,94,0)}
+.sparcipal .spc-verdict table{border-collapse:collapse;margin:.4em 0 0;background:none}
+.sparcipal .spc-verdict td{text-align:left;vertical-align:top;padding:.1em 1.2em .1em 0;
+ background:none;border:0}
+.sparcipal .spc-verdict td:nth-child(2){font-variant-numeric:tabular-nums;white-space:nowrap}
+.sparcipal .spc-verdict td:last-child{opacity:.75}
+.sparcipal p{margin:.3em 0}
+</style>"""
+
+
+def certificate_html(certificate: Certificate) -> str:
+    return _page(certificate_card(certificate))
+
+
+def table_html(table: ComponentTable) -> str:
+    return _page(component_cards(table))
+
+
+def result_html(result: Result) -> str:
+    """The components as cards, above them what was asked, below them what is proved."""
+    from .text import ComponentTable
+
+    parts = [
+        f"<p><strong>{escape(words.question(result))}</strong><br>{escape(words.data(result))}</p>",
+        component_cards(ComponentTable(result)),
+        certificate_card(result.certificate),
+    ]
+    if result.note:
+        parts.append(f"<p>{escape(result.note)}</p>")
+    return _page("\n".join(parts))
+
+
+def component_cards(table: ComponentTable) -> str:
+    cards = "\n".join(_card(row) for row in table)
+    return f'<div class="spc-cards">\n{cards}\n</div>'
+
+
+def certificate_card(certificate: Certificate) -> str:
+    """The verdict and the figures behind it."""
+    verdict = words.verdict(certificate)
+    kind = "spc-proved" if verdict.proved else "spc-open"
+    rows = "\n".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in fact) + "</tr>"
+        for fact in words.facts(certificate)
+    )
+    message = f"\n<p>{escape(certificate.message)}</p>" if certificate.message else ""
+    return (
+        f'<div class="spc-verdict {kind}">\n'
+        f"<strong>{verdict.headline}</strong>: {escape(verdict.sentence)}\n"
+        f"<table>\n{rows}\n</table>{message}\n</div>"
+    )
+
+
+def _card(row: ComponentRow) -> str:
+    figure = f"{words.rounded(row.variance, 5)} · {words.share_percent(row.share)}"
+    largest = max((abs(w) for w in row.weights), default=1.0) or 1.0
+    loads = "\n".join(
+        _load(feature, weight, largest) for feature, weight in zip(row.features, row.weights)
+    )
+    return (
+        f'<div class="spc-card"><h4>Component {row.component} <small>{figure}</small></h4>\n'
+        f"{loads}\n</div>"
+    )
+
+
+def _load(feature: str, weight: float, largest: float) -> str:
+    name = escape(words.plain(feature, 200))
+    negative = " spc-neg" if weight < 0 else ""
+    width = f"{100 * abs(weight) / largest:.0f}%"
+    return (
+        f'<div class="spc-load"><span title="{name}">{name}</span>'
+        f'<span><div class="spc-bar{negative}" style="width:{width}"></div></span>'
+        f"<b>{weight:.3f}</b></div>"
+    )
+
+
+def _page(body: str) -> str:
+    return f'{STYLE}\n<div class="sparcipal">\n{body}\n</div>'

@@ -1,0 +1,131 @@
+"""Figures and sentences that every face shares, so that text, HTML and command line say the same.
+
+Display never flatters: values are rounded down, bounds and gaps up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+from ..result import Certificate, Result, Status
+
+
+def rounded(x: float, digits: int, mode: str = ROUND_HALF_EVEN) -> str:
+    """`x` to that many significant digits, without trailing zeros, rounded the way asked."""
+    if not math.isfinite(x):
+        return "unknown" if math.isnan(x) else ("infinite" if x > 0 else "-infinite")
+    exact = Decimal(repr(float(x)))
+    if exact == 0:
+        return "0"
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(step, rounding=mode)):.{digits}g}"
+
+
+def at_least(x: float) -> str:
+    return rounded(x, 6, ROUND_FLOOR)
+
+
+def at_most(x: float) -> str:
+    return rounded(x, 6, ROUND_CEILING)
+
+
+def gap_percent(gap: float) -> str:
+    """A gap in percent, rounded up; an infinite one is unknown."""
+    if not math.isfinite(gap):
+        return "unknown"
+    # Rounding noise in the quotient must not lift 3 % to 3.01 %.
+    return f"{rounded(float(rounded(100 * gap, 12)), 3, ROUND_CEILING)} %"
+
+
+def share_percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if math.isfinite(share) else "unknown"
+
+
+def plain(name: str, limit: int = 40) -> str:
+    """A feature name that is safe to print: control characters made visible, long names cut."""
+    visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    return visible if len(visible) <= limit else visible[: limit - 1] + "…"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is proved, in a headline and a sentence."""
+
+    proved: bool
+    headline: str
+    sentence: str
+
+
+def verdict(certificate: Certificate) -> Verdict:
+    gap = certificate.gap
+    if not math.isfinite(gap):
+        return Verdict(False, "NOTHING PROVED", "no useful bound on the optimum is known")
+    if certificate.status is Status.OPTIMAL and gap <= certificate.tol:
+        if gap == 0:
+            return Verdict(True, "PROVED OPTIMAL", "no components of this kind explain more")
+        return Verdict(
+            True,
+            "PROVED OPTIMAL",
+            f"no components of this kind explain {gap_percent(gap)} more",
+        )
+    return Verdict(
+        False,
+        "NOT PROVED OPTIMAL",
+        f"the optimum may be higher, by {gap_percent(gap)} at most",
+    )
+
+
+def question(result: Result) -> str:
+    """What was asked, in one line."""
+    settings = result.settings
+    k = len(result.supports)
+    parts = [f"{k} sparse component{'s' if k != 1 else ''}"]
+    limit = settings.get("n_nonzero_coefs")
+    if isinstance(limit, int):
+        parts.append(f"at most {limit} nonzero{'s' if limit != 1 else ''} each")
+    elif isinstance(limit, list | tuple):
+        parts.append(f"at most {', '.join(str(s) for s in limit)} nonzeros")
+    if k > 1 and settings.get("supports"):
+        parts.append(f"{settings['supports']} supports")
+    if settings.get("nonnegative"):
+        parts.append("nonnegative")
+    return ", ".join(parts)
+
+
+def data(result: Result) -> str:
+    """What the data were and what was done to them, in one line."""
+    if result.n_samples is None:
+        return f"a given covariance of {result.n_features} features"
+    treated = ["centred" if result.settings.get("center", True) else "not centred"]
+    if result.settings.get("scale"):
+        treated.append("scaled to unit variance")
+    shape = f"{result.n_samples} samples x {result.n_features} features"
+    return f"{shape}, {', '.join(treated)}"
+
+
+def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
+    """The figures of a certificate: name, figure, what it means."""
+    rows = [
+        ("value", at_least(certificate.value), "explained by the components"),
+        (
+            "bound",
+            at_most(certificate.bound),
+            f"no components of this kind explain more; proved by {certificate.proved_by}"
+            if certificate.bounds and math.isfinite(certificate.bound)
+            else "no bound was proved",
+        ),
+        ("gap", gap_percent(certificate.gap), "(bound - value) / value"),
+        ("status", certificate.status.value, certificate.status.sentence),
+    ]
+    if certificate.nodes:
+        rows.append(("nodes", f"{certificate.nodes}", "of the branch and bound"))
+    if certificate.eliminated:
+        rows.append(
+            ("eliminated", f"{certificate.eliminated}", "features proved unnecessary or constant")
+        )
+    for name, fraction in sorted(certificate.guarantees.items()):
+        promised = f"{rounded(100 * fraction, 3, ROUND_FLOOR)} %"
+        rows.append(("promised", promised, f"of the optimum, in advance, by {name}"))
+    return rows
