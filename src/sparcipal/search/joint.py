@@ -17,6 +17,8 @@ from .assign import assign
 
 CANDIDATES = 8  # predicted swaps evaluated exactly before local search gives up
 BATCH = 4  # perturbations of one incumbent; independent of n_jobs, so is the answer
+WORSE = 0.01  # how much below the best the search may wander
+RETURN = 6  # rounds after which it returns to the best
 
 
 @dataclass(frozen=True)
@@ -83,14 +85,16 @@ class _Search:
         if effort > 0 or not pool:
             pool += self._first_states(max(effort, 1))
         best = max(pool, key=lambda state: state.value)
-        rounds = effort * (6 if self.k > 1 else 0)
+        rounds = effort * self._rounds() if self.k > 1 else 0
         with ThreadPoolExecutor(max(n_jobs, 1)) as threads:
             submit = threads.map if n_jobs > 1 else map
-            for number in range(rounds):
-                if getattr(self.monitor, "stopped", None):
-                    break
-                best = self._perturbed(best, number, submit)
+            best = self._wander(best, rounds, submit)
         return best.supports(self.k)
+
+    def _rounds(self) -> int:
+        """More perturbations where each is cheap: about the same work for every size."""
+        work = int(self.need.sum()) * int(self.need.max()) * self.p
+        return min(max(6, 3_000_000 // work), 50)
 
     # starting points ------------------------------------------------------------------------
 
@@ -115,9 +119,9 @@ class _Search:
     def _first_states(self, effort: int) -> list[State]:
         rng = np.random.default_rng(self.seed)
         basis = self._leading_subspace(rng)
-        owners = [self._deflated(basis, self._order())]
         if self.k == 1:
-            return self._best_improved(owners + self._single_starts(basis, rng, effort), 4 * effort)
+            return self._best_improved(self._single_starts(basis, rng, effort), 2 + effort)
+        owners = [self._deflated(basis, self._order())]
         for _ in range(8 * effort):
             rank = rng.integers(self.k, basis.shape[0] + 1)
             score = rng.standard_normal((self.k, rank)) @ basis[:rank]
@@ -140,7 +144,7 @@ class _Search:
             values, vectors = np.linalg.eigh(self.A)
         else:
             block = rng.standard_normal((self.p, r))
-            for _ in range(3):
+            for _ in range(2):
                 block = np.linalg.qr(self.A @ (self.A @ block))[0]
             values, rotation = np.linalg.eigh(block.T @ (self.A @ block))
             vectors = block @ rotation
@@ -159,7 +163,24 @@ class _Search:
         scores = np.concatenate([basis[:4], mixed, self.A[rows]])
         if self.nonnegative:
             scores = np.concatenate([scores, -scores])
-        return [self.ascend(score[None, :], limit=10) for score in scores]
+        return self._ascend_apart(scores)
+
+    def _ascend_apart(self, scores: np.ndarray) -> list[np.ndarray]:
+        """Truncated power method for one component from many starts (m, p) at a time."""
+        s = int(self.need[0])
+        for _ in range(8):
+            if self.nonnegative:
+                scores = np.maximum(scores, 0.0)
+            supports = np.argpartition(-np.abs(scores), s - 1, axis=1)[:, :s]
+            x = np.take_along_axis(scores, supports, axis=1)
+            scores = (x[:, None, :] @ self.A[supports])[:, 0, :]
+            scores /= np.maximum(np.abs(scores).max(axis=1, keepdims=True), 1e-300)
+        owners = []
+        for support in np.unique(np.sort(supports, axis=1), axis=0):
+            owner = np.full(self.p, -1)
+            owner[support] = 0
+            owners.append(owner)
+        return owners
 
     def _deflated(
         self,
@@ -186,17 +207,35 @@ class _Search:
 
     # perturbations --------------------------------------------------------------------------
 
-    def _perturbed(self, best: State, number: int, submit: Callable) -> State:
-        """The best of BATCH perturbed and improved copies of the incumbent, or the incumbent."""
+    def _wander(self, best: State, rounds: int, submit: Callable) -> State:
+        """Perturb and improve again and again, now and then from a slightly worse place."""
+        current = best
+        for number in range(rounds):
+            if getattr(self.monitor, "stopped", None):
+                break
+            tried = self._perturbed(current, number, submit)
+            better = [state for state in tried if state.value > best.value * (1.0 + 1e-10)]
+            best = max(better, key=lambda state: state.value, default=best)
+            slack = WORSE * (1.0 - number % RETURN / RETURN)
+            others = [
+                state
+                for state in tried
+                if abs(state.value - current.value) > 1e-9 * best.value
+                and state.value > best.value * (1.0 - slack)
+            ]
+            current = max(others, key=lambda state: state.value, default=current)
+            if number % RETURN == RETURN - 1:
+                current = best
+        return best
+
+    def _perturbed(self, state: State, number: int, submit: Callable) -> list[State]:
         ways = (self._rebuild_one_by_one, self._kick, self._rebuild_jointly, self._shake)
 
         def attempt(index: int) -> State:
             rng = np.random.default_rng((self.seed, number, index))
-            return self.improve(ways[index % len(ways)](best.owner, rng))
+            return self.improve(ways[index % len(ways)](state.owner, rng))
 
-        tried = list(submit(attempt, range(BATCH)))
-        candidate = max(tried, key=lambda state: state.value)
-        return candidate if candidate.value > best.value * (1.0 + 1e-10) else best
+        return list(submit(attempt, range(BATCH)))
 
     def _some_components(self, rng: np.random.Generator, low: int, high: int) -> np.ndarray:
         count = rng.integers(min(low, self.k), min(high, self.k) + 1)
@@ -206,10 +245,11 @@ class _Search:
         chosen = self._some_components(rng, 1, 4)
         owner = np.where(np.isin(owner, chosen), -1, owner)
         for j in chosen:
-            score = rng.standard_normal(self.p)
-            if rng.random() < 0.5:
-                score = self.A @ (self.A @ score)
             blocked = owner >= 0
+            if rng.random() < 0.5:
+                score = self.A[rng.choice(np.flatnonzero(~blocked))]  # a feature and its friends
+            else:
+                score = self.A @ (self.A @ rng.standard_normal(self.p))
             owner[self._taken(self.ascend(score[None, :], blocked, j))] = j
         return owner
 
