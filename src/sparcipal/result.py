@@ -74,6 +74,8 @@ class Certificate:
         What a user could do about the gap.
     guarantees : dict
         What the method's paper promises in advance, by name; fractions of the optimum.
+    unit : float
+        A power of two: the proofs speak of the covariance divided by it.
     """
 
     value: float
@@ -86,6 +88,7 @@ class Certificate:
     eliminated: int = 0
     message: str = ""
     guarantees: dict[str, float] = field(default_factory=dict)
+    unit: float = 1.0
 
     @property
     def gap(self) -> float:

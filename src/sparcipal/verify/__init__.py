@@ -1,0 +1,322 @@
+"""Recheck a saved result against the data, with plain NumPy and no code of the solver.
+
+`verify` recomputes the covariance, the value that the loadings give, and every bound that the certificate
+names. A claim that does not follow is refused, with the reason.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ..result import Bound, Result, Status
+from . import bounds as cheap
+from .data import CheckedCovariance, Question, covariance_of, covariance_of_data, matrix_of
+
+# Bounds with a family of their own: name -> the module whose `recheck(data, cov, question)` redoes them.
+FAMILIES = {
+    "dspca-dual": "dspca",
+    "kyfan-split": "kyfan",
+    "low-rank": "sphere",
+    "pair-split": "proof",
+}
+# A bound may be larger than what the checker proves by this much (its own margins differ), not more.
+LOOSENESS = 1e-4
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The checker's verdict. It is true exactly when everything claimed was confirmed.
+
+    Attributes
+    ----------
+    verdict : "proved", "not proved" or "refused"
+        "not proved" means that nothing is wrong, but that the proof is not there to be rechecked.
+    reason : str
+    value, bound : float
+        As recomputed here; nan when it did not come to that.
+    """
+
+    verdict: Literal["proved", "not proved", "refused"]
+    reason: str
+    value: float = math.nan
+    bound: float = math.nan
+
+    def __bool__(self) -> bool:
+        return self.verdict == "proved"
+
+
+class _Refused(Exception):
+    """The claim is wrong; the message says why."""
+
+
+class _Unproved(Exception):
+    """The claim may be right, but what would prove it is missing."""
+
+
+def verify(
+    result: Result,
+    X: Any = None,
+    *,
+    covariance: Any = None,
+    sample_weight: Any = None,
+) -> Verification:
+    """Recheck `result` against the data it was computed from.
+
+    Parameters
+    ----------
+    result : Result
+    X : array, sparse matrix, frame or Table
+        The data; or pass `covariance` if the result came from a covariance matrix.
+    covariance : array of shape (p, p)
+    sample_weight : array of shape (n,)
+
+    Returns
+    -------
+    Verification
+        True when proved; `.reason` says what was refused, and why.
+    """
+    if (X is None) == (covariance is None):
+        raise ValueError("pass exactly one of X and covariance: the data the result came from")
+    try:
+        cov = _check_data(result, X, covariance, sample_weight)
+        _check_settings(result)
+        _check_components(result, cov)
+        value = _check_value(result, cov)
+    except _Refused as refused:
+        return Verification("refused", str(refused))
+    except (TypeError, KeyError, IndexError, OverflowError, AttributeError) as error:
+        return Verification("refused", f"the document is malformed: {error!r}")
+    try:
+        bound = _check_bounds(result, cov)
+    except _Refused as refused:
+        return Verification("refused", str(refused), value)
+    except _Unproved as missing:
+        return Verification("not proved", str(missing), value)
+    except (TypeError, KeyError, IndexError, ValueError, OverflowError, AttributeError) as error:
+        return Verification("refused", f"the proof is malformed: {error!r}", value)
+    return Verification("proved", f"value and bound confirmed: {result.status.sentence}", value, bound)
+
+
+def _check_data(
+    result: Result, X: Any, covariance: Any, sample_weight: Any
+) -> CheckedCovariance:
+    settings, unit = result.settings, result.certificate.unit
+    mantissa = math.frexp(unit)[0] if isinstance(unit, float) and math.isfinite(unit) else 0.0
+    _require(mantissa == 0.5 and 1e-300 < unit < 1e300, f"unit {unit!r} is not a power of two")
+    if covariance is not None:
+        _require(result.n_samples is None, "the result came from data, not from a covariance matrix")
+        _require(result.mean is None and result.scale is None, "a covariance has no mean or scale")
+        cov = covariance_of(covariance, unit)
+    else:
+        _require(result.n_samples is not None, "the result came from a covariance matrix, not from X")
+        weighted = bool(settings["sample_weight"])
+        _require(
+            weighted == (sample_weight is not None),
+            f"the result was computed {'with' if weighted else 'without'} sample weights",
+        )
+        cov, mean, spread = covariance_of_data(
+            X, settings["center"], settings["scale"], sample_weight, unit
+        )
+        _require(matrix_of(X).shape[0] == result.n_samples, "the number of samples differs")
+        _require(cov.p == result.n_features, _size_reason(result, cov))
+        _check_moments(result, mean, spread)
+    _require(cov.p == result.n_features, _size_reason(result, cov))
+    names = result.feature_names
+    _require(names is None or len(names) == cov.p, "there is not one feature name per feature")
+    columns = getattr(X, "feature_names", getattr(X, "columns", None))
+    if names is not None and columns is not None:
+        _require([str(c) for c in columns] == list(names), "the feature names differ from the data's")
+    total = float(cov.diagonal.sum()) * unit
+    _require(_close(result.total_variance, total, 1e-7), f"total variance is {total:.10g}")
+    return cov
+
+
+def _size_reason(result: Result, cov: CheckedCovariance) -> str:
+    return f"the result speaks of {result.n_features} features, the data has {cov.p}"
+
+
+def _check_moments(result: Result, mean: np.ndarray, spread: np.ndarray) -> None:
+    for name, claimed, own in (("mean", result.mean, mean), ("scale", result.scale, spread)):
+        _require(isinstance(claimed, np.ndarray) and claimed.shape == own.shape, f"{name} is missing")
+        size = np.abs(own) + np.abs(own).max(initial=0.0) * 1e-3
+        _require(bool((np.abs(claimed - own) <= 1e-7 * size).all()), f"{name} differs from the data's")
+
+
+def _check_settings(result: Result) -> None:
+    settings = result.settings
+    sizes = settings["n_nonzero_coefs"]
+    _require(
+        isinstance(sizes, list | tuple) and all(type(s) is int and s >= 1 for s in sizes),
+        "n_nonzero_coefs is not a list of positive integers",
+    )
+    _require(len(sizes) == settings["n_components"], "there is not one cardinality per component")
+    _require(settings["supports"] in ("disjoint", "free"), "supports is neither disjoint nor free")
+    _require(isinstance(settings["nonnegative"], bool), "nonnegative is not a truth value")
+
+
+def _check_components(result: Result, cov: CheckedCovariance) -> None:
+    settings = result.settings
+    _require(
+        len(result.supports) == len(result.weights) == len(settings["n_nonzero_coefs"])
+        and result.variances.shape == (len(result.supports),),
+        "there are not as many components as were asked for",
+    )
+    for support, weights in zip(result.supports, result.weights):
+        _require(support.shape == weights.shape and support.size > 0, "a component is empty")
+        inside = bool((support >= 0).all() and (support < cov.p).all())
+        _require(inside, "a support names a feature that is not there")
+        _require(bool((np.diff(support) > 0).all()), "a support is not strictly increasing")
+        _require(bool(np.isfinite(weights).all()), "a loading is not finite")
+        norm = float(np.linalg.norm(weights))
+        _require(abs(norm - 1.0) <= 1e-9, f"a component has norm {norm:.12g}, not 1")
+        if settings["nonnegative"]:
+            _require(bool((weights >= 0).all()), "a loading is negative")
+    sizes = sorted((s.size for s in result.supports), reverse=True)
+    allowed = sorted(settings["n_nonzero_coefs"], reverse=True)
+    _require(
+        all(a <= b for a, b in zip(sizes, allowed)), "a component has more nonzeros than allowed"
+    )
+    if settings["supports"] == "disjoint":
+        everything = np.concatenate(result.supports)
+        _require(np.unique(everything).size == everything.size, "supports are not disjoint")
+
+
+def _check_value(result: Result, cov: CheckedCovariance) -> float:
+    """What the loadings give, in the user's units."""
+    features, place = np.unique(np.concatenate(result.supports), return_inverse=True)
+    W = np.zeros((features.size, len(result.supports)))
+    start = 0
+    for j, (support, weights) in enumerate(zip(result.supports, result.weights)):
+        W[place[start : start + support.size], j] = weights
+        start += support.size
+    A = cov.submatrix(features)
+    own = _variances(A, W, result.settings["supports"] == "free")
+    certificate, unit = result.certificate, cov.unit
+    m = sum(result.settings["n_nonzero_coefs"])
+    slack = (8 * cov.rounding(m) + 1e-12 * float(np.abs(own).sum())) * unit
+    claimed = result.variances
+    for j in range(own.size):
+        _require(
+            abs(float(claimed[j]) - own[j] * unit) <= slack,
+            f"component {j} explains {own[j] * unit:.12g}, not {float(claimed[j]):.12g}",
+        )
+    total = float(own.sum()) * unit
+    _require(
+        abs(certificate.value - total) <= slack,
+        f"the components explain {total:.12g}, not {certificate.value:.12g}",
+    )
+    _require(
+        0 <= certificate.rounding <= 4 * slack + 1e-9 * abs(total),
+        f"the rounding margin {certificate.rounding:.3g} is not that of this computation",
+    )
+    return total
+
+
+def _variances(A: np.ndarray, W: np.ndarray, adjusted: bool) -> np.ndarray:
+    products = W.T @ A @ W
+    if not adjusted:
+        return np.diagonal(products).copy()
+    # What each component explains beyond those before it: the pivots of the Gaussian elimination.
+    rest = products.copy()
+    out = np.zeros(rest.shape[0])
+    for j in range(rest.shape[0]):
+        out[j] = max(float(rest[j, j]), 0.0)
+        if out[j] > 1e-12 * max(float(products[j, j]), 1e-300):
+            rest -= np.outer(rest[:, j], rest[j]) / rest[j, j]
+        else:
+            out[j] = 0.0
+    return out
+
+
+def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
+    """Redo every bound; the smallest one, in the user's units."""
+    certificate, settings = result.certificate, result.settings
+    _require(len(certificate.bounds) > 0, "the certificate names no bound")
+    values = [bound.value for bound in certificate.bounds]
+    _require(all(isinstance(v, float) and not math.isnan(v) for v in values), "a bound is no number")
+    _require(values == sorted(values), "the bounds are not in increasing order")
+    _require(certificate.bound == values[0], "the bound is not the smallest of those that are proved")
+    _require(certificate.bound >= certificate.value - certificate.rounding, "the bound is below the value")
+    optimal = certificate.gap <= certificate.tol
+    _require(
+        optimal == (certificate.status is Status.OPTIMAL),
+        f"a gap of {certificate.gap:.3g} at tolerance {certificate.tol:.3g} does not mean "
+        f"{certificate.status.value!r}",
+    )
+    question = Question(
+        tuple(settings["n_nonzero_coefs"]),
+        settings["nonnegative"],
+        settings["supports"] == "disjoint" or settings["n_components"] == 1,
+        (certificate.value - certificate.rounding) / cov.unit,
+    )
+    for position, bound in enumerate(certificate.bounds):
+        own = _recheck(bound, cov, question) * cov.unit
+        _require(
+            own <= bound.value * (1 + 1e-12),
+            f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
+        )
+        if position == 0:
+            _require(
+                bound.value <= own * (1 + LOOSENESS),
+                f"the bound {bound.name!r} is {bound.value:.12g}, but its proof gives {own:.12g}",
+            )
+    return float(certificate.bound)
+
+
+def _recheck(bound: Bound, cov: CheckedCovariance, question: Question) -> float:
+    if bound.name == "one by one":
+        return _recheck_parts(bound, cov, question)
+    if bound.name in FAMILIES:
+        if not bound.data:
+            raise _Unproved(f"the proof of the bound {bound.name!r} was not saved with the result")
+        family = importlib.import_module(f".{FAMILIES[bound.name]}", __name__)
+        return float(family.recheck(bound.data, cov, question))
+    simple = {
+        "clip": cheap.clip,
+        "eigenvalues": cheap.eigenvalues,
+        "enumeration": cheap.enumeration,
+        "frobenius": cheap.frobenius,
+        "gershgorin": cheap.gershgorin,
+        "trace": cheap.trace,
+    }
+    _require(bound.name in simple, f"there is no bound called {bound.name!r}")
+    if bound.name in ("clip", "frobenius") and not bound.data:
+        raise _Unproved(f"the proof of the bound {bound.name!r} was not saved with the result")
+    only_eigenvalues = question.k > 1 and not question.disjoint
+    _require(
+        not only_eigenvalues or bound.name == "eigenvalues",
+        f"the bound {bound.name!r} does not hold for overlapping supports",
+    )
+    return simple[bound.name](bound.data, cov, question)
+
+
+def _recheck_parts(bound: Bound, cov: CheckedCovariance, question: Question) -> float:
+    """One bound per component: their sum bounds the whole, whatever the supports."""
+    if not bound.data:
+        raise _Unproved("the proof of the bound 'one by one' was not saved with the result")
+    parts = bound.data["parts"]
+    sizes = sorted(part["s"] for part in parts)
+    _require(sizes == sorted(question.cardinalities), "there is not one bound per component")
+    total, known = 0.0, {}
+    for part in parts:
+        s = int(part["s"])
+        key = (s, part["name"], float(part["value"]))
+        if key not in known:
+            alone = Question((s,), question.nonnegative, True, 0.0)
+            known[key] = _recheck(Bound(part["name"], key[2], part["data"]), cov, alone)
+        total += known[key]
+    return total * (1 + len(parts) * 2.0**-52)
+
+
+def _close(a: float, b: float, tolerance: float) -> bool:
+    return abs(a - b) <= tolerance * max(abs(a), abs(b), 1e-300)
+
+
+def _require(condition: bool, reason: str) -> None:
+    if not condition:
+        raise _Refused(reason)

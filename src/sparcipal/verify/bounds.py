@@ -1,0 +1,208 @@
+"""Cheap bounds, computed once more: the mathematics is in the docstring of `certify.py`, the code is not shared."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from .data import EPS, CheckedCovariance, Question
+
+FACTOR_LIMIT = 4000  # order of the largest matrix that is factored
+ENUMERATION_LIMIT = 1_000_000
+BATCH = 20_000
+
+
+def ky_fan(M: np.ndarray, k: int) -> float:
+    """The k largest eigenvalues of M sum to at most this; a Cholesky factorisation is the proof."""
+    n = M.shape[0]
+    k = min(k, n)
+    w, Q = np.linalg.eigh(M)
+    nu = float(w[n - k])
+    root = Q[:, n - k :] * np.sqrt(np.maximum(w[n - k :] - nu, 0.0))
+    Z = root @ root.T
+    size = float(np.abs(np.diagonal(M)).sum() + np.trace(Z)) + (n + 1) * abs(nu)
+    delta = 2 * (n + k + 4) * EPS * size
+    for slack in (2 * delta, 50 * delta, 1000 * delta):
+        try:
+            np.linalg.cholesky(Z - M + (nu + slack) * np.eye(n))
+        except np.linalg.LinAlgError:
+            continue
+        return k * (nu + slack + delta) + float(np.trace(Z)) * (1 + n * EPS)
+    return float("inf")
+
+
+def eigenvalues(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
+    k = min(question.k, cov.p)
+    if cov.p <= FACTOR_LIMIT:
+        total = ky_fan(cov.dense(), k)
+    else:
+        gram = cov.gram()
+        if gram is None or gram.shape[0] > FACTOR_LIMIT:
+            return float("inf")
+        total = ky_fan(gram, k) + k * (cov.p + 2) * EPS * float(np.trace(gram))
+    return total + k * cov.rounding(cov.p)
+
+
+def trace(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
+    m = sum(question.cardinalities)
+    total = float(np.sort(cov.diagonal)[::-1][:m].sum())
+    return total * (1 + m * EPS) + m * psd_shift(cov) + cov.rounding(m)
+
+
+def psd_shift(cov: CheckedCovariance) -> float:
+    """A covariance of data is PSD; for a given matrix the smallest eigenvalue says what is missing."""
+    if not cov.given:
+        return 0.0
+    n = cov.p
+    A = cov.dense()
+    margin = 2 * (n + 2) * EPS * (float(np.abs(cov.diagonal).sum()) + 1.0)
+    shift = margin
+    for _ in range(12):
+        try:
+            np.linalg.cholesky(A + shift * np.eye(n))
+            return shift + margin
+        except np.linalg.LinAlgError:
+            shift *= 10
+    return float("inf")
+
+
+def gershgorin(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
+    s, k = question.s_max, question.k
+    p = cov.p
+    std = np.sqrt(np.maximum(cov.diagonal, 0.0) + psd_shift(cov))
+    limit = cov.diagonal + std * float(np.sort(std)[::-1][: s - 1].sum())
+    order = np.argsort(-limit)
+    known: list[float] = []
+    position = 0
+    # Only rows that could still be among the k largest are worth computing.
+    while position < min(p, 4096):
+        if len(known) >= k and sorted(known)[-k] >= limit[order[position]]:
+            break
+        block = order[position : position + 512]
+        rows = cov.submatrix(block, np.arange(p))
+        rows[np.arange(block.size), block] = 0.0
+        rows = np.where(rows > 0, rows, 0.0) if question.nonnegative else np.abs(rows)
+        sums = cov.diagonal[block] + -np.sort(-rows, axis=1)[:, : s - 1].sum(axis=1)
+        known.extend(np.minimum(sums, limit[block]).tolist())
+        position += block.size
+    values = np.concatenate([known, limit[order[position:]]])
+    total = float(np.sort(np.maximum(values, 0.0))[::-1][:k].sum()) * (1 + (s + k + 4) * EPS)
+    roots = np.sort(np.sqrt(cov.weights))[::-1]
+    row_error = cov.error_unit * float(roots[0] * roots[:s].sum())
+    return total + k * row_error + cov.rounding(sum(question.cardinalities))
+
+
+def clip(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
+    rho = float(data["rho"])
+    if not (rho >= 0 and np.isfinite(rho)) or cov.p > FACTOR_LIMIT:
+        return float("inf")
+    A = cov.dense()
+    off = A - np.diag(np.diagonal(A))
+    if question.nonnegative:
+        off = np.where(off > 0, off, 0.0)
+    moved = np.minimum(np.maximum(off, -rho), rho)
+    largest = -np.sort(-np.abs(moved), axis=1)[:, : question.s_max - 1]
+    charge = largest.sum(axis=1) * (1 + (question.s_max + 8) * EPS)
+    M = off - moved + np.diag(np.diagonal(A) + charge)
+    return ky_fan(M, question.k) + cov.rounding(sum(question.cardinalities))
+
+
+def frobenius(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
+    c = float(data["c"])
+    if not np.isfinite(c) or cov.p > FACTOR_LIMIT:
+        return float("inf")
+    A = cov.dense()
+    off = A - np.diag(np.diagonal(A))
+    if question.nonnegative:
+        off = np.where(off > 0, off, 0.0)
+    squares = -np.sort(-(off**2), axis=1)[:, : question.s_max - 1].sum(axis=1)
+    m = sum(question.cardinalities)
+    rho = np.sort((np.diagonal(A) - c) ** 2 + squares)[::-1][:m].sum()
+    total = question.k * c + float(np.sqrt(question.k * rho))
+    return total * (1 + (m + question.s_max + 16) * EPS) + cov.rounding(m)
+
+
+def enumeration(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
+    """Look at every support once more."""
+    sizes = sorted(set(question.cardinalities))
+    p = cov.p
+    counts = {s: _sizes(s, question.nonnegative) for s in sizes}
+    if sum(comb(p, t) for s in sizes for t in counts[s]) > ENUMERATION_LIMIT:
+        return float("inf")
+    A = cov.dense()
+    tables = {s: _scored(A, counts[s], question.nonnegative) for s in sizes}
+    best = _best_packing(tables, sorted(question.cardinalities), p)
+    m = sum(question.cardinalities)
+    margin = 64 * m * EPS * float(np.sort(np.abs(cov.diagonal))[::-1][:m].sum())
+    return best + margin + cov.rounding(m)
+
+
+def _sizes(s: int, nonnegative: bool) -> list[int]:
+    # A larger support never hurts a signed component; a nonnegative one may need a smaller one.
+    return list(range(1, s + 1)) if nonnegative else [s]
+
+
+def _scored(
+    A: np.ndarray, sizes: list[int], nonnegative: bool
+) -> tuple[np.ndarray, list[tuple[int, ...]]]:
+    values: list[float] = []
+    supports: list[tuple[int, ...]] = []
+    for size in sizes:
+        for batch in _batches(itertools.combinations(range(A.shape[0]), size)):
+            index = np.array(batch)
+            blocks = A[index[:, :, None], index[:, None, :]]
+            if not nonnegative:
+                top = np.linalg.eigvalsh(blocks)[:, -1]
+                keep = np.ones(len(batch), dtype=bool)
+            else:
+                w, Q = np.linalg.eigh(blocks)
+                top, lead = w[:, -1], Q[:, :, -1]
+                keep = (lead >= -1e-7).all(axis=1) | (lead <= 1e-7).all(axis=1)
+            values.extend(top[keep].tolist())
+            supports.extend(support for support, good in zip(batch, keep) if good)
+    order = np.argsort(-np.array(values))
+    return np.array(values)[order], [supports[i] for i in order]
+
+
+def _batches(items: Iterator[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
+    while batch := list(itertools.islice(items, BATCH)):
+        yield batch
+
+
+def _best_packing(
+    tables: dict[int, tuple[np.ndarray, list[tuple[int, ...]]]], sizes: list[int], p: int
+) -> float:
+    """The best sum of values of disjoint supports, one of each requested size."""
+    if len(sizes) == 1:
+        return float(tables[sizes[0]][0].max(initial=0.0))
+    masks = {}
+    for s, (_, supports) in tables.items():
+        member = np.zeros((len(supports), p), dtype=bool)
+        for row, support in enumerate(supports):
+            member[row, list(support)] = True
+        masks[s] = member
+    heads = [float(tables[s][0][0]) for s in sizes]
+    best = 0.0
+
+    def descend(level: int, used: np.ndarray, start: int, total: float) -> None:
+        nonlocal best
+        if level == len(sizes):
+            best = max(best, total)
+            return
+        values = tables[sizes[level]][0]
+        rest = sum(heads[level + 1 :])
+        first = start if level and sizes[level] == sizes[level - 1] else 0
+        free = ~(masks[sizes[level]][first:] & used).any(axis=1)
+        for i in np.flatnonzero(free) + first:
+            if total + values[i] + rest <= best:
+                break
+            descend(level + 1, used | masks[sizes[level]][i], int(i) + 1, total + float(values[i]))
+        # Fewer components than asked for is allowed: the rest explain nothing.
+        best = max(best, total)
+
+    descend(0, np.zeros(p, dtype=bool), 0, 0.0)
+    return best

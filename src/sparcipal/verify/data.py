@@ -1,0 +1,173 @@
+"""The checker's own covariance, from the user's data, with plain NumPy and SciPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the certificate claims to answer; `value` is in the proofs' units."""
+
+    cardinalities: tuple[int, ...]
+    nonnegative: bool
+    disjoint: bool
+    value: float
+
+    @property
+    def k(self) -> int:
+        return len(self.cardinalities)
+
+    @property
+    def s_max(self) -> int:
+        return max(self.cardinalities)
+
+
+class CheckedCovariance:
+    """Entries of the covariance in the proofs' units, and how far rounding may have moved them."""
+
+    def __init__(
+        self,
+        left: Any,
+        mean: np.ndarray | None,
+        unit: float,
+        error_unit: float,
+    ) -> None:
+        self._left = left  # n x p rows already weighted, or the p x p matrix itself when mean is None
+        self._mean = mean
+        self.unit = unit
+        self.error_unit = error_unit
+        if mean is None:
+            self.diagonal = np.diagonal(left).copy()
+            self.weights = np.abs(self.diagonal)
+        else:
+            squares = left.multiply(left) if sp.issparse(left) else left * left
+            self.weights = np.asarray(squares.sum(axis=0)).ravel()
+            self.diagonal = self.weights - mean * mean
+
+    @property
+    def p(self) -> int:
+        return int(self.diagonal.size)
+
+    @property
+    def given(self) -> bool:
+        return self._mean is None
+
+    def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
+        rows = np.asarray(rows, dtype=np.intp)
+        same = cols is None
+        cols = rows if same else np.asarray(cols, dtype=np.intp)
+        if self._mean is None:
+            return self._left[np.ix_(rows, cols)].copy()
+        a = self._left[:, rows]
+        b = a if same else self._left[:, cols]
+        product = a.T @ b
+        if sp.issparse(product):
+            product = product.toarray()
+        return product - np.outer(self._mean[rows], self._mean[cols])
+
+    def dense(self) -> np.ndarray:
+        return self.submatrix(np.arange(self.p))
+
+    def gram(self) -> np.ndarray | None:
+        """The n x n matrix with the same nonzero eigenvalues, for dense data."""
+        if self._mean is None or sp.issparse(self._left) or self._mean.any():
+            return None
+        return self._left @ self._left.T
+
+    def rounding(self, s: int) -> float:
+        """At most this much of a unit s-sparse quadratic form is rounding."""
+        largest = np.sort(self.weights)[::-1][:s]
+        return self.error_unit * float(largest.sum()) + 1e-290
+
+
+def covariance_of(matrix: Any, unit: float) -> CheckedCovariance:
+    A = np.asarray(matrix, dtype=np.float64) / unit
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.isfinite(A).all():
+        raise ValueError("covariance must be a square matrix of finite numbers")
+    return CheckedCovariance((A + A.T) / 2, None, unit, 0.0)
+
+
+def covariance_of_data(
+    X: Any, center: bool, scale: bool, sample_weight: Any, unit: float
+) -> tuple[CheckedCovariance, np.ndarray, np.ndarray]:
+    """The covariance, the column means and the column scales, as the settings say."""
+    X = matrix_of(X)
+    n, p = X.shape
+    if sample_weight is None:
+        share = np.full(n, 1.0 / n)
+    else:
+        share = np.asarray(sample_weight, dtype=np.float64)
+        share = share / share.sum()
+    # A power of two keeps squares in range whatever the units of the data.
+    shrink = 2.0 ** np.ceil(np.log2(max(_largest(X), 1e-300)))
+    if sp.issparse(X):
+        Z = sp.csc_array(X, dtype=np.float64, copy=True)
+        Z.data /= shrink
+        mean = np.asarray(Z.T @ share).ravel() if center else np.zeros(p)
+        inner_mean = mean
+    else:
+        Z = np.asarray(X, dtype=np.float64) / shrink
+        mean = np.zeros(p)
+        if center:
+            first = share @ Z
+            Z = Z - first
+            second = share @ Z
+            Z = Z - second
+            mean = first + second
+        inner_mean = np.zeros(p)
+    root = np.sqrt(share)
+    Z = sp.csc_array(Z.multiply(root[:, None])) if sp.issparse(Z) else Z * root[:, None]
+    spread = np.ones(p)
+    error = (4 * n + 40) * EPS
+    if scale:
+        spread = _standard_deviations(Z, inner_mean, mean, n)
+        constant = spread == 0
+        inverse = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
+        Z = sp.csc_array(Z.multiply(inverse[None, :])) if sp.issparse(Z) else Z * inverse
+        inner_mean = inner_mean * inverse
+        spread = np.where(constant, 1.0, spread)
+        error *= 3
+        covariance = CheckedCovariance(Z, inner_mean, 1.0, error)
+        covariance.weights = covariance.weights**2 / np.maximum(covariance.diagonal, 1e-300)
+        covariance.weights[constant] = 0.0
+        return covariance, mean * shrink, spread * shrink
+    # unit = (power of two)^2 when it comes from data, so this is exact; otherwise the error term covers it.
+    ratio = shrink / np.sqrt(unit)
+    return CheckedCovariance(Z * ratio, inner_mean * ratio, unit, error), mean * shrink, spread
+
+
+def _standard_deviations(Z: Any, inner_mean: np.ndarray, mean: np.ndarray, n: int) -> np.ndarray:
+    squares = Z.multiply(Z) if sp.issparse(Z) else Z * Z
+    second = np.asarray(squares.sum(axis=0)).ravel()
+    variance = np.maximum(second - inner_mean**2, 0.0)
+    if sp.issparse(Z):
+        variance[variance <= (4 * n + 40) * EPS * second] = 0.0
+    else:
+        variance[np.sqrt(variance) <= 16 * EPS * np.abs(mean)] = 0.0
+    return np.sqrt(variance)
+
+
+def matrix_of(X: Any) -> Any:
+    """The numbers of an array, a sparse matrix, a frame or a table."""
+    for name in ("X", "to_numpy"):
+        part = getattr(X, name, None)
+        if part is not None:
+            X = part() if callable(part) else part
+    if not sp.issparse(X):
+        X = np.asarray(X)
+    numbers = X.data if sp.issparse(X) else X
+    if X.ndim != 2 or numbers.dtype.kind not in "fiub" or not np.isfinite(numbers).all():
+        raise ValueError("X must be a two-dimensional table of finite numbers")
+    return X
+
+
+def _largest(X: Any) -> float:
+    data = X.data if sp.issparse(X) else X
+    return float(np.abs(data.astype(np.float64)).max()) if data.size else 0.0
