@@ -160,7 +160,11 @@ class _Search:
         top = np.partition(squares, self.p - s, axis=1)[:, self.p - s :].sum(axis=1)
         rows = np.argsort(-top, kind="stable")[: 4 * effort]
         mixed = rng.standard_normal((4 * effort, basis.shape[0])) @ basis
-        scores = np.concatenate([basis[:4], mixed, self.A[rows]])
+        order = np.argsort(-self.diagonal, kind="stable")
+        largest = np.zeros((2, self.p))
+        largest[0, order[0]] = 1.0
+        largest[1, order[:s]] = 1.0
+        scores = np.concatenate([basis[:4], mixed, self.A[rows], largest])
         if self.nonnegative:
             scores = np.concatenate([scores, -scores])
         return self._ascend_apart(scores)
@@ -394,18 +398,8 @@ class _Exchange:
         from ..kernels.exchange import predict
 
         members = self._members(j)
-        s = members.size
         block = self.search.A[np.ix_(members, members)]
-        vectors = np.tile(self.loading[j], (s, 1))
-        image = vectors
-        for _ in range(4):  # a few power steps on the support without its member t, for all t
-            image.flat[:: s + 1] = 0.0
-            if self.search.nonnegative:
-                np.maximum(image, 0.0, out=image)
-            norm = np.sqrt(np.einsum("ti,ti->t", image, image))
-            vectors = image / np.where(norm > 0.0, norm, 1.0)[:, None]
-            image = vectors @ block
-        values = np.einsum("ti,ti->t", image, vectors)
+        vectors, values = removals(block, self.loading[j], self.search.nonnegative)
         rows = self.estimate[self.first[j] : self.first[j + 1]]
         predict(self.search.A, members, vectors, values, self.search.nonnegative, rows)
 
@@ -455,3 +449,20 @@ class _Exchange:
             self.flat[self.place[b]] = a
         self.place[a], self.place[b] = self.place[b], self.place[a]
         self.owner[a], self.owner[b] = self.owner[b], self.owner[a]
+
+
+def removals(
+    block: np.ndarray, weights: np.ndarray, nonnegative: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Row t: nearly the best unit vector on the support without its t-th member, and its value."""
+    s = weights.size
+    image = np.tile(weights, (s, 1))
+    vectors = image
+    for _ in range(4):  # power steps, for all t at a time
+        image.flat[:: s + 1] = 0.0
+        if nonnegative:
+            np.maximum(image, 0.0, out=image)
+        norm = np.sqrt(np.einsum("ti,ti->t", image, image))
+        vectors = image / np.where(norm > 0.0, norm, 1.0)[:, None]
+        image = vectors @ block
+    return vectors, np.einsum("ti,ti->t", image, vectors)

@@ -1,0 +1,180 @@
+"""method="auto": the portfolio a user should get.
+
+All components are searched for at once on a dense working set of promising features; then every
+feature of the data is tried against the answer through a few covariance columns, those that could
+improve it join the working set, and the search goes on until none is left. The simple methods run
+too, and their answers are among the starts: the result is never below theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..covariance import Covariance
+from ..problem import Problem
+from . import threshold, tpower
+from .base import Component, Found, Method, Options
+from .deflation import deflate
+from .joint import joint_search, removals
+
+ALL_FEATURES = 1500  # up to here the working set is everything
+WORKING_SET = 800
+NEWCOMERS = 60  # features that may join the working set in one round
+ROUNDS = 12
+NEARLY = 2e-3  # predictions are first order: look at swaps predicted to lose this little, too
+
+
+def run(problem: Problem, options: Options, *, effort: int = 2) -> Found:
+    """Search with `effort` times the standard numbers of starts and perturbations."""
+    if effort < 0:
+        raise ValueError(f"effort={effort} must be at least 0; 1 or 2 suffice for most data")
+    if problem.disjoint or problem.k == 1:
+        components, rounds = _disjoint(problem, options, effort)
+        return Found(components, n_iter=rounds, info={"effort": effort})
+
+    def one(
+        cov: Covariance, s: int, nonnegative: bool, options: Options, rng: np.random.Generator
+    ) -> Component:
+        return _disjoint(Problem(cov, (s,), nonnegative), options, effort)[0][0]
+
+    return deflate(problem, options, one)
+
+
+def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Component, ...], int]:
+    cov = problem.covariance
+    simple = _simple_answers(problem, options)
+    features = _working_set(problem, simple)
+    supports = _search_within(problem, options, features, simple, effort)
+    rounds = 1
+    while features.size < cov.n_features and rounds < ROUNDS and not options.monitor.stopped:
+        new = _newcomers(problem, supports, features)
+        if new.size == 0:
+            break
+        features = np.union1d(features, new)
+        before = supports
+        supports = _search_within(problem, options, features, [before], 0)
+        rounds += 1
+        if all(map(np.array_equal, before, supports)):
+            break
+    supports = _without_empty(supports, cov)
+    components = tuple(refit(cov, support, problem.nonnegative) for support in supports)
+    return components, rounds
+
+
+def _simple_answers(problem: Problem, options: Options) -> list[list[np.ndarray]]:
+    """Supports found by thresholding and by the truncated power method, one after the other."""
+    if problem.k == 1 and problem.covariance.n_features <= ALL_FEATURES:
+        return []  # the search itself starts from these
+    found = [method.run(problem, options) for method in (threshold.METHOD, tpower.METHOD)]
+    return [[component.support for component in answer.components] for answer in found]
+
+
+def _working_set(problem: Problem, simple: list[list[np.ndarray]]) -> np.ndarray:
+    """Features of large variance or with a large part in the leading subspace, and those in use."""
+    cov = problem.covariance
+    p = cov.n_features
+    if p <= ALL_FEATURES:
+        return np.arange(p)
+    size = max(WORKING_SET, 4 * sum(problem.cardinalities))
+    block = np.random.default_rng(0).standard_normal((p, min(p, 2 * problem.k + 4)))
+    for _ in range(3):
+        block = np.linalg.qr(cov.matmat(block))[0]
+    image = cov.matmat(block)
+    by_variance = np.argsort(-cov.diagonal, kind="stable")[: size // 2]
+    by_loading = np.argsort(-np.square(image).sum(axis=1), kind="stable")[: size // 2]
+    used = [support for supports in simple for support in supports]
+    return np.unique(np.concatenate([by_variance, by_loading, *used]))
+
+
+def _search_within(
+    problem: Problem,
+    options: Options,
+    features: np.ndarray,
+    starts: list[list[np.ndarray]],
+    effort: int,
+) -> list[np.ndarray]:
+    cov = problem.covariance
+    whole = features.size == cov.n_features
+    A = cov.dense() if whole else cov.submatrix(features)
+    short = sum(problem.cardinalities) - features.size
+    if short > 0:  # more places than features: the rest stays empty
+        A = np.pad(A, (0, short))
+    local = [[np.searchsorted(features, support) for support in start] for start in starts]
+    found = joint_search(
+        A,
+        problem.cardinalities,
+        nonnegative=problem.nonnegative,
+        seed=options.seed,
+        effort=effort,
+        n_jobs=options.n_jobs,
+        monitor=options.monitor,
+        starts=local,
+    )
+    return [features[support[support < features.size]] for support in found]
+
+
+def _newcomers(
+    problem: Problem, supports: Sequence[np.ndarray], features: np.ndarray
+) -> np.ndarray:
+    """Features outside the working set whose exchange for a member promises a gain."""
+    cov = problem.covariance
+    score = np.full(cov.n_features, -np.inf)
+    for support in supports:
+        if support.size == 0:
+            continue
+        component = refit(cov, support, problem.nonnegative)
+        columns = cov.columns(component.support)
+        block = columns[component.support]
+        value = float(component.weights @ block @ component.weights)
+        vectors, values = removals(block, component.weights, problem.nonnegative)
+        cross = columns @ vectors.T  # (p, s)
+        if problem.nonnegative:
+            cross = np.maximum(cross, 0.0)
+        half = 0.5 * (values[None, :] - cov.diagonal[:, None])
+        predicted = values[None, :] - half + np.sqrt(half * half + cross * cross)
+        score = np.maximum(score, predicted.max(axis=1) - (1.0 - NEARLY) * value)
+    score[features] = -np.inf
+    best = np.argsort(-score, kind="stable")[:NEWCOMERS]
+    return best[score[best] > 0.0]
+
+
+def refit(cov: Covariance, support: np.ndarray, nonnegative: bool) -> Component:
+    """The best unit vector on a support: the leading eigenvector, or nonnegative from many starts."""
+    block = cov.submatrix(support)
+    vectors = np.linalg.eigh(block)[1][:, ::-1]
+    x = vectors[:, 0]
+    if nonnegative and (x < 0.0).any() and (x > 0.0).any():
+        x = _nonnegative_power(block, np.hstack([vectors, -vectors, block, np.eye(support.size)]))
+    x = np.where(np.abs(x) > 1e-14, x, 0.0)
+    kept = x != 0.0
+    x = np.abs(x[kept]) if nonnegative else x[kept]
+    return Component(support[kept], x / np.linalg.norm(x))
+
+
+def _nonnegative_power(block: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Projected power iteration from every column of starts; the best end."""
+    x = np.maximum(starts, 0.0)
+    x = x[:, x.any(axis=0)]
+    for _ in range(300):
+        x = x / np.linalg.norm(x, axis=0)
+        image = np.maximum(block @ x, 0.0)
+        x = np.where(image.any(axis=0), image, x)
+    x = x / np.linalg.norm(x, axis=0)
+    return x[:, int(np.argmax(np.einsum("ij,ij->j", x, block @ x)))]
+
+
+def _without_empty(supports: list[np.ndarray], cov: Covariance) -> list[np.ndarray]:
+    """A component left without features takes one from the component that has most."""
+    supports = list(supports)
+    for j, support in enumerate(supports):
+        if support.size == 0:
+            donor = int(np.argmax([other.size for other in supports]))
+            least = int(np.argmin(cov.diagonal[supports[donor]]))
+            supports[j] = supports[donor][[least]]
+            supports[donor] = np.delete(supports[donor], least)
+    return supports
+
+
+METHOD = Method("auto", "portfolio: matching ascent, exchange search, perturbations", run)
