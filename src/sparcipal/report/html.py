@@ -11,7 +11,7 @@ from . import words
 if TYPE_CHECKING:
     from .text import ComponentRow, ComponentTable
 
-# Colours are translucent, so that the cards sit well on light and dark pages alike. What is proved has
+# Colours are translucent, so that cards sit well on light and dark pages alike. What is proved has
 # a solid border, what is not has a dashed one: the difference survives grey print.
 STYLE = """<style>
 .sparcipal{font:14px/1.45 system-ui,sans-serif;max-width:72em}

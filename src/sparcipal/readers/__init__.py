@@ -1,0 +1,111 @@
+"""Readers of files, one file per family of formats; `read.py` is the door.
+
+A reader takes a source, feature names (or None) and its own keyword options, and returns the
+matrix, the feature names and the sample names it found.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .source import Path_, stem_of
+
+# Format -> module and function; loaded when asked for.
+FORMATS = {
+    "bagofwords": ("bagofwords", "read_bagofwords"),
+    "csv": ("tables", "read_csv"),
+    "folder": ("documents", "read_folder"),
+    "h5ad": ("matrices", "read_h5ad"),
+    "jsonl": ("documents", "read_jsonl"),
+    "lines": ("documents", "read_lines"),
+    "matrixmarket": ("matrices", "read_matrixmarket"),
+    "npy": ("matrices", "read_npy"),
+    "npz": ("matrices", "read_npz"),
+    "parquet": ("tables", "read_parquet"),
+    "svmlight": ("matrices", "read_svmlight"),
+    "tsv": ("tables", "read_tsv"),
+}
+_EXTENSIONS = {
+    ".csv": "csv",
+    ".h5ad": "h5ad",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".mtx": "matrixmarket",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".svm": "svmlight",
+    ".tab": "tsv",
+    ".tsv": "tsv",
+}
+_FROM_A_PIPE = {"bagofwords", "csv", "tsv", "jsonl", "lines", "svmlight", "matrixmarket"}
+
+
+def open_source(
+    source: Path_, format: str | None, names: tuple[str, ...] | None, options: dict[str, Any]
+) -> tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Matrix, feature names and sample names of a file or folder."""
+    if format is None:
+        format = format_of(source)
+    if format not in FORMATS:
+        raise ValueError(f"format={format!r} is unknown; choose one of {', '.join(FORMATS)}")
+    if str(source) == "-" and format not in _FROM_A_PIPE:
+        raise ValueError(f"format={format!r} cannot come from standard input; save it to a file")
+    if str(source) != "-" and not Path(source).exists():
+        raise ValueError(f"{source}: no such file or folder")
+    module, function = FORMATS[format]
+    reader = getattr(importlib.import_module(f".{module}", __name__), function)
+    unknown = set(options) - _options_of(reader)
+    if unknown:
+        raise ValueError(
+            f"option {sorted(unknown)[0]!r} is unknown for format {format!r}; "
+            f"there are: {', '.join(sorted(_options_of(reader))) or 'none'}"
+        )
+    result: tuple[Any, Any, Any] = reader(source, names, **options)
+    return result
+
+
+def format_of(source: Path_) -> str:
+    """The format a source has by its name, or for .txt by its first lines."""
+    if str(source) == "-":
+        raise ValueError(
+            f"standard input has no name to tell its format; pass format=..., "
+            f"one of {', '.join(sorted(_FROM_A_PIPE))}"
+        )
+    if not Path(source).exists():
+        raise ValueError(f"{source}: no such file or folder")
+    if Path(source).is_dir():
+        return "folder"
+    name, extension = stem_of(source)
+    if extension in _EXTENSIONS:
+        return _EXTENSIONS[extension]
+    if extension in {".txt", ""} or name.startswith("docword"):
+        from .bagofwords import looks_like_bagofwords
+
+        if name.startswith("docword") or looks_like_bagofwords(source):
+            return "bagofwords"
+        if extension == ".txt":
+            return "lines"
+    raise ValueError(
+        f"{source}: the format cannot be told from the name; pass format=..., "
+        f"one of {', '.join(FORMATS)}"
+    )
+
+
+def _options_of(reader: Callable[..., Any]) -> set[str]:
+    """The keyword-only parameters of a reader, and of what it hands its further options to."""
+    parameters = inspect.signature(reader).parameters.values()
+    found = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        from . import documents, tables
+
+        onward: Any = tables.read_csv if reader is tables.read_tsv else documents.count_words
+        found |= _options_of(onward)
+    return found - ({"delimiter"} if reader.__name__ == "read_tsv" else set())

@@ -1,0 +1,137 @@
+"""Is this matrix one to work with? Each refusal says what, where, and what to do."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+# Entries looked at together: a memory map is never brought in whole.
+BLOCK = 4_000_000
+
+
+def check_array(X: np.ndarray, names: tuple[str, ...] | None) -> np.ndarray:
+    """A dense X that is two-dimensional, real, finite and not empty; returned as it came."""
+    check_shape(X)
+    _check_dtype(X.dtype)
+    if X.dtype.kind == "f":
+        _check_finite(X, names)
+        if X.dtype.itemsize > 8:
+            X = _narrowed(X)
+    return X
+
+
+def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
+    """A sparse X as csr_array or csc_array, sharing its memory: indices valid, real, finite."""
+    check_shape(X)
+    _check_dtype(X.dtype)
+    container = sp.csc_array if X.format == "csc" else sp.csr_array
+    X = container(X)
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X is a broken sparse matrix: {error}; build it again") from error
+    if X.dtype.kind == "f" and not np.isfinite(X.data).all():
+        bad = np.flatnonzero(~np.isfinite(X.data))
+        # The position of a stored entry: its slice by the pointers, its place inside by the index.
+        outer = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
+        inner = int(X.indices[bad[0]])
+        row, column = (inner, outer) if X.format == "csc" else (outer, inner)
+        nan = int(np.isnan(X.data[bad]).sum())
+        raise ValueError(_not_finite(nan, bad.size - nan, row, column, names))
+    return X
+
+
+def object_to_float(X: np.ndarray) -> np.ndarray:
+    """An array of Python numbers as float64; anything that is no real number is an error."""
+    out = np.empty(X.shape, dtype=np.float64)
+    for position, entry in np.ndenumerate(X):
+        if entry is None:
+            entry = np.nan
+        if isinstance(entry, numbers.Complex) and not isinstance(entry, numbers.Real):
+            raise ValueError(f"Complex data not supported: X{list(position)} is {entry!r}")
+        if isinstance(entry, str | bytes):
+            raise ValueError(
+                f"X{list(position)} is {entry!r}, not a number; convert or remove the columns "
+                "that hold text"
+            )
+        if not isinstance(entry, numbers.Real):
+            raise TypeError(
+                f"X{list(position)} is {entry!r}: argument must be a string or a real number, "
+                f"not {type(entry).__name__!r}; X holds numbers only"
+            )
+        out[position] = entry
+    return out
+
+
+def check_shape(X: Any) -> None:
+    if X.ndim != 2:
+        remedy = {
+            0: "pass a table of samples in rows and features in columns",
+            1: "pass X.reshape(-1, 1) for one feature or X.reshape(1, -1) for one sample",
+        }.get(X.ndim, "pass X.reshape(len(X), -1) if the first axis holds the samples")
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead: X has shape {X.shape}; {remedy}"
+        )
+    n, p = X.shape
+    if n == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape=({n}, {p})) while a minimum of 1 is required."
+        )
+    if p == 0:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape=({n}, {p})) while a minimum of 1 is required."
+        )
+
+
+def _check_dtype(dtype: np.dtype[Any]) -> None:
+    if dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported: X has dtype {dtype}; pass X.real, or real and imaginary "
+            "parts side by side"
+        )
+    if dtype.kind not in "fiub":
+        raise ValueError(
+            f"X has dtype {dtype}, which does not hold numbers; convert or remove these columns"
+        )
+
+
+def _check_finite(X: np.ndarray, names: tuple[str, ...] | None) -> None:
+    nan = infinite = 0
+    first: tuple[int, int] | None = None
+    step = max(1, BLOCK // X.shape[1])
+    for start in range(0, X.shape[0], step):
+        block = X[start : start + step]
+        finite = np.isfinite(block)
+        if finite.all():
+            continue
+        if first is None:
+            row, column = np.unravel_index(int(np.argmin(finite)), finite.shape)
+            first = start + int(row), int(column)
+        here = int(np.isnan(block).sum())
+        nan += here
+        infinite += int(finite.size - np.count_nonzero(finite)) - here
+    if first is not None:
+        raise ValueError(_not_finite(nan, infinite, *first, names))
+
+
+def _not_finite(
+    nan: int, infinite: int, row: int, column: int, names: tuple[str, ...] | None
+) -> str:
+    kinds = [f"{nan} NaN"] * (nan > 0) + [f"{infinite} infinity"] * (infinite > 0)
+    named = f" ({names[column]!r})" if names is not None else ""
+    return (
+        f"X contains {' and '.join(kinds)}, the first in row {row}, column {column}{named}; "
+        "remove these rows or columns, or impute the entries first"
+    )
+
+
+def _narrowed(X: np.ndarray) -> np.ndarray:
+    narrow = X.astype(np.float64)
+    if not np.isfinite(narrow).all():
+        raise ValueError(
+            f"X has dtype {X.dtype} and entries beyond the range of float64; divide X by a constant"
+        )
+    return narrow

@@ -1,0 +1,103 @@
+"""Files that hold a matrix: Matrix Market, svmlight, .npz, .npy, .h5ad."""
+
+from __future__ import annotations
+
+import zipfile
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from . import frames
+from .source import Path_, open_bytes
+
+Read = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
+
+
+def read_matrixmarket(source: Path_, names: Any, *, transpose: bool = False) -> Read:
+    """Rows are samples; `transpose` when they are features, as single-cell tools write them."""
+    from scipy.io import mmread
+
+    with open_bytes(source) as stream:
+        try:
+            matrix: Any = mmread(stream)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"{source}: not a Matrix Market file: {error}") from error
+    if sp.issparse(matrix):
+        matrix = sp.csr_array(matrix)
+    return (matrix.T if transpose else matrix), None, None
+
+
+def read_svmlight(source: Path_, names: Any, *, n_features: int | None = None) -> Read:
+    """The features; the label that starts each line is no feature and is left out."""
+    from sklearn.datasets import load_svmlight_file
+
+    if n_features is None and names is not None:
+        n_features = len(names)
+    with open_bytes(source) as stream:
+        try:
+            matrix, _ = load_svmlight_file(stream, n_features=n_features)
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"{source}: not a svmlight file: {error}") from error
+    return sp.csr_array(matrix), None, None
+
+
+def read_npy(source: Path_, names: Any) -> Read:
+    """The array stays on disk, read-only, and is paged in as needed."""
+    try:
+        return np.load(source, mmap_mode="r", allow_pickle=False), None, None
+    except ValueError as error:
+        raise ValueError(f"{source}: not an array of numbers: {error}") from error
+
+
+def read_npz(source: Path_, names: Any, *, key: str | None = None) -> Read:
+    """A sparse matrix saved by SciPy, or one array of a NumPy archive.
+
+    Without `key` the array is the one called X, or the only two-dimensional one. An array of
+    strings called feature_names or features names the columns.
+    """
+    try:
+        with np.load(source, allow_pickle=False) as archive:
+            if key is None and {"format", "data", "shape"} <= set(archive.files):
+                return sp.csr_array(sp.load_npz(source)), None, None
+            key = _the_array(archive, source) if key is None else key
+            if key not in archive.files:
+                raise ValueError(f"{source}: no array {key!r}; there are {_listed(archive)}")
+            matrix = archive[key]
+            return matrix, _npz_names(archive, matrix), None
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise ValueError(f"{source}: the .npz file is damaged: {error}") from error
+
+
+def read_h5ad(source: Path_, names: Any, *, layer: str | None = None) -> Read:
+    try:
+        import anndata
+    except ImportError as error:
+        raise ValueError(
+            f"{source}: .h5ad files need anndata; pip install 'sparcipal[anndata]'"
+        ) from error
+    return frames.from_anndata(anndata.read_h5ad(source), layer)
+
+
+def _the_array(archive: Any, source: Path_) -> str:
+    if "X" in archive.files:
+        return "X"
+    flat = [name for name in archive.files if archive[name].ndim == 2]
+    if len(flat) != 1:
+        raise ValueError(
+            f"{source}: which array? name one with key=...; there are {_listed(archive)}"
+        )
+    return str(flat[0])
+
+
+def _listed(archive: Any) -> str:
+    return ", ".join(f"{name!r} {archive[name].shape}" for name in archive.files) or "none"
+
+
+def _npz_names(archive: Any, matrix: np.ndarray) -> tuple[str, ...] | None:
+    for name in ("feature_names", "features"):
+        if name in archive.files and matrix.ndim == 2:
+            found = archive[name]
+            if found.dtype.kind == "U" and found.shape == (matrix.shape[1],):
+                return tuple(map(str, found))
+    return None

@@ -1,0 +1,97 @@
+"""Tables of numbers: CSV, TSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import numpy as np
+
+from . import frames
+from .source import Path_, decode, open_bytes
+
+Read = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
+
+
+def read_csv(
+    source: Path_,
+    names: Any,
+    *,
+    header: bool | None = None,
+    labels: bool | None = None,
+    delimiter: str = ",",
+    encoding: str = "utf-8",
+) -> Read:
+    """Samples in lines. A first line with text in it is a header, a first column with text in it
+    labels the samples; `header` and `labels` say so where that guess is wrong."""
+    with open_bytes(source) as stream:
+        text = decode(stream.read(), source, encoding).removeprefix("\ufeff")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows = [(reader.line_num, row) for row in reader if row]
+    if not rows:
+        raise ValueError(f"{source}: the file is empty")
+    has_header = header if header is not None else not all(map(_is_number, rows[0][1]))
+    head = rows.pop(0)[1] if has_header else None
+    if not rows:
+        raise ValueError(f"{source}: a header and no line of numbers")
+    has_labels = labels if labels is not None else not _is_number(rows[0][1][0])
+    width = len(rows[0][1])
+    samples = tuple(row[0] for _, row in rows) if has_labels else None
+    if head is not None and len(head) not in (width, width - has_labels):
+        raise ValueError(f"{source}: the header has {len(head)} fields, the first line {width}")
+    if head is not None:
+        head = head[len(head) - (width - has_labels) :]
+    matrix = _numbers(rows, int(has_labels), width, head, source)
+    return matrix, None if head is None else tuple(head), samples
+
+
+def read_tsv(source: Path_, names: Any, **options: Any) -> Read:
+    return read_csv(source, names, delimiter="\t", **options)
+
+
+def read_parquet(source: Path_, names: Any) -> Read:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise ValueError(
+            f"{source}: Parquet files need pyarrow; pip install 'sparcipal[io]'"
+        ) from error
+    table = parquet.read_table(source)
+    if not table.schema.pandas_metadata:
+        return frames.from_frame(table)
+    try:
+        return frames.from_frame(table.to_pandas())  # restores the labels of the rows
+    except ImportError:
+        return frames.from_frame(table)
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(
+    rows: list[tuple[int, list[str]]],
+    first: int,
+    width: int,
+    head: list[str] | None,
+    source: Path_,
+) -> np.ndarray:
+    out = np.empty((len(rows), width - first))
+    for i, (line, row) in enumerate(rows):
+        if len(row) != width:
+            raise ValueError(f"{source}, line {line}: {len(row)} fields instead of {width}")
+        try:
+            out[i] = [float(field) for field in row[first:]]
+        except ValueError:
+            wrong = next(j for j in range(first, width) if not _is_number(row[j]))
+            name = f" ({head[wrong - first]!r})" if head is not None else ""
+            raise ValueError(
+                f"{source}, line {line}: {row[wrong]!r}, column {wrong + 1}{name} is not a number: "
+                "remove or encode columns of text, and impute missing entries, first"
+            ) from None
+    return out
