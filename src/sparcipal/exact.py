@@ -1,0 +1,479 @@
+"""Branch and bound for one component: the proof that a support is optimal.
+
+A node is a set of admissible supports, forced <= S <= features, |S| <= s. It is settled when its
+pair-split bound is at most t = value + tol, when the fixing tests leave nothing, or when so few
+supports remain that all are looked at. Otherwise the certificate (U, R) it inherited is optimised a
+little, the tests run again, and the node is split on the most fractional feature.
+
+Everything is proved at `threshold`, slightly below the t that is finally claimed, so that whoever
+replays the log with his own rounding comes out below the claim. The log is the proof as data; its
+steps are described in `prooflog`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from .fixing import fix
+from .monitor import Monitor
+from .pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
+from .pairsplit.certificate import EPS
+from .positive import no_interior_solution
+from .prooflog import ProofLog
+from .rounding import Rounder
+from .twins import Twins, find_twins
+
+# Work is counted in units of about a nanosecond of one core: the budget does not depend on the clock.
+WORK = {"fast": 4e9, "full": np.inf}
+MAX_NODES = {"fast": 2_000, "full": 1_000_000}
+MAX_OPEN = 20_000  # beyond this many open nodes the search goes depth first
+LOG_LIMIT = 1_000_000_000  # bytes of proof
+LEAF = 12  # supports that are looked at one by one rather than bounded
+# smoothing of the rounds at the root, relative to the value
+ROOT_SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a branch and bound found and proved.
+
+    Attributes
+    ----------
+    value, support
+        The best support found, increasing, and lambda_max of its block less its prices (for
+        nonnegative weights, the value of the nonnegative vector found there).
+    bound
+        No admissible support has a larger value than this; rounding is included.
+    status
+        "optimal" when the bound is within the tolerance; otherwise what ended the search: "nodes"
+        (any counted budget), "time", "user" or "memory".
+    nodes, n_eigen
+        Nodes looked at, and eigendecompositions.
+    eliminated
+        Features that the root proved to be in no better solution.
+    log
+        The proof as data; empty when it was not kept.
+    """
+
+    value: float
+    support: np.ndarray
+    bound: float
+    status: str
+    nodes: int
+    n_eigen: int
+    eliminated: int
+    log: list[dict]
+
+
+@dataclass
+class _Node:
+    part: Part
+    split: Split
+    record: dict
+    position: int  # of the record in the log
+    guess: float = np.inf  # about the largest eigenvalue of its matrix
+    z: np.ndarray | None = None
+
+
+def prove(
+    A: np.ndarray,
+    s: int,
+    *,
+    nonnegative: bool = False,
+    prices: np.ndarray | None = None,
+    incumbent: tuple[np.ndarray, float] | None = None,
+    tol: float = 1e-6,
+    max_nodes: int | None = None,
+    monitor: Monitor | None = None,
+    effort: str | float = "full",
+    keep_log: bool = True,
+) -> Proof:
+    """Maximise lambda_max(A_S) - prices(S) over nonempty |S| <= s, and prove it.
+
+    Parameters
+    ----------
+    A : ndarray (p, p)
+        Symmetric; for prices all zero, positive semidefinite up to rounding.
+    s : int
+        Largest support, 1 <= s <= p.
+    nonnegative : bool
+        Maximise x'Ax over unit x >= 0 with support in S instead of lambda_max(A_S).
+    prices : ndarray (p,), optional
+        Nonnegative price of each feature.
+    incumbent : (support, value), optional
+        A known support; its value is recomputed, never trusted.
+    tol : float
+        Gap, relative to max(|value|, max diagonal), that counts as optimal; at least 1e-9.
+    max_nodes : int, optional
+    monitor : Monitor, optional
+    effort : "fast", "full" or a number
+        The budget: a few seconds, no limit, or so many units of work.
+    keep_log : bool
+
+    Returns
+    -------
+    Proof
+    """
+    search = _Search(A, s, nonnegative, prices, tol, keep_log)
+    search.set_budget(effort, max_nodes, monitor)
+    search.start(incumbent)
+    status = search.run()
+    return search.finish(status)
+
+
+class _Search:
+    def __init__(
+        self,
+        A: np.ndarray,
+        s: int,
+        nonnegative: bool,
+        prices: np.ndarray | None,
+        tol: float,
+        keep_log: bool,
+    ) -> None:
+        p = A.shape[0]
+        if not 1 <= s <= p:
+            raise ValueError(f"s must lie between 1 and the number of features {p}, got {s}")
+        self.p, self.s, self.nonnegative = p, s, nonnegative
+        self.price = np.zeros(p) if prices is None else np.asarray(prices, dtype=np.float64)
+        if self.price.shape != (p,) or not (self.price >= 0.0).all():
+            raise ValueError(f"prices must be {p} nonnegative numbers")
+        self.priced = bool(self.price.any())
+        self.twins: Twins = find_twins(np.ascontiguousarray(A, dtype=np.float64), s, nonnegative)
+        self.a = self.twins.matrix
+        self.scale = max(float(np.abs(np.diagonal(self.a)).max()), 1e-300)
+        self.tol = max(float(tol), 1e-9)
+        self.log = ProofLog(keep_log)
+        self.rounder = Rounder(self.a, s, self.price, nonnegative)
+        self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
+        self.heap: list[tuple[float, int, _Node]] = []
+        self.stuck: list[_Node] = []
+        self.shrunk: dict[bytes, int] = {}
+        self.nodes = self.n_eigen = self.eliminated = self.pushed = 0
+        self.work = 0.0
+
+    def set_budget(
+        self, effort: str | float, max_nodes: int | None, monitor: Monitor | None
+    ) -> None:
+        named = effort if isinstance(effort, str) else "full"
+        if named not in WORK:
+            raise ValueError(f"effort must be 'fast', 'full' or a number, got {effort!r}")
+        self.max_work = WORK[named] if isinstance(effort, str) else float(effort)
+        self.max_nodes = MAX_NODES[named] if max_nodes is None else max_nodes
+        self.monitor = Monitor() if monitor is None else monitor
+
+    # --- incumbents ---
+
+    @property
+    def claim(self) -> float:
+        """The t that is claimed once every node is settled; the rest of tol is for rounding."""
+        return self.value + 0.98 * self.tol * max(abs(self.value), self.scale)
+
+    @property
+    def threshold(self) -> float:
+        """The t at which nodes are settled."""
+        return self.value + 0.95 * self.tol * max(abs(self.value), self.scale)
+
+    def offer(self, support: np.ndarray, value: float) -> None:
+        if value > self.value:
+            self.value, self.support = value, np.sort(support)
+
+    def start(self, incumbent: tuple[np.ndarray, float] | None) -> None:
+        if incumbent is None:
+            first = self.rounder.first()
+            self.offer(first.support, first.value)
+            self.work += 60.0 * float(self.p) ** 2 + 1e6
+        else:
+            support = np.unique(np.asarray(incumbent[0], dtype=np.intp))
+            if not 0 < support.size <= self.s:
+                raise ValueError(f"the incumbent must have between 1 and {self.s} features")
+            self.offer(support, self.rounder.evaluate(support)[0])
+
+    def round(self, node: _Node, optimiser: Optimiser) -> None:
+        """Try the relaxed indicator and the leading eigenvector as incumbents."""
+        scores, vector = np.full(self.p, -np.inf), np.zeros(self.p)
+        scores[node.part.features] = optimiser.z + np.where(node.part.forced, 2.0, 0.0)
+        vector[node.part.features] = optimiser.leading
+        for found in (self.rounder.from_scores(scores), self.rounder.from_vector(vector)):
+            self.offer(found.support, found.value)
+        self.work += 1e6 + 1e4 * self.s**2
+
+    # --- the tree ---
+
+    def run(self) -> str:
+        """Search until nothing is open or a budget ends; returns the status."""
+        root = self._root()
+        if not self._settle(root) and not self._improve_root(root):
+            self._push(root)
+        while self.heap:
+            reason = self._out_of_budget()
+            if reason is not None:
+                return reason
+            node = self._pop()
+            if node.guess <= self.threshold and self._settle(node):
+                continue
+            self.nodes += 1
+            self._expand(node)
+            self.monitor.update("branch", value=self.value, nodes=self.nodes)
+        return "optimal" if not self.stuck else "nodes"
+
+    def _root(self) -> _Node:
+        features = np.arange(self.p)
+        part = Part(
+            features,
+            self.a,
+            np.zeros(self.p, dtype=bool),
+            self.price,
+            self.s,
+            self.nonnegative,
+            np.zeros(self.p),
+        )
+        split, count = best_start(part)
+        self.n_eigen += count
+        self.work += count * (0.4 * float(self.p) ** 3 + 1e5)
+        position, record = self.log.node(-1, "root", [])
+        self.nodes = 1
+        return _Node(part, split, record, position)
+
+    def _improve_root(self, root: _Node) -> bool:
+        """Rounds of optimisation and fixing at the root; True when that settles everything."""
+        previous = root.guess
+        for mu in ROOT_SMOOTHING:
+            for _ in range(3):
+                if self._out_of_budget() is not None:
+                    return False
+                size = root.part.n
+                if self._optimise(root, mu * self.scale_of_value, 30, incumbents=True):
+                    return True
+                self.monitor.update("root", value=self.value, message=self._eliminated_text(root))
+                if root.part.n > 0.8 * size:
+                    break
+            gap, old = root.guess - self.value, previous - self.value
+            if mu <= 1e-3 and gap > 0.7 * old:
+                break
+            previous = root.guess
+        return False
+
+    @property
+    def scale_of_value(self) -> float:
+        return max(abs(self.value), self.scale)
+
+    def _eliminated_text(self, root: _Node) -> str:
+        return f"eliminated {self.p - root.part.n} of {self.p} features, {root.part.n_forced} fixed"
+
+    def _expand(self, node: _Node) -> None:
+        gap = max((node.guess - self.value) / self.scale_of_value, 1e-5)
+        for mu in (min(1e-2, gap / 4), min(3e-3, gap / 16)):
+            look = self.nodes < 20 or self.nodes % 10 == 0
+            if self._optimise(node, mu * self.scale_of_value, 30, incumbents=look):
+                return
+            if self._out_of_budget() in ("time", "user"):
+                break
+        if node.part.forced.all():
+            self._shrink(node)
+        else:
+            self._branch(node)
+
+    def _optimise(self, node: _Node, mu: float, steps: int, *, incumbents: bool) -> bool:
+        """Improve the node's certificate and apply it; True when the node is settled."""
+        optimiser = Optimiser(node.part, node.split)
+        optimiser.run(mu, steps, self.threshold)
+        self.n_eigen += optimiser.n_eigen
+        self.work += optimiser.work
+        if incumbents:
+            self.round(node, optimiser)
+        node.z = np.zeros(self.p)
+        node.z[node.part.features] = optimiser.z
+        old, old_guess = node.split, node.guess
+        node.split = optimiser.split()
+        if self._settle(node):
+            return True
+        if node.guess > old_guess:
+            node.split, node.guess = old.on(node.part.features), old_guess
+        return False
+
+    def _settle(self, node: _Node) -> bool:
+        """Bound and fix with the certificate at hand, as long as something changes."""
+        while True:
+            if self._leaf(node):
+                return True
+            part = node.part
+            result = fix(part, split_matrix(part, node.split), self.threshold)
+            self.n_eigen += 1
+            self.work += float(part.n) ** 3 + 100.0 * part.n**2 + 2e5
+            node.guess = min(node.guess, result.top)
+            if result.closed:
+                self.log.close(node.record, node.split)
+                return True
+            if not result.any:
+                node.guess = result.top
+                return False
+            self.log.fixed(node.record, node.split, part.features, result.out, result.into)
+            forced = part.forced | result.into
+            if (result.out & result.into).any() or np.count_nonzero(forced) > self.s:
+                node.record["end"] = "empty"
+                return True
+            keep = ~result.out
+            if not keep.any():
+                node.record["end"] = "empty"
+                return True
+            node.part = part.restrict(keep, forced)
+            node.split = node.split.on(node.part.features)
+            if node.record["parent"] < 0:
+                self.eliminated = self.p - node.part.n
+
+    def _leaf(self, node: _Node) -> bool:
+        """Look at every support of the node when they are few; True when that settles it."""
+        part = node.part
+        supports = _few_supports(part, self.priced)
+        if supports is None:
+            return False
+        for local in supports:
+            value, _ = self.rounder.evaluate(part.features[local])
+            self.offer(part.features[local], value)
+        self.work += 1e5 * len(supports)
+        # for x >= 0 a support can need more than its eigenvalue
+        for local in supports:
+            limit = self.threshold + float(part.price[local].sum())
+            if not prove_below(part.a[np.ix_(local, local)], limit):
+                return False
+        node.record["end"] = "leaf"
+        return True
+
+    def _branch(self, node: _Node) -> None:
+        part = node.part
+        z = np.zeros(part.n) if node.z is None else node.z[part.features]
+        j = self._branching_feature(part, z)
+        out = self.twins.dominated(part, j, self.price)
+        node.record["end"] = "branch"
+        keep = np.ones(part.n, dtype=bool)
+        keep[out] = False
+        forced = part.forced.copy()
+        forced[j] = True
+        everything = np.ones(part.n, dtype=bool)
+        self._child(node, "in", part.features[[j]], part.restrict(everything, forced))
+        self._child(node, "out", part.features[out], part.restrict(keep, part.forced))
+
+    def _branching_feature(self, part: Part, z: np.ndarray) -> int:
+        score = np.minimum(z, 1.0 - z)
+        score[part.forced] = -np.inf
+        j = int(np.argmax(score))
+        if score[j] < 1e-6:
+            j = int(np.argmax(np.where(part.forced, -np.inf, z)))
+        return self.twins.leader(part, j, self.price)
+
+    def _shrink(self, node: _Node) -> None:
+        """x >= 0 on one support S: no x > 0 there is a solution, so some x_i is zero."""
+        part = node.part
+        if not self.nonnegative or self.priced:
+            self.stuck.append(node)
+            return
+        if part.n < 2 or not no_interior_solution(part.a, self.threshold):
+            self.stuck.append(node)
+            return
+        node.record["end"] = "shrink"
+        for i in range(part.n):
+            keep = np.ones(part.n, dtype=bool)
+            keep[i] = False
+            key = part.features[keep].astype(np.int32).tobytes()
+            self._child(node, "shrink", part.features[[i]], part.restrict(keep, part.forced), key)
+
+    def _child(
+        self, node: _Node, side: str, moved: np.ndarray, part: Part, key: bytes | None = None
+    ) -> None:
+        position, record = self.log.node(node.position, side, moved)
+        if key is not None and key in self.shrunk:
+            record["end"], record["node"] = "same", self.shrunk[key]
+            return
+        if key is not None:
+            self.shrunk[key] = position
+        if part.n == 0:
+            record["end"] = "empty"
+            return
+        child = _Node(part, node.split.on(part.features), record, position, node.guess, node.z)
+        if not self._settle(child):
+            self._push(child)
+
+    def _push(self, node: _Node) -> None:
+        self.pushed += 1
+        heapq.heappush(self.heap, (-node.guess, self.pushed, node))
+
+    def _pop(self) -> _Node:
+        """The most promising node; the newest one while too many are open."""
+        if len(self.heap) <= MAX_OPEN:
+            return heapq.heappop(self.heap)[2]
+        newest = max(range(len(self.heap)), key=lambda k: self.heap[k][1])
+        self.heap[newest], self.heap[-1] = self.heap[-1], self.heap[newest]
+        node = self.heap.pop()[2]
+        heapq.heapify(self.heap)
+        return node
+
+    def _out_of_budget(self) -> str | None:
+        stopped = self.monitor.stopped
+        if stopped is not None:
+            return stopped
+        if self.nodes >= self.max_nodes or self.work >= self.max_work:
+            return "nodes"
+        return "memory" if self.log.size > LOG_LIMIT else None
+
+    # --- the end ---
+
+    def finish(self, status: str) -> Proof:
+        """Bound what is still open, and claim."""
+        bound = self.claim
+        for node in [entry[2] for entry in self.heap] + self.stuck:
+            matrix = split_matrix(node.part, node.split).matrix
+            guess = max(node.guess, self.threshold)
+            slack = 0.03 * self.tol * self.scale_of_value
+            bound = max(bound, proven_bound(matrix, guess, self.scale_of_value) + slack)
+            self.log.close(node.record, node.split)
+        if bound <= self.claim:
+            status = "optimal"
+        bound += self.twins.error + 8 * self.s * EPS * self.scale_of_value
+        header = {
+            "step": "problem",
+            "s": self.s,
+            "nonnegative": self.nonnegative,
+            "bound": bound,
+            "twins": self.twins.record(),
+        }
+        if self.priced:
+            header["prices"] = self.price
+        return Proof(
+            self.value,
+            self.support,
+            bound,
+            status,
+            self.nodes,
+            self.n_eigen,
+            self.eliminated,
+            self.log.steps(header),
+        )
+
+
+def _few_supports(part: Part, priced: bool) -> list[np.ndarray] | None:
+    """All supports that have to be looked at, if at most LEAF; None otherwise.
+
+    Without prices a larger support is never worse, so only the largest ones count.
+    """
+    forced, free = np.flatnonzero(part.forced), np.flatnonzero(~part.forced)
+    room = min(part.s - forced.size, free.size)
+    if not priced:
+        if comb(free.size, room) > max(LEAF, free.size if room == 1 else 0):
+            return None
+        sizes = [room]
+    else:
+        if sum(comb(free.size, q) for q in range(room + 1)) > LEAF:
+            return None
+        sizes = list(range(room + 1))
+    supports = [
+        np.sort(np.append(forced, np.array(chosen, dtype=np.intp)))
+        for q in sizes
+        for chosen in combinations(free, q)
+    ]
+    return [support for support in supports if support.size]

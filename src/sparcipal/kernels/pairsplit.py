@@ -1,0 +1,132 @@
+"""The smoothed pair-split matrix and its gradient, over the packed upper triangle.
+
+Pairs (i, j), i < j, are numbered row by row: t = 0 is (0, 1), t = 1 is (0, 2) and so on.
+"""
+
+import math
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def smoothed_matrix(
+    a, u, r, forced, price, pad, s, eps, tau, nonnegative, charge, select, matrix, level
+):
+    """Fill `matrix` with A - U + Diag(d), d the smoothed row charges.
+
+    `charge[i, j]` is V_ij, `select[i, j]` the smoothed choice p_ij of row i, and `level[i]` the
+    threshold of row i (kept between calls: it starts the next root search). Row i may choose
+    q_i free features; `pad[i]` stands for q_i more features of that charge outside the matrix.
+    """
+    n = a.shape[0]
+    n_forced = 0
+    for i in range(n):
+        if forced[i]:
+            n_forced += 1
+    t = 0
+    for i in range(n):
+        matrix[i, i] = a[i, i]
+        charge[i, i] = 0.0
+        for j in range(i + 1, n):
+            ut = u[t]
+            if forced[i] and forced[j]:
+                # both features are in the support: a charge would only cost
+                ut = min(ut, 0.0) if nonnegative else 0.0
+                charge[i, j] = 0.0
+                charge[j, i] = 0.0
+            else:
+                size = math.sqrt(ut * ut + eps * eps)
+                if nonnegative:
+                    size = 0.5 * (ut + size) + 0.25 * eps
+                factor = math.exp(min(30.0, max(-30.0, r[t])))
+                charge[i, j] = size * factor
+                charge[j, i] = size / factor
+            matrix[i, j] = a[i, j] - ut
+            matrix[j, i] = matrix[i, j]
+            t += 1
+    for i in range(n):
+        q = float(s - n_forced)
+        if not forced[i]:
+            q -= 1.0
+        d = -price[i]
+        high = pad[i]
+        total = q * min(1.0, max(0.0, pad[i] / tau))
+        for j in range(n):
+            if j == i:
+                select[i, j] = 0.0
+                continue
+            w = charge[i, j] - price[j]
+            if forced[j]:
+                select[i, j] = 1.0
+                d += w
+            else:
+                high = max(high, w)
+                total += min(1.0, max(0.0, w / tau))
+        theta = 0.0
+        if q <= 0.0:
+            theta = high + 2.0 * tau
+        elif total > q:
+            low = 0.0
+            theta = level[i]
+            if not 0.0 < theta < high:
+                theta = 0.5 * high
+            for _ in range(60):
+                c = (pad[i] - theta) / tau
+                total = q * min(1.0, max(0.0, c))
+                slope = q if 0.0 < c < 1.0 else 0.0
+                for j in range(n):
+                    if j != i and not forced[j]:
+                        c = (charge[i, j] - price[j] - theta) / tau
+                        if c >= 1.0:
+                            total += 1.0
+                        elif c > 0.0:
+                            total += c
+                            slope += 1.0
+                excess = total - q
+                if abs(excess) < 1e-9:
+                    break
+                if excess > 0.0:
+                    low = theta
+                else:
+                    high = theta
+                step = theta + excess * tau / max(slope, 1.0)
+                if slope > 0.0 and low < step < high:
+                    theta = step
+                else:
+                    theta = 0.5 * (low + high)
+                if high - low < 1e-15 * (high + tau):
+                    break
+            level[i] = theta
+        c = min(1.0, max(0.0, (pad[i] - theta) / tau))
+        d += q * (c * pad[i] - 0.5 * tau * c * c)
+        for j in range(n):
+            if j != i and not forced[j]:
+                w = charge[i, j] - price[j]
+                c = min(1.0, max(0.0, (w - theta) / tau))
+                select[i, j] = c
+                d += c * w - 0.5 * tau * c * c
+        matrix[i, i] += d
+
+
+@njit(cache=True, nogil=True)
+def smoothed_gradient(u, forced, eps, nonnegative, charge, select, density, grad_u, grad_r):
+    """Gradient of the smoothed bound in U and R, from the density matrix X and the choices p."""
+    n = density.shape[0]
+    t = 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            ut = u[t]
+            if forced[i] and forced[j]:
+                grad_u[t] = -2.0 * density[i, j] if nonnegative and ut < 0.0 else 0.0
+                grad_r[t] = 0.0
+            else:
+                gi = density[i, i] * select[i, j] * charge[i, j]
+                gj = density[j, j] * select[j, i] * charge[j, i]
+                size = math.sqrt(ut * ut + eps * eps)
+                if nonnegative:
+                    ratio = 0.5 * (1.0 + ut / size) / (0.5 * (ut + size) + 0.25 * eps)
+                else:
+                    ratio = ut / (size * size)
+                grad_u[t] = -2.0 * density[i, j] + ratio * (gi + gj)
+                grad_r[t] = gi - gj
+            t += 1

@@ -1,0 +1,85 @@
+"""The proof as data: a list of steps that somebody else can replay.
+
+- `problem` (first): s, nonnegative, prices, the bound that is claimed, twins.
+- `split`: a certificate. `features`, and `u`, `r` as packed upper triangles in single precision; or
+  `clip` (U = clip(A, -rho, rho), R = 0; min(A, rho) for x >= 0); or `rank_one` (U = vv').
+- `node`: `parent` (position of a node in the list, -1 for the root), `side` and `moved` say how its
+  supports differ from the parent's: "in" (moved features are forced), "out" (moved features are
+  excluded: the branching feature and its twins), "shrink" (one feature of a full support is
+  excluded). `passes` are rounds of fixing, each with the position of its `split` and the features
+  that it puts `out` or `in`. `end` says how it was settled: "closed" by the bound of `split`,
+  "empty" by contradiction, "leaf" by looking at all its supports, "branch" by its two children,
+  "shrink" by its children (x >= 0 only), "same" by another `node` with the same supports.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .pairsplit import Split
+
+
+class ProofLog:
+    """Collects steps; `keep=False` counts but stores nothing."""
+
+    def __init__(self, keep: bool) -> None:
+        self.keep = keep
+        self.size = 0
+        self._steps: list[dict[str, Any]] = [{}]
+        self._positions: dict[int, int] = {}
+        self._origins: list[dict[str, Any]] = []  # kept alive, so that their ids stay theirs
+
+    def node(self, parent: int, side: str, moved: Any) -> tuple[int, dict[str, Any]]:
+        """A new node: its position and its record, to be completed by the caller."""
+        record: dict[str, Any] = {
+            "step": "node",
+            "parent": parent,
+            "side": side,
+            "moved": np.asarray(moved, dtype=np.int32),
+            "passes": [],
+            "end": "",
+        }
+        if not self.keep:
+            return -1, record
+        self._steps.append(record)
+        self.size += 300
+        return len(self._steps) - 1, record
+
+    def split(self, split: Split) -> int:
+        """The position of a certificate, stored at its first use."""
+        if not self.keep:
+            return -1
+        key = id(split.origin)
+        if key not in self._positions:
+            self._steps.append({"step": "split", **split.origin})
+            self._positions[key] = len(self._steps) - 1
+            self._origins.append(split.origin)
+            self.size += sum(a.nbytes for a in split.origin.values() if isinstance(a, np.ndarray))
+        return self._positions[key]
+
+    def fixed(
+        self,
+        record: dict[str, Any],
+        split: Split,
+        features: np.ndarray,
+        out: np.ndarray,
+        into: np.ndarray,
+    ) -> None:
+        record["passes"].append(
+            {
+                "split": self.split(split),
+                "out": features[out].astype(np.int32),
+                "in": features[into].astype(np.int32),
+            }
+        )
+
+    def close(self, record: dict[str, Any], split: Split) -> None:
+        record["end"], record["split"] = "closed", self.split(split)
+
+    def steps(self, header: dict[str, Any]) -> list[dict[str, Any]]:
+        """The finished list; empty when nothing was kept."""
+        if not self.keep:
+            return []
+        return [header, *self._steps[1:]]

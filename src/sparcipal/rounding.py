@@ -1,0 +1,161 @@
+"""From a guess to a support and its value: the incumbents of the branch and bound.
+
+Everything maximises x'Ax - price(S) over unit x with support in S, |S| <= s, with x >= 0 on request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    support: np.ndarray  # increasing
+    value: float
+
+
+def best_weights(block: np.ndarray, nonnegative: bool) -> tuple[float, np.ndarray]:
+    """A unit x with large x'Bx (the largest, unless x >= 0 is hard), and that value."""
+    w, q = np.linalg.eigh(block)
+    x = q[:, -1] if q[:, -1].sum() >= 0 else -q[:, -1]
+    if not nonnegative:
+        return float(w[-1]), x
+    if x.min() >= 0.0:
+        return float(x @ block @ x), x
+    n = block.shape[0]
+    starts = [np.maximum(x, 0.0), np.maximum(-x, 0.0), np.ones(n)]
+    starts.append(np.eye(n)[int(np.argmax(np.diagonal(block)))])
+    found = [_positive_ascent(block, start) for start in starts]
+    return max(found, key=lambda pair: pair[0])
+
+
+def _positive_ascent(block: np.ndarray, x: np.ndarray) -> tuple[float, np.ndarray]:
+    """Projected power steps, then the leading eigenvector while that stays nonnegative."""
+    for _ in range(60):
+        y = np.maximum(block @ x, 0.0)
+        norm = float(np.linalg.norm(y))
+        if norm == 0.0:
+            break
+        y /= norm
+        if float(np.abs(y - x).max()) < 1e-9:
+            x = y
+            break
+        x = y
+    x = x / max(float(np.linalg.norm(x)), 1e-300)
+    active = np.flatnonzero(x > 1e-7)
+    while active.size:
+        q = np.linalg.eigh(block[np.ix_(active, active)])[1][:, -1]
+        q = q if q.sum() >= 0 else -q
+        if q.min() >= 0.0:
+            y = np.zeros_like(x)
+            y[active] = q
+            if y @ block @ y >= x @ block @ x:
+                x = y
+            break
+        active = active[q > 0.0]
+    return float(x @ block @ x), x
+
+
+class Rounder:
+    """Turns scores and vectors into supports by truncation and exchange."""
+
+    def __init__(self, a: np.ndarray, s: int, price: np.ndarray, nonnegative: bool) -> None:
+        self.a, self.s, self.price, self.nonnegative = a, s, price, nonnegative
+
+    def evaluate(self, support: np.ndarray) -> tuple[float, np.ndarray]:
+        value, x = best_weights(self.a[np.ix_(support, support)], self.nonnegative)
+        return value - float(self.price[support].sum()), x
+
+    def from_scores(self, scores: np.ndarray) -> Incumbent:
+        """The s largest scores (n,), then exchanges."""
+        support = np.sort(np.argsort(-scores, kind="stable")[: self.s])
+        return self.exchange(support)
+
+    def from_vector(self, x: np.ndarray) -> Incumbent:
+        """Truncated power steps from x (n,), then exchanges."""
+        return self.exchange(self.power(x))
+
+    def power(self, x: np.ndarray) -> np.ndarray:
+        """The support on which truncated power steps settle."""
+        last = np.empty(0, dtype=np.intp)
+        for _ in range(50):
+            y = self.a @ x
+            size = np.maximum(y, 0.0) if self.nonnegative else np.abs(y)
+            support = np.sort(np.argsort(-size, kind="stable")[: self.s])
+            if np.array_equal(support, last):
+                break
+            last = support
+            x = np.zeros(y.size)
+            x[support] = y[support] if not self.nonnegative else size[support]
+            norm = float(np.linalg.norm(x))
+            if norm == 0.0:
+                break
+            x /= norm
+        return last
+
+    def exchange(self, support: np.ndarray, rounds: int = 100) -> Incumbent:
+        """Swap or drop one feature as long as the value grows."""
+        value, _ = self.evaluate(support)
+        for _ in range(rounds):
+            better = self._improve(support, value)
+            if better is None:
+                break
+            support, value = better
+        return Incumbent(support, value)
+
+    def _improve(self, support: np.ndarray, value: float) -> tuple[np.ndarray, float] | None:
+        tiny = 1e-12 * abs(value)
+        grow = [None] if support.size < self.s else []
+        for leave in [*grow, *support]:
+            rest = support if leave is None else support[support != leave]
+            if rest.size == 0:
+                continue
+            lam, x = best_weights(self.a[np.ix_(rest, rest)], self.nonnegative)
+            base = float(self.price[rest].sum())
+            if leave is not None and lam - base > value + tiny:
+                return rest, lam - base
+            for enter in self._promising(rest, lam, x, base, value):
+                swapped = np.sort(np.append(rest, enter))
+                found, _ = self.evaluate(swapped)
+                if found > value + tiny and not np.array_equal(swapped, support):
+                    return swapped, found
+        return None
+
+    def _promising(
+        self, rest: np.ndarray, lam: float, x: np.ndarray, base: float, value: float
+    ) -> np.ndarray:
+        """The three features that add most, by the 2 x 2 problem of x and the newcomer."""
+        link = self.a[:, rest] @ x
+        if self.nonnegative:
+            link = np.maximum(link, 0.0)
+        diagonal = np.diagonal(self.a)
+        guess = 0.5 * (lam + diagonal) + np.sqrt((0.5 * (lam - diagonal)) ** 2 + link * link)
+        guess = guess - base - self.price
+        guess[rest] = -np.inf
+        order = np.argsort(-guess, kind="stable")[:3]
+        # the guess is a lower bound, but a joint change of weights may add to it
+        return order[guess[order] > value - 0.02 * abs(value)]
+
+    def first(self) -> Incumbent:
+        """A first incumbent: power steps from the leading eigenvectors and the strongest columns."""
+        n = self.a.shape[0]
+        vectors = np.linalg.eigh(self.a)[1][:, ::-1] if n <= 600 else np.empty((n, 0))
+        heavy = np.argsort(-np.diagonal(self.a), kind="stable")
+        strength = np.sort(np.abs(self.a), axis=1)[:, -self.s :].sum(axis=1)
+        strong = np.argsort(-strength, kind="stable")
+        starts = [vectors[:, i] for i in range(min(6, vectors.shape[1]))]
+        starts += [self.a[:, i] for i in [*heavy[:5], *strong[:15]]]
+        if self.nonnegative:
+            starts += [-x for x in starts[: min(6, n)]]
+        supports = {tuple(self.power(x)) for x in starts}
+        supports.add(tuple(np.sort(heavy[: self.s])))
+        ranked = []
+        for support in sorted(supports):
+            candidate = np.array(support, dtype=np.intp)
+            if candidate.size:
+                ranked.append((self.evaluate(candidate)[0], support))
+        ranked.sort(reverse=True)
+        found = [self.exchange(np.array(support, dtype=np.intp)) for _, support in ranked[:4]]
+        return max(found, key=lambda incumbent: incumbent.value)
