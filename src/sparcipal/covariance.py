@@ -42,6 +42,8 @@ class Covariance:
     error_weights: np.ndarray  # (p,)
     # A + psd_shift * I is positive semidefinite; 0 for a covariance of data, proved for a given one.
     psd_shift: float = 0.0
+    # Features known, not computed, to have zero covariance with everything: constant columns, zero rows.
+    inert: np.ndarray  # (p,) bool
 
     @property
     def n_features(self) -> int:
@@ -84,6 +86,7 @@ class Covariance:
         formed = MatrixCovariance(self.dense(), self.unit)
         formed.n_samples = self.n_samples
         formed.error_unit, formed.error_weights = self.error_unit, self.error_weights
+        formed.inert = self.inert
         return formed
 
 
@@ -96,6 +99,7 @@ class MatrixCovariance(Covariance):
         self.unit = unit
         self.psd_shift = psd_shift
         self.error_weights = np.abs(self.diagonal)
+        self.inert = ~matrix.any(axis=0)
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.matrix @ Y
@@ -123,6 +127,7 @@ class DenseCovariance(Covariance):
         self.diagonal = np.einsum("ij,ij->j", Y, Y)
         self.error_unit = error_unit
         self.error_weights = self.diagonal
+        self.inert = ~Y.any(axis=0)
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.Y.T @ (self.Y @ Y)
@@ -141,9 +146,12 @@ class DenseCovariance(Covariance):
 class SparseCovariance(Covariance):
     """X'X - mm' for a sparse X (n x p, already divided by sqrt n) and the mean m: X is never densified."""
 
-    def __init__(self, X: sp.csc_array, mean: np.ndarray, unit: float, error_unit: float) -> None:
+    def __init__(
+        self, X: sp.csc_array, mean: np.ndarray, inert: np.ndarray, unit: float, error_unit: float
+    ) -> None:
         self.X = X
         self.mean = mean
+        self.inert = inert
         self.n_samples = X.shape[0]
         self.unit = unit
         second = np.asarray(X.multiply(X).sum(axis=0)).ravel()
@@ -161,7 +169,11 @@ class SparseCovariance(Covariance):
         return (left.T @ right).toarray() - means
 
     def restrict(self, keep: np.ndarray) -> Covariance:
-        return SparseCovariance(self.X[:, keep], self.mean[keep], self.unit, self.error_unit)
+        part = SparseCovariance(
+            self.X[:, keep], self.mean[keep], self.inert[keep], self.unit, self.error_unit
+        )
+        part.diagonal, part.error_weights = self.diagonal[keep], self.error_weights[keep]
+        return part
 
 
 class _Projected(Covariance):
@@ -177,6 +189,7 @@ class _Projected(Covariance):
         # A projected matrix only guides the search for the next component; nothing is proved with it.
         self.error_unit = inner.error_unit
         self.error_weights = inner.error_weights
+        self.inert = inner.inert
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         Y = Y - self.Q @ (self.Q.T @ Y)
@@ -256,10 +269,13 @@ def _dense_data(
     X: Any, factor: float, weights: np.ndarray | None, center: bool, scale: bool
 ) -> tuple[DenseCovariance, np.ndarray, np.ndarray]:
     n, p = X.shape
+    constant = (X == X[:1]).all(axis=0)
     Y = np.array(X, dtype=np.float64, order="F", copy=True)
     Y *= factor
     mean = np.zeros(p)
     if center:
+        mean[constant] = Y[0, constant]
+        Y[:, constant] = 0.0
         # Twice: the second pass removes what rounding left in the first mean.
         for _ in range(2):
             shift = Y.mean(axis=0) if weights is None else weights @ Y
@@ -271,9 +287,8 @@ def _dense_data(
         Y *= np.sqrt(weights)[:, None]
     spread = np.ones(p)
     if scale:
-        spread = _spread(np.sqrt(np.einsum("ij,ij->j", Y, Y)), np.abs(mean))
-        Y[:, spread == 0] = 0.0
-        spread[spread == 0] = 1.0
+        deviation = np.sqrt(np.einsum("ij,ij->j", Y, Y))
+        spread = np.where(deviation > 0, deviation, 1.0)
         Y /= spread
     return DenseCovariance(Y, 1.0, (3 * n + 40) * EPS), mean, spread
 
@@ -287,37 +302,39 @@ def _sparse_data(
     C.data *= factor
     mean = np.zeros(p)
     if center:
-        total = C.sum(axis=0) / n if weights is None else C.T @ weights
-        mean = np.asarray(total).ravel()
+        mean = np.asarray(C.mean(axis=0) if weights is None else C.T @ weights).ravel()
+    entries = C.copy()
     if weights is None:
         C.data /= np.sqrt(n)
     else:
         C.data *= np.sqrt(weights)[C.indices]
-    spread = np.ones(p)
-    if scale:
-        second = np.asarray(C.multiply(C).sum(axis=0)).ravel()
-        variance = np.maximum(second - mean * mean, 0.0)
-        # What cancellation leaves of a constant column is not variance.
-        variance[variance <= (4 * n + 40) * EPS * second] = 0.0
-        spread = np.sqrt(variance)
-        zero = spread == 0
-        spread[zero] = 1.0
-        C.data /= np.repeat(spread, np.diff(C.indptr))
-        C.data[np.repeat(zero, np.diff(C.indptr))] = 0.0
-        covariance = SparseCovariance(
-            C, np.where(zero, 0.0, mean / spread), 1.0, (8 * n + 40) * EPS
-        )
-        # Dividing by a variance that suffered cancellation magnifies its relative error.
-        covariance.error_weights = covariance.error_weights * np.where(
-            zero, 1.0, np.maximum(1.0, second / np.where(zero, 1.0, variance))
-        )
-        return covariance, mean, spread
-    return SparseCovariance(C, mean, 1.0, (4 * n + 40) * EPS), mean, spread
+    # A constant column is told by its entries: what rounding leaves of its variance is not variation.
+    low, high = (f(axis=0).toarray().ravel() for f in (entries.min, entries.max))
+    inert = low == high if center else (low == 0) & (high == 0)
+    if not scale:
+        plain = SparseCovariance(C, mean, inert, 1.0, (4 * n + 40) * EPS)
+        plain.diagonal[inert] = 0.0
+        return plain, mean, np.ones(p)
+    spread = np.where(inert, 1.0, _sparse_deviations(entries, mean, weights))
+    C.data /= np.repeat(spread, np.diff(C.indptr))
+    scaled = SparseCovariance(C, mean / spread, inert, 1.0, (8 * n + 40) * EPS)
+    scaled.diagonal = np.where(inert, 0.0, 1.0)
+    # Both the entry and the deviations it is divided by carry an error relative to the second moments.
+    scaled.error_weights = scaled.error_weights**2
+    return scaled, mean, spread
 
 
-def _spread(deviation: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Standard deviations, with zero for columns that vary by no more than rounding."""
-    return np.where(deviation <= 16 * EPS * size, 0.0, deviation)
+def _sparse_deviations(
+    C: sp.csc_array, mean: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray:
+    """Standard deviations around the mean, without the cancellation of E[x^2] - E[x]^2."""
+    n = C.shape[0]
+    share = np.full(n, 1.0 / n) if weights is None else weights
+    column = np.repeat(np.arange(C.shape[1]), np.diff(C.indptr))
+    nonzero_share = np.bincount(column, share[C.indices], minlength=C.shape[1])
+    around = share[C.indices] * (C.data - mean[column]) ** 2
+    variance = np.bincount(column, around, minlength=C.shape[1])
+    return np.sqrt(variance + np.maximum(1.0 - nonzero_share, 0.0) * mean**2)
 
 
 def _row_weights(sample_weight: np.ndarray | None, n: int) -> np.ndarray | None:

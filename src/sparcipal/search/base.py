@@ -53,7 +53,6 @@ class Found:
     note: str = ""  # a sentence for the user when something fell short, for instance no convergence
     bounds: tuple[Bound, ...] = ()
     info: dict[str, Any] = field(default_factory=dict)
-    complete: bool = False  # every support was looked at: the answer is optimal by exhaustion
 
 
 @dataclass(frozen=True)

@@ -255,7 +255,9 @@ def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
         (certificate.value - certificate.rounding) / cov.unit,
     )
     for position, bound in enumerate(certificate.bounds):
-        own = _recheck(bound, cov, question) * cov.unit
+        kept = bound.data.get("kept")
+        among = cov if kept is None else cov.restrict(np.asarray(kept, dtype=np.intp))
+        own = _recheck(bound, among, question) * cov.unit
         _require(
             own <= bound.value * (1 + 1e-12),
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",

@@ -38,18 +38,20 @@ class CheckedCovariance:
         mean: np.ndarray | None,
         unit: float,
         error_unit: float,
+        inert: np.ndarray,
     ) -> None:
         self._left = left  # n x p rows already weighted, or the p x p matrix itself when mean is None
         self._mean = mean
         self.unit = unit
         self.error_unit = error_unit
+        self.inert = inert  # features that are constant, or rows that are zero
         if mean is None:
             self.diagonal = np.diagonal(left).copy()
             self.weights = np.abs(self.diagonal)
         else:
             squares = left.multiply(left) if sp.issparse(left) else left * left
             self.weights = np.asarray(squares.sum(axis=0)).ravel()
-            self.diagonal = self.weights - mean * mean
+            self.diagonal = np.where(inert, 0.0, np.maximum(self.weights - mean * mean, 0.0))
 
     @property
     def p(self) -> int:
@@ -81,6 +83,18 @@ class CheckedCovariance:
             return None
         return self._left @ self._left.T
 
+    def restrict(self, kept: np.ndarray) -> CheckedCovariance:
+        """The same on some features, when the others are constant; ValueError when they are not."""
+        others = np.ones(self.p, dtype=bool)
+        others[kept] = False
+        if np.unique(kept).size != kept.size or not self.inert[others].all():
+            raise ValueError("a feature that varies was left out")
+        left = self._left[np.ix_(kept, kept)] if self.given else self._left[:, kept]
+        mean = None if self._mean is None else self._mean[kept]
+        part = CheckedCovariance(left, mean, self.unit, self.error_unit, self.inert[kept])
+        part.diagonal, part.weights = self.diagonal[kept], self.weights[kept]
+        return part
+
     def rounding(self, s: int) -> float:
         """At most this much of a unit s-sparse quadratic form is rounding."""
         largest = np.sort(self.weights)[::-1][:s]
@@ -91,7 +105,8 @@ def covariance_of(matrix: Any, unit: float) -> CheckedCovariance:
     A = np.asarray(matrix, dtype=np.float64) / unit
     if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.isfinite(A).all():
         raise ValueError("covariance must be a square matrix of finite numbers")
-    return CheckedCovariance((A + A.T) / 2, None, unit, 0.0)
+    A = (A + A.T) / 2
+    return CheckedCovariance(A, None, unit, 0.0, ~A.any(axis=0))
 
 
 def covariance_of_data(
@@ -122,36 +137,47 @@ def covariance_of_data(
             Z = Z - second
             mean = first + second
         inner_mean = np.zeros(p)
+    low, high = _ranges(X)
+    inert = low == high if center else (low == 0) & (high == 0)
+    if center and not sp.issparse(Z):
+        Z[:, inert] = 0.0
     root = np.sqrt(share)
     Z = sp.csc_array(Z.multiply(root[:, None])) if sp.issparse(Z) else Z * root[:, None]
     spread = np.ones(p)
     error = (4 * n + 40) * EPS
     if scale:
-        spread = _standard_deviations(Z, inner_mean, mean, n)
-        constant = spread == 0
+        spread = np.sqrt(_variances_around(X, share, mean * shrink)) / shrink
+        constant = inert | (spread == 0)
         inverse = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
         Z = sp.csc_array(Z.multiply(inverse[None, :])) if sp.issparse(Z) else Z * inverse
         inner_mean = inner_mean * inverse
         spread = np.where(constant, 1.0, spread)
         error *= 3
-        covariance = CheckedCovariance(Z, inner_mean, 1.0, error)
+        covariance = CheckedCovariance(Z, inner_mean, 1.0, error, inert)
         covariance.weights = covariance.weights**2 / np.maximum(covariance.diagonal, 1e-300)
         covariance.weights[constant] = 0.0
         return covariance, mean * shrink, spread * shrink
     # unit = (power of two)^2 when it comes from data, so this is exact; otherwise the error term covers it.
     ratio = shrink / np.sqrt(unit)
-    return CheckedCovariance(Z * ratio, inner_mean * ratio, unit, error), mean * shrink, spread
+    covariance = CheckedCovariance(Z * ratio, inner_mean * ratio, unit, error, inert)
+    return covariance, mean * shrink, spread
 
 
-def _standard_deviations(Z: Any, inner_mean: np.ndarray, mean: np.ndarray, n: int) -> np.ndarray:
-    squares = Z.multiply(Z) if sp.issparse(Z) else Z * Z
-    second = np.asarray(squares.sum(axis=0)).ravel()
-    variance = np.maximum(second - inner_mean**2, 0.0)
-    if sp.issparse(Z):
-        variance[variance <= (4 * n + 40) * EPS * second] = 0.0
-    else:
-        variance[np.sqrt(variance) <= 16 * EPS * np.abs(mean)] = 0.0
-    return np.sqrt(variance)
+def _ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sp.issparse(X):
+        low, high = low.toarray(), high.toarray()
+    return np.asarray(low).ravel(), np.asarray(high).ravel()
+
+
+def _variances_around(X: Any, share: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    if not sp.issparse(X):
+        return share @ (np.asarray(X, dtype=np.float64) - mean) ** 2
+    entries = sp.coo_array(X)
+    around = share[entries.row] * (entries.data.astype(np.float64) - mean[entries.col]) ** 2
+    present = np.bincount(entries.col, share[entries.row], minlength=mean.size)
+    variance = np.bincount(entries.col, around, minlength=mean.size)
+    return variance + np.maximum(1.0 - present, 0.0) * mean**2
 
 
 def matrix_of(X: Any) -> Any:

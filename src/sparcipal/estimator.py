@@ -1,0 +1,239 @@
+"""SparsePCA: the scikit-learn face."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .monitor import Progress
+from .pipeline import sparse_pca
+from .read import Table
+from .result import Certificate, Result
+
+
+class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """PCA with few nonzero loadings, and a certificate of how good they are.
+
+    Finds `n_components` components with at most `n_nonzero_coefs` nonzero loadings each that jointly
+    explain as much variance as possible, and proves how far from the optimum they can be at most.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        The number of components.
+    n_nonzero_coefs : int, or one int per component, default=None
+        At most so many nonzero loadings each. None means 10, or n_features // n_components if that
+        is less.
+    supports : {"disjoint", "free"}, default="disjoint"
+        Whether a feature may serve in one component only, or in several.
+    nonnegative : bool, default=False
+        Loadings that are not negative.
+    method : str, default="auto"
+        "auto" is the portfolio that a user should get; the others are there to compare.
+    method_options : dict, default=None
+        Keywords of the method itself.
+    rank : int, default=None
+        Rank of the sketch, for methods that work on one.
+    center : bool, default=True
+        Subtract the mean. Sparse data is centred implicitly and stays sparse.
+    scale : bool, default=False
+        Divide by the standard deviation; constant features are left alone.
+    certify : {"fast", "full", False}, default="fast"
+        How hard to prove: a deterministic budget of a few seconds, until `tol` or a limit, or the
+        cheap bounds only.
+    tol : float, default=1e-6
+        The relative gap that counts as optimal.
+    max_nodes : int, default=None
+        Limit on the nodes of the branch and bound.
+    time_limit : float, default=None
+        Seconds; the best answer so far is kept, with its valid bound.
+    n_jobs : int, default=None
+        Threads. Results do not depend on it.
+    random_state : int, Generator, RandomState or None, default=0
+        The same seed gives the same answer.
+    verbose : int, default=0
+        1 prints a line per improvement to stderr.
+    callback : callable, default=None
+        Called with a Progress; return True to stop with the best answer so far.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Unit vectors, ordered by variance, the largest loading of each positive.
+    explained_variance_ : ndarray of shape (n_components,)
+        Variance of each component (adjusted for those before it when supports overlap); covariances
+        divide by n.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The same as a fraction of the total variance.
+    certificate_ : Certificate
+        Value, proven upper bound, gap, and how it was proved.
+    result_ : Result
+        All of it, to be saved and rechecked with `sparcipal.verify`.
+    mean_ : ndarray of shape (n_features,)
+        What is subtracted; zero with center=False.
+    scale_ : ndarray of shape (n_features,)
+        What is divided by; one with scale=False.
+    n_iter_ : int
+        Iterations of the search.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the data had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparcipal import SparsePCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 6))
+    >>> X[:, 1] += 2 * X[:, 0]
+    >>> pca = SparsePCA(n_components=2, n_nonzero_coefs=2).fit(X)
+    >>> [np.flatnonzero(c).tolist() for c in pca.components_]
+    [[0, 1], [3, 5]]
+    >>> pca.certificate_.status.value
+    'optimal'
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        n_nonzero_coefs: int | Iterable[int] | None = None,
+        *,
+        supports: str = "disjoint",
+        nonnegative: bool = False,
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        rank: int | None = None,
+        center: bool = True,
+        scale: bool = False,
+        certify: str | bool = "fast",
+        tol: float = 1e-6,
+        max_nodes: int | None = None,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        callback: Callable[[Progress], object] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.supports = supports
+        self.nonnegative = nonnegative
+        self.method = method
+        self.method_options = method_options
+        self.rank = rank
+        self.center = center
+        self.scale = scale
+        self.certify = certify
+        self.tol = tol
+        self.max_nodes = max_nodes
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparsePCA:
+        """Find the components of X.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, frame, memory map or Table of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : SparsePCA
+        """
+        names = None
+        if isinstance(X, Table):
+            names, matrix = X.feature_names, X.X
+            validate_data(self, matrix, **_CHECKS)
+            if names is not None:
+                self.feature_names_in_ = np.asarray(names, dtype=object)
+        else:
+            matrix = validate_data(self, X, **_CHECKS)
+            names = getattr(self, "feature_names_in_", None)
+        result = sparse_pca(
+            matrix,
+            sample_weight=sample_weight,
+            feature_names=names,
+            **{name: getattr(self, name) for name in self._get_param_names()},
+        )
+        return self._keep(result)
+
+    def _keep(self, result: Result) -> SparsePCA:
+        self.result_: Result = result
+        self.certificate_: Certificate = result.certificate
+        self.components_ = result.components
+        self.explained_variance_ = result.variances
+        self.explained_variance_ratio_ = result.variances / result.total_variance
+        self.mean_ = result.mean
+        self.scale_ = result.scale
+        self.n_iter_ = max(int(result.n_iter), 1)
+        if result.note:
+            warnings.warn(result.note, ConvergenceWarning, stacklevel=3)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Scores of the samples on the components: (X - mean) / scale @ components'.
+
+        Only the columns that some component uses are read; a row's scores depend on that row alone.
+        """
+        check_is_fitted(self)
+        if isinstance(X, Table):
+            X = X.X
+        X = validate_data(self, X, reset=False, **_CHECKS)
+        used = np.flatnonzero(self.components_.any(axis=0))
+        # (features, components): dividing here leaves the data alone
+        loadings = (self.components_[:, used] / self.scale_[used]).T
+        columns = X[:, used]
+        if sp.issparse(columns):
+            columns = sp.csr_array(columns).astype(np.float64)
+            return np.asarray(columns @ loadings) - self.mean_[used] @ loadings
+        centred = np.asarray(columns, dtype=np.float64) - self.mean_[used]
+        # Not a matrix product: its summation order may depend on the number of rows.
+        return np.einsum("ij,jk->ik", centred, loadings)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Back from scores to features, by the pseudo-inverse when components are not orthogonal."""
+        check_is_fitted(self)
+        scores = np.asarray(X, dtype=np.float64)
+        k = self.components_.shape[0]
+        if scores.ndim != 2 or scores.shape[1] != k:
+            raise ValueError(
+                f"X has shape {scores.shape}, but inverse_transform needs one column per component: {k}"
+            )
+        gram = self.components_ @ self.components_.T
+        return (scores @ np.linalg.pinv(gram) @ self.components_) * self.scale_ + self.mean_
+
+    def table(self) -> Any:
+        """Component, features with their weights, variance: a table that prints."""
+        check_is_fitted(self)
+        return self.result_.table()
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+_CHECKS: dict[str, Any] = {
+    "accept_sparse": ("csr", "csc"),
+    "accept_large_sparse": True,
+    "dtype": [np.float64, np.float32],
+    "ensure_min_samples": 1,
+}

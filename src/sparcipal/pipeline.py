@@ -1,0 +1,339 @@
+"""The whole method, stage by stage: data -> covariance -> elimination -> search -> refinement -> proof.
+
+This is the only file that names all stages. Each takes what the one before it gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import validate
+from .covariance import Covariance, covariance_of, covariance_of_data
+from .eliminate import informative
+from .monitor import Monitor, Progress
+from .problem import Problem
+from .prove import Proved, prove
+from .read import Table, as_table
+from .refine import refit, rounding_of_value, variances
+from .result import Bound, Certificate, Result, Status
+from .search.base import Component, Found, Method, Options
+
+
+def sparse_pca(
+    X: Any = None,
+    *,
+    covariance: Any = None,
+    n_components: int = 1,
+    n_nonzero_coefs: int | Iterable[int] | None = None,
+    supports: str = "disjoint",
+    nonnegative: bool = False,
+    method: str = "auto",
+    method_options: Mapping[str, Any] | None = None,
+    rank: int | None = None,
+    center: bool = True,
+    scale: bool = False,
+    certify: str | bool = "fast",
+    tol: float = 1e-6,
+    max_nodes: int | None = None,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    verbose: int = 0,
+    callback: Callable[[Progress], object] | None = None,
+    sample_weight: Any = None,
+    feature_names: Iterable[str] | None = None,
+) -> Result:
+    """Principal components with few nonzero loadings, and a certificate of how good they are.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, frame, memory map or Table of shape (n_samples, n_features)
+        The data; or pass `covariance`. A sparse matrix is centred implicitly and stays sparse.
+    covariance : array of shape (n_features, n_features)
+        A covariance or correlation matrix instead of data.
+    n_components : int
+        The number of components, k.
+    n_nonzero_coefs : int, or one int per component
+        At most so many nonzero loadings each. None means 10, or n_features // n_components if that
+        is less.
+    supports : {"disjoint", "free"}
+        Whether a feature may serve in one component only, or in several. With "free", each component
+        counts only the variance that those before it have not explained.
+    nonnegative : bool
+        Loadings that are not negative.
+    method : str
+        "auto" is the portfolio that a user should get; the others are there to compare.
+    method_options : dict
+        Keywords of the method itself.
+    rank : int
+        Rank of the sketch, for methods that work on one.
+    center, scale : bool
+        Subtract the mean (default); divide by the standard deviation (not the default).
+    certify : {"fast", "full", False}
+        How hard to prove: a deterministic budget of a few seconds, until `tol` or a limit, or the
+        cheap bounds only.
+    tol : float
+        The relative gap that counts as optimal.
+    max_nodes : int
+        Limit on the nodes of the branch and bound.
+    time_limit : float
+        Seconds; the best answer so far is returned with its valid bound.
+    n_jobs : int
+        Threads. Results do not depend on it.
+    random_state : int, Generator, RandomState or None
+    verbose : int
+        1 prints a line per improvement to stderr.
+    callback : callable
+        Called with a Progress; return True to stop with the best answer so far.
+    sample_weight : array of shape (n_samples,)
+    feature_names : sequence of str
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparcipal import sparse_pca
+    >>> A = np.array([[3.0, 1.0, 0.0], [1.0, 3.0, 0.0], [0.0, 0.0, 3.5]])
+    >>> result = sparse_pca(covariance=A, n_nonzero_coefs=2)
+    >>> round(result.value, 6), result.status.value
+    (4.0, 'optimal')
+    """
+    validate.choice("supports", supports, validate.SUPPORTS)
+    validate.choice("certify", certify, validate.CERTIFY)
+    nonnegative = validate.flag("nonnegative", nonnegative)
+    chosen, own_options = validate.method_and_options(method, method_options)
+    options = Options(
+        rank=None if rank is None else validate.integer("rank", rank, 1),
+        seed=validate.seed(random_state),
+        n_jobs=validate.jobs(n_jobs),
+        tol=validate.number("tol", tol, 0.0, 1.0),
+        max_nodes=None if max_nodes is None else validate.integer("max_nodes", max_nodes, 0),
+    )
+    if time_limit is not None:
+        time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
+    data = _data(X, covariance, center, scale, sample_weight, feature_names)
+    sizes = validate.cardinalities(n_nonzero_coefs, n_components, supports, data.n_features)
+    monitor = Monitor(_reporter(callback, verbose), time_limit, data.covariance.unit)
+    options = replace(options, monitor=monitor)
+    whole = Problem(data.covariance, sizes, nonnegative, supports == "disjoint")
+    with monitor.interruptible():
+        answer = solve(whole, chosen, own_options, options, certify)
+    settings = {
+        "n_components": len(sizes),
+        "n_nonzero_coefs": list(sizes),
+        "supports": supports,
+        "nonnegative": nonnegative,
+        "method": method,
+        "method_options": own_options,
+        "rank": options.rank,
+        "center": data.center,
+        "scale": data.scaled,
+        "certify": certify,
+        "tol": options.tol,
+        "max_nodes": options.max_nodes,
+        "time_limit": time_limit,
+        "random_state": options.seed,
+        "sample_weight": sample_weight is not None,
+    }
+    return _result(answer, whole, data, settings)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Components on all features, with what was proved; still in inside units."""
+
+    components: tuple[Component, ...]
+    certificate: Certificate
+    found: Found
+
+
+def solve(
+    whole: Problem, method: Method, method_options: dict[str, Any], options: Options, certify: Any
+) -> Answer:
+    """The stages between the covariance and the result."""
+    monitor = options.monitor
+    kept = informative(whole.covariance, sum(whole.cardinalities))
+    eliminated = whole.covariance.n_features - kept.size
+    monitor.update("eliminate", message=f"{eliminated} of {whole.covariance.n_features} features")
+    reduced = whole.covariance if not eliminated else whole.covariance.restrict(kept)
+    problem = replace(whole, covariance=reduced.materialise())
+    found = method.run(problem, options, **method_options)
+    components = refit(problem, found.components)
+    monitor.update("search", value=_value(problem, components), message=found.note)
+    proved = prove(problem, components, found.bounds, options, certify)
+    certificate = _certificate(problem, proved, options, certify, found)
+    certificate = replace(certificate, eliminated=eliminated + proved.eliminated)
+    lifted = tuple(Component(kept[c.support], c.weights) for c in proved.components)
+    bounds = tuple(replace(b, data=_lift(b.data, kept, eliminated)) for b in certificate.bounds)
+    return Answer(lifted, replace(certificate, bounds=bounds), found)
+
+
+def _value(problem: Problem, components: tuple[Component, ...]) -> float:
+    return float(variances(problem, components).sum())
+
+
+def _lift(data: dict[str, Any], kept: np.ndarray, eliminated: int) -> dict[str, Any]:
+    """Proofs speak of the features that were kept: say which."""
+    return {**data, "kept": kept} if eliminated else data
+
+
+def _certificate(
+    problem: Problem, proved: Proved, options: Options, certify: Any, found: Found
+) -> Certificate:
+    value = _value(problem, proved.components)
+    rounding = rounding_of_value(problem, proved.components)
+    bounds = tuple(sorted(proved.bounds, key=lambda bound: bound.value))
+    # A bound can come out below the computed value by rounding only; the claim must not.
+    bounds = tuple(b if b.value >= value else Bound(b.name, value, b.data) for b in bounds)
+    certificate = Certificate(
+        value=value,
+        bound=bounds[0].value,
+        rounding=rounding,
+        status=Status.OPTIMAL,
+        bounds=bounds,
+        tol=options.tol,
+        nodes=proved.nodes,
+        guarantees=found.info.get("guarantees", {}),
+        unit=problem.covariance.unit,
+    )
+    status = _status(certificate, proved, options)
+    return replace(certificate, status=status, message=_message(certificate, status, certify))
+
+
+def _status(certificate: Certificate, proved: Proved, options: Options) -> Status:
+    if certificate.gap <= certificate.tol:
+        return Status.OPTIMAL
+    stopped = options.monitor.stopped
+    if stopped is not None:
+        return Status.TIME_LIMIT if stopped == "time" else Status.INTERRUPTED
+    return Status.NODE_LIMIT if proved.out_of_nodes else Status.GAP
+
+
+def _message(certificate: Certificate, status: Status, certify: Any) -> str:
+    if status is Status.OPTIMAL:
+        return ""
+    gap = f"gap {100 * certificate.gap:.3g} % > tol {100 * certificate.tol:.3g} %"
+    accept = f"accept: at most {100 * certificate.gap:.3g} % below the optimum"
+    remedy = {
+        Status.TIME_LIMIT: "raise time_limit",
+        Status.INTERRUPTED: "let it run",
+        Status.NODE_LIMIT: "raise max_nodes",
+    }.get(status, "pass certify='full'" if certify != "full" else "ask for fewer nonzeros")
+    return f"{gap}: {remedy}, or {accept}"
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What came in, as a covariance, with what the result must remember of it."""
+
+    covariance: Covariance
+    feature_names: tuple[str, ...] | None
+    n_samples: int | None = None
+    mean: np.ndarray | None = None
+    scale: np.ndarray | None = None
+    center: bool = False
+    scaled: bool = False
+
+    @property
+    def n_features(self) -> int:
+        return self.covariance.n_features
+
+
+def _data(
+    X: Any, covariance: Any, center: Any, scale: Any, sample_weight: Any, feature_names: Any
+) -> _Data:
+    if (X is None) == (covariance is None):
+        raise ValueError("pass exactly one of X (data) and covariance (a matrix)")
+    center, scale = validate.flag("center", center), validate.flag("scale", scale)
+    if covariance is None:
+        return _from_table(as_table(X, feature_names), center, scale, sample_weight)
+    for name, value in (("sample_weight", sample_weight is not None), ("scale", scale)):
+        if value:
+            raise ValueError(f"{name} needs the data; pass X instead of covariance")
+    columns = getattr(covariance, "columns", None)
+    names = feature_names if feature_names is not None else columns
+    given = _checked(covariance_of(covariance))
+    names = None if names is None else tuple(str(name) for name in names)
+    if names is not None and len(names) != given.n_features:
+        raise ValueError(
+            f"feature_names has {len(names)} names for n_features={given.n_features} features"
+        )
+    return _Data(given, names)
+
+
+def _from_table(table: Table, center: bool, scale: bool, sample_weight: Any) -> _Data:
+    n, _ = table.shape
+    if center and n == 1:
+        raise ValueError(
+            "X has 1 sample, n_samples=1: centring leaves nothing of it; pass at least 2 samples, or "
+            "center=False"
+        )
+    weights = validate.sample_weights(sample_weight, n)
+    covariance, mean, spread = covariance_of_data(
+        table.X, center=center, scale=scale, sample_weight=weights
+    )
+    return _Data(_checked(covariance), table.feature_names, n, mean, spread, center, scale)
+
+
+def _checked(covariance: Covariance) -> Covariance:
+    if covariance.inert.all():
+        raise ValueError(
+            "every feature is constant, so that there is no variance to explain; check X (and center)"
+        )
+    return covariance
+
+
+def _reporter(
+    callback: Callable[[Progress], object] | None, verbose: Any
+) -> Callable[[Progress], object] | None:
+    level = validate.integer("verbose", verbose, 0)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r}")
+    if not level:
+        return callback
+    from .report.progress import ProgressLines
+
+    lines = ProgressLines()
+
+    def both(progress: Progress) -> object:
+        lines(progress)
+        return callback(progress) if callback is not None else None
+
+    return both
+
+
+def _result(answer: Answer, whole: Problem, data: _Data, settings: dict[str, Any]) -> Result:
+    """Back to the user's units."""
+    unit = whole.covariance.unit
+    inside = answer.certificate
+    bounds = tuple(replace(b, value=b.value * unit) for b in inside.bounds)
+    certificate = replace(
+        inside,
+        value=inside.value * unit,
+        bound=inside.bound * unit,
+        rounding=inside.rounding * unit,
+        bounds=bounds,
+    )
+    return Result(
+        supports=tuple(c.support for c in answer.components),
+        weights=tuple(c.weights for c in answer.components),
+        variances=variances(whole, answer.components) * unit,
+        total_variance=float(whole.covariance.diagonal.sum()) * unit,
+        n_features=data.n_features,
+        n_samples=data.n_samples,
+        feature_names=data.feature_names,
+        mean=data.mean,
+        scale=data.scale,
+        settings=settings,
+        certificate=certificate,
+        n_iter=answer.found.n_iter,
+        note=answer.found.note,
+        info=answer.found.info,
+    )

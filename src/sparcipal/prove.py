@@ -1,0 +1,121 @@
+"""Which proofs to try for a problem, in the order of their cost, and what they leave open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import exact
+from .certify import SAFETY, cheap_bounds, sum_of_parts
+from .problem import Problem
+from .refine import refit, variances
+from .result import Bound
+from .search.base import Component, Options
+from .search.enumerate import count_supports
+from .search.enumerate import run as enumerate_supports
+
+# The tolerance must also hold what rounding margins add to a bound.
+TIGHTER = 0.9
+# Supports that are simply all looked at, by how hard the user asked to prove.
+EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
+
+
+@dataclass(frozen=True)
+class Proved:
+    """The best components, perhaps better than those that came in, and every bound on the optimum."""
+
+    components: tuple[Component, ...]
+    bounds: tuple[Bound, ...]
+    nodes: int = 0
+    eliminated: int = 0
+    out_of_nodes: bool = False
+
+
+def prove(
+    problem: Problem,
+    components: tuple[Component, ...],
+    known: tuple[Bound, ...],
+    options: Options,
+    certify: Any,
+) -> Proved:
+    """Bounds in the order of their cost until the gap closes; `known` came from the search itself."""
+    proved = Proved(components, (*known, *cheap_bounds(problem)))
+    if certify is False or _closed(problem, proved, options):
+        return proved
+    if problem.k > 1 and problem.disjoint:
+        return _prove_jointly(problem, proved, options, certify)
+    if problem.k > 1:
+        return _prove_parts(problem, proved, options, certify)
+    return _prove_one(problem, proved, options, certify)
+
+
+def _closed(problem: Problem, proved: Proved, options: Options) -> bool:
+    value = float(variances(problem, proved.components).sum())
+    bound = min(b.value for b in proved.bounds)
+    options.monitor.update("bounds", value=value, bound=bound)
+    return bound <= value * (1 + options.tol)
+
+
+def _prove_one(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """Branch and bound on the pair-split bound; it may find a better component on the way."""
+    covariance, s = problem.covariance, problem.cardinalities[0]
+    component = proved.components[0]
+    value = float(variances(problem, proved.components)[0])
+    proof = exact.prove(
+        covariance.dense(),
+        s,
+        nonnegative=problem.nonnegative,
+        incumbent=(component.support, value),
+        tol=TIGHTER * options.tol,
+        max_nodes=options.max_nodes,
+        monitor=options.monitor,
+        effort=certify,
+    )
+    bound = Bound(
+        "pair-split", proof.bound + SAFETY * covariance.rounding(s), {"log": proof.log}
+    )
+    best = proved.components
+    if proof.value > value:
+        found = (Component(proof.support, np.ones(proof.support.size)),)
+        better = refit(problem, found)
+        if float(variances(problem, better)[0]) > value:
+            best = better
+    return Proved(
+        best,
+        (*proved.bounds, bound),
+        nodes=proof.nodes,
+        eliminated=proof.eliminated,
+        out_of_nodes=proof.status == "nodes" and options.max_nodes is not None,
+    )
+
+
+def _prove_parts(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """Overlapping supports: no component explains more than the best one of its size alone."""
+    parts: dict[int, Bound] = {}
+    nodes = 0
+    for s in sorted(set(problem.cardinalities)):
+        alone = Problem(problem.covariance, (s,), problem.nonnegative)
+        first = refit(alone, _shortened(proved.components[0], s))
+        one = prove(alone, first, (), options, certify)
+        parts[s] = min(one.bounds, key=lambda bound: bound.value)
+        nodes += one.nodes
+    total = sum_of_parts([parts[s] for s in problem.cardinalities], problem.cardinalities)
+    return replace(proved, bounds=(*proved.bounds, total), nodes=nodes)
+
+
+def _shortened(component: Component, s: int) -> tuple[Component, ...]:
+    order = np.argsort(-np.abs(component.weights), kind="stable")[:s]
+    keep = np.sort(order)
+    return (Component(component.support[keep], component.weights[keep]),)
+
+
+def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    if count_supports(problem) <= EXHAUSTIBLE[certify]:
+        found = enumerate_supports(problem, options)
+        better = refit(problem, found.components)
+        gain = variances(problem, better).sum() - variances(problem, proved.components).sum()
+        best = better if gain > 0 else proved.components
+        return replace(proved, components=best, bounds=(*proved.bounds, *found.bounds))
+    return proved

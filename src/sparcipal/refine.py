@@ -1,0 +1,173 @@
+"""The best weights on given supports: exact eigenvectors, in a fixed order with fixed signs."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from .covariance import EPS, Covariance
+from .problem import Problem
+from .search.base import Component
+
+# Weights this far below the largest change the value by less than rounding does.
+NEGLIGIBLE = 1e-10
+# Supports up to this size have their nonnegative optimum found by looking at every part of them.
+EXHAUSTIVE = 10
+
+
+def refit(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
+    """Replace the weights of each component by the best ones on its support, the best component first.
+
+    With free supports a component is refitted only if that does not lower the adjusted variance of all.
+    """
+    fitted = tuple(refit_one(problem.covariance, c, problem.nonnegative) for c in components)
+    if problem.disjoint or problem.k == 1:
+        return tuple(_sorted(fitted, variances(problem, fitted)))
+    tidy = tuple(_tidy(c.support, c.weights) for c in components)
+    best = max((tidy, fitted), key=lambda choice: float(variances(problem, choice).sum()))
+    return tuple(_greedy_order(problem, best))
+
+
+def refit_one(covariance: Covariance, component: Component, nonnegative: bool) -> Component:
+    A = covariance.submatrix(component.support)
+    if nonnegative:
+        weights = nonnegative_leading(A, component.weights)
+    else:
+        weights = scipy.linalg.eigh(A, subset_by_index=[A.shape[0] - 1] * 2)[1][:, 0]
+    return _tidy(component.support, weights)
+
+
+def nonnegative_leading(A: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """A unit x >= 0 with x'Ax as large as can be found; the optimum for up to EXHAUSTIVE features.
+
+    An optimal x is the leading eigenvector of A on its own support, so eigenvectors of parts are all
+    there is to look at.
+    """
+    size = A.shape[0]
+    lead = scipy.linalg.eigh(A, subset_by_index=[size - 1] * 2)[1][:, 0]
+    lead *= np.sign(lead[np.argmax(np.abs(lead))])
+    if (lead >= -NEGLIGIBLE).all():
+        return _unit(np.maximum(lead, 0.0))
+    if size <= EXHAUSTIVE:
+        return _best_part(A)
+    starts = [np.maximum(lead, 0.0), np.maximum(-lead, 0.0), np.eye(size)[np.argmax(A.diagonal())]]
+    if start is not None and (start > 0).any():
+        starts.append(np.maximum(start, 0.0))
+    climbed = [_climb(A, _unit(x)) for x in starts]
+    return max(climbed, key=lambda x: float(x @ A @ x))
+
+
+def _best_part(A: np.ndarray) -> np.ndarray:
+    """All 2^m - 1 parts, those of one size in one call."""
+    size = A.shape[0]
+    masks = (np.arange(1, 2**size)[:, None] >> np.arange(size)) & 1
+    best, answer = -np.inf, np.zeros(size)
+    for m in range(1, size + 1):
+        parts = np.nonzero(masks[masks.sum(axis=1) == m])[1].reshape(-1, m)
+        w, Q = np.linalg.eigh(A[parts[:, :, None], parts[:, None, :]])
+        lead = Q[:, :, -1] * np.sign(Q[:, :, -1].sum(axis=1, keepdims=True))
+        positive = (lead >= -NEGLIGIBLE).all(axis=1)
+        top = np.where(positive, w[:, -1], -np.inf)
+        i = int(np.argmax(top))
+        if top[i] > best:
+            best, answer = top[i], np.zeros(size)
+            answer[parts[i]] = np.maximum(lead[i], 0.0)
+    return _unit(answer)
+
+
+def _climb(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Projected power steps (monotone for PSD A), then the eigenvector of the support they end on."""
+    value = float(x @ A @ x)
+    for _ in range(500):
+        step = np.maximum(A @ x, 0.0)
+        if not step.any():
+            return x
+        step = _unit(step)
+        now = float(step @ A @ step)
+        if now <= value * (1 + 4 * EPS):
+            break
+        x, value = step, now
+    support = np.flatnonzero(x > NEGLIGIBLE)
+    part = A[np.ix_(support, support)]
+    lead = scipy.linalg.eigh(part, subset_by_index=[support.size - 1] * 2)[1][:, 0]
+    lead *= np.sign(lead.sum())
+    if (lead > 0).all() and float(lead @ part @ lead) > value:
+        x = np.zeros_like(x)
+        x[support] = lead
+    return x
+
+
+def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray:
+    """What each component explains; with free supports, beyond those before it."""
+    covariance = problem.covariance
+    if problem.disjoint or problem.k == 1:
+        return np.array(
+            [c.weights @ covariance.submatrix(c.support) @ c.weights for c in components]
+        )
+    products = _products(covariance, components)
+    return adjusted(products)
+
+
+def adjusted(products: np.ndarray) -> np.ndarray:
+    """Adjusted variances from W'AW: the squared diagonal of R in the QR decomposition of the scores."""
+    rest = products.copy()
+    out = np.zeros(rest.shape[0])
+    for j in range(rest.shape[0]):
+        pivot = float(rest[j, j])
+        # Below this the scores of j are a combination of those before it, and the rest is rounding.
+        if pivot <= 1e-12 * max(float(products[j, j]), 1e-300):
+            continue
+        out[j] = pivot
+        rest = rest - np.outer(rest[:, j], rest[j]) / pivot
+    return out
+
+
+def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> float:
+    """Exact arithmetic gives at least the computed value less this."""
+    m = sum(problem.cardinalities)
+    size = float(sum(problem.covariance.diagonal[c.support].sum() for c in components))
+    return 2 * problem.covariance.rounding(m) + 8 * (m + 4) * EPS * abs(size)
+
+
+def _products(covariance: Covariance, components: tuple[Component, ...]) -> np.ndarray:
+    features = np.unique(np.concatenate([c.support for c in components]))
+    W = np.zeros((features.size, len(components)))
+    for j, c in enumerate(components):
+        W[np.searchsorted(features, c.support), j] = c.weights
+    return W.T @ covariance.submatrix(features) @ W
+
+
+def _greedy_order(problem: Problem, components: tuple[Component, ...]) -> list[Component]:
+    """Each next component is the one that adds the most to those before it."""
+    products = _products(problem.covariance, components)
+    rest, order = products.copy(), []
+    left = list(range(len(components)))
+    while left:
+        j = max(left, key=lambda i: float(rest[i, i]))
+        left.remove(j)
+        order.append(components[j])
+        if rest[j, j] > 1e-12 * products[j, j]:
+            rest = rest - np.outer(rest[:, j], rest[j]) / rest[j, j]
+    # The order in which components were asked for may explain more than the greedy one.
+    choices = [list(components), order]
+    return max(choices, key=lambda c: float(variances(problem, tuple(c)).sum()))
+
+
+def _sorted(components: tuple[Component, ...], values: np.ndarray) -> list[Component]:
+    order = sorted(range(len(components)), key=lambda j: (-values[j], components[j].support[0]))
+    return [components[j] for j in order]
+
+
+def _tidy(support: np.ndarray, weights: np.ndarray) -> Component:
+    """Unit norm, no negligible weights, the largest one positive: the same answer always looks the same."""
+    size = np.abs(weights)
+    keep = size > NEGLIGIBLE * size.max()
+    support, weights = support[keep], weights[keep]
+    lead = int(np.argmax(np.abs(weights) >= np.abs(weights).max() * (1 - 1e-9)))
+    weights = weights * (1.0 if weights[lead] > 0 else -1.0)
+    order = np.argsort(support)
+    return Component(support[order], _unit(weights[order]))
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x)
