@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from dataclasses import replace
@@ -13,7 +14,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from sparcipal.monitor import Progress
 from sparcipal.report import words
+from sparcipal.report.progress import ProgressLines
 from sparcipal.report.text import ComponentTable
 from sparcipal.result import Bound, Certificate, Result, Status
 
@@ -185,3 +188,21 @@ def test_table_rows_and_records_agree_with_the_result():
     assert records[3] == {
         "component": 2, "feature": "b", "index": 1, "weight": 0.8, "variance": 1.0,
     }  # fmt: skip
+
+
+def test_progress_is_one_line_per_change():
+    stream = io.StringIO()
+    show = ProgressLines(stream)
+    for progress in (
+        Progress("search", 0.1, message="component 1 of 2"),
+        Progress("search", 0.2, value=2.5),
+        Progress("search", 0.3, value=2.5, message="nothing new"),
+        Progress("prove", 1.25, value=2.5, bound=2.575, nodes=12),
+    ):
+        show(progress)
+    assert stream.getvalue().splitlines() == [
+        " seconds  stage              value         bound        gap     nodes",
+        "     0.1  search                 -             -          -         -  component 1 of 2",
+        "     0.2  search               2.5             -          -         -",
+        "     1.2  prove                2.5         2.575        3 %        12",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import numbers
 from typing import Any
 
@@ -57,7 +58,7 @@ def object_to_float(X: np.ndarray) -> np.ndarray:
                 f"X{list(position)} is {entry!r}, not a number; convert or remove the columns "
                 "that hold text"
             )
-        if not isinstance(entry, numbers.Real):
+        if not isinstance(entry, numbers.Real | decimal.Decimal):
             raise TypeError(
                 f"X{list(position)} is {entry!r}: argument must be a string or a real number, "
                 f"not {type(entry).__name__!r}; X holds numbers only"
@@ -129,7 +130,8 @@ def _not_finite(
 
 
 def _narrowed(X: np.ndarray) -> np.ndarray:
-    narrow = X.astype(np.float64)
+    with np.errstate(over="ignore"):
+        narrow = X.astype(np.float64)
     if not np.isfinite(narrow).all():
         raise ValueError(
             f"X has dtype {X.dtype} and entries beyond the range of float64; divide X by a constant"

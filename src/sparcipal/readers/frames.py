@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .check import object_to_float
+
 Named = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
 
 
@@ -76,7 +78,7 @@ def _from_pandas(frame: Any) -> Named:
         return _sparse_pandas(frame, sparse), names, samples
     matrix = _from_columns(
         names or tuple(map(str, frame.columns)),
-        [(_is_number(dtype), str(dtype)) for dtype in frame.dtypes],
+        [(_is_number(frame, j), str(dtype)) for j, dtype in enumerate(frame.dtypes)],
         lambda j: int(frame.iloc[:, j].isna().sum()),
         lambda j: frame.iloc[:, j].to_numpy(),
         len(frame),
@@ -84,11 +86,13 @@ def _from_pandas(frame: Any) -> Named:
     return matrix, names, samples
 
 
-def _is_number(dtype: Any) -> bool:
+def _is_number(frame: Any, j: int) -> bool:
     """Numbers and booleans, of NumPy, nullable or Arrow-backed; object columns are looked into."""
-    if dtype.kind == "O":
-        return str(dtype) == "object"
-    return dtype.kind in "fiub"
+    dtype = frame.dtypes.iloc[j]
+    if dtype.kind != "O":
+        return dtype.kind in "fiub"
+    column = frame.iloc[:, j].to_numpy()
+    return str(dtype) == "object" and not any(isinstance(entry, str | bytes) for entry in column)
 
 
 def _pandas_names(columns: list[Any]) -> tuple[str, ...] | None:
@@ -127,23 +131,14 @@ def _from_columns(
                 f"X contains {absent} missing or NaN entries in column {j} ({name!r}); remove "
                 "these rows or columns, or impute the entries first"
             )
-        columns.append(_as_numbers(np.asarray(values(j)), name))
+        column = np.asarray(values(j))
+        # Decimals, nullable integers and plain objects arrive as Python numbers.
+        columns.append(object_to_float(column) if column.dtype.kind == "O" else column)
     dtype = np.result_type(*columns) if columns else np.dtype(float)
     out = np.empty((n_rows, len(columns)), dtype=dtype, order="F")
     for j, column in enumerate(columns):
         out[:, j] = column
     return out
-
-
-def _as_numbers(column: np.ndarray, name: str) -> np.ndarray:
-    if column.dtype.kind != "O":
-        return column
-    # Decimals, nullable integers and plain objects arrive as Python numbers; text must not slip in.
-    if any(isinstance(entry, str | bytes) for entry in column):
-        raise ValueError(
-            f"X has 1 column(s) that hold no numbers: {name!r} (object); drop or encode them first"
-        )
-    return column.astype(np.float64)
 
 
 def _sparse_pandas(frame: Any, sparse: list[bool]) -> Any:

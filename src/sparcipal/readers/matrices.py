@@ -23,8 +23,6 @@ def read_matrixmarket(source: Path_, names: Any, *, transpose: bool = False) -> 
             matrix: Any = mmread(stream)
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{source}: not a Matrix Market file: {error}") from error
-    if sp.issparse(matrix):
-        matrix = sp.csr_array(matrix)
     return (matrix.T if transpose else matrix), None, None
 
 

@@ -83,10 +83,12 @@ def question(result: Result) -> str:
     k = len(result.supports)
     parts = [f"{k} sparse component{'s' if k != 1 else ''}"]
     limit = settings.get("n_nonzero_coefs")
-    if isinstance(limit, int):
-        parts.append(f"at most {limit} nonzero{'s' if limit != 1 else ''} each")
-    elif isinstance(limit, list | tuple):
-        parts.append(f"at most {', '.join(str(s) for s in limit)} nonzeros")
+    sizes = [limit] * k if isinstance(limit, int) else list(limit or [])
+    if sizes and len(set(sizes)) == 1:
+        each = " each" if k > 1 else ""
+        parts.append(f"at most {sizes[0]} nonzero{'s' if sizes[0] != 1 else ''}{each}")
+    elif sizes:
+        parts.append(f"at most {', '.join(map(str, sizes))} nonzeros")
     if k > 1 and settings.get("supports"):
         parts.append(f"{settings['supports']} supports")
     if settings.get("nonnegative"):

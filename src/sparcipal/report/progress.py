@@ -1,0 +1,43 @@
+"""The solver's table: one line to stderr per stage and per improvement."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from ..monitor import Progress
+from . import words
+
+HEAD = f"{'seconds':>8}  {'stage':<10}  {'value':>12}  {'bound':>12}  {'gap':>9}  {'nodes':>8}"
+
+
+def progress_line(progress: Progress) -> str:
+    """The figures of one moment, aligned under HEAD; what is unknown is a dash."""
+    value = "-" if progress.value is None else words.at_least(progress.value)
+    bound = "-" if progress.bound is None else words.at_most(progress.bound)
+    gap = "-" if progress.gap is None else words.gap_percent(progress.gap)
+    nodes = "-" if progress.nodes is None else str(progress.nodes)
+    line = (
+        f"{progress.seconds:8.1f}  {progress.stage:<10}  {value:>12}  {bound:>12}  {gap:>9}  "
+        f"{nodes:>8}  {progress.message}"
+    )
+    return line.rstrip()
+
+
+class ProgressLines:
+    """A callback that writes a line whenever the stage, the value or the bound has changed."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+        self._last: tuple[object, ...] | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        stream = sys.stderr if self._stream is None else self._stream
+        now = (progress.stage, progress.value, progress.bound)
+        if now == self._last:
+            return
+        if self._last is None:
+            stream.write(HEAD + "\n")
+        self._last = now
+        stream.write(progress_line(progress) + "\n")
+        stream.flush()
