@@ -26,10 +26,10 @@ ROUNDS = 12
 NEARLY = 2e-3  # predictions are first order: look at swaps predicted to lose this little, too
 
 
-def run(problem: Problem, options: Options, *, effort: int = 2) -> Found:
+def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
     """Search with `effort` times the standard numbers of starts and perturbations."""
     if effort < 0:
-        raise ValueError(f"effort={effort} must be at least 0; 1 or 2 suffice for most data")
+        raise ValueError(f"effort={effort} must be at least 0; 3 suffices for most data")
     if problem.disjoint or problem.k == 1:
         components, rounds = _disjoint(problem, options, effort)
         return Found(components, n_iter=rounds, info={"effort": effort})
@@ -141,7 +141,7 @@ def _newcomers(
 
 
 def refit(cov: Covariance, support: np.ndarray, nonnegative: bool) -> Component:
-    """The best unit vector on a support: the leading eigenvector, or nonnegative from many starts."""
+    """The best unit vector on a support: the leading eigenvector, nonnegative if asked."""
     block = cov.submatrix(support)
     vectors = np.linalg.eigh(block)[1][:, ::-1]
     x = vectors[:, 0]

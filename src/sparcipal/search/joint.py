@@ -16,6 +16,7 @@ import numpy as np
 from .assign import assign
 
 CANDIDATES = 8  # predicted swaps evaluated exactly before local search gives up
+CHAINS = 2  # starts from which the search wanders
 BATCH = 4  # perturbations of one incumbent; independent of n_jobs, so is the answer
 WORSE = 0.01  # how much below the best the search may wander
 RETURN = 6  # rounds after which it returns to the best
@@ -84,17 +85,20 @@ class _Search:
         pool = [self.improve(owner) for owner in self._given(starts)]
         if effort > 0 or not pool:
             pool += self._first_states(max(effort, 1))
-        best = max(pool, key=lambda state: state.value)
-        rounds = effort * self._rounds() if self.k > 1 else 0
+        pool.sort(key=lambda state: -state.value)
+        best = pool[0]
+        rounds = effort * self._rounds() // CHAINS if self.k > 1 else 0
         with ThreadPoolExecutor(max(n_jobs, 1)) as threads:
             submit = threads.map if n_jobs > 1 else map
-            best = self._wander(best, rounds, submit)
+            for chain, start in enumerate(pool[:CHAINS]):
+                end = self._wander(start, chain, rounds, submit)
+                best = max(best, end, key=lambda state: state.value)
         return best.supports(self.k)
 
     def _rounds(self) -> int:
         """More perturbations where each is cheap: about the same work for every size."""
         work = int(self.need.sum()) * int(self.need.max()) * self.p
-        return min(max(6, 3_000_000 // work), 50)
+        return min(max(6, 3_000_000 // work), 20)
 
     # starting points ------------------------------------------------------------------------
 
@@ -126,7 +130,26 @@ class _Search:
             rank = rng.integers(self.k, basis.shape[0] + 1)
             score = rng.standard_normal((self.k, rank)) @ basis[:rank]
             owners.append(self.ascend(score))
-        return [self.improve(owners[0]), *self._best_improved(owners[1:], 2 + effort)]
+        packed = self._packed(rng, 4 * effort)
+        mixed = self._best_improved(owners[1:], 1 + effort)
+        return [self.improve(owners[0]), *mixed, *self._best_improved(packed, 1 + effort)]
+
+    def _packed(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:
+        """Good single components, packed greedily with some noise so that they are disjoint."""
+        s = int(np.median(self.need))
+        rows = self._strongest_rows(s, 100)
+        singles = [np.flatnonzero(owner == 0) for owner in self._ascend_apart(self.A[rows], s)]
+        values = np.array([self._support_value(support)[0] for support in singles])
+        packed = []
+        for _ in range(count):
+            owner = np.full(self.p, -1)
+            j = 0
+            for index in np.argsort(-values * rng.uniform(0.85, 1.0, values.size)):
+                if j < self.k and (owner[singles[index]] < 0).all():
+                    owner[singles[index][: self.need[j]]] = j
+                    j += 1
+            packed.append(self._filled(owner))
+        return packed
 
     def _best_improved(self, owners: list[np.ndarray], count: int) -> list[State]:
         """Local search from the most valuable of the distinct assignments."""
@@ -156,9 +179,7 @@ class _Search:
     ) -> list[np.ndarray]:
         """One component: eigenvectors, their mixtures, and the rows with the largest entries."""
         s = int(self.need[0])
-        squares = np.square(self.A)
-        top = np.partition(squares, self.p - s, axis=1)[:, self.p - s :].sum(axis=1)
-        rows = np.argsort(-top, kind="stable")[: 4 * effort]
+        rows = self._strongest_rows(s, 4 * effort)
         mixed = rng.standard_normal((4 * effort, basis.shape[0])) @ basis
         order = np.argsort(-self.diagonal, kind="stable")
         largest = np.zeros((2, self.p))
@@ -167,11 +188,16 @@ class _Search:
         scores = np.concatenate([basis[:4], mixed, self.A[rows], largest])
         if self.nonnegative:
             scores = np.concatenate([scores, -scores])
-        return self._ascend_apart(scores)
+        return self._ascend_apart(scores, s)
 
-    def _ascend_apart(self, scores: np.ndarray) -> list[np.ndarray]:
+    def _strongest_rows(self, s: int, count: int) -> np.ndarray:
+        """Features whose s largest covariances are largest: centres of groups."""
+        squares = np.square(self.A)
+        top = np.partition(squares, self.p - s, axis=1)[:, self.p - s :].sum(axis=1)
+        return np.argsort(-top, kind="stable")[:count]
+
+    def _ascend_apart(self, scores: np.ndarray, s: int) -> list[np.ndarray]:
         """Truncated power method for one component from many starts (m, p) at a time."""
-        s = int(self.need[0])
         for _ in range(8):
             if self.nonnegative:
                 scores = np.maximum(scores, 0.0)
@@ -211,13 +237,13 @@ class _Search:
 
     # perturbations --------------------------------------------------------------------------
 
-    def _wander(self, best: State, rounds: int, submit: Callable) -> State:
+    def _wander(self, best: State, chain: int, rounds: int, submit: Callable) -> State:
         """Perturb and improve again and again, now and then from a slightly worse place."""
         current = best
         for number in range(rounds):
             if getattr(self.monitor, "stopped", None):
                 break
-            tried = self._perturbed(current, number, submit)
+            tried = self._perturbed(current, (self.seed, chain, number), submit)
             better = [state for state in tried if state.value > best.value * (1.0 + 1e-10)]
             best = max(better, key=lambda state: state.value, default=best)
             slack = WORSE * (1.0 - number % RETURN / RETURN)
@@ -232,11 +258,11 @@ class _Search:
                 current = best
         return best
 
-    def _perturbed(self, state: State, number: int, submit: Callable) -> list[State]:
+    def _perturbed(self, state: State, seed: tuple[int, ...], submit: Callable) -> list[State]:
         ways = (self._rebuild_one_by_one, self._kick, self._rebuild_jointly, self._shake)
 
         def attempt(index: int) -> State:
-            rng = np.random.default_rng((self.seed, number, index))
+            rng = np.random.default_rng((*seed, index))
             return self.improve(ways[index % len(ways)](state.owner, rng))
 
         return list(submit(attempt, range(BATCH)))
