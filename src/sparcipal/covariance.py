@@ -27,6 +27,8 @@ TINY = 1e-290
 
 def top_sum(values: np.ndarray, count: int) -> float:
     """The sum of the `count` largest entries."""
+    if count <= 0:
+        return 0.0
     if count >= values.size:
         return float(values.sum())
     return float(np.partition(values, values.size - count)[values.size - count :].sum())
@@ -300,28 +302,50 @@ def _sparse_data(
     C = sp.csc_array(X, dtype=np.float64, copy=True)
     C.sum_duplicates()
     C.data *= factor
+    # A constant column is told by its entries: what rounding leaves of its variance is not variation.
+    low, high = (f(axis=0).toarray().ravel() for f in (C.min, C.max))
+    inert = low == high if center else (low == 0) & (high == 0)
+    removed = _center_full_columns(C, weights) if center else np.zeros(p)
     mean = np.zeros(p)
     if center:
         mean = np.asarray(C.mean(axis=0) if weights is None else C.T @ weights).ravel()
+        # What is left in a full column is the rounding of its mean.
+        mean[removed != 0] = 0.0
     entries = C.copy()
     if weights is None:
         C.data /= np.sqrt(n)
     else:
         C.data *= np.sqrt(weights)[C.indices]
-    # A constant column is told by its entries: what rounding leaves of its variance is not variation.
-    low, high = (f(axis=0).toarray().ravel() for f in (entries.min, entries.max))
-    inert = low == high if center else (low == 0) & (high == 0)
     if not scale:
         plain = SparseCovariance(C, mean, inert, 1.0, (4 * n + 40) * EPS)
         plain.diagonal[inert] = 0.0
-        return plain, mean, np.ones(p)
+        return plain, mean + removed, np.ones(p)
     spread = np.where(inert, 1.0, _sparse_deviations(entries, mean, weights))
     C.data /= np.repeat(spread, np.diff(C.indptr))
     scaled = SparseCovariance(C, mean / spread, inert, 1.0, (8 * n + 40) * EPS)
     scaled.diagonal = np.where(inert, 0.0, 1.0)
     # Both the entry and the deviations it is divided by carry an error relative to the second moments.
     scaled.error_weights = scaled.error_weights**2
-    return scaled, mean, spread
+    return scaled, mean + removed, spread
+
+
+def _center_full_columns(C: sp.csc_array, weights: np.ndarray | None) -> np.ndarray:
+    """Subtract the mean from columns without a zero, in place; what was subtracted, per column.
+
+    Such a column loses nothing by being centred explicitly, and subtracting the square of a large mean
+    later would cancel most digits of its variance.
+    """
+    n, p = C.shape
+    full = np.diff(C.indptr) == n
+    removed = np.zeros(p)
+    for j in np.flatnonzero(full):
+        part = slice(C.indptr[j], C.indptr[j + 1])
+        for _ in range(2):
+            column = C.data[part]
+            shift = column.mean() if weights is None else column @ weights[C.indices[part]]
+            C.data[part] -= shift
+            removed[j] += shift
+    return removed
 
 
 def _sparse_deviations(

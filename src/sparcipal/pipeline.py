@@ -168,6 +168,9 @@ def solve(
     components = refit(problem, found.components)
     monitor.update("search", value=_value(problem, components), message=found.note)
     proved = prove(problem, components, found.bounds, options, certify)
+    if method.name != "auto":
+        # A method that is there to be compared keeps its own answer, even if the proof met a better one.
+        proved = replace(proved, components=components)
     certificate = _certificate(problem, proved, options, certify, found)
     certificate = replace(certificate, eliminated=eliminated + proved.eliminated)
     lifted = tuple(Component(kept[c.support], c.weights) for c in proved.components)

@@ -132,7 +132,11 @@ def _check_data(
     if names is not None and columns is not None:
         _require([str(c) for c in columns] == list(names), "the feature names differ from the data's")
     total = float(cov.diagonal.sum()) * unit
-    _require(_close(result.total_variance, total, 1e-7), f"total variance is {total:.10g}")
+    slack = 1e-7 * total + 8 * cov.rounding(cov.p) * unit
+    _require(
+        abs(result.total_variance - total) <= slack,
+        f"the total variance is {total:.10g}, not {result.total_variance:.10g}",
+    )
     return cov
 
 
@@ -313,10 +317,6 @@ def _recheck_parts(bound: Bound, cov: CheckedCovariance, question: Question) -> 
             known[key] = _recheck(Bound(part["name"], key[2], part["data"]), cov, alone)
         total += known[key]
     return total * (1 + len(parts) * 2.0**-52)
-
-
-def _close(a: float, b: float, tolerance: float) -> bool:
-    return abs(a - b) <= tolerance * max(abs(a), abs(b), 1e-300)
 
 
 def _require(condition: bool, reason: str) -> None:

@@ -127,6 +127,15 @@ def covariance_of_data(
         Z.data /= shrink
         mean = np.asarray(Z.T @ share).ravel() if center else np.zeros(p)
         inner_mean = mean
+        if center:
+            # Columns without a zero are centred as they stand: no zero is lost, and no digit.
+            full = np.diff(Z.indptr) == n
+            column = np.repeat(np.arange(p), np.diff(Z.indptr))
+            Z.data -= np.where(full, mean, 0.0)[column]
+            left = np.where(full, np.asarray(Z.T @ share).ravel(), 0.0)
+            Z.data -= left[column]
+            mean = mean + left
+            inner_mean = np.where(full, 0.0, mean)
     else:
         Z = np.asarray(X, dtype=np.float64) / shrink
         mean = np.zeros(p)
