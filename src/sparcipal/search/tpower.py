@@ -6,6 +6,8 @@ several starts run side by side as the columns of one matrix: one product with A
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..covariance import Covariance
@@ -23,13 +25,14 @@ def ascend(
     *,
     max_iter: int = 200,
     tol: float = 1e-9,
+    cut: Callable[[np.ndarray, int, bool], np.ndarray] = truncate,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Truncated power steps from every column of X (p x m) at once.
+    """Power steps from every column of X (p x m) at once, each `cut` to s entries of unit norm.
 
     Returns the unit vectors, their values x'Ax and the number of products with A. A column rests
     when a step gains less than `tol` of its value.
     """
-    X = truncate(X, s, nonnegative)
+    X = cut(X, s, nonnegative)
     values = np.full(X.shape[1], -np.inf)
     best = X.copy()
     moving = np.arange(X.shape[1])
@@ -43,7 +46,7 @@ def ascend(
         values[better] = now[now > values[moving]]
         best[:, better] = X[:, better]
         moving, Y = moving[gained], Y[:, gained]
-        X[:, moving] = truncate(Y, s, nonnegative)
+        X[:, moving] = cut(Y, s, nonnegative)
     return best, values, n_iter
 
 

@@ -1,0 +1,195 @@
+"""GPower, the generalised power method (Journée, Nesterov, Richtárik & Sepulchre 2010).
+
+With a_i the columns of the data, single unit:
+
+    l1:  max over |z| = 1 of  sum_i (|a_i'z| - g)_+^2        l0:  sum_i ((a_i'z)^2 - g)_+
+
+and the step `z <- sum_i w_i a_i` normalised, w the thresholded scores. Scores depend on z only
+through the covariance: a_i'z = (Aw)_i / sqrt(w'Aw), so the data are not needed. `block=True`
+moves all components at once, z on the Stiefel manifold, the step followed by a polar decomposition.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..covariance import Covariance
+from ..problem import Problem
+from .base import Component, Found, Method, Options
+from .deflation import Single, deflate
+from .penalty import check_penalty, reach
+from .threshold import leading_eigenvectors, truncate
+
+_TOL = 1e-8
+
+
+def shrink(
+    scores: np.ndarray, gamma: np.ndarray | float, norm: str, nonnegative: bool
+) -> np.ndarray:
+    """The thresholded scores w; gamma is compared with |score| in both norms."""
+    size = np.maximum(scores, 0.0) if nonnegative else np.abs(scores)
+    if norm == "l1":
+        return np.sign(scores) * np.maximum(size - gamma, 0.0)
+    return np.where(size > gamma, scores, 0.0)
+
+
+def single_unit(
+    cov: Covariance, gamma: float, norm: str, nonnegative: bool, start: np.ndarray, max_iter: int
+) -> tuple[np.ndarray, int]:
+    """The weights w at threshold gamma (l0: root of the paper's gamma); zero if none survive."""
+    w = start
+    last = -np.inf
+    for n_iter in range(1, max_iter + 1):
+        Aw = cov.matvec(w)
+        value = float(w @ Aw)
+        if value <= 0:
+            return np.zeros_like(w), n_iter
+        scores = Aw / np.sqrt(value)
+        w = shrink(scores, gamma, norm, nonnegative)
+        kept = np.abs(scores[w != 0])
+        objective = float(np.sum((kept - gamma) ** 2 if norm == "l1" else kept**2 - gamma**2))
+        if not kept.size or objective <= last * (1 + _TOL):
+            return w, n_iter
+        last = objective
+    return w, max_iter
+
+
+def solve(
+    cov: Covariance,
+    s: int,
+    nonnegative: bool,
+    options: Options,
+    rng: np.random.Generator,
+    *,
+    norm: str = "l1",
+    penalty: float | None = None,
+    max_iter: int = 500,
+) -> Single:
+    p = cov.n_features
+    top = float(np.sqrt(max(float(cov.diagonal.max()), 0.0)))
+    if top == 0:
+        return Single(Component(np.zeros(1, dtype=np.intp), np.ones(1)))
+    start = np.zeros(p)
+    start[int(np.argmax(cov.diagonal))] = 1.0
+    total = 0
+
+    def at(fraction: float) -> np.ndarray:
+        nonlocal total
+        gamma = top * (fraction if norm == "l1" else np.sqrt(fraction))
+        w, n_iter = single_unit(cov, gamma, norm, nonnegative, start, max_iter)
+        total += n_iter
+        return w
+
+    x, note = reach(at, s, nonnegative, f"gpower-{norm}", penalty=penalty)
+    return Single(Component.from_vector(x), total, note)
+
+
+def run(
+    problem: Problem,
+    options: Options,
+    *,
+    norm: str = "l1",
+    block: bool = False,
+    penalty: float | None = None,
+    max_iter: int = 500,
+    deflation: str = "auto",
+) -> Found:
+    if norm not in ("l0", "l1"):
+        raise ValueError(f"norm must be 'l0' or 'l1', got {norm!r}")
+    check_penalty(penalty)
+    if not block:
+        return deflate(
+            problem,
+            options,
+            solve,
+            deflation=deflation,
+            norm=norm,
+            penalty=penalty,
+            max_iter=max_iter,
+        )
+    if problem.disjoint and problem.k > 1:
+        raise ValueError(
+            "block=True finds all components at once and lets supports overlap; "
+            "use supports='free', or block=False"
+        )
+    return _run_block(problem, options, norm, penalty, max_iter)
+
+
+def block_units(
+    cov: Covariance,
+    gammas: np.ndarray,
+    norm: str,
+    nonnegative: bool,
+    start: np.ndarray,
+    max_iter: int,
+) -> tuple[np.ndarray, int]:
+    """All components at once: scores are the columns of A W (W'AW)^(-1/2)."""
+    W = start
+    last = -np.inf
+    for n_iter in range(1, max_iter + 1):
+        AW = cov.matmat(W)
+        scores = AW @ _inverse_root(W.T @ AW)
+        W = shrink(scores, gammas, norm, nonnegative)
+        kept = np.where(W != 0, np.abs(scores), 0.0)
+        terms = (kept - gammas) ** 2 if norm == "l1" else kept**2 - gammas**2
+        objective = float(np.sum(terms[W != 0]))
+        if objective <= last * (1 + _TOL):
+            return W, n_iter
+        last = objective
+    return W, max_iter
+
+
+def _inverse_root(M: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    floor = 1e-14 * max(float(values[-1]), 1e-300)
+    roots = np.where(values > floor, 1.0 / np.sqrt(np.maximum(values, floor)), 0.0)
+    return (vectors * roots) @ vectors.T
+
+
+def _run_block(
+    problem: Problem, options: Options, norm: str, penalty: float | None, max_iter: int
+) -> Found:
+    """One bisection per component, all of them moved by the same solves."""
+    cov, k = problem.covariance, problem.k
+    wanted = np.array(problem.cardinalities)
+    top = np.sqrt(max(float(cov.diagonal.max()), 0.0))
+    start = leading_eigenvectors(cov, k, np.random.default_rng(options.seed))
+    low, high = np.zeros(k), np.ones(k)
+    fractions = np.full(k, 0.5 if penalty is None else penalty)
+    best = np.zeros((cov.n_features, k))
+    distance = np.full(k, np.inf)
+    total = 0
+    for _ in range(1 if penalty is not None else 40):
+        gammas = top * (fractions if norm == "l1" else np.sqrt(fractions))
+        W, n_iter = block_units(cov, gammas, norm, problem.nonnegative, start, max_iter)
+        total += n_iter
+        counts = np.count_nonzero(W, axis=0)
+        # A richer component can be cut to size, a poorer one cannot be filled: prefer the richer.
+        off = np.where(counts >= wanted, counts - wanted, 1e6 + wanted - counts)
+        closer = off < distance
+        best[:, closer], distance[closer] = W[:, closer], off[closer]
+        if np.array_equal(counts, wanted):
+            best = W
+            break
+        low = np.where(counts > wanted, fractions, low)
+        high = np.where(counts < wanted, fractions, high)
+        fractions = np.where(counts == wanted, fractions, (low + high) / 2)
+    return _cut_block(problem, best, norm, total)
+
+
+def _cut_block(problem: Problem, W: np.ndarray, norm: str, n_iter: int) -> Found:
+    counts = np.count_nonzero(W, axis=0)
+    components = [
+        Component.from_vector(truncate(W[:, [j]], s, problem.nonnegative)[:, 0])
+        for j, s in enumerate(problem.cardinalities)
+    ]
+    note = ""
+    if not np.array_equal(counts, problem.cardinalities):
+        note = (
+            f"gpower-{norm} block reaches {counts.tolist()} nonzeros for the "
+            f"{list(problem.cardinalities)} asked; richer components are cut to the largest entries"
+        )
+    return Found(tuple(components), n_iter, note, info={"block": True})
+
+
+METHOD = Method("gpower", "Journée et al. 2010", run)

@@ -1,0 +1,94 @@
+"""From a penalty to a cardinality: the search that penalised methods need to answer our question.
+
+The number of nonzeros falls as the penalty grows, but in jumps and not always monotonically, so a
+cardinality may be out of reach. Then the nearest richer solution is cut to size, and a note says
+so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .threshold import truncate
+
+
+def check_penalty(penalty: float | None) -> None:
+    """Penalties are fractions of the smallest penalty that leaves nothing."""
+    if penalty is not None and not 0 <= penalty < 1:
+        raise ValueError(
+            f"penalty={penalty!r} must lie in [0, 1): it is a fraction of the smallest penalty "
+            "that leaves no feature at all; leave it out to have it searched for the cardinality"
+        )
+
+
+def reach(
+    solve: Callable[[float], np.ndarray],
+    s: int,
+    nonnegative: bool,
+    name: str,
+    *,
+    penalty: float | None = None,
+    max_solves: int = 40,
+) -> tuple[np.ndarray, str]:
+    """A unit vector with at most s nonzeros, and a note when the method could not give exactly s.
+
+    `solve(fraction)` is the method's vector at a penalty, given as a fraction of the one that
+    leaves nothing. With `penalty` given there is no search.
+    """
+    if penalty is not None:
+        return _fixed(solve(penalty), s, nonnegative, name, penalty)
+    low, high = 0.0, 1.0
+    richer: tuple[float, np.ndarray] | None = None
+    poorer: tuple[float, np.ndarray] | None = None
+    for _ in range(max_solves):
+        middle = (low + high) / 2
+        x = solve(middle)
+        count = np.count_nonzero(x)
+        if count == s:
+            return x / np.linalg.norm(x), ""
+        if count > s:
+            low, richer = middle, (middle, x)
+        else:
+            high = middle
+            poorer = (middle, x) if count else poorer
+        if high - low < 1e-9:
+            break
+    if richer is None:
+        richer = (0.0, solve(0.0))
+    return _nearest(richer, poorer, s, nonnegative, name)
+
+
+def _fixed(
+    x: np.ndarray, s: int, nonnegative: bool, name: str, penalty: float
+) -> tuple[np.ndarray, str]:
+    count = np.count_nonzero(x)
+    if count == 0:
+        raise ValueError(
+            f"penalty={penalty} leaves no feature in the {name} component; try a smaller one, "
+            "or leave it out to have it searched for the cardinality"
+        )
+    if count <= s:
+        return x / np.linalg.norm(x), ""
+    note = f"{name} at penalty={penalty} gives {count} nonzeros, cut to the {s} largest"
+    return truncate(x[:, None], s, nonnegative)[:, 0], note
+
+
+def _nearest(
+    richer: tuple[float, np.ndarray],
+    poorer: tuple[float, np.ndarray] | None,
+    s: int,
+    nonnegative: bool,
+    name: str,
+) -> tuple[np.ndarray, str]:
+    above = np.count_nonzero(richer[1])
+    if above >= s:
+        below = "none" if poorer is None else str(np.count_nonzero(poorer[1]))
+        note = (
+            f"{name} reaches no component of exactly {s} nonzeros "
+            f"({above} at penalty {richer[0]:.6g}, {below} above it): cut to the {s} largest"
+        )
+        return truncate(richer[1][:, None], s, nonnegative)[:, 0], note if above > s else ""
+    note = f"{name} reaches no more than {above} nonzeros of the {s} allowed, even without penalty"
+    return truncate(richer[1][:, None], s, nonnegative)[:, 0], note
