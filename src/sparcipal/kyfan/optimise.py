@@ -1,0 +1,134 @@
+"""Optimise a Ky Fan split: smooth the bound, then L-BFGS over the packed (U, R) and the prices.
+
+The sum of the k largest eigenvalues is smoothed by Fermi-Dirac weights of temperature mu, the sum of
+the s-1 largest charges of a row to max {p.v - tau/2 |p|^2}, |U| to sqrt(U^2 + eps^2). With X the
+matrix of the weights and p the smoothed choices the gradient in beta_b is 1 - X_bb - sum_a X_aa p_ab;
+in U and R it is that of the bound for one component. eps = tau = 10 mu / s.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ..kernels.pairsplit import smoothed_gradient, smoothed_matrix
+from ..lbfgs import minimise
+from .certificate import Split
+
+FULL_EIGEN = 120  # below this size a full eigendecomposition is as fast as a partial one
+REACH = 12.0  # weights below exp(-REACH) are neglected
+
+
+class Optimiser:
+    """The smoothed bound on one core, its current point, and the work arrays."""
+
+    def __init__(
+        self, a: np.ndarray, split: Split, s: int, k: int, value: float, nonnegative: bool
+    ):
+        n = a.shape[0]
+        self.a = np.ascontiguousarray(a)
+        self.features, self.pad = split.features, split.pad
+        self.s, self.k, self.nonnegative = s, k, nonnegative
+        self.pairs = n * (n - 1) // 2
+        # One unit for all U (their conditioning depends on it), one for all prices.
+        largest = np.sort(np.diagonal(a))[::-1][: k * s]
+        self.u_unit = max(float(largest.mean()), 1e-300)
+        self.price_unit = max(value / (k * s), 1e-300)
+        self.mu_unit = max(value / k, 1e-300)
+        self.point = np.concatenate(
+            [split.u / self.u_unit, split.r, split.price / self.price_unit]
+        ).astype(np.float64)
+        self.evaluations = 0
+        self._pads = np.full(n, split.pad)
+        self._forced = np.zeros(n, dtype=bool)
+        self._charge, self._select, self._matrix = np.empty((3, n, n))
+        self._level = np.zeros(n)
+        self._kept = min(n, max(2 * k, k + 12))
+        self._nu = 0.0
+
+    def split(self) -> Split:
+        u, r, price = self._unpacked(self.point)
+        return Split.rounded(self.features, u, r, price, self.pad)
+
+    def run(self, mu: float, max_iter: int, stopped: object = None) -> None:
+        """Up to max_iter L-BFGS steps at temperature mu (relative to value / k)."""
+        absolute = mu * self.mu_unit
+        least = 0.01 * absolute * self.k
+
+        def stop(history: list[float]) -> bool:
+            slow = len(history) > 25 and history[-26] - history[-1] < least
+            return slow or bool(getattr(stopped, "stopped", None))
+
+        self.point = minimise(
+            lambda y: self._evaluate(y, absolute),
+            self.point,
+            max_iter,
+            stop,
+            nonnegative=self.a.shape[0],
+        )
+
+    def _unpacked(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        m = self.pairs
+        return y[:m] * self.u_unit, y[m : 2 * m], np.maximum(y[2 * m :], 0.0) * self.price_unit
+
+    def _evaluate(self, y: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
+        self.evaluations += 1
+        width = 10.0 * mu / self.s
+        u, r, price = self._unpacked(y)
+        smoothed_matrix(
+            self.a, u, r, self._forced, price, self._pads, self.s, width, width,
+            self.nonnegative, self._charge, self._select, self._matrix, self._level,
+        )  # fmt: skip
+        w, q, weight, value = self._occupied(mu)
+        scaled = q * np.sqrt(weight)
+        density = scaled @ scaled.T
+        gradient = np.empty_like(y)
+        m = self.pairs
+        smoothed_gradient(
+            u, self._forced, width, self.nonnegative, self._charge, self._select, density,
+            gradient[:m], gradient[m : 2 * m],
+        )  # fmt: skip
+        gradient[:m] *= self.u_unit
+        diagonal = np.diagonal(density)
+        gradient[2 * m :] = (1.0 - diagonal - diagonal @ self._select) * self.price_unit
+        return value + float(price.sum()), gradient
+
+    def _occupied(self, mu: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Leading eigenpairs, their Fermi-Dirac weights, and the smoothed sum of the k largest."""
+        n = self.a.shape[0]
+        while True:
+            kept = n if n <= FULL_EIGEN else self._kept
+            if kept == n:
+                w, q = np.linalg.eigh(self._matrix)
+            else:
+                w, q, _, _, _ = lapack.dsyevr(self._matrix, range="I", il=n - kept + 1, iu=n)
+                w = w[:kept]
+            weight, nu, value = fermi_dirac(w, self.k, mu)
+            if kept == n or w[0] < nu - REACH * mu:
+                break
+            self._kept = min(n, kept + kept // 2)
+        needed = int(np.count_nonzero(w >= nu - REACH * mu))
+        self._kept = min(n, max(self.k + 4, needed + needed // 4 + 4))
+        used = weight > 1e-12
+        return w[used], q[:, used], weight[used], value
+
+
+def fermi_dirac(w: np.ndarray, k: int, mu: float) -> tuple[np.ndarray, float, float]:
+    """Weights 1 / (1 + exp((nu - w) / mu)) that sum to k, nu, and the smoothed sum they give."""
+    if w.size <= k:
+        return np.ones(w.size), float(w[0]) - 100.0 * mu, float(w.sum())
+    low, high = float(w[0]) - 40.0 * mu, float(w[-1]) + 40.0 * mu
+    nu = float(w[w.size - k]) * 0.5 + float(w[w.size - k - 1]) * 0.5
+    for _ in range(100):
+        weight = 1.0 / (1.0 + np.exp(np.clip((nu - w) / mu, -500.0, 500.0)))
+        excess = float(weight.sum()) - k
+        if abs(excess) < 1e-12 * k:
+            break
+        low, high = (nu, high) if excess > 0.0 else (low, nu)
+        slope = float((weight * (1.0 - weight)).sum()) / mu
+        step = nu + excess / slope if slope > 0.0 else np.inf
+        nu = step if low < step < high else 0.5 * (low + high)
+    empty = 1.0 - weight
+    entropy = -(weight * np.log(np.maximum(weight, 1e-300))).sum()
+    entropy -= (empty * np.log(np.maximum(empty, 1e-300))).sum()
+    return weight, nu, float((w * weight).sum() + mu * entropy)

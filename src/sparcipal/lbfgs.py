@@ -1,0 +1,132 @@
+"""Limited-memory BFGS for smooth functions, with variables that must not be negative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+MEMORY = 15
+
+Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+
+def minimise(
+    evaluate: Evaluate,
+    start: np.ndarray,
+    max_iter: int,
+    stop: Callable[[list[float]], bool],
+    *,
+    nonnegative: int = 0,
+) -> np.ndarray:
+    """The last point accepted; the last `nonnegative` variables stay at or above zero.
+
+    `stop` sees the history of function values after every step. Variables at zero whose gradient
+    points outwards rest for that step.
+    """
+    bounded = start.size - nonnegative
+    y = start.copy()
+    np.maximum(y[bounded:], 0.0, out=y[bounded:])
+    value, gradient = evaluate(y)
+    history = [value]
+    memory = _Memory()
+    for _ in range(max_iter):
+        resting = (y[bounded:] <= 0.0) & (gradient[bounded:] > 0.0)
+        direction = memory.direction(gradient, resting, bounded)
+        slope = float(gradient @ direction)
+        if slope >= 0.0:
+            memory = _Memory()
+            direction = memory.direction(gradient, resting, bounded)
+            slope = float(gradient @ direction)
+            if slope >= 0.0:
+                break
+        found = _line_search(evaluate, y, value, slope, direction, bounded)
+        if found is None:
+            break
+        new, value, new_gradient = found
+        memory.add(new - y, new_gradient - gradient)
+        y, gradient = new, new_gradient
+        history.append(value)
+        if stop(history):
+            break
+    return y
+
+
+class _Memory:
+    """The last steps and gradient changes."""
+
+    def __init__(self) -> None:
+        self.steps: list[np.ndarray] = []
+        self.changes: list[np.ndarray] = []
+        self.inverses: list[float] = []
+
+    def add(self, step: np.ndarray, change: np.ndarray) -> None:
+        curvature = float(step @ change)
+        if curvature > 1e-12 * np.sqrt(float(step @ step) * float(change @ change)):
+            self.steps.append(step)
+            self.changes.append(change)
+            self.inverses.append(1.0 / curvature)
+        if len(self.steps) > MEMORY:
+            del self.steps[0], self.changes[0], self.inverses[0]
+
+    def direction(self, gradient: np.ndarray, resting: np.ndarray, bounded: int) -> np.ndarray:
+        q = -gradient
+        q[bounded:][resting] = 0.0
+        if not self.steps:
+            # Nothing is known about the curvature yet: a short step.
+            q *= 0.01 / max(float(np.linalg.norm(q)), 1e-300)
+            return q
+        factors = []
+        for step, change, inverse in self._newest_first():
+            factor = inverse * float(step @ q)
+            q -= factor * change
+            factors.append(factor)
+        last = self.changes[-1]
+        q *= 1.0 / (self.inverses[-1] * float(last @ last))
+        for (step, change, inverse), factor in zip(
+            reversed(list(self._newest_first())), reversed(factors)
+        ):
+            q += (factor - inverse * float(change @ q)) * step
+        q[bounded:][resting] = 0.0
+        return q
+
+    def _newest_first(self) -> zip:
+        return zip(reversed(self.steps), reversed(self.changes), reversed(self.inverses))
+
+
+def _line_search(
+    evaluate: Evaluate,
+    y: np.ndarray,
+    value: float,
+    slope: float,
+    direction: np.ndarray,
+    bounded: int,
+) -> tuple[np.ndarray, float, np.ndarray] | None:
+    """A step with enough decrease and a flatter slope (Wolfe), or any decrease after 12 trials."""
+    low, high, length = 0.0, np.inf, 1.0
+    decrease = None
+    for _ in range(12):
+        new = y + length * direction
+        np.maximum(new[bounded:], 0.0, out=new[bounded:])
+        new_value, gradient = evaluate(new)
+        if not np.isfinite(new_value) or new_value > value + 1e-4 * length * slope:
+            high = length
+            length = (
+                0.5 * (low + high) if low > 0.0 else _backtrack(length, value, slope, new_value)
+            )
+            continue
+        decrease = (new, new_value, gradient)
+        if float(gradient @ direction) >= 0.9 * slope:
+            return decrease
+        low = length
+        length = 2.0 * length if np.isinf(high) else 0.5 * (low + high)
+    return decrease
+
+
+def _backtrack(length: float, value: float, slope: float, new_value: float) -> float:
+    """The minimum of the parabola through what is known, kept within [0.1, 0.6] of the length."""
+    if not np.isfinite(new_value):
+        return 0.1 * length
+    curve = new_value - value - slope * length
+    best = -slope * length * length / (2.0 * curve) if curve > 0.0 else length
+    return min(max(best, 0.1 * length), 0.6 * length)
