@@ -1,0 +1,58 @@
+# Every target makes its own environment first: a machine with Python >= 3.11 and make is enough.
+PYTHON ?= python3
+VENV ?= .venv
+RUN = $(VENV)/bin/
+# Two test processes; each keeps its linear algebra to one thread (tests/conftest.py).
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format types check soundness tables bench docs package clean
+
+help:  ## what there is to make
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python >= 3.11 is needed; try: make PYTHON=python3.12" >&2; exit 1; }
+	test -x $(RUN)python || $(PYTHON) -m venv $(VENV)
+	$(RUN)python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.installed  ## topics of the docstrings of NumPy, SciPy and scikit-learn, certified
+	$(RUN)sparcipal demo
+
+test: $(VENV)/.installed  ## all tests
+	$(RUN)python -m pytest -n $(JOBS) --dist worksteal
+
+lint: $(VENV)/.installed  ## style and format
+	$(RUN)ruff check .
+	$(RUN)ruff format --check .
+
+format: $(VENV)/.installed  ## rewrite files in the house format
+	$(RUN)ruff check --fix .
+	$(RUN)ruff format .
+
+types: $(VENV)/.installed  ## types
+	$(RUN)mypy
+
+check: lint types test  ## all of the above
+
+soundness: $(VENV)/.installed  ## certificates against brute force on many more small problems
+	$(RUN)python -m benchmarks.soundness
+
+tables: $(VENV)/.installed  ## the tables of the papers, recomputed
+	$(RUN)python -m benchmarks.tables
+
+bench: $(VENV)/.installed  ## speed against other packages, both sides in one run
+	$(RUN)python -m benchmarks.speed
+
+docs: $(VENV)/.installed  ## the documentation, in docs/_build/html
+	$(RUN)python -m pip install --quiet --disable-pip-version-check '.[docs]'
+	$(RUN)python -m sphinx -W -b html docs docs/_build/html
+
+package: $(VENV)/.installed  ## a wheel and an sdist in dist/
+	$(RUN)python -m pip install --quiet --disable-pip-version-check build
+	$(RUN)python -m build
+
+clean:  ## remove what was made, the environment included
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

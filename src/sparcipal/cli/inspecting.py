@@ -1,0 +1,148 @@
+"""Commands that look: verify, transform, show, demo, doctor."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from .live import live
+from .options import data_keywords, document_options, read_table, source_options
+from .output import note, print_csv, print_result
+
+EXIT = {"proved": 0, "not proved": 3, "refused": 1}
+
+
+@click.command(short_help="Recheck a saved MODEL against the data of SOURCE.")
+@click.argument("model")
+@click.argument("source")
+@source_options
+@document_options
+def verify(model: str, source: str, **options: Any) -> None:
+    """Recheck the saved MODEL against the data of SOURCE, sharing no code with the solver.
+
+    Exit code 0: proved. 3: nothing is wrong, but the proof is not there. 1: refused.
+    """
+    from ..result import Result
+    from ..verify import verify as recheck
+
+    result = Result.load(model)
+    data = data_keywords(source, {**options, "covariance": result.n_samples is None})
+    data.pop("feature_names", None)
+    verification = recheck(result, **data)
+    click.echo(f"{verification.verdict}: {verification.reason}")
+    sys.exit(EXIT[verification.verdict])
+
+
+@click.command()
+@click.argument("model")
+@click.argument("source")
+@source_options
+@document_options
+@click.option("-o", "--out", metavar="FILE", help="A .npy file instead of CSV on stdout.")
+def transform(model: str, source: str, **options: Any) -> None:
+    """Scores of the samples of SOURCE on the components of MODEL."""
+    import numpy as np
+
+    from ..result import Result
+    from ..scores import scores
+
+    result = Result.load(model)
+    if options["names"] is None and _counts_words(source, options) and result.feature_names:
+        # New documents are counted with the words of the model.
+        options = {**options, "names": list(result.feature_names)}
+    table = read_table(source, options)
+    _check_names(result, table)
+    values = scores(result, table.X)
+    if options["out"]:
+        np.save(options["out"], values)
+        note(f"wrote {options['out']}")
+        return
+    head = [f"component{j + 1}" for j in range(values.shape[1])]
+    if table.sample_names is None:
+        print_csv(head, values.tolist())
+    else:
+        rows = ((name, *row) for name, row in zip(table.sample_names, values.tolist()))
+        print_csv(["sample", *head], rows)
+
+
+@click.command()
+@click.argument("model")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table",
+    show_default=True,
+)  # fmt: skip
+@click.option("--report", metavar="REPORT.HTML", help="Write a report for the browser.")
+def show(model: str, form: str, report: str | None) -> None:
+    """Print a saved MODEL: its components and its certificate."""
+    from ..result import Result
+
+    result = Result.load(model)
+    print_result(result, form)
+    if report:
+        from ..report.page import write_report
+
+        write_report(result, report)
+        note(f"wrote {report}")
+
+
+@click.command(short_help="Topics of the installed packages' docstrings, certified.")
+@click.option("-j", "--jobs", type=int, default=-1, show_default=True, help="Threads.")
+@click.option("-o", "--out", metavar="MODEL.JSON", help="Save the result and its proof.")
+@click.option("--report", metavar="REPORT.HTML", help="Write a report for the browser.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def demo(jobs: int, out: str | None, report: str | None, quiet: bool) -> None:
+    """Topics of the docstrings of NumPy, SciPy and scikit-learn: real data, no download."""
+    from .. import demo as job
+    from ..report import words
+
+    with live(quiet=quiet) as (say, update):
+        found = job.run(say, update, jobs)
+    joint, single = found.joint, found.one_at_a_time
+    print_result(joint, "table", feature="word")
+    click.echo(
+        f"\njointly {words.at_least(joint.value)}, one at a time {words.at_least(single.value)}: "
+        f"the joint search explains {words.share_percent(found.gain)} more"
+    )
+    click.echo(
+        f"{joint.certificate.eliminated} of {joint.n_features} words were eliminated: proved "
+        "unnecessary, or without variance"
+    )
+    if out:
+        joint.save(out)
+        note(f"saved {out} and {out}.proof")
+    if report:
+        from ..report.page import write_report
+
+        write_report(joint, report, table=found.table)
+        note(f"wrote {report}")
+
+
+@click.command(short_help="Versions, threads, kernels, and what is missing.")
+def doctor() -> None:
+    """Versions, threads, kernels, and what is missing for which feature."""
+    from .doctor import examine
+
+    rows, healthy = examine()
+    width = max(len(name) for name, _ in rows)
+    for name, state in rows:
+        click.echo(f"{name:<{width}}  {state}")
+    sys.exit(0 if healthy else 1)
+
+
+def _counts_words(source: str, options: dict[str, Any]) -> bool:
+    from ..readers import format_of
+
+    return (options.get("input_format") or format_of(source)) in {"folder", "jsonl", "lines"}
+
+
+def _check_names(result: Any, table: Any) -> None:
+    """Columns in another order would give scores that mean nothing."""
+    if result.feature_names is None or table.feature_names is None:
+        return
+    if tuple(result.feature_names) != tuple(table.feature_names):
+        pairs = zip(result.feature_names, table.feature_names)
+        first = next(((a, b) for a, b in pairs if a != b), None)
+        detail = f"{first[1]!r} where {first[0]!r} was" if first else "their number differs"
+        raise ValueError(f"the feature names differ from those of the model: {detail}")

@@ -1,0 +1,155 @@
+"""Options that several commands share, and the way from them to a Table and to keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+F = Callable[..., Any]
+
+
+class Sizes(click.ParamType):
+    """`10`, or `10,8,5`: one size for all components, or one each."""
+
+    name = "S|S,S,..."
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if isinstance(value, int | list):
+            return value
+        try:
+            sizes = [int(part) for part in str(value).split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor numbers with commas", param, ctx)
+        return sizes[0] if len(sizes) == 1 else sizes
+
+
+class Range(click.ParamType):
+    """`1:30`, `5:50:5` or `2,5,10`: several sizes."""
+
+    name = "A:B[:STEP]"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[int]:
+        try:
+            if ":" in str(value):
+                first, last, *step = (int(part) for part in str(value).split(":"))
+                sizes = list(range(first, last + 1, step[0] if step else 1))
+            else:
+                sizes = [int(part) for part in str(value).split(",")]
+        except (ValueError, IndexError):
+            sizes = []
+        if not sizes or min(sizes) < 1:
+            self.fail(f"{value!r} is no range; write 1:30, 5:50:5 or 2,5,10", param, ctx)
+        return sizes
+
+
+def source_options(command: F) -> F:
+    """How to read SOURCE."""
+    for option in reversed(
+        [
+            click.option("--input-format", metavar="NAME", help="Instead of what the name says."),
+            click.option("--names", metavar="FILE", help="Feature names, one per line."),
+            click.option("--key", help="Which array of an .npz file."),
+            click.option("--layer", help="Which layer of an .h5ad file."),
+            click.option("--transpose", is_flag=True, help="Matrix Market with features in rows."),
+            click.option("--covariance", is_flag=True, help="SOURCE is a covariance matrix."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def document_options(command: F) -> F:
+    """How to count the words of documents."""
+    for option in reversed(
+        [
+            click.option("--stop-words", default=None, help="english, or none (the default)."),
+            click.option("--min-df", type=float, help="Least documents (or share) with a word."),
+            click.option("--max-df", type=float, help="Largest share of documents with a word."),
+            click.option("--ngrams", type=int, default=1, help="Count also sequences of words."),
+            click.option("--text-field", help="The field of a .jsonl file that holds the text."),
+            click.option("--encoding", help="Of the text, when it is not utf-8."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def question_options(command: F) -> F:
+    """What to look for, and how hard to prove it."""
+    certify = click.Choice(["fast", "full", "none"])
+    for option in reversed(
+        [
+            click.option("-k", "--components", type=int, default=1, show_default=True,
+                         help="How many components."),
+            click.option("--nonnegative", is_flag=True, help="Loadings that are not negative."),
+            click.option("--supports", type=click.Choice(["disjoint", "free"]), default="disjoint",
+                         show_default=True, help="May a feature serve in several components?"),
+            click.option("--center/--no-center", default=True, show_default=True,
+                         help="Subtract the mean of each feature."),
+            click.option("--scale", is_flag=True, help="Divide by the standard deviation."),
+            click.option("--certify", type=certify, default="fast", show_default=True,
+                         help="How hard to prove: a few seconds, to the end, or hardly."),
+            click.option("--tol", type=float, default=1e-6, show_default=True,
+                         help="The relative gap that counts as optimal."),
+            click.option("--rank", type=int, help="Rank of the sketch, for methods that use one."),
+            click.option("--max-nodes", type=int, help="Limit on the branch and bound."),
+            click.option("--time-limit", type=float, metavar="SECONDS",
+                         help="Stop then, with the best answer so far and its gap."),
+            click.option("-j", "--jobs", type=int, help="Threads; -1 is every core."),
+            click.option("--seed", type=int, default=0, show_default=True),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def keywords(options: dict[str, Any]) -> dict[str, Any]:
+    """The Python keywords that the question options stand for."""
+    certify = options["certify"]
+    return {
+        "n_components": options["components"],
+        "nonnegative": options["nonnegative"],
+        "supports": options["supports"],
+        "center": options["center"],
+        "scale": options["scale"],
+        "certify": False if certify == "none" else certify,
+        "tol": options["tol"],
+        "rank": options["rank"],
+        "max_nodes": options["max_nodes"],
+        "time_limit": options["time_limit"],
+        "n_jobs": options["jobs"],
+        "random_state": options["seed"],
+    }
+
+
+def read_table(source: str, options: dict[str, Any]) -> Any:
+    """SOURCE as a Table; only the options that were given are passed on, so that a format that does
+    not have them says so."""
+    from ..read import read
+
+    given = {name: options[name] for name in ("key", "layer") if options.get(name)}
+    if options.get("transpose"):
+        given["transpose"] = True
+    given |= {
+        name: options[name]
+        for name in ("stop_words", "min_df", "max_df", "text_field", "encoding")
+        if options.get(name) is not None
+    }
+    if options.get("ngrams", 1) != 1:
+        given["ngram_range"] = (1, options["ngrams"])
+    if "min_df" in given and given["min_df"] >= 1:
+        given["min_df"] = int(given["min_df"])
+    return read(
+        source, format=options.get("input_format"), feature_names=options.get("names"), **given
+    )
+
+
+def data_keywords(source: str, options: dict[str, Any]) -> dict[str, Any]:
+    """`X=` or `covariance=` with its names, as sparse_pca and verify take them."""
+    table = read_table(source, options)
+    if not options.get("covariance"):
+        return {"X": table}
+    matrix = table.X.toarray() if hasattr(table.X, "toarray") else table.X
+    return {"covariance": matrix, "feature_names": table.feature_names}

@@ -1,0 +1,54 @@
+"""A result to stdout as a table, JSON or CSV, and to files."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+
+def print_result(result: Any, form: str, *, feature: str = "feature") -> None:
+    """`table` has colours on a terminal and is plain text elsewhere."""
+    if form == "json":
+        click.echo(result.to_json())
+    elif form == "csv":
+        records = result.table().records()
+        print_csv(
+            ("component", "feature", "index", "weight", "variance"),
+            (tuple(record.values()) for record in records),
+        )
+    elif sys.stdout.isatty():
+        from rich.console import Console
+
+        from ..report.terminal import result_view
+
+        Console().print(result_view(result, feature=feature))
+    else:
+        click.echo(str(result))
+
+
+def print_csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Numbers in full: reading them back gives the same ones."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+
+
+def print_rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Aligned columns, the first to the left and the others to the right."""
+    lines = [head, *rows]
+    widths = [max(len(line[j]) for line in lines) for j in range(len(head))]
+    for line in lines:
+        cells = [
+            f"{cell:<{w}}" if j == 0 else f"{cell:>{w}}"
+            for j, (cell, w) in enumerate(zip(line, widths))
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def note(sentence: str) -> None:
+    """Words go to stderr."""
+    click.echo(sentence, err=True)

@@ -1,0 +1,212 @@
+"""Commands that solve: fit, topics, path, compare."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from .live import live
+from .options import (
+    Range,
+    Sizes,
+    data_keywords,
+    document_options,
+    keywords,
+    question_options,
+    source_options,
+)
+from .output import note, print_csv, print_result, print_rows
+
+FORMATS = click.Choice(["table", "json", "csv"])
+nonzero = click.option(
+    "-s", "--nonzero", type=Sizes(), help="At most so many nonzeros each; 10 if not given."
+)
+method = click.option("--method", default="auto", show_default=True, help="How to search.")
+out = click.option("-o", "--out", metavar="MODEL.JSON", help="Save the result and its proof.")
+report = click.option("--report", metavar="REPORT.HTML", help="Write a report for the browser.")
+form = click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+quiet = click.option("-q", "--quiet", is_flag=True, help="No progress.")
+
+
+@click.command()
+@click.argument("source")
+@nonzero
+@question_options
+@method
+@source_options
+@document_options
+@out
+@report
+@form
+@quiet
+def fit(source: str, **options: Any) -> None:
+    """Find sparse components of SOURCE and say how good they are."""
+    result, data = _solve(source, options)
+    print_result(result, options["form"])
+    _save(result, data, options)
+
+
+@click.command(short_help="Find topics of documents, and the documents of each topic.")
+@click.argument("source")
+@nonzero
+@question_options
+@method
+@source_options
+@document_options
+@click.option("--documents", type=int, default=3, show_default=True, help="Shown per topic.")
+@out
+@report
+@form
+@quiet
+def topics(source: str, **options: Any) -> None:
+    """Find topics: components of words, with the documents that load highest on each.
+
+    SOURCE is a folder of text, a file with a document per line (.txt, .jsonl) or a bag of words.
+    """
+    if options["covariance"]:
+        raise click.UsageError("topics needs documents; use fit for a covariance matrix")
+    result, data = _solve(source, options)
+    print_result(result, options["form"], feature="word")
+    if options["form"] == "table" and options["documents"] > 0:
+        _print_documents(result, data["X"], options["documents"])
+    _save(result, data, options)
+
+
+@click.command(short_help="Variance and its proven region against the nonzeros.")
+@click.argument("source")
+@click.option("-s", "--nonzero", type=Range(), required=True, help="Sizes: 1:30, 5:50:5 or 2,5,10.")
+@question_options
+@method
+@source_options
+@click.option("--format", "form", type=click.Choice(["table", "csv"]), default="table")
+@quiet
+def path(source: str, **options: Any) -> None:
+    """Variance against the number of nonzeros, with the region in which the optimum must lie."""
+    from ..pipeline import sparse_pca
+    from ..report import words
+
+    data = data_keywords(source, options)
+    asked = keywords(options) | {"method": options["method"]}
+    rows = []
+    with live(options["time_limit"], options["quiet"]) as (say, update):
+        for s in options["nonzero"]:
+            say(f"{s} nonzeros")
+            result = sparse_pca(**data, **asked, n_nonzero_coefs=s, callback=update)
+            rows.append((s, result))
+            if result.status.value == "interrupted":
+                note("stopped by the user; the sizes after this one are missing")
+                break
+    if options["form"] == "csv":
+        print_csv(
+            ("nonzeros", "value", "bound", "gap", "share", "status"),
+            (
+                (s, r.value, r.bound, r.gap, r.value / r.total_variance, r.status.value)
+                for s, r in rows
+            ),
+        )
+        return
+    print_rows(
+        ("nonzeros", "value", "bound", "gap", "share", "status"),
+        [
+            (
+                str(s),
+                words.at_least(r.value),
+                words.at_most(r.bound),
+                words.gap_percent(r.gap),
+                words.share_percent(r.value / r.total_variance),
+                r.status.value,
+            )
+            for s, r in rows
+        ],
+    )
+
+
+@click.command(short_help="Several methods, judged by the same bound.")
+@click.argument("source")
+@nonzero
+@question_options
+@click.option(
+    "--methods", default="auto,tpower,threshold", show_default=True, help="Names with commas."
+)
+@source_options
+@click.option("--format", "form", type=click.Choice(["table", "csv"]), default="table")
+@quiet
+def compare(source: str, **options: Any) -> None:
+    """Run several methods on the same question and judge them by the same bound."""
+    from ..pipeline import sparse_pca
+    from ..report import words
+    from ..search import get_method
+
+    names = [name.strip() for name in options["methods"].split(",") if name.strip()]
+    for name in names:
+        get_method(name)
+    data = data_keywords(source, options)
+    asked = keywords(options) | {"n_nonzero_coefs": options["nonzero"]}
+    runs = []
+    with live(options["time_limit"], options["quiet"]) as (say, update):
+        for name in names:
+            say(name)
+            start = time.process_time()
+            result = sparse_pca(**data, **asked, method=name, callback=update)
+            runs.append((name, result, time.process_time() - start))
+    # Every bound holds for the question, whichever method's run proved it.
+    bound = min(result.bound for _, result, _ in runs)
+    runs.sort(key=lambda run: -run[1].value)
+    gaps = [max(0.0, bound / result.value - 1.0) for _, result, _ in runs]
+    if options["form"] == "csv":
+        print_csv(
+            ("method", "value", "bound", "gap", "cpu_seconds"),
+            ((n, r.value, bound, gap, t) for (n, r, t), gap in zip(runs, gaps)),
+        )
+        return
+    print_rows(
+        ("method", "value", "gap", "cpu s"),
+        [
+            (name, words.at_least(result.value), words.gap_percent(gap), f"{seconds:.2f}")
+            for (name, result, seconds), gap in zip(runs, gaps)
+        ],
+    )
+    note(f"no components of this kind explain more than {words.at_most(bound)}")
+
+
+def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    with live(options["time_limit"], options["quiet"]) as (say, update):
+        say(f"reading {source}")
+        data = data_keywords(source, options)
+        from ..pipeline import sparse_pca
+
+        result = sparse_pca(
+            **data,
+            **keywords(options),
+            n_nonzero_coefs=options["nonzero"],
+            method=options["method"],
+            callback=update,
+        )
+    return result, data
+
+
+def _save(result: Any, data: dict[str, Any], options: dict[str, Any]) -> None:
+    if options["out"]:
+        result.save(options["out"])
+        note(f"saved {options['out']} and {options['out']}.proof")
+    if options["report"]:
+        from ..report.page import write_report
+
+        write_report(result, options["report"], table=data.get("X"))
+        note(f"wrote {options['report']}")
+
+
+def _print_documents(result: Any, table: Any, count: int) -> None:
+    from ..report import words
+    from ..scores import scores, strongest_samples
+
+    values = scores(result, table.X)
+    click.echo("\ndocuments that load highest")
+    for j in range(values.shape[1]):
+        label = ", ".join(words.plain(name) for name in result.names(j)[:3])
+        click.echo(f"{j + 1:>3}  {label}")
+        for i in strongest_samples(values, j, count):
+            name = table.sample_names[i] if table.sample_names is not None else f"document {i + 1}"
+            click.echo(f"     {values[i, j]:8.2f}  {words.plain(name, 80)}")

@@ -1,0 +1,144 @@
+"""Real data that are always there: the docstrings of NumPy, SciPy and scikit-learn as a corpus.
+
+Walking the packages imports their public modules, nothing more; there is no download. What a
+library repeats in many docstrings word for word (a note on backends, a pointer to the user guide)
+would look like a topic, so that every paragraph counts once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from .read import Table, as_table
+from .result import Result
+
+PACKAGES = ("numpy", "scipy", "sklearn")
+SHORTEST = 200  # characters of a docstring that says something
+SKIPPED = {"conftest", "distutils", "externals", "f2py", "setup", "testing", "tests"}
+N_COMPONENTS = 8
+N_WORDS = 10
+
+
+@dataclass(frozen=True)
+class Demo:
+    """The corpus, its joint components, and those found one at a time."""
+
+    table: Table
+    joint: Result
+    one_at_a_time: Result
+
+    @property
+    def gain(self) -> float:
+        """How much more the joint components explain, as a fraction."""
+        return self.joint.value / self.one_at_a_time.value - 1.0
+
+
+def run(
+    say: Callable[[str], object] = lambda sentence: None,
+    callback: Callable[[Any], object] | None = None,
+    n_jobs: int | None = None,
+) -> Demo:
+    """Build the corpus and find its topics; `say` hears what is done, `callback` the progress."""
+    from .pipeline import sparse_pca
+
+    say(f"reading the docstrings of {', '.join(PACKAGES)}")
+    table = docstring_table()
+    n, p = table.shape
+    say(f"{n} docstrings, {p} words; finding {N_COMPONENTS} components of {N_WORDS} words jointly")
+    asked: dict[str, Any] = {
+        "n_components": N_COMPONENTS,
+        "n_nonzero_coefs": N_WORDS,
+        "n_jobs": n_jobs,
+    }
+    joint = sparse_pca(table, callback=callback, **asked)
+    say("the same one at a time, for comparison")
+    one_at_a_time = sparse_pca(table, method="tpower", certify=False, **asked)
+    return Demo(table, joint, one_at_a_time)
+
+
+def docstring_table() -> Table:
+    """Docstrings by words, counted; words of more than a fifth of the docstrings say nothing."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    names, texts = zip(*docstrings())
+    vectorizer = CountVectorizer(
+        stop_words="english",
+        token_pattern=r"(?u)\b[a-zA-Z]{2,}\b",
+        min_df=5,
+        max_df=0.2,
+    )
+    counts = vectorizer.fit_transform(texts)
+    table = as_table(counts, vectorizer.get_feature_names_out())
+    return Table(table.X, table.feature_names, tuple(names))
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Names and docstrings of public functions, classes and methods, each text once, in order."""
+    seen: set[str] = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for package in PACKAGES:
+            for module in _modules(package):
+                for name, thing in _members(module):
+                    text = _unseen(thing, seen)
+                    if text is not None:
+                        yield name, text
+
+
+def _modules(package: str) -> Iterator[ModuleType]:
+    """The package and its public modules by name; one that cannot be imported is passed over."""
+    root = importlib.import_module(package)
+    yield root
+    found = pkgutil.walk_packages(root.__path__, f"{package}.", onerror=lambda name: None)
+    for name in sorted(info.name for info in found if _is_public(info.name)):
+        try:
+            yield importlib.import_module(name)
+        except Exception:  # an optional dependency is missing, or the module is deprecated
+            continue
+
+
+def _is_public(name: str) -> bool:
+    return not any(part.startswith("_") or part in SKIPPED for part in name.split("."))
+
+
+def _members(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    package = module.__name__.partition(".")[0]
+    for name in sorted(vars(module)):
+        if name.startswith("_"):
+            continue
+        thing = getattr(module, name, None)
+        if not (inspect.isclass(thing) or inspect.isroutine(thing) or _is_ufunc(thing)):
+            continue
+        yield f"{module.__name__}.{name}", thing
+        if inspect.isclass(thing) and str(thing.__module__).startswith(package):
+            for method in sorted(vars(thing)):
+                if not method.startswith("_"):
+                    yield f"{module.__name__}.{name}.{method}", getattr(thing, method, None)
+
+
+def _is_ufunc(thing: Any) -> bool:
+    return type(thing).__name__ == "ufunc"
+
+
+def _unseen(thing: Any, seen: set[str]) -> str | None:
+    """The docstring without paragraphs that were there before; None when little is left."""
+    try:
+        text = inspect.getdoc(thing)
+    except Exception:  # a lazy attribute may fail in any way
+        return None
+    if not isinstance(text, str) or len(text) < SHORTEST:
+        return None
+    fresh = []
+    for paragraph in text.split("\n\n"):
+        if paragraph not in seen:
+            seen.add(paragraph)
+            fresh.append(paragraph)
+    left = "\n\n".join(fresh)
+    return left if len(left) >= SHORTEST else None

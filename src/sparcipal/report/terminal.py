@@ -1,0 +1,85 @@
+"""Results on a terminal that has colours; elsewhere the plain text of text.py serves."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from ..result import Certificate, Result
+from . import words
+from .text import ComponentRow, ComponentTable
+
+NO_BREAK = "\u00a0"
+
+
+def result_view(result: Result, *, feature: str = "feature") -> RenderableType:
+    """What was asked, the components, and what is proved about them."""
+    head = Text(f"{words.question(result)}\n", style="bold")
+    head.append(words.data(result), style="not bold dim")
+    parts: list[RenderableType] = [
+        head,
+        components_view(result, feature),
+        certificate_view(result.certificate),
+    ]
+    if result.note:
+        parts.append(Text(result.note, style="yellow"))
+    return Group(*parts)
+
+
+def components_view(result: Result, feature: str = "feature") -> Table:
+    """One row per component; strong weights are bright, negative ones carry their sign."""
+    rows = ComponentTable(result)
+    table = Table(box=box.SIMPLE_HEAD, show_footer=len(rows) > 1, pad_edge=False)
+    total = float(result.variances.sum())
+    table.add_column("", justify="right", style="bold")
+    table.add_column("variance", justify="right", footer=words.rounded(total, 5))
+    share = total / result.total_variance if result.total_variance > 0 else float("nan")
+    table.add_column("share", justify="right", footer=words.share_percent(share))
+    table.add_column(f"{feature}s and weights, the strongest first", overflow="fold")
+    for row in rows:
+        table.add_row(
+            str(row.component),
+            words.rounded(row.variance, 5),
+            words.share_percent(row.share),
+            _loadings(row),
+        )
+    return table
+
+
+def certificate_view(certificate: Certificate) -> Panel:
+    """A solid green frame when optimality is proved, a dashed yellow one when it is not."""
+    verdict = words.verdict(certificate)
+    colour = "green" if verdict.proved else "yellow"
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    facts.add_column(style="dim")
+    facts.add_column(style="bold")
+    facts.add_column(style="dim")
+    for fact in words.facts(certificate):
+        facts.add_row(*(Text(cell) for cell in fact))
+    parts: list[RenderableType] = [Text(verdict.sentence, style=colour), facts]
+    if certificate.message:
+        parts.append(Text(certificate.message))
+    return Panel(
+        Group(*parts),
+        title=Text(verdict.headline, style=f"bold {colour}"),
+        title_align="left",
+        border_style=colour,
+        box=box.ROUNDED if verdict.proved else box.HORIZONTALS,
+        expand=False,
+    )
+
+
+def _loadings(row: ComponentRow) -> Text:
+    text = Text()
+    strongest = max((abs(w) for w in row.weights), default=1.0)
+    for i, (name, weight) in enumerate(zip(row.features, row.weights)):
+        strong = abs(weight) >= 0.5 * strongest
+        # A name and its weight stay on one line.
+        whole = words.plain(name).replace(" ", NO_BREAK)
+        text.append(whole, style="bold cyan" if strong else "cyan")
+        text.append(f"{NO_BREAK}{weight:.2f}", style="magenta" if weight < 0 else "dim")
+        text.append("  " if i + 1 < len(row.weights) else "")
+    return text

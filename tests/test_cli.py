@@ -1,0 +1,215 @@
+"""The command line as a user meets it: data to stdout, words to stderr, errors in one sentence."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from sparcipal import Result, sparse_pca
+from sparcipal.cli import main
+
+RNG = np.random.default_rng(7)
+X = RNG.standard_normal((60, 8)) @ RNG.standard_normal((8, 8))
+NAMES = ["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen"]
+TEXTS = [
+    "stars and planets move around stars",
+    "planets circle stars far away",
+    "bread needs flour water and salt",
+    "flour and salt and water make bread",
+    "a river of water",
+]
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "x.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(NAMES)
+        writer.writerows(X.tolist())
+    return str(path)
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS))
+    return str(path)
+
+
+def run(*arguments, code=0):
+    outcome = CliRunner().invoke(main, [str(a) for a in arguments])
+    assert outcome.exit_code == code, outcome.output + repr(outcome.exception)
+    return outcome
+
+
+def test_fit_prints_what_python_finds(source):
+    expected = sparse_pca(X, n_components=2, n_nonzero_coefs=3, feature_names=NAMES)
+    outcome = run("fit", source, "-k", 2, "-s", 3)
+    assert outcome.stdout.strip() == str(expected)
+    assert outcome.stderr == ""
+
+
+def test_fit_as_csv_and_json(source):
+    expected = sparse_pca(X, n_components=2, n_nonzero_coefs=[3, 2], feature_names=NAMES)
+    rows = list(
+        csv.DictReader(
+            io.StringIO(run("fit", source, "-k", 2, "-s", "3,2", "--format", "csv").stdout)
+        )
+    )
+    assert [row["feature"] for row in rows] == expected.names(0) + expected.names(1)
+    assert sorted(float(row["weight"]) for row in rows) == sorted(
+        w for weights in expected.weights for w in weights
+    )
+    document = run("fit", source, "-k", 2, "-s", "3,2", "--format", "json").stdout
+    assert Result.from_json(document).value == expected.value
+
+
+def test_options_reach_the_solver(source):
+    document = run(
+        "fit", source, "-s", 3, "--nonnegative", "--no-center", "--scale", "--certify", "none",
+        "--tol", 0.01, "--seed", 5, "--method", "tpower", "--max-nodes", 9, "--format", "json",
+    ).stdout  # fmt: skip
+    settings = json.loads(document)["settings"]
+    expected = {
+        "nonnegative": True, "center": False, "scale": True, "certify": False, "tol": 0.01,
+        "random_state": 5, "method": "tpower", "max_nodes": 9, "n_nonzero_coefs": [3],
+    }  # fmt: skip
+    assert {name: settings[name] for name in expected} == expected
+
+
+def test_fit_of_a_covariance_matrix(tmp_path):
+    np.save(tmp_path / "a.npy", np.cov(X.T, bias=True))
+    outcome = run("fit", tmp_path / "a.npy", "--covariance", "-s", 3)
+    assert "a given covariance of 8 features" in outcome.stdout
+
+
+def test_save_verify_show_transform(source, tmp_path):
+    model = tmp_path / "model.json"
+    assert "saved" in run("fit", source, "-k", 2, "-s", 3, "-o", model).stderr
+    assert run("verify", model, source).stdout.startswith("proved:")
+    saved = Result.load(model)
+    assert run("show", model).stdout.strip() == str(saved)
+    rows = list(csv.reader(io.StringIO(run("transform", model, source).stdout)))
+    assert rows[0] == ["component1", "component2"]
+    np.testing.assert_allclose(
+        np.array(rows[1:], dtype=float), (X - X.mean(axis=0)) @ saved.components.T, atol=1e-12
+    )
+    run("transform", model, source, "-o", tmp_path / "scores.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), np.array(rows[1:], dtype=float))
+
+
+def test_verify_exit_codes(source, tmp_path):
+    model = tmp_path / "model.json"
+    run("fit", source, "-s", 3, "-o", model)
+    document = json.loads(model.read_text())
+    document["certificate"]["value"] *= 1.01
+    for path in (tmp_path / "tampered.json", tmp_path / "tampered.json.proof"):
+        path.write_text(json.dumps(document))
+    assert run("verify", tmp_path / "tampered.json", source, code=1).stdout.startswith("refused:")
+    np.save(tmp_path / "other.npy", X + RNG.standard_normal(X.shape))
+    assert run("verify", model, tmp_path / "other.npy", code=1).stdout.startswith("refused:")
+
+
+def test_transform_refuses_other_features(source, tmp_path):
+    model = tmp_path / "model.json"
+    run("fit", source, "-s", 3, "-o", model)
+    other = tmp_path / "y.csv"
+    other.write_text(",".join(reversed(NAMES)) + "\n1,2,3,4,5,6,7,8\n")
+    message = run("transform", model, other, code=1).stderr
+    assert "feature names differ from those of the model: 'hen' where 'ant' was" in message
+
+
+def test_topics_show_words_and_documents(texts, tmp_path):
+    model = tmp_path / "m.json"
+    outcome = run("topics", texts, "-k", 2, "-s", 3, "--stop-words", "english", "-o", model)
+    assert "stars" in outcome.stdout
+    _, documents = outcome.stdout.split("documents that load highest")
+    assert TEXTS[0] in documents
+    assert TEXTS[3] in documents
+    rows = list(csv.reader(io.StringIO(run("transform", model, texts).stdout)))
+    assert rows[1][0] == TEXTS[0]
+
+
+def test_path_lists_value_and_bound(source):
+    lines = run("path", source, "-s", "1:7:3").stdout.splitlines()
+    assert lines[0].split() == ["nonzeros", "value", "bound", "gap", "share", "status"]
+    assert [line.split()[0] for line in lines[1:]] == ["1", "4", "7"]
+    rows = list(
+        csv.DictReader(io.StringIO(run("path", source, "-s", "2,5", "--format", "csv").stdout))
+    )
+    values = [float(row["value"]) for row in rows]
+    assert values == sorted(values)
+    assert all(float(row["bound"]) >= float(row["value"]) for row in rows)
+
+
+def test_compare_judges_by_one_bound(source):
+    outcome = run("compare", source, "-s", 3, "--methods", "threshold,auto", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(outcome.stdout)))
+    assert {row["method"] for row in rows} == {"threshold", "auto"}
+    assert len({row["bound"] for row in rows}) == 1
+    assert float(rows[0]["value"]) >= float(rows[1]["value"])
+    assert "explain more than" in run("compare", source, "-s", 3, "--methods", "auto").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fit", "nowhere.csv"], 1, "Error: nowhere.csv: no such file or folder"),
+        (["fit", "{source}", "-s", "99"], 1, "n_nonzero_coefs=99 must be at most n_features=8"),
+        (["fit", "{source}", "-k", "0"], 1, "n_components=0 must be at least 1"),
+        (["fit", "{source}", "--method", "magic"], 1, "method='magic' is unknown; choose one of"),
+        (["fit", "{source}", "-s", "many"], 2, "'many' is neither a number nor"),
+        (["fit", "{source}", "--min-df", "2"], 1, "option 'min_df' is unknown for format 'csv'"),
+        (["path", "{source}", "-s", "3:1"], 2, "'3:1' is no range; write 1:30"),
+        (["compare", "{source}", "--methods", "auto,magic"], 1, "method='magic' is unknown"),
+        (["verify", "{source}", "{source}"], 1, "not a sparcipal result"),
+        (["show", "nowhere.json"], 1, "Error: nowhere.json: No such file or directory"),
+        (["topics", "{source}", "--covariance"], 2, "topics needs documents"),
+    ],
+)
+def test_errors_are_one_sentence(arguments, code, message, source):
+    outcome = run(*(a.format(source=source) for a in arguments), code=code)
+    assert message in outcome.stderr
+    assert outcome.stdout == ""
+    assert "Traceback" not in outcome.stderr
+    if code == 1:
+        assert len(outcome.stderr.strip().splitlines()) == 1
+
+
+def test_debug_shows_where_it_came_from():
+    outcome = CliRunner().invoke(main, ["--debug", "fit", "nowhere.csv"])
+    assert isinstance(outcome.exception, ValueError)
+
+
+def test_every_command_has_help():
+    overview = run("--help").stdout
+    for name, command in main.commands.items():
+        assert name in overview
+        assert "..." not in command.get_short_help_str(100)
+        page = run(name, "--help").stdout
+        assert page.startswith(f"Usage: main {name}")
+
+
+def test_doctor_finds_everything_that_is_needed():
+    outcome = run("doctor").stdout
+    assert "first answer" in outcome
+    assert "MISSING" not in outcome
+    assert "BROKEN" not in outcome
+
+
+def test_help_loads_nothing_heavy():
+    heavy = "{'numpy', 'scipy', 'sklearn', 'numba', 'rich'}"
+    code = (
+        "import sys; from sparcipal.cli import main; main(['fit', '-h'], standalone_mode=False);"
+        f"sys.exit(bool({heavy} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
