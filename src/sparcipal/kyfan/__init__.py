@@ -1,7 +1,7 @@
 """Upper bounds for several components with disjoint supports, over all features.
 
-`kyfan_bound` optimises a pair-split certificate with prices on a core of features, extends it to all,
-moves the features that stand in the way into the core, and proves what is left by a Cholesky
+`kyfan_bound` optimises a pair-split certificate with prices on a core of features, extends it to
+all, moves the features that stand in the way into the core, and proves what is left by a Cholesky
 factorisation. See certificate.py for the mathematics.
 """
 
@@ -24,6 +24,7 @@ __all__ = ["kyfan_bound"]
 
 SAFETY = 4.0  # the checker's own roundings must fit under the claim, too
 NAME = "kyfan-split"
+NEAR = 0.8  # outside features this close to the level join the core with those above it
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class _Run:
             done = best.value <= self.target or self.monitor.stopped
             if done or not rounds_left or not (heights > level).any():
                 break
-            new = features[heights > 0.8 * level]
+            new = features[heights > NEAR * level]
             width = 10 * self.effort.later[0] * self.value / (self.k * self.s)
             a, split = grown(self.cov, split, evaluated, np.sort(new), width)
             temperatures, steps = self.effort.later, self.effort.later_steps
@@ -139,7 +140,7 @@ class _Run:
         if n >= self.k:
             level = float(np.linalg.eigvalsh(evaluated.matrix)[n - self.k])
         features, heights = violators(
-            self.cov, split.features, evaluated, self.s, self.nonnegative, 0.8 * level
+            self.cov, split.features, evaluated, self.s, self.nonnegative, min(level, NEAR * level)
         )
         total = proved_sum(evaluated.matrix, heights[heights > level], self.k)
         total += float(evaluated.price.sum()) * (1 + 2 * n * np.finfo(float).eps)

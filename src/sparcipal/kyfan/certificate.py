@@ -1,12 +1,14 @@
 """The Ky Fan pair-split bound for several components, evaluated rigorously.
 
-Let U be symmetric with zero diagonal, V >= 0 with V_ab V_ba >= U_ab^2, and beta >= 0. For unit vectors
-x_j with disjoint supports S_j of at most s features, 2 U_ab x_a x_b <= V_ab x_a^2 + V_ba x_b^2 gives
+Let U be symmetric with zero diagonal, V >= 0 with V_ab V_ba >= U_ab^2, and beta >= 0. For unit
+vectors x_j with disjoint supports S_j of at most s features, 2 U_ab x_a x_b <= V_ab x_a^2 +
+V_ba x_b^2 gives
 
-    x_j'A x_j <= x_j'(A - U)x_j + sum_a x_ja^2 (-beta_a + sum_{b in S_j, b != a} (V_ab - beta_b)) + beta(S_j).
+    x_j'A x_j <= x_j'(A - U)x_j + sum_a x_ja^2 D_ja + beta(S_j),
+    D_ja = -beta_a + sum_{b in S_j, b != a} (V_ab - beta_b).
 
-The inner sum is at most the sum of the s-1 largest positive terms of its row; the x_j are
-orthonormal and every feature is in at most one support, so by Ky Fan (1949)
+The sum in D is at most that of the s-1 largest positive terms of its row; the x_j are orthonormal
+and every feature is in at most one support, so by Ky Fan (1949), with d_a that bound of D_ja,
 
     sum_j x_j'A x_j <= sum of the k largest eigenvalues of M + sum beta,    M = A - U + Diag(d).
 
@@ -103,9 +105,9 @@ def split_matrix(a: np.ndarray, split: Split, s: int, nonnegative: bool) -> Spli
 def proved_sum(matrix: np.ndarray, outside: np.ndarray, k: int) -> float:
     """The k largest of the eigenvalues of `matrix` and the numbers `outside` sum to at most this.
 
-    If nu I + Z - M and Z are PSD, the sum is at most k nu + tr Z. On the core Z = (M - nu I)_+ comes
-    from approximate eigenpairs and a Cholesky factorisation proves what they are good for; outside
-    it is diagonal.
+    If nu I + Z - M and Z are PSD, the sum is at most k nu + tr Z. On the core Z = (M - nu I)_+
+    comes from approximate eigenpairs, and a Cholesky factorisation proves what they are good for;
+    outside it is diagonal.
     """
     n = matrix.shape[0]
     count = min(k, n)

@@ -20,8 +20,8 @@ def violators(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Features outside the core whose m_j may exceed `level`, and their m_j rounded up.
 
-    Most features are dismissed by their variance alone (|A_ja|^2 <= A_jj A_aa), most others by their
-    covariances with the core; only the rest needs whole rows.
+    Most features are dismissed by their variance alone (|A_ja|^2 <= A_jj A_aa), most others by
+    their covariances with the core; only the rest needs whole rows.
     """
     outside = np.setdiff1d(np.arange(cov.n_features), core)
     if outside.size == 0:
@@ -107,6 +107,8 @@ def _charged(cross: np.ndarray, nonnegative: bool) -> np.ndarray:
 
 def _largest(rows: np.ndarray, count: int) -> np.ndarray:
     """Per row the `count` largest entries, negative ones counted as zero."""
+    if count == 0:
+        return np.zeros((rows.shape[0], 0))
     if rows.shape[1] > count:
         rows = np.partition(rows, rows.shape[1] - count, axis=1)[:, rows.shape[1] - count :]
     return np.maximum(rows, 0.0)

@@ -1,9 +1,10 @@
 """Optimise a Ky Fan split: smooth the bound, then L-BFGS over the packed (U, R) and the prices.
 
-The sum of the k largest eigenvalues is smoothed by Fermi-Dirac weights of temperature mu, the sum of
-the s-1 largest charges of a row to max {p.v - tau/2 |p|^2}, |U| to sqrt(U^2 + eps^2). With X the
-matrix of the weights and p the smoothed choices the gradient in beta_b is 1 - X_bb - sum_a X_aa p_ab;
-in U and R it is that of the bound for one component. eps = tau = 10 mu / s.
+The sum of the k largest eigenvalues is smoothed by Fermi-Dirac weights of temperature mu, the sum
+of the s-1 largest charges of a row to max {p.v - tau/2 |p|^2}, |U| to sqrt(U^2 + eps^2). With X the
+matrix of the weights and p the smoothed choices the gradient in beta_b is
+1 - X_bb - sum_a X_aa p_ab; in U and R it is that of the bound for one component. Conditioning asks
+for eps = tau = 10 mu / s.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Optimiser:
             self.a, u, r, self._forced, price, self._pads, self.s, width, width,
             self.nonnegative, self._charge, self._select, self._matrix, self._level,
         )  # fmt: skip
-        w, q, weight, value = self._occupied(mu)
+        q, weight, value = self._occupied(mu)
         scaled = q * np.sqrt(weight)
         density = scaled @ scaled.T
         gradient = np.empty_like(y)
@@ -93,8 +94,8 @@ class Optimiser:
         gradient[2 * m :] = (1.0 - diagonal - diagonal @ self._select) * self.price_unit
         return value + float(price.sum()), gradient
 
-    def _occupied(self, mu: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Leading eigenpairs, their Fermi-Dirac weights, and the smoothed sum of the k largest."""
+    def _occupied(self, mu: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """Leading eigenvectors, their Fermi-Dirac weights, the smoothed sum of the k largest."""
         n = self.a.shape[0]
         while True:
             kept = n if n <= FULL_EIGEN else self._kept
@@ -110,7 +111,7 @@ class Optimiser:
         needed = int(np.count_nonzero(w >= nu - REACH * mu))
         self._kept = min(n, max(self.k + 4, needed + needed // 4 + 4))
         used = weight > 1e-12
-        return w[used], q[:, used], weight[used], value
+        return q[:, used], weight[used], value
 
 
 def fermi_dirac(w: np.ndarray, k: int, mu: float) -> tuple[np.ndarray, float, float]:

@@ -1,4 +1,4 @@
-"""Where the optimisation of a Ky Fan split starts: the best of some closed forms, and how it grows."""
+"""Where the optimisation of a Ky Fan split starts: the best of some closed forms; its growth."""
 
 from __future__ import annotations
 
