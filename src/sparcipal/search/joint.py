@@ -8,11 +8,11 @@ full matrix, exchange local search, destroy-and-rebuild and kicks together do; t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..parallel import ordered_map
 from .assign import assign
 
 CANDIDATES = 8  # predicted swaps evaluated exactly before local search gives up
@@ -88,8 +88,7 @@ class _Search:
         pool.sort(key=lambda state: -state.value)
         best = pool[0]
         rounds = effort * self._rounds() // CHAINS if self.k > 1 else 0
-        with ThreadPoolExecutor(max(n_jobs, 1)) as threads:
-            submit = threads.map if n_jobs > 1 else map
+        with ordered_map(n_jobs) as submit:
             for chain, start in enumerate(pool[:CHAINS]):
                 end = self._wander(start, chain, rounds, submit)
                 best = max(best, end, key=lambda state: state.value)
