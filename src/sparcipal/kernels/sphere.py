@@ -1,0 +1,349 @@
+"""Best-first search over simplicial cones for max_{|c|=1} F(c), and the selections F is made of.
+
+Rows come sorted by decreasing norm, `sizes[i] = |v_i|^2`, so that every scan stops early.
+Generators are dyadic points of the cross-polytope |c|_1 = 1: halving an edge is exact.
+"""
+
+import math
+
+from numba import njit
+
+FINISHED, OUT_OF_ROOM, PAUSED = 0, 1, 2
+LEAF = -1
+
+
+@njit(cache=True, nogil=True)
+def top_products(rows, sizes, prices, s, positive, a, b, dots_a, dots_b, value, index):
+    """The s largest positive (v_i.a)(v_i.b) - price_i a.b, as a min-heap; returns how many.
+
+    dots_a and dots_b hold v_i.a and v_i.b for as many of the first rows as they are long.
+    """
+    r = rows.shape[1]
+    inner = 0.0
+    length_a = 0.0
+    length_b = 0.0
+    for j in range(r):
+        inner += a[j] * b[j]
+        length_a += a[j] * a[j]
+        length_b += b[j] * b[j]
+    # (v.a)(v.b) <= |v|^2 reach, with equality for v along the bisector of a and b.
+    reach = 0.5 * (math.sqrt(length_a * length_b) + inner)
+    count = 0
+    floor = 0.0
+    for i in range(rows.shape[0]):
+        if sizes[i] * reach <= floor:
+            break
+        if i < dots_a.shape[0]:
+            left = dots_a[i]
+            right = dots_b[i]
+        else:
+            left = 0.0
+            right = 0.0
+            for j in range(r):
+                left += rows[i, j] * a[j]
+                right += rows[i, j] * b[j]
+        if positive and (left <= 0.0 or right <= 0.0):
+            continue
+        gain = left * right - prices[i] * inner
+        if gain <= floor:
+            continue
+        if count < s:
+            slot = count
+            count += 1
+            while slot > 0:
+                above = (slot - 1) >> 1
+                if value[above] <= gain:
+                    break
+                value[slot] = value[above]
+                index[slot] = index[above]
+                slot = above
+        else:
+            slot = 0
+            while True:
+                below = 2 * slot + 1
+                if below >= s:
+                    break
+                if below + 1 < s and value[below + 1] < value[below]:
+                    below += 1
+                if value[below] >= gain:
+                    break
+                value[slot] = value[below]
+                index[slot] = index[below]
+                slot = below
+        value[slot] = gain
+        index[slot] = i
+        if count == s:
+            floor = value[0]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def ascend(rows, sizes, prices, s, positive, c, steps, unknown, value, index, spare):
+    """Alternate c -> its best rows -> their leading direction; returns the best F(c).
+
+    A power step never lowers the value on fixed rows, nor does choosing the rows anew. c is
+    overwritten; the point where the value was taken is left in `spare`. `unknown` is empty.
+    """
+    r = rows.shape[1]
+    best = -1.0
+    for _ in range(steps):
+        count = top_products(
+            rows, sizes, prices, s, positive, c, c, unknown, unknown, value, index
+        )
+        found = 0.0
+        for q in range(count):
+            found += value[q]
+        if found <= best * (1.0 + 1e-12):
+            break
+        best = found
+        for j in range(r):
+            spare[j] = c[j]
+            c[j] = 0.0
+        for q in range(count):
+            i = index[q]
+            dot = 0.0
+            for j in range(r):
+                dot += rows[i, j] * spare[j]
+            for j in range(r):
+                c[j] += dot * rows[i, j]
+        length = 0.0
+        for j in range(r):
+            length += c[j] * c[j]
+        if length <= 0.0:
+            break
+        length = math.sqrt(length)
+        for j in range(r):
+            c[j] /= length
+    return best
+
+
+@njit(cache=True, nogil=True)
+def copositive(inner, top, level, work):
+    """True if level * inner - top is seen to be copositive, by any of three eliminations.
+
+    The first is Cholesky's. The others eliminate a variable a_k >= 0 knowing that only negative
+    entries of its row can make it useful: min over a_k >= 0 loses at most (b_-'x)^2 / pivot. The last
+    goes through the variables backwards. What passes at one level passes at all higher ones.
+    """
+    r = inner.shape[0]
+    for turn in range(3):
+        for j in range(r):
+            for k in range(j + 1):
+                entry = level * inner[j, k] - top[j, k]
+                if turn < 2:
+                    work[j, k] = entry
+                else:
+                    work[r - 1 - k, r - 1 - j] = entry
+        passed = True
+        for k in range(r):
+            pivot = work[k, k]
+            if pivot <= 0.0:
+                passed = False
+                break
+            for j in range(k + 1, r):
+                if turn > 0 and work[j, k] > 0.0:
+                    work[j, k] = 0.0
+                factor = work[j, k] / pivot
+                for m in range(k + 1, j + 1):
+                    work[j, m] -= factor * work[m, k]
+        if passed:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def find_edge(keys, one, other):
+    """Slot of an edge in the open-addressed table, or of the hole where it belongs, and its key."""
+    mask = keys.shape[0] - 1
+    key = (min(one, other) << 32) | max(one, other)
+    slot = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
+    while keys[slot] != -1 and keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot, key
+
+
+@njit(cache=True, nogil=True)
+def pair_value(rows, sizes, prices, s, positive, a, b, points, dots, value, index):
+    """Sum of the s largest products for the points number a and b."""
+    count = top_products(
+        rows, sizes, prices, s, positive, points[a], points[b], dots[a], dots[b], value, index
+    )
+    out = 0.0
+    for q in range(count):
+        out += value[q]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def enter(rows, sizes, prices, s, positive, a, points, dots, squares, value, index):
+    """Tabulate v_i.a for the first rows and F(a) for the new point number a."""
+    for i in range(dots.shape[1]):
+        dot = 0.0
+        for m in range(rows.shape[1]):
+            dot += rows[i, m] * points[a, m]
+        dots[a, i] = dot
+    squares[a] = pair_value(
+        rows, sizes, prices, s, positive, a, a, points, dots, value, index
+    )
+
+
+@njit(cache=True, nogil=True)
+def measure(rows, sizes, prices, s, positive, cone, points, dots, squares, keys, edge_top,
+            edge_middle, counts, inner, top, value, index):  # fmt: skip
+    """Gram matrix and pair values (lower triangles) of a cone; new edges are entered."""
+    r = cone.shape[0]
+    for j in range(r):
+        for k in range(j + 1):
+            dot = 0.0
+            for m in range(r):
+                dot += points[cone[j], m] * points[cone[k], m]
+            inner[j, k] = dot
+        top[j, j] = squares[cone[j]]
+        for k in range(j):
+            slot, key = find_edge(keys, cone[j], cone[k])
+            if keys[slot] == -1:
+                keys[slot] = key
+                edge_middle[slot] = -1
+                counts[2] += 1
+                edge_top[slot] = pair_value(
+                    rows, sizes, prices, s, positive, cone[j], cone[k], points, dots, value, index
+                )
+            top[j, k] = edge_top[slot]
+
+
+@njit(cache=True, nogil=True)
+def cone_bound(inner, top, target, ceiling, work):
+    """The smallest level proved in a short bisection of [target, ceiling]; ceiling is known to hold."""
+    if ceiling <= target or copositive(inner, top, target, work):
+        return target
+    low = target
+    high = ceiling
+    for _ in range(6):
+        level = 0.5 * (low + high)
+        if copositive(inner, top, level, work):
+            high = level
+        else:
+            low = level
+    return high
+
+
+@njit(cache=True, nogil=True)
+def longest_edge(inner, top, level):
+    """The edge over which interpolation can exceed the true value most: second order in its angle."""
+    widest = -1.0
+    first = 1
+    second = 0
+    for j in range(inner.shape[0]):
+        for k in range(j):
+            lengths = math.sqrt(inner[j, j] * inner[k, k])
+            weight = math.sqrt(top[j, j] * top[k, k]) / lengths + 1e-3 * level
+            score = (1.0 - inner[j, k] / lengths) * weight
+            if score > widest:
+                widest = score
+                first = j
+                second = k
+    return first, second
+
+
+@njit(cache=True, nogil=True)
+def push(heap, size, bounds, node):
+    slot = size
+    while slot > 0:
+        above = (slot - 1) >> 1
+        if bounds[heap[above]] >= bounds[node]:
+            break
+        heap[slot] = heap[above]
+        slot = above
+    heap[slot] = node
+
+
+@njit(cache=True, nogil=True)
+def pop(heap, size, bounds):
+    """Remove the root from a heap of `size` nodes."""
+    node = heap[size - 1]
+    slot = 0
+    while True:
+        below = 2 * slot + 1
+        if below >= size - 1:
+            break
+        if below + 1 < size - 1 and bounds[heap[below + 1]] > bounds[heap[below]]:
+            below += 1
+        if bounds[heap[below]] <= bounds[node]:
+            break
+        heap[slot] = heap[below]
+        slot = below
+    heap[slot] = node
+
+
+@njit(cache=True, nogil=True)
+def grow(rows, sizes, prices, s, positive, eps, slack, counts, best, best_c, cones, bounds, child,
+         split, heap, points, dots, squares, keys, edge_top, edge_middle, small, value, index,
+         spare, unknown, max_cones):  # fmt: skip
+    """Split the cone of largest bound until none exceeds best (1 + eps) + slack, or room or budget end.
+
+    counts = [cones, points, edges, heap size]; cones[:counts[0]] with child == LEAF and bound -1
+    wait to be entered. A cone without children is a leaf of the tree.
+    """
+    r = rows.shape[1]
+    inner, top, work = small[0], small[1], small[2]
+    fresh = 0
+    while fresh < counts[0] and bounds[fresh] >= 0.0:
+        fresh += 1
+    while True:
+        target = best[0] * (1.0 + eps) + slack
+        while fresh < counts[0]:
+            measure(rows, sizes, prices, s, positive, cones[fresh], points, dots, squares, keys,
+                    edge_top, edge_middle, counts, inner, top, value, index)  # fmt: skip
+            ceiling = -bounds[fresh]
+            bounds[fresh] = cone_bound(inner, top, target, ceiling, work)
+            if bounds[fresh] > target:
+                push(heap, counts[3], bounds, fresh)
+                counts[3] += 1
+            fresh += 1
+        if counts[3] == 0 or bounds[heap[0]] <= target:
+            return FINISHED
+        if counts[0] >= max_cones:
+            return PAUSED
+        if (
+            counts[0] + 2 > cones.shape[0]
+            or counts[1] + 1 > points.shape[0]
+            or 2 * (counts[2] + r + 1) > keys.shape[0]
+        ):
+            return OUT_OF_ROOM
+        node = heap[0]
+        pop(heap, counts[3], bounds)
+        counts[3] -= 1
+        measure(rows, sizes, prices, s, positive, cones[node], points, dots, squares, keys,
+                edge_top, edge_middle, counts, inner, top, value, index)  # fmt: skip
+        first, second = longest_edge(inner, top, best[0])
+        low = cones[node, first]
+        high = cones[node, second]
+        slot, _ = find_edge(keys, low, high)
+        middle = edge_middle[slot]
+        if middle < 0:
+            middle = counts[1]
+            counts[1] += 1
+            edge_middle[slot] = middle
+            length = 0.0
+            for m in range(r):
+                points[middle, m] = 0.5 * (points[low, m] + points[high, m])
+                length += points[middle, m] * points[middle, m]
+            enter(rows, sizes, prices, s, positive, middle, points, dots, squares, value, index)
+            if squares[middle] > best[0] * length:
+                for m in range(r):
+                    spare[0, m] = points[middle, m] / math.sqrt(length)
+                found = ascend(rows, sizes, prices, s, positive, spare[0], 50, unknown, value,
+                               index, spare[1])  # fmt: skip
+                if found > best[0]:
+                    best[0] = found
+                    for m in range(r):
+                        best_c[m] = spare[1, m]
+        split[node] = first * r + second
+        child[node] = counts[0]
+        for side in range(2):
+            for m in range(r):
+                cones[counts[0], m] = cones[node, m]
+            cones[counts[0], first if side == 0 else second] = middle
+            child[counts[0]] = LEAF
+            bounds[counts[0]] = -bounds[node]
+            counts[0] += 1
