@@ -11,6 +11,13 @@ METHODS = {
     "auto": "auto",
     "threshold": "threshold",
     "tpower": "tpower",
+    "em": "em",
+    "gpower": "gpower",
+    "greedy": "greedy",
+    "nspca": "nspca",
+    "spca": "spca",
+    "dspca": "dspca",
+    "dspca-first-order": "dspca_first_order",
     "enumerate": "enumerate",
 }
 

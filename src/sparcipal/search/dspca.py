@@ -126,6 +126,36 @@ def search_penalty(
     return points
 
 
+def tighten(
+    cov: Covariance,
+    points: list[Point],
+    s: float,
+    nonnegative: bool,
+    *,
+    gap: float,
+    solves: int,
+    solver: Callable[..., Relaxation],
+) -> list[Point]:
+    """More points, at penalties for which phi(l) + l s comes closer to its minimum.
+
+    It is convex in l, and |Z|_1 - s is minus its slope: bisect where that changes sign.
+    """
+    norms = {p.relaxation.penalty: float(np.abs(p.relaxation.Z).sum()) for p in points}
+    low = max((level for level, norm in norms.items() if norm > s), default=_lowest_penalty(cov))
+    high = min((level for level, norm in norms.items() if norm <= s), default=cov.diagonal.max())
+    extra: list[Point] = []
+    for _ in range(solves):
+        if high - low <= 1e-3 * high:
+            break
+        point = solve_at(cov, (low + high) / 2, nonnegative, gap, solver)
+        extra.append(point)
+        if np.abs(point.relaxation.Z).sum() > s:
+            low = point.relaxation.penalty
+        else:
+            high = point.relaxation.penalty
+    return extra
+
+
 def _component(point: Point, s: int, nonnegative: bool) -> Component:
     """The s largest loadings (or as many as there are), in the features of the covariance."""
     cut = truncate(point.loadings[:, None], min(s, point.loadings.size), nonnegative)[:, 0]
@@ -133,9 +163,9 @@ def _component(point: Point, s: int, nonnegative: bool) -> Component:
     return Component(point.core[part.support], part.weights)
 
 
-def _note(point: Point, s: int, searched: bool) -> str:
+def _note(point: Point, s: int, searched: bool, unit: float) -> str:
     notes = []
-    level = point.relaxation.penalty
+    level = point.relaxation.penalty * unit
     if point.count > s:
         notes.append(
             f"dspca: {point.count} nonzeros at penalty {level:.4g}, cut to the {s} largest"
@@ -198,6 +228,7 @@ def run(
     gap: float = 1e-3,
     cardinality: str = "exact",
     max_solves: int = 12,
+    bound_solves: int = 4,
     deflation: str = "auto",
     solver: Callable[..., Relaxation] = ascend,
 ) -> Found:
@@ -205,7 +236,8 @@ def run(
     cardinality.
 
     `cardinality="about"` stops the search one nonzero off, as the paper does; `gap` is the relative
-    duality gap to which each relaxation is solved.
+    duality gap to which each relaxation is solved; `bound_solves` more relaxations make the bound
+    tighter.
     """
     check_penalty(penalty)
     if cardinality not in ("exact", "about"):
@@ -237,10 +269,16 @@ def run(
             )
         if not trail:
             seen.extend(points)
+            if bound_solves and penalty is None:
+                seen.extend(
+                    tighten(
+                        cov, points, s, nonnegative, gap=gap, solves=bound_solves, solver=solver
+                    )
+                )
         trail.extend(_record(point, cov) for point in points)
         chosen = points[-1]
         total = sum(point.relaxation.n_iter for point in points)
-        note = _note(chosen, s, penalty is None)
+        note = _note(chosen, s, penalty is None, cov.unit)
         return Single(_component(chosen, s, nonnegative), total, note)
 
     found = deflate(problem, options, solve, deflation=deflation)
