@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .monitor import Progress
 from .pipeline import sparse_pca
@@ -153,15 +153,13 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         -------
         self : SparsePCA
         """
-        names = None
         if isinstance(X, Table):
-            names, matrix = X.feature_names, X.X
-            validate_data(self, matrix, **_CHECKS)
-            if names is not None:
-                self.feature_names_in_ = np.asarray(names, dtype=object)
+            matrix = validate_data(self, X.X, **_CHECKS)
+            if X.feature_names is not None:
+                self.feature_names_in_ = np.asarray(X.feature_names, dtype=object)
         else:
             matrix = validate_data(self, X, **_CHECKS)
-            names = getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", None)
         result = sparse_pca(
             matrix,
             sample_weight=sample_weight,
@@ -190,8 +188,9 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self)
         if isinstance(X, Table):
-            X = X.X
-        X = validate_data(self, X, reset=False, **_CHECKS)
+            X = self._matrix_of(X)
+        else:
+            X = validate_data(self, X, reset=False, **_CHECKS)
         used = np.flatnonzero(self.components_.any(axis=0))
         # (features, components): dividing here leaves the data alone
         loadings = (self.components_[:, used] / self.scale_[used]).T
@@ -202,6 +201,22 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         centred = np.asarray(columns, dtype=np.float64) - self.mean_[used]
         # Not a matrix product: its summation order may depend on the number of rows.
         return np.einsum("ij,jk->ik", centred, loadings)
+
+    def _matrix_of(self, table: Table) -> Any:
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and table.feature_names is not None:
+            differ = [i for i, (a, b) in enumerate(zip(names, table.feature_names)) if a != b]
+            if differ:
+                raise ValueError(
+                    f"feature names differ from those seen in fit, first at feature {differ[0]}: "
+                    f"{table.feature_names[differ[0]]!r} instead of {names[differ[0]]!r}"
+                )
+        if table.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {table.shape[1]} features, but SparsePCA is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        return check_array(table.X, **_CHECKS)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Back from scores to features, by the pseudo-inverse when components are not orthogonal."""

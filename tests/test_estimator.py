@@ -1,0 +1,181 @@
+"""SparsePCA as scikit-learn expects it, and what scikit-learn does not check by itself."""
+
+from __future__ import annotations
+
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sparcipal import SparsePCA, Table
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [
+        SparsePCA(),
+        SparsePCA(certify=False, method="tpower"),
+        SparsePCA(supports="free", nonnegative=True, scale=True),
+    ]
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
+@pytest.mark.parametrize(
+    "check",
+    [
+        "check_set_output_transform",
+        "check_set_output_transform_pandas",
+        "check_global_output_transform_pandas",
+        "check_set_output_transform_polars",
+        "check_global_set_output_transform_polars",
+        "check_transformer_get_feature_names_out",
+        "check_transformer_get_feature_names_out_pandas",
+        "check_dataframe_column_names_consistency",
+        "check_n_features_in_after_fitting",
+    ],
+)
+def test_checks_that_do_not_run_by_themselves(check):
+    function = getattr(estimator_checks, check, None)
+    if function is None:
+        pytest.skip(f"this scikit-learn has no {check}")
+    function("SparsePCA", SparsePCA(n_components=2))
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return load_wine(return_X_y=True, as_frame=True)
+
+
+def test_pipeline_and_grid_search(wine):
+    X, _ = wine
+    model = make_pipeline(StandardScaler(), SparsePCA(n_components=2, certify=False))
+    search = GridSearchCV(
+        model,
+        {"sparsepca__n_nonzero_coefs": [2, 4]},
+        cv=3,
+        scoring=lambda estimator, X, y=None: -_loss(estimator, X),
+    ).fit(X)
+    assert search.best_params_["sparsepca__n_nonzero_coefs"] == 4
+    assert model.fit_transform(X).shape == (178, 2)
+
+
+def _loss(model, X):
+    return float(((model.inverse_transform(model.transform(X)) - X) ** 2).to_numpy().sum())
+
+
+def test_clone_pickle_joblib(wine, tmp_path):
+    X, _ = wine
+    fitted = SparsePCA(2, 3, scale=True).fit(X)
+    assert clone(fitted).get_params() == fitted.get_params()
+    for copy in (pickle.loads(pickle.dumps(fitted)), _through_joblib(fitted, tmp_path)):
+        assert np.array_equal(copy.transform(X), fitted.transform(X))
+        assert copy.certificate_ == fitted.certificate_ or copy.certificate_.gap == 0
+
+
+def _through_joblib(model, folder):
+    joblib.dump(model, folder / "model.joblib")
+    return joblib.load(folder / "model.joblib")
+
+
+def test_variance_is_that_of_the_scores(wine):
+    X, _ = wine
+    for scale in (False, True):
+        model = SparsePCA(3, 4, scale=scale).fit(X)
+        scores = model.transform(X)
+        assert np.allclose(scores.var(axis=0), model.explained_variance_, rtol=1e-9)
+        assert np.allclose(scores.mean(axis=0), 0, atol=1e-9 * scores.std())
+        total = X.shape[1] if scale else X.to_numpy().var(axis=0).sum()
+        assert np.allclose(model.explained_variance_ratio_, model.explained_variance_ / total)
+        assert (np.diff(model.explained_variance_) <= 0).all()
+
+
+def test_signs_are_fixed(wine):
+    X, _ = wine
+    model = SparsePCA(3, 4, scale=True).fit(X)
+    lead = np.abs(model.components_).argmax(axis=1)
+    assert (model.components_[np.arange(3), lead] > 0).all()
+    flipped = SparsePCA(3, 4, scale=True).fit(-X)
+    assert np.allclose(flipped.components_, model.components_)
+
+
+def test_a_row_is_transformed_alone(wine):
+    X = wine[0].to_numpy()
+    model = SparsePCA(2, 5, scale=True).fit(X)
+    for data in (X, sp.csr_array(X)):
+        together = model.transform(data)
+        apart = np.vstack([model.transform(data[[i]]) for i in range(X.shape[0])])
+        assert np.array_equal(together, apart)
+
+
+def test_inverse_transform_of_full_components_is_the_data():
+    X = load_iris().data
+    model = SparsePCA(4, 4, supports="free").fit(X)
+    assert np.allclose(model.inverse_transform(model.transform(X)), X)
+
+
+def test_adjusted_variance_of_all_directions_is_the_total():
+    X = load_iris().data
+    model = SparsePCA(4, 4, supports="free").fit(X)
+    assert model.explained_variance_ratio_.sum() == pytest.approx(1.0)
+
+
+def test_names_are_kept_everywhere(wine):
+    X, _ = wine
+    model = SparsePCA(2, 3).fit(X)
+    assert list(model.feature_names_in_) == list(X.columns)
+    assert model.result_.feature_names == tuple(X.columns)
+    assert set(model.result_.names(0)) <= set(X.columns)
+    assert list(model.get_feature_names_out()) == ["sparsepca0", "sparsepca1"]
+    assert any(name in str(model.table()) for name in X.columns)
+    frame = SparsePCA(2, 3).set_output(transform="pandas").fit_transform(X)
+    assert list(frame.columns) == ["sparsepca0", "sparsepca1"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(X.rename(columns={X.columns[0]: "other"}))
+
+
+def test_a_table_brings_its_names(wine):
+    X, _ = wine
+    table = Table(X.to_numpy(), tuple(X.columns))
+    model = SparsePCA(2, 3).fit(table)
+    assert model.result_.feature_names == tuple(X.columns)
+    assert np.array_equal(model.components_, SparsePCA(2, 3).fit(X).components_)
+    assert np.array_equal(model.transform(table), model.fit_transform(table))
+    other = Table(X.to_numpy(), tuple(X.columns[::-1]))
+    with pytest.raises(ValueError, match="names"):
+        model.transform(other)
+
+
+def test_frames_of_every_kind_agree(wine):
+    pl = pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
+    from sparcipal import sparse_pca
+
+    X, _ = wine
+    expected = sparse_pca(X, n_components=2, n_nonzero_coefs=3)
+    for frame in (pl.from_pandas(X), pa.Table.from_pandas(X)):
+        result = sparse_pca(frame, n_components=2, n_nonzero_coefs=3)
+        assert result.feature_names == expected.feature_names
+        assert np.array_equal(result.components, expected.components)
+
+
+def test_notes_of_a_method_are_warnings():
+    model = SparsePCA(1, 2)
+    result = SparsePCA(1, 2).fit(np.eye(4) + np.arange(4)).result_
+    from dataclasses import replace
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        model._keep(replace(result, note="did not converge"))
