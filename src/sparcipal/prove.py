@@ -9,6 +9,7 @@ import numpy as np
 
 from . import exact
 from .certify import SAFETY, cheap_bounds, sum_of_parts
+from .kyfan import kyfan_bound
 from .problem import Problem
 from .refine import refit, variances
 from .result import Bound
@@ -112,10 +113,21 @@ def _shortened(component: Component, s: int) -> tuple[Component, ...]:
 
 
 def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """Disjoint supports: all packings where they are few, otherwise the priced Ky Fan bound."""
     if count_supports(problem) <= EXHAUSTIBLE[certify]:
         found = enumerate_supports(problem, options)
         better = refit(problem, found.components)
         gain = variances(problem, better).sum() - variances(problem, proved.components).sum()
         best = better if gain > 0 else proved.components
         return replace(proved, components=best, bounds=(*proved.bounds, *found.bounds))
-    return proved
+    bound = kyfan_bound(
+        problem.covariance,
+        problem.cardinalities,
+        nonnegative=problem.nonnegative,
+        supports=[component.support for component in proved.components],
+        value=float(variances(problem, proved.components).sum()),
+        tol=options.tol,
+        effort=certify,
+        monitor=options.monitor,
+    )
+    return replace(proved, bounds=(*proved.bounds, bound))
