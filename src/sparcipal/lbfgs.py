@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.linalg.blas import daxpy
 
 MEMORY = 15
 
@@ -79,14 +80,14 @@ class _Memory:
         factors = []
         for step, change, inverse in self._newest_first():
             factor = inverse * float(step @ q)
-            q -= factor * change
+            q = daxpy(change, q, a=-factor)  # in place, without a temporary
             factors.append(factor)
         last = self.changes[-1]
         q *= 1.0 / (self.inverses[-1] * float(last @ last))
         for (step, change, inverse), factor in zip(
             reversed(list(self._newest_first())), reversed(factors)
         ):
-            q += (factor - inverse * float(change @ q)) * step
+            q = daxpy(step, q, a=factor - inverse * float(change @ q))
         q[bounded:][resting] = 0.0
         return q
 
