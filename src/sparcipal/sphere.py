@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from .covariance import EPS
+from .covariance import EPS, TINY, top_sum
 from .monitor import Monitor
 
 # Beyond this rank the 2^(r-1) orthants alone are too many to be halved often enough.
@@ -137,8 +137,11 @@ class _Search:
         self.sizes = np.ascontiguousarray(sizes[self.order])
         self.prices = np.ascontiguousarray(prices[self.order])
         self.s, self.nonnegative, self.eps = s, nonnegative, eps
-        # With prices the maximum can be zero, and then only an absolute accuracy can be reached.
-        self.slack = max(slack, FINEST * self._ceiling()) if prices.any() else slack
+        # The maximum can be zero, and then only an absolute accuracy can be reached.
+        self.slack = max(slack, FINEST * top_sum(self.sizes, s) if prices.any() else 0.0, TINY)
+        # sqrt(F + P |c|^2), P the s largest prices of rows that can pay them, is a norm: its natural lift.
+        paid = np.sort(np.where(self.prices < self.sizes, self.prices, 0.0))[::-1]
+        self.lift = max(float(paid[:s].sum()), 1e-3 * top_sum(self.sizes, s), TINY)
         self.r = V.shape[1]
         self.value, self.index = np.empty(s), np.empty(s, dtype=np.int64)
         self.spare, self.small = np.zeros((2, self.r)), np.zeros((3, self.r, self.r))
@@ -174,8 +177,8 @@ class _Search:
         self._make_table(1 << 14 if self.roots * r < 1 << 12 else 1 << 20)
 
     def _ceiling(self) -> float:
-        """The s longest rows: no F is larger."""
-        return float(self.sizes[: self.s].sum()) * (1 + 1e-12)
+        """What the s longest rows could give at most: no F is larger."""
+        return top_sum(np.maximum(self.sizes - self.prices, 0.0), self.s)
 
     def _question(self) -> tuple[Any, ...]:
         return self.rows, self.sizes, self.prices, self.s, self.nonnegative
@@ -198,7 +201,7 @@ class _Search:
         limit = min(max_cones, ROUND)
         while True:
             status = kernel.grow(
-                *self._question(), self.eps, self.slack, self.counts, self.best, self.best_c,
+                *self._question(), self.eps, self.slack, self.lift, self.counts, self.best, self.best_c,
                 self.cones, self.bounds, self.child, self.split, self.heap, self.points,
                 self.dots, self.squares, self.keys, self.edge_top, self.edge_middle, self.small,
                 self.value, self.index, self.spare, self.unknown, limit,

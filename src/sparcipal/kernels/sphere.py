@@ -228,16 +228,19 @@ def cone_bound(inner, top, target, ceiling, work):
 
 
 @njit(cache=True, nogil=True)
-def longest_edge(inner, top, level):
-    """The edge over which interpolation can exceed the true value most: second order in its angle."""
+def longest_edge(inner, top, lift):
+    """The edge over which interpolation can exceed the true value most: second order in its angle.
+
+    `lift` > 0 keeps cones from becoming needles where F vanishes.
+    """
     widest = -1.0
     first = 1
     second = 0
     for j in range(inner.shape[0]):
         for k in range(j):
             lengths = math.sqrt(inner[j, j] * inner[k, k])
-            weight = math.sqrt(top[j, j] * top[k, k]) / lengths + 1e-3 * level
-            score = (1.0 - inner[j, k] / lengths) * weight
+            weight = (top[j, j] / inner[j, j] + lift) * (top[k, k] / inner[k, k] + lift)
+            score = (1.0 - inner[j, k] / lengths) * math.sqrt(weight)
             if score > widest:
                 widest = score
                 first = j
@@ -276,7 +279,7 @@ def pop(heap, size, bounds):
 
 
 @njit(cache=True, nogil=True)
-def grow(rows, sizes, prices, s, positive, eps, slack, counts, best, best_c, cones, bounds, child,
+def grow(rows, sizes, prices, s, positive, eps, slack, lift, counts, best, best_c, cones, bounds, child,
          split, heap, points, dots, squares, keys, edge_top, edge_middle, small, value, index,
          spare, unknown, max_cones):  # fmt: skip
     """Split the cone of largest bound until none exceeds best (1 + eps) + slack, or room or budget end.
@@ -315,7 +318,7 @@ def grow(rows, sizes, prices, s, positive, eps, slack, counts, best, best_c, con
         counts[3] -= 1
         measure(rows, sizes, prices, s, positive, cones[node], points, dots, squares, keys,
                 edge_top, edge_middle, counts, inner, top, value, index)  # fmt: skip
-        first, second = longest_edge(inner, top, best[0])
+        first, second = longest_edge(inner, top, lift)
         low = cones[node, first]
         high = cones[node, second]
         slot, _ = find_edge(keys, low, high)

@@ -161,6 +161,9 @@ def sphere(
     V, prices, sizes = V[order], prices[order], sizes[order]
     margin = _rounding(r, s, float(sizes[:s].sum()), level)
     tested = level + margin
+    # F is never larger than what the s longest rows could give.
+    if np.sort(np.maximum(sizes - prices, 0.0))[::-1][:s].sum() <= tested:
+        return (tested + margin) * unit**2
     points, leaves = replay(tree, r, one_sign)
     pairs, place = _pairs(leaves, len(points))
     T = pair_sums(V, sizes, prices, s, one_sign, points, pairs)
