@@ -142,7 +142,7 @@ class _Run:
         features, heights = violators(
             self.cov, split.features, evaluated, self.s, self.nonnegative, min(level, NEAR * level)
         )
-        total = proved_sum(evaluated.matrix, heights[heights > level], self.k)
+        total = float(proved_sum(evaluated.matrix, heights[heights > level], self.k))
         total += float(evaluated.price.sum()) * (1 + 2 * n * np.finfo(float).eps)
         total += SAFETY * self.cov.rounding(self.total)
         return Bound(NAME, total, split.data()), evaluated, level, features, heights
