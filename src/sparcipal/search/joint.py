@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..parallel import ordered_map
-from ..parallel import ordered_map
 from .assign import assign
 
 CANDIDATES = 8  # predicted swaps evaluated exactly before local search gives up
