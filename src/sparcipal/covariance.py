@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 
 EPS = float(np.finfo(np.float64).eps)
@@ -32,6 +33,13 @@ def top_sum(values: np.ndarray, count: int) -> float:
     if count >= values.size:
         return float(values.sum())
     return float(np.partition(values, values.size - count)[values.size - count :].sum())
+
+
+def factorises(matrix: np.ndarray) -> bool:
+    """Whether the Cholesky factorisation of a symmetric C-ordered matrix runs to its end; destroys it."""
+    # The transpose is the same matrix in the order LAPACK works in place on.
+    _, info = scipy.linalg.lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+    return bool(info == 0)
 
 
 class Covariance:
@@ -221,15 +229,16 @@ def covariance_of(matrix: Any) -> MatrixCovariance:
         )
     slack = float(np.sqrt(np.finfo(matrix.dtype if matrix.dtype == np.float32 else float).eps))
     A = _as_float64(matrix, "covariance")
-    unit = _power_of_two(float(np.abs(A).max()))
-    A = A / unit
-    skew = float(np.abs(A - A.T).max())
+    unit = _power_of_two(max(float(A.max()), -float(A.min())))
+    A *= 1.0 / unit
+    skew = float((A - A.T).max())
     if skew > slack:
         raise ValueError(
             f"covariance must be symmetric, but entries differ from their mirror image by up to "
             f"{skew * unit:.3g}; pass (A + A.T) / 2 if that is rounding"
         )
-    A = (A + A.T) / 2
+    if skew > 0:
+        A = (A + A.T) / 2
     return MatrixCovariance(A, unit, _proved_psd_shift(A, slack, unit))
 
 
@@ -380,7 +389,7 @@ def _power_of_two(size: float) -> float:
 def _as_float64(matrix: np.ndarray, name: str) -> np.ndarray:
     if matrix.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
-    out = matrix.astype(np.float64)
+    out = np.array(matrix, dtype=np.float64, order="C")
     if not np.isfinite(out).all():
         raise ValueError(f"{name} contains NaN or infinity; remove or impute these entries first")
     return out
@@ -392,11 +401,11 @@ def _proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
     margin = 4 * (p + 2) * EPS * (abs(float(np.trace(A))) + 1.0)
     shift = margin
     while shift <= max(slack * p, 2 * margin):
-        try:
-            np.linalg.cholesky(A + shift * np.eye(p))
+        shifted = A.copy()
+        shifted[np.diag_indices(p)] += shift
+        if factorises(shifted):
             return shift + margin
-        except np.linalg.LinAlgError:
-            shift *= 10
+        shift *= 10
     low, high = np.linalg.eigvalsh(A)[[0, -1]]
     if low >= -slack * max(high, TINY):
         return float(-low) + 4 * margin
