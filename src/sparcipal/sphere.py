@@ -5,19 +5,22 @@ For V (p x r, rows v_i) and prices pi >= 0,
     max over |I| <= s of [ lambda_max(V_I'V_I) - pi(I) ]  =  max_{|c|=1} F(c),
     F(c) = sum of the s largest positive (v_i.c)^2 - pi_i |c|^2,
 
-with max(v_i.c, 0) in place of v_i.c for nonnegative components (Papailiopoulos et al. 2013 and Asteris et
-al. 2014 enumerate the p^r supports that can occur; Algorithm 3 of the latter samples c). Here the sphere
-is covered by simplicial cones. Write c = sum_j a_j g_j with a >= 0 on the cone of generators g_1..g_r, and
-let T_jk be the sum of the s largest positive (v_i.g_j)(v_i.g_k) - pi_i g_j.g_k. Then
+with max(v_i.c, 0) in place of v_i.c for nonnegative components (Papailiopoulos et al. 2013 and
+Asteris et al. 2014 enumerate the p^r supports that can occur; Algorithm 3 of the latter samples
+c). Here the sphere is covered by simplicial cones. Write c = sum_j a_j g_j with a >= 0 on the
+cone of generators g_1..g_r, and let T_jk be the sum of the s largest positive (v_i.g_j)(v_i.g_k)
+- pi_i g_j.g_k. Then
 
     F(c) <= a'T a   and   |c|^2 = a'G a,  G_jk = g_j.g_k,
 
-because the best support may be chosen for each pair separately. So `L G - T` copositive proves F <= L on
-the cone. The error is second order in the cone's width, and there is none when all pairs choose
-the same rows, since then T = (V_I g)'(V_I g). Cones that prove nothing are halved, the worst first.
+because the best support may be chosen for each pair separately. So `L G - T` copositive proves F
+<= L on the cone. The error is second order in the cone's width, and there is none when all pairs
+choose the same rows, since then T = (V_I g)'(V_I g). Cones that prove nothing are halved, the
+worst first.
 
-Generators are dyadic points of the cross-polytope, so that halving is exact in floating point; only F,
-T, G and the test are rounded, which costs `rounding_margin` in the bound and nothing else.
+Generators are dyadic points of the cross-polytope, so that halving is exact in floating point;
+only F, T, G and the test are rounded, which costs `rounding_margin` in the bound and nothing
+else.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ TABLE = 2**25
 FINEST = 1e-10
 # Cones between two looks at the monitor.
 ROUND = 20_000
-# The checker computes everything again, with other roundings: it may lose this much less than we claim.
+# The checker computes everything again, with other roundings: it may lose this much less than we
+# claim.
 SAFETY = 4.0
 
 
@@ -54,8 +58,11 @@ class SphereResult:
     c: np.ndarray  # (r,) unit vector
     oracle_calls: int  # selections of s rows: F at points, T at pairs of them
     cones: int
-    tree: np.ndarray  # (cones,) int8, level by level: first * r + second of the halved edge, -1 for a leaf
+    tree: (
+        np.ndarray
+    )  # (cones,) int8, level by level: first * r + second of the halved edge, -1 for a leaf
     finished: bool  # bound <= value (1 + eps), up to rounding
+    others: tuple[np.ndarray, ...] = ()  # supports at the best other points that were looked at
 
     @property
     def gap(self) -> float:
@@ -77,10 +84,11 @@ def sphere_search(
 ) -> SphereResult:
     """Maximise F over the unit sphere, to a relative accuracy eps (plus `slack`, in units of F).
 
-    Stops early, with a bound that holds all the same, after `max_cones` cones or when the monitor says so.
+    Stops early, with a bound that holds all the same, after `max_cones` cones or when the monitor
+    says so.
     """
     V = check_factor(V)
-    p, r = V.shape
+    p = V.shape[0]
     s = check_size(s, p)
     check_eps(eps)
     prices = check_prices(prices, p)
@@ -101,6 +109,7 @@ def sphere_search(
         cones=int(tree.size),
         tree=tree,
         finished=finished,
+        others=search.others(),
     )
 
 
@@ -130,7 +139,7 @@ class _Search:
     ) -> None:
         from .kernels import sphere as kernel
 
-        self.kernel = kernel
+        self.kernel: Any = kernel
         sizes = np.einsum("ij,ij->i", V, V)
         self.order = np.argsort(-sizes, kind="stable")
         self.rows = np.ascontiguousarray(V[self.order])
@@ -139,13 +148,16 @@ class _Search:
         self.s, self.nonnegative, self.eps = s, nonnegative, eps
         # The maximum can be zero, and then only an absolute accuracy can be reached.
         self.slack = max(slack, FINEST * top_sum(self.sizes, s) if prices.any() else 0.0, TINY)
-        # sqrt(F + P |c|^2), P the s largest prices of rows that can pay them, is a norm: its natural lift.
+        # sqrt(F + P |c|^2), P the s largest prices of rows that can pay them, is a norm: its
+        # natural lift.
         paid = np.sort(np.where(self.prices < self.sizes, self.prices, 0.0))[::-1]
         self.lift = max(float(paid[:s].sum()), 1e-3 * top_sum(self.sizes, s), TINY)
         self.r = V.shape[1]
         self.value, self.index = np.empty(s), np.empty(s, dtype=np.int64)
         self.spare, self.small = np.zeros((2, self.r)), np.zeros((3, self.r, self.r))
         self.unknown = np.empty(0)
+        self.keys = np.empty(0, dtype=np.int64)
+        self.edge_top, self.edge_middle = np.empty(0), np.empty(0, dtype=np.int64)
         self.best, self.best_c = np.zeros(1), np.eye(self.r)[0].copy()
         self._cover()
 
@@ -153,7 +165,9 @@ class _Search:
         """The orthants; with signs, c and -c are alike and half of them are enough."""
         r = self.r
         free = itertools.product((0, 1), repeat=r if self.nonnegative else r - 1)
-        signs = np.array([bits if self.nonnegative else (0, *bits) for bits in free], dtype=np.int64)
+        signs = np.array(
+            [bits if self.nonnegative else (0, *bits) for bits in free], dtype=np.int64
+        )
         self.roots = signs.shape[0]
         self.counts = np.array([self.roots, 2 * r, 0, 0], dtype=np.int64)
         room = max(4096, 2 * self.roots)
@@ -201,8 +215,8 @@ class _Search:
         limit = min(max_cones, ROUND)
         while True:
             status = kernel.grow(
-                *self._question(), self.eps, self.slack, self.lift, self.counts, self.best, self.best_c,
-                self.cones, self.bounds, self.child, self.split, self.heap, self.points,
+                *self._question(), self.eps, self.slack, self.lift, self.counts, self.best,
+                self.best_c, self.cones, self.bounds, self.child, self.split, self.heap, self.points,
                 self.dots, self.squares, self.keys, self.edge_top, self.edge_middle, self.small,
                 self.value, self.index, self.spare, self.unknown, limit,
             )  # fmt: skip
@@ -229,12 +243,10 @@ class _Search:
 
     def _make_table(self, size: int) -> None:
         """A larger table of edges, with the old ones entered again."""
-        old = (self.keys, self.edge_top, self.edge_middle) if hasattr(self, "keys") else None
+        old = self.keys, self.edge_top, self.edge_middle
         self.keys = np.full(size, -1, dtype=np.int64)
         self.edge_top = np.zeros(size)
         self.edge_middle = np.full(size, -1, dtype=np.int64)
-        if old is None:
-            return
         for key, top, middle in zip(*(part[old[0] != -1] for part in old)):
             slot, _ = self.kernel.find_edge(self.keys, key >> 32, key & 0xFFFFFFFF)
             self.keys[slot], self.edge_top[slot], self.edge_middle[slot] = key, top, middle
@@ -270,6 +282,25 @@ class _Search:
             c = -c
         return c, np.sort(self.order[chosen]), value
 
+    def others(self, count: int = 24, looked_at: int = 400) -> tuple[np.ndarray, ...]:
+        """Supports at the points of largest F, each at least a quarter apart from those before it.
+
+        When V is a sketch, the best support of the whole matrix is often another local optimum.
+        """
+        known = int(self.counts[1])
+        lengths = np.einsum("ij,ij->i", self.points[:known], self.points[:known])
+        order = np.argsort(-self.squares[:known] / lengths, kind="stable")[:looked_at]
+        found: list[np.ndarray] = []
+        for a in order:
+            c = self.points[a] / np.sqrt(lengths[a])
+            chosen = self.order[best_rows(self.rows, self.s, self.nonnegative, self.prices, c)[1]]
+            shared = (np.isin(chosen, known).sum() for known in found)
+            if chosen.size and all(4 * overlap <= 3 * chosen.size for overlap in shared):
+                found.append(np.sort(chosen))
+            if len(found) == count:
+                break
+        return tuple(found)
+
 
 def best_rows(
     V: np.ndarray, s: int, nonnegative: bool, prices: np.ndarray, c: np.ndarray
@@ -297,8 +328,8 @@ def check_rank(rank: int) -> int:
         raise ValueError(f"rank must be at least 1, got rank={rank}")
     if rank > MAX_RANK:
         raise ValueError(
-            f"rank={rank} is beyond the limit of {MAX_RANK}: the exact search takes about ten times "
-            "longer with each rank; up to rank 7 it ends within seconds"
+            f"rank={rank} is beyond the limit of {MAX_RANK}: the exact search takes about ten "
+            "times longer with each rank; up to rank 7 it ends within seconds"
         )
     return rank
 

@@ -87,9 +87,7 @@ def ascend(rows, sizes, prices, s, positive, c, steps, unknown, value, index, sp
     r = rows.shape[1]
     best = -1.0
     for _ in range(steps):
-        count = top_products(
-            rows, sizes, prices, s, positive, c, c, unknown, unknown, value, index
-        )
+        count = top_products(rows, sizes, prices, s, positive, c, c, unknown, unknown, value, index)
         found = 0.0
         for q in range(count):
             found += value[q]
@@ -122,8 +120,8 @@ def copositive(inner, top, level, work):
     """True if level * inner - top is seen to be copositive, by any of three eliminations.
 
     The first is Cholesky's. The others eliminate a variable a_k >= 0 knowing that only negative
-    entries of its row can make it useful: min over a_k >= 0 loses at most (b_-'x)^2 / pivot. The last
-    goes through the variables backwards. What passes at one level passes at all higher ones.
+    entries of its row can make it useful: min over a_k >= 0 loses at most (b_-'x)^2 / pivot. The
+    last goes through the variables backwards. What passes at one level passes at all higher ones.
     """
     r = inner.shape[0]
     for turn in range(3):
@@ -182,9 +180,7 @@ def enter(rows, sizes, prices, s, positive, a, points, dots, squares, value, ind
         for m in range(rows.shape[1]):
             dot += rows[i, m] * points[a, m]
         dots[a, i] = dot
-    squares[a] = pair_value(
-        rows, sizes, prices, s, positive, a, a, points, dots, value, index
-    )
+    squares[a] = pair_value(rows, sizes, prices, s, positive, a, a, points, dots, value, index)
 
 
 @njit(cache=True, nogil=True)
@@ -213,7 +209,9 @@ def measure(rows, sizes, prices, s, positive, cone, points, dots, squares, keys,
 
 @njit(cache=True, nogil=True)
 def cone_bound(inner, top, target, ceiling, work):
-    """The smallest level proved in a short bisection of [target, ceiling]; ceiling is known to hold."""
+    """The smallest level proved in a short bisection of [target, ceiling]; ceiling is known to
+    hold.
+    """
     if ceiling <= target or copositive(inner, top, target, work):
         return target
     low = target
@@ -279,10 +277,11 @@ def pop(heap, size, bounds):
 
 
 @njit(cache=True, nogil=True)
-def grow(rows, sizes, prices, s, positive, eps, slack, lift, counts, best, best_c, cones, bounds, child,
-         split, heap, points, dots, squares, keys, edge_top, edge_middle, small, value, index,
+def grow(rows, sizes, prices, s, positive, eps, slack, lift, counts, best, best_c, cones, bounds,
+         child, split, heap, points, dots, squares, keys, edge_top, edge_middle, small, value, index,
          spare, unknown, max_cones):  # fmt: skip
-    """Split the cone of largest bound until none exceeds best (1 + eps) + slack, or room or budget end.
+    """Split the cone of largest bound until none exceeds best (1 + eps) + slack, or room or
+    budget end.
 
     counts = [cones, points, edges, heap size]; cones[:counts[0]] with child == LEAF and bound -1
     wait to be entered. A cone without children is a leaf of the tree.

@@ -18,6 +18,7 @@ METHODS = {
     "spca": "spca",
     "dspca": "dspca",
     "dspca-first-order": "dspca_first_order",
+    "spannogram": "spannogram",
     "enumerate": "enumerate",
 }
 

@@ -1,8 +1,9 @@
 """The spannogram as its papers write it down: readable, exact, for small cases and for comparison.
 
-Papailiopoulos, Dimakis & Korokythakis (2013), signed components, and Asteris, Papailiopoulos & Dimakis
-(2014), nonnegative ones. For a fixed unit c the best s-sparse x is the truncation of Vc; over all c only
-so many supports occur, and each of them occurs next to a point where r of the curves |v_i.c| meet.
+Papailiopoulos, Dimakis & Korokythakis (2013), signed components, and Asteris, Papailiopoulos &
+Dimakis (2014), nonnegative ones. For a fixed unit c the best s-sparse x is the truncation of Vc;
+over all c only so many supports occur, and each of them occurs next to a point where r of the
+curves |v_i.c| meet.
 
 Both papers assume general position. Here V is reduced to its rank, zero rows are dropped, and the
 enumeration sees rows moved by a hair, so that ties, repeated rows and r > rank work as well; every
@@ -22,7 +23,8 @@ import scipy.special
 from ..sphere import best_rows, check_eps, sphere_search
 
 Support = tuple[int, ...]
-# Rows are moved by this fraction of their length: far above rounding, far below any gap that matters.
+# Rows are moved by this fraction of their length: far above rounding, far below any gap that
+# matters.
 HAIR = 1e-10
 
 
@@ -41,8 +43,8 @@ def spannogram(
 ) -> Enumerated:
     """The optimum on V V' by looking at every candidate support.
 
-    `same_sign` says that V V' has no negative entry: then x >= 0 without loss (Perron), and a factor
-    2^(r-1) of sign patterns is saved.
+    `same_sign` says that V V' has no negative entry: then x >= 0 without loss (Perron), and a
+    factor 2^(r-1) of sign patterns is saved.
     """
     candidates = set(candidate_supports(V, s, nonnegative or same_sign))
     best = Enumerated(0.0, np.zeros(1, dtype=np.intp), np.ones(1), len(candidates))
@@ -79,9 +81,13 @@ def _rank_one(W: np.ndarray, s: int, nonnegative: bool) -> Iterator[Support]:
 
 
 def _rank_two(W: np.ndarray, s: int, nonnegative: bool) -> Iterator[Support]:
-    """Sweep c = (sin f, cos f) through the crossings in angular order; one support between any two."""
+    """Sweep c = (sin f, cos f) through the crossings in angular order; one support between any
+    two.
+    """
     angles = crossings(W, nonnegative)
-    middles = np.append((angles[1:] + angles[:-1]) / 2, angles[-1] + (angles[0] + np.pi - angles[-1]) / 2)
+    middles = np.append(
+        (angles[1:] + angles[:-1]) / 2, angles[-1] + (angles[0] + np.pi - angles[-1]) / 2
+    )
     for f in middles:
         height = W @ np.array([math.sin(f), math.cos(f)])
         for side in (height, -height) if nonnegative else (np.abs(height),):
@@ -104,7 +110,9 @@ def crossings(W: np.ndarray, nonnegative: bool) -> np.ndarray:
 
 
 def _rank_many(W: np.ndarray, s: int, nonnegative: bool) -> Iterator[Support]:
-    """Every r rows and every pattern of signs: a point where they tie, and all ways to break the tie."""
+    """Every r rows and every pattern of signs: a point where they tie, and all ways to break the
+    tie.
+    """
     p, r = W.shape
     if nonnegative:
         W = np.vstack([W, np.zeros(r)])
@@ -131,14 +139,15 @@ def _broken_ties(height: np.ndarray, tied: Support, s: int, p: int) -> Iterator[
     # Next to the zero level a row may drop out without another taking its place.
     for size in range(room + 1) if zero else (room,):
         for chosen in itertools.combinations(movable, size):
-            yield tuple([*above, *chosen])
+            yield (*above, *chosen)
 
 
 def best_direction(R: np.ndarray) -> np.ndarray:
     """The unit c that maximises |Rc| subject to Rc >= 0, for R (m x r); zero if there is none.
 
-    If the leading right singular vector is feasible, with one of its signs, it is the answer. If not, some
-    inequality is active at the answer: try each of them in the space orthogonal to its row.
+    If the leading right singular vector is feasible, with one of its signs, it is the answer. If
+    not, some inequality is active at the answer: try each of them in the space orthogonal to its
+    row.
     """
     return _best_direction(R, np.eye(R.shape[1]), 1e-10 * np.abs(R).max(initial=0.0))
 
@@ -181,16 +190,16 @@ def random_net(
     """Algorithm 3 of Asteris et al.: the best rank-one solution at random points of the sphere.
 
     A point at angle t from the best one has F >= cos(t)^2 max F. Both c and -c are tried, so a
-    sample with sin(t)^2 <= eps has the probability I_eps((r-1)/2, 1/2), the regularised beta function,
-    and log(p) over that many samples miss it with probability at most 1/p.
+    sample with sin(t)^2 <= eps has the probability I_eps((r-1)/2, 1/2), the regularised beta
+    function, and log(p) over that many samples miss it with probability at most 1/p.
     """
     check_eps(eps)
     p, r = V.shape
     samples = net_size(p, r, eps)
     best, answer = -1.0, (np.zeros(0, dtype=np.intp), np.eye(r)[0])
     for _ in range(samples):
-        c = rng.standard_normal(r)
-        c /= np.linalg.norm(c)
+        c: np.ndarray = rng.standard_normal(r)
+        c = c / np.linalg.norm(c)
         for side in (c, -c) if nonnegative else (c,):
             value, chosen = best_rows(V, s, nonnegative, np.zeros(p), side)
             if value > best:
@@ -212,7 +221,8 @@ def net_size(p: int, r: int, eps: float) -> int:
 def eliminate_rows(
     V: np.ndarray, s: int, value: float, *, nonnegative: bool = False, eps: float = 1e-3
 ) -> np.ndarray:
-    """The rows that an optimal support can contain, given any known `value` on V V' (increasing indices).
+    """The rows that an optimal support can contain, given any known `value` on V V' (increasing
+    indices).
 
     A row i of an optimal support I satisfies OPT_s <= |v_i|^2 + OPT_(s-1): what it cannot add, it
     is not needed for. This is provably safe; a rule by norms alone is not.

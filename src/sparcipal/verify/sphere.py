@@ -1,13 +1,14 @@
-"""Low-rank bounds, redone: the majorant by a Cholesky factorisation, the sphere by replaying its cones.
+"""Low-rank bounds, redone: the majorant by a Cholesky factorisation, the sphere by replaying its
+cones.
 
-A bound of this family says: `B <= shift I + V V'`, where B is the covariance A, or A with its small entries
-traded for a diagonal (`clip`), and `F(c) <= level` for every unit c, with F as in Asteris et al. (2014):
-the sum of the s largest (v_i.c)^2 - price_i. Then k components with at most s nonzeros each explain at
-most `sum of prices + k (shift + level)`.
+A bound of this family says: `B <= shift I + V V'`, where B is the covariance A, or A with its
+small entries traded for a diagonal (`clip`), and `F(c) <= level` for every unit c, with F as in
+Asteris et al. (2014): the sum of the s largest (v_i.c)^2 - price_i. Then k components with at
+most s nonzeros each explain at most `sum of prices + k (shift + level)`.
 
-The proof of the second part is a tree: cones start as the orthants and are halved at the midpoint of the
-named edge. On a leaf with generators g_1..g_r, `level G - T` must be copositive, G_jk = g_j.g_k and T_jk
-the sum of the s largest positive (v_i.g_j)(v_i.g_k) - price_i G_jk.
+The proof of the second part is a tree: cones start as the orthants and are halved at the midpoint
+of the named edge. On a leaf with generators g_1..g_r, `level G - T` must be copositive, G_jk =
+g_j.g_k and T_jk the sum of the s largest positive (v_i.g_j)(v_i.g_k) - price_i G_jk.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
         raise ValueError("the bound is for another question")
     if prices.any() and question.k > 1 and not question.disjoint:
         raise ValueError("prices need disjoint supports")
-    clip = data.get("clip")
-    tail = majorant(cov, V, shift, None if clip is None else float(clip), s, question.nonnegative)
+    clip = None if data.get("clip") is None else float(data["clip"])
+    tail = majorant(cov, V, data["proof"], shift, clip, s, question.nonnegative)
     top = sphere(V, min(s, cov.p), one_sign, prices, level, np.asarray(data["tree"]))
     alone = tail + top + cov.rounding(s)
     total = question.k * alone + float(prices.sum())
@@ -49,23 +50,31 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
 
 
 def majorant(
-    cov: CheckedCovariance, V: np.ndarray, shift: float, clip: float | None, s: int, one_sign: bool
+    cov: CheckedCovariance,
+    V: np.ndarray,
+    proof: str,
+    shift: float,
+    clip: float | None,
+    s: int,
+    one_sign: bool,
 ) -> float:
-    """A level t, near `shift`, for which t I + VV' - B is proved positive semidefinite; inf if none is."""
-    if clip is not None or cov.p <= FACTOR_LIMIT:
-        if cov.p > FACTOR_LIMIT:
-            return np.inf
+    """A level t, near `shift`, for which t I + VV' - B is proved positive semidefinite; inf if
+    none is.
+    """
+    if proof == "features" and cov.p <= FACTOR_LIMIT:
         B = cov.dense()
-        if clip is not None:
-            B = clipped(B, clip, s, one_sign)
-        return _factored(B - V @ V.T, shift, cov)
-    if not cov.given and cov._left.shape[0] <= FACTOR_LIMIT:
+        return _factored(B if clip is None else clipped(B, clip, s, one_sign), V, shift, cov)
+    if clip is not None:
+        return np.inf
+    if proof == "samples" and not cov.given and cov._left.shape[0] <= FACTOR_LIMIT:
         return _factored_by_samples(cov, V, shift)
     return _by_trace(cov, V)
 
 
 def clipped(A: np.ndarray, rho: float, s: int, one_sign: bool) -> np.ndarray:
-    """A - U + Diag(d): no unit vector with s nonzeros (and one sign) gets less from it than from A."""
+    """A - U + Diag(d): no unit vector with s nonzeros (and one sign) gets less from it than from
+    A.
+    """
     U = np.minimum(A, rho) if one_sign else np.clip(A, -rho, rho)
     np.fill_diagonal(U, 0.0)
     charged = np.maximum(U, 0.0) if one_sign else np.abs(U)
@@ -77,12 +86,15 @@ def clipped(A: np.ndarray, rho: float, s: int, one_sign: bool) -> np.ndarray:
     return B
 
 
-def _factored(M: np.ndarray, shift: float, cov: CheckedCovariance) -> float:
-    """lambda_max(M) <= the value returned, near shift, if the Cholesky factorisation exists."""
+def _factored(B: np.ndarray, V: np.ndarray, shift: float, cov: CheckedCovariance) -> float:
+    """lambda_max(B - VV') <= the value returned, near shift, if the Cholesky factorisation
+    exists.
+    """
+    M = B - V @ V.T
     n = M.shape[0]
-    size = float(np.abs(np.diagonal(M)).sum()) + (n + 1) * abs(shift)
+    size = float(np.abs(np.diagonal(B)).sum() + (V * V).sum()) + (n + 1) * abs(shift)
     delta = 2 * (n + 16) * EPS * size + cov.error_unit * float(cov.weights.sum())
-    level = shift + 2 * delta
+    level = shift + 3 * delta
     K = -M
     K[np.diag_indices(n)] += level
     return level + delta if _is_definite(K) else np.inf
@@ -94,7 +106,8 @@ def _factored_by_samples(cov: CheckedCovariance, V: np.ndarray, shift: float) ->
     A = X'X - mm' <= t I + VV' is X'X <= H = t I + WW', W = [V, m], that is X H^-1 X' <= I, or
     t I - XX' + XW (t I + W'W)^-1 W'X' >= 0 by the Woodbury formula.
     """
-    X, mean = cov._left, cov._mean
+    X: Any = cov._left
+    mean: Any = cov._mean
     W = np.column_stack([V, mean])
     p, n = W.shape[0], X.shape[0]
     K = X @ X.T
@@ -106,7 +119,7 @@ def _factored_by_samples(cov: CheckedCovariance, V: np.ndarray, shift: float) ->
         return np.inf
     stretch = 1.0 + 2.0 * np.sqrt(float(np.trace(WW)) / shift)
     delta = (gamma * stretch + 4 * (n + 16) * EPS + cov.error_unit) * (weight + n * shift)
-    level = shift + 2 * delta
+    level = shift + 3 * delta
     # A larger small matrix has a smaller inverse: its own rounding stays on the safe side.
     inner = WW + (level + gamma * float(np.trace(WW))) * np.eye(W.shape[1])
     K = XW @ np.linalg.solve(inner, XW.T) - K
@@ -116,12 +129,13 @@ def _factored_by_samples(cov: CheckedCovariance, V: np.ndarray, shift: float) ->
 
 
 def _by_trace(cov: CheckedCovariance, V: np.ndarray) -> float:
-    """Nystrom: A - AQ (Q'AQ)^-1 Q'A is PSD for any Q, so its trace bounds its largest eigenvalue."""
+    """Nystrom: A - AQ (Q'AQ)^-1 Q'A is PSD for any Q, so its trace bounds its eigenvalues."""
     Q = np.linalg.qr(V)[0]
     if cov.given:
         AQ = cov._left @ Q
     else:
-        AQ = cov._left.T @ (cov._left @ Q) - np.outer(cov._mean, cov._mean @ Q)
+        mean: Any = cov._mean
+        AQ = cov._left.T @ (cov._left @ Q) - np.outer(mean, mean @ Q)
     QAQ = Q.T @ AQ
     w = np.linalg.eigvalsh((QAQ + QAQ.T) / 2)
     if not w[0] > 1e-10 * w[-1]:
@@ -177,7 +191,9 @@ def sphere(
 
 
 def _rounding(r: int, s: int, longest: float, level: float) -> float:
-    """Entries are off by e |g_j||g_k| at most, and sum_jk a_j a_k |g_j||g_k| <= r |c|^2 in an orthant."""
+    """Entries are off by e |g_j||g_k| at most, and sum_jk a_j a_k |g_j||g_k| <= r |c|^2 in an
+    orthant.
+    """
     return r * EPS * ((4 * r + s + 20) * longest + (6 * r + 12) * abs(level)) + 1e-300
 
 
@@ -225,7 +241,9 @@ def replay(tree: np.ndarray, r: int, one_sign: bool) -> tuple[np.ndarray, np.nda
 
 
 def _pairs(leaves: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct pairs of generators that share a leaf, and where each leaf's r x r table finds them."""
+    """The distinct pairs of generators that share a leaf, and where each leaf's r x r table finds
+    them.
+    """
     low = np.minimum(leaves[:, :, None], leaves[:, None, :])
     high = np.maximum(leaves[:, :, None], leaves[:, None, :])
     keys, place = np.unique(low * count + high, return_inverse=True)
