@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from brute import best_value
 from conftest import data_file
-
 from sparcipal.covariance import covariance_of
 from sparcipal.kernels.exchange import leading, predict, promising
 from sparcipal.problem import Problem
