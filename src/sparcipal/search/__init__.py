@@ -9,6 +9,7 @@ from .base import Method
 # Name of the method -> the module that defines `METHOD`; loaded when asked for.
 METHODS = {
     "auto": "auto",
+    "bipartite": "bipartite",
     "threshold": "threshold",
     "tpower": "tpower",
     "em": "em",

@@ -21,9 +21,7 @@ def assign(weight: np.ndarray, need: np.ndarray) -> np.ndarray:
         owner = np.full(p, -1)
         owner[np.argpartition(-weight[0], need[0] - 1)[: need[0]]] = 0
         return owner
-    ranks = p - need
-    price = np.partition(weight, np.unique(ranks), axis=1)[np.arange(k), ranks]
-    surplus = weight - price[:, None]
+    surplus = weight - _prices(weight, need)[:, None]
     owner = np.where(surplus.max(axis=0) > 0.0, surplus.argmax(axis=0), -1)
     owned = np.flatnonzero(owner >= 0)
     missing = need - np.bincount(owner[owned], minlength=k)
@@ -33,6 +31,20 @@ def assign(weight: np.ndarray, need: np.ndarray) -> np.ndarray:
     _augment(part, missing, part_owner)
     owner[rows] = part_owner
     return owner
+
+
+def _prices(weight: np.ndarray, need: np.ndarray) -> np.ndarray:
+    """The need-th largest weight of every column."""
+    ranks = weight.shape[1] - need
+    price: np.ndarray = np.partition(weight, np.unique(ranks), axis=1)[np.arange(need.size), ranks]
+    return price
+
+
+def dual_bound(weight: np.ndarray, need: np.ndarray) -> float:
+    """No assignment weighs more: every unit at its column's price, every row its best surplus."""
+    price = _prices(weight, need)
+    surplus = (weight - price[:, None]).max(axis=0)
+    return float(need @ price + np.maximum(surplus, 0.0).sum())
 
 
 def _best_free(weight: np.ndarray, free: np.ndarray, units: int) -> np.ndarray:

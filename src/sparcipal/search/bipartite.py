@@ -1,0 +1,336 @@
+"""SPCABiPart (Asteris, Papailiopoulos, Kyrillidis & Dimakis 2015): k components at once, disjoint.
+
+For A_r = VV' (p x r), max_X sum_j x_j'A_r x_j = max_C max_X sum_j <x_j, V c_j>^2 over unit columns
+c_j, and for fixed C the best supports are a maximum weight matching with weights (VC)^2. C runs
+over random points, or over a net of the product of spheres:
+
+Theorem 1. An eps/2-net gives at least (1 - eps) of the optimum of A_r. (|c - c*| <= d means
+<c, c*> >= 1 - d^2/2, so that more is reached than promised: (1 - d^2/2)^2.)
+Theorem 2. On A itself at most 2k lambda_{1,s}(A - A_r) is lost in addition, and only k times
+lambda_max(A - A_r) if A - A_r is positive semidefinite.
+Theorem 3. A_r = V R R' V' with Gaussian R loses eps max|A_ij| at rank O(log(p) / eps^2).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from ..covariance import Covariance, top_sum
+from ..parallel import ordered_map
+from ..problem import Problem
+from ..sketch import sketch as make_sketch
+from .assign import assign, dual_bound
+from .base import Component, Found, Method, Options
+
+DEFAULT_RANK = 4
+NET_LIMIT = 2_000_000  # matchings; more would take the better part of an hour
+SAMPLES = 4096
+BATCH = 64  # points that share one product with V
+WAVE = 8  # batches between two updates of the skip level, whatever n_jobs
+MEMORY = 8_000_000  # weights held at a time
+KEPT = 24  # supports that are scored on the full matrix
+
+
+def run(
+    problem: Problem,
+    options: Options,
+    *,
+    points: str = "random",
+    eps: float = 0.5,
+    max_samples: int = SAMPLES,
+    sketch: str = "eigen",
+) -> Found:
+    """Random points or a net, on a sketch of the given kind ("eigen", "randomized", "gaussian")."""
+    _check(problem, points, eps, max_samples)
+    rank = options.rank or min(DEFAULT_RANK, problem.covariance.n_features)
+    low = make_sketch(problem.covariance, rank, kind=sketch, seed=options.seed)
+    matcher = Matcher(low.V, problem.cardinalities, problem.nonnegative)
+    size = net_size(low.rank, problem.cardinalities, eps, problem.nonnegative)
+    if points == "net":
+        if size > NET_LIMIT:
+            raise ValueError(
+                f"points='net' with eps={eps} at rank={low.rank} and {problem.k} components has "
+                f"about 10^{math.log10(size):.0f} points, the limit is {NET_LIMIT:,}; "
+                "raise eps, lower the rank, or use points='random'"
+            )
+        options.monitor.update("bipartite", message=f"net of {size:,} points")
+        blocks = _net_blocks(low.rank, problem, eps)
+        total = size
+    else:
+        blocks = _random_blocks(low.rank, problem.k, max_samples, options.seed)
+        total = max_samples
+    pool = _collect(matcher, blocks, options, total)
+    supports = pool.best_on(problem.covariance)
+    components = tuple(_component(low.V, support, problem.nonnegative) for support in supports)
+    info = {
+        "rank": low.rank,
+        "sketch": sketch,
+        "points": points,
+        "net_size": size,
+        "samples": pool.seen,
+        "improvements": pool.matched,
+        "rank_value": pool.value,
+        "tail": low.tail,
+    }
+    info |= _guarantees(problem, low.rank, low.tail, eps, points, pool)
+    return Found(components, n_iter=pool.seen, note=low.note, info=info)
+
+
+def _check(problem: Problem, points: str, eps: float, max_samples: int) -> None:
+    if points not in ("random", "net"):
+        raise ValueError(f"points must be 'random' or 'net', got {points!r}")
+    if not 0.0 < eps < 1.0:
+        raise ValueError(f"eps={eps} must lie between 0 and 1; the answer is within 1 - eps")
+    if max_samples < 1:
+        raise ValueError(f"max_samples={max_samples} must be at least 1")
+    if not problem.disjoint and problem.k > 1:
+        raise ValueError("method='bipartite' is for supports='disjoint'; use method='auto'")
+
+
+# one point: its matching -----------------------------------------------------------------------
+
+
+class Matcher:
+    """Matchings for points C, over rows of V sorted by norm so that most are never looked at."""
+
+    def __init__(self, V: np.ndarray, cardinalities: tuple[int, ...], nonnegative: bool) -> None:
+        self.need = np.array(cardinalities, dtype=np.int64)
+        short = max(0, int(self.need.sum()) - V.shape[0])
+        norms = np.einsum("ij,ij->i", V, V)
+        self.order = np.argsort(-norms, kind="stable")
+        self.rows = np.pad(V[self.order], ((0, short), (0, 0)))
+        self.norms = np.append(np.pad(norms[self.order], (0, short)), 0.0)
+        self.n_features = V.shape[0]
+        self.nonnegative = nonnegative
+        self.first = min(self.rows.shape[0], max(256, 2 * int(self.need.sum())))
+
+    def weights(self, C: np.ndarray) -> np.ndarray:
+        """Squares of the scores of all rows that can be among the best, (m, k, rows) for m points.
+
+        Rows are sorted by norm: once a norm is below the weight that every column still needs, no
+        later row can enter.
+        """
+        m, r, k = C.shape
+        count = self.first
+        flat = np.ascontiguousarray(C.transpose(0, 2, 1).reshape(m * k, r))
+        wanted = int(self.need.sum())
+        while True:
+            score = flat @ self.rows[:count].T
+            if self.nonnegative:
+                np.maximum(score, 0.0, out=score)
+            np.square(score, out=score)
+            if count == self.rows.shape[0]:
+                break
+            least = np.partition(score, count - wanted, axis=1)[:, count - wanted].min()
+            if self.norms[count] <= least:
+                break
+            count = min(self.rows.shape[0], 2 * count)
+        return score.reshape(m, k, count)
+
+    def supports(self, owner: np.ndarray) -> list[np.ndarray]:
+        members = [np.flatnonzero(owner == j) for j in range(self.need.size)]
+        return [np.sort(self.order[rows[rows < self.n_features]]) for rows in members]
+
+    def rank_value(self, owner: np.ndarray) -> float:
+        """sum_j lambda_max(V_I V_I'): what the supports are worth on the sketch."""
+        total = 0.0
+        for j in range(self.need.size):
+            part = self.rows[: owner.size][owner == j]
+            total += float(np.linalg.eigvalsh(part.T @ part)[-1])
+        return total
+
+
+@dataclass
+class Pool:
+    """The best matchings so far; `level` is the best matching value, which others must beat."""
+
+    matcher: Matcher
+    level: float = -np.inf
+    value: float = -np.inf
+    seen: int = 0
+    matched: int = 0
+
+    def __post_init__(self) -> None:
+        self.entries: dict[bytes, tuple[float, list[np.ndarray]]] = {}
+
+    def add(self, matching: float, value: float, supports: list[np.ndarray]) -> None:
+        self.level = max(self.level, matching)
+        self.value = max(self.value, value)
+        key = b"|".join(support.tobytes() for support in supports)
+        self.entries[key] = (value, supports)
+        if len(self.entries) > 4 * KEPT:
+            self.entries = dict(sorted(self.entries.items(), key=lambda item: -item[1][0])[:KEPT])
+
+    def best_on(self, cov: Covariance) -> list[np.ndarray]:
+        """Scored on the full matrix; supports may be shorter than allowed, never empty."""
+        ranked = sorted(self.entries.values(), key=lambda entry: -entry[0])[:KEPT]
+
+        def score(supports: list[np.ndarray]) -> float:
+            blocks = [cov.submatrix(support) for support in supports if support.size]
+            return sum(float(np.linalg.eigvalsh(block)[-1]) for block in blocks)
+
+        best = max((supports for _, supports in ranked), key=score)
+        free = np.setdiff1d(np.arange(cov.n_features), np.concatenate(best)).tolist()
+        return [support if support.size else np.array([free.pop()]) for support in best]
+
+
+def _collect(matcher: Matcher, blocks: Iterator[np.ndarray], options: Options, total: int) -> Pool:
+    """Match point after point, skipping those whose dual bound cannot beat the best matching."""
+    pool = Pool(matcher)
+    with ordered_map(options.n_jobs) as submit:
+        while not options.monitor.stopped or not pool.seen:
+            wave = list(itertools.islice(blocks, WAVE))
+            if not wave:
+                break
+            match = partial(_match_block, matcher, pool.level)
+            for block, found in zip(wave, submit(match, wave)):
+                pool.seen += block.shape[0]
+                pool.matched += len(found)
+                for entry in found:
+                    pool.add(*entry)
+            options.monitor.update(
+                "bipartite", nodes=pool.seen, message=f"{pool.seen:,} of {total:,} points"
+            )
+    return pool
+
+
+def _match_block(
+    matcher: Matcher, level: float, C: np.ndarray
+) -> list[tuple[float, float, list[np.ndarray]]]:
+    found: list[tuple[float, float, list[np.ndarray]]] = []
+    step = max(1, MEMORY // (C.shape[2] * matcher.rows.shape[0]))
+    for start in range(0, C.shape[0], step):
+        level = _match_points(matcher, level, matcher.weights(C[start : start + step]), found)
+    return found
+
+
+def _match_points(
+    matcher: Matcher,
+    level: float,
+    weights: np.ndarray,
+    found: list[tuple[float, float, list[np.ndarray]]],
+) -> float:
+    # A column's best rows alone, shared with nobody: the cheapest bound of a matching.
+    count = weights.shape[2]
+    ranks = np.unique(count - matcher.need)
+    sorted_tail = np.partition(weights, ranks, axis=2)
+    loose = sum(
+        sorted_tail[:, j, count - s :].sum(axis=1) for j, s in enumerate(matcher.need.tolist())
+    )
+    for weight, at_most in zip(weights, loose):
+        if at_most <= level or dual_bound(weight, matcher.need) <= level:
+            continue
+        owner = assign(weight, matcher.need)
+        rows = np.flatnonzero(owner >= 0)
+        matching = float(weight[owner[rows], rows].sum())
+        if matching > level:
+            level = matching
+            found.append((matching, matcher.rank_value(owner), matcher.supports(owner)))
+    return level
+
+
+# where the points come from --------------------------------------------------------------------
+
+
+def _random_blocks(rank: int, k: int, total: int, seed: int) -> Iterator[np.ndarray]:
+    for number in range(-(-total // BATCH)):
+        rng = np.random.default_rng((seed, number))
+        C = rng.standard_normal((min(BATCH, total - number * BATCH), rank, k))
+        yield C / np.linalg.norm(C, axis=1, keepdims=True)
+
+
+def _cells(rank: int, eps: float) -> int:
+    """Cells along an edge of the cube so that their centres are eps/2 close on the sphere."""
+    return math.ceil(2.0 * math.sqrt(rank - 1) / eps) if rank > 1 else 1
+
+
+def _sphere_points(rank: int, eps: float, nonnegative: bool) -> int:
+    sides = 2 if nonnegative else 1  # without signs c and -c are the same point
+    return sides * (rank * _cells(rank, eps) ** (rank - 1) if rank > 1 else 1)
+
+
+def net_size(rank: int, cardinalities: tuple[int, ...], eps: float, nonnegative: bool) -> int:
+    """Points of the net: components of equal cardinality may change places."""
+    single = _sphere_points(rank, eps, nonnegative)
+    sizes = [cardinalities.count(s) for s in set(cardinalities)]
+    return math.prod(math.comb(single + count - 1, count) for count in sizes)
+
+
+def sphere_net(rank: int, eps: float, nonnegative: bool) -> np.ndarray:
+    """An eps/2-net of the unit sphere (up to sign), one point per row.
+
+    Cell centres on the faces of the cube [-1, 1]^r, projected to the sphere: the projection brings
+    points outside the ball no further apart.
+    """
+    if rank == 1:
+        return np.array([[1.0], [-1.0]]) if nonnegative else np.ones((1, 1))
+    m = _cells(rank, eps)
+    centres = (2.0 * np.arange(m) + 1.0) / m - 1.0
+    grid = np.array(list(itertools.product(centres, repeat=rank - 1)))
+    faces = [np.insert(grid, axis, 1.0, axis=1) for axis in range(rank)]
+    points = np.concatenate(faces)
+    if nonnegative:
+        points = np.concatenate([points, -points])
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def _net_blocks(rank: int, problem: Problem, eps: float) -> Iterator[np.ndarray]:
+    points = sphere_net(rank, eps, problem.nonnegative)
+    sizes = problem.cardinalities
+    groups = [[j for j in range(problem.k) if sizes[j] == s] for s in sorted(set(sizes))]
+    choices = [
+        itertools.combinations_with_replacement(range(points.shape[0]), len(group))
+        for group in groups
+    ]
+    order = np.argsort([j for group in groups for j in group])
+    joint = itertools.product(*choices) if len(choices) > 1 else ((c,) for c in choices[0])
+    while chunk := list(itertools.islice(joint, BATCH)):
+        index = np.array([list(itertools.chain(*choice)) for choice in chunk])[:, order]
+        yield points[index].transpose(0, 2, 1)  # (m, r, k)
+
+
+# what is promised ------------------------------------------------------------------------------
+
+
+def _guarantees(
+    problem: Problem, rank: int, tail: float, eps: float, points: str, pool: Pool
+) -> dict[str, Any]:
+    """Theorem 1 and 2 for a net; for random points the probability that Theorem 1 holds."""
+    k = problem.k
+    if points == "random":
+        # P(<c, c*>^2 >= 1 - eps) for one random column; both signs count without x >= 0.
+        near = float(scipy.special.betainc((rank - 1) / 2, 0.5, eps)) if rank > 1 else 1.0
+        near = near / 2 if problem.nonnegative else near
+        chance = -math.expm1(pool.seen * math.log1p(-min(near**k, 1.0 - 1e-16)))
+        return {"eps": eps, "probability": chance}
+    reached = (1.0 - eps * eps / 8.0) ** 2
+    out: dict[str, Any] = {"eps": eps, "rank_optimum_at_most": pool.level / reached}
+    floor = top_sum(problem.covariance.diagonal, k)  # every component explains some variance
+    if math.isfinite(tail) and floor > 0.0 and not problem.nonnegative:
+        promise = max(0.0, 1.0 - eps - k * max(tail, 0.0) / floor)
+        out["guarantees"] = {"Asteris et al. 2015, Theorem 2": promise}
+        out["optimum_at_most"] = pool.level / reached + k * max(tail, 0.0)
+    return out
+
+
+def _component(V: np.ndarray, support: np.ndarray, nonnegative: bool) -> Component:
+    """The leading direction of the sketch on the support."""
+    c = np.linalg.svd(V[support], full_matrices=False)[2][0]
+    x = V[support] @ c
+    if nonnegative:
+        x = max(np.maximum(x, 0.0), np.maximum(-x, 0.0), key=lambda y: float(y @ y))
+    if not x.any():
+        x = np.full(support.size, 1.0)
+    kept = x != 0.0
+    return Component(support[kept], x[kept] / np.linalg.norm(x[kept]))
+
+
+METHOD = Method("bipartite", "Asteris et al. 2015", run)
