@@ -1,0 +1,62 @@
+"""What the pictures share: axes, colours, and names that may be typeset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...result import Result
+from .. import words
+
+# Okabe and Ito (2008): distinguishable for colour-blind readers.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#6b6b6b"
+
+
+def axes_of(ax: Any, **options: Any) -> tuple[Any, Any]:
+    """The given axes and their figure, or new ones."""
+    if ax is not None:
+        return ax, ax.figure
+    figure, ax = _pyplot().subplots(layout="constrained", **options)
+    return ax, figure
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib; pip install 'sparcipal[plot]'") from error
+    return plt
+
+
+def grid(count: int, width: float, height: float, columns: int) -> tuple[Any, list[Any]]:
+    """A figure with `count` axes in rows of at most `columns`; left-over places stay empty."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure, axes = _pyplot().subplots(
+        rows,
+        columns,
+        figsize=(width * columns, height * rows),
+        squeeze=False,
+        layout="constrained",
+    )
+    flat = list(axes.ravel())
+    for ax in flat[count:]:
+        ax.set_axis_off()
+    return figure, flat[:count]
+
+
+def result_of(estimator: Any) -> Result:
+    """The Result of a fitted SparsePCA."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(estimator, "result_")
+    result: Result = estimator.result_
+    return result
+
+
+def label(name: str, limit: int = 24) -> str:
+    """A name as plain text: matplotlib would read dollars as mathematics."""
+    return words.plain(name, limit).replace("$", r"\$")
+
+
+def plain_axes(ax: Any) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
