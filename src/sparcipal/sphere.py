@@ -216,8 +216,8 @@ class _Search:
         while True:
             status = kernel.grow(
                 *self._question(), self.eps, self.slack, self.lift, self.counts, self.best,
-                self.best_c, self.cones, self.bounds, self.child, self.split, self.heap, self.points,
-                self.dots, self.squares, self.keys, self.edge_top, self.edge_middle, self.small,
+                self.best_c, self.cones, self.bounds, self.child, self.split, self.heap,
+                self.points, self.dots, self.squares, self.keys, self.edge_top, self.edge_middle, self.small,
                 self.value, self.index, self.spare, self.unknown, limit,
             )  # fmt: skip
             if status == kernel.FINISHED:
@@ -283,7 +283,7 @@ class _Search:
         return c, np.sort(self.order[chosen]), value
 
     def others(self, count: int = 24, looked_at: int = 400) -> tuple[np.ndarray, ...]:
-        """Supports at the points of largest F, each at least a quarter apart from those before it.
+        """Supports at the points of largest F: the first few, then such as differ by a quarter.
 
         When V is a sketch, the best support of the whole matrix is often another local optimum.
         """
@@ -294,8 +294,9 @@ class _Search:
         for a in order:
             c = self.points[a] / np.sqrt(lengths[a])
             chosen = self.order[best_rows(self.rows, self.s, self.nonnegative, self.prices, c)[1]]
-            shared = (np.isin(chosen, known).sum() for known in found)
-            if chosen.size and all(4 * overlap <= 3 * chosen.size for overlap in shared):
+            shared = max((int(np.isin(chosen, other).sum()) for other in found), default=0)
+            apart = 1 if len(found) < count // 3 else max(1, chosen.size // 4)
+            if chosen.size >= max(1, shared + apart):
                 found.append(np.sort(chosen))
             if len(found) == count:
                 break

@@ -277,11 +277,10 @@ def pop(heap, size, bounds):
 
 
 @njit(cache=True, nogil=True)
-def grow(rows, sizes, prices, s, positive, eps, slack, lift, counts, best, best_c, cones, bounds,
-         child, split, heap, points, dots, squares, keys, edge_top, edge_middle, small, value, index,
-         spare, unknown, max_cones):  # fmt: skip
-    """Split the cone of largest bound until none exceeds best (1 + eps) + slack, or room or
-    budget end.
+def grow(rows, sizes, prices, s, positive, eps, slack, lift, counts, best, best_c, cones,
+         bounds, child, split, heap, points, dots, squares, keys, edge_top, edge_middle, small,
+         value, index, spare, unknown, max_cones):  # fmt: skip
+    """Split the cone of largest bound until none exceeds best (1 + eps) + slack.
 
     counts = [cones, points, edges, heap size]; cones[:counts[0]] with child == LEAF and bound -1
     wait to be entered. A cone without children is a leaf of the tree.

@@ -34,6 +34,8 @@ DEFAULT_RANK = 4
 DEFAULT_CONES = 2_000_000
 # Rows up to which all pairs of curves are looked at when r = 2.
 SWEEP = 300
+# Of the supports seen in that sweep, so many are scored on the full matrix.
+SCORED = 1000
 # Random nets larger than this are refused: the cones are faster and prove more.
 NET_LIMIT = 1_000_000
 # Supports from which truncated power steps on the full matrix begin.
@@ -181,10 +183,9 @@ class _Component:
         if rows.size > SWEEP:
             return []
         supports = set(reference.candidate_supports(V[rows], self.s, self.nonnegative))
-        chosen = [rows[list(support)] for support in supports if support]
-        scored = [float(np.linalg.norm(V[rows], 2)) for rows in chosen]
-        order = np.argsort(-np.array(scored), kind="stable")[:64]
-        return [chosen[i] for i in order]
+        chosen = [rows[list(support)] for support in sorted(supports) if support]
+        scored = [float(np.linalg.norm(V[part], 2)) for part in chosen]
+        return [chosen[i] for i in np.argsort(-np.array(scored), kind="stable")[:SCORED]]
 
     def _net(
         self, V: np.ndarray, rng: np.random.Generator, info: dict[str, Any]
@@ -235,7 +236,7 @@ class _Component:
         """The low-rank bound, the better of plain and clipped, and the supports met on the way."""
         if not math.isfinite(shifted.tail):
             return (), []
-        plain = self._search(shifted.V, self.eps)
+        plain = self._search(shifted.V, self._fine())
         supports = [plain.support, *plain.others]
         bound = self._bound(shifted, plain, None)
         # Nothing is left to gain where A is the sketch itself.
@@ -245,6 +246,10 @@ class _Component:
             if other is not None and other[0].value < bound.value:
                 return (other[0],), [*supports, *other[1]]
         return (bound,), supports
+
+    def _fine(self) -> float:
+        """The tolerance must also hold what rounding margins add to a bound."""
+        return min(self.eps, 0.5 * self.options.tol) if self.options.tol > 0 else self.eps
 
     def _bound(self, sketch: Sketch, found: SphereResult, rho: float | None) -> Bound:
         margin = SAFETY * self.cov.rounding(self.s) + 16 * self.cov.n_features * EPS * sketch.tail
@@ -282,7 +287,7 @@ class _Component:
         sketch = prove_dense(self.cov, B, Sketch(V, np.inf, 0.0, "none", "eigen"), tail)
         if not math.isfinite(sketch.tail):
             return None
-        found = self._search(V, self.eps)
+        found = self._search(V, self._fine())
         return self._bound(sketch, found, rho), [found.support, *found.others]
 
 

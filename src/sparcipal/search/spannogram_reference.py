@@ -199,7 +199,7 @@ def random_net(
     best, answer = -1.0, (np.zeros(0, dtype=np.intp), np.eye(r)[0])
     for _ in range(samples):
         c: np.ndarray = rng.standard_normal(r)
-        c = c / np.linalg.norm(c)
+        c = np.asarray(c / np.linalg.norm(c))
         for side in (c, -c) if nonnegative else (c,):
             value, chosen = best_rows(V, s, nonnegative, np.zeros(p), side)
             if value > best:
