@@ -11,14 +11,18 @@ JOBS ?= 2
 help:  ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python >= 3.11 is needed; try: make PYTHON=python3.12" >&2; exit 1; }
 	test -x $(RUN)python || $(PYTHON) -m venv $(VENV)
+	$(RUN)python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.core
 	$(RUN)python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.installed  ## topics of the docstrings of NumPy, SciPy and scikit-learn, certified
+demo: $(VENV)/.core  ## topics of the docstrings of NumPy, SciPy and scikit-learn, certified
 	$(RUN)sparcipal demo
 
 test: $(VENV)/.installed  ## all tests

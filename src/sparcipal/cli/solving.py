@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
@@ -128,47 +127,37 @@ def path(source: str, **options: Any) -> None:
 @nonzero
 @question_options
 @click.option(
-    "--methods", default="auto,tpower,threshold", show_default=True, help="Names with commas."
+    "--methods",
+    default="auto,tpower,gpower,em,threshold",
+    show_default=True,
+    help="Names with commas.",
 )
 @source_options
 @click.option("--format", "form", type=click.Choice(["table", "csv"]), default="table")
 @quiet
 def compare(source: str, **options: Any) -> None:
     """Run several methods on the same question and judge them by the same bound."""
-    from ..pipeline import sparse_pca
-    from ..report import words
-    from ..search import get_method
+    from ..compare import compare as run
 
     names = [name.strip() for name in options["methods"].split(",") if name.strip()]
-    for name in names:
-        get_method(name)
     data = data_keywords(source, options)
     asked = keywords(options) | {"n_nonzero_coefs": options["nonzero"]}
-    runs = []
     with live(options["time_limit"], options["quiet"]) as (say, update):
-        for name in names:
-            say(name)
-            start = time.process_time()
-            result = sparse_pca(**data, **asked, method=name, callback=update)
-            runs.append((name, result, time.process_time() - start))
-    # Every bound holds for the question, whichever method's run proved it.
-    bound = min(result.bound for _, result, _ in runs)
-    runs.sort(key=lambda run: -run[1].value)
-    gaps = [max(0.0, bound / result.value - 1.0) for _, result, _ in runs]
+        say(", ".join(names))
+        comparison = run(methods=names, callback=update, **data, **asked)
     if options["form"] == "csv":
+        records = comparison.records()
         print_csv(
-            ("method", "value", "bound", "gap", "cpu_seconds"),
-            ((n, r.value, bound, gap, t) for (n, r, t), gap in zip(runs, gaps)),
+            (*records[0], "bound"),
+            ((*_flat(record), comparison.bound) for record in records),
         )
-        return
-    print_rows(
-        ("method", "value", "gap", "cpu s"),
-        [
-            (name, words.at_least(result.value), words.gap_percent(gap), f"{seconds:.2f}")
-            for (name, result, seconds), gap in zip(runs, gaps)
-        ],
-    )
-    note(f"no components of this kind explain more than {words.at_most(bound)}")
+    else:
+        click.echo(str(comparison))
+
+
+def _flat(record: dict[str, Any]) -> list[Any]:
+    """Lists as words with spaces: one cell each."""
+    return [" ".join(map(str, v)) if isinstance(v, list) else v for v in record.values()]
 
 
 def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

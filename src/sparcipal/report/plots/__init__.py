@@ -15,6 +15,8 @@ _DISPLAYS = {
     "HeatmapDisplay": "loadings",
     "ImagesDisplay": "images",
     "LoadingsDisplay": "loadings",
+    "PathDisplay": "path",
+    "SpannogramDisplay": "spannogram",
     "VarianceDisplay": "variance",
 }
 

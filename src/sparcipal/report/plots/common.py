@@ -44,6 +44,21 @@ def grid(count: int, width: float, height: float, columns: int) -> tuple[Any, li
     return figure, flat[:count]
 
 
+def stacked(
+    count: int, width: float, height: float, ratios: tuple[float, ...]
+) -> tuple[Any, list[Any]]:
+    """A figure with axes below one another that share their horizontal axis."""
+    figure, axes = _pyplot().subplots(
+        count,
+        1,
+        figsize=(width, height),
+        sharex=True,
+        height_ratios=ratios,
+        layout="constrained",
+    )
+    return figure, list(axes)
+
+
 def result_of(estimator: Any) -> Result:
     """The Result of a fitted SparsePCA."""
     from sklearn.utils.validation import check_is_fitted

@@ -37,9 +37,10 @@ class ConvergenceDisplay:
 
     def plot(self, ax: Any = None) -> ConvergenceDisplay:
         ax, self.figure_ = common.axes_of(ax, figsize=(6.0, 3.6))
-        self.value_ = self._steps(ax, "value", common.BLUE, "-")
-        self.bound_ = self._steps(ax, "bound", common.GREEN, "--")
+        self.value_ = self._steps(ax, "value", common.BLUE, "o-")
+        self.bound_ = self._steps(ax, "bound", common.GREEN, "s--")
         self._shade(ax)
+        ax.set_xlim(left=0.0)
         ax.set_xlabel("seconds")
         ax.set_ylabel("variance explained")
         ax.legend(frameon=False)
@@ -55,7 +56,9 @@ class ConvergenceDisplay:
             return None
         known.append((self.history[-1].seconds, known[-1][1]))
         seconds, figures = zip(*known)
-        return ax.step(seconds, figures, style, where="post", color=colour, label=name)[0]
+        return ax.step(
+            seconds, figures, style, where="post", color=colour, markersize=4, label=name
+        )[0]
 
     def _shade(self, ax: Any) -> None:
         """Between value and bound lies the optimum."""

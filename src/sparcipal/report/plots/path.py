@@ -1,0 +1,138 @@
+"""Variance against the number of nonzeros, with the region in which the optimum provably lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...result import Result
+from . import common
+
+# Lines of other methods: told apart by dash and marker as well as by colour.
+STYLES = (("s--", common.ORANGE), ("^:", common.GREEN), ("d-.", common.GREY), ("v--", "#CC79A7"))
+
+
+class PathDisplay:
+    """Explained variance, as a share of the leading eigenvalue, for a path of cardinalities.
+
+    The figure of Asteris et al. (2014): the optimum lies in the shaded region, provably.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        One component each, for different numbers of nonzeros; any order.
+    others : dict of str to sequence of Result, optional
+        Answers of other methods to the same questions: drawn as lines.
+    bounds : dict of str to sequence of float, optional
+        Other upper bounds, in the units of the data, in the order of `results`: drawn as thin lines.
+    leading : float, optional
+        The leading eigenvalue; taken from the certificates if absent.
+
+    Attributes
+    ----------
+    ax_ : Axes
+    figure_ : Figure
+    region_ : PolyCollection
+        Between the variance found and the bound.
+    lines_ : list of Line2D
+    """
+
+    def __init__(
+        self,
+        results: Iterable[Result],
+        others: Mapping[str, Sequence[Result]] | None = None,
+        bounds: Mapping[str, Sequence[float]] | None = None,
+        leading: float | None = None,
+    ) -> None:
+        given = list(results)
+        if not given:
+            raise ValueError("results is empty; pass one Result per number of nonzeros")
+        if any(len(result.supports) != 1 for result in given):
+            raise ValueError("results must have one component each; pass n_components=1")
+        order = sorted(range(len(given)), key=lambda i: _allowed(given[i]))
+        self.results = [given[i] for i in order]
+        self.others = {name: sorted(path, key=_allowed) for name, path in (others or {}).items()}
+        self.bounds = {name: [path[i] for i in order] for name, path in (bounds or {}).items()}
+        self.leading = _leading(self.results) if leading is None else float(leading)
+
+    @classmethod
+    def from_results(
+        cls, results: Iterable[Result], *, ax: Any = None, **options: Any
+    ) -> PathDisplay:
+        return cls(results, **options).plot(ax=ax)
+
+    @classmethod
+    def from_data(
+        cls, X: Any, n_nonzero_coefs: Sequence[int], *, ax: Any = None, **settings: Any
+    ) -> PathDisplay:
+        """Solve for every number of nonzeros and draw; `settings` go to `sparse_pca`."""
+        from ...pipeline import sparse_pca
+
+        results = [
+            sparse_pca(X, n_components=1, n_nonzero_coefs=int(s), **settings)
+            for s in n_nonzero_coefs
+        ]
+        return cls(results).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> PathDisplay:
+        ax, self.figure_ = common.axes_of(ax, figsize=(6.4, 4.2))
+        s = np.array([_allowed(result) for result in self.results])
+        value = np.array([result.value for result in self.results]) / self.leading
+        bound = np.array([result.bound for result in self.results]) / self.leading
+        self.region_ = ax.fill_between(
+            s, value, bound, color=common.BLUE, alpha=0.22, linewidth=0,
+            label="the optimum lies here, proved",
+        )  # fmt: skip
+        ax.plot(s, bound, color=common.BLUE, linewidth=1.0)
+        self.lines_ = [ax.plot(s, value, "o-", color=common.BLUE, markersize=4, label="found")[0]]
+        for (name, path), (style, colour) in zip(self.others.items(), STYLES):
+            places = [_allowed(result) for result in path]
+            heights = [result.value / self.leading for result in path]
+            self.lines_ += ax.plot(
+                places, heights, style, color=colour, markersize=4, label=common.label(name, 60)
+            )
+        for name, heights in self.bounds.items():
+            self.lines_ += ax.plot(
+                s, np.array(heights) / self.leading, linestyle=(0, (1, 1.5)), color="black",
+                linewidth=1.3, label=common.label(name, 60),
+            )  # fmt: skip
+        self._decorate(ax, float(bound.max()))
+        self.ax_ = ax
+        return self
+
+    def _decorate(self, ax: Any, highest: float) -> None:
+        drawn = max([highest, *(float(np.max(line.get_ydata())) for line in self.lines_)])
+        ax.set_ylim(0.0, 1.05 * drawn)
+        if 0.8 <= drawn:
+            ax.axhline(1.0, color=common.GREY, linewidth=0.8)
+            ax.annotate(
+                "leading eigenvalue", (1.0, 1.0), xycoords=("axes fraction", "data"),
+                xytext=(-2, 3), textcoords="offset points", ha="right", fontsize="small",
+                color=common.GREY,
+            )  # fmt: skip
+        ax.set_xlabel("nonzeros allowed")
+        ax.set_ylabel("explained variance / leading eigenvalue")
+        ax.legend(frameon=False, loc="lower right", fontsize="small")
+        common.plain_axes(ax)
+
+
+def _allowed(result: Result) -> int:
+    return int(result.settings["n_nonzero_coefs"][0])
+
+
+def _leading(results: list[Result]) -> float:
+    """Every certificate knows a proven upper bound on it; the smallest is the sharpest."""
+    known = [
+        bound.value
+        for result in results
+        for bound in result.certificate.bounds
+        if bound.name == "eigenvalues"
+    ]
+    if not known:
+        raise ValueError(
+            "the certificates do not name the leading eigenvalue; pass leading=, the largest "
+            "eigenvalue of the covariance"
+        )
+    return min(known)
