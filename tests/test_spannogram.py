@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
-from conftest import data_file
-from test_sphere import adversarial, brute_force
 
+from conftest import data_file
 from sparcipal import sparse_pca, verify
 from sparcipal.result import Result
 from sparcipal.search import spannogram_reference as reference
 from sparcipal.sphere import sphere_search
+from test_sphere import adversarial, brute_force
 
 METHOD = {"method": "spannogram", "n_components": 1}
 

@@ -16,7 +16,7 @@ checker = importlib.import_module("sparcipal.verify.sphere")
 
 
 def brute_force(V, s, nonnegative=False, prices=None):
-    """The optimum over all supports; for x >= 0 the supports whose leading eigenvector is positive."""
+    """The optimum over all supports; for x >= 0 those whose leading eigenvector has one sign."""
     p = len(V)
     prices = np.zeros(p) if prices is None else prices
     A, best = V @ V.T, 0.0

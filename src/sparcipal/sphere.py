@@ -217,8 +217,8 @@ class _Search:
             status = kernel.grow(
                 *self._question(), self.eps, self.slack, self.lift, self.counts, self.best,
                 self.best_c, self.cones, self.bounds, self.child, self.split, self.heap,
-                self.points, self.dots, self.squares, self.keys, self.edge_top, self.edge_middle, self.small,
-                self.value, self.index, self.spare, self.unknown, limit,
+                self.points, self.dots, self.squares, self.keys, self.edge_top,
+                self.edge_middle, self.small, self.value, self.index, self.spare, self.unknown, limit,
             )  # fmt: skip
             if status == kernel.FINISHED:
                 return True

@@ -197,9 +197,8 @@ def random_net(
     p, r = V.shape
     samples = net_size(p, r, eps)
     best, answer = -1.0, (np.zeros(0, dtype=np.intp), np.eye(r)[0])
-    for _ in range(samples):
-        c: np.ndarray = rng.standard_normal(r)
-        c = np.asarray(c / np.linalg.norm(c))
+    for point in rng.standard_normal((samples, r)):
+        c = point / np.linalg.norm(point)
         for side in (c, -c) if nonnegative else (c,):
             value, chosen = best_rows(V, s, nonnegative, np.zeros(p), side)
             if value > best:

@@ -26,7 +26,7 @@ class PathDisplay:
     others : dict of str to sequence of Result, optional
         Answers of other methods to the same questions: drawn as lines.
     bounds : dict of str to sequence of float, optional
-        Other upper bounds, in the units of the data, in the order of `results`: drawn as thin lines.
+        Other upper bounds, in the units of the data, in the order of `results`: thin lines.
     leading : float, optional
         The leading eigenvalue; taken from the certificates if absent.
 
@@ -83,16 +83,19 @@ class PathDisplay:
         bound = np.array([result.bound for result in self.results]) / self.leading
         self.region_ = ax.fill_between(
             s, value, bound, color=common.BLUE, alpha=0.22, linewidth=0,
-            label="the optimum lies here, proved",
+            label=f"the optimum lies here, proved (gap at most {self._widest()})",
         )  # fmt: skip
-        ax.plot(s, bound, color=common.BLUE, linewidth=1.0)
-        self.lines_ = [ax.plot(s, value, "o-", color=common.BLUE, markersize=4, label="found")[0]]
+        ax.plot(s, bound, color=common.BLUE, linewidth=0.8)
+        self.lines_ = ax.plot(
+            s, value, "o-", color=common.BLUE, markersize=3.5, label="found", zorder=4
+        )
         for (name, path), (style, colour) in zip(self.others.items(), STYLES):
             places = [_allowed(result) for result in path]
             heights = [result.value / self.leading for result in path]
             self.lines_ += ax.plot(
-                places, heights, style, color=colour, markersize=4, label=common.label(name, 60)
-            )
+                places, heights, style, color=colour, markersize=6.5, markerfacecolor="none",
+                label=common.label(name, 60),
+            )  # fmt: skip
         for name, heights in self.bounds.items():
             self.lines_ += ax.plot(
                 s, np.array(heights) / self.leading, linestyle=(0, (1, 1.5)), color="black",
@@ -102,10 +105,15 @@ class PathDisplay:
         self.ax_ = ax
         return self
 
+    def _widest(self) -> str:
+        gap = 100 * max(result.gap for result in self.results)
+        return f"{gap:.2g} %" if gap < 10 else f"{gap:.0f} %"
+
     def _decorate(self, ax: Any, highest: float) -> None:
         drawn = max([highest, *(float(np.max(line.get_ydata())) for line in self.lines_)])
-        ax.set_ylim(0.0, 1.05 * drawn)
-        if 0.8 <= drawn:
+        near = drawn >= 0.7
+        ax.set_ylim(0.0, max(1.05 * drawn, 1.08 if near else 0.0))
+        if near:
             ax.axhline(1.0, color=common.GREY, linewidth=0.8)
             ax.annotate(
                 "leading eigenvalue", (1.0, 1.0), xycoords=("axes fraction", "data"),

@@ -17,8 +17,9 @@ NAMED = 12
 class SpannogramDisplay:
     """The curves v_i.c of Papailiopoulos et al. (2013), c = (sin f, cos f), against the angle f.
 
-    At every angle the s highest curves are the best support for that direction; the sum of their
-    squares, drawn below, is what it explains on the rank-2 approximation. Its maximum is the answer.
+    At every angle the s highest curves are the best support for that direction; the sum of
+    their squares, drawn below, is what it explains on the rank-2 approximation. Its maximum is
+    the answer.
 
     Parameters
     ----------
@@ -124,7 +125,6 @@ class SpannogramDisplay:
             names.append("all others" if len(tallest) == len(others) else "the 200 highest others")
         self._name_winners(ax)
         ax.axvline(self.angle_, color=common.ORANGE, linestyle="--", linewidth=1.3, zorder=2)
-        # The names stand on one side of the winning angle; the legend above all of it.
         ax.legend(
             handles, names, frameon=False, fontsize="small", ncols=2, loc="lower left",
             bbox_to_anchor=(0.0, 1.0),
@@ -139,25 +139,25 @@ class SpannogramDisplay:
         common.plain_axes(ax)
 
     def _name_winners(self, ax: Any) -> None:
-        """Names in the margin, at the height the curves end at, pushed apart."""
-        at = np.interp(self.angle_, self.degrees, np.arange(ANGLES))
-        here = self.heights[round(float(at))]
-        order = self.support_[np.argsort(-here[self.support_], kind="stable")][:NAMED]
-        top, bottom = float(self.heights.max()), float(self.heights.min())
-        step = 0.062 * (top - bottom)
-        height = np.inf
-        for i in order:
-            height = min(float(here[i]), height - step)
+        """Names in the margin, where the curves leave the picture, pushed apart."""
+        here, ends = self.heights[np.argmin(np.abs(self.degrees - self.angle_))], self.heights[-1]
+        strongest = self.support_[np.argsort(-here[self.support_], kind="stable")][:NAMED]
+        order = strongest[np.argsort(-ends[strongest], kind="stable")]
+        top, bottom = float(self.heights.max()), min(0.0, float(self.heights.min()))
+        more = len(self.support_) > NAMED
+        places = _apart(ends[order], 0.066 * (top - bottom), bottom, top, extra=int(more))
+        for i, height in zip(order, places):
             name = self.feature_names[i] if self.feature_names is not None else f"x{i}"
             ax.annotate(
-                common.label(str(name), 18), (self.angle_, here[i]), xytext=(1.02, height),
+                common.label(str(name), 18), (self.degrees[-1], ends[i]), xytext=(1.035, height),
                 textcoords=("axes fraction", "data"), fontsize="small", va="center",
                 color=common.BLUE, annotation_clip=False,
-                arrowprops={"arrowstyle": "-", "color": common.BLUE, "lw": 0.4, "alpha": 0.5},
+                arrowprops={"arrowstyle": "-", "color": common.BLUE, "lw": 0.6, "shrinkA": 1,
+                            "shrinkB": 0, "relpos": (0, 0.5)},
             )  # fmt: skip
-        if len(self.support_) > NAMED:
+        if more:
             ax.annotate(
-                f"and {len(self.support_) - NAMED} more", (1.02, height - step),
+                f"and {len(self.support_) - NAMED} more", (1.035, places[len(order)]),
                 xycoords=("axes fraction", "data"), fontsize="small", va="center",
                 color=common.GREY, annotation_clip=False,
             )  # fmt: skip
@@ -168,13 +168,25 @@ class SpannogramDisplay:
         ax.axvline(self.angle_, color=common.ORANGE, linestyle="--", linewidth=1.3)
         right = self.angle_ > 0.3 * self.degrees[-1]
         ax.annotate(
-            f"{self.value:.4g} at {self.angle_:.1f}°", (self.angle_, self.value),
-            xytext=(-8 if right else 8, -2), textcoords="offset points", va="top",
-            ha="right" if right else "left", fontsize="small",
-            bbox={"boxstyle": "square,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.8},
+            f"{self.value:.4g} at {self.angle_:.1f}°", (self.angle_, 0.07),
+            xycoords=("data", "axes fraction"), xytext=(-6 if right else 6, 0),
+            textcoords="offset points", ha="right" if right else "left", fontsize="small",
         )  # fmt: skip
         ax.set_ylim(0.0, 1.1 * self.value if self.value > 0 else 1.0)
         ax.set_xlim(self.degrees[0], self.degrees[-1])
         ax.set_xlabel("angle in degrees")
         ax.set_ylabel("explained by\nthe best support")
         common.plain_axes(ax)
+
+
+def _apart(heights: np.ndarray, step: float, low: float, high: float, extra: int) -> np.ndarray:
+    """Decreasing heights moved as little as needed to be `step` apart and inside; `extra` below."""
+    places = np.append(heights, np.full(extra, heights[-1] if heights.size else low))
+    for i in range(1, places.size):
+        places[i] = min(places[i], places[i - 1] - step)
+    # What was pushed below the picture pushes the others up again.
+    if places.size:
+        places[-1] = max(places[-1], low)
+    for i in range(places.size - 2, -1, -1):
+        places[i] = max(places[i], places[i + 1] + step)
+    return places
