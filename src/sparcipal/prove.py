@@ -9,6 +9,7 @@ import numpy as np
 
 from . import exact
 from .certify import SAFETY, cheap_bounds, sum_of_parts
+from .configuration import configuration_bound
 from .kyfan import kyfan_bound
 from .problem import Problem
 from .refine import refit, variances
@@ -120,14 +121,29 @@ def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: 
         gain = variances(problem, better).sum() - variances(problem, proved.components).sum()
         best = better if gain > 0 else proved.components
         return replace(proved, components=best, bounds=(*proved.bounds, *found.bounds))
+    supports = [component.support for component in proved.components]
+    value = float(variances(problem, proved.components).sum())
     bound = kyfan_bound(
         problem.covariance,
         problem.cardinalities,
         nonnegative=problem.nonnegative,
-        supports=[component.support for component in proved.components],
-        value=float(variances(problem, proved.components).sum()),
+        supports=supports,
+        value=value,
         tol=options.tol,
         effort=certify,
         monitor=options.monitor,
     )
-    return replace(proved, bounds=(*proved.bounds, bound))
+    bounds = [bound]
+    if certify == "full" and bound.value > value * (1 + options.tol):
+        priced = configuration_bound(
+            problem.covariance,
+            problem.cardinalities,
+            nonnegative=problem.nonnegative,
+            supports=supports,
+            value=value,
+            start=bound,
+            tol=options.tol,
+            monitor=options.monitor,
+        )
+        bounds += [] if priced is None else [priced]
+    return replace(proved, bounds=(*proved.bounds, *bounds))

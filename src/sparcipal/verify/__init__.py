@@ -19,6 +19,7 @@ from .data import CheckedCovariance, Question, covariance_of, covariance_of_data
 
 # Bounds with a family of their own: name -> the module whose `recheck(data, cov, question)` redoes them.
 FAMILIES = {
+    "configuration": "configuration",
     "dspca-dual": "dspca",
     "greedy-dual": "greedy",
     "kyfan-split": "kyfan",

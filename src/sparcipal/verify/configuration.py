@@ -1,0 +1,40 @@
+"""The configuration bound once more: prices, and a replayed proof of the best support at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .data import EPS, CheckedCovariance, Question
+from .proof import Unproved, replay
+
+
+def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
+    """sum beta + sum_j max_S (value(S) - beta(S)): every feature serves at most one component."""
+    if question.k > 1 and not question.disjoint:
+        raise ValueError("this bound holds for disjoint supports only")
+    price = np.asarray(data["price"], dtype=np.float64)
+    if price.shape != (cov.p,) or not np.isfinite(price).all() or not (price >= 0).all():
+        raise ValueError("the prices are not nonnegative numbers, one for each feature")
+    a = cov.dense()
+    proved = {}
+    for part in data["parts"]:
+        header = part["log"][0]
+        same = np.array_equal(np.asarray(header["prices"], dtype=np.float64), price)
+        if not same or int(header["s"]) < int(part["s"]):
+            raise ValueError("a proof speaks of other prices or of fewer features")
+        if header["nonnegative"] and not question.nonnegative:
+            raise ValueError("a proof speaks of nonnegative components only")
+        try:
+            proved[int(part["s"])] = replay(part["log"], 0.5 * (a + a.T))
+        except Unproved:
+            return float("inf")
+    total = float(price.sum())
+    for s in question.cardinalities:
+        allowed = [bound for size, bound in proved.items() if size >= s]
+        if not allowed:
+            return float("inf")
+        # An empty component costs and brings nothing.
+        total += max(min(allowed), 0.0) + cov.rounding(s)
+    return total * (1 + (cov.p + 4) * EPS)
