@@ -6,7 +6,7 @@ RUN = $(VENV)/bin/
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types check soundness tables bench docs package clean
+.PHONY: help demo test lint format types check soundness tables bench docs package clean picture
 
 help:  ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -60,3 +60,8 @@ package: $(VENV)/.installed  ## a wheel and an sdist in dist/
 
 clean:  ## remove what was made, the environment included
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+picture: $(VENV)/.core  ## the picture of the demo in the README
+	@mkdir -p build
+	$(RUN)sparcipal demo --quiet --out build/demo.json > /dev/null
+	$(RUN)python docs/picture.py build/demo.json docs/images/demo.svg

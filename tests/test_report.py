@@ -13,10 +13,12 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from sparcipal.monitor import Progress
 from sparcipal.report import words
 from sparcipal.report.progress import ProgressLines
+from sparcipal.report.terminal import result_view
 from sparcipal.report.text import ComponentTable
 from sparcipal.result import Bound, Certificate, Result, Status
 
@@ -206,3 +208,21 @@ def test_progress_is_one_line_per_change():
         "     0.2  search               2.5             -          -         -",
         "     1.2  prove                2.5         2.575        3 %        12",
     ]
+
+
+def test_the_terminal_shows_the_same_and_never_parts_a_name_from_its_weight():
+    wide = result(
+        supports=(np.arange(60), np.array([70])),
+        weights=(np.full(60, 60**-0.5), np.ones(1)),
+        n_features=80,
+    )
+    for width in (40, 80, 120):
+        console = Console(width=width, file=io.StringIO())
+        console.print(result_view(wide, feature="word"))
+        console.print(result_view(CASES["nasty"]))
+        shown = console.file.getvalue()
+        assert max(map(len, shown.splitlines())) <= width
+        assert len(re.findall(r"x\d+ 0\.13", shown)) == 60
+        assert "NOT PROVED OPTIMAL" in shown
+        assert "\x1b" not in shown
+    assert console.file.getvalue().count("<script>alert(1)</script>") == 1

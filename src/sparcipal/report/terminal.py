@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -11,8 +12,6 @@ from rich.text import Text
 from ..result import Certificate, Result
 from . import words
 from .text import ComponentRow, ComponentTable
-
-NO_BREAK = "\u00a0"
 
 
 def result_view(result: Result, *, feature: str = "feature") -> RenderableType:
@@ -44,7 +43,7 @@ def components_view(result: Result, feature: str = "feature") -> Table:
             str(row.component),
             words.rounded(row.variance, 5),
             words.share_percent(row.share),
-            _loadings(row),
+            _Loadings(row),
         )
     return table
 
@@ -72,14 +71,29 @@ def certificate_view(certificate: Certificate) -> Panel:
     )
 
 
-def _loadings(row: ComponentRow) -> Text:
-    text = Text()
-    strongest = max((abs(w) for w in row.weights), default=1.0)
-    for i, (name, weight) in enumerate(zip(row.features, row.weights)):
-        strong = abs(weight) >= 0.5 * strongest
-        # A name and its weight stay on one line.
-        whole = words.plain(name).replace(" ", NO_BREAK)
-        text.append(whole, style="bold cyan" if strong else "cyan")
-        text.append(f"{NO_BREAK}{weight:.2f}", style="magenta" if weight < 0 else "dim")
-        text.append("  " if i + 1 < len(row.weights) else "")
-    return text
+class _Loadings:
+    """Names with their weights; a line breaks between pairs, never inside one."""
+
+    def __init__(self, row: ComponentRow) -> None:
+        strongest = max((abs(w) for w in row.weights), default=1.0)
+        self._pairs = [
+            Text.assemble(
+                (words.plain(name), "bold cyan" if abs(w) >= 0.5 * strongest else "cyan"),
+                (f" {w:.2f}", "magenta" if w < 0 else "dim"),
+            )
+            for name, w in zip(row.features, row.weights)
+        ]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        line = Text()
+        for pair in self._pairs:
+            if line.cell_len and line.cell_len + 2 + pair.cell_len > options.max_width:
+                yield line
+                line = Text()
+            line.append("  " if line.cell_len else "")
+            line.append_text(pair)
+        yield line
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        widths = [pair.cell_len for pair in self._pairs]
+        return Measurement(max(widths, default=0), sum(widths) + 2 * len(widths))
