@@ -16,6 +16,7 @@ _EXPORTS = {
     "SparsePCA": "estimator",
     "Status": "result",
     "Table": "read",
+    "compare": "compare",
     "read": "read",
     "sparse_pca": "pipeline",
     "verify": "verify",
@@ -24,6 +25,7 @@ _EXPORTS = {
 __all__ = sorted(_EXPORTS)
 
 if TYPE_CHECKING:
+    from .compare import compare as compare
     from .estimator import SparsePCA as SparsePCA
     from .pipeline import sparse_pca as sparse_pca
     from .read import Table as Table

@@ -59,14 +59,22 @@ def deflate(
         if j + 1 < problem.k:
             rest = rest.without(step.component)
         options.monitor.update("search", message=f"component {j + 1} of {problem.k}")
-    notes = dict.fromkeys(step.note for step in found if step.note)
     return Found(
         components=tuple(step.component for step in found),
         n_iter=sum(step.n_iter for step in found),
-        note="; ".join(notes),
+        note=_joined([step.note for step in found]),
         bounds=found[0].bounds if problem.k == 1 else (),
         info={"deflation": kind},
     )
+
+
+def _joined(notes: list[str]) -> str:
+    """One sentence per component that fell short, the first few in full."""
+    if len(notes) == 1:
+        return notes[0]
+    said = [f"component {j + 1}: {note}" for j, note in enumerate(notes) if note]
+    more = f"; and {len(said) - 2} more components alike" if len(said) > 2 else ""
+    return "; ".join(said[:2]) + more
 
 
 def _chosen(deflation: str, problem: Problem) -> str:

@@ -92,7 +92,7 @@ def ascend(
             bound = max(bound, potential)
             continue
         block = A[np.ix_(features, features)]
-        solved, M, reached = _ascend_block(block, penalty, nonnegative, tol, max_sweeps)
+        solved, M, reached = _ascend_block(block, penalty, nonnegative, potential, tol, max_sweeps)
         if reached < potential:
             dual[np.ix_(features, features)] = M
         bound = max(bound, min(reached, potential))
@@ -137,9 +137,17 @@ def _largest_eigenvalue(M: np.ndarray) -> float:
 
 
 def _ascend_block(
-    A: np.ndarray, penalty: float, nonnegative: bool, tol: float, max_sweeps: int
+    A: np.ndarray,
+    penalty: float,
+    nonnegative: bool,
+    potential: float,
+    tol: float,
+    max_sweeps: int,
 ) -> tuple[_Block, np.ndarray, float]:
-    """The ascent proper: the primal solution, the dual matrix and its largest eigenvalue."""
+    """The ascent proper: the primal solution, the dual matrix and its largest eigenvalue.
+
+    `potential` bounds the value from above: it sets the scale of X and of beta, whose units are A^2.
+    """
     from ..kernels.dspca import sweep
 
     A = np.ascontiguousarray(A)
@@ -148,11 +156,11 @@ def _ascend_block(
     Z = np.zeros((n, n))
     top = int(np.argmax(np.diagonal(A)))
     Z[top, top] = 1.0
-    X = np.eye(n) * (value / n)
+    X = np.eye(n) * (potential / n)
     U = A.copy()
     lists = np.zeros((n, n), dtype=np.int32), np.zeros(n, dtype=np.int64)
     work = np.empty(n), np.empty(n), np.empty(n)
-    beta, spare = 0.5 * value**2 / n, 0.3
+    beta, spare = 0.5 * potential**2 / n, 0.3
     dual, bound = A, np.inf
     done = 0
     while done < max_sweeps:

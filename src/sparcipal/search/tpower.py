@@ -16,6 +16,9 @@ from .base import Component, Found, Method, Options
 from .deflation import Single, deflate
 from .threshold import leading_eigenvectors, truncate
 
+# A support that did not change for so many steps is taken for final.
+SETTLED = 25
+
 
 def ascend(
     cov: Covariance,
@@ -30,23 +33,29 @@ def ascend(
     """Power steps from every column of X (p x m) at once, each `cut` to s entries of unit norm.
 
     Returns the unit vectors, their values x'Ax and the number of products with A. A column rests
-    when a step gains less than `tol` of its value.
+    when a step gains less than `tol` of its value, or when its support has settled: the weights on
+    it are found exactly later.
     """
     X = cut(X, s, nonnegative)
     values = np.full(X.shape[1], -np.inf)
     best = X.copy()
     moving = np.arange(X.shape[1])
+    quiet = np.zeros(X.shape[1], dtype=np.intp)  # steps since the support last changed
     n_iter = 0
     while moving.size and n_iter < max_iter:
         Y = cov.matmat(X[:, moving])
         n_iter += 1
         now = np.einsum("ij,ij->j", X[:, moving], Y)
         gained = now > values[moving] + tol * np.abs(now)
+        gained &= quiet[moving] < SETTLED
         better = moving[now > values[moving]]
         values[better] = now[now > values[moving]]
         best[:, better] = X[:, better]
         moving, Y = moving[gained], Y[:, gained]
+        before = X[:, moving] != 0
         X[:, moving] = cut(Y, s, nonnegative)
+        same = ((X[:, moving] != 0) == before).all(axis=0)
+        quiet[moving] = np.where(same, quiet[moving] + 1, 0)
     return best, values, n_iter
 
 
