@@ -15,6 +15,7 @@ from . import validate
 from .covariance import Covariance, covariance_of, covariance_of_data
 from .eliminate import informative
 from .monitor import Monitor, Progress
+from .parallel import one_blas_thread
 from .problem import Problem
 from .prove import Proved, prove
 from .read import Table, as_table
@@ -118,12 +119,13 @@ def sparse_pca(
     )
     if time_limit is not None:
         time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
-    data = _data(X, covariance, center, scale, sample_weight, feature_names)
+    with one_blas_thread:
+        data = _data(X, covariance, center, scale, sample_weight, feature_names)
     sizes = validate.cardinalities(n_nonzero_coefs, n_components, supports, data.n_features)
     monitor = Monitor(_reporter(callback, verbose), time_limit, data.covariance.unit)
     options = replace(options, monitor=monitor)
     whole = Problem(data.covariance, sizes, nonnegative, supports == "disjoint")
-    with monitor.interruptible():
+    with monitor.interruptible(), one_blas_thread:
         answer = solve(whole, chosen, own_options, options, certify)
     settings = {
         "n_components": len(sizes),
