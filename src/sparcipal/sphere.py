@@ -62,7 +62,7 @@ class SphereResult:
         np.ndarray
     )  # (cones,) int8, level by level: first * r + second of the halved edge, -1 for a leaf
     finished: bool  # bound <= value (1 + eps), up to rounding
-    others: tuple[np.ndarray, ...] = ()  # supports at the best other points that were looked at
+    others: tuple[np.ndarray, ...] = ()  # supports at other good points, as many as asked for
 
     @property
     def gap(self) -> float:
@@ -79,6 +79,7 @@ def sphere_search(
     max_cones: int = 2_000_000,
     slack: float = 0.0,
     starts: int = 30,
+    others: int = 0,
     seed: int = 0,
     monitor: Monitor | None = None,
 ) -> SphereResult:
@@ -95,6 +96,7 @@ def sphere_search(
     unit = _power_of_two(float(np.abs(V).max(initial=0.0)))
     search = _Search(V / unit, s, nonnegative, prices / unit**2, max(eps, FINEST), slack / unit**2)
     search.climb(starts, seed)
+    search.cover()
     finished = search.grow(max_cones, monitor)
     level, tree = search.proof(finished)
     c, support, value = search.answer()
@@ -109,7 +111,7 @@ def sphere_search(
         cones=int(tree.size),
         tree=tree,
         finished=finished,
-        others=search.others(),
+        others=search.others(others) if others else (),
     )
 
 
@@ -159,9 +161,8 @@ class _Search:
         self.keys = np.empty(0, dtype=np.int64)
         self.edge_top, self.edge_middle = np.empty(0), np.empty(0, dtype=np.int64)
         self.best, self.best_c = np.zeros(1), np.eye(self.r)[0].copy()
-        self._cover()
 
-    def _cover(self) -> None:
+    def cover(self) -> None:
         """The orthants; with signs, c and -c are alike and half of them are enough."""
         r = self.r
         free = itertools.product((0, 1), repeat=r if self.nonnegative else r - 1)
@@ -182,13 +183,21 @@ class _Search:
         points = max(256, 4 * r)
         self.points = np.zeros((points, r))
         self.points[: 2 * r] = np.vstack([np.eye(r), -np.eye(r)])
-        self.dots = np.zeros((points, min(self.rows.shape[0], TABLE // points)))
+        self.dots = np.zeros((points, min(self._scanned(), TABLE // points)))
         self.squares = np.zeros(points)
         for a in range(2 * r):
             self.kernel.enter(
                 *self._question(), a, self.points, self.dots, self.squares, self.value, self.index
             )
         self._make_table(1 << 14 if self.roots * r < 1 << 12 else 1 << 20)
+
+    def _scanned(self) -> int:
+        """About how many rows a selection looks at: those that could enter at a mediocre point."""
+        chosen = best_rows(self.rows, self.s, self.nonnegative, self.prices, self.best_c)[1]
+        if chosen.size < self.s:
+            return int(self.rows.shape[0])
+        lowest = float(((self.rows[chosen] @ self.best_c) ** 2).min())
+        return max(1, int((self.sizes >= 0.25 * lowest).sum()))
 
     def _ceiling(self) -> float:
         """What the s longest rows could give at most: no F is larger."""
@@ -218,7 +227,8 @@ class _Search:
                 *self._question(), self.eps, self.slack, self.lift, self.counts, self.best,
                 self.best_c, self.cones, self.bounds, self.child, self.split, self.heap,
                 self.points, self.dots, self.squares, self.keys, self.edge_top,
-                self.edge_middle, self.small, self.value, self.index, self.spare, self.unknown, limit,
+                self.edge_middle, self.small, self.value, self.index, self.spare,
+                self.unknown, limit,
             )  # fmt: skip
             if status == kernel.FINISHED:
                 return True
@@ -282,7 +292,7 @@ class _Search:
             c = -c
         return c, np.sort(self.order[chosen]), value
 
-    def others(self, count: int = 24, looked_at: int = 400) -> tuple[np.ndarray, ...]:
+    def others(self, count: int, looked_at: int = 400) -> tuple[np.ndarray, ...]:
         """Supports at the points of largest F: the first few, then such as differ by a quarter.
 
         When V is a sketch, the best support of the whole matrix is often another local optimum.
@@ -292,8 +302,11 @@ class _Search:
         order = np.argsort(-self.squares[:known] / lengths, kind="stable")[:looked_at]
         found: list[np.ndarray] = []
         for a in order:
-            c = self.points[a] / np.sqrt(lengths[a])
-            chosen = self.order[best_rows(self.rows, self.s, self.nonnegative, self.prices, c)[1]]
+            c, dots = self.points[a], self.dots[a]
+            taken = self.kernel.top_products(
+                *self._question(), c, c, dots, dots, self.value, self.index
+            )
+            chosen = self.order[self.index[:taken]]
             shared = max((int(np.isin(chosen, other).sum()) for other in found), default=0)
             apart = 1 if len(found) < count // 3 else max(1, chosen.size // 4)
             if chosen.size >= max(1, shared + apart):

@@ -149,6 +149,7 @@ class _Component:
             nonnegative=self.nonnegative,
             eps=eps,
             max_cones=self.max_cones,
+            others=STARTS,
             seed=self.options.seed,
             monitor=self.options.monitor,
         )
