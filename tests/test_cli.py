@@ -150,6 +150,14 @@ def test_path_lists_value_and_bound(source):
     assert all(float(row["bound"]) >= float(row["value"]) for row in rows)
 
 
+def test_path_draws_the_region(source, tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    run("path", source, "-s", "1:4", "--plot", tmp_path / "path.svg")
+    assert "<svg" in (tmp_path / "path.svg").read_text()
+    message = run("path", source, "-s", "1:4", "-k", 2, "--plot", "x.svg", code=2).stderr
+    assert "--plot draws one component" in message
+
+
 def test_compare_judges_by_one_bound(source):
     outcome = run("compare", source, "-s", 3, "--methods", "threshold,auto", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(outcome.stdout)))

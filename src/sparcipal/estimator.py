@@ -84,7 +84,7 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Iterations of the search.
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if the data had any.
 
     Examples
@@ -96,7 +96,7 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     >>> X[:, 1] += 2 * X[:, 0]
     >>> pca = SparsePCA(n_components=2, n_nonzero_coefs=2).fit(X)
     >>> [np.flatnonzero(c).tolist() for c in pca.components_]
-    [[0, 1], [3, 5]]
+    [[0, 1], [2, 3]]
     >>> pca.certificate_.status.value
     'optimal'
     """

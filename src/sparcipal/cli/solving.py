@@ -79,6 +79,7 @@ def topics(source: str, **options: Any) -> None:
 @question_options
 @method
 @source_options
+@click.option("--plot", metavar="PICTURE", help="Draw the region, as .png, .svg or .pdf.")
 @click.option("--format", "form", type=click.Choice(["table", "csv"]), default="table")
 @quiet
 def path(source: str, **options: Any) -> None:
@@ -86,6 +87,8 @@ def path(source: str, **options: Any) -> None:
     from ..pipeline import sparse_pca
     from ..report import words
 
+    if options["plot"] and options["components"] != 1:
+        raise click.UsageError("--plot draws one component; leave --components at 1")
     data = data_keywords(source, options)
     asked = keywords(options) | {"method": options["method"]}
     rows = []
@@ -97,6 +100,11 @@ def path(source: str, **options: Any) -> None:
             if result.status.value == "interrupted":
                 note("stopped by the user; the sizes after this one are missing")
                 break
+    if options["plot"]:
+        from ..report.plots import PathDisplay
+
+        PathDisplay([result for _, result in rows]).plot().figure_.savefig(options["plot"], dpi=150)
+        note(f"wrote {options['plot']}")
     if options["form"] == "csv":
         print_csv(
             ("nonzeros", "value", "bound", "gap", "share", "status"),
