@@ -7,7 +7,8 @@ For any prices beta >= 0 and components with disjoint supports S_j of at most s_
 because every feature is used at most once. The best prices solve the dual of a linear program over
 all supports, the configuration LP; it is found by column generation: supports come from a local
 search at the current prices and from the branch and bound for one component, which also proves the
-maximum. Only what it proved enters the bound; the linear program is a guide.
+maximum. Only what it proved enters the bound; the linear program is a guide. What gap the linear
+program leaves is closed by packing the supports that can still matter, see packing.py.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .covariance import EPS, Covariance
 from .exact import Proof, prove
 from .kyfan.certificate import Split, split_matrix
 from .monitor import Monitor
+from .packing import best_packing
 from .refine import nonnegative_leading
 from .result import Bound
 from .search.joint import removals
@@ -125,6 +127,16 @@ class _Prices:
             if not new:
                 break
         return self._bound(chosen)
+
+    def _packed(self, price: np.ndarray, proof: Proof) -> dict[str, Any] | None:
+        """Where prices alone leave a gap: the certificate that no packing does better."""
+        target = self.value * (1.0 + 0.5 * self.tol)
+        found = best_packing(
+            self.a, self.kinds[0], len(self.sizes), price, proof.bound, target, self.monitor
+        )
+        if found is None or found.value > target:
+            return None
+        return {"target": target, "u": found.split.origin["u"], "r": found.split.origin["r"]}
 
     # columns --------------------------------------------------------------------------------
 
@@ -256,5 +268,12 @@ class _Prices:
         parts: list[dict[str, Any]] = [
             {"s": s, "log": proof.log} for s, proof in zip(self.kinds, proofs)
         ]
-        data = {"price": price.astype(np.float32), "parts": parts}
-        return Bound(NAME, self._total(price, proofs) + margin, data)
+        data: dict[str, Any] = {"price": price.astype(np.float32), "parts": parts}
+        total = self._total(price, proofs)
+        gap = total > self.value * (1.0 + self.tol)
+        if gap and len(self.kinds) == 1 and not self.nonnegative and not self.monitor.stopped:
+            packing = self._packed(price, proofs[0])
+            if packing is not None:
+                data["packing"] = packing
+                total = packing["target"] * (1 + 8 * EPS)
+        return Bound(NAME, total + margin, data)

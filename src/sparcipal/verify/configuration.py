@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .data import EPS, CheckedCovariance, Question
+from .packing import largest_packing
 from .proof import Unproved, replay
 
 
@@ -30,6 +31,10 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
             proved[int(part["s"])] = replay(part["log"], 0.5 * (a + a.T))
         except Unproved:
             return float("inf")
+    if "packing" in data:
+        return _by_packing(data, a, price, proved, question) + cov.rounding(
+            sum(question.cardinalities)
+        )
     total = float(price.sum())
     for s in question.cardinalities:
         allowed = [bound for size, bound in proved.items() if size >= s]
@@ -38,3 +43,20 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
         # An empty component costs and brings nothing.
         total += max(min(allowed), 0.0) + cov.rounding(s)
     return total * (1 + (cov.p + 4) * EPS)
+
+
+def _by_packing(
+    data: dict[str, Any],
+    a: np.ndarray,
+    price: np.ndarray,
+    proved: dict[int, float],
+    question: Question,
+) -> float:
+    """Supports that can be part of something better than the target are enumerated and packed."""
+    s, packing = question.s_max, data["packing"]
+    if question.nonnegative or set(question.cardinalities) != {s} or s not in proved:
+        raise ValueError("supports are packed for equal cardinalities and signed components only")
+    target = float(packing["target"])
+    a = 0.5 * (a + a.T)
+    best = largest_packing(a, s, question.k, price, proved[s], target, packing["u"], packing["r"])
+    return max(target, best) * (1 + 4 * EPS)
