@@ -146,7 +146,7 @@ def _ascend_block(
 ) -> tuple[_Block, np.ndarray, float]:
     """The ascent proper: the primal solution, the dual matrix and its largest eigenvalue.
 
-    `potential` bounds the value from above: it sets the scale of X and of beta, whose units are A^2.
+    `potential` bounds the value from above and sets the scale of X and of beta (in units of A^2).
     """
     from ..kernels.dspca import sweep
 

@@ -1,0 +1,422 @@
+"""The methods that the papers compare against: each reproduces a known result."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparcipal import sparse_pca, verify
+from sparcipal.covariance import covariance_of, covariance_of_data
+from sparcipal.problem import Problem
+from sparcipal.search import em, gpower, greedy, nspca, spca, threshold, tpower
+from sparcipal.search.base import Component, Options
+
+sys.path.insert(0, str(Path(__file__).parent))
+from brute import best_value
+from conftest import data_file
+
+SIGNED = (
+    ("threshold", {}),
+    ("tpower", {}),
+    ("tpower", {"restarts": 5}),
+    ("em", {}),
+    ("em", {"thresholding": "soft"}),
+    ("gpower", {}),
+    ("gpower", {"norm": "l0"}),
+    ("greedy", {}),
+    ("greedy", {"exact": False}),
+    ("spca", {}),
+    ("spca", {"ridge": np.inf}),
+    ("dspca", {}),
+)
+ALL = (*SIGNED, ("nspca", {}), ("nspca", {"joint": True}))
+
+
+def pitprops() -> np.ndarray:
+    return np.loadtxt(data_file("pitprops.csv"), delimiter=",")
+
+
+def gaussian(n: int, p: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n, p))
+
+
+@pytest.mark.parametrize(("method", "own"), ALL)
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_are_feasible_and_never_beat_the_optimum(method, own, seed):
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(4, 9))
+    X = rng.standard_normal((6, p)) * 10.0 ** rng.uniform(-1, 1, p)
+    if seed % 2:
+        X[:, 0] = X[:, 1]
+    k = 1 + seed % 3
+    s = p // k - (seed % 2)
+    nonnegative = method == "nspca" or seed % 3 == 0
+    result = sparse_pca(
+        X,
+        n_components=k,
+        n_nonzero_coefs=s,
+        nonnegative=nonnegative,
+        method=method,
+        method_options=own,
+        certify=False,
+    )
+    A = np.cov(X.T, bias=True)
+    assert all(support.size <= s for support in result.supports)
+    assert np.unique(np.concatenate(result.supports)).size == sum(map(len, result.supports))
+    assert not nonnegative or all((w >= 0).all() for w in result.weights)
+    assert result.value <= best_value(A, (s,) * k, nonnegative) * (1 + 1e-9)
+    assert verify(result, X)
+
+
+@pytest.mark.parametrize(("method", "own"), SIGNED)
+@pytest.mark.parametrize(
+    "A", [np.zeros((4, 4)), np.ones((4, 4)), np.eye(4), np.diag([3.0, 0, 0, 0])]
+)
+def test_degenerate_matrices(method, own, A):
+    from sparcipal.search import get_method
+
+    problem = Problem(covariance_of(A), (2, 1))
+    for component in get_method(method).run(problem, Options(), **own).components:
+        assert component.support.size >= 1
+        assert np.linalg.norm(component.weights) == pytest.approx(1)
+
+
+def test_same_seed_same_answer():
+    X = gaussian(20, 40)
+    for method, own in SIGNED:
+        runs = [
+            sparse_pca(X, n_nonzero_coefs=5, method=method, method_options=own, certify=False)
+            for _ in range(2)
+        ]
+        assert np.array_equal(runs[0].supports[0], runs[1].supports[0])
+        assert np.array_equal(runs[0].weights[0], runs[1].weights[0])
+
+
+# Truncation and power steps
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_truncate_keeps_the_largest(nonnegative):
+    Y = np.array([[3.0, -1.0], [-4.0, -2.0], [1.0, -3.0]])
+    out = threshold.truncate(Y, 2, nonnegative)
+    np.testing.assert_allclose(np.linalg.norm(out, axis=0), 1)
+    if nonnegative:
+        np.testing.assert_allclose(out[:, 0], np.array([3, 0, 1]) / np.sqrt(10))
+        np.testing.assert_allclose(out[:, 1], [1, 0, 0])
+    else:
+        np.testing.assert_allclose(out[:, 0], np.array([3, -4, 0]) / 5)
+
+
+def test_leading_eigenvectors_by_both_routes():
+    X = gaussian(50, threshold.DENSE_EIGEN + 20)
+    cov, _, _ = covariance_of_data(X)
+    mine = threshold.leading_eigenvectors(cov, 3, np.random.default_rng(0))
+    exact = np.linalg.eigh(cov.dense())[1][:, ::-1][:, :3]
+    np.testing.assert_allclose(np.abs(np.sum(mine * exact, axis=0)), 1, atol=1e-6)
+
+
+def test_truncated_power_steps_never_lose():
+    """Yuan & Zhang: for a PSD matrix the value is monotone."""
+    cov, _, _ = covariance_of_data(gaussian(30, 60))
+    x = np.random.default_rng(1).standard_normal((60, 8))
+    last = np.zeros(8)
+    for steps in range(1, 12):
+        _, values, _ = tpower.ascend(cov, x, 6, False, max_iter=steps)
+        assert (values >= last - 1e-15).all()
+        last = values
+
+
+def test_soft_truncation_shrinks_by_the_next_largest():
+    out = em.soft_truncate(np.array([[5.0], [-4.0], [1.0], [3.0]]), 2, False)[:, 0]
+    np.testing.assert_allclose(out, np.array([2, -1, 0, 0]) / np.sqrt(5))
+    tied = em.soft_truncate(np.ones((3, 1)), 2, False)[:, 0]
+    assert np.count_nonzero(tied) == 2
+
+
+@pytest.mark.parametrize(("method", "printed"), [("tpower", 41.4), ("em", 42.4)])
+def test_printed_values_on_kos(method, printed):
+    """Asteris et al. 2015, table 2: 8 components of 15 words by deflation; ours within 2 %."""
+    from sparcipal import read
+
+    table = read(data_file("docword.kos.txt.gz"))
+    result = sparse_pca(
+        table, n_components=8, n_nonzero_coefs=15, center=False, method=method, certify=False
+    )
+    assert result.value == pytest.approx(printed, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("method", "own"),
+    [
+        ("tpower", {}),
+        ("gpower", {"norm": "l0"}),
+        ("gpower", {"norm": "l1"}),
+        ("greedy", {"test": False}),
+    ],
+)
+def test_spiked_covariance_recovery(method, own):
+    """Papailiopoulos et al. 2013, 4.1: 50 samples of 500 features, both spikes are recovered."""
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        V = np.zeros((500, 2))
+        V[:10, 0] = V[10:20, 1] = 1 / np.sqrt(10)
+        scale = np.sqrt([400 - 1, 300 - 1])
+        X = rng.standard_normal((50, 500)) + (rng.standard_normal((50, 2)) * scale) @ V.T
+        result = sparse_pca(
+            X,
+            n_components=2,
+            n_nonzero_coefs=10,
+            supports="free",
+            center=False,
+            method=method,
+            method_options={**own, "deflation": "projection"},
+            certify=False,
+        )
+        found = sorted(tuple(support) for support in result.supports)
+        assert found == [tuple(range(10)), tuple(range(10, 20))]
+
+
+# GPower
+
+
+@pytest.mark.parametrize("norm", ["l0", "l1"])
+def test_gpower_agrees_with_its_definition_on_the_data(norm):
+    """The steps through the covariance are those of the paper in the space of samples."""
+    F = gaussian(15, 25, 2)  # columns a_i
+    cov = covariance_of(F.T @ F)
+    A = cov.dense()
+    unit = np.sqrt(cov.unit)
+    gamma = 0.4 * np.sqrt(A.diagonal().max())
+    start = np.zeros(25)
+    start[int(np.argmax(A.diagonal()))] = 1
+    w, _ = gpower.single_unit(cov, gamma, norm, False, start, 500)
+    z = F[:, int(np.argmax(A.diagonal()))].copy()
+    for _ in range(500):
+        scores = F.T @ (z / np.linalg.norm(z)) / unit
+        if norm == "l1":
+            z = F @ (np.sign(scores) * np.maximum(np.abs(scores) - gamma, 0))
+        else:
+            z = F @ np.where(np.abs(scores) > gamma, scores, 0)
+    expected = F.T @ (z / np.linalg.norm(z)) / unit
+    assert np.array_equal(np.flatnonzero(w), np.flatnonzero(np.abs(expected) > gamma))
+
+
+def test_gpower_block_of_one_is_the_single_unit():
+    cov, _, _ = covariance_of_data(gaussian(30, 20, 4))
+    start = threshold.leading_eigenvectors(cov, 1, np.random.default_rng(0))
+    gamma = 0.3 * np.sqrt(cov.diagonal.max())
+    block, _ = gpower.block_units(cov, np.array([gamma]), "l1", False, start, 300)
+    single, _ = gpower.single_unit(cov, gamma, "l1", False, start[:, 0], 300)
+    np.testing.assert_allclose(block[:, 0], single, atol=1e-12)
+
+
+def test_gpower_block_needs_free_supports():
+    with pytest.raises(ValueError, match="supports='free'"):
+        sparse_pca(
+            gaussian(20, 10),
+            n_components=2,
+            n_nonzero_coefs=3,
+            method="gpower",
+            method_options={"block": True},
+        )
+    result = sparse_pca(
+        gaussian(20, 10),
+        n_components=2,
+        n_nonzero_coefs=3,
+        supports="free",
+        method="gpower",
+        method_options={"block": True},
+        certify=False,
+    )
+    assert all(support.size <= 3 for support in result.supports)
+
+
+def test_a_cardinality_out_of_reach_is_said():
+    """Two equal features enter together: one of them alone is out of reach for a penalty."""
+    A = np.kron(np.diag([2.0, 1.0]), np.ones((2, 2)))
+    found = gpower.run(Problem(covariance_of(A), (1,)), Options())
+    assert found.components[0].support.size == 1
+    assert "no component of exactly 1 nonzeros" in found.note
+
+
+def test_penalties_are_checked():
+    problem = Problem(covariance_of(np.diag([1.0, 0.5])), (1,))
+    with pytest.raises(ValueError, match=r"penalty=2 must lie in \[0, 1\)"):
+        gpower.run(problem, Options(), penalty=2)
+    found = gpower.run(problem, Options(), penalty=0.9)
+    assert found.components[0].support.tolist() == [0]
+    with pytest.raises(ValueError, match="norm must be"):
+        gpower.run(problem, Options(), norm="l2")
+
+
+# Greedy
+
+
+def test_greedy_path_takes_the_best_next_feature():
+    cov, _, _ = covariance_of_data(gaussian(12, 15, 5))
+    A = cov.dense()
+    steps = greedy.path(cov, 6, False)
+    chosen = [int(np.argmax(A.diagonal()))]
+    for component, value in steps[1:]:
+        best = max(
+            (np.linalg.eigvalsh(A[np.ix_([*chosen, i], [*chosen, i])])[-1], i)
+            for i in range(15)
+            if i not in chosen
+        )
+        chosen.append(best[1])
+        assert sorted(chosen) == component.support.tolist()
+        assert value == pytest.approx(best[0], rel=1e-10)
+
+
+def test_greedy_path_on_pitprops_is_optimal():
+    """As in d'Aspremont et al. 2008; the values by enumeration."""
+    exact = [1.0, 1.954, 2.4753313532, 2.9374789467, 3.4061549468, 3.7709595523, 3.9961896449]
+    values = [value for _, value in greedy.path(covariance_of(pitprops()), 7, False)]
+    np.testing.assert_allclose(values, exact, rtol=1e-9)
+
+
+def test_greedy_dual_is_the_bound_of_the_paper():
+    """Built from its definition, with explicit matrices Y_i in the space of samples."""
+    F = gaussian(6, 9, 7)
+    A = F.T @ F
+    cov = covariance_of(A)
+    component, _ = greedy.path(cov, 3, False)[-1]
+    bound = greedy.dual_bound(cov, component, 3)
+    assert bound is not None
+    rho = bound.data["rho"] * cov.unit
+    z = F[:, component.support] @ component.weights
+    z /= np.linalg.norm(z)
+    total = np.zeros((6, 6))
+    for a in F.T:
+        B, g = np.outer(a, a) - rho * np.eye(6), a @ z
+        if g * g > rho:
+            Y = np.outer(B @ z, B @ z) / (g * g - rho)
+        else:
+            v = a - g * z
+            Y = max(0, rho * (a @ a - rho) / (rho - g * g)) * np.outer(v, v) / (v @ v)
+        assert np.linalg.eigvalsh(Y)[0] > -1e-9
+        assert np.linalg.eigvalsh(Y - B)[0] > -1e-9
+        total += Y
+    expected = np.linalg.eigvalsh(total)[-1] + 3 * rho
+    assert bound.value * cov.unit == pytest.approx(expected, rel=1e-9)
+    assert bound.value * cov.unit >= best_value(A, (3,))
+
+
+def test_greedy_test_proves_an_obvious_optimum():
+    A = np.diag([1.0, 0.9, 0.1, 0.05, 0.02])
+    A[0, 1] = A[1, 0] = 0.8
+    found = greedy.run(Problem(covariance_of(A), (2,)), Options())
+    optimum = best_value(covariance_of(A).dense(), (2,))
+    assert optimum <= found.bounds[0].value <= optimum * (1 + 1e-6)
+
+
+def test_tampered_greedy_proof_is_refused():
+    from dataclasses import replace
+
+    A = gaussian(9, 6, 8)
+    result = sparse_pca(A, n_nonzero_coefs=2, method="greedy", certify=False)
+    place, bound = next(
+        (i, b) for i, b in enumerate(result.certificate.bounds) if b.name == "greedy-dual"
+    )
+    data = {**bound.data, "core": bound.data["core"][1:]}
+    bounds = list(result.certificate.bounds)
+    bounds[place] = replace(bound, data=data)
+    forged = replace(result, certificate=replace(result.certificate, bounds=tuple(bounds)))
+    assert verify(result, A)
+    assert not verify(forged, A)
+
+
+# SPCA
+
+
+def test_spca_reproduces_the_printed_pitprops_loadings():
+    """Zou, Hastie & Tibshirani 2006, table 3 (their lambda_1j), as far as convergence agrees."""
+    A = pitprops()
+    B, _ = spca.fit(
+        covariance_of(A),
+        (13,) * 6,
+        False,
+        np.random.default_rng(0),
+        ridge=1e-6,
+        max_iter=500,
+        penalties=[0.06, 0.16, 0.1, 0.5, 0.5, 0.5],
+    )
+    first = np.array([-0.477, -0.476, 0, 0, 0.177, 0, -0.250, -0.344, -0.416, -0.400, 0, 0, 0])
+    sign = np.sign(B[0, 0] * first[0])
+    assert np.array_equal(np.flatnonzero(B[:, 0]), np.flatnonzero(first))
+    np.testing.assert_allclose(sign * B[:, 0], first, atol=0.03)
+    R = np.linalg.qr(np.linalg.cholesky(A).T @ B)[1]
+    adjusted = 100 * np.diagonal(R) ** 2 / 13
+    np.testing.assert_allclose(adjusted, [28.0, 14.0, 13.3, 7.4, 6.8, 6.2], atol=0.4)
+    assert adjusted.sum() == pytest.approx(75.8, abs=0.3)
+
+
+def test_elastic_net_point_satisfies_its_optimality_conditions():
+    A = np.cov(gaussian(30, 8, 9).T, bias=True)
+    gram, target = A + 0.1 * np.eye(8), A @ np.linalg.eigh(A)[1][:, -1]
+    b = spca.elastic_net(gram, target, 3, False)
+    slope = target - gram @ b
+    level = np.abs(slope[b != 0])
+    assert np.count_nonzero(b) == 3
+    np.testing.assert_allclose(level, level.max(), rtol=1e-8)
+    assert np.abs(slope).max() <= level.max() * (1 + 1e-8)
+
+
+def test_spca_limits():
+    with pytest.raises(ValueError, match="ridge=-1"):
+        spca.run(Problem(covariance_of(np.eye(3)), (1,)), Options(), ridge=-1)
+
+
+# NSPCA
+
+
+def test_nspca_entry_is_the_maximum_of_the_quartic():
+    rng = np.random.default_rng(0)
+    grid = np.linspace(0, 6, 60001)
+    for _ in range(200):
+        alpha, c2, c1 = rng.uniform(0.2, 3), rng.normal() * 3, rng.normal() * 3
+        value = -alpha / 4 * grid**4 + c2 / 2 * grid**2 + c1 * grid
+        u = nspca.best_entry(alpha, c2, c1)
+        assert -alpha / 4 * u**4 + c2 / 2 * u**2 + c1 * u >= value.max() - 1e-6
+        assert u >= 0
+
+
+def test_nspca_sweeps_raise_the_objective():
+    A = np.cov(gaussian(20, 7, 3).T, bias=True)
+    alpha, beta = 2.0, 0.1
+    U = np.abs(gaussian(7, 2, 1))
+
+    def objective(U):
+        return (
+            0.5 * np.trace(U.T @ A @ U)
+            - alpha / 4 * np.linalg.norm(np.eye(2) - U.T @ U) ** 2
+            - beta * U.sum()
+        )
+
+    values = [objective(nspca.ascend(A, U, alpha, beta, sweeps)[0]) for sweeps in range(1, 8)]
+    assert (np.diff(values) >= -1e-10).all()
+
+
+def test_nspca_finds_the_nonnegative_optimum_of_pitprops():
+    for s, value in ((3, 2.4753313532), (5, 3.4061549468), (10, 4.1441106786)):
+        result = sparse_pca(
+            covariance=pitprops(),
+            n_nonzero_coefs=s,
+            nonnegative=True,
+            method="nspca",
+            certify=False,
+        )
+        assert result.value == pytest.approx(value, rel=1e-9)
+
+
+def test_nspca_refuses_signed_components():
+    with pytest.raises(ValueError, match="nonnegative=True"):
+        sparse_pca(gaussian(10, 5), n_nonzero_coefs=2, method="nspca")
+
+
+def test_components_know_their_vector():
+    component = Component.from_vector(np.array([0.0, 3.0, 0.0, -4.0]))
+    np.testing.assert_allclose(component.vector(4), [0, 0.6, 0, -0.8])
