@@ -9,6 +9,7 @@ too, and their answers are among the starts: the result is never below theirs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -44,8 +45,8 @@ def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
 
 def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Component, ...], int]:
     cov = problem.covariance
-    simple = _simple_answers(problem, options)
-    features = _working_set(problem, simple)
+    features = _working_set(problem)
+    simple = _simple_answers(problem, options, features)
     supports = _search_within(problem, options, features, simple, effort)
     rounds = 1
     while features.size < cov.n_features and rounds < ROUNDS and not options.monitor.stopped:
@@ -63,16 +64,21 @@ def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Co
     return components, rounds
 
 
-def _simple_answers(problem: Problem, options: Options) -> list[list[np.ndarray]]:
-    """Supports found by thresholding and by the truncated power method, one after the other."""
-    if problem.k == 1 and problem.covariance.n_features <= ALL_FEATURES:
+def _simple_answers(
+    problem: Problem, options: Options, features: np.ndarray
+) -> list[list[np.ndarray]]:
+    """Supports found among the features by thresholding and by the truncated power method."""
+    if problem.k == 1:
         return []  # the search itself starts from these
+    if features.size < problem.covariance.n_features:
+        inside = problem.covariance.restrict(features).materialise()
+        problem = replace(problem, covariance=inside)
     found = [method.run(problem, options) for method in (threshold.METHOD, tpower.METHOD)]
-    return [[component.support for component in answer.components] for answer in found]
+    return [[features[component.support] for component in answer.components] for answer in found]
 
 
-def _working_set(problem: Problem, simple: list[list[np.ndarray]]) -> np.ndarray:
-    """Features of large variance or with a large part in the leading subspace, and those in use."""
+def _working_set(problem: Problem) -> np.ndarray:
+    """Features of large variance or with a large part in the leading subspace."""
     cov = problem.covariance
     p = cov.n_features
     if p <= ALL_FEATURES:
@@ -84,8 +90,7 @@ def _working_set(problem: Problem, simple: list[list[np.ndarray]]) -> np.ndarray
     image = cov.matmat(block)
     by_variance = np.argsort(-cov.diagonal, kind="stable")[: size // 2]
     by_loading = np.argsort(-np.square(image).sum(axis=1), kind="stable")[: size // 2]
-    used = [support for supports in simple for support in supports]
-    return np.unique(np.concatenate([by_variance, by_loading, *used]))
+    return np.union1d(by_variance, by_loading)
 
 
 def _search_within(
