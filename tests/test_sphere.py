@@ -241,7 +241,7 @@ def test_ascend_never_descends():
         before = best_rows(V, 6, positive, np.zeros(100), c)[0]
         spare, value, index = np.empty(4), np.empty(6), np.empty(6, dtype=np.int64)
         sizes, free, empty = (V * V).sum(axis=1), np.zeros(100), np.empty(0)
-        after = kernel.ascend(V, sizes, free, 6, positive, c, 100, empty, value, index, spare)
+        after = kernel.ascend(V, sizes, free, 6, positive, c, empty, value, index, spare)
         assert after >= before
         assert after == pytest.approx(best_rows(V, 6, positive, free, spare)[0], rel=1e-12)
 

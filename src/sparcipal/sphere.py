@@ -212,7 +212,7 @@ class _Search:
         for c in np.vstack([np.eye(self.r), -np.eye(self.r), random]):
             c = c / np.linalg.norm(c)
             found = self.kernel.ascend(
-                *self._question(), c, 200, self.unknown, self.value, self.index, self.spare[0]
+                *self._question(), c, self.unknown, self.value, self.index, self.spare[0]
             )
             if found > self.best[0]:
                 self.best[0] = found

@@ -78,7 +78,7 @@ def top_products(rows, sizes, prices, s, positive, a, b, dots_a, dots_b, value, 
 
 
 @njit(cache=True, nogil=True)
-def ascend(rows, sizes, prices, s, positive, c, steps, unknown, value, index, spare):
+def ascend(rows, sizes, prices, s, positive, c, unknown, value, index, spare):
     """Alternate c -> its best rows -> their leading direction; returns the best F(c).
 
     A power step never lowers the value on fixed rows, nor does choosing the rows anew. c is
@@ -86,7 +86,7 @@ def ascend(rows, sizes, prices, s, positive, c, steps, unknown, value, index, sp
     """
     r = rows.shape[1]
     best = -1.0
-    for _ in range(steps):
+    for _ in range(200):
         count = top_products(rows, sizes, prices, s, positive, c, c, unknown, unknown, value, index)
         found = 0.0
         for q in range(count):
@@ -333,7 +333,7 @@ def grow(rows, sizes, prices, s, positive, eps, slack, lift, counts, best, best_
             if squares[middle] > best[0] * length:
                 for m in range(r):
                     spare[0, m] = points[middle, m] / math.sqrt(length)
-                found = ascend(rows, sizes, prices, s, positive, spare[0], 50, unknown, value,
+                found = ascend(rows, sizes, prices, s, positive, spare[0], unknown, value,
                                index, spare[1])  # fmt: skip
                 if found > best[0]:
                     best[0] = found
