@@ -23,6 +23,9 @@ html_theme_options = {
 }
 html_title = "sparcipal"
 html_show_sourcelink = False
+# One level of pages: the bar on top is enough.
+html_sidebars = {"**": []}
+autodoc_typehints = "none"
 autosummary_generate = True
 numpydoc_show_class_members = False
 nitpicky = False

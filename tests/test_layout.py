@@ -15,7 +15,7 @@ from conftest import ROOT
 
 PACKAGE = ROOT / "src" / "sparcipal"
 FILES = sorted(PACKAGE.rglob("*.py"))
-FACES = {"anndata", "cli", "demo", "estimator", "report"}
+FACES = {"anndata", "cli", "compare", "demo", "estimator", "report"}
 LONGEST = 500  # lines of a file that people still enjoy reading
 
 

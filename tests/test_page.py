@@ -109,6 +109,8 @@ def test_the_file_is_written_in_one_piece(table, tmp_path):
     assert text.startswith("<!doctype html>")
     assert text.endswith("</html>\n")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "report.html").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 PROBE = """<script>

@@ -7,7 +7,7 @@ import enum
 import json
 import math
 import os
-import tempfile
+import secrets
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -249,15 +249,16 @@ class Result:
 
 def write_atomically(target: Path, text: str) -> None:
     """Write beside the target, then rename: never half a file under the target's name."""
-    handle, temporary = tempfile.mkstemp(dir=target.parent or Path(), prefix=f".{target.name}.")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        # Opened like any file, so that it gets the permissions the user's umask leaves.
+        with open(temporary, "x", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
