@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -223,3 +227,38 @@ def test_help_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+def test_progress_on_a_terminal_and_ctrl_c_gives_the_best_so_far(tmp_path):
+    np.save(tmp_path / "big.npy", np.random.default_rng(0).standard_normal((80, 300)))
+    master, slave = os.openpty()
+    command = [
+        sys.executable, "-m", "sparcipal", "fit", str(tmp_path / "big.npy"), "-s", "12",
+        "--certify", "full", "--format", "json",
+    ]  # fmt: skip
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env=environment)
+    os.close(slave)
+    try:
+        seen = b""
+        # The line that moves shows value and bound once the proof is under way.
+        while b"bound" not in seen:
+            seen += os.read(master, 4096)
+        process.send_signal(signal.SIGINT)
+        drain = threading.Thread(target=_read_all, args=(master,), daemon=True)
+        drain.start()
+        document, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert b"reading" in seen
+    assert process.returncode == 0
+    result = Result.from_json(document.decode())
+    assert result.status.value == "interrupted"
+    assert result.bound >= result.value > 0
+
+
+def _read_all(descriptor):
+    with contextlib.suppress(OSError):
+        while os.read(descriptor, 4096):
+            pass
