@@ -6,12 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).resolve().parents[1]
 
 # Two test processes on two cores: each keeps its linear algebra to one thread.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+# Plugins have loaded NumPy by now, so that the variables reach only processes started by tests.
+threadpool_limits(1)
 
 
 def data_dir() -> Path:

@@ -25,6 +25,7 @@ from .exact import Proof, prove
 from .kyfan.certificate import Split, split_matrix
 from .monitor import Monitor
 from .packing import best_packing
+from .parallel import one_blas_thread
 from .refine import nonnegative_leading
 from .result import Bound
 from .search.joint import removals
@@ -52,7 +53,8 @@ def configuration_bound(
     if cov.n_features > MOST_FEATURES:
         return None
     search = _Prices(cov, tuple(cardinalities), nonnegative, value, tol, monitor or Monitor())
-    return search.run([np.asarray(support) for support in supports], start)
+    with one_blas_thread:
+        return search.run([np.asarray(support) for support in supports], start)
 
 
 def prices_of(a: np.ndarray, bound: Bound, s: int, k: int, nonnegative: bool) -> np.ndarray:
@@ -217,8 +219,10 @@ class _Prices:
             gain += price[support][:, None] - price[None, :]
             gain[:, support] = -np.inf
             order = np.argpartition(-gain.ravel(), min(6, gain.size - 1))[:6]
-            tried = []
+            tried = [(now, support)]
             for t, b in zip(*np.unravel_index(order, gain.shape)):
+                if gain[t, b] == -np.inf:  # a member already
+                    continue
                 other = support.copy()
                 other[t] = b
                 tried.append((self._support_value(other) - price[other].sum(), other))

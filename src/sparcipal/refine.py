@@ -65,7 +65,8 @@ def _best_part(A: np.ndarray) -> np.ndarray:
     for m in range(1, size + 1):
         parts = np.nonzero(masks[masks.sum(axis=1) == m])[1].reshape(-1, m)
         w, Q = np.linalg.eigh(A[parts[:, :, None], parts[:, None, :]])
-        lead = Q[:, :, -1] * np.sign(Q[:, :, -1].sum(axis=1, keepdims=True))
+        lead = Q[:, :, -1]
+        lead = np.where(lead.sum(axis=1, keepdims=True) < 0, -lead, lead)
         positive = (lead >= -NEGLIGIBLE).all(axis=1)
         top = np.where(positive, w[:, -1], -np.inf)
         i = int(np.argmax(top))

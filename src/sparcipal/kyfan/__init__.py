@@ -14,6 +14,7 @@ import numpy as np
 
 from ..covariance import Covariance
 from ..monitor import Monitor
+from ..parallel import one_blas_thread
 from ..result import Bound
 from .certificate import Split, SplitMatrix, proved_sum, split_matrix
 from .extend import violators
@@ -65,7 +66,8 @@ def kyfan_bound(
     core and the scales, the bound is valid whatever they are. Ends early within `tol` of the value.
     """
     run = _Run(cov, cardinalities, nonnegative, value, tol, EFFORTS[effort], monitor or Monitor())
-    return run.bound([np.asarray(support) for support in supports])
+    with one_blas_thread:
+        return run.bound([np.asarray(support) for support in supports])
 
 
 class _Run:

@@ -22,7 +22,8 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
     proved = {}
     for part in data["parts"]:
         header = part["log"][0]
-        same = np.array_equal(np.asarray(header["prices"], dtype=np.float64), price)
+        charged = np.asarray(header.get("prices", np.zeros(cov.p)), dtype=np.float64)
+        same = np.array_equal(charged, price)
         if not same or int(header["s"]) < int(part["s"]):
             raise ValueError("a proof speaks of other prices or of fewer features")
         if header["nonnegative"] and not question.nonnegative:

@@ -1,0 +1,138 @@
+"""Bounds by prices and packing: never below the optimum, rechecked, and sharp."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from brute import best_value
+from conftest import data_file
+from sparcipal import configuration, kyfan, packing
+from sparcipal.covariance import covariance_of
+from sparcipal.monitor import Monitor
+from sparcipal.search.joint import joint_search
+from sparcipal.verify.configuration import recheck
+from sparcipal.verify.data import Question
+from sparcipal.verify.data import covariance_of as checked_covariance
+
+SIZES = [(2, 2), (1, 1, 1), (3, 2), (2,), (3, 3), (1, 2)]
+
+
+def random_covariance(rng: np.random.Generator, p: int) -> np.ndarray:
+    X = rng.standard_normal((int(rng.integers(2, 12)), p))
+    kind = rng.integers(5)
+    if kind == 1:
+        X[:, 0] = X[:, -1]
+    elif kind == 2:
+        X[:, 0] = -X[:, 1]
+        X[:, 2] = 0.0
+    elif kind == 3:
+        X = rng.integers(-1, 2, X.shape).astype(float)
+    return X.T @ X / X.shape[0] + 1e-6 * np.eye(p)
+
+
+def both_bounds(
+    A: np.ndarray, sizes: tuple[int, ...], nonnegative: bool, value: float
+) -> tuple[float, float]:
+    cov = covariance_of(A)
+    supports = joint_search(cov.dense(), sizes, nonnegative=nonnegative, effort=0)
+    arguments = {"nonnegative": nonnegative, "supports": supports, "value": value / cov.unit}
+    first = kyfan.kyfan_bound(cov, sizes, **arguments)
+    bound = configuration.configuration_bound(cov, sizes, start=first, **arguments)
+    question = Question(sizes, nonnegative, True, value / cov.unit)
+    own = recheck(bound.data, checked_covariance(A, cov.unit), question)
+    return bound.value * cov.unit, own * cov.unit
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_never_below_the_optimum(nonnegative: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = kyfan.Effort(10, (0.1, 0.01), 8, (0.01,), 4, 1, 0.05)
+    monkeypatch.setitem(kyfan.EFFORTS, "fast", quick)
+    rng = np.random.default_rng(int(nonnegative))
+    sharp = 0
+    for _ in range(4 if nonnegative else 12):
+        sizes = SIZES[rng.integers(len(SIZES))]
+        A = random_covariance(rng, 7)
+        best = best_value(A, sizes, nonnegative)
+        claimed, own = both_bounds(A, sizes, nonnegative, best)
+        assert best * (1 - 1e-12) <= own <= claimed * (1 + 1e-12)
+        sharp += claimed <= best * (1 + 1e-5)
+    assert sharp >= 2
+
+
+def test_a_wrong_value_does_not_make_a_wrong_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target below the optimum: the enumeration meets better packings and must not hide them."""
+    monkeypatch.setitem(kyfan.EFFORTS, "fast", kyfan.Effort(10, (0.1,), 8, (0.1,), 4, 0, 0.05))
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        A = random_covariance(rng, 7)
+        best = best_value(A, (2, 2))
+        claimed, own = both_bounds(A, (2, 2), False, 0.8 * best)
+        assert best * (1 - 1e-12) <= own <= claimed * (1 + 1e-12)
+
+
+def test_packing_finds_the_best_packing() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        A = random_covariance(rng, 7)
+        A = A / np.abs(A).max()
+        best = best_value(A, (2, 2))
+        price = np.zeros(7)
+        alone = best_value(A, (2,))
+        target = 0.95 * best
+        found = packing.best_packing(A, 2, 2, price, alone, target, Monitor())
+        if target - alone > 0.0:
+            assert found is not None
+            assert found.value == pytest.approx(best)
+        own = configuration_target(A, price, alone, target, found)
+        assert own == pytest.approx(best, rel=1e-9)
+
+
+def configuration_target(
+    A: np.ndarray, price: np.ndarray, alone: float, target: float, found: packing.Packed
+) -> float:
+    from sparcipal.verify.packing import largest_packing
+
+    origin = found.split.origin
+    return largest_packing(A, 2, 2, price, alone, target, origin["u"], origin["r"])
+
+
+def test_tampering_is_noticed() -> None:
+    A = random_covariance(np.random.default_rng(5), 7)
+    cov = covariance_of(A)
+    value = best_value(A, (2, 2)) / cov.unit
+    supports = joint_search(cov.dense(), (2, 2))
+    first = kyfan.kyfan_bound(cov, (2, 2), supports=supports, value=value)
+    bound = configuration.configuration_bound(
+        cov, (2, 2), supports=supports, value=value, start=first
+    )
+    checked, question = checked_covariance(A, cov.unit), Question((2, 2), False, True, value)
+    for change in ({"price": -bound.data["price"] - 1}, {"price": bound.data["price"] * 0.5 + 1}):
+        with pytest.raises(ValueError, match="prices"):
+            recheck({**bound.data, **change}, checked, question)
+    low = {**bound.data, "packing": {"target": 0.5 * value, **_triangles(7)}}
+    assert recheck(low, checked, question) >= value * (1 - 1e-9)
+
+
+def _triangles(n: int) -> dict[str, np.ndarray]:
+    return {"u": np.zeros(n * (n - 1) // 2), "r": np.zeros(n * (n - 1) // 2)}
+
+
+def test_too_many_features_give_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration, "MOST_FEATURES", 5)
+    cov = covariance_of(np.eye(7))
+    nothing = configuration.configuration_bound(
+        cov, (2, 2), supports=[np.array([0, 1]), np.array([2, 3])], value=2.0, start=None
+    )
+    assert nothing is None
+
+
+@pytest.mark.parametrize(("name", "k", "s"), [("communities", 3, 5), ("communities", 5, 5)])
+def test_joint_optima_are_proved(name: str, k: int, s: int) -> None:
+    with np.load(data_file("benchmark_correlations.npz")) as matrices:
+        A = matrices[name]
+    cov = covariance_of(A)
+    supports = joint_search(cov.dense(), (s,) * k, effort=3)
+    value = sum(float(np.linalg.eigvalsh(cov.submatrix(S))[-1]) for S in supports)
+    claimed, own = both_bounds(A, (s,) * k, False, value * cov.unit)
+    assert value * cov.unit <= own <= claimed <= value * cov.unit * (1 + 1e-6)
