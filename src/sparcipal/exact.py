@@ -16,6 +16,7 @@ import heapq
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from .prooflog import ProofLog
 from .rounding import Rounder
 from .twins import Twins, find_twins
 
-# Work is counted in units of about a nanosecond of one core: the budget does not depend on the clock.
+# Work is counted in units of about a nanosecond of one core; it does not depend on the clock.
 WORK = {"fast": 4e9, "full": np.inf}
 MAX_NODES = {"fast": 2_000, "full": 1_000_000}
 MAX_OPEN = 20_000  # beyond this many open nodes the search goes depth first
@@ -58,6 +59,8 @@ class Proof:
         Features that the root proved to be in no better solution.
     log
         The proof as data; empty when it was not kept.
+    extension
+        When the log speaks of a core only: the certificate for supports that leave the core.
     """
 
     value: float
@@ -68,6 +71,13 @@ class Proof:
     n_eigen: int
     eliminated: int
     log: list[dict]
+    extension: dict[str, Any] | None = None
+
+    def data(self) -> dict[str, Any]:
+        """Everything needed to replay the proof."""
+        if self.extension is None:
+            return {"log": self.log}
+        return {"log": self.log, "extension": self.extension}
 
 
 @dataclass
@@ -108,7 +118,7 @@ def prove(
     incumbent : (support, value), optional
         A known support; its value is recomputed, never trusted.
     tol : float
-        Gap, relative to max(|value|, max diagonal), that counts as optimal; at least 1e-9.
+        Gap, relative to max(|value|, max |A|), that counts as optimal; at least 1e-9.
     max_nodes : int, optional
     monitor : Monitor, optional
     effort : "fast", "full" or a number
@@ -120,6 +130,8 @@ def prove(
     Proof
     """
     search = _Search(A, s, nonnegative, prices, tol, keep_log)
+    if not search.a.any():
+        return search.nothing()
     search.set_budget(effort, max_nodes, monitor)
     search.start(incumbent)
     status = search.run()
@@ -140,13 +152,18 @@ class _Search:
         if not 1 <= s <= p:
             raise ValueError(f"s must lie between 1 and the number of features {p}, got {s}")
         self.p, self.s, self.nonnegative = p, s, nonnegative
+        A = np.ascontiguousarray(A, dtype=np.float64)
+        # inside, the largest entry is about 1; a power of two changes no digit
+        self.unit = power_of_two(float(np.abs(A).max()))
         self.price = np.zeros(p) if prices is None else np.asarray(prices, dtype=np.float64)
+        self.price = self.price / self.unit
         if self.price.shape != (p,) or not (self.price >= 0.0).all():
             raise ValueError(f"prices must be {p} nonnegative numbers")
         self.priced = bool(self.price.any())
-        self.twins: Twins = find_twins(np.ascontiguousarray(A, dtype=np.float64), s, nonnegative)
+        self.twins: Twins = find_twins(A / self.unit, s, nonnegative)
         self.a = self.twins.matrix
-        self.scale = max(float(np.abs(np.diagonal(self.a)).max()), 1e-300)
+        # the largest variance; larger entries than that mean a matrix that is no covariance
+        self.scale = float(np.abs(self.a).max())
         self.tol = max(float(tol), 1e-9)
         self.log = ProofLog(keep_log)
         self.rounder = Rounder(self.a, s, self.price, nonnegative)
@@ -219,7 +236,7 @@ class _Search:
                 continue
             self.nodes += 1
             self._expand(node)
-            self.monitor.update("branch", value=self.value, nodes=self.nodes)
+            self.monitor.update("branch", value=self.value * self.unit, nodes=self.nodes)
         return "optimal" if not self.stuck else "nodes"
 
     def _root(self) -> _Node:
@@ -250,7 +267,8 @@ class _Search:
                 size = root.part.n
                 if self._optimise(root, mu * self.scale_of_value, 30, incumbents=True):
                     return True
-                self.monitor.update("root", value=self.value, message=self._eliminated_text(root))
+                message = self._eliminated_text(root)
+                self.monitor.update("root", value=self.value * self.unit, message=message)
                 if root.part.n > 0.8 * size:
                     break
             gap, old = root.guess - self.value, previous - self.value
@@ -423,6 +441,26 @@ class _Search:
 
     # --- the end ---
 
+    def nothing(self) -> Proof:
+        """A matrix of zeros: the cheapest feature is optimal, and that needs no proof."""
+        support = np.array([int(np.argmin(self.price))])
+        value = -float(self.price[support[0]])
+        log = self.log.steps(self._header(value))
+        return Proof(value, support, value, "optimal", 0, 0, self.p - 1, log)
+
+    def _header(self, bound: float) -> dict[str, Any]:
+        header = {
+            "step": "problem",
+            "s": self.s,
+            "nonnegative": self.nonnegative,
+            "bound": bound * self.unit,
+            "unit": self.unit,
+            "twins": self.twins.record(),
+        }
+        if self.priced:
+            header["prices"] = self.price * self.unit
+        return header
+
     def finish(self, status: str) -> Proof:
         """Bound what is still open, and claim."""
         bound = self.claim
@@ -435,25 +473,21 @@ class _Search:
         if bound <= self.claim:
             status = "optimal"
         bound += self.twins.error + 8 * self.s * EPS * self.scale_of_value
-        header = {
-            "step": "problem",
-            "s": self.s,
-            "nonnegative": self.nonnegative,
-            "bound": bound,
-            "twins": self.twins.record(),
-        }
-        if self.priced:
-            header["prices"] = self.price
         return Proof(
-            self.value,
+            self.value * self.unit,
             self.support,
-            bound,
+            bound * self.unit,
             status,
             self.nodes,
             self.n_eigen,
             self.eliminated,
-            self.log.steps(header),
+            self.log.steps(self._header(bound)),
         )
+
+
+def power_of_two(size: float) -> float:
+    """The power of two next above `size`; 1 for zero."""
+    return float(2.0 ** np.ceil(np.log2(size))) if size > 0.0 else 1.0
 
 
 def _few_supports(part: Part, priced: bool) -> list[np.ndarray] | None:

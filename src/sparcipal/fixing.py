@@ -2,12 +2,12 @@
 
 Let M belong to a pair-split certificate and M <= l I + BB' with a few columns B (its leading
 eigenvectors). Supposing that j is in the support, row i has one choice less: its charge drops by
-D_i = max(0, theta_i - W_ij), theta_i the q_i-th largest free W_ij; D_j = 0. Supposing that j is out,
-row j disappears and the charge of row i drops by D_i = max(0, W_ij - theta'_i), theta'_i the next
-largest. In both cases no support of that kind has a value above t if
-BB' <= (t - l) I + Diag(D), that is, if I - B' Diag(1 / (t - l + D)) B is positive semidefinite: a
-matrix of the size of B's rank for every feature. A row that may choose no free feature (q_i = 0) has
-nothing to lose: D_i = 0.
+D_i = max(0, theta_i - W_ij), theta_i the q_i-th largest free W_ij; D_j = 0. Supposing that j is
+out, row j disappears and the charge of row i drops by D_i = max(0, W_ij - theta'_i), theta'_i the
+next largest. In both cases no support of that kind has a value above t if BB' <= (t - l) I +
+Diag(D), that is, if I - B' Diag(1 / (t - l + D)) B is positive semidefinite: a matrix of the size
+of B's rank for every feature. A row that may choose no free feature (q_i = 0) has nothing to
+lose: D_i = 0.
 """
 
 from __future__ import annotations

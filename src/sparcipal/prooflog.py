@@ -1,6 +1,7 @@
 """The proof as data: a list of steps that somebody else can replay.
 
-- `problem` (first): s, nonnegative, prices, the bound that is claimed, twins.
+- `problem` (first): s, nonnegative, prices, the bound that is claimed, twins, and the unit: u of
+  every certificate is to be multiplied by it.
 - `split`: a certificate. `features`, and `u`, `r` as packed upper triangles in single precision; or
   `clip` (U = clip(A, -rho, rho), R = 0; min(A, rho) for x >= 0); or `rank_one` (U = vv').
 - `node`: `parent` (position of a node in the list, -1 for the root), `side` and `moved` say how its

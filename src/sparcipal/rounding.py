@@ -1,6 +1,6 @@
 """From a guess to a support and its value: the incumbents of the branch and bound.
 
-Everything maximises x'Ax - price(S) over unit x with support in S, |S| <= s, with x >= 0 on request.
+All maximise x'Ax - price(S) over unit x with support in S, |S| <= s, with x >= 0 on request.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Rounder:
         return order[guess[order] > value - 0.02 * abs(value)]
 
     def first(self) -> Incumbent:
-        """A first incumbent: power steps from the leading eigenvectors and the strongest columns."""
+        """A first incumbent: power steps from leading eigenvectors and the strongest columns."""
         n = self.a.shape[0]
         vectors = np.linalg.eigh(self.a)[1][:, ::-1] if n <= 600 else np.empty((n, 0))
         heavy = np.argsort(-np.diagonal(self.a), kind="stable")

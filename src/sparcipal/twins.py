@@ -1,11 +1,11 @@
 """Duplicated features: when j is excluded, features that are multiples of j go with it.
 
 If row i of A is c times row j with |c| <= 1, moving the weight of i to j (times c) keeps x'Ax and
-does not lengthen x. So a support that contains i but not j is no better than the one with j in place
-of i, provided that j costs no more than i (and c > 0 when x >= 0): among supports without j those
-with i need not be looked at. This has to hold for the whole row; two correlations of 1 are not
-enough. Rows that are multiples up to rounding are replaced by exact multiples, and what that changes
-is added to the bound: |x'(A - A~)x| <= s max |A - A~|.
+does not lengthen x. So a support that contains i but not j is no better than the one with j in
+place of i, provided that j costs no more than i (and c > 0 when x >= 0): among supports without j
+those with i need not be looked at. This has to hold for the whole row; two correlations of 1 are
+not enough. Rows that are multiples up to rounding are replaced by exact multiples, and what that
+changes is added to the bound: |x'(A - A~)x| <= s max |A - A~|.
 """
 
 from __future__ import annotations

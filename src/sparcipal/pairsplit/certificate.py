@@ -1,21 +1,21 @@
 """The pair-split bound, evaluated rigorously.
 
-Let U be symmetric with zero diagonal and V >= 0 with V_ij V_ji >= U_ij^2. For a unit x with support
-in S, 2 U_ij x_i x_j <= V_ij x_i^2 + V_ji x_j^2 for every pair of S, hence
+Let U be symmetric with zero diagonal and V >= 0 with V_ij V_ji >= U_ij^2. For a unit x with
+support in S, 2 U_ij x_i x_j <= V_ij x_i^2 + V_ji x_j^2 for every pair of S, hence
 
     x'Ax - beta(S) <= x'(A - U)x + sum_i x_i^2 (-beta_i + sum_{j in S, j != i} (V_ij - beta_j)),
 
-and the inner sum is at most d_i = its largest value over all admissible S that contain i. With F the
-features forced into S and |S| <= s it is the sum over F plus the q_i largest positive terms over the
-free features, q_i = s - |F| for i in F and s - |F| - 1 otherwise. So
+and the inner sum is at most d_i = its largest value over all admissible S that contain i. With F
+the features forced into S and |S| <= s it is the sum over F plus the q_i largest positive terms
+over the free features, q_i = s - |F| for i in F and s - |F| - 1 otherwise. So
 
     lambda_max(A_S) - beta(S) <= lambda_max(M),     M = A - U + Diag(d).
 
-For x >= 0 only positive U_ij have to be paid for: V_ij V_ji >= max(U_ij, 0)^2 is enough. Inside F x F
-the charge is always paid, so U = 0 is best there (min(U, 0) when x >= 0).
+For x >= 0 only positive U_ij have to be paid for: V_ij V_ji >= max(U_ij, 0)^2 is enough. Inside F
+x F the charge is always paid, so U = 0 is best there (min(U, 0) when x >= 0).
 
-Here V_ij = |U_ij| exp(R_ij), R antisymmetric, and an optimised (U, R) is rounded to single precision
-before anything is proved with it: what is stored is exactly what was used.
+Here V_ij = |U_ij| exp(R_ij), R antisymmetric, and an optimised (U, R) is rounded to single
+precision before anything is proved with it: what is stored is exactly what was used.
 """
 
 from __future__ import annotations

@@ -37,7 +37,11 @@ class Optimiser:
         self.pairs = self.upper[0].size
         self.n_eigen = 0
         self.work = 0.0
-        self.point = np.concatenate([split.u[self.upper], split.r[self.upper]]).astype(np.float64)
+        # U in units of a typical variance of the solution, R as it is
+        self.unit = float(np.sort(np.diagonal(part.a))[-part.s :].mean())
+        self.unit = self.unit if self.unit > 0.0 else 1.0
+        u = split.u[self.upper].astype(np.float64) / self.unit
+        self.point = np.concatenate([u, split.r[self.upper].astype(np.float64)])
         self.z = np.zeros(n)
         self.leading = np.zeros(n)
         self._charge = np.empty((n, n))
@@ -48,7 +52,7 @@ class Optimiser:
 
     def split(self) -> Split:
         """The current point as a certificate of single precision."""
-        u, r = self.point[: self.pairs], self.point[self.pairs :]
+        u, r = self.unit * self.point[: self.pairs], self.point[self.pairs :]
         return Split.rounded(self.part.features, self.upper, u, r)
 
     def run(self, mu: float, max_iter: int, target: float) -> float:
@@ -75,7 +79,7 @@ class Optimiser:
 
     def _evaluate(self, y: np.ndarray, mu: float, width: float) -> tuple[float, float, np.ndarray]:
         part, n = self.part, self.part.n
-        u, r = y[: self.pairs], y[self.pairs :]
+        u, r = self.unit * y[: self.pairs], y[self.pairs :]
         smoothed_matrix(
             part.a,
             u,
@@ -109,6 +113,7 @@ class Optimiser:
             grad[: self.pairs],
             grad[self.pairs :],
         )
+        grad[: self.pairs] *= self.unit
         diagonal = np.diagonal(density)
         self.z = diagonal + diagonal @ self._select
         self.leading = q[:, -1]

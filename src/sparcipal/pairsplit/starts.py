@@ -1,8 +1,8 @@
 """Cheap first certificates: clip the matrix, or split its leading eigenvector.
 
-Two families cover most data: U = clip(A, -rho, rho) with an even split (correlation matrices), and
-U = f l1 u u' with V_ij = f l1 u_j^2 (a few dominant variables). For x >= 0 the negative entries of A
-may be moved into U for nothing, so U = min(clip(A), rho) there.
+Two families cover most data: U = clip(A, -rho, rho) with an even split (correlation matrices),
+and U = f l1 u u' with V_ij = f l1 u_j^2 (a few dominant variables). For x >= 0 the negative
+entries of A may be moved into U for nothing, so U = min(clip(A), rho) there.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ def clipped(part: Part, rho: float) -> Split:
 
 
 def rank_one(part: Part, value: float, vector: np.ndarray, fraction: float) -> Split:
-    """U = v v', V_ij = v_j^2 with v = sqrt(f l) u, in single precision."""
+    """U = v v' with v = sqrt(f l) u in single precision, and V_ij = v_j^2 where v is not tiny."""
     v = (np.sqrt(max(fraction * value, 0.0)) * vector).astype(np.float32)
-    origin = {"features": part.features.astype(np.int32), "rank_one": v}
+    # ratios of tiny entries say nothing and would make the smoothed charges explode
+    floor = float(np.sqrt(0.1 * max(float(np.diagonal(part.a).max()), 1e-300)))
+    origin = {"features": part.features.astype(np.int32), "rank_one": v, "floor": floor}
     v64 = v.astype(np.float64)
     u = np.outer(v64, v64)
     np.fill_diagonal(u, 0.0)
-    logs = np.log(np.maximum(np.abs(v64), 1e-5))
+    logs = np.log(np.maximum(np.abs(v64), floor))
     r = np.clip(logs[None, :] - logs[:, None], -R_LIMIT, R_LIMIT)
     return Split(part.features, u, r, origin)
 

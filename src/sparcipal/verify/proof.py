@@ -1,9 +1,9 @@
 """Replay a branch-and-bound proof with plain NumPy.
 
-Nothing of the solver is trusted: the supports of every node are rebuilt from the moves in the log, V is
-rebuilt from (U, R) so that V_ij V_ji >= U_ij^2 holds in floating point, row sums are recomputed and
-rounded up, and each claim is one Cholesky factorisation with its margin. A log that does not prove
-the bound it carries gives infinity.
+Nothing of the solver is trusted: the supports of every node are rebuilt from the moves in the
+log, V is rebuilt from (U, R) so that V_ij V_ji >= U_ij^2 holds in floating point, row sums are
+recomputed and rounded up, and each claim is one Cholesky factorisation with its margin. A log
+that does not prove the bound it carries gives infinity.
 
 The steps of a log are `problem`, `split` and `node`; the names are those of the solver's log. The
 mathematics: for a unit x with support in S, forced <= S <= alive, |S| <= s,
@@ -21,12 +21,19 @@ from typing import Any
 
 import numpy as np
 
-EPS = float(np.finfo(np.float64).eps)
+from .extension import check_extension
+from .split import (
+    EPS,
+    Unproved,
+    below,
+    certificate,
+    factorises,
+    largest_sums,
+    pair_charges,
+    require,
+)
+
 MOST_SUPPORTS = 200_000  # of one leaf
-
-
-class Unproved(Exception):
-    """The log does not prove what it claims."""
 
 
 def recheck(data: dict[str, Any], cov: Any, problem: Any) -> float:
@@ -42,14 +49,11 @@ def recheck(data: dict[str, Any], cov: Any, problem: Any) -> float:
             return np.inf
         if header["nonnegative"] and not problem.nonnegative:
             return np.inf
+        core, outside = np.arange(cov.p), -np.inf
         if "extension" in data:
-            from .extension import check_extension
-
-            core = check_extension(data["extension"], header, cov)
-        else:
-            core = np.arange(cov.p)
+            core, outside = check_extension(data["extension"], s, bool(header["nonnegative"]), cov)
         a = np.asarray(cov.submatrix(core), dtype=np.float64)
-        bound = replay(data["log"], a)
+        bound = max(replay(data["log"], a), outside)
     except (Unproved, KeyError, IndexError, TypeError, ValueError, AttributeError):
         return np.inf
     return bound + float(cov.rounding(s))
@@ -61,20 +65,27 @@ def replay(log: list[dict[str, Any]], a: np.ndarray) -> float:
     prices = np.asarray(header.get("prices", 0.0))
     if header["step"] != "problem" or not (prices >= 0.0).all():
         raise Unproved("no problem stated")
+    bound = float(header["bound"])
+    if not a.any() and bound >= -float(prices.min()):
+        return bound  # of a matrix of zeros
     return _Replay(log, np.array((a + a.T) / 2)).run()
 
 
 class _Replay:
     def __init__(self, log: list[dict[str, Any]], a: np.ndarray) -> None:
         header, p = log[0], a.shape[0]
+        # the certificates are in these units; a power of two, so that nothing is rounded
+        self.unit = float(header["unit"])
+        require(np.frexp(self.unit)[0] == 0.5, "a unit that is no power of two")
+        a = a / self.unit
         self.log, self.p = log, p
         self.s, self.nonnegative = int(header["s"]), bool(header["nonnegative"])
         self.price = np.zeros(p)
         if "prices" in header:
-            self.price = np.asarray(header["prices"], dtype=np.float64)
+            self.price = np.asarray(header["prices"], dtype=np.float64) / self.unit
         self.leader_of, self.factor = np.arange(p), np.ones(p)
         self.a, error = self._exact_twins(a, header.get("twins") or {})
-        self.bound = float(header["bound"])
+        self.bound = float(header["bound"]) / self.unit
         if not np.isfinite(self.a).all() or not np.isfinite(self.bound) or self.s < 1:
             raise Unproved("numbers that are not finite")
         self.t = self.bound - error
@@ -113,7 +124,7 @@ class _Replay:
             self._settle(position, step, alive, forced)
         if roots != 1 or self.pending:
             raise Unproved("supports are missing")
-        return self.bound
+        return self.bound * self.unit
 
     # --- how nodes follow one another ---
 
@@ -181,7 +192,7 @@ class _Replay:
             return
         if end == "closed":
             matrix = self._split(int(step["split"]), alive, forced)[0]
-            _require(below(matrix, self.t), "the bound of a node is too large")
+            require(below(matrix, self.t), "the bound of a node is too large")
         elif end == "leaf":
             self._check_leaf(alive, forced)
         elif end == "branch":
@@ -189,13 +200,13 @@ class _Replay:
         elif end == "shrink":
             full = bool((alive == forced).all()) and self.nonnegative and not self.price.any()
             block = self.a[np.ix_(alive, alive)]
-            _require(full and _no_positive_eigenvector(block, self.t), "a support may be full")
+            require(full and _no_positive_eigenvector(block, self.t), "a support may be full")
             self.pending[position] = {"shrink": set(np.flatnonzero(alive).tolist())}
         elif end == "same":
-            _require(int(step["node"]) < position, "a later node is referred to")
+            require(int(step["node"]) < position, "a later node is referred to")
             other_alive, other_forced = self.entered[int(step["node"])]
             same = (other_alive == alive).all() and (other_forced == forced).all()
-            _require(bool(same), "another node is not the same")
+            require(bool(same), "another node is not the same")
         else:
             raise Unproved("a node is left open")
 
@@ -206,30 +217,30 @@ class _Replay:
         base, free = np.flatnonzero(forced), np.flatnonzero(alive & ~forced)
         room = min(self.s - base.size, free.size)
         sizes = [room] if not self.price.any() else list(range(room + 1))
-        _require(sum(comb(free.size, q) for q in sizes) <= MOST_SUPPORTS, "too large a leaf")
+        require(sum(comb(free.size, q) for q in sizes) <= MOST_SUPPORTS, "too large a leaf")
         for q in sizes:
             for chosen in combinations(free.tolist(), q):
                 support = np.append(base, np.array(chosen, dtype=np.intp))
                 if support.size:
                     block = self.a[np.ix_(support, support)]
                     limit = self.t + float(self.price[support].sum())
-                    _require(below(block, limit), "a support of a leaf has a larger value")
+                    require(below(block, limit), "a support of a leaf has a larger value")
 
     def _split(
         self, position: int, alive: np.ndarray, forced: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """M on the alive features, W_ij = V_ij - price_j, and the two levels of every row."""
         step = self.log[position]
-        _require(step["step"] == "split", "not a certificate")
+        require(step["step"] == "split", "not a certificate")
         index = np.flatnonzero(alive)
         block = self.a[np.ix_(index, index)]
-        u, r = _certificate(step, block, index, self.nonnegative)
+        u, r = certificate(step, block, index, self.nonnegative)
         f = forced[index]
         both = np.logical_and.outer(f, f)
         u = np.where(both, np.minimum(u, 0.0) if self.nonnegative else 0.0, u)
-        v = _pair_charges(u, r, self.nonnegative)
+        v = pair_charges(u, r, self.nonnegative)
         w = v - self.price[index]
-        d, level, next_level = _largest_sums(w, v, f, self.price[index], self.s)
+        d, level, next_level = largest_sums(w, v, f, self.price[index], self.s)
         matrix = block - u
         matrix[np.diag_indices(index.size)] = np.diagonal(block) + d
         return matrix, w, level, next_level
@@ -246,7 +257,7 @@ class _Replay:
         if out.size + into.size == 0:
             return
         candidates = np.concatenate([out, into])
-        _require(
+        require(
             bool((alive[candidates] & ~forced[candidates]).all()), "a fixed feature is not free"
         )
         matrix, w, level, next_level = self._split(position, alive, forced)
@@ -257,101 +268,19 @@ class _Replay:
         for j in np.searchsorted(index, out):
             drop = np.where(rows, level - w[:, j] - 8 * EPS * (level + np.abs(w[:, j])), 0.0)
             drop[j] = 0.0
-            _require(_small_test(factor, self.t - low, drop), "a feature was put out wrongly")
+            require(_small_test(factor, self.t - low, drop), "a feature was put out wrongly")
         for j in np.searchsorted(index, into):
             drop = np.where(
                 rows, w[:, j] - next_level - 8 * EPS * (next_level + np.abs(w[:, j])), 0.0
             )
             rest = np.arange(index.size) != j
-            _require(_small_test(factor[rest], self.t - low, drop[rest]), "wrongly put in")
-
-
-def _require(condition: bool, what: str) -> None:
-    if not condition:
-        raise Unproved(what)
-
-
-def _certificate(
-    step: dict[str, Any], block: np.ndarray, index: np.ndarray, nonnegative: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """(U, R) of a stored certificate on the features `index`."""
-    if "clip" in step:
-        rho = float(step["clip"])
-        u = np.minimum(block, rho) if nonnegative else np.clip(block, -rho, rho)
-        np.fill_diagonal(u, 0.0)
-        return u, np.zeros_like(u)
-    features = np.asarray(step["features"], dtype=np.intp)
-    rows = np.searchsorted(features, index)
-    if (np.diff(features) <= 0).any() or not np.array_equal(features[rows], index):
-        raise Unproved("a certificate lacks features")
-    if "rank_one" in step:
-        v = np.asarray(step["rank_one"], dtype=np.float64)[rows]
-        logs = np.log(np.maximum(np.abs(v), 1e-5))
-        u = np.outer(v, v)
-        np.fill_diagonal(u, 0.0)
-        return u, np.clip(logs[None, :] - logs[:, None], -25.0, 25.0)
-    n = features.size
-    u, r = np.zeros((n, n)), np.zeros((n, n))
-    upper = np.triu_indices(n, 1)
-    u[upper] = np.asarray(step["u"], dtype=np.float64)
-    r[upper] = np.asarray(step["r"], dtype=np.float64)
-    return (u + u.T)[np.ix_(rows, rows)], (r - r.T)[np.ix_(rows, rows)]
-
-
-def _pair_charges(u: np.ndarray, r: np.ndarray, nonnegative: bool) -> np.ndarray:
-    """V with V_ij V_ji >= U_ij^2 in floating point: one side by exp, the other by division."""
-    size = np.maximum(u, 0.0) if nonnegative else np.abs(u)
-    if not (np.isfinite(size).all() and np.isfinite(r).all()):
-        raise Unproved("a certificate that is not finite")
-    upper = np.triu(size * np.exp(np.clip(r, -60.0, 60.0)), 1)
-    squared = np.triu(size, 1) ** 2
-    # a charge that underflows to nothing could not be paid back
-    _require(bool((upper[np.triu(size, 1) > 0.0] > 1e-150).all()), "a charge underflows")
-    lower = np.divide(squared, upper, out=np.zeros_like(upper), where=upper > 0.0)
-    return upper + (lower * (1 + 4 * EPS)).T
-
-
-def _largest_sums(
-    w: np.ndarray, v: np.ndarray, forced: np.ndarray, price: np.ndarray, s: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """d (rounded up), and the q-th and (q+1)-th largest free W of each row, at least zero."""
-    n, n_forced = w.shape[0], int(np.count_nonzero(forced))
-    d, level, next_level = np.zeros(n), np.zeros(n), np.zeros(n)
-    for i in range(n):
-        others = np.arange(n) != i
-        free = np.sort(np.maximum(w[i, others & ~forced], 0.0))[::-1]
-        q = s - n_forced - (0 if forced[i] else 1)
-        paid = w[i, others & forced].sum() + free[: max(q, 0)].sum() - price[i]
-        size = v[i].max() * s + price.max() * (s + 1)
-        d[i] = paid + (s + 8) * EPS * (abs(paid) + (s * size if price.any() else 0.0))
-        if q > 0:
-            level[i] = free[q - 1] if free.size >= q else 0.0
-            next_level[i] = free[q] if free.size > q else 0.0
-    return d, level, next_level
-
-
-def below(matrix: np.ndarray, t: float) -> bool:
-    """Whether Cholesky proves lambda_max(matrix) <= t."""
-    n = matrix.shape[0]
-    shifted = t * np.eye(n) - matrix
-    spread = float(np.abs(shifted).sum(axis=1).max())
-    margin = 2 * (n + 2) * EPS * (float(np.trace(shifted)) + abs(t)) + 2 * EPS * spread
-    return _factorises(shifted - margin * np.eye(n))
-
-
-def _factorises(matrix: np.ndarray) -> bool:
-    if not np.isfinite(matrix).all() or np.diagonal(matrix).min(initial=1.0) <= 0.0:
-        return False
-    try:
-        return bool(np.isfinite(np.linalg.cholesky(matrix)).all())
-    except np.linalg.LinAlgError:
-        return False
+            require(_small_test(factor[rest], self.t - low, drop[rest]), "wrongly put in")
 
 
 def _majorant(matrix: np.ndarray, t: float) -> tuple[np.ndarray, float]:
     """B and l < t with matrix <= l I + BB', proved."""
     n = matrix.shape[0]
-    _require(bool(np.isfinite(matrix).all()), "a matrix that is not finite")
+    require(bool(np.isfinite(matrix).all()), "a matrix that is not finite")
     w, q = np.linalg.eigh(matrix)
     scale = float(np.abs(w).max())
     rank = min(n - 1, max(48, int(np.count_nonzero(w > t)) + 8))
@@ -360,7 +289,7 @@ def _majorant(matrix: np.ndarray, t: float) -> tuple[np.ndarray, float]:
     factor = q[:, n - rank :] * np.sqrt(np.maximum(w[n - rank :] - next_value, 0.0))
     slack = 4 * (rank + 2) * EPS * float((factor**2).sum())
     proved = low < t and below(matrix - factor @ factor.T, low - slack)
-    _require(proved, "no majorant below t")
+    require(proved, "no majorant below t")
     return factor, low
 
 
@@ -371,7 +300,7 @@ def _small_test(factor: np.ndarray, room: float, drop: np.ndarray) -> bool:
     gram = scaled.T @ scaled
     trace = float(np.trace(gram))
     margin = (2 * n + 32) * EPS * trace + 4 * (rank + 2) * EPS * (rank + trace)
-    return _factorises((1.0 - margin) * np.eye(rank) - gram)
+    return factorises((1.0 - margin) * np.eye(rank) - gram)
 
 
 def _no_positive_eigenvector(block: np.ndarray, t: float) -> bool:
