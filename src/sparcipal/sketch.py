@@ -103,8 +103,16 @@ def majorant(cov: Covariance, pairs: Spectrum, rank: int) -> Sketch:
     """
     rank = min(rank, pairs.values.size)
     after = max(float(pairs.values[rank]), 0.0) if rank < pairs.values.size else 0.0
-    V = pairs.vectors[:, :rank] * np.sqrt(np.maximum(pairs.values[:rank] - after, 0.0))
-    return prove(cov, Sketch(_columns(V), np.inf, after, "none", "eigen"), after)
+    proved = prove(cov, _lowered(pairs, rank, after), after)
+    if proved.proof != "trace":
+        return proved
+    # A trace counts every eigenvalue that is left: lowering the others gains nothing.
+    return prove(cov, _lowered(pairs, rank, 0.0), 0.0)
+
+
+def _lowered(pairs: Spectrum, rank: int, by: float) -> Sketch:
+    V = pairs.vectors[:, :rank] * np.sqrt(np.maximum(pairs.values[:rank] - by, 0.0))
+    return Sketch(_columns(V), np.inf, by, "none", "eigen")
 
 
 def sketch(cov: Covariance, rank: int, *, kind: str = "eigen", seed: int = 0) -> Sketch:

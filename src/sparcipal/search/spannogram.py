@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..covariance import DENSE_LIMIT, EPS, Covariance
+from ..covariance import DENSE_LIMIT, EPS, Covariance, MatrixCovariance, top_sum
 from ..problem import Problem
 from ..refine import nonnegative_leading
 from ..result import Bound
@@ -253,7 +253,8 @@ class _Component:
         return min(self.eps, 0.5 * self.options.tol) if self.options.tol > 0 else self.eps
 
     def _bound(self, sketch: Sketch, found: SphereResult, rho: float | None) -> Bound:
-        margin = SAFETY * self.cov.rounding(self.s) + 16 * self.cov.n_features * EPS * sketch.tail
+        diagonal = top_sum(np.abs(self.cov.diagonal), self.s)
+        margin = SAFETY * (self.cov.rounding(self.s) + self.s * EPS * diagonal)
         total = sketch.tail + found.bound + margin
         data: dict[str, Any] = {
             "V": sketch.V,
@@ -319,8 +320,6 @@ def clipped(A: np.ndarray, rho: float, s: int, nonnegative: bool) -> np.ndarray:
 
 def _lowered(B: np.ndarray, rank: int, seed: int) -> tuple[np.ndarray, float]:
     """V and t for the majorant t I + V V' of a given matrix."""
-    from ..covariance import MatrixCovariance
-
     pairs = spectrum(MatrixCovariance(B), min(rank + 1, B.shape[0]), seed)
     rank = min(rank, pairs.values.size)
     after = float(pairs.values[rank]) if rank < pairs.values.size else float(pairs.values[-1])

@@ -41,7 +41,9 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
     clip = None if data.get("clip") is None else float(data["clip"])
     tail = majorant(cov, V, data["proof"], shift, clip, s, question.nonnegative)
     top = sphere(V, min(s, cov.p), one_sign, prices, level, np.asarray(data["tree"]))
-    alone = tail + top + cov.rounding(s)
+    # Entries that were clipped are rounded once more.
+    largest = float(np.sort(np.abs(cov.diagonal))[::-1][:s].sum())
+    alone = tail + top + cov.rounding(s) + s * EPS * largest
     total = question.k * alone + float(prices.sum())
     return total + 4 * (cov.p + question.k) * EPS * abs(total)
 
