@@ -43,15 +43,18 @@ ROW_BUDGET = 4096
 
 
 def cheap_bounds(problem: Problem) -> list[Bound]:
-    """Every cheap bound that applies, the smallest first, in the covariance's own (inside) units."""
+    """Every bound of about p^2 operations, the smallest first, in the covariance's own (inside) units.
+
+    The eigenvalue bound costs p^3; `prove` adds it where more than these is asked for.
+    """
     if not problem.disjoint and problem.k > 1:
         return _free_support_bounds(problem)
-    bounds = [trace_bound(problem), gershgorin_bound(problem)]
-    eigen = eigenvalue_bound(problem)
-    if eigen is not None:
-        bounds.append(eigen)
+    bounds = [trace_bound(problem)]
     if problem.covariance.n_features <= DENSE_LIMIT:
-        bounds.append(frobenius_bound(problem))
+        largest = _largest_magnitudes(problem)
+        bounds += [gershgorin_bound(problem, largest), frobenius_bound(problem, largest)]
+    else:
+        bounds.append(gershgorin_bound(problem))
     if problem.covariance.n_features <= CLIP_LIMIT:
         bounds.append(clip_bound(problem))
     return sorted(bounds, key=lambda bound: bound.value)
@@ -63,11 +66,7 @@ def _free_support_bounds(problem: Problem) -> list[Bound]:
         s: cheap_bounds(Problem(problem.covariance, (s,), problem.nonnegative))[0]
         for s in set(problem.cardinalities)
     }
-    bounds = [sum_of_parts([parts[s] for s in problem.cardinalities], problem.cardinalities)]
-    eigen = eigenvalue_bound(problem)
-    if eigen is not None:
-        bounds.append(eigen)
-    return sorted(bounds, key=lambda bound: bound.value)
+    return [sum_of_parts([parts[s] for s in problem.cardinalities], problem.cardinalities)]
 
 
 def sum_of_parts(parts: list[Bound], cardinalities: tuple[int, ...]) -> Bound:
@@ -104,7 +103,29 @@ def eigenvalue_bound(problem: Problem) -> Bound | None:
     return Bound("eigenvalues", total + SAFETY * shift)
 
 
-def gershgorin_bound(problem: Problem) -> Bound:
+def _largest_magnitudes(problem: Problem) -> np.ndarray:
+    """The s - 1 largest |A_ij| of every row, j != i; positive A_ij only for nonnegative components."""
+    A = problem.covariance.dense()
+    magnitude = np.maximum(A, 0.0) if problem.nonnegative else np.abs(A)
+    np.fill_diagonal(magnitude, 0.0)
+    return _row_tops(magnitude, problem.s_max - 1)
+
+
+def gershgorin_bound(problem: Problem, largest: np.ndarray | None = None) -> Bound:
+    """From the largest entries of all rows or, for large p, of the rows that can matter."""
+    covariance, s, k = problem.covariance, problem.s_max, problem.k
+    if largest is not None:
+        sums = covariance.diagonal + largest.sum(axis=1)
+    else:
+        sums = _row_sums(problem)
+    total = top_sum(np.maximum(sums, 0.0), k) * (1 + (s + k + 4) * EPS)
+    # A row sum carries the error of its entries, which the quadratic form's margin does not cover.
+    roots = np.sqrt(covariance.error_weights)
+    row_error = covariance.error_unit * float(roots.max()) * top_sum(roots, s)
+    return Bound("gershgorin", total + SAFETY * k * row_error + _margin(problem))
+
+
+def _row_sums(problem: Problem) -> np.ndarray:
     """Rows are looked at in the order of what they could reach at most by Cauchy-Schwarz."""
     covariance, s, k = problem.covariance, problem.s_max, problem.k
     # |A_ij|^2 <= (A_ii + d)(A_jj + d) when A + dI is PSD.
@@ -119,13 +140,9 @@ def gershgorin_bound(problem: Problem) -> Bound:
         rows = covariance.columns(block).T  # (256, p)
         rows[np.arange(block.size), block] = 0.0
         magnitude = np.maximum(rows, 0.0) if problem.nonnegative else np.abs(rows)
-        exact = covariance.diagonal[block] + _row_top_sums(magnitude, s - 1)
+        exact = covariance.diagonal[block] + _row_tops(magnitude, s - 1).sum(axis=1)
         sums[block] = np.minimum(reach[block], exact)
-    total = top_sum(np.maximum(sums, 0.0), k) * (1 + (s + k + 4) * EPS)
-    # A row sum carries the error of its entries, which the quadratic form's margin does not cover.
-    roots = np.sqrt(covariance.error_weights)
-    row_error = covariance.error_unit * float(roots.max()) * top_sum(roots, s)
-    return Bound("gershgorin", total + SAFETY * k * row_error + _margin(problem))
+    return sums
 
 
 def clip_bound(problem: Problem) -> Bound:
@@ -138,7 +155,7 @@ def clip_bound(problem: Problem) -> Bound:
     def matrix(rho: float) -> np.ndarray:
         clipped = np.clip(off, -rho, rho)
         M = off - clipped
-        charge = _row_top_sums(np.abs(clipped), s - 1) * (1 + (s + 8) * EPS)
+        charge = _row_tops(np.abs(clipped), s - 1).sum(axis=1) * (1 + (s + 8) * EPS)
         M[np.diag_indices_from(M)] = problem.covariance.diagonal + charge
         return M
 
@@ -152,11 +169,9 @@ def clip_bound(problem: Problem) -> Bound:
     )
 
 
-def frobenius_bound(problem: Problem) -> Bound:
-    A = problem.covariance.dense()
+def frobenius_bound(problem: Problem, largest: np.ndarray) -> Bound:
     s, k, m = problem.s_max, problem.k, sum(problem.cardinalities)
-    off = _off_diagonal(A, problem.nonnegative)
-    rest = _row_top_sums(off * off, s - 1)
+    rest = np.square(largest).sum(axis=1)
     diagonal = problem.covariance.diagonal
 
     def bound(c: float) -> float:
@@ -249,14 +264,12 @@ def _off_diagonal(A: np.ndarray, nonnegative: bool) -> np.ndarray:
     return off
 
 
-def _row_top_sums(rows: np.ndarray, count: int) -> np.ndarray:
-    """Per row, the sum of the `count` largest entries."""
-    if count <= 0:
-        return np.zeros(rows.shape[0])
+def _row_tops(rows: np.ndarray, count: int) -> np.ndarray:
+    """Per row, the `count` largest entries."""
     if count >= rows.shape[1]:
-        return rows.sum(axis=1)
+        return rows
     split = rows.shape[1] - count
-    return np.partition(rows, split, axis=1)[:, split:].sum(axis=1)
+    return np.partition(rows, split, axis=1)[:, split:] if count else rows[:, :0]
 
 
 def _kth_largest(values: np.ndarray, k: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import exact
-from .certify import SAFETY, cheap_bounds, sum_of_parts
+from .certify import SAFETY, cheap_bounds, eigenvalue_bound, sum_of_parts
 from .configuration import configuration_bound
 from .kyfan import kyfan_bound
 from .problem import Problem
@@ -46,6 +46,11 @@ def prove(
     proved = Proved(components, (*known, *cheap_bounds(problem)))
     if certify is False or _closed(problem, proved, options):
         return proved
+    eigen = eigenvalue_bound(problem)
+    if eigen is not None:
+        proved = replace(proved, bounds=(*proved.bounds, eigen))
+        if _closed(problem, proved, options):
+            return proved
     if problem.k > 1 and problem.disjoint:
         return _prove_jointly(problem, proved, options, certify)
     if problem.k > 1:

@@ -84,7 +84,7 @@ class _Search:
     ) -> list[np.ndarray]:
         pool = [self.improve(owner) for owner in self._given(starts)]
         if effort > 0 or not pool:
-            pool += self._first_states(max(effort, 1))
+            pool += self._first_states(effort)
         pool.sort(key=lambda state: -state.value)
         best = pool[0]
         rounds = effort * self._rounds() // CHAINS if self.k > 1 else 0
@@ -123,13 +123,13 @@ class _Search:
         rng = np.random.default_rng(self.seed)
         basis = self._leading_subspace(rng)
         if self.k == 1:
-            return self._best_improved(self._single_starts(basis, rng, effort), 2 + effort)
+            return self._best_improved(self._single_starts(basis, rng, effort), 1 + 2 * effort)
         owners = [self._deflated(basis, self._order())]
-        for _ in range(8 * effort):
+        for _ in range(max(8 * effort, 2)):
             rank = rng.integers(self.k, basis.shape[0] + 1)
             score = rng.standard_normal((self.k, rank)) @ basis[:rank]
             owners.append(self.ascend(score))
-        packed = self._packed(rng, 4 * effort)
+        packed = self._packed(rng, max(4 * effort, 1))
         mixed = self._best_improved(owners[1:], 1 + effort)
         return [self.improve(owners[0]), *mixed, *self._best_improved(packed, 1 + effort)]
 
@@ -178,7 +178,7 @@ class _Search:
     ) -> list[np.ndarray]:
         """One component: eigenvectors, their mixtures, and the rows with the largest entries."""
         s = int(self.need[0])
-        rows = self._strongest_rows(s, 4 * effort)
+        rows = self._strongest_rows(s, 4 * effort) if effort else np.empty(0, dtype=np.intp)
         mixed = rng.standard_normal((4 * effort, basis.shape[0])) @ basis
         order = np.argsort(-self.diagonal, kind="stable")
         largest = np.zeros((2, self.p))
