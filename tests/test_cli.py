@@ -185,6 +185,7 @@ def test_compare_judges_by_one_bound(source):
         (["path", "{source}", "-s", "3:1"], 2, "'3:1' is no range; write 1:30"),
         (["compare", "{source}", "--methods", "auto,magic"], 1, "method='magic' is unknown"),
         (["verify", "{source}", "{source}"], 1, "not a sparcipal result"),
+        (["fit", "-"], 1, "pass --input-format, one of bagofwords"),
         (["show", "nowhere.json"], 1, "Error: nowhere.json: No such file or directory"),
         (["topics", "{source}", "--covariance"], 2, "topics needs documents"),
     ],

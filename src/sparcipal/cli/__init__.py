@@ -31,7 +31,19 @@ def _sentence(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         return f"not enough memory ({error}); use fewer features or a machine with more"
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
+    for python, shell in _IN_THE_SHELL.items():
+        text = text.replace(python, shell)
+    return text
+
+
+# What a remedy is called here when the option has another name than the parameter.
+_IN_THE_SHELL = {
+    "pass format=...": "pass --input-format",
+    "name one with key=...": "name one with --key",
+    "name its field: text_field": "name its field with --text-field",
+    'encoding="latin-1"': "--encoding latin-1",
+}
 
 
 @click.group(
