@@ -10,6 +10,7 @@ import numpy as np
 from . import exact
 from .certify import SAFETY, cheap_bounds, eigenvalue_bound, sum_of_parts
 from .configuration import configuration_bound
+from .extend import prove_large
 from .kyfan import kyfan_bound
 from .problem import Problem
 from .refine import refit, variances
@@ -20,6 +21,8 @@ from .search.enumerate import run as enumerate_supports
 
 # The tolerance must also hold what rounding margins add to a bound.
 TIGHTER = 0.9
+# Up to this many features the branch and bound works on all of them; beyond, on a core that it extends.
+WHOLE = 400
 # Supports that are simply all looked at, by how hard the user asked to prove.
 EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
 
@@ -70,19 +73,19 @@ def _prove_one(problem: Problem, proved: Proved, options: Options, certify: str)
     covariance, s = problem.covariance, problem.cardinalities[0]
     component = proved.components[0]
     value = float(variances(problem, proved.components)[0])
-    proof = exact.prove(
-        covariance.dense(),
-        s,
-        nonnegative=problem.nonnegative,
-        incumbent=(component.support, value),
-        tol=TIGHTER * options.tol,
-        max_nodes=options.max_nodes,
-        monitor=options.monitor,
-        effort=certify,
-    )
-    bound = Bound(
-        "pair-split", proof.bound + SAFETY * covariance.rounding(s), {"log": proof.log}
-    )
+    ask: dict[str, Any] = {
+        "nonnegative": problem.nonnegative,
+        "incumbent": (component.support, value),
+        "tol": TIGHTER * options.tol,
+        "max_nodes": options.max_nodes,
+        "monitor": options.monitor,
+        "effort": certify,
+    }
+    if covariance.n_features <= WHOLE:
+        proof = exact.prove(covariance.dense(), s, **ask)
+    else:
+        proof = prove_large(covariance, s, **ask)
+    bound = Bound("pair-split", proof.bound + SAFETY * covariance.rounding(s), proof.data())
     best = proved.components
     if proof.value > value:
         found = (Component(proof.support, np.ones(proof.support.size)),)
