@@ -130,7 +130,8 @@ class _Component:
         component = self._best_on_full_matrix([*candidates, *extra])
         info["guarantees"] = guarantees(pairs, rank, self.cov, self.s, self.nonnegative)
         if algorithm == "cones" and kind == "eigen" and not exact:
-            info["rank_bound"] = low.bound + shifted.tail  # what the papers' own analysis gives
+            # What the papers' own analysis gives after the run.
+            info["rank_bound"] = (low.bound + shifted.tail) * self.cov.unit
         return Single(component, info.get("cones", 0), note, bounds), info
 
     def _rank(self, pairs: Spectrum, asked: int) -> tuple[int, str]:
@@ -160,8 +161,8 @@ class _Component:
         found = self._search(V, self.eps)
         self.options.monitor.update("spannogram", nodes=found.cones)
         info.update(
-            rank_value=found.value,
-            rank_optimum_at_most=found.bound,
+            rank_value=found.value * self.cov.unit,
+            rank_optimum_at_most=found.bound * self.cov.unit,
             oracle_calls=found.oracle_calls,
             cones=found.cones,
         )
@@ -199,10 +200,10 @@ class _Component:
             )
         net = reference.random_net(V, self.s, self.eps, rng, nonnegative=self.nonnegative)
         info.update(
-            rank_value=net.value,
+            rank_value=net.value * self.cov.unit,
             samples=net.samples,
             probability=net.probability,
-            rank_optimum_probably_at_most=net.value / (1.0 - self.eps),
+            rank_optimum_probably_at_most=net.value / (1.0 - self.eps) * self.cov.unit,
         )
         return [net.support], net
 

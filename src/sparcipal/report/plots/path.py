@@ -83,7 +83,7 @@ class PathDisplay:
         bound = np.array([result.bound for result in self.results]) / self.leading
         self.region_ = ax.fill_between(
             s, value, bound, color=common.BLUE, alpha=0.22, linewidth=0,
-            label=f"the optimum lies here, proved (gap at most {self._widest()})",
+            label=f"the optimum lies here, proved ({self._widest()})",
         )  # fmt: skip
         ax.plot(s, bound, color=common.BLUE, linewidth=0.8)
         self.lines_ = ax.plot(
@@ -107,7 +107,9 @@ class PathDisplay:
 
     def _widest(self) -> str:
         gap = 100 * max(result.gap for result in self.results)
-        return f"{gap:.2g} %" if gap < 10 else f"{gap:.0f} %"
+        if gap < 0.001:
+            return "gap below 0.001 %"
+        return f"gap at most {gap:.2g} %" if gap < 10 else f"gap at most {gap:.0f} %"
 
     def _decorate(self, ax: Any, highest: float) -> None:
         drawn = max([highest, *(float(np.max(line.get_ydata())) for line in self.lines_)])
