@@ -171,17 +171,15 @@ class _Extension:
     def touching(self, budget: float) -> tuple[Touch, bool]:
         """Certify the supports that leave the core, letting the core grow as needed."""
         core, pad = self.first_core(), PAD * self.last_gain()
-        best: Touch | None = None
         split: Split | None = None
+        attempts: list[Touch] = []
         for _ in range(ROUNDS):
             touch = self._attempt(core, pad, split)
-            if best is None or touch.bound < best.bound:
-                best = touch
+            attempts.append(touch)
             if touch.bound <= self.threshold:
                 return touch, True
-            if self.monitor.stopped is not None or self.work > 0.75 * budget:
-                return best, False
-            if core.size >= MOST_CORE:
+            out_of_budget = self.monitor.stopped is not None or self.work > 0.75 * budget
+            if out_of_budget or core.size >= MOST_CORE:
                 break
             if touch.inner > self.threshold:
                 pad = max(pad - 1.1 * (touch.inner - self.threshold), 0.4 * pad)
@@ -190,9 +188,9 @@ class _Extension:
             new = touch.violators[: max(60, core.size // 2)]
             core, split = self._grow(touch, np.sort(new))
             pad = float(touch.pad[0])
-        if self.cov.n_features <= MOST_CORE and best.bound > self.threshold:
+        if self.cov.n_features <= MOST_CORE and not out_of_budget:
             return self._everything(), True
-        return best, False
+        return min(attempts, key=lambda attempt: attempt.bound), False
 
     def _everything(self) -> Touch:
         """All features are the core: no support leaves it."""

@@ -135,6 +135,7 @@ def _cholesky_passes(tests: np.ndarray) -> np.ndarray:
         pivot = tests[:, a, a].copy()
         passes &= pivot > 0.0
         column = tests[:, a:, a] / np.sqrt(np.where(pivot > 0.0, pivot, 1.0))[:, None]
+        column[~passes] = 0.0
         # only the lower triangle is ever read
         tests[:, a:, a:] -= column[:, :, None] * column[:, None, :]
     return passes

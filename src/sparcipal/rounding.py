@@ -63,6 +63,7 @@ class Rounder:
 
     def __init__(self, a: np.ndarray, s: int, price: np.ndarray, nonnegative: bool) -> None:
         self.a, self.s, self.price, self.nonnegative = a, s, price, nonnegative
+        self._known: dict[bytes, Incumbent] = {}  # where exchanges from a support have led
 
     def evaluate(self, support: np.ndarray) -> tuple[float, np.ndarray]:
         value, x = best_weights(self.a[np.ix_(support, support)], self.nonnegative)
@@ -97,13 +98,20 @@ class Rounder:
 
     def exchange(self, support: np.ndarray, rounds: int = 100) -> Incumbent:
         """Swap or drop one feature as long as the value grows."""
+        path: list[bytes] = []
         value, _ = self.evaluate(support)
         for _ in range(rounds):
+            path.append(support.tobytes())
+            if path[-1] in self._known:
+                support, value = self._known[path[-1]].support, self._known[path[-1]].value
+                break
             better = self._improve(support, value)
             if better is None:
                 break
             support, value = better
-        return Incumbent(support, value)
+        found = Incumbent(support, value)
+        self._known.update(dict.fromkeys(path, found))
+        return found
 
     def _improve(self, support: np.ndarray, value: float) -> tuple[np.ndarray, float] | None:
         tiny = 1e-12 * abs(value)
