@@ -24,13 +24,13 @@ STYLE = """<style>
  grid-template-columns:minmax(0,1fr) 5em 3.6em}
 .sparcipal .spc-load span{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 .sparcipal .spc-load b{font-weight:normal;text-align:right;font-variant-numeric:tabular-nums}
-.sparcipal .spc-bar{height:.6em;background:rgba(0,114,178,.75);border-radius:2px}
+.sparcipal .spc-bar{height:.6em;background:rgb(30,136,200);border-radius:2px}
 .sparcipal .spc-bar.spc-neg{background:repeating-linear-gradient(
  45deg,rgba(213,94,0,.9) 0 3px,rgba(213,94,0,.45) 3px 6px)}
 .sparcipal .spc-verdict{border-radius:6px;padding:.6em .8em;margin:.8em 0}
 .sparcipal .spc-proved{border:2px solid rgb(0,158,115)}
 .sparcipal .spc-open{border:2px dashed rgb(213,94,0)}
-.sparcipal .spc-verdict table{border-collapse:collapse;margin:.4em 0 0;background:none}
+.sparcipal .spc-verdict table{font:inherit;color:inherit;border-collapse:collapse;margin:.4em 0 0;background:none}
 .sparcipal .spc-verdict td{text-align:left;vertical-align:top;padding:.1em 1.2em .1em 0;
  background:none;border:0}
 .sparcipal .spc-verdict td:nth-child(2){font-variant-numeric:tabular-nums;white-space:nowrap}
