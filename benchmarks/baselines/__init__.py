@@ -1,0 +1,1 @@
+"""The methods of the literature against each other."""

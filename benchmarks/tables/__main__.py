@@ -1,0 +1,69 @@
+"""Every table and figure of the four papers for which there is data, printed and measured side
+by side.
+
+    python -m benchmarks.tables [joint] [text] [curves] [spiked] [genes] [nonnegative] [relaxation]
+
+Writes Markdown and pictures into the folder named by SPARCIPAL_RESULTS (default:
+benchmarks/results/tables); data come from the folder named by SPARCIPAL_DATA. Parts run one after
+the other and each writes its own file, so that a part can be run again alone.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks import data
+from benchmarks.tables import joint, relaxation, single
+
+FOLDER = Path(os.environ.get("SPARCIPAL_RESULTS", Path(__file__).parents[1] / "results" / "tables"))
+PARTS: dict[str, Callable[[Path], Iterator[str]]] = {
+    "joint": joint.table_1,
+    "text": joint.table_2_and_4,
+    "curves": joint.curves,
+    "spiked": single.spiked,
+    "genes": single.genes,
+    "nonnegative": single.nonnegative,
+    "relaxation": relaxation.relaxation,
+}
+NOT_RUN = """# What is not run, and why
+
+| where | what | reason |
+| --- | --- | --- |
+| Asteris et al. 2015, table 1 | Amazon commerce reviews, PEMS | not among the data sets |
+| Asteris et al. 2015, tables 2, 3, 5-7, figures 4-6 | Enron, NYTimes | not among the data sets |
+| Papailiopoulos et al. 2013, figure 2 (one panel) | lymphoma | not among the data sets; colon is
+run | | Papailiopoulos et al. 2013, tables 1 and 2 | Greek tweets of 2011 | never published |
+| Zhang & El Ghaoui 2011, figure 2, tables 1 and 2 | NYTimes, PubMed | KOS and NIPS instead |
+"""
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(PARTS)
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        raise SystemExit(f"no part called {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "not-run.md").write_text(NOT_RUN, encoding="utf-8")
+    sys.stdout.write(f"data from {data.FOLDER}, results to {FOLDER}\n")
+    for name in names:
+        start = time.process_time()
+        lines = []
+        for line in PARTS[name](FOLDER):
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+            lines.append(line)
+        lines.append(f"\n{time.process_time() - start:.0f} CPU s.")
+        (FOLDER / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    index = [f"- [{name}]({name}.md)" for name in (*PARTS, "not-run")]
+    (FOLDER / "README.md").write_text("\n".join(index) + "\n", encoding="utf-8")
+
+
+main()

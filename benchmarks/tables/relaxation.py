@@ -1,0 +1,69 @@
+"""Zhang & El Ghaoui 2011: figure 1 (cost), figure 2 (variances), tables 1 and 2 (topics)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.baselines import relaxations
+from benchmarks.baselines.sets import SETS
+
+
+def relaxation(folder: Path) -> Iterator[str]:
+    yield "# Zhang & El Ghaoui 2011: DSPCA on text"
+    yield from _cost(folder)
+    yield from _variances(folder)
+    yield "\n## Tables 1 and 2: topics (KOS and NIPS instead of NYTimes and PubMed)"
+    yield from relaxations.topics()
+
+
+def _cost(folder: Path) -> Iterator[str]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    yield "\n## Figure 1: block coordinate ascent against first order"
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
+    for ax, model in zip(axes, relaxations.MODELS):
+        table = np.array(relaxations.compare_solvers(model))
+        n, fast, slow = table[:, 0], table[:, 1], table[:, 3]
+        yield f"\n{model} covariances, both to a duality gap of {100 * relaxations.GAP:g} %\n"
+        yield "| n | ascent, CPU s | first order, CPU s | ratio |"
+        yield "| --- | --- | --- | --- |"
+        for size, a, b in zip(n, fast, slow):
+            other = f"{b:.3f} | {b / a:.0f}" if np.isfinite(b) else "- | -"
+            yield f"| {size:.0f} | {a:.4f} | {other} |"
+        powers = relaxations.growth(n, fast), relaxations.growth(n, slow)
+        yield f"\nGrowth: ascent n^{powers[0]:.2f}, first order n^{powers[1]:.2f}."
+        ax.loglog(n, fast, marker="o", label="block coordinate ascent")
+        ax.loglog(n, slow, marker="s", label="first order")
+        ax.set(xlabel="features", title=model)
+    axes[0].set_ylabel("CPU seconds")
+    axes[0].legend(fontsize=8)
+    figure.savefig(folder / "ascent.png", dpi=130)
+    plt.close(figure)
+    yield "\n![cost](ascent.png)"
+
+
+def _variances(folder: Path) -> Iterator[str]:
+    import matplotlib.pyplot as plt
+
+    yield "\n## Figure 2: sorted variances of words"
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    for ax, name in zip(axes, ("BoW:KOS", "BoW:NIPS")):
+        X = SETS[name].load().tocsc()
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        second = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+        ranked = np.sort(second - mean**2)[::-1]
+        ax.semilogy(ranked)
+        ax.set(xlabel="word", ylabel="variance", title=name)
+        yield (
+            f"\n{name}: the 500th of {ranked.size} words has {100 * ranked[499] / ranked[0]:.2g} % "
+            "of the largest variance."
+        )
+    figure.savefig(folder / "variances.png", dpi=130)
+    plt.close(figure)
+    yield "\n![variances](variances.png)"
