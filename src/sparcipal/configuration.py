@@ -34,7 +34,7 @@ NAME = "configuration"
 MOST_FEATURES = 400  # a branch and bound on more takes too long to be repeated
 ROUNDS = 40
 SAFETY = 4.0
-PRICING_WORK = 2e10  # units of work of one branch and bound, see exact.py
+PRICING_WORK = 1e10  # units of work of one branch and bound, see exact.py
 STARTS = 24  # supports from which the local search for columns starts
 
 
@@ -70,6 +70,10 @@ def prices_of(a: np.ndarray, bound: Bound, s: int, k: int, nonnegative: bool) ->
     return price
 
 
+def _settled(proofs: list[Proof]) -> bool:
+    return all(proof.status == "optimal" for proof in proofs)
+
+
 class _Quiet(Monitor):
     """Stops with the outer run, but keeps the figures of one pricing to itself."""
 
@@ -102,12 +106,14 @@ class _Prices:
         self.monitor = monitor
         self.columns: dict[tuple[int, ...], float] = {}
 
-    def run(self, supports: list[np.ndarray], start: Bound) -> Bound:
+    def run(self, supports: list[np.ndarray], start: Bound) -> Bound | None:
         for support in supports:
             self._column(support)
         center = prices_of(self.a, start, max(self.sizes), len(self.sizes), self.nonnegative)
         proofs = self._priced(center)
         best = self._total(center, proofs)
+        if best >= start.value and not _settled(proofs):
+            return None  # one pricing is too hard already; many more would be needed
         chosen = center
         for _ in range(ROUNDS):
             if best <= self.value * (1.0 + self.tol) or self.monitor.stopped:
@@ -122,11 +128,11 @@ class _Prices:
                 if total < best:
                     best, chosen = total, price
                 new += sum(self._column(proof.support) for proof in proofs)
-                if new:
+                if new or not _settled(proofs):
                     break
             center = chosen
             self.monitor.update("prove", bound=best, message=f"{len(self.columns)} supports priced")
-            if not new:
+            if not new or not _settled(proofs):
                 break
         return self._bound(chosen)
 
