@@ -120,7 +120,12 @@ class _Component:
             note = _exact_note(pairs, rank, asked if self.options.rank is not None else 0)
         shifted = majorant(self.cov, pairs, rank)
         V = shifted.V if exact else self._approximation(pairs, rank, kind)
-        info: dict[str, Any] = {"rank": rank, "sketch": kind, "algorithm": algorithm}
+        info: dict[str, Any] = {
+            "rank": rank,
+            "sketch": kind,
+            "algorithm": algorithm,
+            "leading_eigenvalue": float(pairs.values[0]) * self.cov.unit,
+        }
         if algorithm == "net":
             candidates, low = self._net(V, rng, info)
         else:

@@ -28,7 +28,7 @@ class PathDisplay:
     bounds : dict of str to sequence of float, optional
         Other upper bounds, in the units of the data, in the order of `results`: thin lines.
     leading : float, optional
-        The leading eigenvalue; taken from the certificates if absent.
+        The leading eigenvalue; taken from the results if absent.
 
     Attributes
     ----------
@@ -74,7 +74,12 @@ class PathDisplay:
             sparse_pca(X, n_components=1, n_nonzero_coefs=int(s), **settings)
             for s in n_nonzero_coefs
         ]
-        return cls(results).plot(ax=ax)
+        shared = {name: settings[name] for name in ("center", "scale") if name in settings}
+        # With one direction the method also says what all features together could explain.
+        whole = sparse_pca(
+            X, n_nonzero_coefs=1, method="spannogram", rank=1, certify=False, **shared
+        )
+        return cls(results, leading=whole.info["leading_eigenvalue"]).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> PathDisplay:
         ax, self.figure_ = common.axes_of(ax, figsize=(6.4, 4.2))
@@ -133,16 +138,15 @@ def _allowed(result: Result) -> int:
 
 
 def _leading(results: list[Result]) -> float:
-    """Every certificate knows a proven upper bound on it; the smallest is the sharpest."""
-    known = [
-        bound.value
-        for result in results
-        for bound in result.certificate.bounds
-        if bound.name == "eigenvalues"
-    ]
+    """As a method computed it, or the sharpest upper bound that a certificate names."""
+    for result in results:
+        if "leading_eigenvalue" in result.info:
+            return float(result.info["leading_eigenvalue"])
+    bounds = [bound for result in results for bound in result.certificate.bounds]
+    known = [bound.value for bound in bounds if bound.name == "eigenvalues"]
     if not known:
         raise ValueError(
-            "the certificates do not name the leading eigenvalue; pass leading=, the largest "
+            "the results do not name the leading eigenvalue; pass leading=, the largest "
             "eigenvalue of the covariance"
         )
     return min(known)
