@@ -161,7 +161,8 @@ def proofs(names: list[str]) -> None:
             checked = verify(result, X)
             say(
                 f"  {name:9s} {certify:5s} value {value:.8g} "
-                f"gap {100 * (result.bound / value - 1):7.4f} %  {seconds:6.1f} CPU s  {checked.verdict}"
+                f"gap {100 * (result.bound / value - 1):7.4f} %  {seconds:6.1f} CPU s  "
+                f"{checked.verdict}"
             )
 
 

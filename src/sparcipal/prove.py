@@ -9,7 +9,7 @@ import numpy as np
 
 from . import exact
 from .certify import SAFETY, cheap_bounds, eigenvalue_bound, sum_of_parts
-from .configuration import configuration_bound
+from .configuration import MOST_FEATURES, configuration_bound
 from .extend import prove_large
 from .kyfan import kyfan_bound
 from .problem import Problem
@@ -129,29 +129,38 @@ def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: 
         gain = variances(problem, better).sum() - variances(problem, proved.components).sum()
         best = better if gain > 0 else proved.components
         return replace(proved, components=best, bounds=(*proved.bounds, *found.bounds))
-    supports = [component.support for component in proved.components]
-    value = float(variances(problem, proved.components).sum())
-    bound = kyfan_bound(
-        problem.covariance,
-        problem.cardinalities,
-        nonnegative=problem.nonnegative,
-        supports=supports,
-        value=value,
-        tol=options.tol,
-        effort=certify,
-        monitor=options.monitor,
+    return replace(
+        proved, bounds=(*proved.bounds, *_joint_bounds(problem, proved, options, certify))
     )
-    bounds = [bound]
-    if certify == "full" and bound.value > value * (1 + options.tol):
-        priced = configuration_bound(
-            problem.covariance,
-            problem.cardinalities,
-            nonnegative=problem.nonnegative,
-            supports=supports,
-            value=value,
-            start=bound,
-            tol=options.tol,
-            monitor=options.monitor,
-        )
-        bounds += [] if priced is None else [priced]
-    return replace(proved, bounds=(*proved.bounds, *bounds))
+
+
+def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: str) -> list[Bound]:
+    """The Ky Fan bound, then prices and packing where features are few, until the gap closes."""
+    value = float(variances(problem, proved.components).sum())
+    question: dict[str, Any] = {
+        "nonnegative": problem.nonnegative,
+        "supports": [component.support for component in proved.components],
+        "value": value,
+        "tol": options.tol,
+        "monitor": options.monitor,
+    }
+    covariance, sizes = problem.covariance, problem.cardinalities
+    bounds: list[Bound] = []
+
+    def closed() -> bool:
+        lowest = min(bound.value for bound in bounds)
+        return bool(lowest <= value * (1 + options.tol) or options.monitor.stopped)
+
+    # Prices found from a quick bound often prove the optimum before the long one would have ended.
+    few = covariance.n_features <= MOST_FEATURES
+    efforts = ["fast"] if certify != "full" else ["fast", "full"] if few else ["full"]
+    for effort in efforts:
+        bounds.append(kyfan_bound(covariance, sizes, effort=effort, **question))
+        if closed():
+            break
+        if certify == "full" and few:
+            priced = configuration_bound(covariance, sizes, start=bounds[-1], **question)
+            bounds += [] if priced is None else [priced]
+            if closed():
+                break
+    return bounds
