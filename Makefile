@@ -47,11 +47,13 @@ soundness: $(VENV)/.installed  ## certificates against brute force on many more 
 tables: $(VENV)/.installed  ## the tables of the papers, recomputed
 	$(RUN)python -m benchmarks.tables
 
-bench: $(VENV)/.installed  ## speed against other packages, both sides in one run
-	$(RUN)python -m benchmarks.speed
+# Which benchmark: a folder of benchmarks/.
+TOPIC ?= speed
+bench: $(VENV)/.installed  ## a benchmark, both sides in one run: make bench TOPIC=speed
+	$(RUN)python -m benchmarks.$(TOPIC)
 
 docs: $(VENV)/.installed  ## the documentation, in docs/_build/html
-	$(RUN)python -m pip install --quiet --disable-pip-version-check '.[docs]'
+	$(RUN)python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	$(RUN)python -m sphinx -W -b html docs docs/_build/html
 
 package: $(VENV)/.installed  ## a wheel and an sdist in dist/

@@ -30,7 +30,8 @@ STYLE = """<style>
 .sparcipal .spc-verdict{border-radius:6px;padding:.6em .8em;margin:.8em 0}
 .sparcipal .spc-proved{border:2px solid rgb(0,158,115)}
 .sparcipal .spc-open{border:2px dashed rgb(213,94,0)}
-.sparcipal .spc-verdict table{font:inherit;color:inherit;border-collapse:collapse;margin:.4em 0 0;background:none}
+.sparcipal .spc-verdict table{font:inherit;color:inherit;
+ border-collapse:collapse;margin:.4em 0 0;background:none}
 .sparcipal .spc-verdict td{text-align:left;vertical-align:top;padding:.1em 1.2em .1em 0;
  background:none;border:0}
 .sparcipal .spc-verdict td:nth-child(2){font-variant-numeric:tabular-nums;white-space:nowrap}
