@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -104,6 +106,20 @@ def test_path_with_other_methods_and_bounds():
 def test_path_in_one_call():
     display = PathDisplay.from_data(table(), [2, 4], method="spannogram", certify=False)
     assert list(display.lines_[0].get_xdata()) == [2, 4]
+
+
+def test_path_without_a_leading_eigenvalue_shows_shares_of_the_total():
+    results = path(method="threshold", certify=False)
+    bare = [
+        replace(r, certificate=replace(r.certificate, bounds=r.certificate.bounds[-1:]), info={})
+        for r in results
+        if r.certificate.bounds[-1].name != "eigenvalues"
+    ]
+    display = PathDisplay.from_results(bare)
+    assert display.leading is None
+    assert "total variance" in display.ax_.get_ylabel()
+    drawn = display.lines_[0].get_ydata()
+    assert drawn == pytest.approx([r.value / r.total_variance for r in display.results])
 
 
 def test_path_refusals():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 
 import numpy as np
@@ -248,6 +249,29 @@ def test_guarantees_of_the_papers():
         assert result.value >= promise * optimum_of(A, 6, nonnegative) * (1 - 1e-9)
         # The shifted majorant is at least as good as the papers' bound after the run.
         assert result.bound <= result.info["rank_bound"] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_the_bound_alone_holds_for_several_components(nonnegative):
+    from sparcipal.covariance import covariance_of
+    from sparcipal.problem import Problem
+    from sparcipal.search import get_method
+    from sparcipal.search.base import Options
+    from sparcipal.search.spannogram import low_rank_bound
+
+    checker = importlib.import_module("sparcipal.verify.sphere")
+    checked = importlib.import_module("sparcipal.verify.data")
+    rng = np.random.default_rng(12)
+    for sizes in ((2,), (2, 2), (1, 3)):
+        W = rng.standard_normal((8, 8)) * np.geomspace(1, 0.1, 8)
+        cov = covariance_of(W @ W.T)
+        problem = Problem(cov, sizes, nonnegative=nonnegative)
+        bound = low_rank_bound(problem, Options(), rank=3)
+        best = get_method("enumerate").run(problem, Options()).bounds[0].value
+        assert bound.value >= best * (1 - 1e-9)
+        theirs = checked.covariance_of(W @ W.T, cov.unit)
+        own = checker.recheck(bound.data, theirs, checked.Question(sizes, nonnegative, True, 0.0))
+        assert best * (1 - 1e-9) <= own <= bound.value
 
 
 def test_proof_survives_json_and_is_refused_when_changed():

@@ -299,6 +299,28 @@ class _Component:
         return self._bound(sketch, found, rho), [found.support, *found.others]
 
 
+def low_rank_bound(
+    problem: Problem,
+    options: Options,
+    *,
+    rank: int = 6,
+    clip: bool = True,
+    max_cones: int = 200_000,
+) -> Bound | None:
+    """The bound alone, for any number of components: k times that of the largest cardinality."""
+    cov, s = problem.covariance, problem.s_max
+    pairs = spectrum(cov, min(rank + 1, cov.n_features), options.seed)
+    rank = min(rank, pairs.rank)
+    flat = pairs.flat_from()
+    shifted = majorant(cov, pairs, rank if flat is None else min(flat, rank))
+    alone = _Component(cov, s, problem.nonnegative, options, 1e-4, max_cones)
+    bounds, _ = alone._bounds(shifted, clip)
+    if not bounds:
+        return None
+    total = problem.k * bounds[0].value * (1 + 8 * problem.k * EPS)
+    return Bound("low-rank", total, bounds[0].data)
+
+
 def _exact_note(pairs: Spectrum, rank: int, asked: int) -> str:
     sigma = float(pairs.values[rank]) > NEGLIGIBLE * float(pairs.values[0])
     what = f"sigma I + a matrix of rank {rank}" if sigma else f"a matrix of rank {rank}"
@@ -353,4 +375,4 @@ def guarantees(
 
 
 METHOD = Method("spannogram", "Papailiopoulos et al. 2013; Asteris et al. 2014", run)
-__all__ = ["MAX_RANK", "METHOD", "clipped", "guarantees", "run"]
+__all__ = ["MAX_RANK", "METHOD", "clipped", "guarantees", "low_rank_bound", "run"]

@@ -28,7 +28,8 @@ class PathDisplay:
     bounds : dict of str to sequence of float, optional
         Other upper bounds, in the units of the data, in the order of `results`: thin lines.
     leading : float, optional
-        The leading eigenvalue; taken from the results if absent.
+        The leading eigenvalue; taken from the results if absent. Where they do not name it,
+        shares of the total variance are drawn.
 
     Attributes
     ----------
@@ -56,6 +57,7 @@ class PathDisplay:
         self.others = {name: sorted(path, key=_allowed) for name, path in (others or {}).items()}
         self.bounds = {name: [path[i] for i in order] for name, path in (bounds or {}).items()}
         self.leading = _leading(self.results) if leading is None else float(leading)
+        self._whole = self.results[0].total_variance if self.leading is None else self.leading
 
     @classmethod
     def from_results(
@@ -84,8 +86,8 @@ class PathDisplay:
     def plot(self, ax: Any = None) -> PathDisplay:
         ax, self.figure_ = common.axes_of(ax, figsize=(6.4, 4.2))
         s = np.array([_allowed(result) for result in self.results])
-        value = np.array([result.value for result in self.results]) / self.leading
-        bound = np.array([result.bound for result in self.results]) / self.leading
+        value = np.array([result.value for result in self.results]) / self._whole
+        bound = np.array([result.bound for result in self.results]) / self._whole
         self.region_ = ax.fill_between(
             s, value, bound, color=common.BLUE, alpha=0.22, linewidth=0,
             label=f"the optimum lies here, proved ({self._widest()})",
@@ -96,14 +98,14 @@ class PathDisplay:
         )
         for (name, path), (style, colour) in zip(self.others.items(), STYLES):
             places = [_allowed(result) for result in path]
-            heights = [result.value / self.leading for result in path]
+            heights = [result.value / self._whole for result in path]
             self.lines_ += ax.plot(
                 places, heights, style, color=colour, markersize=6.5, markerfacecolor="none",
                 label=common.label(name, 60),
             )  # fmt: skip
         for name, heights in self.bounds.items():
             self.lines_ += ax.plot(
-                s, np.array(heights) / self.leading, linestyle=(0, (1, 1.5)), color="black",
+                s, np.array(heights) / self._whole, linestyle=(0, (1, 1.5)), color="black",
                 linewidth=1.3, label=common.label(name, 60),
             )  # fmt: skip
         self._decorate(ax, float(bound.max()))
@@ -118,7 +120,7 @@ class PathDisplay:
 
     def _decorate(self, ax: Any, highest: float) -> None:
         drawn = max([highest, *(float(np.max(line.get_ydata())) for line in self.lines_)])
-        near = drawn >= 0.7
+        near = self.leading is not None and drawn >= 0.7
         ax.set_ylim(0.0, max(1.05 * drawn, 1.08 if near else 0.0))
         if near:
             ax.axhline(1.0, color=common.GREY, linewidth=0.8)
@@ -128,7 +130,8 @@ class PathDisplay:
                 color=common.GREY,
             )  # fmt: skip
         ax.set_xlabel("nonzeros allowed")
-        ax.set_ylabel("explained variance / leading eigenvalue")
+        whole = "total variance" if self.leading is None else "leading eigenvalue"
+        ax.set_ylabel(f"explained variance / {whole}")
         ax.legend(frameon=False, loc="lower right", fontsize="small")
         common.plain_axes(ax)
 
@@ -137,16 +140,10 @@ def _allowed(result: Result) -> int:
     return int(result.settings["n_nonzero_coefs"][0])
 
 
-def _leading(results: list[Result]) -> float:
-    """As a method computed it, or the sharpest upper bound that a certificate names."""
+def _leading(results: list[Result]) -> float | None:
+    """As a method computed it, or the sharpest upper bound that a certificate names, if any."""
     for result in results:
         if "leading_eigenvalue" in result.info:
             return float(result.info["leading_eigenvalue"])
     bounds = [bound for result in results for bound in result.certificate.bounds]
-    known = [bound.value for bound in bounds if bound.name == "eigenvalues"]
-    if not known:
-        raise ValueError(
-            "the results do not name the leading eigenvalue; pass leading=, the largest "
-            "eigenvalue of the covariance"
-        )
-    return min(known)
+    return min((bound.value for bound in bounds if bound.name == "eigenvalues"), default=None)
