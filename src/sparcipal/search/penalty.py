@@ -53,7 +53,7 @@ def reach(
         else:
             high = middle
             poorer = (middle, x) if count else poorer
-        if high - low < 1e-9:
+        if high - low < 1e-7:
             break
     if richer is None:
         richer = (0.0, solve(0.0))
