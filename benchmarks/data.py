@@ -1,4 +1,5 @@
-"""The data sets of the benchmarks, from the folder named by SPARCIPAL_DATA (default: ../shared/data)."""
+"""The data sets of the benchmarks, from the folder named by SPARCIPAL_DATA (default:
+../shared/data)."""
 
 from __future__ import annotations
 

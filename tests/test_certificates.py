@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from brute import best_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from brute import best_value
 from sparcipal import sparse_pca, verify
 from sparcipal.certify import cheap_bounds
 from sparcipal.covariance import covariance_of
@@ -135,7 +135,8 @@ def test_data_at_any_scale(scale, layout):
 
 
 def test_huge_offset_keeps_the_bracket():
-    """A mean a million times the deviation: what rounding costs is in the margin, not in the claim."""
+    """A mean a million times the deviation: what rounding costs is in the margin, not in the
+    claim."""
     import scipy.sparse as sp
 
     rng = np.random.default_rng(0)

@@ -145,7 +145,9 @@ def test_a_read_only_memory_map_is_left_alone(tmp_path):
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     result = sparse_pca(mapped, n_components=2, n_nonzero_coefs=3)
-    assert np.array_equal(result.components, sparse_pca(X, n_components=2, n_nonzero_coefs=3).components)
+    assert np.array_equal(
+        result.components, sparse_pca(X, n_components=2, n_nonzero_coefs=3).components
+    )
     assert np.array_equal(np.load(tmp_path / "X.npy"), X)
 
 

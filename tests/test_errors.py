@@ -1,4 +1,5 @@
-"""Bad input: an error that names the parameter, its value and the way out, and nothing is computed."""
+"""Bad input: an error that names the parameter, its value and the way out, and nothing is
+computed."""
 
 from __future__ import annotations
 

@@ -62,7 +62,10 @@ def test_the_checker_shares_no_code_with_the_solver():
 
 def test_stages_do_not_know_the_faces():
     for path in FILES:
-        if path.relative_to(PACKAGE).parts[0].removesuffix(".py") in FACES | {"__init__", "__main__"}:
+        if path.relative_to(PACKAGE).parts[0].removesuffix(".py") in FACES | {
+            "__init__",
+            "__main__",
+        }:
             continue
         assert not ours(path, top_level=True) & FACES, name_of(path)
 

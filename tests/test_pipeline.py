@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -45,7 +47,7 @@ def test_callback_sees_the_gap_close_and_can_stop():
     result = sparse_pca(spiked(), n_nonzero_coefs=8, callback=seen.append)
     assert seen
     assert seen[-1].value == pytest.approx(result.value)
-    assert all(a.seconds <= b.seconds for a, b in zip(seen, seen[1:]))
+    assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(seen))
     bounds = [s.bound for s in seen if s.bound is not None]
     assert bounds == sorted(bounds, reverse=True)
 

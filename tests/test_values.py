@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import data_file
 
+from conftest import data_file
 from sparcipal import sparse_pca, verify
 
 PITPROPS = dict(

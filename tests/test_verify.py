@@ -184,7 +184,8 @@ def test_json_round_trip_is_exact(data, result):
 
 
 def test_random_mutations_of_the_document_are_refused(data, result):
-    """Change one number anywhere in the claim: the checker says no, or the document does not load."""
+    """Change one number anywhere in the claim: the checker says no, or the document does not
+    load."""
     rng = np.random.default_rng(0)
     document = json.loads(result.to_json())
     sites = list(_numbers(document["certificate"], ["certificate"]))

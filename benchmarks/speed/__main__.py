@@ -52,8 +52,9 @@ def report(rows: list[tuple[str, float, float]], wanted: float) -> None:
     (_, ours, value), (other, theirs, theirs_value) = rows[0], rows[-1]
     good = theirs / ours >= wanted and value >= theirs_value * (1 - 1e-9)
     sys.stdout.write(
-        f"  {theirs / ours:.0f} times faster than {other}, variance ratio {value / theirs_value:.6f}: "
-        f"{'holds' if good else 'DOES NOT HOLD'} (claim: at least {wanted:.0f} times, no less variance)\n"
+        f"  {theirs / ours:.0f} times faster than {other}, variance ratio "
+        f"{value / theirs_value:.6f}: {'holds' if good else 'DOES NOT HOLD'} (claim: at least "
+        f"{wanted:.0f} times, no less variance)\n"
     )
 
 
@@ -132,7 +133,8 @@ def kos() -> None:
 
 
 def _cut(components: np.ndarray, s: int) -> list[np.ndarray]:
-    """The s largest loadings of each component; a word goes to the first component that wants it."""
+    """The s largest loadings of each component; a word goes to the first component that wants
+    it."""
     used: set[int] = set()
     supports = []
     for row in components:
@@ -160,7 +162,9 @@ def start() -> None:
         environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
         for name, limit in (("cold kernel cache", 10.0), ("warm kernel cache", 2.0)):
             command = [sys.executable, "-c", FIRST_FIT]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, check=True
+            )
             imports, seconds = map(float, done.stdout.split())
             verdict = "holds" if seconds < limit else "DOES NOT HOLD"
             sys.stdout.write(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Public name -> the module that defines it, loaded on first use: importing the package costs nothing.
+# Public name -> the module that defines it, loaded on first use: importing the package costs
+# nothing.
 _EXPORTS = {
     "Certificate": "result",
     "Result": "result",
@@ -50,7 +51,8 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """`sparcipal.read` and `sparcipal.verify` stay functions when the modules so named are loaded."""
+    """`sparcipal.read` and `sparcipal.verify` stay functions when the modules so named are
+    loaded."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in _EXPORTS and isinstance(value, ModuleType)):

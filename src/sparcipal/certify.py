@@ -1,23 +1,24 @@
 """Upper bounds that cost milliseconds to seconds: each named, each with its rounding margin.
 
-Write OPT for the best sum of x_j'Ax_j over k unit vectors with disjoint supports of at most s_1..s_k
-features, s = max s_j and m = sum s_j. The computed matrix differs from the exact one by at most
-`covariance.rounding(m)` in that sum, so that is added to every bound of the computed matrix.
+Write OPT for the best sum of x_j'Ax_j over k unit vectors with disjoint supports of at most
+s_1..s_k features, s = max s_j and m = sum s_j. The computed matrix differs from the exact one by at
+most `covariance.rounding(m)` in that sum, so that is added to every bound of the computed matrix.
 
 eigenvalues  Orthonormal vectors: OPT <= the k largest eigenvalues (Ky Fan).
 trace        A is PSD: x'Ax <= trace of A on the support, so OPT <= the m largest variances.
-gershgorin   lambda_max(A_S) <= max over i in S of A_ii + the s-1 largest |A_ij|; supports are disjoint,
-             so OPT <= the k largest of these row sums.
-clip         2 u x_i x_j <= |u| (x_i^2 + x_j^2): move U = clip(A, -rho, rho) off the matrix and charge
-             each row its s-1 largest |U_ij| on the diagonal; then the k largest eigenvalues. What stays
-             off the diagonal is the soft-thresholded matrix.
-frobenius    lambda_max(A_S) <= c + |A_S - cI|_F, so with rho_i = (A_ii - c)^2 + the s-1 largest A_ij^2:
-             OPT <= kc + sqrt(k * the m largest rho_i).
+gershgorin   lambda_max(A_S) <= max over i in S of A_ii + the s-1 largest |A_ij|; supports are
+             disjoint, so OPT <= the k largest of these row sums.
+clip         2 u x_i x_j <= |u| (x_i^2 + x_j^2): move U = clip(A, -rho, rho) off the matrix and
+             charge each row its s-1 largest |U_ij| on the diagonal; then the k largest eigenvalues.
+             What stays off the diagonal is the soft-thresholded matrix.
+frobenius    lambda_max(A_S) <= c + |A_S - cI|_F, so with rho_i = (A_ii - c)^2 + the s-1 largest
+             A_ij^2: OPT <= kc + sqrt(k * the m largest rho_i).
 
-For nonnegative components x'Ax <= x'A_+x, A_+ with its negative off-diagonal entries set to zero: row sums,
-clipping and Frobenius norms count only positive entries.
+For nonnegative components x'Ax <= x'A_+x, A_+ with its negative off-diagonal entries set to zero:
+row sums, clipping and Frobenius norms count only positive entries.
 
-Eigenvalues here are never taken on trust: `proved_eigenvalue_sum` backs them by a Cholesky factorisation.
+Eigenvalues here are never taken on trust: `proved_eigenvalue_sum` backs them by a Cholesky
+factorisation.
 """
 
 from __future__ import annotations
@@ -35,15 +36,16 @@ from .result import Bound
 
 # The checker recomputes the matrix in its own way; both roundings must fit under the claim.
 SAFETY = 4.0
-# Clipping costs some twenty eigenvalue problems. Beyond this many features only the pair-split bounds
-# do it: they start from the best clipping and improve on it.
+# Clipping costs some twenty eigenvalue problems. Beyond this many features only the pair-split
+# bounds do it: they start from the best clipping and improve on it.
 CLIP_LIMIT = 150
 # Rows of a large covariance that the Gershgorin bound may look at.
 ROW_BUDGET = 4096
 
 
 def cheap_bounds(problem: Problem) -> list[Bound]:
-    """Every bound of about p^2 operations, the smallest first, in the covariance's own (inside) units.
+    """Every bound of about p^2 operations, the smallest first, in the covariance's own (inside)
+    units.
 
     The eigenvalue bound costs p^3; `prove` adds it where more than these is asked for.
     """
@@ -104,7 +106,8 @@ def eigenvalue_bound(problem: Problem) -> Bound | None:
 
 
 def _largest_magnitudes(problem: Problem) -> np.ndarray:
-    """The s - 1 largest |A_ij| of every row, j != i; positive A_ij only for nonnegative components."""
+    """The s - 1 largest |A_ij| of every row, j != i; positive A_ij only for nonnegative
+    components."""
     A = problem.covariance.dense()
     magnitude = np.maximum(A, 0.0) if problem.nonnegative else np.abs(A)
     np.fill_diagonal(magnitude, 0.0)
@@ -146,7 +149,8 @@ def _row_sums(problem: Problem) -> np.ndarray:
 
 
 def clip_bound(problem: Problem) -> Bound:
-    """The best clipping threshold of a short one-dimensional search (the bound is convex in rho)."""
+    """The best clipping threshold of a short one-dimensional search (the bound is convex in
+    rho)."""
     A = problem.covariance.dense()
     s, k = problem.s_max, min(problem.k, A.shape[0])
     off = _off_diagonal(A, problem.nonnegative)
@@ -183,11 +187,13 @@ def frobenius_bound(problem: Problem, largest: np.ndarray) -> Bound:
 
 
 def proved_eigenvalue_sum(M: np.ndarray, k: int) -> float:
-    """An upper bound on the sum of the k largest eigenvalues of M, proved by a Cholesky factorisation.
+    """An upper bound on the sum of the k largest eigenvalues of M, proved by a Cholesky
+    factorisation.
 
-    If nu I + Z - M is PSD with Z PSD, the sum is at most k nu + tr Z. Approximate leading eigenpairs give
-    Z = sum (lambda_i - nu) q_i q_i'; whatever they are worth, a factorisation of nu I + Z - M + 2 delta I that
-    runs to its end proves that matrix minus delta I PSD, where delta bounds the backward error.
+    If nu I + Z - M is PSD with Z PSD, the sum is at most k nu + tr Z. Approximate leading
+    eigenpairs give Z = sum (lambda_i - nu) q_i q_i'; whatever they are worth, a factorisation of nu
+    I + Z - M + 2 delta I that runs to its end proves that matrix minus delta I PSD, where delta
+    bounds the backward error.
     """
     n = M.shape[0]
     if n <= k:
@@ -211,7 +217,9 @@ def _ky_fan_by_cholesky(
     Q = vectors * np.sqrt(lift)
     B = Q @ Q.T - M
     trace_Z = float((Q * Q).sum())
-    size = float(np.abs(np.diagonal(B)).sum()) + n * abs(nu) + trace_Z + float(lift.max(initial=0.0))
+    size = (
+        float(np.abs(np.diagonal(B)).sum()) + n * abs(nu) + trace_Z + float(lift.max(initial=0.0))
+    )
     delta = 2 * (n + k + 4) * EPS * size
     for slack in (2 * delta, 64 * delta, 2**14 * delta):
         shifted = B.copy()
@@ -241,7 +249,9 @@ def _largest_eigenvalues(M: np.ndarray, k: int) -> np.ndarray:
             M, eigvals_only=True, subset_by_index=[max(n - k, 0), n - 1], check_finite=False
         )
     start = np.random.default_rng(0).standard_normal(n)
-    return scipy.sparse.linalg.eigsh(M, k, which="LA", v0=start, tol=1e-3, return_eigenvectors=False)
+    return scipy.sparse.linalg.eigsh(
+        M, k, which="LA", v0=start, tol=1e-3, return_eigenvectors=False
+    )
 
 
 def _minimise(function: Callable[[float], float], low: float, high: float) -> float:
@@ -273,7 +283,11 @@ def _row_tops(rows: np.ndarray, count: int) -> np.ndarray:
 
 
 def _kth_largest(values: np.ndarray, k: int) -> float:
-    return float(np.partition(values, values.size - k)[values.size - k]) if values.size >= k else -np.inf
+    return (
+        float(np.partition(values, values.size - k)[values.size - k])
+        if values.size >= k
+        else -np.inf
+    )
 
 
 def _margin(problem: Problem) -> float:

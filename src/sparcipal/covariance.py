@@ -1,11 +1,14 @@
-"""The covariance A of a table: exact diagonal, products and submatrices; centring and scaling implicit.
+"""The covariance A of a table: exact diagonal, products and submatrices; centring and scaling
+implicit.
 
-One abstraction, several insides. A dense array is centred once; a sparse matrix keeps its zeros and the
-mean is subtracted inside every product; a given matrix is used as it is. Stages see only `Covariance`.
+One abstraction, several insides. A dense array is centred once; a sparse matrix keeps its zeros and
+the mean is subtracted inside every product; a given matrix is used as it is. Stages see only
+`Covariance`.
 
 Rounding. Every entry that comes out differs from the one exact arithmetic would give by at most
-`error_unit * sqrt(error_weights[i] * error_weights[j])`, so that for a unit x with at most s nonzeros
-`|x'(computed - exact)x| <= error_unit * (sum of the s largest error_weights)`: that is `rounding(s)`.
+`error_unit * sqrt(error_weights[i] * error_weights[j])`, so that for a unit x with at most s
+nonzeros `|x'(computed - exact)x| <= error_unit * (sum of the s largest error_weights)`: that is
+`rounding(s)`.
 
 Units. Inside, everything is multiplied by a power of two, so that the largest variance is about 1
 whatever the scale of the data; `unit` turns inside variances back into the user's.
@@ -36,7 +39,8 @@ def top_sum(values: np.ndarray, count: int) -> float:
 
 
 def factorises(matrix: np.ndarray) -> bool:
-    """Whether the Cholesky factorisation of a symmetric C-ordered matrix runs to its end; destroys it."""
+    """Whether the Cholesky factorisation of a symmetric C-ordered matrix runs to its end; destroys
+    it."""
     # The transpose is the same matrix in the order LAPACK works in place on.
     _, info = scipy.linalg.lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
     return bool(info == 0)
@@ -50,9 +54,11 @@ class Covariance:
     unit: float = 1.0
     error_unit: float = 0.0
     error_weights: np.ndarray  # (p,)
-    # A + psd_shift * I is positive semidefinite; 0 for a covariance of data, proved for a given one.
+    # A + psd_shift * I is positive semidefinite; 0 for a covariance of data, proved for a given
+    # one.
     psd_shift: float = 0.0
-    # Features known, not computed, to have zero covariance with everything: constant columns, zero rows.
+    # Features known, not computed, to have zero covariance with everything: constant columns, zero
+    # rows.
     inert: np.ndarray  # (p,) bool
 
     @property
@@ -154,7 +160,8 @@ class DenseCovariance(Covariance):
 
 
 class SparseCovariance(Covariance):
-    """X'X - mm' for a sparse X (n x p, already divided by sqrt n) and the mean m: X is never densified."""
+    """X'X - mm' for a sparse X (n x p, already divided by sqrt n) and the mean m: X is never
+    densified."""
 
     def __init__(
         self, X: sp.csc_array, mean: np.ndarray, inert: np.ndarray, unit: float, error_unit: float
@@ -196,7 +203,8 @@ class _Projected(Covariance):
         self.unit = inner.unit
         correction = 2 * (Q * self.AQ).sum(axis=1) - ((Q @ self.QAQ) * Q).sum(axis=1)
         self.diagonal = np.maximum(inner.diagonal - correction, 0.0)
-        # A projected matrix only guides the search for the next component; nothing is proved with it.
+        # A projected matrix only guides the search for the next component; nothing is proved with
+        # it.
         self.error_unit = inner.error_unit
         self.error_weights = inner.error_weights
         self.inert = inner.inert
@@ -249,9 +257,11 @@ def covariance_of_data(
     scale: bool = False,
     sample_weight: np.ndarray | None = None,
 ) -> tuple[Covariance, np.ndarray, np.ndarray]:
-    """Covariance (divided by n, or by the sum of weights), column means and column scales of a table.
+    """Covariance (divided by n, or by the sum of weights), column means and column scales of a
+    table.
 
-    Means are zero without centring, scales are one without scaling; a constant column is scaled by one.
+    Means are zero without centring, scales are one without scaling; a constant column is scaled by
+    one.
     """
     n, p = X.shape
     weights = _row_weights(sample_weight, n)
@@ -270,8 +280,8 @@ def covariance_of_data(
     covariance.unit = shrink * shrink
     if covariance.unit < 1e-290 and largest > 0:
         raise ValueError(
-            f"X has no entry larger than {largest:.3g}, so that variances underflow; multiply X by a "
-            "constant so that entries reach at least 1e-140"
+            f"X has no entry larger than {largest:.3g}, so that variances underflow; multiply X by "
+            "a constant so that entries reach at least 1e-140"
         )
     return covariance, mean * shrink, np.ones(p)
 
@@ -280,7 +290,7 @@ def _dense_data(
     X: Any, factor: float, weights: np.ndarray | None, center: bool, scale: bool
 ) -> tuple[DenseCovariance, np.ndarray, np.ndarray]:
     n, p = X.shape
-    constant = (X == X[:1]).all(axis=0)
+    constant = np.equal(X, X[:1]).all(axis=0)
     Y = np.array(X, dtype=np.float64, order="F", copy=True)
     Y *= factor
     mean = np.zeros(p)
@@ -311,7 +321,8 @@ def _sparse_data(
     C = sp.csc_array(X, dtype=np.float64, copy=True)
     C.sum_duplicates()
     C.data *= factor
-    # A constant column is told by its entries: what rounding leaves of its variance is not variation.
+    # A constant column is told by its entries: what rounding leaves of its variance is not
+    # variation.
     low, high = (f(axis=0).toarray().ravel() for f in (C.min, C.max))
     inert = low == high if center else (low == 0) & (high == 0)
     removed = _center_full_columns(C, weights) if center else np.zeros(p)
@@ -333,7 +344,8 @@ def _sparse_data(
     C.data /= np.repeat(spread, np.diff(C.indptr))
     scaled = SparseCovariance(C, mean / spread, inert, 1.0, (8 * n + 40) * EPS)
     scaled.diagonal = np.where(inert, 0.0, 1.0)
-    # Both the entry and the deviations it is divided by carry an error relative to the second moments.
+    # Both the entry and the deviations it is divided by carry an error relative to the second
+    # moments.
     scaled.error_weights = scaled.error_weights**2
     return scaled, mean + removed, spread
 
@@ -341,8 +353,8 @@ def _sparse_data(
 def _center_full_columns(C: sp.csc_array, weights: np.ndarray | None) -> np.ndarray:
     """Subtract the mean from columns without a zero, in place; what was subtracted, per column.
 
-    Such a column loses nothing by being centred explicitly, and subtracting the square of a large mean
-    later would cancel most digits of its variance.
+    Such a column loses nothing by being centred explicitly, and subtracting the square of a large
+    mean later would cancel most digits of its variance.
     """
     n, p = C.shape
     full = np.diff(C.indptr) == n
@@ -357,9 +369,7 @@ def _center_full_columns(C: sp.csc_array, weights: np.ndarray | None) -> np.ndar
     return removed
 
 
-def _sparse_deviations(
-    C: sp.csc_array, mean: np.ndarray, weights: np.ndarray | None
-) -> np.ndarray:
+def _sparse_deviations(C: sp.csc_array, mean: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Standard deviations around the mean, without the cancellation of E[x^2] - E[x]^2."""
     n = C.shape[0]
     share = np.full(n, 1.0 / n) if weights is None else weights
@@ -410,6 +420,7 @@ def _proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
     if low >= -slack * max(high, TINY):
         return float(-low) + 4 * margin
     raise ValueError(
-        f"covariance must be positive semidefinite, but its smallest eigenvalue is {low * unit:.3g} "
-        f"({100 * low / max(high, TINY):.2g} % of the largest); it is not a covariance matrix"
+        "covariance must be positive semidefinite, but its smallest eigenvalue is "
+        f"{low * unit:.3g} ({100 * low / max(high, TINY):.2g} % of the largest); it is not a "
+        "covariance matrix"
     )

@@ -10,7 +10,8 @@ from .covariance import Covariance
 def informative(covariance: Covariance, needed: int) -> np.ndarray:
     """The features to search among: those that are not constant.
 
-    A constant feature has zero covariance with every other one, so it adds nothing to any component.
+    A constant feature has zero covariance with every other one, so it adds nothing to any
+    component.
     When fewer than `needed` others are left, some of them stay to fill the supports.
     """
     alive = ~covariance.inert

@@ -21,8 +21,9 @@ from .result import Certificate, Result
 class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """PCA with few nonzero loadings, and a certificate of how good they are.
 
-    Finds `n_components` components with at most `n_nonzero_coefs` nonzero loadings each that jointly
-    explain as much variance as possible, and proves how far from the optimum they can be at most.
+    Finds `n_components` components with at most `n_nonzero_coefs` nonzero loadings each that
+    jointly explain as much variance as possible, and proves how far from the optimum they can be at
+    most.
 
     Parameters
     ----------
@@ -219,13 +220,15 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return check_array(table.X, **_CHECKS)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Back from scores to features, by the pseudo-inverse when components are not orthogonal."""
+        """Back from scores to features, by the pseudo-inverse when components are not
+        orthogonal."""
         check_is_fitted(self)
         scores = np.asarray(X, dtype=np.float64)
         k = self.components_.shape[0]
         if scores.ndim != 2 or scores.shape[1] != k:
             raise ValueError(
-                f"X has shape {scores.shape}, but inverse_transform needs one column per component: {k}"
+                f"X has shape {scores.shape}, but inverse_transform needs one column per "
+                f"component: {k}"
             )
         gram = self.components_ @ self.components_.T
         return (scores @ np.linalg.pinv(gram) @ self.components_) * self.scale_ + self.mean_

@@ -1,4 +1,5 @@
-"""Progress out, stop signals in: the one object through which a running stage talks to its caller."""
+"""Progress out, stop signals in: the one object through which a running stage talks to its
+caller."""
 
 from __future__ import annotations
 
@@ -88,8 +89,8 @@ class Monitor:
     def interruptible(self) -> Iterator[None]:
         """The first Ctrl-C stops the run with the best answer so far, the second raises as usual.
 
-        Signals reach only the main thread; elsewhere, and where the caller has a handler of its own,
-        nothing is changed.
+        Signals reach only the main thread; elsewhere, and where the caller has a handler of its
+        own, nothing is changed.
         """
         main = threading.current_thread() is threading.main_thread()
         if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -24,7 +24,8 @@ def ordered_map(n_jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
 
 
 class _OneBlasThread:
-    """Counts who is inside: the first to enter limits the threads, the last to leave restores them."""
+    """Counts who is inside: the first to enter limits the threads, the last to leave restores
+    them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -49,6 +50,6 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-# Our matrices are small: threads inside the linear algebra cost more than they bring, and the order of
-# its sums, hence the last digit of the answer, would depend on how many there are.
+# Our matrices are small: threads inside the linear algebra cost more than they bring, and the order
+# of its sums, hence the last digit of the answer, would depend on how many there are.
 one_blas_thread = _OneBlasThread()

@@ -1,4 +1,5 @@
-"""The whole method, stage by stage: data -> covariance -> elimination -> search -> refinement -> proof.
+"""The whole method, stage by stage: data -> covariance -> elimination -> search -> refinement ->
+proof.
 
 This is the only file that names all stages. Each takes what the one before it gives.
 """
@@ -62,8 +63,8 @@ def sparse_pca(
         At most so many nonzero loadings each. None means 10, or n_features // n_components if that
         is less.
     supports : {"disjoint", "free"}
-        Whether a feature may serve in one component only, or in several. With "free", each component
-        counts only the variance that those before it have not explained.
+        Whether a feature may serve in one component only, or in several. With "free", each
+        component counts only the variance that those before it have not explained.
     nonnegative : bool
         Loadings that are not negative.
     method : str
@@ -171,7 +172,8 @@ def solve(
     monitor.update("search", value=_value(problem, components), message=found.note)
     proved = prove(problem, components, found.bounds, options, certify)
     if method.name != "auto":
-        # A method that is there to be compared keeps its own answer, even if the proof met a better one.
+        # A method that is there to be compared keeps its own answer, even if the proof met a better
+        # one.
         proved = replace(proved, components=components)
     certificate = _certificate(problem, proved, options, certify, found)
     certificate = replace(certificate, eliminated=eliminated + proved.eliminated)
@@ -277,8 +279,8 @@ def _from_table(table: Table, center: bool, scale: bool, sample_weight: Any) -> 
     n, _ = table.shape
     if center and n == 1:
         raise ValueError(
-            "X has 1 sample, n_samples=1: centring leaves nothing of it; pass at least 2 samples, or "
-            "center=False"
+            "X has 1 sample, n_samples=1: centring leaves nothing of it; pass at least 2 samples, "
+            "or center=False"
         )
     weights = validate.sample_weights(sample_weight, n)
     covariance, mean, spread = covariance_of_data(
@@ -290,7 +292,8 @@ def _from_table(table: Table, center: bool, scale: bool, sample_weight: Any) -> 
 def _checked(covariance: Covariance) -> Covariance:
     if covariance.inert.all():
         raise ValueError(
-            "every feature is constant, so that there is no variance to explain; check X (and center)"
+            "every feature is constant, so that there is no variance to explain; check X (and "
+            "center)"
         )
     return covariance
 

@@ -21,7 +21,8 @@ from .search.enumerate import run as enumerate_supports
 
 # The tolerance must also hold what rounding margins add to a bound.
 TIGHTER = 0.9
-# Up to this many features the branch and bound works on all of them; beyond, on a core that it extends.
+# Up to this many features the branch and bound works on all of them; beyond, on a core that it
+# extends.
 WHOLE = 400
 # Supports that are simply all looked at, by how hard the user asked to prove.
 EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
@@ -29,7 +30,8 @@ EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
 
 @dataclass(frozen=True)
 class Proved:
-    """The best components, perhaps better than those that came in, and every bound on the optimum."""
+    """The best components, perhaps better than those that came in, and every bound on the
+    optimum."""
 
     components: tuple[Component, ...]
     bounds: tuple[Bound, ...]
@@ -45,7 +47,8 @@ def prove(
     options: Options,
     certify: Any,
 ) -> Proved:
-    """Bounds in the order of their cost until the gap closes; `known` came from the search itself."""
+    """Bounds in the order of their cost until the gap closes; `known` came from the search
+    itself."""
     proved = Proved(components, (*known, *cheap_bounds(problem)))
     if certify is False or _closed(problem, proved, options):
         return proved

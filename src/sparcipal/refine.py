@@ -16,9 +16,11 @@ EXHAUSTIVE = 10
 
 
 def refit(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
-    """Replace the weights of each component by the best ones on its support, the best component first.
+    """Replace the weights of each component by the best ones on its support, the best component
+    first.
 
-    With free supports a component is refitted only if that does not lower the adjusted variance of all.
+    With free supports a component is refitted only if that does not lower the adjusted variance of
+    all.
     """
     fitted = tuple(refit_one(problem.covariance, c, problem.nonnegative) for c in components)
     if problem.disjoint or problem.k == 1:
@@ -40,8 +42,8 @@ def refit_one(covariance: Covariance, component: Component, nonnegative: bool) -
 def nonnegative_leading(A: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """A unit x >= 0 with x'Ax as large as can be found; the optimum for up to EXHAUSTIVE features.
 
-    An optimal x is the leading eigenvector of A on its own support, so eigenvectors of parts are all
-    there is to look at.
+    An optimal x is the leading eigenvector of A on its own support, so eigenvectors of parts are
+    all there is to look at.
     """
     size = A.shape[0]
     lead = scipy.linalg.eigh(A, subset_by_index=[size - 1] * 2)[1][:, 0]
@@ -77,7 +79,8 @@ def _best_part(A: np.ndarray) -> np.ndarray:
 
 
 def _climb(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Projected power steps (monotone for PSD A), then the eigenvector of the support they end on."""
+    """Projected power steps (monotone for PSD A), then the eigenvector of the support they end
+    on."""
     value = float(x @ A @ x)
     for _ in range(500):
         step = np.maximum(A @ x, 0.0)
@@ -110,7 +113,8 @@ def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray
 
 
 def adjusted(products: np.ndarray) -> np.ndarray:
-    """Adjusted variances from W'AW: the squared diagonal of R in the QR decomposition of the scores."""
+    """Adjusted variances from W'AW: the squared diagonal of R in the QR decomposition of the
+    scores."""
     rest = products.copy()
     out = np.zeros(rest.shape[0])
     for j in range(rest.shape[0]):
@@ -160,7 +164,8 @@ def _sorted(components: tuple[Component, ...], values: np.ndarray) -> list[Compo
 
 
 def _tidy(support: np.ndarray, weights: np.ndarray) -> Component:
-    """Unit norm, no negligible weights, the largest one positive: the same answer always looks the same."""
+    """Unit norm, no negligible weights, the largest one positive: the same answer always looks the
+    same."""
     size = np.abs(weights)
     keep = size > NEGLIGIBLE * size.max()
     support, weights = support[keep], weights[keep]

@@ -1,4 +1,5 @@
-"""Result, Certificate, Status: what a run says, frozen, printable, and the same after a JSON round trip."""
+"""Result, Certificate, Status: what a run says, frozen, printable, and the same after a JSON round
+trip."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ _SENTENCES = {
 
 @dataclass(frozen=True)
 class Bound:
-    """One proven upper bound on the optimum, with all that is needed to recompute it from the data."""
+    """One proven upper bound on the optimum, with all that is needed to recompute it from the
+    data."""
 
     name: str
     value: float
@@ -210,7 +212,8 @@ class Result:
         return result_html(self)
 
     def to_json(self, *, proof: bool = True) -> str:
-        """The result as a JSON document. Without `proof`, the claim only: it cannot be rechecked."""
+        """The result as a JSON document. Without `proof`, the claim only: it cannot be
+        rechecked."""
         return json.dumps(_encode(self if proof else _claim(self)), allow_nan=True)
 
     @staticmethod
@@ -242,7 +245,8 @@ class Result:
         full = Result.from_json(beside.read_text(encoding="utf-8"))
         if full.to_json(proof=False) != claim.to_json(proof=False):
             raise ValueError(
-                f"{beside} belongs to another result than {target}; remove it, or save the result again"
+                f"{beside} belongs to another result than {target}; remove it, or save the result "
+                "again"
             )
         return full
 
@@ -276,7 +280,10 @@ def _claim(result: Result) -> Result:
 
 def _encode(value: Any) -> Any:
     if isinstance(value, Result):
-        return {"sparcipal": FORMAT, **{f.name: _encode(getattr(value, f.name)) for f in fields(value)}}
+        return {
+            "sparcipal": FORMAT,
+            **{f.name: _encode(getattr(value, f.name)) for f in fields(value)},
+        }
     if isinstance(value, Certificate | Bound):
         return {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, np.ndarray):

@@ -1,4 +1,5 @@
-"""Parameters checked before any work starts: an error names the parameter, its value, the limit and a remedy."""
+"""Parameters checked before any work starts: an error names the parameter, its value, the limit and
+a remedy."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def integer(name: str, value: Any, low: int, remedy: str = "") -> int:
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     if value < low:
-        raise ValueError(f"{name}={value} must be at least {low}" + (f"; {remedy}" if remedy else ""))
+        raise ValueError(
+            f"{name}={value} must be at least {low}" + (f"; {remedy}" if remedy else "")
+        )
     return int(value)
 
 
@@ -33,7 +36,9 @@ def flag(name: str, value: Any) -> bool:
 
 
 def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
-    if not any(value is option or (isinstance(option, str) and value == option) for option in allowed):
+    if not any(
+        value is option or (isinstance(option, str) and value == option) for option in allowed
+    ):
         options = ", ".join(repr(option) for option in allowed)
         raise ValueError(f"{name}={value!r} is unknown; choose one of {options}")
     return value
@@ -56,45 +61,52 @@ def cardinalities(
     k = integer("n_components", n_components, 1)
     if supports == "disjoint" and k > n_features:
         raise ValueError(
-            f"n_components={k} components cannot have disjoint supports among n_features={n_features} "
-            f"features; ask for at most {n_features}, or pass supports='free'"
+            f"n_components={k} components cannot have disjoint supports among "
+            f"n_features={n_features} features; ask for at most {n_features}, or pass "
+            "supports='free'"
         )
     if k > n_features:
         raise ValueError(
-            f"n_components={k} must be at most n_features={n_features}: there are no more directions"
+            f"n_components={k} must be at most n_features={n_features}: there are no more "
+            "directions"
         )
     if n_nonzero_coefs is None:
         share = n_features // k if supports == "disjoint" else n_features
         return (min(DEFAULT_NONZERO, share),) * k
     if isinstance(n_nonzero_coefs, Integral):
         sizes = [n_nonzero_coefs] * k
-    elif isinstance(n_nonzero_coefs, Sequence | np.ndarray) and not isinstance(n_nonzero_coefs, str):
+    elif isinstance(n_nonzero_coefs, Sequence | np.ndarray) and not isinstance(
+        n_nonzero_coefs, str
+    ):
         sizes = list(n_nonzero_coefs)
         if len(sizes) != k:
             raise ValueError(
-                f"n_nonzero_coefs={n_nonzero_coefs!r} has {len(sizes)} entries for n_components={k}; "
-                "pass one integer for all, or one per component"
+                f"n_nonzero_coefs={n_nonzero_coefs!r} has {len(sizes)} entries for "
+                f"n_components={k}; pass one integer for all, or one per component"
             )
     else:
         raise TypeError(
-            f"n_nonzero_coefs must be an integer or one integer per component, got {n_nonzero_coefs!r}"
+            "n_nonzero_coefs must be an integer or one integer per component, got "
+            f"{n_nonzero_coefs!r}"
         )
     checked = tuple(integer("n_nonzero_coefs", s, 1) for s in sizes)
     if max(checked) > n_features:
         raise ValueError(
-            f"n_nonzero_coefs={max(checked)} must be at most n_features={n_features}; for dense loadings "
-            "use ordinary PCA"
+            f"n_nonzero_coefs={max(checked)} must be at most n_features={n_features}; for dense "
+            "loadings use ordinary PCA"
         )
     if supports == "disjoint" and sum(checked) > n_features:
         raise ValueError(
-            f"{k} disjoint components of n_nonzero_coefs={n_nonzero_coefs} need {sum(checked)} features, "
-            f"but there are {n_features}; ask for at most {n_features // k} nonzeros each, for fewer "
-            "components, or pass supports='free'"
+            f"{k} disjoint components of n_nonzero_coefs={n_nonzero_coefs} need {sum(checked)} "
+            f"features, but there are {n_features}; ask for at most {n_features // k} nonzeros "
+            "each, for fewer components, or pass supports='free'"
         )
     return checked
 
 
-def method_and_options(name: Any, options: Mapping[str, Any] | None) -> tuple[Method, dict[str, Any]]:
+def method_and_options(
+    name: Any, options: Mapping[str, Any] | None
+) -> tuple[Method, dict[str, Any]]:
     """The method, and its own keywords checked against what it takes."""
     if not isinstance(name, str):
         raise TypeError(f"method must be a string, got {name!r}")
@@ -120,7 +132,9 @@ def seed(random_state: Any) -> int:
         return int(random_state.integers(2**31))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
-    return integer("random_state", random_state, 0, "pass a nonnegative integer, a Generator or None")
+    return integer(
+        "random_state", random_state, 0, "pass a nonnegative integer, a Generator or None"
+    )
 
 
 def jobs(n_jobs: Any) -> int:
@@ -152,5 +166,7 @@ def sample_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
             f"sample_weight must not be negative, but sample {worst} has weight {weights[worst]:g}"
         )
     if not weights.any():
-        raise ValueError("sample_weight is zero for every sample; give at least one a positive weight")
+        raise ValueError(
+            "sample_weight is zero for every sample; give at least one a positive weight"
+        )
     return weights

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ..monitor import Monitor
-from ..problem import Problem
 from ..result import Bound
 
 

@@ -1,9 +1,11 @@
-"""Look at every support: the optimum by exhaustion, for small problems and for testing all other methods.
+"""Look at every support: the optimum by exhaustion, for small problems and for testing all other
+methods.
 
-A signed component never loses by a larger support, so supports of exactly s features are enough. The best
-nonnegative x is the leading eigenvector of A on its own support, so there all supports of at most s
-features count whose leading eigenvector has one sign. Several disjoint components are the best packing of
-such supports, found by a depth-first search through the supports in the order of their values.
+A signed component never loses by a larger support, so supports of exactly s features are enough.
+The best nonnegative x is the leading eigenvector of A on its own support, so there all supports of
+at most s features count whose leading eigenvector has one sign. Several disjoint components are the
+best packing of such supports, found by a depth-first search through the supports in the order of
+their values.
 """
 
 from __future__ import annotations
@@ -60,9 +62,7 @@ def _sizes(s: int, nonnegative: bool) -> range:
     return range(1, s + 1) if nonnegative else range(s, s + 1)
 
 
-def _scored(
-    A: np.ndarray, s: int, nonnegative: bool
-) -> tuple[np.ndarray, list[tuple[int, ...]]]:
+def _scored(A: np.ndarray, s: int, nonnegative: bool) -> tuple[np.ndarray, list[tuple[int, ...]]]:
     """The value of every support, the largest first."""
     values: list[np.ndarray] = []
     supports: list[tuple[int, ...]] = []
@@ -86,7 +86,9 @@ def _scored(
 
 
 def _best_packing(
-    tables: dict[int, tuple[np.ndarray, list[tuple[int, ...]]]], cardinalities: tuple[int, ...], p: int
+    tables: dict[int, tuple[np.ndarray, list[tuple[int, ...]]]],
+    cardinalities: tuple[int, ...],
+    p: int,
 ) -> tuple[list[tuple[int, ...]], float, int]:
     """Disjoint supports, one per component, with the largest sum of values."""
     sizes = sorted(cardinalities)

@@ -1,7 +1,7 @@
 """Recheck a saved result against the data, with plain NumPy and no code of the solver.
 
-`verify` recomputes the covariance, the value that the loadings give, and every bound that the certificate
-names. A claim that does not follow is refused, with the reason.
+`verify` recomputes the covariance, the value that the loadings give, and every bound that the
+certificate names. A claim that does not follow is refused, with the reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ..result import Bound, Result, Status
 from . import bounds as cheap
 from .data import CheckedCovariance, Question, covariance_of, covariance_of_data, matrix_of
 
-# Bounds with a family of their own: name -> the module whose `recheck(data, cov, question)` redoes them.
+# Bounds with a family of their own: name -> the module whose `recheck(data, cov, question)` redoes
+# them.
 FAMILIES = {
     "configuration": "configuration",
     "dspca-dual": "dspca",
@@ -26,7 +27,8 @@ FAMILIES = {
     "low-rank": "sphere",
     "pair-split": "proof",
 }
-# A bound may be larger than what the checker proves by this much (its own margins differ), not more.
+# A bound may be larger than what the checker proves by this much (its own margins differ), not
+# more.
 LOOSENESS = 1e-4
 
 
@@ -101,21 +103,25 @@ def verify(
         return Verification("not proved", str(missing), value)
     except (TypeError, KeyError, IndexError, ValueError, OverflowError, AttributeError) as error:
         return Verification("refused", f"the proof is malformed: {error!r}", value)
-    return Verification("proved", f"value and bound confirmed: {result.status.sentence}", value, bound)
+    return Verification(
+        "proved", f"value and bound confirmed: {result.status.sentence}", value, bound
+    )
 
 
-def _check_data(
-    result: Result, X: Any, covariance: Any, sample_weight: Any
-) -> CheckedCovariance:
+def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> CheckedCovariance:
     settings, unit = result.settings, result.certificate.unit
     mantissa = math.frexp(unit)[0] if isinstance(unit, float) and math.isfinite(unit) else 0.0
     _require(mantissa == 0.5 and 1e-300 < unit < 1e300, f"unit {unit!r} is not a power of two")
     if covariance is not None:
-        _require(result.n_samples is None, "the result came from data, not from a covariance matrix")
+        _require(
+            result.n_samples is None, "the result came from data, not from a covariance matrix"
+        )
         _require(result.mean is None and result.scale is None, "a covariance has no mean or scale")
         cov = covariance_of(covariance, unit)
     else:
-        _require(result.n_samples is not None, "the result came from a covariance matrix, not from X")
+        _require(
+            result.n_samples is not None, "the result came from a covariance matrix, not from X"
+        )
         weighted = bool(settings["sample_weight"])
         _require(
             weighted == (sample_weight is not None),
@@ -132,7 +138,9 @@ def _check_data(
     _require(names is None or len(names) == cov.p, "there is not one feature name per feature")
     columns = getattr(X, "feature_names", getattr(X, "columns", None))
     if names is not None and columns is not None:
-        _require([str(c) for c in columns] == list(names), "the feature names differ from the data's")
+        _require(
+            [str(c) for c in columns] == list(names), "the feature names differ from the data's"
+        )
     total = float(cov.diagonal.sum()) * unit
     slack = 1e-7 * total + 8 * cov.rounding(cov.p) * unit
     _require(
@@ -148,9 +156,13 @@ def _size_reason(result: Result, cov: CheckedCovariance) -> str:
 
 def _check_moments(result: Result, mean: np.ndarray, spread: np.ndarray) -> None:
     for name, claimed, own in (("mean", result.mean, mean), ("scale", result.scale, spread)):
-        _require(isinstance(claimed, np.ndarray) and claimed.shape == own.shape, f"{name} is missing")
+        _require(
+            isinstance(claimed, np.ndarray) and claimed.shape == own.shape, f"{name} is missing"
+        )
         size = np.abs(own) + np.abs(own).max(initial=0.0) * 1e-3
-        _require(bool((np.abs(claimed - own) <= 1e-7 * size).all()), f"{name} differs from the data's")
+        _require(
+            bool((np.abs(claimed - own) <= 1e-7 * size).all()), f"{name} differs from the data's"
+        )
 
 
 def _check_settings(result: Result) -> None:
@@ -244,10 +256,17 @@ def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
     certificate, settings = result.certificate, result.settings
     _require(len(certificate.bounds) > 0, "the certificate names no bound")
     values = [bound.value for bound in certificate.bounds]
-    _require(all(isinstance(v, float) and not math.isnan(v) for v in values), "a bound is no number")
+    _require(
+        all(isinstance(v, float) and not math.isnan(v) for v in values), "a bound is no number"
+    )
     _require(values == sorted(values), "the bounds are not in increasing order")
-    _require(certificate.bound == values[0], "the bound is not the smallest of those that are proved")
-    _require(certificate.bound >= certificate.value - certificate.rounding, "the bound is below the value")
+    _require(
+        certificate.bound == values[0], "the bound is not the smallest of those that are proved"
+    )
+    _require(
+        certificate.bound >= certificate.value - certificate.rounding,
+        "the bound is below the value",
+    )
     optimal = certificate.gap <= certificate.tol
     _require(
         optimal == (certificate.status is Status.OPTIMAL),

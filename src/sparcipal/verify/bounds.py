@@ -1,4 +1,5 @@
-"""Cheap bounds, computed once more: the mathematics is in the docstring of `certify.py`, the code is not shared."""
+"""Cheap bounds, computed once more: the mathematics is in the docstring of `certify.py`, the code
+is not shared."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def trace(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> f
 
 
 def psd_shift(cov: CheckedCovariance) -> float:
-    """A covariance of data is PSD; for a given matrix the smallest eigenvalue says what is missing."""
+    """A covariance of data is PSD; for a given matrix the smallest eigenvalue says what is
+    missing."""
     if not cov.given:
         return 0.0
     n = cov.p

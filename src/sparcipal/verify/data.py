@@ -40,7 +40,8 @@ class CheckedCovariance:
         error_unit: float,
         inert: np.ndarray,
     ) -> None:
-        self._left = left  # n x p rows already weighted, or the p x p matrix itself when mean is None
+        # n x p rows already weighted, or the p x p matrix itself when mean is None
+        self._left = left
         self._mean = mean
         self.unit = unit
         self.error_unit = error_unit
@@ -166,7 +167,8 @@ def covariance_of_data(
         covariance.weights = covariance.weights**2 / np.maximum(covariance.diagonal, 1e-300)
         covariance.weights[constant] = 0.0
         return covariance, mean * shrink, spread * shrink
-    # unit = (power of two)^2 when it comes from data, so this is exact; otherwise the error term covers it.
+    # unit = (power of two)^2 when it comes from data, so this is exact; otherwise the error term
+    # covers it.
     ratio = shrink / np.sqrt(unit)
     covariance = CheckedCovariance(Z * ratio, inner_mean * ratio, unit, error, inert)
     return covariance, mean * shrink, spread
