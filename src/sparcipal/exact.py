@@ -14,18 +14,17 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from itertools import combinations
-from math import comb
 from typing import Any
 
 import numpy as np
 
 from .fixing import fix
+from .leaf import few_supports
 from .monitor import Monitor
 from .pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
 from .pairsplit.certificate import EPS
 from .positive import no_interior_solution
-from .prooflog import ProofLog
+from .prooflog import Proof, ProofLog
 from .rounding import Rounder
 from .twins import Twins, find_twins
 
@@ -34,50 +33,8 @@ WORK = {"fast": 4e9, "full": np.inf}
 MAX_NODES = {"fast": 2_000, "full": 1_000_000}
 MAX_OPEN = 20_000  # beyond this many open nodes the search goes depth first
 LOG_LIMIT = 1_000_000_000  # bytes of proof
-LEAF = 12  # supports that are looked at one by one rather than bounded
 # smoothing of the rounds at the root, relative to the value
 ROOT_SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
-
-
-@dataclass(frozen=True)
-class Proof:
-    """What a branch and bound found and proved.
-
-    Attributes
-    ----------
-    value, support
-        The best support found, increasing, and lambda_max of its block less its prices (for
-        nonnegative weights, the value of the nonnegative vector found there).
-    bound
-        No admissible support has a larger value than this; rounding is included.
-    status
-        "optimal" when the bound is within the tolerance; otherwise what ended the search: "nodes"
-        (any counted budget), "time", "user" or "memory".
-    nodes, n_eigen
-        Nodes looked at, and eigendecompositions.
-    eliminated
-        Features that the root proved to be in no better solution.
-    log
-        The proof as data; empty when it was not kept.
-    extension
-        When the log speaks of a core only: the certificate for supports that leave the core.
-    """
-
-    value: float
-    support: np.ndarray
-    bound: float
-    status: str
-    nodes: int
-    n_eigen: int
-    eliminated: int
-    log: list[dict]
-    extension: dict[str, Any] | None = None
-
-    def data(self) -> dict[str, Any]:
-        """Everything needed to replay the proof."""
-        if self.extension is None:
-            return {"log": self.log}
-        return {"log": self.log, "extension": self.extension}
 
 
 @dataclass
@@ -348,7 +305,7 @@ class _Search:
     def _leaf(self, node: _Node) -> bool:
         """Look at every support of the node when they are few; True when that settles it."""
         part = node.part
-        supports = _few_supports(part, self.priced)
+        supports = few_supports(part, self.priced)
         if supports is None:
             return False
         for local in supports:
@@ -488,26 +445,3 @@ class _Search:
 def power_of_two(size: float) -> float:
     """The power of two next above `size`; 1 for zero."""
     return float(2.0 ** np.ceil(np.log2(size))) if size > 0.0 else 1.0
-
-
-def _few_supports(part: Part, priced: bool) -> list[np.ndarray] | None:
-    """All supports that have to be looked at, if at most LEAF; None otherwise.
-
-    Without prices a larger support is never worse, so only the largest ones count.
-    """
-    forced, free = np.flatnonzero(part.forced), np.flatnonzero(~part.forced)
-    room = min(part.s - forced.size, free.size)
-    if not priced:
-        if comb(free.size, room) > max(LEAF, free.size if room == 1 else 0):
-            return None
-        sizes = [room]
-    else:
-        if sum(comb(free.size, q) for q in range(room + 1)) > LEAF:
-            return None
-        sizes = list(range(room + 1))
-    supports = [
-        np.sort(np.append(forced, np.array(chosen, dtype=np.intp)))
-        for q in sizes
-        for chosen in combinations(free, q)
-    ]
-    return [support for support in supports if support.size]

@@ -33,7 +33,6 @@ from .pairsplit.certificate import EPS, top_eigenvalue
 from .pairsplit.starts import clipped
 from .rounding import Rounder
 
-DIRECT = 300  # up to this many features the whole matrix is the core
 CORE = 120  # features of the first core, besides the support
 MOST_CORE = 900
 ROUNDS = 12
@@ -66,13 +65,6 @@ class Touch:
         }
 
 
-def prove_component(cov: Covariance, s: int, **options: Any) -> Proof:
-    """`prove` on the whole matrix when it is small, `prove_large` otherwise; same parameters."""
-    if cov.n_features <= DIRECT:
-        return prove(cov.dense(), s, **options)
-    return prove_large(cov, s, **options)
-
-
 def prove_large(
     cov: Covariance,
     s: int,
@@ -84,10 +76,14 @@ def prove_large(
     monitor: Monitor | None = None,
     effort: str | float = "full",
     keep_log: bool = True,
+    first_core: int = CORE,
 ) -> Proof:
-    """`prove` for a covariance whose columns are formed on demand; same parameters, no prices."""
+    """`prove` for a covariance whose columns are formed on demand; same parameters, no prices.
+
+    `first_core` is the number of features of the first core; it grows where that does not suffice.
+    """
     monitor = Monitor() if monitor is None else monitor
-    search = _Extension(cov, s, nonnegative, tol, monitor)
+    search = _Extension(cov, s, nonnegative, tol, monitor, first_core)
     search.start(incumbent)
     budget = WORK[effort] if isinstance(effort, str) else float(effort)
     touch, done = search.touching(budget)
@@ -109,14 +105,20 @@ def prove_large(
 
 class _Extension:
     def __init__(
-        self, cov: Covariance, s: int, nonnegative: bool, tol: float, monitor: Monitor
+        self,
+        cov: Covariance,
+        s: int,
+        nonnegative: bool,
+        tol: float,
+        monitor: Monitor,
+        core_size: int,
     ) -> None:
         if not 1 <= s <= cov.n_features:
             raise ValueError(
                 f"s must lie between 1 and the number of features {cov.n_features}, got {s}"
             )
         self.cov, self.s, self.nonnegative, self.tol = cov, s, nonnegative, max(tol, 1e-9)
-        self.monitor = monitor
+        self.monitor, self.core_size = monitor, core_size
         self.scale = max(float(cov.diagonal.max()), 1e-300)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
         self.work, self.n_eigen = 0.0, 0
@@ -154,7 +156,7 @@ class _Extension:
             link = np.maximum(link, 0.0)
         half = 0.5 * (self.value - diagonal)
         score = diagonal + np.sqrt(half * half + link * link) - half
-        size = min(p, max(CORE, 2 * self.s))
+        size = min(p, max(self.core_size, 2 * self.s))
         best = np.argsort(-score, kind="stable")
         heavy = np.argsort(-diagonal, kind="stable")[: size // 3]
         core = np.unique(np.concatenate([self.support, best[: (2 * size + 2) // 3], heavy]))

@@ -15,11 +15,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .pairsplit import Split
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a branch and bound found and proved.
+
+    Attributes
+    ----------
+    value, support
+        The best support found, increasing, and lambda_max of its block less its prices (for
+        nonnegative weights, the value of the nonnegative vector found there).
+    bound
+        No admissible support has a larger value than this; rounding is included.
+    status
+        "optimal" when the bound is within the tolerance; otherwise what ended the search: "nodes"
+        (any counted budget), "time", "user" or "memory".
+    nodes, n_eigen
+        Nodes looked at, and eigendecompositions.
+    eliminated
+        Features that the root proved to be in no better solution.
+    log
+        The proof as data; empty when it was not kept.
+    extension
+        When the log speaks of a core only: the certificate for supports that leave the core.
+    """
+
+    value: float
+    support: np.ndarray
+    bound: float
+    status: str
+    nodes: int
+    n_eigen: int
+    eliminated: int
+    log: list[dict]
+    extension: dict[str, Any] | None = None
+
+    def data(self) -> dict[str, Any]:
+        """Everything needed to replay the proof."""
+        if self.extension is None:
+            return {"log": self.log}
+        return {"log": self.log, "extension": self.extension}
 
 
 class ProofLog:

@@ -1,0 +1,208 @@
+"""A whole path of cardinalities: value and bound for every number of nonzeros, in one call.
+
+The covariance is computed once, and each support grows out of the one before it: the feature that
+adds most joins, exchanges follow, and the branch and bound corrects what that misses. Only where
+the proof stays open is the full search run as well: a path is never worse than separate calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import validate
+from .covariance import Covariance
+from .eliminate import informative
+from .monitor import Monitor
+from .parallel import one_blas_thread
+from .pipeline import Answer, _data, _reporter, _result, solve
+from .problem import Problem
+from .result import Result, Status
+from .rounding import Rounder
+from .search.base import Component, Found, Options
+
+WORKING_SET = 150  # features among which exchanges are tried
+
+
+@dataclass(frozen=True)
+class Path:
+    """Results for increasing numbers of nonzeros; iterates over them.
+
+    Attributes
+    ----------
+    results : tuple of Result
+    """
+
+    results: tuple[Result, ...]
+
+    @property
+    def n_nonzero_coefs(self) -> np.ndarray:
+        return np.array([result.settings["n_nonzero_coefs"][0] for result in self.results])
+
+    @property
+    def values(self) -> np.ndarray:
+        return np.array([result.value for result in self.results])
+
+    @property
+    def bounds(self) -> np.ndarray:
+        return np.array([result.bound for result in self.results])
+
+    @property
+    def gaps(self) -> np.ndarray:
+        return np.array([result.gap for result in self.results])
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __getitem__(self, position: int) -> Result:
+        return self.results[position]
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.results)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Variance against the number of nonzeros, with the region where the optimum must lie."""
+        from .report.plots import PathDisplay
+
+        return PathDisplay(self.results).plot(ax=ax)
+
+
+def sparse_path(
+    X: Any = None,
+    *,
+    covariance: Any = None,
+    n_nonzero_coefs: Iterable[int] = range(1, 31),
+    nonnegative: bool = False,
+    center: bool = True,
+    scale: bool = False,
+    certify: str | bool = "fast",
+    tol: float = 1e-6,
+    max_nodes: int | None = None,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    verbose: int = 0,
+    callback: Any = None,
+    sample_weight: Any = None,
+    feature_names: Iterable[str] | None = None,
+) -> Path:
+    """One sparse component for every number of nonzeros, each with its certificate.
+
+    Parameters are those of `sparse_pca`, except
+
+    n_nonzero_coefs : iterable of int
+        The numbers of nonzeros; solved in increasing order. Numbers above n_features are left out.
+    time_limit : float
+        Seconds for the whole path. What is not reached in time is bounded, but hardly searched.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparcipal.path import sparse_path
+    >>> A = np.array([[3.0, 1.0, 0.0], [1.0, 3.0, 0.0], [0.0, 0.0, 3.5]])
+    >>> sparse_path(covariance=A, n_nonzero_coefs=[1, 2, 3]).values.round(6).tolist()
+    [3.5, 4.0, 4.0]
+    """
+    validate.choice("certify", certify, validate.CERTIFY)
+    nonnegative = validate.flag("nonnegative", nonnegative)
+    if time_limit is not None:
+        time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
+    with one_blas_thread:
+        data = _data(X, covariance, center, scale, sample_weight, feature_names)
+    sizes = _sizes(n_nonzero_coefs, data.n_features)
+    monitor = Monitor(_reporter(callback, verbose), time_limit, data.covariance.unit)
+    options = Options(
+        seed=validate.seed(random_state),
+        n_jobs=validate.jobs(n_jobs),
+        tol=validate.number("tol", tol, 0.0, 1.0),
+        max_nodes=None if max_nodes is None else validate.integer("max_nodes", max_nodes, 0),
+        monitor=monitor,
+    )
+    settings = {
+        "n_components": 1,
+        "supports": "disjoint",
+        "nonnegative": nonnegative,
+        "method": "auto",
+        "method_options": {},
+        "rank": None,
+        "center": data.center,
+        "scale": data.scaled,
+        "certify": certify,
+        "tol": options.tol,
+        "max_nodes": options.max_nodes,
+        "time_limit": time_limit,
+        "random_state": options.seed,
+        "sample_weight": sample_weight is not None,
+    }
+    results: list[Result] = []
+    with monitor.interruptible(), one_blas_thread:
+        formed = data.covariance.materialise()
+        for s in sizes:
+            whole = Problem(formed, (s,), nonnegative, True)
+            before = results[-1].supports[0] if results else None
+            answer = _step(whole, before, options, certify)
+            results.append(_result(answer, whole, data, {**settings, "n_nonzero_coefs": [s]}))
+    return Path(tuple(results))
+
+
+def _sizes(n_nonzero_coefs: Iterable[int], n_features: int) -> list[int]:
+    asked = [validate.integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs]
+    sizes = sorted({s for s in asked if s <= n_features})
+    if not sizes:
+        raise ValueError(
+            f"n_nonzero_coefs={asked} has no number between 1 and n_features={n_features}; "
+            "pass for instance range(1, 11)"
+        )
+    return sizes
+
+
+def _step(whole: Problem, before: np.ndarray | None, options: Options, certify: Any) -> Answer:
+    """One cardinality: grow the support before it; search afresh where the proof stays open."""
+    fresh, _ = validate.method_and_options("auto", None)
+    if before is None:
+        return solve(whole, fresh, {}, options, certify)
+    grown = grow(whole.covariance, before, whole.cardinalities[0], whole.nonnegative)
+    # constant features are set aside before the search
+    kept = informative(whole.covariance, whole.cardinalities[0])
+    support = np.flatnonzero(np.isin(kept, grown))
+    found = Found((Component(support, np.full(support.size, support.size**-0.5)),))
+    warm = replace(fresh, run=lambda problem, options: found)
+    answer = solve(whole, warm, {}, options, certify)
+    if answer.certificate.status is Status.OPTIMAL or options.monitor.stopped is not None:
+        return answer
+    other = solve(whole, fresh, {}, options, certify)
+    return max(answer, other, key=lambda one: (one.certificate.value, -one.certificate.bound))
+
+
+def grow(cov: Covariance, support: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
+    """A support of up to s features around a smaller one: greedy additions, then exchanges."""
+    for size in range(support.size + 1, s + 1):
+        near = _nearest(cov, support, nonnegative)
+        rounder = Rounder(cov.submatrix(near), size, np.zeros(near.size), nonnegative)
+        inside = np.searchsorted(near, support)
+        larger = rounder.exchange(inside, rounds=1 if size < s else 100)
+        support = near[larger.support]
+    return support
+
+
+def _nearest(cov: Covariance, support: np.ndarray, nonnegative: bool) -> np.ndarray:
+    """The support and the features that would add most to it, by the 2 x 2 problem of each."""
+    block = cov.submatrix(support)
+    rounder = Rounder(block, support.size, np.zeros(support.size), nonnegative)
+    value, weights = rounder.evaluate(np.arange(support.size))
+    x = np.zeros(cov.n_features)
+    x[support] = weights
+    link = cov.matvec(x)
+    if nonnegative:
+        link = np.maximum(link, 0.0)
+    half = 0.5 * (value - cov.diagonal)
+    score = cov.diagonal + half + np.sqrt(half * half + link * link)
+    best = np.argsort(-score, kind="stable")[:WORKING_SET]
+    return np.union1d(support, best)

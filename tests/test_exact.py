@@ -1,0 +1,173 @@
+"""Branch and bound: known optima, enumeration, and everything that can stop or mislead it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conftest import data_file
+from proof_cases import one_case, one_large_case, optimum
+from sparcipal.covariance import covariance_of_data
+from sparcipal.exact import prove
+from sparcipal.extend import prove_large
+from sparcipal.monitor import Monitor
+from sparcipal.twins import find_twins
+
+PITPROPS = {
+    2: 1.954,
+    3: 2.4753313532,
+    4: 2.9374789467,
+    5: 3.4061549468,
+    6: 3.7709595523,
+    7: 3.9961896449,
+    8: 4.0686073272,
+    9: 4.1386469071,
+    10: 4.1726376616,
+    11: 4.2082759543,
+    12: 4.2182451865,
+}
+
+
+def pitprops():
+    return np.loadtxt(data_file("pitprops.csv"), delimiter=",")
+
+
+def correlations(name):
+    matrix = np.load(data_file("benchmark_correlations.npz"))[name]
+    return (matrix + matrix.T) / 2
+
+
+@pytest.mark.parametrize("s", sorted(PITPROPS))
+def test_pitprops(s):
+    proof = prove(pitprops(), s)
+    assert proof.status == "optimal"
+    assert proof.value == pytest.approx(PITPROPS[s], abs=2e-10)
+    assert proof.value <= proof.bound <= proof.value * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("s", "value"), [(9, PITPROPS[9]), (10, 4.1441106786), (13, 4.1441106786)])
+def test_pitprops_nonnegative(s, value):
+    proof = prove(pitprops(), s, nonnegative=True)
+    assert proof.status == "optimal"
+    assert proof.value == pytest.approx(value, abs=2e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "s", "value"),
+    [
+        ("wine", 10, 4.5942934260),
+        ("miniboone", 10, 9.999994781),
+        ("communities", 5, 4.86054814),
+        ("communities", 20, 14.32695168),
+        ("arrhythmia", 5, 4.233203516),
+    ],
+)
+def test_correlation_matrices(name, s, value):
+    proof = prove(correlations(name), s)
+    assert proof.status == "optimal"
+    assert proof.value == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_against_enumeration(block):
+    for seed in range(20 * block, 20 * block + 20):
+        assert one_case(seed) == [], f"seed {seed}"
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_core_and_extension_against_enumeration(block):
+    for seed in range(8 * block, 8 * block + 8):
+        assert one_large_case(seed) == [], f"seed {seed}"
+
+
+def noise(p=40, seed=0):
+    """Pure noise is what needs branching."""
+    X = np.random.default_rng(seed).standard_normal((2 * p, p))
+    return X.T @ X / (2 * p)
+
+
+def test_every_node_limit_gives_a_valid_bound():
+    A, s = noise(), 8
+    complete = prove(A, s)
+    assert complete.status == "optimal"
+    assert complete.nodes > 1
+    for limit in range(1, complete.nodes):
+        proof = prove(A, s, max_nodes=limit, incumbent=([0], 0.0))
+        assert proof.bound >= complete.value
+        assert proof.nodes <= max(limit, 1)
+
+
+def test_stops_when_the_caller_says_so():
+    monitor = Monitor(callback=lambda progress: progress.stage == "root")
+    proof = prove(noise(), 8, monitor=monitor)
+    assert proof.status == "user"
+    assert proof.bound >= prove(noise(), 8).value
+
+
+def test_time_limit_is_reported():
+    proof = prove(noise(), 8, monitor=Monitor(time_limit=0.0))
+    assert proof.status == "time"
+    assert proof.bound > proof.value
+
+
+def test_same_answer_twice():
+    one, two = prove(noise(), 8), prove(noise(), 8)
+    assert (one.value, one.bound, one.nodes, one.n_eigen) == (
+        two.value,
+        two.bound,
+        two.nodes,
+        two.n_eigen,
+    )
+
+
+def test_twins_shorten_the_tree():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 10))
+    X = np.hstack([X, X, -X])
+    A = X.T @ X / 40
+    proof = prove(A, 4)
+    assert proof.status == "optimal"
+    assert proof.nodes < 100
+
+
+def test_correlated_features_are_not_twins():
+    A = np.array([[1.0, 1.0, 0.5], [1.0, 1.0, 0.4], [0.5, 0.4, 1.0]])
+    assert not find_twins(A, 2, False).any
+    exact = np.array([[1.0, -0.5, 0.5], [-0.5, 0.25, -0.25], [0.5, -0.25, 1.0]])
+    assert find_twins(exact, 2, False).any
+    assert not find_twins(exact, 2, True).any
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-12, 1.0, 1e12, 1e200])
+def test_any_scale(scale):
+    A = noise(8) * scale
+    proof = prove(A, 3)
+    assert proof.value == pytest.approx(optimum(A / scale, 3, False, np.zeros(8)) * scale)
+    assert proof.status == "optimal"
+
+
+@pytest.mark.parametrize("p", [1, 2, 5])
+def test_matrix_of_zeros(p):
+    proof = prove(np.zeros((p, p)), 1)
+    assert (proof.value, proof.bound, proof.status) == (0.0, 0.0, "optimal")
+
+
+def test_rejects_what_makes_no_sense():
+    A = np.eye(3)
+    with pytest.raises(ValueError, match="between 1 and the number of features 3, got 4"):
+        prove(A, 4)
+    with pytest.raises(ValueError, match="3 nonnegative numbers"):
+        prove(A, 1, prices=np.array([1.0, -1.0, 0.0]))
+    with pytest.raises(ValueError, match="effort must be"):
+        prove(A, 1, effort="hard")
+    with pytest.raises(ValueError, match="between 1 and 2 features"):
+        prove(A, 2, incumbent=(np.arange(3), 1.0))
+
+
+@pytest.mark.parametrize(("s", "value"), [(5, 6.564053), (20, 17.832113)])
+def test_colon_at_full_dimension(s, value):
+    X = np.load(data_file("alon.npz"))["X"].astype(float)
+    cov = covariance_of_data(np.log(np.maximum(X, 1)))[0]
+    proof = prove_large(cov, s)
+    assert proof.status == "optimal"
+    assert proof.value * cov.unit * 62 / 61 == pytest.approx(value, rel=1e-6)

@@ -1,0 +1,56 @@
+"""A path of cardinalities gives what separate calls give, each with its certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conftest import data_file
+from sparcipal import sparse_pca, verify
+from sparcipal.path import grow, sparse_path
+from test_exact import PITPROPS
+
+
+def test_pitprops_path():
+    A = np.loadtxt(data_file("pitprops.csv"), delimiter=",")
+    path = sparse_path(covariance=A, n_nonzero_coefs=range(2, 13))
+    assert path.n_nonzero_coefs.tolist() == list(range(2, 13))
+    np.testing.assert_allclose(path.values, [PITPROPS[s] for s in range(2, 13)], atol=2e-10)
+    assert (path.gaps <= 1e-6).all()
+    assert (path.bounds >= path.values).all()
+    assert all(verify(result, covariance=A) for result in path)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_path_equals_separate_calls(nonnegative):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 25)) @ rng.standard_normal((25, 25))
+    X[:, 4] = 1.0
+    path = sparse_path(X, n_nonzero_coefs=[9, 2, 5], nonnegative=nonnegative)
+    assert [r.settings["n_nonzero_coefs"] for r in path] == [[2], [5], [9]]
+    for result in path:
+        size = result.settings["n_nonzero_coefs"][0]
+        alone = sparse_pca(X, n_nonzero_coefs=size, nonnegative=nonnegative)
+        assert result.value == pytest.approx(alone.value, rel=2e-6)
+        assert verify(result, X)
+
+
+def test_growing_adds_features_and_value():
+    rng = np.random.default_rng(1)
+    from sparcipal.covariance import covariance_of
+
+    X = rng.standard_normal((40, 12))
+    A = X.T @ X / 40
+    cov = covariance_of(A)
+    support = grow(cov, np.array([3]), 5, False)
+    assert support.size == 5
+    assert (np.diff(support) > 0).all()
+    block = A[np.ix_(support, support)]
+    assert np.linalg.eigvalsh(block)[-1] > A.diagonal().max()
+
+
+def test_sizes_are_checked():
+    with pytest.raises(ValueError, match=r"no number between 1 and n_features=3"):
+        sparse_path(covariance=np.eye(3), n_nonzero_coefs=[4, 5])
+    with pytest.raises(ValueError, match="n_nonzero_coefs"):
+        sparse_path(covariance=np.eye(3), n_nonzero_coefs=[0])
