@@ -230,7 +230,6 @@ def run(
     max_solves: int = 12,
     bound_solves: int = 4,
     deflation: str = "auto",
-    solver: Callable[..., Relaxation] = ascend,
 ) -> Found:
     """`penalty` is a fraction of the largest variance; left out, it is searched for the
     cardinality.
@@ -239,6 +238,32 @@ def run(
     duality gap to which each relaxation is solved; `bound_solves` more relaxations make the bound
     tighter.
     """
+    return run_with(
+        ascend,
+        problem,
+        options,
+        penalty=penalty,
+        gap=gap,
+        cardinality=cardinality,
+        max_solves=max_solves,
+        bound_solves=bound_solves,
+        deflation=deflation,
+    )
+
+
+def run_with(
+    solver: Callable[..., Relaxation],
+    problem: Problem,
+    options: Options,
+    *,
+    penalty: float | None,
+    gap: float,
+    cardinality: str,
+    max_solves: int,
+    bound_solves: int,
+    deflation: str,
+) -> Found:
+    """The method around any solver of the relaxation."""
     check_penalty(penalty)
     if cardinality not in ("exact", "about"):
         raise ValueError(f"cardinality must be 'exact' or 'about', got {cardinality!r}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..problem import Problem
 from .base import Found, Method, Options
-from .dspca import run as run_dspca
+from .dspca import run_with
 from .relaxation import Relaxation
 
 # Iterations between two looks at the duality gap.
@@ -93,15 +93,16 @@ def run(
     def solver(A: np.ndarray, level: float, *, nonnegative: bool, tol: float) -> Relaxation:
         return first_order(A, level, nonnegative=nonnegative, tol=tol, max_iter=max_iter)
 
-    return run_dspca(
+    return run_with(
+        solver,
         problem,
         options,
         penalty=penalty,
         gap=gap,
         cardinality=cardinality,
         max_solves=max_solves,
+        bound_solves=0,
         deflation=deflation,
-        solver=solver,
     )
 
 
