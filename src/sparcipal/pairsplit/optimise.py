@@ -14,15 +14,13 @@ relaxed indicator of the support: it is rounded for incumbents and branched on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.linalg import lapack
 
 from ..kernels.pairsplit import smoothed_gradient, smoothed_matrix
+from ..lbfgs import minimise
 from .certificate import Part, Split
 
-MEMORY = 15
 # Below this size a full eigendecomposition is as fast as a partial one.
 FULL_EIGEN = 150
 
@@ -74,7 +72,7 @@ class Optimiser:
                 return True
             return len(history) > 25 and history[-26] - history[-1] < 0.01 * mu
 
-        self.point = lbfgs(evaluate, self.point, max_iter, stop)
+        self.point = minimise(evaluate, self.point, max_iter, stop)
         return lowest[0]
 
     def _evaluate(self, y: np.ndarray, mu: float, width: float) -> tuple[float, float, np.ndarray]:
@@ -139,90 +137,3 @@ class Optimiser:
         needed = int(np.count_nonzero(w >= w[-1] - 14.0 * mu))
         self._kept = min(n, max(12, needed + needed // 3 + 4))
         return w, q
-
-
-def lbfgs(
-    evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    y: np.ndarray,
-    max_iter: int,
-    stop: Callable[[list[float]], bool],
-) -> np.ndarray:
-    """Limited-memory BFGS with a bracketing Wolfe search; returns the last point accepted."""
-    value, grad = evaluate(y)
-    history = [value]
-    steps: list[np.ndarray] = []
-    changes: list[np.ndarray] = []
-    scales: list[float] = []
-    for _ in range(max_iter):
-        if stop(history):
-            break
-        direction = _two_loop(grad, steps, changes, scales)
-        slope = float(grad @ direction)
-        if slope >= 0.0:
-            steps, changes, scales = [], [], []
-            direction = _two_loop(grad, steps, changes, scales)
-            slope = float(grad @ direction)
-            if slope >= 0.0:
-                break
-        found = _wolfe(evaluate, y, value, slope, direction)
-        if found is None:
-            break
-        new, value, new_grad = found
-        step, change = new - y, new_grad - grad
-        curvature = float(step @ change)
-        if curvature > 1e-12 * float(np.sqrt((step @ step) * (change @ change))):
-            steps.append(step)
-            changes.append(change)
-            scales.append(1.0 / curvature)
-            if len(steps) > MEMORY:
-                del steps[0], changes[0], scales[0]
-        y, grad = new, new_grad
-        history.append(value)
-    return y
-
-
-def _two_loop(
-    grad: np.ndarray, steps: list[np.ndarray], changes: list[np.ndarray], scales: list[float]
-) -> np.ndarray:
-    direction = -grad
-    if not steps:
-        return direction * (0.01 / max(float(np.linalg.norm(grad)), 1e-300))
-    weights = []
-    for step, change, scale in zip(steps[::-1], changes[::-1], scales[::-1]):
-        weight = scale * float(step @ direction)
-        weights.append(weight)
-        direction -= weight * change
-    direction *= 1.0 / (scales[-1] * float(changes[-1] @ changes[-1]))
-    for step, change, scale, weight in zip(steps, changes, scales, weights[::-1]):
-        direction += (weight - scale * float(change @ direction)) * step
-    return direction
-
-
-def _wolfe(
-    evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    y: np.ndarray,
-    value: float,
-    slope: float,
-    direction: np.ndarray,
-) -> tuple[np.ndarray, float, np.ndarray] | None:
-    """A step with sufficient decrease and flatter slope; None when nothing decreases."""
-    low, high, length = 0.0, np.inf, 1.0
-    best = None
-    for _ in range(12):
-        new = y + length * direction
-        new_value, new_grad = evaluate(new)
-        if not np.isfinite(new_value) or new_value > value + 1e-4 * length * slope:
-            high = length
-            # minimiser of the parabola through both values, kept inside the bracket
-            rise = new_value - value - slope * length
-            guess = -0.5 * slope * length**2 / rise if np.isfinite(rise) and rise > 0 else 0.0
-            length = (
-                0.5 * (low + high) if low > 0.0 else min(max(guess, 0.1 * length), 0.6 * length)
-            )
-            continue
-        best = new, new_value, new_grad
-        if float(new_grad @ direction) >= 0.9 * slope:
-            break
-        low = length
-        length = 2.0 * length if high == np.inf else 0.5 * (low + high)
-    return best
