@@ -115,7 +115,7 @@ class MatrixCovariance(Covariance):
         self.unit = unit
         self.psd_shift = psd_shift
         self.error_weights = np.abs(self.diagonal)
-        self.inert = ~matrix.any(axis=0)
+        self.inert = np.logical_not(matrix.any(axis=0))
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.matrix @ Y
@@ -143,7 +143,7 @@ class DenseCovariance(Covariance):
         self.diagonal = np.einsum("ij,ij->j", Y, Y)
         self.error_unit = error_unit
         self.error_weights = self.diagonal
-        self.inert = ~Y.any(axis=0)
+        self.inert = np.logical_not(Y.any(axis=0))
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.Y.T @ (self.Y @ Y)

@@ -175,8 +175,8 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.components_ = result.components
         self.explained_variance_ = result.variances
         self.explained_variance_ratio_ = result.variances / result.total_variance
-        self.mean_ = result.mean
-        self.scale_ = result.scale
+        self.mean_: Any = result.mean
+        self.scale_: Any = result.scale
         self.n_iter_ = max(int(result.n_iter), 1)
         if result.note:
             warnings.warn(result.note, ConvergenceWarning, stacklevel=3)

@@ -50,13 +50,13 @@ def prove(
     """Bounds in the order of their cost until the gap closes; `known` came from the search
     itself."""
     proved = Proved(components, (*known, *cheap_bounds(problem)))
-    if certify is False or _closed(problem, proved, options):
+    if certify is False:
         return proved
     eigen = eigenvalue_bound(problem)
     if eigen is not None:
         proved = replace(proved, bounds=(*proved.bounds, eigen))
-        if _closed(problem, proved, options):
-            return proved
+    if _closed(problem, proved, options):
+        return proved
     if problem.k > 1 and problem.disjoint:
         return _prove_jointly(problem, proved, options, certify)
     if problem.k > 1:

@@ -47,11 +47,12 @@ def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
 def number(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or math.isnan(value):
         raise TypeError(f"{name} must be a number, got {value!r}")
+    value = float(value)
     inside = (value > low if open_low else value >= low) and value <= high
     if not inside:
         bracket = "(" if open_low else "["
         raise ValueError(f"{name}={value!r} must lie in {bracket}{low:g}, {high:g}]")
-    return float(value)
+    return value
 
 
 def cardinalities(

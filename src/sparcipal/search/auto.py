@@ -8,22 +8,25 @@ too, and their answers are among the starts: the result is never below theirs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ..covariance import Covariance
 from ..problem import Problem
+from ..refine import variances
 from . import threshold, tpower
 from .base import Component, Found, Method, Options
-from .deflation import deflate
-from .joint import joint_search, removals
+from .deflation import Downdated, deflate
+from .exchange import removals
+from .joint import joint_search
 
 ALL_FEATURES = 1500  # up to here the working set is everything
 WORKING_SET = 800
 NEWCOMERS = 60  # features that may join the working set in one round
 ROUNDS = 12
+SWEEPS = 2  # over the components, when supports may overlap
 NEARLY = 2e-3  # predictions are first order: look at swaps predicted to lose this little, too
 
 
@@ -34,13 +37,45 @@ def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
     if problem.disjoint or problem.k == 1:
         components, rounds = _disjoint(problem, options, effort)
         return Found(components, n_iter=rounds, info={"effort": effort})
+    return _free(problem, options, effort)
+
+
+def _free(problem: Problem, options: Options, effort: int) -> Found:
+    """Overlapping supports: deflation, then each component anew beside all the others.
+
+    What x explains beyond the others is x'Bx, B the Schur complement of A on their directions; so
+    every exchange is a search for one component, kept when the adjusted variance of all grows.
+    """
 
     def one(
         cov: Covariance, s: int, nonnegative: bool, options: Options, rng: np.random.Generator
     ) -> Component:
         return _disjoint(Problem(cov, (s,), nonnegative), options, effort)[0][0]
 
-    return deflate(problem, options, one)
+    def total(components: Iterable[Component]) -> float:
+        return float(variances(problem, tuple(components)).sum())
+
+    found = deflate(problem, options, one)
+    simple = [method.run(problem, options) for method in (threshold.METHOD, tpower.METHOD)]
+    best = list(max((answer.components for answer in (found, *simple)), key=total))
+    value = total(best)
+    rng = np.random.default_rng(options.seed)
+    exchanges = 0
+    for j in list(range(problem.k)) * SWEEPS:
+        if options.monitor.stopped:
+            break
+        rest = problem.covariance
+        for other in best[:j] + best[j + 1 :]:
+            image = rest.matvec(other.vector(rest.n_features))
+            own = float(other.weights @ image[other.support])
+            rest = Downdated(rest, image / np.sqrt(own)) if own > 0.0 else rest
+        new = one(rest, problem.cardinalities[j], problem.nonnegative, options, rng)
+        trial = [*best[:j], new, *best[j + 1 :]]
+        now = total(trial)
+        if now > value * (1.0 + 1e-9):
+            best, value, exchanges = trial, now, exchanges + 1
+    info = {**found.info, "effort": effort, "exchanges": exchanges}
+    return Found(tuple(best), n_iter=found.n_iter, info=info)
 
 
 def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Component, ...], int]:

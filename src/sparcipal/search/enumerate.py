@@ -74,7 +74,9 @@ def _scored(A: np.ndarray, s: int, nonnegative: bool) -> tuple[np.ndarray, list[
             if nonnegative:
                 w, Q = np.linalg.eigh(blocks)
                 lead = Q[:, :, -1]
-                good = (lead >= -ONE_SIGN).all(axis=1) | (lead <= ONE_SIGN).all(axis=1)
+                good = np.logical_or(
+                    (lead >= -ONE_SIGN).all(axis=1), (lead <= ONE_SIGN).all(axis=1)
+                )
                 values.append(w[good, -1])
                 supports.extend(itertools.compress(batch, good))
             else:

@@ -163,7 +163,7 @@ def _scored(
             else:
                 w, Q = np.linalg.eigh(blocks)
                 top, lead = w[:, -1], Q[:, :, -1]
-                keep = (lead >= -1e-7).all(axis=1) | (lead <= 1e-7).all(axis=1)
+                keep = np.logical_or((lead >= -1e-7).all(axis=1), (lead <= 1e-7).all(axis=1))
             values.extend(top[keep].tolist())
             supports.extend(support for support, good in zip(batch, keep) if good)
     order = np.argsort(-np.array(values))

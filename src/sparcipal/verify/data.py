@@ -107,7 +107,7 @@ def covariance_of(matrix: Any, unit: float) -> CheckedCovariance:
     if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.isfinite(A).all():
         raise ValueError("covariance must be a square matrix of finite numbers")
     A = (A + A.T) / 2
-    return CheckedCovariance(A, None, unit, 0.0, ~A.any(axis=0))
+    return CheckedCovariance(A, None, unit, 0.0, np.logical_not(A.any(axis=0)))
 
 
 def covariance_of_data(
