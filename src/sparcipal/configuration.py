@@ -28,7 +28,7 @@ from .packing import best_packing
 from .parallel import one_blas_thread
 from .refine import nonnegative_leading
 from .result import Bound
-from .search.joint import removals
+from .search.exchange import removals
 
 NAME = "configuration"
 MOST_FEATURES = 400  # a branch and bound on more takes too long to be repeated

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..parallel import ordered_map
 from .assign import assign
+from .exchange import Exchange, support_value
 
-CANDIDATES = 8  # predicted swaps evaluated exactly before local search gives up
 CHAINS = 2  # starts from which the search wanders
 BATCH = 4  # perturbations of one incumbent; independent of n_jobs, so is the answer
 WORSE = 0.01  # how much below the best the search may wander
@@ -138,7 +138,7 @@ class _Search:
         s = int(np.median(self.need))
         rows = self._strongest_rows(s, 100)
         singles = [np.flatnonzero(owner == 0) for owner in self._ascend_apart(self.A[rows], s)]
-        values = np.array([self._support_value(support)[0] for support in singles])
+        values = np.array([self._value_on(support)[0] for support in singles])
         packed = []
         for _ in range(count):
             owner = np.full(self.p, -1)
@@ -227,7 +227,7 @@ class _Search:
                 for column in image.T[:4]
                 for sign in ((1.0, -1.0) if self.nonnegative else (1.0,))
             ]
-            owner[max(tried, key=lambda support: self._support_value(support)[0])] = j
+            owner[max(tried, key=lambda support: self._value_on(support)[0])] = j
         return owner
 
     @staticmethod
@@ -353,141 +353,16 @@ class _Search:
         score = np.empty((self.k, self.p))
         for j in range(self.k):
             support = np.flatnonzero(owner == j)
-            value, x = self._support_value(support)
+            value, x = self._value_on(support)
             score[j] = x @ self.A[support] / np.sqrt(max(value, 1e-300))
         return score
 
     def rough_value(self, owner: np.ndarray) -> float:
-        return sum(self._support_value(np.flatnonzero(owner == j))[0] for j in range(self.k))
+        return sum(self._value_on(np.flatnonzero(owner == j))[0] for j in range(self.k))
 
-    def _support_value(self, support: np.ndarray) -> tuple[float, np.ndarray]:
-        """Best value found on a support and its unit vector."""
-        from ..kernels.exchange import leading
-
-        block = self.A[np.ix_(support, support)]
-        inside = np.arange(support.size)
-        image = np.empty(support.size)
-        row = block[int(np.argmax(np.square(block).sum(axis=0)))]
-        x = np.maximum(row, 0.0) if self.nonnegative else row.copy()
-        norm = np.sqrt(x @ x)
-        x = x / norm if norm > 0.0 else np.full(support.size, support.size**-0.5)
-        return leading(block, inside, self.nonnegative, 300, x, image), x
+    def _value_on(self, support: np.ndarray) -> tuple[float, np.ndarray]:
+        return support_value(self.A, support, self.nonnegative)
 
     def improve(self, owner: np.ndarray) -> State:
         """Exchange local search: swap members with free features and between components."""
-        return _Exchange(self, owner).run()
-
-
-class _Exchange:
-    """Working arrays of one exchange local search."""
-
-    def __init__(self, search: _Search, owner: np.ndarray) -> None:
-        self.search = search
-        self.owner = owner.astype(np.int64)
-        self.first = np.concatenate([[0], np.cumsum(search.need)])
-        self.flat = np.concatenate([np.flatnonzero(owner == j) for j in range(search.k)])
-        self.component = np.repeat(np.arange(search.k), search.need)
-        self.place = np.zeros(search.p, dtype=np.int64)
-        self.place[self.flat] = np.arange(self.flat.size)
-        self.estimate = np.empty((self.flat.size, search.p))
-        self.loading = []
-        self.value = np.empty(search.k)
-        for j in range(search.k):
-            self.value[j], x = search._support_value(self._members(j))
-            self.loading.append(x)
-
-    def _members(self, j: int) -> np.ndarray:
-        return self.flat[self.first[j] : self.first[j + 1]]
-
-    def run(self) -> State:
-        from ..kernels.exchange import promising
-
-        gain = np.empty(CANDIDATES)
-        leaving = np.empty(CANDIDATES, dtype=np.int64)
-        entering = np.empty(CANDIDATES, dtype=np.int64)
-        stale = set(range(self.search.k))
-        for _ in range(20 + 20 * self.flat.size):
-            for j in stale:
-                self._predict(j)
-            promising(
-                self.estimate, self.flat, self.component, self.value, self.owner, self.place,
-                gain, leaving, entering,
-            )  # fmt: skip
-            stale = self._first_improving(gain, leaving, entering)
-            if not stale:
-                break
-        return State(self.owner, float(self.value.sum()))
-
-    def _predict(self, j: int) -> None:
-        """Fill the estimates of component j: each member taken out, every feature put in."""
-        from ..kernels.exchange import predict
-
-        members = self._members(j)
-        block = self.search.A[np.ix_(members, members)]
-        vectors, values = removals(block, self.loading[j], self.search.nonnegative)
-        rows = self.estimate[self.first[j] : self.first[j + 1]]
-        predict(self.search.A, members, vectors, values, self.search.nonnegative, rows)
-
-    def _first_improving(
-        self, gain: np.ndarray, leaving: np.ndarray, entering: np.ndarray
-    ) -> set[int]:
-        """Make the first swap that really gains; the components it changed, or none."""
-        least = 1e-10 * self.value.sum()
-        for c in range(CANDIDATES):
-            if not np.isfinite(gain[c]):
-                break
-            a, b = int(leaving[c]), int(entering[c])
-            j, other = int(self.owner[a]), int(self.owner[b])
-            value, loading = self._traded(j, a, b)
-            change = value - self.value[j]
-            if other >= 0:
-                value2, loading2 = self._traded(other, b, a)
-                change += value2 - self.value[other]
-            if change > least:
-                self._swap(a, b)
-                self.value[j], self.loading[j] = value, loading
-                if other < 0:
-                    return {j}
-                self.value[other], self.loading[other] = value2, loading2
-                return {j, other}
-        return set()
-
-    def _traded(self, j: int, a: int, b: int) -> tuple[float, np.ndarray]:
-        """Value and vector of component j with feature b in the place of member a."""
-        from ..kernels.exchange import leading
-
-        place = self.place[a] - self.first[j]
-        members = self._members(j).copy()
-        members[place] = b
-        x = self.loading[j].copy()
-        x[place] = 0.0
-        cross = x @ self.search.A[b, members]
-        # The start needs weight on the new feature, or power iteration might never find it.
-        x[place] = 0.3 if cross >= 0.0 or self.search.nonnegative else -0.3
-        x /= np.sqrt(x @ x)
-        image = np.empty(x.size)
-        return leading(self.search.A, members, self.search.nonnegative, 300, x, image), x
-
-    def _swap(self, a: int, b: int) -> None:
-        self.flat[self.place[a]] = b
-        if self.owner[b] >= 0:
-            self.flat[self.place[b]] = a
-        self.place[a], self.place[b] = self.place[b], self.place[a]
-        self.owner[a], self.owner[b] = self.owner[b], self.owner[a]
-
-
-def removals(
-    block: np.ndarray, weights: np.ndarray, nonnegative: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Row t: nearly the best unit vector on the support without its t-th member, and its value."""
-    s = weights.size
-    image = np.tile(weights, (s, 1))
-    vectors = image
-    for _ in range(4):  # power steps, for all t at a time
-        image.flat[:: s + 1] = 0.0
-        if nonnegative:
-            np.maximum(image, 0.0, out=image)
-        norm = np.sqrt(np.einsum("ti,ti->t", image, image))
-        vectors = image / np.where(norm > 0.0, norm, 1.0)[:, None]
-        image = vectors @ block
-    return vectors, np.einsum("ti,ti->t", image, vectors)
+        return State(*Exchange(self.A, self.need, self.nonnegative, owner).run())

@@ -1,0 +1,144 @@
+"""Exchange local search: swap features between components, and with the free ones.
+
+All swaps are predicted from the 2 x 2 problem of a component without one member and the newcomer;
+the most promising are evaluated, the first that really gains is made.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+CANDIDATES = 8  # predicted swaps evaluated exactly before the search gives up
+
+
+class Exchange:
+    """One local search from an assignment (p,) of features to components, -1 if free."""
+
+    def __init__(
+        self, A: np.ndarray, need: np.ndarray, nonnegative: bool, owner: np.ndarray
+    ) -> None:
+        self.A, self.nonnegative = A, nonnegative
+        k, p = need.size, A.shape[0]
+        self.owner = owner.astype(np.int64)
+        self.first = np.concatenate([[0], np.cumsum(need)])
+        self.flat = np.concatenate([np.flatnonzero(owner == j) for j in range(k)])
+        self.component = np.repeat(np.arange(k), need)
+        self.place = np.zeros(p, dtype=np.int64)
+        self.place[self.flat] = np.arange(self.flat.size)
+        self.estimate = np.empty((self.flat.size, p))
+        self.loading = []
+        self.value = np.empty(k)
+        for j in range(k):
+            self.value[j], x = support_value(A, self._members(j), nonnegative)
+            self.loading.append(x)
+
+    def _members(self, j: int) -> np.ndarray:
+        return self.flat[self.first[j] : self.first[j + 1]]
+
+    def run(self) -> tuple[np.ndarray, float]:
+        from ..kernels.exchange import promising
+
+        gain = np.empty(CANDIDATES)
+        leaving = np.empty(CANDIDATES, dtype=np.int64)
+        entering = np.empty(CANDIDATES, dtype=np.int64)
+        stale = set(range(self.value.size))
+        for _ in range(20 + 20 * self.flat.size):
+            for j in stale:
+                self._predict(j)
+            promising(
+                self.estimate, self.flat, self.component, self.value, self.owner, self.place,
+                gain, leaving, entering,
+            )  # fmt: skip
+            stale = self._first_improving(gain, leaving, entering)
+            if not stale:
+                break
+        return self.owner, float(self.value.sum())
+
+    def _predict(self, j: int) -> None:
+        """Fill the estimates of component j: each member taken out, every feature put in."""
+        from ..kernels.exchange import predict
+
+        members = self._members(j)
+        block = self.A[np.ix_(members, members)]
+        vectors, values = removals(block, self.loading[j], self.nonnegative)
+        rows = self.estimate[self.first[j] : self.first[j + 1]]
+        predict(self.A, members, vectors, values, self.nonnegative, rows)
+
+    def _first_improving(
+        self, gain: np.ndarray, leaving: np.ndarray, entering: np.ndarray
+    ) -> set[int]:
+        """Make the first swap that really gains; the components it changed, or none."""
+        least = 1e-10 * self.value.sum()
+        for c in range(CANDIDATES):
+            if not np.isfinite(gain[c]):
+                break
+            a, b = int(leaving[c]), int(entering[c])
+            j, other = int(self.owner[a]), int(self.owner[b])
+            value, loading = self._traded(j, a, b)
+            change = value - self.value[j]
+            if other >= 0:
+                value2, loading2 = self._traded(other, b, a)
+                change += value2 - self.value[other]
+            if change > least:
+                self._swap(a, b)
+                self.value[j], self.loading[j] = value, loading
+                if other < 0:
+                    return {j}
+                self.value[other], self.loading[other] = value2, loading2
+                return {j, other}
+        return set()
+
+    def _traded(self, j: int, a: int, b: int) -> tuple[float, np.ndarray]:
+        """Value and vector of component j with feature b in the place of member a."""
+        from ..kernels.exchange import leading
+
+        place = self.place[a] - self.first[j]
+        members = self._members(j).copy()
+        members[place] = b
+        x = self.loading[j].copy()
+        x[place] = 0.0
+        cross = x @ self.A[b, members]
+        # The start needs weight on the new feature, or power iteration might never find it.
+        x[place] = 0.3 if cross >= 0.0 or self.nonnegative else -0.3
+        x /= np.sqrt(x @ x)
+        image = np.empty(x.size)
+        return leading(self.A, members, self.nonnegative, 300, x, image), x
+
+    def _swap(self, a: int, b: int) -> None:
+        self.flat[self.place[a]] = b
+        if self.owner[b] >= 0:
+            self.flat[self.place[b]] = a
+        self.place[a], self.place[b] = self.place[b], self.place[a]
+        self.owner[a], self.owner[b] = self.owner[b], self.owner[a]
+
+
+def support_value(
+    A: np.ndarray, support: np.ndarray, nonnegative: bool
+) -> tuple[float, np.ndarray]:
+    """Best value found on a support and its unit vector."""
+    from ..kernels.exchange import leading
+
+    block = A[np.ix_(support, support)]
+    row = block[int(np.argmax(np.square(block).sum(axis=0)))]
+    x = np.maximum(row, 0.0) if nonnegative else row.copy()
+    norm = np.sqrt(x @ x)
+    x = x / norm if norm > 0.0 else np.full(support.size, support.size**-0.5)
+    image = np.empty(support.size)
+    return leading(block, np.arange(support.size), nonnegative, 300, x, image), x
+
+
+def removals(
+    block: np.ndarray, weights: np.ndarray, nonnegative: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Row t: nearly the best unit vector on the support without its t-th member, and its value."""
+    s = weights.size
+    image = np.tile(weights, (s, 1))
+    vectors = image
+    for _ in range(4):  # power steps, for all t at a time
+        image.flat[:: s + 1] = 0.0
+        if nonnegative:
+            np.maximum(image, 0.0, out=image)
+        norm = np.sqrt(np.einsum("ti,ti->t", image, image))
+        vectors = image / np.where(norm > 0.0, norm, 1.0)[:, None]
+        image = vectors @ block
+    return vectors, np.einsum("ti,ti->t", image, vectors)
