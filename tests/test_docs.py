@@ -5,8 +5,8 @@ from __future__ import annotations
 import doctest
 import importlib
 
-import click
 import pytest
+from click.testing import CliRunner
 
 from conftest import ROOT
 from sparcipal.cli import main
@@ -40,12 +40,13 @@ def command_reference() -> str:
         '``eval "$(_SPARCIPAL_COMPLETE=bash_source sparcipal)"``.',
         "",
     ]
-    pages: list[tuple[str, click.Command]] = [("sparcipal", main)]
-    pages += [(f"sparcipal {name}", command) for name, command in main.commands.items()]
-    for title, command in pages:
-        context = click.Context(command, info_name=title, terminal_width=90, max_content_width=90)
+    for command in ([], *([name] for name in main.commands)):
+        outcome = CliRunner().invoke(
+            main, [*command, "--help"], prog_name="sparcipal", terminal_width=90
+        )
+        title = " ".join(["sparcipal", *command])
         parts += [title, "-" * len(title), "", ".. code-block:: text", ""]
-        parts += [f"   {line}".rstrip() for line in command.get_help(context).splitlines()]
+        parts += [f"   {line}".rstrip() for line in outcome.stdout.splitlines()]
         parts.append("")
     return "\n".join(parts)
 
