@@ -154,6 +154,12 @@ def test_path_lists_value_and_bound(source):
     assert all(float(row["bound"]) >= float(row["value"]) for row in rows)
 
 
+def test_path_of_several_components_or_by_another_method(source):
+    for more in (["-k", 2], ["--method", "tpower"]):
+        lines = run("path", source, "-s", "1,2,3", *more).stdout.splitlines()
+        assert [line.split()[0] for line in lines[1:]] == ["1", "2", "3"]
+
+
 def test_path_draws_the_region(source, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     run("path", source, "-s", "1:4", "--plot", tmp_path / "path.svg")

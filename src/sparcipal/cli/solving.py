@@ -84,22 +84,13 @@ def topics(source: str, **options: Any) -> None:
 @quiet
 def path(source: str, **options: Any) -> None:
     """Variance against the number of nonzeros, with the region in which the optimum must lie."""
-    from ..pipeline import sparse_pca
     from ..report import words
 
     if options["plot"] and options["components"] != 1:
         raise click.UsageError("--plot draws one component; leave --components at 1")
     data = data_keywords(source, options)
-    asked = keywords(options) | {"method": options["method"]}
-    rows = []
     with live(options["time_limit"], options["quiet"]) as (say, update):
-        for s in options["nonzero"]:
-            say(f"{s} nonzeros")
-            result = sparse_pca(**data, **asked, n_nonzero_coefs=s, callback=update)
-            rows.append((s, result))
-            if result.status.value == "interrupted":
-                note("stopped by the user; the sizes after this one are missing")
-                break
+        rows = _path_rows(data, options, say, update)
     if options["plot"]:
         from ..report.plots import PathDisplay
 
@@ -166,6 +157,32 @@ def compare(source: str, **options: Any) -> None:
 def _flat(record: dict[str, Any]) -> list[Any]:
     """Lists as words with spaces: one cell each."""
     return [" ".join(map(str, v)) if isinstance(v, list) else v for v in record.values()]
+
+
+def _path_rows(
+    data: dict[str, Any], options: dict[str, Any], say: Any, update: Any
+) -> list[tuple[int, Any]]:
+    """Sizes and results. One component by `auto` is warm started from size to size."""
+    from ..path import sparse_path
+    from ..pipeline import sparse_pca
+
+    asked = keywords(options)
+    if options["components"] == 1 and options["method"] == "auto" and options["rank"] is None:
+        for name in ("n_components", "supports", "rank"):
+            del asked[name]
+        path = sparse_path(**data, **asked, n_nonzero_coefs=options["nonzero"], callback=update)
+        return [(int(s), result) for s, result in zip(path.n_nonzero_coefs, path)]
+    rows = []
+    for s in options["nonzero"]:
+        say(f"{s} nonzeros")
+        result = sparse_pca(
+            **data, **asked, n_nonzero_coefs=s, method=options["method"], callback=update
+        )
+        rows.append((s, result))
+        if result.status.value == "interrupted":
+            note("stopped by the user; the sizes after this one are missing")
+            break
+    return rows
 
 
 def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
