@@ -122,8 +122,8 @@ def rounding_margin(V: np.ndarray, s: int, level: float) -> float:
     sum_jk a_j a_k |g_j||g_k| <= r a'Ga.
     """
     r = V.shape[1]
-    sizes = np.sort(np.einsum("ij,ij->i", V, V))[::-1]
-    e = EPS * ((4 * r + s + 20) * float(sizes[:s].sum()) + (6 * r + 12) * abs(level))
+    longest = top_sum(np.einsum("ij,ij->i", V, V), s)
+    e = EPS * ((4 * r + s + 20) * longest + (6 * r + 12) * abs(level))
     return r * e + 1e-300
 
 
@@ -152,8 +152,8 @@ class _Search:
         self.slack = max(slack, FINEST * top_sum(self.sizes, s) if prices.any() else 0.0, TINY)
         # sqrt(F + P |c|^2), P the s largest prices of rows that can pay them, is a norm: its
         # natural lift.
-        paid = np.sort(np.where(self.prices < self.sizes, self.prices, 0.0))[::-1]
-        self.lift = max(float(paid[:s].sum()), 1e-3 * top_sum(self.sizes, s), TINY)
+        paid = top_sum(np.where(self.prices < self.sizes, self.prices, 0.0), s)
+        self.lift = max(paid, 1e-3 * top_sum(self.sizes, s), TINY)
         self.r = V.shape[1]
         self.value, self.index = np.empty(s), np.empty(s, dtype=np.int64)
         self.spare, self.small = np.zeros((2, self.r)), np.zeros((3, self.r, self.r))
@@ -322,8 +322,9 @@ def best_rows(
     """F(c) for a unit c, and the rows that make it up."""
     dots = V @ c
     gains = (np.maximum(dots, 0.0) if nonnegative else dots) ** 2 - prices
-    chosen = np.argsort(-gains, kind="stable")[:s]
-    chosen = chosen[gains[chosen] > 0]
+    chosen = np.flatnonzero(gains > 0)
+    if chosen.size > s:
+        chosen = np.sort(chosen[np.argpartition(-gains[chosen], s - 1)[:s]])
     return float(gains[chosen].sum()), chosen
 
 
