@@ -1,0 +1,70 @@
+"""The questions with one component: data set, cardinalities, and what is to be proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from sparcipal import read
+
+from .. import data
+
+CORRELATIONS = ("wine", "pitprops", "miniboone", "communities", "arrhythmia")
+WORDS = {"nips": "docword.nips.txt.gz", "kos": "docword.kos.txt.gz"}
+
+
+def correlation(name: str) -> dict[str, Any]:
+    """A correlation matrix of the literature on exact solvers."""
+    if name == "pitprops":
+        return {"covariance": np.loadtxt(data.path("pitprops.csv"), delimiter=",")}
+    matrix = np.load(data.path("benchmark_correlations.npz"))[name]
+    return {"covariance": (matrix + matrix.T) / 2}
+
+
+def table(name: str) -> dict[str, Any]:
+    """A data set at full dimension; words are not centred unless the name says so."""
+    if name in WORDS or name == "kos centred":
+        file = WORDS[name.split()[0]]
+        return {"X": read(data.path(file)), "center": name.endswith("centred")}
+    if name == "colon":
+        return {"X": np.log(np.maximum(np.load(data.path("alon.npz"))["X"].astype(float), 1))}
+    if name == "cbcl":
+        faces = np.load(data.path("cbcl_faces_raw.npz"))["train"]
+        return {"X": faces.reshape(len(faces), -1) / 255.0}
+    file = {"leukemia": "mll.npz", "arcene": "arcene_train.npz", "lrs": "lrs.npz"}[name]
+    return {"X": np.load(data.path(file))["X"].astype(float)}
+
+
+def questions(group: str) -> Iterator[tuple[str, dict[str, Any], int, dict[str, Any]]]:
+    """Name, data, cardinality and further settings of every question of a group."""
+    if group == "correlations":
+        for name in CORRELATIONS:
+            given = correlation(name)
+            for s in (4, 5, 10, 20):
+                if s < given["covariance"].shape[0]:
+                    yield name, given, s, {}
+    elif group == "full":
+        sizes = {
+            "nips": (10, 15),
+            "kos": (5, 10, 15),
+            "kos centred": (5, 10, 15),
+            "leukemia": (10, 40, 50),
+            "arcene": (40,),
+            "colon": (5, 10, 20),
+        }
+        for name, cardinalities in sizes.items():
+            given = table(name)
+            for s in cardinalities:
+                yield name, given, s, {"tol": 3e-6, "certify": "full"}
+    elif group == "nonnegative":
+        for name in ("pitprops", "wine", "communities", "arrhythmia", "lrs", "cbcl"):
+            given = correlation(name) if name in CORRELATIONS else table(name)
+            limit = next(iter(given.values())).shape[1]
+            for s in (5, 10, 20, 40):
+                if s < limit:
+                    yield name, given, s, {"nonnegative": True, "certify": "full"}
+    else:
+        noise = np.random.default_rng(0).standard_normal((200, 100))
+        yield "wishart", {"X": noise}, 10, {"certify": "full"}
