@@ -286,12 +286,12 @@ class _Component:
         largest = float(off.max(initial=0.0))
         if largest == 0.0:
             return None
-        # Each trial costs a few eigenvectors and a coarse search.
+        # Each trial costs a few eigenvectors and a coarse search; a small rank finds the same rho.
         count = 8 if A.shape[0] <= 800 else 4
         trials = []
         for rho in np.float32(largest) * np.linspace(0.1, 0.9, count, dtype=np.float32):
             B = clipped(A, float(rho), self.s, self.nonnegative)
-            V, tail = _lowered(B, rank, self.options.seed)
+            V, tail = _lowered(B, min(rank, 4), self.options.seed)
             trials.append((tail + self._search(V, 1e-2).value, float(rho)))
         rho = min(trials)[1]
         B = clipped(A, rho, self.s, self.nonnegative)
