@@ -131,7 +131,7 @@ class _Component:
         else:
             candidates, low, more = self._cones(V, info)
             note = "; ".join(part for part in (note, more) if part)
-        bounds, extra = self._bounds(shifted, clip)
+        bounds, extra = self._bounds(shifted, clip, exact)
         component = self._best_on_full_matrix([*candidates, *extra])
         info["guarantees"] = guarantees(pairs, rank, self.cov, self.s, self.nonnegative)
         if algorithm == "cones" and kind == "eigen" and not exact:
@@ -243,24 +243,29 @@ class _Component:
 
     # --- upper bounds for the full matrix ---
 
-    def _bounds(self, shifted: Sketch, clip: bool) -> tuple[tuple[Bound, ...], list[np.ndarray]]:
+    def _bounds(
+        self, shifted: Sketch, clip: bool, exact: bool
+    ) -> tuple[tuple[Bound, ...], list[np.ndarray]]:
         """The low-rank bound, the better of plain and clipped, and the supports met on the way."""
         if not math.isfinite(shifted.tail):
             return (), []
-        plain = self._search(shifted.V, self._fine())
+        plain = self._search(shifted.V, self._fine(shifted, exact))
         supports = [plain.support, *plain.others]
         bound = self._bound(shifted, plain, None)
         # Nothing is left to gain where A is the sketch itself.
-        worth = shifted.tail > 1e-9 * plain.value
+        worth = not exact and shifted.tail > 1e-9 * plain.value
         if clip and worth and self.s > 1 and self.cov.n_features <= DENSE_LIMIT:
             other = self._clipped(shifted.rank)
             if other is not None and other[0].value < bound.value:
                 return (other[0],), [*supports, *other[1]]
         return (bound,), supports
 
-    def _fine(self) -> float:
-        """The tolerance must also hold what rounding margins add to a bound."""
-        return min(self.eps, 0.5 * self.options.tol) if self.options.tol > 0 else self.eps
+    def _fine(self, sketch: Sketch, exact: bool) -> float:
+        """Half the tolerance, as rounding comes on top; a thousandth of a tail that is lost."""
+        wanted = min(self.eps, 0.5 * self.options.tol) if self.options.tol > 0 else self.eps
+        leading = float((sketch.V**2).sum(axis=0).max(initial=0.0))
+        useful = 1e-3 * sketch.tail / max(sketch.tail + leading, 1e-300)
+        return wanted if exact else max(wanted, min(useful, 1e-4))
 
     def _bound(self, sketch: Sketch, found: SphereResult, rho: float | None) -> Bound:
         diagonal = top_sum(np.abs(self.cov.diagonal), self.s)
@@ -299,7 +304,7 @@ class _Component:
         sketch = prove_dense(self.cov, B, Sketch(V, np.inf, 0.0, "none", "eigen"), tail)
         if not math.isfinite(sketch.tail):
             return None
-        found = self._search(V, self._fine())
+        found = self._search(V, self._fine(sketch, False))
         return self._bound(sketch, found, rho), [found.support, *found.others]
 
 
@@ -318,7 +323,7 @@ def low_rank_bound(
     flat = pairs.flat_from()
     shifted = majorant(cov, pairs, rank if flat is None else min(flat, rank))
     alone = _Component(cov, s, problem.nonnegative, options, 1e-4, max_cones)
-    bounds, _ = alone._bounds(shifted, clip)
+    bounds, _ = alone._bounds(shifted, clip, flat is not None and flat <= rank)
     if not bounds:
         return None
     total = problem.k * bounds[0].value * (1 + 8 * problem.k * EPS)
