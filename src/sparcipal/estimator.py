@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .monitor import Progress
 from .pipeline import sparse_pca
 from .read import Table
 from .result import Certificate, Result
+from .scores import scores
 
 
 class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -192,16 +193,7 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             X = self._matrix_of(X)
         else:
             X = validate_data(self, X, reset=False, **_CHECKS)
-        used = np.flatnonzero(self.components_.any(axis=0))
-        # (features, components): dividing here leaves the data alone
-        loadings = (self.components_[:, used] / self.scale_[used]).T
-        columns = X[:, used]
-        if sp.issparse(columns):
-            columns = sp.csr_array(columns).astype(np.float64)
-            return np.asarray(columns @ loadings) - self.mean_[used] @ loadings
-        centred = np.asarray(columns, dtype=np.float64) - self.mean_[used]
-        # Not a matrix product: its summation order may depend on the number of rows.
-        return np.einsum("ij,jk->ik", centred, loadings)
+        return scores(self.result_, X)
 
     def _matrix_of(self, table: Table) -> Any:
         names = getattr(self, "feature_names_in_", None)
@@ -223,20 +215,25 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Back from scores to features, by the pseudo-inverse when components are not
         orthogonal."""
         check_is_fitted(self)
-        scores = np.asarray(X, dtype=np.float64)
+        given = np.asarray(X, dtype=np.float64)
         k = self.components_.shape[0]
-        if scores.ndim != 2 or scores.shape[1] != k:
+        if given.ndim != 2 or given.shape[1] != k:
             raise ValueError(
-                f"X has shape {scores.shape}, but inverse_transform needs one column per "
+                f"X has shape {given.shape}, but inverse_transform needs one column per "
                 f"component: {k}"
             )
         gram = self.components_ @ self.components_.T
-        return (scores @ np.linalg.pinv(gram) @ self.components_) * self.scale_ + self.mean_
+        return (given @ np.linalg.pinv(gram) @ self.components_) * self.scale_ + self.mean_
 
     def table(self) -> Any:
         """Component, features with their weights, variance: a table that prints."""
         check_is_fitted(self)
         return self.result_.table()
+
+    def _repr_html_(self) -> str:
+        """The parameters; once fitted, the components and what is proved of them."""
+        parameters: str = estimator_html_repr(self)
+        return parameters + self.result_._repr_html_() if hasattr(self, "result_") else parameters
 
     @property
     def _n_features_out(self) -> int:

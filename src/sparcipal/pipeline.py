@@ -226,14 +226,22 @@ def _status(certificate: Certificate, proved: Proved, options: Options) -> Statu
 def _message(certificate: Certificate, status: Status, certify: Any) -> str:
     if status is Status.OPTIMAL:
         return ""
-    gap = f"gap {100 * certificate.gap:.3g} % > tol {100 * certificate.tol:.3g} %"
-    accept = f"accept: at most {100 * certificate.gap:.3g} % below the optimum"
+    gap = f"gap {_percent(certificate.gap)} > tol {100 * certificate.tol:.3g} %"
+    accept = f"accept: at most {_percent(certificate.gap)} below the optimum"
     remedy = {
         Status.TIME_LIMIT: "raise time_limit",
         Status.INTERRUPTED: "let it run",
         Status.NODE_LIMIT: "raise max_nodes",
     }.get(status, "pass certify='full'" if certify != "full" else "ask for fewer nonzeros")
     return f"{gap}: {remedy}, or {accept}"
+
+
+def _percent(fraction: float) -> str:
+    """Three digits, rounded up: the words must not claim more than the numbers."""
+    if not 0 < fraction < np.inf:
+        return f"{100 * fraction:g} %"
+    step = 10.0 ** (np.floor(np.log10(100 * fraction)) - 2)
+    return f"{np.ceil(100 * fraction / step) * step:.3g} %"
 
 
 @dataclass(frozen=True)

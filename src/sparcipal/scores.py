@@ -25,15 +25,11 @@ def scores(result: Result, X: Any) -> np.ndarray:
     # (features, components): dividing here leaves the data alone
     loadings = (result.components[:, used] / result.scale[used]).T
     if sp.issparse(X):
-        columns: Any = sp.csr_array(_columns(X, used)).astype(np.float64)
+        columns: Any = sp.csr_array(X[:, used]).astype(np.float64)
         return np.asarray(columns @ loadings) - result.mean[used] @ loadings
-    centred = np.asarray(_columns(X, used), dtype=np.float64) - result.mean[used]
+    centred = np.asarray(X[:, used], dtype=np.float64) - result.mean[used]
     # Not a matrix product: its summation order may depend on the number of rows.
     return np.einsum("ij,jk->ik", centred, loadings)
-
-
-def _columns(X: Any, used: np.ndarray) -> Any:
-    return X[:, used]
 
 
 def strongest_samples(values: np.ndarray, component: int, count: int) -> np.ndarray:
