@@ -19,6 +19,7 @@ _EXPORTS = {
     "Table": "read",
     "compare": "compare",
     "read": "read",
+    "sparse_path": "path",
     "sparse_pca": "pipeline",
     "verify": "verify",
 }
@@ -28,6 +29,7 @@ __all__ = sorted(_EXPORTS)
 if TYPE_CHECKING:
     from .compare import compare as compare
     from .estimator import SparsePCA as SparsePCA
+    from .path import sparse_path as sparse_path
     from .pipeline import sparse_pca as sparse_pca
     from .read import Table as Table
     from .read import read as read
