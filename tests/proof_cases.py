@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from sparcipal.covariance import covariance_of, covariance_of_data
-from sparcipal.exact import Proof, prove
-from sparcipal.extend import prove_large
+from sparcipal.proofs.exact import Proof, prove
+from sparcipal.proofs.extend import prove_large
 from sparcipal.verify.data import Question
 from sparcipal.verify.data import covariance_of as checked_covariance_of
 from sparcipal.verify.data import covariance_of_data as checked_covariance_of_data

@@ -7,9 +7,9 @@ import pytest
 
 from brute import best_value
 from conftest import data_file
-from sparcipal import configuration, kyfan, packing
 from sparcipal.covariance import covariance_of
 from sparcipal.monitor import Monitor
+from sparcipal.proofs import configuration, kyfan, packing
 from sparcipal.search.joint import joint_search
 from sparcipal.verify.configuration import recheck
 from sparcipal.verify.data import Question

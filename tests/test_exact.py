@@ -8,10 +8,10 @@ import pytest
 from conftest import data_file
 from proof_cases import one_case, one_large_case, optimum
 from sparcipal.covariance import covariance_of_data
-from sparcipal.exact import prove
-from sparcipal.extend import prove_large
 from sparcipal.monitor import Monitor
-from sparcipal.twins import find_twins
+from sparcipal.proofs.exact import prove
+from sparcipal.proofs.extend import prove_large
+from sparcipal.proofs.twins import find_twins
 
 PITPROPS = {
     2: 1.954,

@@ -10,9 +10,9 @@ from conftest import data_file
 from sparcipal.covariance import covariance_of
 from sparcipal.kernels.exchange import leading, predict, promising
 from sparcipal.problem import Problem
-from sparcipal.refine import variances
+from sparcipal.refine import refit_one, variances
 from sparcipal.search import auto, threshold, tpower
-from sparcipal.search.base import Options
+from sparcipal.search.base import Component, Options
 from sparcipal.search.exchange import removals
 from sparcipal.search.joint import joint_search
 
@@ -134,7 +134,8 @@ def test_small_problems_are_solved(nonnegative: bool) -> None:
         assert [S.size for S in supports] == list(sizes)
         assert np.unique(np.concatenate(supports)).size == sum(sizes)
         cov = covariance_of(A)
-        found = [auto.refit(cov, S, nonnegative) for S in supports]
+        even = [Component(S, np.full(S.size, S.size**-0.5)) for S in supports]
+        found = [refit_one(cov, c, nonnegative) for c in even]
         total = sum(c.weights @ A[np.ix_(c.support, c.support)] @ c.weights for c in found)
         best = best_value(A, sizes, nonnegative)
         assert total <= best * (1 + 1e-9) + 1e-12

@@ -7,13 +7,13 @@ import pytest
 
 from brute import best_value
 from conftest import data_file
-from sparcipal import kyfan
 from sparcipal.covariance import covariance_of, covariance_of_data
-from sparcipal.kyfan.certificate import Split, proved_sum, split_matrix
-from sparcipal.kyfan.extend import violators
-from sparcipal.kyfan.optimise import Optimiser, fermi_dirac
-from sparcipal.lbfgs import minimise
 from sparcipal.monitor import Monitor
+from sparcipal.proofs import kyfan
+from sparcipal.proofs.kyfan.certificate import Split, proved_sum, split_matrix
+from sparcipal.proofs.kyfan.extend import violators
+from sparcipal.proofs.kyfan.optimise import Optimiser, fermi_dirac
+from sparcipal.proofs.lbfgs import minimise
 from sparcipal.search.joint import joint_search
 from sparcipal.verify.data import Question
 from sparcipal.verify.data import covariance_of as checked_covariance

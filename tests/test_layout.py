@@ -105,18 +105,19 @@ def test_files_stay_readable():
     assert not long
 
 
-def test_the_map_is_true():
+@pytest.mark.parametrize(("title", "folder"), [("map", ""), ("map of proofs", "proofs")])
+def test_the_map_is_true(title, folder):
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    block = text.split("<!-- map -->")[1]
-    mapped = re.findall(r"^    (?:\w+ +|  +)([\w/.]+) {2,}\S", block, flags=re.MULTILINE)
+    block = text.split(f"<!-- {title} -->")[1].split(f"<!-- end of the {title} -->")[0]
+    mapped = re.findall(r"^    (?:\w[\w ]{7} |  +)([\w/.]+) {2,}\S", block, flags=re.MULTILINE)
     tree = {
         path.name + ("/" if path.is_dir() else "")
-        for path in PACKAGE.iterdir()
+        for path in (PACKAGE / folder).iterdir()
         if path.suffix == ".py" or (path / "__init__.py").exists()
     } - {"__init__.py", "__main__.py"}
     assert sorted(mapped) == sorted(set(mapped)), "a name is there twice"
-    assert set(mapped) - tree == set(), "in the map of CONTRIBUTING.md, but not in src/sparcipal"
-    assert tree - set(mapped) == set(), "in src/sparcipal, but not in the map of CONTRIBUTING.md"
+    assert set(mapped) - tree == set(), "in the map of CONTRIBUTING.md, but not in the tree"
+    assert tree - set(mapped) == set(), "in the tree, but not in the map of CONTRIBUTING.md"
 
 
 def test_importing_the_package_loads_nothing_heavy():

@@ -7,11 +7,18 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparcipal.fixing import fix
 from sparcipal.kernels.pairsplit import smoothed_gradient, smoothed_matrix
-from sparcipal.pairsplit import Optimiser, Part, best_start, prove_below, proven_bound, split_matrix
-from sparcipal.pairsplit.certificate import Split
-from sparcipal.pairsplit.starts import clipped, rank_one
+from sparcipal.proofs.fixing import fix
+from sparcipal.proofs.pairsplit import (
+    Optimiser,
+    Part,
+    best_start,
+    prove_below,
+    proven_bound,
+    split_matrix,
+)
+from sparcipal.proofs.pairsplit.certificate import Split
+from sparcipal.proofs.pairsplit.starts import clipped, rank_one
 
 
 def part_of(rng, n=7, s=3, nonnegative=False, priced=False, forced=0):

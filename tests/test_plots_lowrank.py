@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sparcipal import sparse_pca
+from sparcipal.proofs.sphere import sphere_search
 from sparcipal.report.plots import PathDisplay, SpannogramDisplay
-from sparcipal.sphere import sphere_search
 
 plt = pytest.importorskip("matplotlib.pyplot")
 plt.switch_backend("Agg")

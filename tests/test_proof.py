@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sparcipal.covariance import covariance_of_data
-from sparcipal.exact import prove
-from sparcipal.extend import prove_large
+from sparcipal.proofs.exact import prove
+from sparcipal.proofs.extend import prove_large
 from sparcipal.verify.data import Question, covariance_of
 from sparcipal.verify.data import covariance_of_data as checked_covariance_of_data
 from sparcipal.verify.proof import Unproved, recheck, replay

@@ -10,9 +10,9 @@ import pytest
 
 from conftest import data_file
 from sparcipal import sparse_pca, verify
+from sparcipal.proofs.sphere import sphere_search
 from sparcipal.result import Result
 from sparcipal.search import spannogram_reference as reference
-from sparcipal.sphere import sphere_search
 from test_sphere import adversarial, brute_force
 
 METHOD = {"method": "spannogram", "n_components": 1}

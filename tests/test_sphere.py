@@ -10,7 +10,7 @@ import pytest
 
 from sparcipal.kernels import sphere as kernel
 from sparcipal.monitor import Monitor
-from sparcipal.sphere import MAX_RANK, best_rows, rounding_margin, sphere_search
+from sparcipal.proofs.sphere import MAX_RANK, best_rows, rounding_margin, sphere_search
 
 checker = importlib.import_module("sparcipal.verify.sphere")
 

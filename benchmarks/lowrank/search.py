@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, svds
 
 from benchmarks import data
+from sparcipal.proofs.sphere import SphereResult, sphere_search
 from sparcipal.search import spannogram_reference as reference
-from sparcipal.sphere import SphereResult, sphere_search
 
 checker = importlib.import_module("sparcipal.verify.sphere")
 

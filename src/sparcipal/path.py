@@ -20,8 +20,8 @@ from .monitor import Monitor
 from .parallel import one_blas_thread
 from .pipeline import Answer, _data, _reporter, _result, solve
 from .problem import Problem
+from .proofs.incumbent import Rounder
 from .result import Result, Status
-from .rounding import Rounder
 from .search.base import Component, Found, Options
 
 WORKING_SET = 150  # features among which exchanges are tried

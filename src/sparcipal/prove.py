@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from . import exact
 from .certify import SAFETY, cheap_bounds, eigenvalue_bound, sum_of_parts
-from .configuration import MOST_FEATURES, configuration_bound
-from .extend import prove_large
-from .kyfan import kyfan_bound
 from .problem import Problem
+from .proofs import exact
+from .proofs.configuration import MOST_FEATURES, configuration_bound
+from .proofs.extend import prove_large
+from .proofs.kyfan import kyfan_bound
 from .refine import refit, variances
 from .result import Bound
 from .search.base import Component, Options

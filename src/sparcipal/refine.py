@@ -52,11 +52,9 @@ def nonnegative_leading(A: np.ndarray, start: np.ndarray | None = None) -> np.nd
         return _unit(np.maximum(lead, 0.0))
     if size <= EXHAUSTIVE:
         return _best_part(A)
-    starts = [np.maximum(lead, 0.0), np.maximum(-lead, 0.0), np.eye(size)[np.argmax(A.diagonal())]]
-    if start is not None and (start > 0).any():
-        starts.append(np.maximum(start, 0.0))
-    climbed = [_climb(A, _unit(x)) for x in starts]
-    return max(climbed, key=lambda x: float(x @ A @ x))
+    vectors = np.linalg.eigh(A)[1]
+    given = [] if start is None else [start[:, None]]
+    return _climb(A, np.hstack([vectors, -vectors, A, np.eye(size), *given]))
 
 
 def _best_part(A: np.ndarray) -> np.ndarray:
@@ -78,19 +76,17 @@ def _best_part(A: np.ndarray) -> np.ndarray:
     return _unit(answer)
 
 
-def _climb(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Projected power steps (monotone for PSD A), then the eigenvector of the support they end
-    on."""
-    value = float(x @ A @ x)
-    for _ in range(500):
-        step = np.maximum(A @ x, 0.0)
-        if not step.any():
-            return x
-        step = _unit(step)
-        now = float(step @ A @ step)
-        if now <= value * (1 + 4 * EPS):
-            break
-        x, value = step, now
+def _climb(A: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Projected power steps from every column (monotone for PSD A); the best end, polished."""
+    X = np.maximum(starts, 0.0)
+    X = X[:, X.any(axis=0)]
+    for _ in range(300):
+        X = X / np.linalg.norm(X, axis=0)
+        image = np.maximum(A @ X, 0.0)
+        X = np.where(image.any(axis=0), image, X)
+    X = X / np.linalg.norm(X, axis=0)
+    values = np.einsum("ij,ij->j", X, A @ X)
+    x, value = X[:, int(np.argmax(values))], float(values.max())
     support = np.flatnonzero(x > NEGLIGIBLE)
     part = A[np.ix_(support, support)]
     lead = scipy.linalg.eigh(part, subset_by_index=[support.size - 1] * 2)[1][:, 0]

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..covariance import Covariance
 from ..problem import Problem
-from ..refine import variances
+from ..refine import refit_one, variances
 from . import threshold, tpower
 from .base import Component, Found, Method, Options
 from .deflation import Downdated, deflate
@@ -95,7 +95,7 @@ def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Co
         if all(map(np.array_equal, before, supports)):
             break
     supports = _without_empty(supports, cov)
-    components = tuple(refit(cov, support, problem.nonnegative) for support in supports)
+    components = tuple(_weighted(problem, support) for support in supports)
     return components, rounds
 
 
@@ -164,7 +164,7 @@ def _newcomers(
     for support in supports:
         if support.size == 0:
             continue
-        component = refit(cov, support, problem.nonnegative)
+        component = _weighted(problem, support)
         columns = cov.columns(component.support)
         block = columns[component.support]
         value = float(component.weights @ block @ component.weights)
@@ -180,29 +180,9 @@ def _newcomers(
     return best[score[best] > 0.0]
 
 
-def refit(cov: Covariance, support: np.ndarray, nonnegative: bool) -> Component:
-    """The best unit vector on a support: the leading eigenvector, nonnegative if asked."""
-    block = cov.submatrix(support)
-    vectors = np.linalg.eigh(block)[1][:, ::-1]
-    x = vectors[:, 0]
-    if nonnegative and (x < 0.0).any() and (x > 0.0).any():
-        x = _nonnegative_power(block, np.hstack([vectors, -vectors, block, np.eye(support.size)]))
-    x = np.where(np.abs(x) > 1e-14, x, 0.0)
-    kept = x != 0.0
-    x = np.abs(x[kept]) if nonnegative else x[kept]
-    return Component(support[kept], x / np.linalg.norm(x))
-
-
-def _nonnegative_power(block: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Projected power iteration from every column of starts; the best end."""
-    x = np.maximum(starts, 0.0)
-    x = x[:, x.any(axis=0)]
-    for _ in range(300):
-        x = x / np.linalg.norm(x, axis=0)
-        image = np.maximum(block @ x, 0.0)
-        x = np.where(image.any(axis=0), image, x)
-    x = x / np.linalg.norm(x, axis=0)
-    return x[:, int(np.argmax(np.einsum("ij,ij->j", x, block @ x)))]
+def _weighted(problem: Problem, support: np.ndarray) -> Component:
+    even = Component(support, np.full(support.size, support.size**-0.5))
+    return refit_one(problem.covariance, even, problem.nonnegative)
 
 
 def _without_empty(supports: list[np.ndarray], cov: Covariance) -> list[np.ndarray]:

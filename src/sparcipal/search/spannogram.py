@@ -20,11 +20,11 @@ import numpy as np
 
 from ..covariance import DENSE_LIMIT, EPS, Covariance, MatrixCovariance, top_sum
 from ..problem import Problem
+from ..proofs.sphere import MAX_RANK, SphereResult, check_eps, check_rank, sphere_search
 from ..refine import nonnegative_leading
 from ..result import Bound
 from ..sketch import NEGLIGIBLE, Sketch, Spectrum, majorant, prove_dense, rank_note, spectrum
 from ..sketch import sketch as make_sketch
-from ..sphere import MAX_RANK, SphereResult, check_eps, check_rank, sphere_search
 from . import spannogram_reference as reference
 from .base import Component, Found, Method, Options
 from .deflation import Single, deflate

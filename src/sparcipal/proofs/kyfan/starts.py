@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 
-from ..covariance import Covariance
+from ...covariance import Covariance
 from .certificate import R_LIMIT, Split, SplitMatrix, split_matrix
 
 CLIPS = (0.03, 0.06, 0.12, 0.2, 0.35, 0.6, 1.0)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .monitor import Monitor
+from ..monitor import Monitor
 from .pairsplit import Optimiser, Part, Split, best_start, prove_below, split_matrix
 
 MOST_NODES = 30_000

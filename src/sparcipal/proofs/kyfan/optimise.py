@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from ..kernels.pairsplit import smoothed_gradient, smoothed_matrix
+from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
 from ..lbfgs import minimise
 from .certificate import Split
 

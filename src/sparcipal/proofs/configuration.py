@@ -20,15 +20,15 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from .covariance import EPS, Covariance
+from ..covariance import EPS, Covariance
+from ..monitor import Monitor
+from ..parallel import one_blas_thread
+from ..refine import nonnegative_leading
+from ..result import Bound
+from ..search.exchange import removals
 from .exact import Proof, prove
 from .kyfan.certificate import Split, split_matrix
-from .monitor import Monitor
 from .packing import best_packing
-from .parallel import one_blas_thread
-from .refine import nonnegative_leading
-from .result import Bound
-from .search.exchange import removals
 
 NAME = "configuration"
 MOST_FEATURES = 400  # a branch and bound on more takes too long to be repeated
@@ -211,7 +211,7 @@ class _Prices:
 
     def _climb(self, support: np.ndarray, price: np.ndarray) -> np.ndarray:
         """Exchange one feature while value minus price grows."""
-        from .kernels.exchange import predict
+        from ..kernels.exchange import predict
 
         now = self._support_value(support) - price[support].sum()
         for _ in range(40):

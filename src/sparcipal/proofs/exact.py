@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from ..monitor import Monitor
 from .fixing import fix
+from .incumbent import Rounder
 from .leaf import few_supports
-from .monitor import Monitor
 from .pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
 from .pairsplit.certificate import EPS
 from .positive import no_interior_solution
 from .prooflog import Proof, ProofLog
-from .rounding import Rounder
 from .twins import Twins, find_twins
 
 # Work is counted in units of about a nanosecond of one core; it does not depend on the clock.

@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from .covariance import Covariance, MatrixCovariance
+from ..covariance import Covariance, MatrixCovariance
+from ..monitor import Monitor
 from .exact import WORK, Proof, prove
-from .monitor import Monitor
+from .incumbent import Rounder
 from .pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
 from .pairsplit.certificate import EPS, top_eigenvalue
 from .pairsplit.starts import clipped
-from .rounding import Rounder
 
 CORE = 120  # features of the first core, besides the support
 MOST_CORE = 900

@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from .covariance import EPS, TINY, top_sum
-from .monitor import Monitor
+from ..covariance import EPS, TINY, top_sum
+from ..monitor import Monitor
 
 # Beyond this rank the 2^(r-1) orthants alone are too many to be halved often enough.
 MAX_RANK = 10
@@ -139,7 +139,7 @@ class _Search:
         eps: float,
         slack: float,
     ) -> None:
-        from .kernels import sphere as kernel
+        from ..kernels import sphere as kernel
 
         self.kernel: Any = kernel
         sizes = np.einsum("ij,ij->i", V, V)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..covariance import Covariance
-from ..monitor import Monitor
-from ..parallel import one_blas_thread
-from ..result import Bound
+from ...covariance import Covariance
+from ...monitor import Monitor
+from ...parallel import one_blas_thread
+from ...result import Bound
 from .certificate import Split, SplitMatrix, proved_sum, split_matrix
 from .extend import violators
 from .optimise import Optimiser

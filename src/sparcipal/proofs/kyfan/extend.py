@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..covariance import Covariance
+from ...covariance import Covariance
 from .certificate import EPS, SplitMatrix
 
 BLOCK = 512  # rows of the covariance looked at together

@@ -1,0 +1,1 @@
+"""Upper bounds that take an optimiser or a tree: pair-split, Ky Fan, branch and bound, cones."""
