@@ -67,7 +67,7 @@ def test_the_command_prints_topics_gain_and_what_was_eliminated():
     assert outcome.exit_code == 0, outcome.output
     assert "8 sparse components, at most 10 nonzeros each" in outcome.stdout
     assert "explains" in outcome.stdout
-    assert "words were eliminated" in outcome.stdout
+    assert "words were set aside by safe tests" in outcome.stdout
     gain = float(outcome.stdout.split("the joint search explains ")[1].split(" %")[0])
     assert np.isfinite(gain)
     assert gain > 5

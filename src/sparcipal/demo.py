@@ -39,6 +39,13 @@ class Demo:
         """How much more the joint components explain, as a fraction."""
         return self.joint.value / self.one_at_a_time.value - 1.0
 
+    @property
+    def set_aside(self) -> int:
+        """Words on which the proof need not work; its bound holds for them all the same."""
+        core = self.joint.certificate.bounds[0].data.get("features")
+        constant = self.joint.certificate.eliminated
+        return constant if core is None else self.joint.n_features - len(core)
+
 
 def run(
     say: Callable[[str], object] = lambda sentence: None,
