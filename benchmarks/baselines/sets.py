@@ -44,6 +44,10 @@ def array(file: str, key: str = "X") -> Callable[[], np.ndarray]:
     return lambda: np.load(data.path(file))[key].astype(float)
 
 
+def counts(file: str) -> Callable[[], sp.csr_matrix]:
+    return lambda: sp.csr_matrix(sp.load_npz(data.path(file)), dtype=float)
+
+
 def faces() -> np.ndarray:
     X = np.load(data.path("cbcl_faces_raw.npz"))["train"].astype(float)
     return X.reshape(len(X), -1) / 255
@@ -61,5 +65,7 @@ SETS = {
         DataSet("CBCL Face Train", faces),
         DataSet("LRS", array("lrs.npz")),
         DataSet("Colon", array("alon.npz")),
+        DataSet("PBMC 3k", counts("pbmc3k_csr.npz"), center=False),
+        DataSet("20 newsgroups", counts("20ng_csr.npz"), center=False),
     )
 }

@@ -101,16 +101,19 @@ def majorant(cov: Covariance, pairs: Spectrum, rank: int) -> Sketch:
     """The leading `rank` eigenpairs, lowered by the next eigenvalue: A <= t I + sum (l_i - t) u_i
     u_i'.
     """
-    rank = min(rank, pairs.values.size)
-    after = max(float(pairs.values[rank]), 0.0) if rank < pairs.values.size else 0.0
-    proved = prove(cov, _lowered(pairs, rank, after), after)
+    guess = lowered(pairs, rank)
+    proved = prove(cov, guess, guess.shift)
     if proved.proof != "trace":
         return proved
     # A trace counts every eigenvalue that is left: lowering the others gains nothing.
-    return prove(cov, _lowered(pairs, rank, 0.0), 0.0)
+    return prove(cov, lowered(pairs, rank, 0.0), 0.0)
 
 
-def _lowered(pairs: Spectrum, rank: int, by: float) -> Sketch:
+def lowered(pairs: Spectrum, rank: int, by: float | None = None) -> Sketch:
+    """The majorant before it is proved; eigenvalues lowered by the next one unless told."""
+    rank = min(rank, pairs.values.size)
+    if by is None:
+        by = max(float(pairs.values[rank]), 0.0) if rank < pairs.values.size else 0.0
     V = pairs.vectors[:, :rank] * np.sqrt(np.maximum(pairs.values[:rank] - by, 0.0))
     return Sketch(_columns(V), np.inf, by, "none", "eigen")
 
@@ -124,6 +127,7 @@ def sketch(cov: Covariance, rank: int, *, kind: str = "eigen", seed: int = 0) ->
     if kind not in KINDS:
         raise ValueError(f"sketch must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
     rng = np.random.default_rng(seed)
+    level = None
     if kind == "gaussian":
         V = gaussian_projection(cov, rank, rng)
         return prove(cov, Sketch(V, np.inf, 0.0, "none", kind), None)
@@ -133,9 +137,11 @@ def sketch(cov: Covariance, rank: int, *, kind: str = "eigen", seed: int = 0) ->
         pairs = spectrum(cov, rank + 1, seed)
         w, Q = pairs.values[:rank], pairs.vectors[:, :rank]
     kept = max(1, int((w > NEGLIGIBLE * max(float(w[0]), 0.0)).sum()))
+    if kind == "eigen" and kept < pairs.values.size:
+        level = max(float(pairs.values[kept]), 0.0)  # what is missed, so it need not be searched
     note = rank_note(rank, kept)
     V = Q[:, :kept] * np.sqrt(np.maximum(w[:kept], 0.0))
-    return replace(prove(cov, Sketch(_columns(V), np.inf, 0.0, "none", kind), None), note=note)
+    return replace(prove(cov, Sketch(_columns(V), np.inf, 0.0, "none", kind), level), note=note)
 
 
 def rank_note(asked: int, used: int) -> str:

@@ -23,7 +23,16 @@ from ..problem import Problem
 from ..proofs.sphere import MAX_RANK, SphereResult, check_eps, check_rank, sphere_search
 from ..refine import nonnegative_leading
 from ..result import Bound
-from ..sketch import NEGLIGIBLE, Sketch, Spectrum, majorant, prove_dense, rank_note, spectrum
+from ..sketch import (
+    NEGLIGIBLE,
+    Sketch,
+    Spectrum,
+    lowered,
+    majorant,
+    prove_dense,
+    rank_note,
+    spectrum,
+)
 from ..sketch import sketch as make_sketch
 from . import spannogram_reference as reference
 from .base import Component, Found, Method, Options
@@ -85,7 +94,7 @@ def run(
         cov: Covariance, s: int, nonnegative: bool, options: Options, rng: np.random.Generator
     ) -> Single:
         answer, info = _Component(cov, s, nonnegative, options, eps, max_cones).solve(
-            algorithm, sketch, clip and problem.k == 1, rng
+            algorithm, sketch, clip, rng, proving=problem.k == 1
         )
         told.append(info)
         return answer
@@ -108,8 +117,9 @@ class _Component:
     max_cones: int
 
     def solve(
-        self, algorithm: str, kind: str, clip: bool, rng: np.random.Generator
+        self, algorithm: str, kind: str, clip: bool, rng: np.random.Generator, proving: bool
     ) -> tuple[Single, dict[str, Any]]:
+        """The component; what deflation leaves of a problem needs no `proving`."""
         asked = self.options.rank or min(DEFAULT_RANK, self.cov.n_features)
         pairs = spectrum(self.cov, min(asked + 1, self.cov.n_features), self.options.seed)
         rank, note = self._rank(pairs, asked)
@@ -118,7 +128,7 @@ class _Component:
         if exact:
             rank = int(flat or rank)
             note = _exact_note(pairs, rank, asked if self.options.rank is not None else 0)
-        shifted = majorant(self.cov, pairs, rank)
+        shifted = majorant(self.cov, pairs, rank) if proving else lowered(pairs, rank)
         V = shifted.V if exact else self._approximation(pairs, rank, kind)
         info: dict[str, Any] = {
             "rank": rank,
@@ -134,7 +144,7 @@ class _Component:
         bounds, extra = self._bounds(shifted, clip, exact)
         component = self._best_on_full_matrix([*candidates, *extra])
         info["guarantees"] = guarantees(pairs, rank, self.cov, self.s, self.nonnegative)
-        if algorithm == "cones" and kind == "eigen" and not exact:
+        if algorithm == "cones" and kind == "eigen" and not exact and proving:
             # What the papers' own analysis gives after the run.
             info["rank_bound"] = (low.bound + shifted.tail) * self.cov.unit
         return Single(component, info.get("cones", 0), note, bounds), info
@@ -248,7 +258,8 @@ class _Component:
     ) -> tuple[tuple[Bound, ...], list[np.ndarray]]:
         """The low-rank bound, the better of plain and clipped, and the supports met on the way."""
         if not math.isfinite(shifted.tail):
-            return (), []
+            found = self._search(shifted.V, 1e-3)
+            return (), [found.support, *found.others]
         plain = self._search(shifted.V, self._fine(shifted, exact))
         supports = [plain.support, *plain.others]
         bound = self._bound(shifted, plain, None)
