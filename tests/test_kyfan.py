@@ -151,8 +151,9 @@ def test_extension_equals_the_whole_matrix() -> None:
         np.testing.assert_allclose(heights, [expected[j] for j in features], rtol=1e-11)
 
 
+@pytest.mark.parametrize("floor", [None, 0.04])
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_gradient_of_the_smoothed_bound(nonnegative: bool) -> None:
+def test_gradient_of_the_smoothed_bound(nonnegative: bool, floor: float | None) -> None:
     rng = np.random.default_rng(2)
     A = np.cov(rng.standard_normal((20, 9)).T)
     pairs = 36
@@ -160,9 +161,9 @@ def test_gradient_of_the_smoothed_bound(nonnegative: bool) -> None:
         np.arange(9), 0.3 * rng.standard_normal(pairs), 0.5 * rng.standard_normal(pairs),
         rng.uniform(0.05, 0.2, 9), 0.03,
     )  # fmt: skip
-    smooth = Optimiser(A, split, 3, 2, 2.0, nonnegative)
+    smooth = Optimiser(A, split, 3, 2, 2.0, nonnegative, 5, floor)
     value, gradient = smooth._evaluate(smooth.point, 0.05)
-    for i in rng.permutation(smooth.point.size)[:40]:
+    for i in [*rng.permutation(smooth.point.size)[:40], smooth.point.size - 1]:
         moved = [smooth.point.copy() for _ in range(2)]
         moved[0][i] += 1e-6
         moved[1][i] -= 1e-6

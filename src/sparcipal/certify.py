@@ -82,7 +82,7 @@ def sum_of_parts(parts: list[Bound], cardinalities: tuple[int, ...]) -> Bound:
 
 
 def trace_bound(problem: Problem) -> Bound:
-    covariance, m = problem.covariance, sum(problem.cardinalities)
+    covariance, m = problem.covariance, problem.n_nonzero
     total = top_sum(covariance.diagonal, m) * (1 + m * EPS) + m * covariance.psd_shift
     return Bound("trace", total + _margin(problem))
 
@@ -174,7 +174,7 @@ def clip_bound(problem: Problem) -> Bound:
 
 
 def frobenius_bound(problem: Problem, largest: np.ndarray) -> Bound:
-    s, k, m = problem.s_max, problem.k, sum(problem.cardinalities)
+    s, k, m = problem.s_max, problem.k, problem.n_nonzero
     rest = np.square(largest).sum(axis=1)
     diagonal = problem.covariance.diagonal
 
@@ -292,4 +292,4 @@ def _kth_largest(values: np.ndarray, k: int) -> float:
 
 def _margin(problem: Problem) -> float:
     """What every bound of the computed matrix must add to hold for the exact one."""
-    return SAFETY * problem.covariance.rounding(sum(problem.cardinalities))
+    return SAFETY * problem.covariance.rounding(problem.n_nonzero)

@@ -30,9 +30,9 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     ----------
     n_components : int, default=1
         The number of components.
-    n_nonzero_coefs : int, or one int per component, default=None
-        At most so many nonzero loadings each. None means 10, or n_features // n_components if that
-        is less.
+    n_nonzero_coefs : int, one int per component, or {"total": int}, default=None
+        At most so many nonzero loadings each, or for all components together. None means 10, or
+        n_features // n_components if that is less.
     supports : {"disjoint", "free"}, default="disjoint"
         Whether a feature may serve in one component only, or in several.
     nonnegative : bool, default=False
@@ -106,7 +106,7 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def __init__(
         self,
         n_components: int = 1,
-        n_nonzero_coefs: int | Iterable[int] | None = None,
+        n_nonzero_coefs: int | Iterable[int] | Mapping[str, int] | None = None,
         *,
         supports: str = "disjoint",
         nonnegative: bool = False,

@@ -30,7 +30,7 @@ def sparse_pca(
     *,
     covariance: Any = None,
     n_components: int = 1,
-    n_nonzero_coefs: int | Iterable[int] | None = None,
+    n_nonzero_coefs: int | Iterable[int] | Mapping[str, int] | None = None,
     supports: str = "disjoint",
     nonnegative: bool = False,
     method: str = "auto",
@@ -59,9 +59,9 @@ def sparse_pca(
         A covariance or correlation matrix instead of data.
     n_components : int
         The number of components, k.
-    n_nonzero_coefs : int, or one int per component
-        At most so many nonzero loadings each. None means 10, or n_features // n_components if that
-        is less.
+    n_nonzero_coefs : int, one int per component, or {"total": int}
+        At most so many nonzero loadings each, or for all components together. None means 10, or
+        n_features // n_components if that is less.
     supports : {"disjoint", "free"}
         Whether a feature may serve in one component only, or in several. With "free", each
         component counts only the variance that those before it have not explained.
@@ -122,10 +122,12 @@ def sparse_pca(
         time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
     with one_blas_thread:
         data = _data(X, covariance, center, scale, sample_weight, feature_names)
-    sizes = validate.cardinalities(n_nonzero_coefs, n_components, supports, data.n_features)
+    sizes, total = validate.budget(
+        n_nonzero_coefs, n_components, supports, data.n_features, method
+    )
     monitor = Monitor(_reporter(callback, verbose), time_limit, data.covariance.unit)
     options = replace(options, monitor=monitor)
-    whole = Problem(data.covariance, sizes, nonnegative, supports == "disjoint")
+    whole = Problem(data.covariance, sizes, nonnegative, supports == "disjoint", total)
     with monitor.interruptible(), one_blas_thread:
         answer = solve(whole, chosen, own_options, options, certify)
     settings = {
@@ -145,6 +147,8 @@ def sparse_pca(
         "random_state": options.seed,
         "sample_weight": sample_weight is not None,
     }
+    if total is not None:
+        settings["n_nonzero_total"] = total
     return _result(answer, whole, data, settings)
 
 
@@ -162,7 +166,7 @@ def solve(
 ) -> Answer:
     """The stages between the covariance and the result."""
     monitor = options.monitor
-    kept = informative(whole.covariance, sum(whole.cardinalities))
+    kept = informative(whole.covariance, whole.n_nonzero)
     eliminated = whole.covariance.n_features - kept.size
     monitor.update("eliminate", message=f"{eliminated} of {whole.covariance.n_features} features")
     reduced = whole.covariance if not eliminated else whole.covariance.restrict(kept)

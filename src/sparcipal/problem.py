@@ -11,6 +11,8 @@ from .covariance import Covariance
 class Problem:
     """Find components x_1..x_k, x_j a unit vector with at most cardinalities[j] nonzeros.
 
+    With `total`, all components together have at most so many; each has at least one.
+
     With disjoint supports the value is the sum of x_j' A x_j. With free supports it is the adjusted
     variance: each component counts only what those before it have not explained.
     """
@@ -19,6 +21,7 @@ class Problem:
     cardinalities: tuple[int, ...]
     nonnegative: bool = False
     disjoint: bool = True
+    total: int | None = None
 
     @property
     def k(self) -> int:
@@ -27,3 +30,8 @@ class Problem:
     @property
     def s_max(self) -> int:
         return max(self.cardinalities)
+
+    @property
+    def n_nonzero(self) -> int:
+        """Nonzeros of all components together, at most."""
+        return sum(self.cardinalities) if self.total is None else self.total

@@ -126,7 +126,7 @@ def _shortened(component: Component, s: int) -> tuple[Component, ...]:
 
 def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
     """Disjoint supports: all packings where they are few, otherwise the priced Ky Fan bound."""
-    if count_supports(problem) <= EXHAUSTIBLE[certify]:
+    if problem.total is None and count_supports(problem) <= EXHAUSTIBLE[certify]:
         found = enumerate_supports(problem, options)
         better = refit(problem, found.components)
         gain = variances(problem, better).sum() - variances(problem, proved.components).sum()
@@ -155,10 +155,12 @@ def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: s
         return bool(lowest <= value * (1 + options.tol) or options.monitor.stopped)
 
     # Prices found from a quick bound often prove the optimum before the long one would have ended.
-    few = covariance.n_features <= MOST_FEATURES
+    few = covariance.n_features <= MOST_FEATURES and problem.total is None
     efforts = ["fast"] if certify != "full" else ["fast", "full"] if few else ["full"]
     for effort in efforts:
-        bounds.append(kyfan_bound(covariance, sizes, effort=effort, **question))
+        bounds.append(
+            kyfan_bound(covariance, sizes, total=problem.total, effort=effort, **question)
+        )
         if closed():
             break
         if certify == "full" and few:

@@ -125,7 +125,7 @@ def adjusted(products: np.ndarray) -> np.ndarray:
 
 def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> float:
     """Exact arithmetic gives at least the computed value less this."""
-    m = sum(problem.cardinalities)
+    m = problem.n_nonzero
     size = float(sum(problem.covariance.diagonal[c.support].sum() for c in components))
     return 2 * problem.covariance.rounding(m) + 8 * (m + 4) * EPS * abs(size)
 

@@ -17,6 +17,7 @@ from .search.base import Method
 CERTIFY = ("fast", "full", False)
 SUPPORTS = ("disjoint", "free")
 DEFAULT_NONZERO = 10
+SHARING = ("auto", "bipartite")  # methods that can share a total among components
 
 
 def integer(name: str, value: Any, low: int, remedy: str = "") -> int:
@@ -53,6 +54,40 @@ def number(name: str, value: Any, low: float, high: float, *, open_low: bool = F
         bracket = "(" if open_low else "["
         raise ValueError(f"{name}={value!r} must lie in {bracket}{low:g}, {high:g}]")
     return value
+
+
+def budget(
+    n_nonzero_coefs: Any, n_components: Any, supports: str, n_features: int, method: str
+) -> tuple[tuple[int, ...], int | None]:
+    """Cardinalities and, for `{"total": T}`, the nonzeros that all components have together."""
+    if not isinstance(n_nonzero_coefs, Mapping):
+        return cardinalities(n_nonzero_coefs, n_components, supports, n_features), None
+    k = integer("n_components", n_components, 1)
+    if list(n_nonzero_coefs) != ["total"]:
+        raise ValueError(
+            f"n_nonzero_coefs={dict(n_nonzero_coefs)!r} must be {{'total': ...}}, the nonzeros of "
+            "all components together; otherwise pass an integer, or one per component"
+        )
+    total = integer(
+        "n_nonzero_coefs['total']", n_nonzero_coefs["total"], k, "one nonzero per component"
+    )
+    if total > n_features:
+        raise ValueError(
+            f"n_nonzero_coefs={{'total': {total}}} must be at most n_features={n_features}"
+        )
+    if supports != "disjoint":
+        raise ValueError(
+            f"n_nonzero_coefs={{'total': {total}}} needs supports='disjoint', got {supports!r}; "
+            "with overlapping supports pass one integer per component"
+        )
+    if method not in SHARING:
+        raise ValueError(
+            f"n_nonzero_coefs={{'total': {total}}} needs method={' or '.join(map(repr, SHARING))}, "
+            f"got {method!r}; this method takes one integer per component"
+        )
+    if k == 1:
+        return (total,), None
+    return (total - k + 1,) * k, total
 
 
 def cardinalities(

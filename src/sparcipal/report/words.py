@@ -84,7 +84,9 @@ def question(result: Result) -> str:
     parts = [f"{k} sparse component{'s' if k != 1 else ''}"]
     limit = settings.get("n_nonzero_coefs")
     sizes = [limit] * k if isinstance(limit, int) else list(limit or [])
-    if sizes and len(set(sizes)) == 1:
+    if settings.get("n_nonzero_total"):
+        parts.append(f"at most {settings['n_nonzero_total']} nonzeros in all")
+    elif sizes and len(set(sizes)) == 1:
         each = " each" if k > 1 else ""
         parts.append(f"at most {sizes[0]} nonzero{'s' if sizes[0] != 1 else ''}{each}")
     elif sizes:

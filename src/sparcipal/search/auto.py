@@ -21,6 +21,7 @@ from .base import Component, Found, Method, Options
 from .deflation import Downdated, deflate
 from .exchange import removals
 from .joint import joint_search
+from .shared import best_shares
 
 ALL_FEATURES = 1500  # up to here the working set is everything
 WORKING_SET = 800
@@ -34,10 +35,37 @@ def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
     """Search with `effort` times the standard numbers of starts and perturbations."""
     if effort < 0:
         raise ValueError(f"effort={effort} must be at least 0; 3 suffices for most data")
+    if problem.total is not None:
+        return _shared(problem, options, effort)
     if problem.disjoint or problem.k == 1:
         components, rounds = _disjoint(problem, options, effort)
         return Found(components, n_iter=rounds, info={"effort": effort})
     return _free(problem, options, effort)
+
+
+def _shared(problem: Problem, options: Options, effort: int) -> Found:
+    """A total number of nonzeros: the search for the shares calls that for given ones."""
+
+    def search(supports: Sequence[np.ndarray], thorough: bool) -> list[np.ndarray]:
+        sizes = tuple(int(support.size) for support in supports)
+        given = replace(problem, cardinalities=sizes, total=None)
+        features = _working_set(given)
+        if features.size < problem.covariance.n_features:
+            features = np.union1d(features, np.concatenate(list(supports)))
+        starts = [list(supports)]
+        return _search_within(given, options, features, starts, effort if thorough else 0)
+
+    supports = best_shares(
+        problem.covariance,
+        problem.k,
+        problem.n_nonzero,
+        problem.nonnegative,
+        search,
+        options.seed,
+        effort,
+    )
+    components = tuple(_weighted(problem, support) for support in supports)
+    return Found(components, n_iter=1, info={"effort": effort})
 
 
 def _free(problem: Problem, options: Options, effort: int) -> Found:

@@ -29,6 +29,7 @@ from ..problem import Problem
 from ..sketch import sketch as make_sketch
 from .assign import assign, dual_bound
 from .base import Component, Found, Method, Options
+from .shared import shared_assignment
 
 DEFAULT_RANK = 4
 NET_LIMIT = 2_000_000  # matchings; more would take the better part of an hour
@@ -52,7 +53,7 @@ def run(
     _check(problem, points, eps, max_samples)
     rank = options.rank or min(DEFAULT_RANK, problem.covariance.n_features)
     low = make_sketch(problem.covariance, rank, kind=sketch, seed=options.seed)
-    matcher = Matcher(low.V, problem.cardinalities, problem.nonnegative)
+    matcher = Matcher(low.V, problem.cardinalities, problem.nonnegative, problem.total)
     size = net_size(low.rank, problem.cardinalities, eps, problem.nonnegative)
     if points == "net":
         if size > NET_LIMIT:
@@ -101,16 +102,24 @@ def _check(problem: Problem, points: str, eps: float, max_samples: int) -> None:
 class Matcher:
     """Matchings for points C, over rows of V sorted by norm so that most are never looked at."""
 
-    def __init__(self, V: np.ndarray, cardinalities: tuple[int, ...], nonnegative: bool) -> None:
+    def __init__(
+        self,
+        V: np.ndarray,
+        cardinalities: tuple[int, ...],
+        nonnegative: bool,
+        total: int | None = None,
+    ) -> None:
         self.need = np.array(cardinalities, dtype=np.int64)
-        short = max(0, int(self.need.sum()) - V.shape[0])
+        self.total = total
+        self.wanted = int(self.need.sum()) if total is None else total
+        short = max(0, self.wanted - V.shape[0])
         norms = np.einsum("ij,ij->i", V, V)
         self.order = np.argsort(-norms, kind="stable")
         self.rows = np.pad(V[self.order], ((0, short), (0, 0)))
         self.norms = np.append(np.pad(norms[self.order], (0, short)), 0.0)
         self.n_features = V.shape[0]
         self.nonnegative = nonnegative
-        self.first = min(self.rows.shape[0], max(256, 2 * int(self.need.sum())))
+        self.first = min(self.rows.shape[0], max(256, 2 * self.wanted))
 
     def weights(self, C: np.ndarray) -> np.ndarray:
         """Squares of the scores of all rows that can be among the best, (m, k, rows) for m points.
@@ -121,7 +130,7 @@ class Matcher:
         m, r, k = C.shape
         count = self.first
         flat = np.ascontiguousarray(C.transpose(0, 2, 1).reshape(m * k, r))
-        wanted = int(self.need.sum())
+        wanted = self.wanted
         while True:
             score = flat @ self.rows[:count].T
             if self.nonnegative:
@@ -218,6 +227,8 @@ def _match_points(
     weights: np.ndarray,
     found: list[tuple[float, float, list[np.ndarray]]],
 ) -> float:
+    if matcher.total is not None:
+        return _share_points(matcher, level, weights, found)
     # A column's best rows alone, shared with nobody: the cheapest bound of a matching.
     count = weights.shape[2]
     ranks = np.unique(count - matcher.need)
@@ -233,6 +244,24 @@ def _match_points(
         matching = float(weight[owner[rows], rows].sum())
         if matching > level:
             level = matching
+            found.append((matching, matcher.rank_value(owner), matcher.supports(owner)))
+    return level
+
+
+def _share_points(
+    matcher: Matcher,
+    level: float,
+    weights: np.ndarray,
+    found: list[tuple[float, float, list[np.ndarray]]],
+) -> float:
+    """A total of nonzeros: every row to its best column, and the best rows of all."""
+    best = weights.max(axis=1)
+    split = best.shape[1] - matcher.wanted
+    values = np.partition(best, split, axis=1)[:, split:].sum(axis=1)
+    for weight, matching in zip(weights, values.tolist()):
+        if matching > level:
+            level = matching
+            owner = shared_assignment(weight, matcher.wanted)
             found.append((matching, matcher.rank_value(owner), matcher.supports(owner)))
     return level
 

@@ -27,6 +27,8 @@ FAMILIES = {
     "low-rank": "sphere",
     "pair-split": "proof",
 }
+# Bounds that know of a number of nonzeros shared among all components.
+FOR_TOTALS = ("clip", "eigenvalues", "frobenius", "gershgorin", "kyfan-split", "trace")
 # A bound may be larger than what the checker proves by this much (its own margins differ), not
 # more.
 LOOSENESS = 1e-4
@@ -173,6 +175,12 @@ def _check_settings(result: Result) -> None:
         "n_nonzero_coefs is not a list of positive integers",
     )
     _require(len(sizes) == settings["n_components"], "there is not one cardinality per component")
+    total = settings.get("n_nonzero_total")
+    _require(
+        total is None
+        or (type(total) is int and settings["supports"] == "disjoint" and total >= len(sizes)),
+        "n_nonzero_total is no total of nonzeros of disjoint components",
+    )
     _require(settings["supports"] in ("disjoint", "free"), "supports is neither disjoint nor free")
     _require(isinstance(settings["nonnegative"], bool), "nonnegative is not a truth value")
 
@@ -199,6 +207,8 @@ def _check_components(result: Result, cov: CheckedCovariance) -> None:
     _require(
         all(a <= b for a, b in zip(sizes, allowed)), "a component has more nonzeros than allowed"
     )
+    total = settings.get("n_nonzero_total")
+    _require(total is None or sum(sizes) <= total, "there are more nonzeros in all than allowed")
     if settings["supports"] == "disjoint":
         everything = np.concatenate(result.supports)
         _require(np.unique(everything).size == everything.size, "supports are not disjoint")
@@ -215,7 +225,7 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
     A = cov.submatrix(features)
     own = _variances(A, W, result.settings["supports"] == "free")
     certificate, unit = result.certificate, cov.unit
-    m = sum(result.settings["n_nonzero_coefs"])
+    m = result.settings.get("n_nonzero_total") or sum(result.settings["n_nonzero_coefs"])
     slack = (8 * cov.rounding(m) + 1e-12 * float(np.abs(own).sum())) * unit
     claimed = result.variances
     for j in range(own.size):
@@ -278,6 +288,7 @@ def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
         settings["nonnegative"],
         settings["supports"] == "disjoint" or settings["n_components"] == 1,
         (certificate.value - certificate.rounding) / cov.unit,
+        settings.get("n_nonzero_total"),
     )
     for bound in certificate.bounds:
         kept = bound.data.get("kept")
@@ -295,6 +306,10 @@ def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
 
 
 def _recheck(bound: Bound, cov: CheckedCovariance, question: Question) -> float:
+    _require(
+        question.total is None or bound.name in FOR_TOTALS,
+        f"the bound {bound.name!r} is not one for a total number of nonzeros",
+    )
     if bound.name == "one by one":
         return _recheck_parts(bound, cov, question)
     if bound.name in FAMILIES:

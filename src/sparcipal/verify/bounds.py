@@ -49,7 +49,7 @@ def eigenvalues(data: dict[str, Any], cov: CheckedCovariance, question: Question
 
 
 def trace(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
-    m = sum(question.cardinalities)
+    m = question.n_nonzero
     total = float(np.sort(cov.diagonal)[::-1][:m].sum())
     return total * (1 + m * EPS) + m * psd_shift(cov) + cov.rounding(m)
 
@@ -95,7 +95,7 @@ def gershgorin(data: dict[str, Any], cov: CheckedCovariance, question: Question)
     total = float(np.sort(np.maximum(values, 0.0))[::-1][:k].sum()) * (1 + (s + k + 4) * EPS)
     roots = np.sort(np.sqrt(cov.weights))[::-1]
     row_error = cov.error_unit * float(roots[0] * roots[:s].sum())
-    return total + k * row_error + cov.rounding(sum(question.cardinalities))
+    return total + k * row_error + cov.rounding(question.n_nonzero)
 
 
 def clip(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
@@ -110,7 +110,7 @@ def clip(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> fl
     largest = -np.sort(-np.abs(moved), axis=1)[:, : question.s_max - 1]
     charge = largest.sum(axis=1) * (1 + (question.s_max + 8) * EPS)
     M = off - moved + np.diag(np.diagonal(A) + charge)
-    return ky_fan(M, question.k) + cov.rounding(sum(question.cardinalities))
+    return ky_fan(M, question.k) + cov.rounding(question.n_nonzero)
 
 
 def frobenius(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
@@ -122,7 +122,7 @@ def frobenius(data: dict[str, Any], cov: CheckedCovariance, question: Question) 
     if question.nonnegative:
         off = np.where(off > 0, off, 0.0)
     squares = -np.sort(-(off**2), axis=1)[:, : question.s_max - 1].sum(axis=1)
-    m = sum(question.cardinalities)
+    m = question.n_nonzero
     rho = np.sort((np.diagonal(A) - c) ** 2 + squares)[::-1][:m].sum()
     total = question.k * c + float(np.sqrt(question.k * rho))
     return total * (1 + (m + question.s_max + 16) * EPS) + cov.rounding(m)
@@ -138,7 +138,7 @@ def enumeration(data: dict[str, Any], cov: CheckedCovariance, question: Question
     A = cov.dense()
     tables = {s: _scored(A, counts[s], question.nonnegative) for s in sizes}
     best = _best_packing(tables, sorted(question.cardinalities), p)
-    m = sum(question.cardinalities)
+    m = question.n_nonzero
     margin = 64 * m * EPS * float(np.sort(np.abs(cov.diagonal))[::-1][:m].sum())
     return best + margin + cov.rounding(m)
 

@@ -19,6 +19,12 @@ class Question:
     nonnegative: bool
     disjoint: bool
     value: float
+    total: int | None = None
+
+    @property
+    def n_nonzero(self) -> int:
+        """Nonzeros of all components together, at most."""
+        return sum(self.cardinalities) if self.total is None else self.total
 
     @property
     def k(self) -> int:

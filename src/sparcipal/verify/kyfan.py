@@ -42,8 +42,10 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
     level = float(values[start]) if core.size >= k else -np.inf
     outside = _outside(cov, core, theta, price, s, question.nonnegative, level)
     total = _ky_fan(M, values[start:], vectors[:, start:], outside, k)
-    total += float(price.sum()) * (1 + core.size * EPS)
-    return total + cov.rounding(sum(question.cardinalities))
+    # Prices are paid by the features that are used: no more than there are nonzeros.
+    paid = np.sort(price)[::-1][: question.n_nonzero]
+    total += float(paid.sum()) * (1 + core.size * EPS)
+    return total + cov.rounding(question.n_nonzero)
 
 
 def _square(packed: Any, n: int, sign: float) -> np.ndarray:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...covariance import Covariance
+from ...covariance import Covariance, top_sum
 from ...monitor import Monitor
 from ...parallel import one_blas_thread
 from ...result import Bound
+from ...search.exchange import removals, support_value
 from .certificate import Split, SplitMatrix, proved_sum, split_matrix
 from .extend import violators
 from .optimise import Optimiser
@@ -59,13 +60,17 @@ def kyfan_bound(
     tol: float = 1e-6,
     effort: str = "fast",
     monitor: Monitor | None = None,
+    total: int | None = None,
 ) -> Bound:
     """No components with these cardinalities and disjoint supports explain more than the bound.
 
     `supports` and `value` are the best answer known, in the covariance's own units: they choose the
     core and the scales, the bound is valid whatever they are. Ends early within `tol` of the value.
+    With `total`, components have at most so many nonzeros together.
     """
-    run = _Run(cov, cardinalities, nonnegative, value, tol, EFFORTS[effort], monitor or Monitor())
+    run = _Run(
+        cov, cardinalities, nonnegative, value, tol, EFFORTS[effort], monitor or Monitor(), total
+    )
     with one_blas_thread:
         return run.bound([np.asarray(support) for support in supports])
 
@@ -80,9 +85,13 @@ class _Run:
         tol: float,
         effort: Effort,
         monitor: Monitor,
+        total: int | None,
     ) -> None:
         self.cov = cov
-        self.s, self.k, self.total = max(cardinalities), len(cardinalities), sum(cardinalities)
+        self.s, self.k = max(cardinalities), len(cardinalities)
+        self.total = sum(cardinalities) if total is None else total
+        # Where the cardinalities allow more than the total, all prices have a floor.
+        self.floor: float | None = None
         self.nonnegative = nonnegative
         # Scales need a positive number; a zero covariance has none, and any will do.
         self.value = value if value > 0.0 else max(float(cov.diagonal.max()), 1e-280)
@@ -96,10 +105,12 @@ class _Run:
         )
         pad = 0.0
         if features.size < self.cov.n_features:
-            pad = self.effort.pad * self.value / (self.k * self.s)
+            pad = self.effort.pad * self.value / self.total
         a = self.cov.submatrix(features)
         a = 0.5 * (a + a.T)
-        split = first_split(a, features, self.s, self.k, pad, self.nonnegative)
+        if self.total < self.k * self.s:
+            self.floor = self._marginal(supports)
+        split = first_split(a, features, self.s, self.k, self.total, pad, self.nonnegative)
         best = self._proved(a, split)[0]
         temperatures, steps = self.effort.temperatures, self.effort.steps
         for rounds_left in range(self.effort.rounds, -1, -1):
@@ -111,21 +122,38 @@ class _Run:
             if done or not rounds_left or not (heights > level).any():
                 break
             new = features[heights > NEAR * level]
-            width = 10 * self.effort.later[0] * self.value / (self.k * self.s)
+            width = 10 * self.effort.later[0] * self.value / self.total
             a, split = grown(self.cov, split, evaluated, np.sort(new), width)
             temperatures, steps = self.effort.later, self.effort.later_steps
         return best
+
+    def _marginal(self, supports: list[np.ndarray]) -> float:
+        """What the least useful nonzero of the answer is worth."""
+        lost = np.inf
+        for support in supports:
+            if support.size == 1:
+                continue
+            A = self.cov.submatrix(support)
+            value, x = support_value(A, np.arange(support.size), self.nonnegative)
+            lost = min(lost, value - float(removals(A, x, self.nonnegative)[1].max()))
+        return max(float(lost), 0.0) if np.isfinite(lost) else 0.0
 
     def _optimised(
         self, a: np.ndarray, split: Split, temperatures: Sequence[float], steps: int
     ) -> Split:
         """The best split met while the temperature falls."""
-        optimiser = Optimiser(a, split, self.s, self.k, self.value, self.nonnegative)
-        best, lowest = split, guess(split_matrix(a, split, self.s, self.nonnegative), self.k)
+        optimiser = Optimiser(
+            a, split, self.s, self.k, self.value, self.nonnegative, self.total, self.floor
+        )
+
+        def guessed(split: Split) -> float:
+            return guess(split_matrix(a, split, self.s, self.nonnegative), self.k, self.total)
+
+        best, lowest = split, guessed(split)
         for mu in temperatures:
             optimiser.run(mu, steps, self.monitor)
-            split = optimiser.split()
-            now = guess(split_matrix(a, split, self.s, self.nonnegative), self.k)
+            split, self.floor = optimiser.split(), optimiser.floor
+            now = guessed(split)
             if now < lowest:
                 best, lowest = split, now
             if lowest <= self.target or self.monitor.stopped:
@@ -145,6 +173,6 @@ class _Run:
             self.cov, split.features, evaluated, self.s, self.nonnegative, min(level, NEAR * level)
         )
         total = float(proved_sum(evaluated.matrix, heights[heights > level], self.k))
-        total += float(evaluated.price.sum()) * (1 + 2 * n * np.finfo(float).eps)
+        total += top_sum(evaluated.price, self.total) * (1 + 2 * n * np.finfo(float).eps)
         total += SAFETY * self.cov.rounding(self.total)
         return Bound(NAME, total, split.data()), evaluated, level, features, heights

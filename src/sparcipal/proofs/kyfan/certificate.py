@@ -12,6 +12,10 @@ and every feature is in at most one support, so by Ky Fan (1949), with d_a that 
 
     sum_j x_j'A x_j <= sum of the k largest eigenvalues of M + sum beta,    M = A - U + Diag(d).
 
+No more than m features are used, m the sum of the cardinalities or a total that is asked for: the m
+largest beta are enough. So a floor under all prices costs m times the floor, and makes rows pay for
+features that a component would rather not afford: it counts where m is less than k s.
+
 Features outside a core H. Every row a of H may choose s-1 further times at a price pad_a, so that
 theta_a = max(pad_a, the (s-1)-th largest V_ab - beta_b) can be paid for any feature outside. With
 U_ja = A_ja, V_aj = theta_a, V_ja = A_ja^2 / theta_a for j outside, and U = A, V = |A| among the

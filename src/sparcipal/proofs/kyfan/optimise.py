@@ -24,20 +24,32 @@ class Optimiser:
     """The smoothed bound on one core, its current point, and the work arrays."""
 
     def __init__(
-        self, a: np.ndarray, split: Split, s: int, k: int, value: float, nonnegative: bool
+        self,
+        a: np.ndarray,
+        split: Split,
+        s: int,
+        k: int,
+        value: float,
+        nonnegative: bool,
+        total: int,
+        floor: float | None = None,
     ):
         n = a.shape[0]
         self.a = np.ascontiguousarray(a)
         self.features, self.pad = split.features, split.pad
         self.s, self.k, self.nonnegative = s, k, nonnegative
+        # With a floor, no price is below it and `total` features pay it: one more variable.
+        self.total, self.floored = total, floor is not None
         self.pairs = n * (n - 1) // 2
         # One unit for all U (their conditioning depends on it), one for all prices.
-        largest = np.sort(np.diagonal(a))[::-1][: k * s]
+        largest = np.sort(np.diagonal(a))[::-1][:total]
         self.u_unit = max(float(largest.mean()), 1e-300)
-        self.price_unit = max(value / (k * s), 1e-300)
+        self.price_unit = max(value / total, 1e-300)
         self.mu_unit = max(value / k, 1e-300)
+        above = np.maximum(split.price - (floor or 0.0), 0.0)
+        prices = above if floor is None else np.append(above, floor)
         self.point = np.concatenate(
-            [split.u / self.u_unit, split.r, split.price / self.price_unit]
+            [split.u / self.u_unit, split.r, prices / self.price_unit]
         ).astype(np.float64)
         self.evaluations = 0
         self._pads = np.full(n, split.pad)
@@ -48,8 +60,12 @@ class Optimiser:
         self._nu = 0.0
 
     def split(self) -> Split:
-        u, r, price = self._unpacked(self.point)
-        return Split.rounded(self.features, u, r, price, self.pad)
+        u, r, price, floor = self._unpacked(self.point)
+        return Split.rounded(self.features, u, r, price + floor, self.pad)
+
+    @property
+    def floor(self) -> float | None:
+        return self._unpacked(self.point)[3] if self.floored else None
 
     def run(self, mu: float, max_iter: int, stopped: object = None) -> None:
         """Up to max_iter L-BFGS steps at temperature mu (relative to value / k)."""
@@ -65,19 +81,22 @@ class Optimiser:
             self.point,
             max_iter,
             stop,
-            nonnegative=self.a.shape[0],
+            nonnegative=self.a.shape[0] + self.floored,
         )
 
-    def _unpacked(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        m = self.pairs
-        return y[:m] * self.u_unit, y[m : 2 * m], np.maximum(y[2 * m :], 0.0) * self.price_unit
+    def _unpacked(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """U, R, prices above the floor, the floor."""
+        m, n = self.pairs, self.a.shape[0]
+        price = np.maximum(y[2 * m :], 0.0) * self.price_unit
+        floor = float(price[n]) if self.floored else 0.0
+        return y[:m] * self.u_unit, y[m : 2 * m], price[:n], floor
 
     def _evaluate(self, y: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
         self.evaluations += 1
-        width = 10.0 * mu / self.s
-        u, r, price = self._unpacked(y)
+        width = 10.0 * mu * self.k / self.total
+        u, r, price, floor = self._unpacked(y)
         smoothed_matrix(
-            self.a, u, r, self._forced, price, self._pads, self.s, width, width,
+            self.a, u, r, self._forced, price + floor, self._pads, self.s, width, width,
             self.nonnegative, self._charge, self._select, self._matrix, self._level,
         )  # fmt: skip
         q, weight, value = self._occupied(mu)
@@ -91,8 +110,11 @@ class Optimiser:
         )  # fmt: skip
         gradient[:m] *= self.u_unit
         diagonal = np.diagonal(density)
-        gradient[2 * m :] = (1.0 - diagonal - diagonal @ self._select) * self.price_unit
-        return value + float(price.sum()), gradient
+        used = diagonal + diagonal @ self._select
+        gradient[2 * m : 2 * m + price.size] = (1.0 - used) * self.price_unit
+        if self.floored:
+            gradient[-1] = (self.total - float(used.sum())) * self.price_unit
+        return value + float(price.sum()) + floor * self.total, gradient
 
     def _occupied(self, mu: float) -> tuple[np.ndarray, np.ndarray, float]:
         """Leading eigenvectors, their Fermi-Dirac weights, the smoothed sum of the k largest."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 
-from ...covariance import Covariance
+from ...covariance import Covariance, top_sum
 from .certificate import R_LIMIT, Split, SplitMatrix, split_matrix
 
 CLIPS = (0.03, 0.06, 0.12, 0.2, 0.35, 0.6, 1.0)
@@ -37,7 +37,7 @@ def first_core(
 
 
 def first_split(
-    a: np.ndarray, features: np.ndarray, s: int, k: int, pad: float, nonnegative: bool
+    a: np.ndarray, features: np.ndarray, s: int, k: int, total: int, pad: float, nonnegative: bool
 ) -> Split:
     """U = clip(A), or the off-diagonal part of the leading eigenvectors' share of A."""
     n = a.shape[0]
@@ -58,11 +58,11 @@ def first_split(
         r = np.clip(logs[None, :] - logs[:, None], -R_LIMIT, R_LIMIT)[upper]
         for fraction in FRACTIONS:
             candidates.append(Split.rounded(features, fraction * part[upper], r, zero, pad))
-    guesses = [guess(split_matrix(a, split, s, nonnegative), k) for split in candidates]
+    guesses = [guess(split_matrix(a, split, s, nonnegative), k, total) for split in candidates]
     return candidates[int(np.argmin(guesses))]
 
 
-def guess(evaluated: SplitMatrix, k: int) -> float:
+def guess(evaluated: SplitMatrix, k: int, total: int) -> float:
     """About the bound on the core, for comparisons; not proved."""
     n = evaluated.matrix.shape[0]
     count = min(k, n)
@@ -72,7 +72,7 @@ def guess(evaluated: SplitMatrix, k: int) -> float:
         subset_by_index=[n - count, n - 1],
         check_finite=False,
     )
-    return float(w.sum() + evaluated.price.sum())
+    return float(w.sum()) + top_sum(evaluated.price, total)
 
 
 def grown(

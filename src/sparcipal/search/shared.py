@@ -1,0 +1,170 @@
+"""A total number of nonzeros, shared among the components: the search for the best shares.
+
+At fixed scores the best assignment is simple: every feature would go to the component that scores
+it highest, and the `total` best features go there. So the matching ascent of Asteris et al. (2015)
+finds shares by itself; from there single nonzeros are moved from component to component while that
+gains, and between such moves the components of these sizes are searched for as usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..covariance import Covariance
+from .exchange import support_value
+
+STARTS = 6  # random points of the matching ascent, times the effort
+STEPS = 40  # of one ascent
+CANDIDATES = 4  # newcomers of a component that are tried exactly
+DISTINCT = 3  # different shares from which the search goes on
+
+
+def shared_assignment(weight: np.ndarray, total: int) -> np.ndarray:
+    """Component of every row, or -1: weight is (k, p), the `total` best rows are assigned.
+
+    No component stays empty: one without rows takes that which costs least.
+    """
+    k, p = weight.shape
+    owner = np.full(p, -1)
+    chosen = np.argpartition(-weight.max(axis=0), total - 1)[:total]
+    owner[chosen] = weight[:, chosen].argmax(axis=0)
+    counts = np.bincount(owner[chosen], minlength=k)
+    for j in np.flatnonzero(counts == 0):
+        spare = chosen[counts[owner[chosen]] > 1]
+        row = spare[int(np.argmax(weight[j, spare] - weight[owner[spare], spare]))]
+        counts[owner[row]] -= 1
+        owner[row], counts[j] = j, 1
+    return owner
+
+
+def best_shares(
+    cov: Covariance,
+    k: int,
+    total: int,
+    nonnegative: bool,
+    search: Callable[[Sequence[np.ndarray], bool], list[np.ndarray]],
+    seed: int,
+    effort: int,
+) -> list[np.ndarray]:
+    """Disjoint supports of `total` features in all.
+
+    `search(supports, thorough)` improves supports at their sizes, and never makes them worse.
+    """
+    shares = _Shares(cov, nonnegative)
+    rng = np.random.default_rng(seed)
+    starts = [shares.even(k, total)]
+    starts += [shares.ascend(rng, k, total) for _ in range(STARTS * max(effort, 1))]
+    starts.sort(key=shares.value, reverse=True)
+    distinct: dict[tuple[int, ...], list[np.ndarray]] = {}
+    for start in starts:
+        distinct.setdefault(tuple(sorted(support.size for support in start)), start)
+    ends = [
+        shares.improve(start, lambda supports: search(supports, False))
+        for start in list(distinct.values())[:DISTINCT]
+    ]
+    best = max(ends, key=shares.value)
+    return shares.improve(search(best, True), lambda supports: search(supports, False))
+
+
+class _Shares:
+    def __init__(self, cov: Covariance, nonnegative: bool) -> None:
+        self.cov, self.nonnegative = cov, nonnegative
+
+    def value(self, supports: Sequence[np.ndarray]) -> float:
+        return sum(self._alone(support)[0] for support in supports)
+
+    def _alone(self, support: np.ndarray) -> tuple[float, np.ndarray]:
+        block = self.cov.submatrix(support)
+        return support_value(block, np.arange(support.size), self.nonnegative)
+
+    def even(self, k: int, total: int) -> list[np.ndarray]:
+        """The largest variances, dealt out in turn."""
+        order = np.argsort(-self.cov.diagonal, kind="stable")[:total]
+        return [np.sort(order[j::k]) for j in range(k)]
+
+    def ascend(self, rng: np.random.Generator, k: int, total: int) -> list[np.ndarray]:
+        """Matching ascent from a random point near the leading subspace."""
+        score = np.linalg.qr(self.cov.matmat(rng.standard_normal((self.cov.n_features, k))))[0]
+        score = self.cov.matmat(score).T
+        last, supports = -np.inf, self.even(k, total)
+        for _ in range(STEPS):
+            seen = np.maximum(score, 0.0) if self.nonnegative else score
+            owner = shared_assignment(np.square(seen), total)
+            X = np.where(owner == np.arange(k)[:, None], seen, 0.0)
+            norms = np.linalg.norm(X, axis=1, keepdims=True)
+            # A component whose scores vanish restarts from equal weights.
+            X = np.where(norms > 0.0, X, owner == np.arange(k)[:, None])
+            X = X / np.linalg.norm(X, axis=1, keepdims=True)
+            score = self.cov.matmat(X.T).T
+            values = np.einsum("ji,ji->j", X, score)
+            score /= np.sqrt(np.maximum(values, 1e-300))[:, None]
+            if values.sum() <= last * (1.0 + 1e-7):
+                break
+            last = float(values.sum())
+            supports = [np.flatnonzero(owner == j) for j in range(k)]
+        return supports
+
+    def improve(
+        self,
+        supports: Sequence[np.ndarray],
+        search: Callable[[Sequence[np.ndarray]], list[np.ndarray]],
+    ) -> list[np.ndarray]:
+        """Move nonzeros between components, then search at the new sizes, until nothing gains."""
+        best, value = list(supports), self.value(supports)
+        for _ in range(sum(support.size for support in supports)):
+            moved = search(self._moved(best))
+            now = self.value(moved)
+            if now <= value * (1.0 + 1e-9):
+                break
+            best, value = moved, now
+        return best
+
+    def _moved(self, supports: list[np.ndarray]) -> list[np.ndarray]:
+        """Give the cheapest nonzero of one component to another that gains more by a new one."""
+        supports = list(supports)
+        for _ in range(2 * sum(support.size for support in supports)):
+            taken = np.concatenate(supports)
+            leave = [self._cheapest(support) for support in supports]
+            enter = [self._newcomers(support, taken) for support in supports]
+            best, move = 1e-9 * self.value(supports), None
+            for j, (loss, a) in enumerate(leave):
+                for i in range(len(supports)):
+                    if i == j or not np.isfinite(loss):
+                        continue
+                    before = self._alone(supports[i])[0]
+                    for b in (*enter[i], a):
+                        grown = np.sort(np.append(supports[i], b))
+                        gain = self._alone(grown)[0] - before - loss
+                        if gain > best:
+                            best, move = gain, (j, a, i, grown)
+            if move is None:
+                break
+            j, a, i, grown = move
+            supports[j], supports[i] = supports[j][supports[j] != a], grown
+        return supports
+
+    def _cheapest(self, support: np.ndarray) -> tuple[float, int]:
+        """What the least useful feature is worth, and which it is."""
+        if support.size == 1:
+            return np.inf, -1
+        block = self.cov.submatrix(support)
+        everyone = np.arange(support.size)
+        values = [
+            support_value(block, np.delete(everyone, t), self.nonnegative)[0] for t in everyone
+        ]
+        t = int(np.argmax(values))
+        return self._alone(support)[0] - values[t], int(support[t])
+
+    def _newcomers(self, support: np.ndarray, taken: np.ndarray) -> list[int]:
+        """Free features that promise most, by the 2 x 2 problem of the component and each."""
+        value, x = self._alone(support)
+        cross = self.cov.columns(support) @ x
+        if self.nonnegative:
+            cross = np.maximum(cross, 0.0)
+        half = 0.5 * (value - self.cov.diagonal)
+        promise = np.sqrt(half * half + cross * cross) - half
+        promise[taken] = -np.inf
+        order = np.argsort(-promise, kind="stable")[:CANDIDATES]
+        return [int(b) for b in order if promise[b] > -np.inf]
