@@ -30,7 +30,8 @@ import scipy.linalg
 import scipy.optimize
 import scipy.sparse.linalg
 
-from .covariance import DENSE_LIMIT, EPS, factorises, top_sum
+from .covariance import DENSE_LIMIT, EPS, top_sum
+from .linalg import factorises, largest_eigenpairs, largest_eigenvalues
 from .problem import Problem
 from .result import Bound
 
@@ -204,7 +205,7 @@ def proved_eigenvalue_sum(M: np.ndarray, k: int) -> float:
         if proved is not None:
             return proved
         # The iterative solver missed an eigenvalue: take the complete decomposition.
-        eigenvalues, vectors = scipy.linalg.eigh(M, subset_by_index=[n - k, n - 1])
+        eigenvalues, vectors = largest_eigenpairs(M, k)
     raise ArithmeticError("the eigenvalues of the matrix could not be certified; is it finite?")
 
 
@@ -233,21 +234,19 @@ def _ky_fan_by_cholesky(
 def _leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     n = M.shape[0]
     if n <= 200 or k > n // 8:
-        return scipy.linalg.eigh(M, subset_by_index=[n - k, n - 1], check_finite=False)
+        return largest_eigenpairs(M, k)
     start = np.random.default_rng(0).standard_normal(n)
     try:
         return scipy.sparse.linalg.eigsh(M, k, which="LA", v0=start, tol=1e-9)
     except scipy.sparse.linalg.ArpackError:
-        return scipy.linalg.eigh(M, subset_by_index=[n - k, n - 1], check_finite=False)
+        return largest_eigenpairs(M, k)
 
 
 def _largest_eigenvalues(M: np.ndarray, k: int) -> np.ndarray:
     """For steering a search only; nothing is proved with these."""
     n = M.shape[0]
     if n <= 200 or k > n // 8:
-        return scipy.linalg.eigh(
-            M, eigvals_only=True, subset_by_index=[max(n - k, 0), n - 1], check_finite=False
-        )
+        return largest_eigenvalues(M, k)
     start = np.random.default_rng(0).standard_normal(n)
     return scipy.sparse.linalg.eigsh(
         M, k, which="LA", v0=start, tol=1e-3, return_eigenvectors=False

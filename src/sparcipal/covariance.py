@@ -19,8 +19,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
+
+from .linalg import factorises
 
 EPS = float(np.finfo(np.float64).eps)
 # Up to this many features the matrix is formed once: products with it beat passes over the data.
@@ -36,14 +37,6 @@ def top_sum(values: np.ndarray, count: int) -> float:
     if count >= values.size:
         return float(values.sum())
     return float(np.partition(values, values.size - count)[values.size - count :].sum())
-
-
-def factorises(matrix: np.ndarray) -> bool:
-    """Whether the Cholesky factorisation of a symmetric C-ordered matrix runs to its end; destroys
-    it."""
-    # The transpose is the same matrix in the order LAPACK works in place on.
-    _, info = scipy.linalg.lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
-    return bool(info == 0)
 
 
 class Covariance:
@@ -237,7 +230,13 @@ def covariance_of(matrix: Any) -> MatrixCovariance:
         )
     slack = float(np.sqrt(np.finfo(matrix.dtype if matrix.dtype == np.float32 else float).eps))
     A = _as_float64(matrix, "covariance")
-    unit = _power_of_two(max(float(A.max()), -float(A.min())))
+    largest = max(float(A.max()), -float(A.min()))
+    if largest > 1e300 or 0 < largest < 1e-290:
+        raise ValueError(
+            f"covariance has its largest entry at {largest:.3g}, near the end of floating point; "
+            "multiply it by a constant so that entries lie between 1e-290 and 1e300"
+        )
+    unit = _power_of_two(largest)
     A *= 1.0 / unit
     skew = float((A - A.T).max())
     if skew > slack:
@@ -263,20 +262,28 @@ def covariance_of_data(
     Means are zero without centring, scales are one without scaling; a constant column is scaled by
     one.
     """
-    n, p = X.shape
-    weights = _row_weights(sample_weight, n)
+    p = X.shape[1]
+    if sample_weight is not None and not sample_weight.all():
+        # A sample of weight zero is not there: without it, constant columns look constant.
+        present = sample_weight > 0
+        X, sample_weight = (X.tocsr() if sp.issparse(X) else X)[present], sample_weight[present]
+    weights = _row_weights(sample_weight)
     largest = _largest(X)
     if largest > 1e150:
         raise ValueError(
             f"X has an entry of size {largest:.3g}, whose square overflows; divide X by a constant "
             "so that entries stay below 1e150"
         )
-    shrink = _power_of_two(largest)
     build = _sparse_data if sp.issparse(X) else _dense_data
-    covariance, mean, spread = build(X, 1.0 / shrink, weights, center, scale)
     if scale:
+        # Every column in its own unit, so that no square over- or underflows.
+        exponents = _column_exponents(X)
+        covariance, mean, spread = build(X, exponents, weights, center, scale)
         covariance.unit = 1.0
-        return covariance, mean * shrink, spread * shrink
+        return covariance, np.ldexp(mean, exponents), np.ldexp(spread, exponents)
+    shrink = _power_of_two(largest)
+    exponents = np.full(p, int(np.log2(shrink)))
+    covariance, mean, _ = build(X, exponents, weights, center, scale)
     covariance.unit = shrink * shrink
     if covariance.unit < 1e-290 and largest > 0:
         raise ValueError(
@@ -287,12 +294,12 @@ def covariance_of_data(
 
 
 def _dense_data(
-    X: Any, factor: float, weights: np.ndarray | None, center: bool, scale: bool
+    X: Any, exponents: np.ndarray, weights: np.ndarray | None, center: bool, scale: bool
 ) -> tuple[DenseCovariance, np.ndarray, np.ndarray]:
     n, p = X.shape
     constant = np.equal(X, X[:1]).all(axis=0)
     Y = np.array(X, dtype=np.float64, order="F", copy=True)
-    Y *= factor
+    Y = np.asfortranarray(np.ldexp(Y, -exponents))
     mean = np.zeros(p)
     if center:
         mean[constant] = Y[0, constant]
@@ -315,12 +322,12 @@ def _dense_data(
 
 
 def _sparse_data(
-    X: Any, factor: float, weights: np.ndarray | None, center: bool, scale: bool
+    X: Any, exponents: np.ndarray, weights: np.ndarray | None, center: bool, scale: bool
 ) -> tuple[SparseCovariance, np.ndarray, np.ndarray]:
     n, p = X.shape
     C = sp.csc_array(X, dtype=np.float64, copy=True)
     C.sum_duplicates()
-    C.data *= factor
+    C.data = np.ldexp(C.data, -np.repeat(exponents, np.diff(C.indptr)))
     # A constant column is told by its entries: what rounding leaves of its variance is not
     # variation.
     low, high = (f(axis=0).toarray().ravel() for f in (C.min, C.max))
@@ -380,8 +387,20 @@ def _sparse_deviations(C: sp.csc_array, mean: np.ndarray, weights: np.ndarray | 
     return np.sqrt(variance + np.maximum(1.0 - nonzero_share, 0.0) * mean**2)
 
 
-def _row_weights(sample_weight: np.ndarray | None, n: int) -> np.ndarray | None:
-    return None if sample_weight is None else sample_weight / sample_weight.sum()
+def _row_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weights = sample_weight / sample_weight.max()  # their sum must not overflow
+    return weights / weights.sum()
+
+
+def _column_exponents(X: Any) -> np.ndarray:
+    """Per column, the exponent of the power of two next above its largest entry."""
+    sides = (X.max(axis=0), X.min(axis=0))
+    if sp.issparse(X):
+        sides = tuple(side.toarray().ravel() for side in sides)
+    largest = np.maximum(*(np.abs(np.asarray(side, dtype=np.float64)) for side in sides))
+    return np.frexp(largest)[1]
 
 
 def _largest(X: Any) -> float:
@@ -410,17 +429,16 @@ def _proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
     p = A.shape[0]
     margin = 4 * (p + 2) * EPS * (abs(float(np.trace(A))) + 1.0)
     shift = margin
-    while shift <= max(slack * p, 2 * margin):
+    while shift <= max(slack * float(np.linalg.norm(A)), 2 * margin):
         shifted = A.copy()
         shifted[np.diag_indices(p)] += shift
         if factorises(shifted):
-            return shift + margin
+            # The checker tries other shifts, up to three times what is needed.
+            return 4 * shift + margin
         shift *= 10
     low, high = np.linalg.eigvalsh(A)[[0, -1]]
-    if low >= -slack * max(high, TINY):
-        return float(-low) + 4 * margin
+    compared = f" ({100 * low / high:.2g} % of the largest)" if high > 0 else ""
     raise ValueError(
         "covariance must be positive semidefinite, but its smallest eigenvalue is "
-        f"{low * unit:.3g} ({100 * low / max(high, TINY):.2g} % of the largest); it is not a "
-        "covariance matrix"
+        f"{low * unit:.3g}{compared}; it is not a covariance matrix"
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .certify import SAFETY, cheap_bounds, eigenvalue_bound, sum_of_parts
+from .certify import SAFETY, cheap_bounds, eigenvalue_bound, sum_of_parts, trace_bound
 from .problem import Problem
 from .proofs import exact
 from .proofs.configuration import MOST_FEATURES, configuration_bound
@@ -16,8 +17,7 @@ from .proofs.kyfan import kyfan_bound
 from .refine import refit, variances
 from .result import Bound
 from .search.base import Component, Options
-from .search.enumerate import count_supports
-from .search.enumerate import run as enumerate_supports
+from .search.enumerate import count_supports, exhaust
 
 # The tolerance must also hold what rounding margins add to a bound.
 TIGHTER = 0.9
@@ -26,6 +26,10 @@ TIGHTER = 0.9
 WHOLE = 400
 # Supports that are simply all looked at, by how hard the user asked to prove.
 EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
+# How many packings of them, and how many entries of support tables they may read; where that does not
+# suffice, other bounds are cheaper.
+PACKINGS = {"fast": 100_000, "full": 1_000_000}
+READS = {"fast": 2e9, "full": 4e10}
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Proved:
     nodes: int = 0
     eliminated: int = 0
     out_of_nodes: bool = False
+    again: Any = None  # what the proof for a neighbouring cardinality may begin with
 
 
 def prove(
@@ -46,9 +51,18 @@ def prove(
     known: tuple[Bound, ...],
     options: Options,
     certify: Any,
+    start: Any = None,
 ) -> Proved:
     """Bounds in the order of their cost until the gap closes; `known` came from the search
-    itself."""
+    itself, and `start` (one component) is `again` of a neighbouring problem."""
+    if start is not None and certify:
+        # a certificate that nearly fits costs less than the cheap bounds
+        near = _prove_one(
+            problem, Proved(components, (*known, trace_bound(problem))), options, certify, start
+        )
+        if _closed(problem, near, options):
+            return near
+        return replace(near, bounds=(*near.bounds, *cheap_bounds(problem)))
     proved = Proved(components, (*known, *cheap_bounds(problem)))
     if certify is False:
         return proved
@@ -71,7 +85,9 @@ def _closed(problem: Problem, proved: Proved, options: Options) -> bool:
     return bound <= value * (1 + options.tol)
 
 
-def _prove_one(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+def _prove_one(
+    problem: Problem, proved: Proved, options: Options, certify: str, start: Any = None
+) -> Proved:
     """Branch and bound on the pair-split bound; it may find a better component on the way."""
     covariance, s = problem.covariance, problem.cardinalities[0]
     component = proved.components[0]
@@ -83,6 +99,7 @@ def _prove_one(problem: Problem, proved: Proved, options: Options, certify: str)
         "max_nodes": options.max_nodes,
         "monitor": options.monitor,
         "effort": certify,
+        "start": start,
     }
     if covariance.n_features <= WHOLE:
         proof = exact.prove(covariance.dense(), s, **ask)
@@ -101,6 +118,7 @@ def _prove_one(problem: Problem, proved: Proved, options: Options, certify: str)
         nodes=proof.nodes,
         eliminated=proof.eliminated,
         out_of_nodes=proof.status == "nodes" and options.max_nodes is not None,
+        again=proof.again,
     )
 
 
@@ -126,18 +144,20 @@ def _shortened(component: Component, s: int) -> tuple[Component, ...]:
 
 def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
     """Disjoint supports: all packings where they are few, otherwise the priced Ky Fan bound."""
-    if problem.total is None and count_supports(problem) <= EXHAUSTIBLE[certify]:
-        found = enumerate_supports(problem, options)
-        better = refit(problem, found.components)
-        gain = variances(problem, better).sum() - variances(problem, proved.components).sum()
-        best = better if gain > 0 else proved.components
-        return replace(proved, components=best, bounds=(*proved.bounds, *found.bounds))
-    return replace(
-        proved, bounds=(*proved.bounds, *_joint_bounds(problem, proved, options, certify))
-    )
+    count = count_supports(problem)
+    if problem.total is None and count <= EXHAUSTIBLE[certify]:
+        value = float(variances(problem, proved.components).sum())
+        most = min(PACKINGS[certify], int(READS[certify] / count / problem.covariance.n_features))
+        found, bound, _ = exhaust(problem, options, most, known=value)
+        better = refit(problem, found)
+        if float(variances(problem, better).sum()) > value:
+            proved = replace(proved, components=better)
+        if bound is not None:
+            return replace(proved, bounds=(*proved.bounds, bound))
+    return _joint_bounds(problem, proved, options, certify)
 
 
-def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: str) -> list[Bound]:
+def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
     """The Ky Fan bound, then prices and packing where features are few, until the gap closes."""
     value = float(variances(problem, proved.components).sum())
     question: dict[str, Any] = {
@@ -165,7 +185,20 @@ def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: s
             break
         if certify == "full" and few:
             priced = configuration_bound(covariance, sizes, start=bounds[-1], **question)
-            bounds += [] if priced is None else [priced]
+            if priced is not None:
+                bounds.append(priced.bound)
+                proved = _with_supports(problem, proved, priced.supports)
+                value = float(variances(problem, proved.components).sum())
             if closed():
                 break
-    return bounds
+    return replace(proved, bounds=(*proved.bounds, *bounds))
+
+
+def _with_supports(problem: Problem, proved: Proved, supports: Sequence[np.ndarray]) -> Proved:
+    """The components on these supports, if they explain more."""
+    if not supports:
+        return proved
+    found = tuple(Component(support, np.ones(support.size)) for support in supports)
+    better = refit(problem, found)
+    gain = variances(problem, better).sum() - variances(problem, proved.components).sum()
+    return replace(proved, components=better) if gain > 0 else proved

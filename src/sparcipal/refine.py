@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from .covariance import EPS, Covariance
 from .problem import Problem
@@ -35,7 +34,7 @@ def refit_one(covariance: Covariance, component: Component, nonnegative: bool) -
     if nonnegative:
         weights = nonnegative_leading(A, component.weights)
     else:
-        weights = scipy.linalg.eigh(A, subset_by_index=[A.shape[0] - 1] * 2)[1][:, 0]
+        weights = np.linalg.eigh(A)[1][:, -1]
     return _tidy(component.support, weights)
 
 
@@ -46,7 +45,7 @@ def nonnegative_leading(A: np.ndarray, start: np.ndarray | None = None) -> np.nd
     all there is to look at.
     """
     size = A.shape[0]
-    lead = scipy.linalg.eigh(A, subset_by_index=[size - 1] * 2)[1][:, 0]
+    lead = np.linalg.eigh(A)[1][:, -1]
     lead *= np.sign(lead[np.argmax(np.abs(lead))])
     if (lead >= -NEGLIGIBLE).all():
         return _unit(np.maximum(lead, 0.0))
@@ -89,7 +88,7 @@ def _climb(A: np.ndarray, starts: np.ndarray) -> np.ndarray:
     x, value = X[:, int(np.argmax(values))], float(values.max())
     support = np.flatnonzero(x > NEGLIGIBLE)
     part = A[np.ix_(support, support)]
-    lead = scipy.linalg.eigh(part, subset_by_index=[support.size - 1] * 2)[1][:, 0]
+    lead = np.linalg.eigh(part)[1][:, -1]
     lead *= np.sign(lead.sum())
     if (lead > 0).all() and float(lead @ part @ lead) > value:
         x = np.zeros_like(x)

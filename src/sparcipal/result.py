@@ -340,11 +340,51 @@ def _decode_result(text: str) -> Result:
             variances=_array(parts.pop("variances"), np.float64),
             **parts,
         )
+        _check_types(result)
     except RecursionError as error:
         raise ValueError("not a sparcipal result: nested too deeply") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a sparcipal result: {error}") from error
     return result
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "total_variance": (float,),
+    "n_features": (int,),
+    "n_samples": (int, type(None)),
+    "mean": (np.ndarray, type(None)),
+    "scale": (np.ndarray, type(None)),
+    "settings": (dict,),
+    "n_iter": (int,),
+    "note": (str,),
+    "info": (dict,),
+    "certificate.value": (float,),
+    "certificate.bound": (float,),
+    "certificate.rounding": (float,),
+    "certificate.tol": (float,),
+    "certificate.unit": (float,),
+    "certificate.nodes": (int,),
+    "certificate.eliminated": (int,),
+    "certificate.message": (str,),
+    "certificate.guarantees": (dict,),
+}
+
+
+def _check_types(result: Result) -> None:
+    """Everything that prints or computes may rely on these."""
+    for name, allowed in _TYPES.items():
+        value = result
+        for part in name.split("."):
+            value = getattr(value, part)
+        if not isinstance(value, allowed) or isinstance(value, bool):
+            raise ValueError(f"{name} is of type {type(value).__name__}")
+    for bound in result.certificate.bounds:
+        if not (isinstance(bound.name, str) and isinstance(bound.value, float)):
+            raise ValueError("a bound has no name or no value")
+        if not isinstance(bound.data, dict):
+            raise ValueError(f"the bound {bound.name!r} has no data")
+    if not all(isinstance(x, float | int) for x in result.certificate.guarantees.values()):
+        raise ValueError("a guarantee is no number")
 
 
 def _array(value: Any, dtype: Any) -> np.ndarray:

@@ -20,6 +20,7 @@ import scipy.linalg
 import scipy.sparse.linalg as spla
 
 from .covariance import DENSE_LIMIT, EPS, Covariance, DenseCovariance, SparseCovariance
+from .linalg import largest_eigenpairs, largest_eigenvalues
 
 # Order of the largest matrix that is factored for a proof.
 FACTOR_LIMIT = 5000
@@ -82,7 +83,7 @@ def spectrum(cov: Covariance, count: int, seed: int = 0) -> Spectrum:
     count = min(count, p)
     trace = float(cov.diagonal.sum())
     if p <= DENSE_EIGEN or count > p // 3:
-        w, Q = scipy.linalg.eigh(cov.dense(), subset_by_index=[p - count, p - 1])
+        w, Q = largest_eigenpairs(cov.dense(), count)
         return Spectrum(w[::-1].copy(), np.ascontiguousarray(Q[:, ::-1]), trace)
     operator = spla.LinearOperator(
         (p, p), matvec=lambda x: cov.matvec(np.ravel(x)), matmat=cov.matmat, dtype=np.float64
@@ -304,7 +305,7 @@ def _prove_by_trace(cov: Covariance, guess: Sketch) -> Sketch:
 def _largest_eigenvalue(M: np.ndarray) -> float:
     n = M.shape[0]
     if n <= DENSE_EIGEN:
-        return float(scipy.linalg.eigh(M, eigvals_only=True, subset_by_index=[n - 1, n - 1])[0])
+        return float(largest_eigenvalues(M, 1)[0])
     start = np.sqrt(np.abs(np.diagonal(M))) + 1e-300
     return float(spla.eigsh(M, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
 

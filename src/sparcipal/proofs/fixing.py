@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
+from ..linalg import largest_eigenpairs
 from .pairsplit.certificate import EPS, Part, SplitMatrix, prove_below
 
 # Columns of B beyond the eigenvalues above t, and the most there may be in all.
@@ -63,9 +63,7 @@ def _leading(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n = matrix.shape[0]
     if n <= 150:
         return np.linalg.eigh(matrix)
-    kept = MOST + 1
-    w, q, _, _, _ = lapack.dsyevr(matrix, range="I", il=n - kept + 1, iu=n)
-    return w[:kept], q
+    return largest_eigenpairs(matrix, MOST + 1)
 
 
 def _majorant(

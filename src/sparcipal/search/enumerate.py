@@ -18,6 +18,7 @@ import numpy as np
 
 from ..certify import SAFETY
 from ..covariance import EPS
+from ..monitor import Monitor
 from ..problem import Problem
 from ..result import Bound
 from .base import Component, Found, Method, Options
@@ -35,7 +36,10 @@ def count_supports(problem: Problem) -> int:
     )
 
 
-def run(problem: Problem, options: Options) -> Found:
+def run(problem: Problem, options: Options, *, max_packings: int = 10_000_000) -> Found:
+    """Look at every support and, for several components, at up to `max_packings` of them."""
+    if max_packings < 1:
+        raise ValueError(f"max_packings={max_packings} must be at least 1")
     count = count_supports(problem)
     if count > LIMIT:
         raise ValueError(
@@ -47,15 +51,32 @@ def run(problem: Problem, options: Options) -> Found:
             "method='enumerate' with n_components > 1 needs supports='disjoint'; "
             "use method='auto' for supports='free'"
         )
+    components, bound, looked = exhaust(problem, options, max_packings)
+    note = ""
+    if bound is None:
+        note = f"stopped after {looked:,} packings of supports: the answer may not be optimal"
+    bounds = () if bound is None else (bound,)
+    return Found(components, n_iter=looked, note=note, bounds=bounds, info={"supports": count})
+
+
+def exhaust(
+    problem: Problem, options: Options, most: int, known: float = -np.inf
+) -> tuple[tuple[Component, ...], Bound | None, int]:
+    """The best components, the bound if nothing was left out, and the number of packings looked at.
+
+    Packings that are worth no more than `known` are passed over: there may be no components then.
+    """
     A = problem.covariance.dense()
     tables = {s: _scored(A, s, problem.nonnegative) for s in set(problem.cardinalities)}
-    chosen, total, looked = _best_packing(tables, problem.cardinalities, A.shape[0])
-    components = tuple(_component(A, support) for support in _padded(chosen, problem))
+    packing = _Packing(tables, problem.cardinalities, A.shape[0], options.monitor, most, known)
+    packing.search()
+    components = tuple(_component(A, support) for support in _padded(packing.supports, problem))
+    if not packing.complete:
+        return components, None, packing.looked
     m = sum(problem.cardinalities)
     diagonal = np.sort(np.abs(problem.covariance.diagonal))[::-1]
     margin = 64 * m * EPS * float(diagonal[:m].sum()) + problem.covariance.rounding(m)
-    bound = Bound("enumeration", total + SAFETY * margin)
-    return Found(components, n_iter=looked, bounds=(bound,), info={"supports": count})
+    return components, Bound("enumeration", packing.value + SAFETY * margin), packing.looked
 
 
 def _sizes(s: int, nonnegative: bool) -> range:
@@ -87,37 +108,58 @@ def _scored(A: np.ndarray, s: int, nonnegative: bool) -> tuple[np.ndarray, list[
     return everything[order], [supports[i] for i in order]
 
 
-def _best_packing(
-    tables: dict[int, tuple[np.ndarray, list[tuple[int, ...]]]],
-    cardinalities: tuple[int, ...],
-    p: int,
-) -> tuple[list[tuple[int, ...]], float, int]:
+class _Packing:
     """Disjoint supports, one per component, with the largest sum of values."""
-    sizes = sorted(cardinalities)
-    member = {s: _membership(supports, p) for s, (_, supports) in tables.items()}
-    best: tuple[float, list[tuple[int, ...]]] = (-np.inf, [])
-    looked = 0
 
-    def descend(level: int, used: np.ndarray, start: int, total: float, chosen: list) -> None:
-        nonlocal best, looked
-        looked += 1
-        if total > best[0]:
-            best = (total, list(chosen))
-        if level == len(sizes):
+    def __init__(
+        self,
+        tables: dict[int, tuple[np.ndarray, list[tuple[int, ...]]]],
+        cardinalities: tuple[int, ...],
+        p: int,
+        monitor: Monitor,
+        most: int,
+        known: float,
+    ) -> None:
+        self.tables = tables
+        self.sizes = sorted(cardinalities)
+        self.member = {s: _membership(supports, p) for s, (_, supports) in tables.items()}
+        # what the components from a level on can explain at most
+        heads = [float(tables[s][0][0]) for s in self.sizes]
+        self.rest = [sum(heads[level:]) for level in range(len(heads) + 1)]
+        self.monitor, self.most = monitor, most
+        self.looked = 0
+        self.complete = True
+        self.value, self.supports = known, list[tuple[int, ...]]()
+
+    def search(self) -> None:
+        p = self.member[self.sizes[0]].shape[1]
+        self._descend(0, np.zeros(p, dtype=bool), 0, 0.0, [])
+
+    def _descend(
+        self, level: int, used: np.ndarray, start: int, total: float, chosen: list[tuple[int, ...]]
+    ) -> None:
+        self.looked += 1
+        if self.looked > self.most or self.monitor.stopped:
+            self.complete = False
             return
-        values, supports = tables[sizes[level]]
-        rest = sum(float(tables[s][0][0]) for s in sizes[level + 1 :])
+        if total > self.value:
+            self.value, self.supports = total, list(chosen)
+        if level == len(self.sizes):
+            return
+        size = self.sizes[level]
+        values, supports = self.tables[size]
         # Components of one size are alike: take their supports in increasing position.
-        first = start if level and sizes[level] == sizes[level - 1] else 0
-        free = np.flatnonzero(~(member[sizes[level]][first:] & used).any(axis=1)) + first
+        first = start if level and size == self.sizes[level - 1] else 0
+        # Nothing after this position can lead to a better total.
+        least = self.value - total - self.rest[level + 1]
+        last = int(np.searchsorted(-values, -least, side="left")) if np.isfinite(least) else None
+        free = np.flatnonzero(~(self.member[size][first:last] & used).any(axis=1)) + first
         for i in free:
-            if total + values[i] + rest <= best[0]:
+            if total + values[i] + self.rest[level + 1] <= self.value or not self.complete:
                 break
-            taken = used | member[sizes[level]][i]
-            descend(level + 1, taken, int(i) + 1, total + float(values[i]), [*chosen, supports[i]])
-
-    descend(0, np.zeros(p, dtype=bool), 0, 0.0, [])
-    return best[1], best[0], looked
+            taken = used | self.member[size][i]
+            value = total + float(values[i])
+            self._descend(level + 1, taken, int(i) + 1, value, [*chosen, supports[i]])
 
 
 def _membership(supports: list[tuple[int, ...]], p: int) -> np.ndarray:

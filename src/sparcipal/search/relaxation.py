@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import scipy.linalg
 from scipy.sparse.csgraph import connected_components
+
+from ..linalg import largest_eigenpairs, largest_eigenvalues
 
 # Sweeps between two looks at the duality gap.
 SWEEPS = 3
@@ -48,8 +49,7 @@ class Relaxation:
 
     def direction(self) -> np.ndarray:
         """The leading eigenvector of Z, mostly positive."""
-        n = self.Z.shape[0]
-        x = scipy.linalg.eigh(self.Z, subset_by_index=[n - 1] * 2)[1][:, 0]
+        x = largest_eigenpairs(self.Z, 1)[1][:, 0]
         return x if x.sum() >= 0 else -x
 
 
@@ -132,8 +132,7 @@ def _blocks(soft: np.ndarray) -> list[tuple[np.ndarray, float]]:
 
 
 def _largest_eigenvalue(M: np.ndarray) -> float:
-    n = M.shape[0]
-    return float(scipy.linalg.eigh(M, eigvals_only=True, subset_by_index=[n - 1] * 2)[0])
+    return float(largest_eigenvalues(M, 1)[0])
 
 
 def _ascend_block(

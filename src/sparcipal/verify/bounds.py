@@ -14,6 +14,7 @@ from .data import EPS, CheckedCovariance, Question
 
 FACTOR_LIMIT = 4000  # order of the largest matrix that is factored
 ENUMERATION_LIMIT = 1_000_000
+MOST_PACKINGS = 1_000_000
 BATCH = 20_000
 
 
@@ -63,12 +64,12 @@ def psd_shift(cov: CheckedCovariance) -> float:
     A = cov.dense()
     margin = 2 * (n + 2) * EPS * (float(np.abs(cov.diagonal).sum()) + 1.0)
     shift = margin
-    for _ in range(12):
+    for _ in range(30):
         try:
             np.linalg.cholesky(A + shift * np.eye(n))
             return shift + margin
         except np.linalg.LinAlgError:
-            shift *= 10
+            shift *= 3
     return float("inf")
 
 
@@ -137,7 +138,7 @@ def enumeration(data: dict[str, Any], cov: CheckedCovariance, question: Question
         return float("inf")
     A = cov.dense()
     tables = {s: _scored(A, counts[s], question.nonnegative) for s in sizes}
-    best = _best_packing(tables, sorted(question.cardinalities), p)
+    best = _best_packing(tables, sorted(question.cardinalities), p, question.value)
     m = question.n_nonzero
     margin = 64 * m * EPS * float(np.sort(np.abs(cov.diagonal))[::-1][:m].sum())
     return best + margin + cov.rounding(m)
@@ -176,9 +177,15 @@ def _batches(items: Iterator[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]
 
 
 def _best_packing(
-    tables: dict[int, tuple[np.ndarray, list[tuple[int, ...]]]], sizes: list[int], p: int
+    tables: dict[int, tuple[np.ndarray, list[tuple[int, ...]]]],
+    sizes: list[int],
+    p: int,
+    known: float,
 ) -> float:
-    """The best sum of values of disjoint supports, one of each requested size."""
+    """The best sum of values of disjoint supports, or `known` if none is better.
+
+    Infinity when there are more packings than anyone should have to look at.
+    """
     if len(sizes) == 1:
         return float(tables[sizes[0]][0].max(initial=0.0))
     masks = {}
@@ -188,12 +195,14 @@ def _best_packing(
             member[row, list(support)] = True
         masks[s] = member
     heads = [float(tables[s][0][0]) for s in sizes]
-    best = 0.0
+    best = max(known, 0.0)
+    left = MOST_PACKINGS
 
     def descend(level: int, used: np.ndarray, start: int, total: float) -> None:
-        nonlocal best
-        if level == len(sizes):
-            best = max(best, total)
+        nonlocal best, left
+        left -= 1
+        if level == len(sizes) or left < 0:
+            best = max(best, total) if left >= 0 else float("inf")
             return
         values = tables[sizes[level]][0]
         rest = sum(heads[level + 1 :])

@@ -121,96 +121,117 @@ def covariance_of_data(
 ) -> tuple[CheckedCovariance, np.ndarray, np.ndarray]:
     """The covariance, the column means and the column scales, as the settings say."""
     X = matrix_of(X)
+    share = _shares(sample_weight, X.shape[0])
+    if not share.all():
+        X, share = (X.tocsr() if sp.issparse(X) else X)[share > 0], share[share > 0]
+        X = X.tocsc() if sp.issparse(X) else X
     n, p = X.shape
-    if sample_weight is None:
-        share = np.full(n, 1.0 / n)
-    else:
-        share = np.asarray(sample_weight, dtype=np.float64)
-        share = share / share.sum()
-    # A power of two keeps squares in range whatever the units of the data.
-    shrink = 2.0 ** np.ceil(np.log2(max(_largest(X), 1e-300)))
-    if sp.issparse(X):
-        Z = sp.csc_array(X, dtype=np.float64, copy=True)
-        Z.data /= shrink
-        mean = np.asarray(Z.T @ share).ravel() if center else np.zeros(p)
-        inner_mean = mean
-        if center:
-            # Columns without a zero are centred as they stand: no zero is lost, and no digit.
-            full = np.diff(Z.indptr) == n
-            column = np.repeat(np.arange(p), np.diff(Z.indptr))
-            Z.data -= np.where(full, mean, 0.0)[column]
-            left = np.where(full, np.asarray(Z.T @ share).ravel(), 0.0)
-            Z.data -= left[column]
-            mean = mean + left
-            inner_mean = np.where(full, 0.0, mean)
-    else:
-        Z = np.asarray(X, dtype=np.float64) / shrink
-        mean = np.zeros(p)
-        if center:
-            first = share @ Z
-            Z = Z - first
-            second = share @ Z
-            Z = Z - second
-            mean = first + second
-        inner_mean = np.zeros(p)
     low, high = _ranges(X)
     inert = low == high if center else (low == 0) & (high == 0)
+    # Powers of two keep squares in range whatever the units: one per column when each is scaled.
+    exponents = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
+    if not scale:
+        exponents = np.full(p, int(exponents.max()))
+    Z, inner_mean, mean = _centred(X, share, exponents, center)
     if center and not sp.issparse(Z):
         Z[:, inert] = 0.0
+    variance = _variances_around(Z, share, inner_mean)
     root = np.sqrt(share)
     Z = sp.csc_array(Z.multiply(root[:, None])) if sp.issparse(Z) else Z * root[:, None]
-    spread = np.ones(p)
     error = (4 * n + 40) * EPS
-    if scale:
-        spread = np.sqrt(_variances_around(X, share, mean * shrink)) / shrink
-        constant = inert | (spread == 0)
-        inverse = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
-        Z = sp.csc_array(Z.multiply(inverse[None, :])) if sp.issparse(Z) else Z * inverse
-        inner_mean = inner_mean * inverse
-        spread = np.where(constant, 1.0, spread)
-        error *= 3
-        covariance = CheckedCovariance(Z, inner_mean, 1.0, error, inert)
-        covariance.weights = covariance.weights**2 / np.maximum(covariance.diagonal, 1e-300)
-        covariance.weights[constant] = 0.0
-        return covariance, mean * shrink, spread * shrink
-    # unit = (power of two)^2 when it comes from data, so this is exact; otherwise the error term
-    # covers it.
-    ratio = shrink / np.sqrt(unit)
-    covariance = CheckedCovariance(Z * ratio, inner_mean * ratio, unit, error, inert)
-    return covariance, mean * shrink, spread
+    if not scale:
+        # unit = (a power of two)^2 when it comes from data: exact, or covered by the error term
+        ratio = float(np.ldexp(1.0, int(exponents[0]))) / np.sqrt(unit)
+        covariance = CheckedCovariance(Z * ratio, inner_mean * ratio, unit, error, inert)
+        return covariance, np.ldexp(mean, exponents), np.ones(p)
+    constant = inert | (variance == 0)
+    spread = np.where(constant, 1.0, np.sqrt(variance))
+    inverse = np.where(constant, 0.0, 1.0 / spread)
+    Z = sp.csc_array(Z.multiply(inverse[None, :])) if sp.issparse(Z) else Z * inverse
+    covariance = CheckedCovariance(Z, inner_mean * inverse, 1.0, 3 * error, inert)
+    covariance.weights = covariance.weights**2 / np.maximum(covariance.diagonal, 1e-300)
+    covariance.weights[constant] = 0.0
+    return covariance, np.ldexp(mean, exponents), np.ldexp(spread, exponents)
+
+
+def _shares(sample_weight: Any, n: int) -> np.ndarray:
+    if sample_weight is None:
+        return np.full(n, 1.0 / n)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError(f"sample_weight must be {n} finite numbers that are not negative")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every sample")
+    weights = weights / weights.max()
+    return weights / weights.sum()
+
+
+def _centred(
+    X: Any, share: np.ndarray, exponents: np.ndarray, center: bool
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """The table in its inner units, the mean still to be subtracted, and the whole mean."""
+    p = X.shape[1]
+    if not sp.issparse(X):
+        Z = np.ldexp(np.asarray(X, dtype=np.float64), -exponents)
+        mean = np.zeros(p)
+        for _ in range(2 if center else 0):
+            shift = share @ Z
+            Z = Z - shift
+            mean = mean + shift
+        return Z, np.zeros(p), mean
+    Z = sp.csc_array(X, dtype=np.float64, copy=True)
+    column = np.repeat(np.arange(p), np.diff(Z.indptr))
+    Z.data = np.ldexp(Z.data, -exponents[column])
+    if not center:
+        return Z, np.zeros(p), np.zeros(p)
+    mean = np.asarray(Z.T @ share).ravel()
+    # Columns without a zero are centred as they stand: no zero is lost, and no digit.
+    full = np.diff(Z.indptr) == X.shape[0]
+    Z.data -= np.where(full, mean, 0.0)[column]
+    left = np.where(full, np.asarray(Z.T @ share).ravel(), 0.0)
+    Z.data -= left[column]
+    mean = mean + left
+    return Z, np.where(full, 0.0, mean), mean
 
 
 def _ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
     low, high = X.min(axis=0), X.max(axis=0)
     if sp.issparse(X):
         low, high = low.toarray(), high.toarray()
-    return np.asarray(low).ravel(), np.asarray(high).ravel()
+    return tuple(np.asarray(side, dtype=np.float64).ravel() for side in (low, high))  # type: ignore[return-value]
 
 
-def _variances_around(X: Any, share: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    if not sp.issparse(X):
-        return share @ (np.asarray(X, dtype=np.float64) - mean) ** 2
-    entries = sp.coo_array(X)
-    around = share[entries.row] * (entries.data.astype(np.float64) - mean[entries.col]) ** 2
-    present = np.bincount(entries.col, share[entries.row], minlength=mean.size)
-    variance = np.bincount(entries.col, around, minlength=mean.size)
+def _variances_around(Z: Any, share: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    if not sp.issparse(Z):
+        return share @ Z**2
+    column = np.repeat(np.arange(mean.size), np.diff(Z.indptr))
+    around = share[Z.indices] * (Z.data - mean[column]) ** 2
+    present = np.bincount(column, share[Z.indices], minlength=mean.size)
+    variance = np.bincount(column, around, minlength=mean.size)
     return variance + np.maximum(1.0 - present, 0.0) * mean**2
 
 
 def matrix_of(X: Any) -> Any:
-    """The numbers of an array, a sparse matrix, a frame or a table."""
-    for name in ("X", "to_numpy"):
-        part = getattr(X, name, None)
-        if part is not None:
-            X = part() if callable(part) else part
-    if not sp.issparse(X):
-        X = np.asarray(X)
+    """The numbers of an array, a sparse matrix, a frame or a table; sparse ones as CSC."""
+    part = getattr(X, "X", None)
+    X = X if part is None else part
+    if sp.issparse(X):
+        X = sp.csc_array(X, copy=True)
+        X.sum_duplicates()
+    else:
+        X = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+        if X.dtype == object:
+            X = X.astype(np.float64)
     numbers = X.data if sp.issparse(X) else X
     if X.ndim != 2 or numbers.dtype.kind not in "fiub" or not np.isfinite(numbers).all():
         raise ValueError("X must be a two-dimensional table of finite numbers")
     return X
 
 
-def _largest(X: Any) -> float:
-    data = X.data if sp.issparse(X) else X
-    return float(np.abs(data.astype(np.float64)).max()) if data.size else 0.0
+def names_of(X: Any) -> list[str] | None:
+    """The feature names a table or frame brings."""
+    for attribute in ("feature_names", "column_names", "columns"):
+        names = getattr(X, attribute, None)
+        if names is not None:
+            return [str(name) for name in names]
+    return None

@@ -36,6 +36,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from ...linalg import largest_eigenpairs
+
 EPS = float(np.finfo(np.float64).eps)
 R_LIMIT = 25.0
 
@@ -113,9 +115,7 @@ def proved_sum(matrix: np.ndarray, outside: np.ndarray, k: int) -> float:
     comes from approximate eigenpairs, and a Cholesky factorisation proves what they are good for;
     outside it is diagonal.
     """
-    n = matrix.shape[0]
-    count = min(k, n)
-    w, q = scipy.linalg.eigh(matrix, subset_by_index=[n - count, n - 1], check_finite=False)
+    w, q = largest_eigenpairs(matrix, k)
     return _proved_at(matrix, w, q, outside, k)
 
 

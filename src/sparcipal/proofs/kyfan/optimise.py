@@ -10,9 +10,9 @@ for eps = tau = 10 mu / s.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
+from ...linalg import largest_eigenpairs
 from ..lbfgs import minimise
 from .certificate import Split
 
@@ -124,8 +124,7 @@ class Optimiser:
             if kept == n:
                 w, q = np.linalg.eigh(self._matrix)
             else:
-                w, q, _, _, _ = lapack.dsyevr(self._matrix, range="I", il=n - kept + 1, iu=n)
-                w = w[:kept]
+                w, q = largest_eigenpairs(self._matrix, kept)
             weight, nu, value = fermi_dirac(w, self.k, mu)
             if kept == n or w[0] < nu - REACH * mu:
                 break

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.linalg
 
 from ...covariance import Covariance, top_sum
+from ...linalg import largest_eigenpairs, largest_eigenvalues
 from .certificate import R_LIMIT, Split, SplitMatrix, split_matrix
 
 CLIPS = (0.03, 0.06, 0.12, 0.2, 0.35, 0.6, 1.0)
@@ -51,7 +51,7 @@ def first_split(
         u = np.minimum(off, rho) if nonnegative else np.clip(off, -rho, rho)
         candidates.append(Split.rounded(features, u, np.zeros(off.size), zero, pad))
     most = min(n, 4 * k)
-    w, q = scipy.linalg.eigh(a, subset_by_index=[n - most, n - 1], check_finite=False)
+    w, q = largest_eigenpairs(a, most)
     for rank in sorted({1, min(k, n), min(2 * k, n), most}):
         part = (q[:, -rank:] * np.maximum(w[-rank:], 0.0)) @ q[:, -rank:].T
         logs = 0.5 * np.log(np.maximum(np.diagonal(part), 1e-10 * max(largest, 1e-300)))
@@ -64,14 +64,7 @@ def first_split(
 
 def guess(evaluated: SplitMatrix, k: int, total: int) -> float:
     """About the bound on the core, for comparisons; not proved."""
-    n = evaluated.matrix.shape[0]
-    count = min(k, n)
-    w = scipy.linalg.eigh(
-        evaluated.matrix,
-        eigvals_only=True,
-        subset_by_index=[n - count, n - 1],
-        check_finite=False,
-    )
+    w = largest_eigenvalues(evaluated.matrix, k)
     return float(w.sum()) + top_sum(evaluated.price, total)
 
 

@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from ...linalg import largest_eigenvalues
+
 EPS = float(np.finfo(np.float64).eps)
 # exp(R) must stay far from overflow; splits beyond e^25 : 1 gain nothing
 R_LIMIT = 25.0
@@ -100,6 +102,23 @@ class Split:
         rows = np.searchsorted(self.features, features)
         block = np.ix_(rows, rows)
         return Split(features, self.u[block], self.r[block], self.origin)
+
+    def merged(self, part: Split) -> Split:
+        """This certificate with the numbers of another one on the features of that."""
+        n = self.features.size
+        if part.features.size == n:
+            return part
+        rows = np.searchsorted(self.features, part.features)
+        block, upper = np.ix_(rows, rows), np.triu_indices(n, 1)
+        u, r = self.u.copy(), self.r.copy()
+        u[block], r[block] = part.u, part.r
+        return Split.rounded(self.features, upper, u[upper], r[upper])
+
+    def scaled(self, factor: float) -> Split:
+        """The certificate in other units; a start becomes numbers of single precision."""
+        upper = np.triu_indices(self.features.size, 1)
+        u, r = factor * self.u[upper], self.r[upper]
+        return Split.rounded(np.arange(self.features.size), upper, u, r)
 
 
 @dataclass(frozen=True)
@@ -181,6 +200,4 @@ def proven_bound(matrix: np.ndarray, guess: float, scale: float) -> float:
 
 def top_eigenvalue(matrix: np.ndarray) -> float:
     """The largest eigenvalue as LAPACK computes it: a guess, not a bound."""
-    n = matrix.shape[0]
-    w = lapack.dsyevr(matrix, compute_v=0, range="I", il=n, iu=n)[0]
-    return float(w[0])
+    return float(largest_eigenvalues(matrix, 1)[0])

@@ -15,9 +15,9 @@ relaxed indicator of the support: it is rounded for incumbents and branched on.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
+from ...linalg import largest_eigenpairs
 from ..lbfgs import minimise
 from .certificate import Part, Split
 
@@ -128,8 +128,7 @@ class Optimiser:
             return w[first:], q[:, first:]
         while True:
             kept = self._kept
-            w, q, _, _, _ = lapack.dsyevr(self._matrix, range="I", il=n - kept + 1, iu=n)
-            w = w[:kept]
+            w, q = largest_eigenpairs(self._matrix, kept)
             if kept == n or w[0] < w[-1] - 14.0 * mu:
                 break
             self._kept = min(n, 2 * kept)

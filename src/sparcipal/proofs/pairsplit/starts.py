@@ -8,9 +8,9 @@ entries of A may be moved into U for nothing, so U = min(clip(A), rho) there.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 from scipy.sparse.linalg import ArpackError, eigsh
 
+from ...linalg import largest_eigenpairs
 from .certificate import R_LIMIT, Part, Split, split_matrix, top_eigenvalue
 
 FRACTIONS = (0.05, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
@@ -43,8 +43,7 @@ def best_start(part: Part) -> tuple[Split, int]:
     off = part.a - np.diag(np.diagonal(part.a))
     largest = float(np.abs(off).max(initial=0.0))
     candidates = [clipped(part, f * largest) for f in FRACTIONS]
-    n = part.n
-    w, q, _, _, _ = lapack.dsyevr(part.a, range="I", il=n, iu=n)
+    w, q = largest_eigenpairs(part.a, 1)
     candidates += [rank_one(part, float(w[0]), q[:, 0], f) for f in RANK_ONE]
     guesses = [_guess(split_matrix(part, c).matrix) for c in candidates]
     return candidates[int(np.argmin(guesses))], len(guesses) + 1
