@@ -7,9 +7,13 @@ import pytest
 
 from brute import best_value
 from conftest import data_file
+from sparcipal import prove
 from sparcipal.covariance import covariance_of
 from sparcipal.monitor import Monitor
+from sparcipal.problem import Problem
 from sparcipal.proofs import configuration, kyfan, packing
+from sparcipal.refine import refit, variances
+from sparcipal.search.base import Component, Options
 from sparcipal.search.joint import joint_search
 from sparcipal.verify.configuration import recheck
 from sparcipal.verify.data import Question
@@ -38,7 +42,7 @@ def both_bounds(
     supports = joint_search(cov.dense(), sizes, nonnegative=nonnegative, effort=0)
     arguments = {"nonnegative": nonnegative, "supports": supports, "value": value / cov.unit}
     first = kyfan.kyfan_bound(cov, sizes, **arguments)
-    bound = configuration.configuration_bound(cov, sizes, start=first, **arguments)
+    bound = configuration.configuration_bound(cov, sizes, start=first, **arguments).bound
     question = Question(sizes, nonnegative, True, value / cov.unit)
     own = recheck(bound.data, checked_covariance(A, cov.unit), question)
     return bound.value * cov.unit, own * cov.unit
@@ -69,6 +73,32 @@ def test_a_wrong_value_does_not_make_a_wrong_bound(monkeypatch: pytest.MonkeyPat
         best = best_value(A, (2, 2))
         claimed, own = both_bounds(A, (2, 2), False, 0.8 * best)
         assert best * (1 - 1e-12) <= own <= claimed * (1 + 1e-12)
+
+
+def test_a_better_packing_becomes_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poor answer goes in; where the enumeration meets the best packing, that comes out."""
+    monkeypatch.setattr(prove, "EXHAUSTIBLE", {"fast": 0, "full": 0})
+    rng = np.random.default_rng(6)
+    improved = 0
+    for _ in range(12):
+        A = random_covariance(rng, 7) + 2.0 * np.eye(7)
+        cov = covariance_of(A)
+        problem = Problem(cov, (2, 2))
+        best = best_value(A, (2, 2)) / cov.unit
+        pairs = rng.permutation(7)[:4].reshape(2, 2)
+        poor = refit(problem, tuple(Component(np.sort(S), np.ones(2)) for S in pairs))
+        proved = prove.prove(problem, poor, (), Options(), "full")
+        value = float(variances(problem, proved.components).sum())
+        assert value <= best * (1 + 1e-12)
+        for bound in proved.bounds:
+            assert bound.value >= best * (1 - 1e-12)
+            if bound.name == "configuration":
+                question = Question((2, 2), False, True, value)
+                own = recheck(bound.data, checked_covariance(A, cov.unit), question)
+                assert best * (1 - 1e-12) <= own <= bound.value
+        before = float(variances(problem, poor).sum())
+        improved += before < best * (1 - 1e-9) and value >= best * (1 - 1e-9)
+    assert improved >= 3
 
 
 def test_packing_finds_the_best_packing() -> None:
@@ -105,7 +135,7 @@ def test_tampering_is_noticed() -> None:
     first = kyfan.kyfan_bound(cov, (2, 2), supports=supports, value=value)
     bound = configuration.configuration_bound(
         cov, (2, 2), supports=supports, value=value, start=first
-    )
+    ).bound
     checked, question = checked_covariance(A, cov.unit), Question((2, 2), False, True, value)
     for change in ({"price": -bound.data["price"] - 1}, {"price": bound.data["price"] * 0.5 + 1}):
         with pytest.raises(ValueError, match="prices"):

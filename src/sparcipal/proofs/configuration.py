@@ -14,6 +14,7 @@ program leaves is closed by packing the supports that can still matter, see pack
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from ..result import Bound
 from ..search.exchange import removals
 from .exact import Proof, prove
 from .kyfan.certificate import Split, split_matrix
-from .packing import best_packing
+from .packing import Packed, best_packing
 
 NAME = "configuration"
 MOST_FEATURES = 400  # a branch and bound on more takes too long to be repeated
@@ -36,6 +37,14 @@ ROUNDS = 40
 SAFETY = 4.0
 PRICING_WORK = 1e10  # units of work of one branch and bound, see exact.py
 STARTS = 24  # supports from which the local search for columns starts
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A bound by prices, and supports that explain more than the answer known, if it met any."""
+
+    bound: Bound
+    supports: tuple[np.ndarray, ...] = ()
 
 
 def configuration_bound(
@@ -48,7 +57,7 @@ def configuration_bound(
     start: Bound,
     tol: float = 1e-6,
     monitor: Monitor | None = None,
-) -> Bound | None:
+) -> Priced | None:
     """A bound by prices, started from a Ky Fan split; None when there are too many features."""
     if cov.n_features > MOST_FEATURES:
         return None
@@ -106,7 +115,7 @@ class _Prices:
         self.monitor = monitor
         self.columns: dict[tuple[int, ...], float] = {}
 
-    def run(self, supports: list[np.ndarray], start: Bound) -> Bound | None:
+    def run(self, supports: list[np.ndarray], start: Bound) -> Priced | None:
         for support in supports:
             self._column(support)
         center = prices_of(self.a, start, max(self.sizes), len(self.sizes), self.nonnegative)
@@ -136,15 +145,19 @@ class _Prices:
                 break
         return self._bound(chosen)
 
-    def _packed(self, price: np.ndarray, proof: Proof) -> dict[str, Any] | None:
-        """Where prices alone leave a gap: the certificate that no packing does better."""
+    def _packed(self, price: np.ndarray, proof: Proof) -> tuple[dict[str, Any], Packed] | None:
+        """Where prices alone leave a gap: the certificate that no packing does better.
+
+        All packings above the target are looked at: one that is found there is the optimum.
+        """
         target = self.value * (1.0 + 0.5 * self.tol)
         found = best_packing(
             self.a, self.kinds[0], len(self.sizes), price, proof.bound, target, self.monitor
         )
-        if found is None or found.value > target:
+        if found is None:
             return None
-        return {"target": target, "u": found.split.origin["u"], "r": found.split.origin["r"]}
+        data = {"target": target, "u": found.split.origin["u"], "r": found.split.origin["r"]}
+        return data, found
 
     # columns --------------------------------------------------------------------------------
 
@@ -271,7 +284,7 @@ class _Prices:
         parts = float(self.counts @ np.array([max(proof.bound, 0.0) for proof in proofs]))
         return (float(price.sum()) + parts) * (1 + (self.p + 8) * EPS)
 
-    def _bound(self, price: np.ndarray) -> Bound:
+    def _bound(self, price: np.ndarray) -> Priced:
         price = price.astype(np.float32).astype(np.float64)
         proofs = self._priced(price, keep_log=True)
         margin = SAFETY * sum(self.cov.rounding(s) for s in self.sizes)
@@ -284,6 +297,13 @@ class _Prices:
         if gap and len(self.kinds) == 1 and not self.nonnegative and not self.monitor.stopped:
             packing = self._packed(price, proofs[0])
             if packing is not None:
-                data["packing"] = packing
-                total = packing["target"] * (1 + 8 * EPS)
-        return Bound(NAME, total + margin, data)
+                data["packing"], found = packing
+                if found.value <= data["packing"]["target"]:
+                    total = data["packing"]["target"] * (1 + 8 * EPS)
+                    return Priced(Bound(NAME, total + margin, data))
+                # Eigenvalues of the supports are rounded, here and in the checker.
+                size = float(np.abs(np.diagonal(self.a)).sum() + price.sum())
+                rounding = 64 * (self.p + self.kinds[0] + 8) * EPS * size
+                total = found.value * (1 + 8 * EPS) + SAFETY * len(self.sizes) * rounding
+                return Priced(Bound(NAME, total + margin, data), tuple(found.supports))
+        return Priced(Bound(NAME, total + margin, data))
