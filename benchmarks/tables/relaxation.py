@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.baselines import relaxations
 from benchmarks.baselines.sets import SETS
+from benchmarks.tables import pictures
 
 
 def relaxation(folder: Path) -> Iterator[str]:
@@ -20,11 +21,7 @@ def relaxation(folder: Path) -> Iterator[str]:
 
 
 def _cost(folder: Path) -> Iterator[str]:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pictures.pyplot()
     yield "\n## Figure 1: block coordinate ascent against first order"
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
     for ax, model in zip(axes, relaxations.MODELS):
@@ -38,19 +35,19 @@ def _cost(folder: Path) -> Iterator[str]:
             yield f"| {size:.0f} | {a:.4f} | {other} |"
         powers = relaxations.growth(n, fast), relaxations.growth(n, slow)
         yield f"\nGrowth: ascent n^{powers[0]:.2f}, first order n^{powers[1]:.2f}."
-        ax.loglog(n, fast, marker="o", label="block coordinate ascent")
-        ax.loglog(n, slow, marker="s", label="first order")
+        ax.loglog(n, fast, marker="o", color="#0072b2", label="block coordinate ascent")
+        ax.loglog(n, slow, marker="s", color="#d55e00", label="first order")
+        pictures.ticks(ax, relaxations.SIZES)
         ax.set(xlabel="features", title=model)
     axes[0].set_ylabel("CPU seconds")
-    axes[0].legend(fontsize=8)
+    axes[0].legend(fontsize=8, frameon=False)
     figure.savefig(folder / "ascent.png", dpi=130)
     plt.close(figure)
     yield "\n![cost](ascent.png)"
 
 
 def _variances(folder: Path) -> Iterator[str]:
-    import matplotlib.pyplot as plt
-
+    plt = pictures.pyplot()
     yield "\n## Figure 2: sorted variances of words"
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     for ax, name in zip(axes, ("BoW:KOS", "BoW:NIPS")):
@@ -58,8 +55,8 @@ def _variances(folder: Path) -> Iterator[str]:
         mean = np.asarray(X.mean(axis=0)).ravel()
         second = np.asarray(X.multiply(X).mean(axis=0)).ravel()
         ranked = np.sort(second - mean**2)[::-1]
-        ax.semilogy(ranked)
-        ax.set(xlabel="word", ylabel="variance", title=name)
+        ax.semilogy(np.arange(1, ranked.size + 1), ranked, color="#0072b2")
+        ax.set(xlabel="word, by variance", ylabel="variance", title=name)
         yield (
             f"\n{name}: the 500th of {ranked.size} words has {100 * ranked[499] / ranked[0]:.2g} % "
             "of the largest variance."

@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.baselines.sets import SETS
 from benchmarks.lowrank import experiments, figures
+from benchmarks.tables import pictures
 from sparcipal import Result, sparse_pca, verify
 
 
@@ -27,11 +28,7 @@ def spiked(folder: Path, repeats: int = 40) -> Iterator[str]:
 
 def genes(folder: Path) -> Iterator[str]:
     """Figure 2: variance over the leading eigenvalue against s, with the outer bound."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pictures.pyplot()
     yield "# Papailiopoulos et al. 2013, figure 2: gene expression (colon; Leukemia for lymphoma)"
     methods = ("threshold", "tpower", "greedy", "spannogram", "auto")
     for name in ("Colon", "Leukemia"):
@@ -60,12 +57,13 @@ def genes(folder: Path) -> Iterator[str]:
                 )
                 shares.append(SETS[name].variances(X, result.supports)[0] / leading)
                 bounds.append(result.bound / leading)
-            ax.plot(sizes, shares, marker="o", label=method)
+            pictures.draw(ax, sizes, shares, method)
             yield f"| {method} | " + " | ".join(f"{share:.4f}" for share in shares) + " |"
-        ax.plot(sizes, bounds, "k--", label="proved bound")
+        ax.plot(sizes, bounds, **pictures.BOUND)
         yield "| proved bound | " + " | ".join(f"{bound:.4f}" for bound in bounds) + " |"
         ax.set(xlabel="nonzeros", ylabel="variance / leading eigenvalue", xscale="log", title=name)
-        ax.legend(fontsize=8)
+        pictures.ticks(ax, sizes)
+        ax.legend(fontsize=8, frameon=False)
         target = folder / f"genes-{name.lower()}.png"
         figure.savefig(target, dpi=130)
         plt.close(figure)
@@ -125,11 +123,7 @@ def _explained(X: np.ndarray, result: Result) -> float:
 
 def _parts_of_faces(folder: Path) -> Iterator[str]:
     """Figure 3: six faces, and six orthogonal nonnegative components as pictures."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pictures.pyplot()
     yield "\nFigure 3: six orthogonal (here: disjoint) nonnegative components of 40 pixels\n"
     yield "| method | total variance | gap | recheck |"
     yield "| --- | --- | --- | --- |"
