@@ -1,5 +1,13 @@
 """Sphinx configuration: `make docs` builds without warnings."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+
 import sparcipal
 
 project = "sparcipal"
@@ -9,7 +17,6 @@ release = version = sparcipal.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "numpydoc",
 ]
@@ -29,3 +36,21 @@ autodoc_typehints = "none"
 autosummary_generate = True
 numpydoc_show_class_members = False
 nitpicky = False
+# Formulas are part of the page: browsers know MathML, and nothing is fetched from elsewhere.
+html_math_renderer = "mathml"
+
+
+def inline_math(page: Any, node: nodes.math) -> None:
+    page.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def block_math(page: Any, node: nodes.math_block) -> None:
+    formula = tex2mathml(node.astext(), as_block=True)
+    style = "text-align: center; margin: 1rem 0; overflow-x: auto"
+    page.body.append(f'<div style="{style}">{formula}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
