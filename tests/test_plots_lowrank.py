@@ -65,6 +65,8 @@ def test_spannogram_with_many_winners_and_zero_rows():
     assert "and 18 more" in [text.get_text() for text in display.ax_[0].texts]
     given = plt.figure().subplots(2, 1)
     assert SpannogramDisplay(V, 3).plot(ax=given).ax_[0] is given[0]
+    with pytest.raises(ValueError, match="two axes"):
+        SpannogramDisplay(V, 3).plot(ax=given[0])
 
 
 def test_spannogram_refuses_other_ranks():

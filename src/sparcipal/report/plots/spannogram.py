@@ -84,6 +84,8 @@ class SpannogramDisplay:
             self.figure_, axes = common.stacked(2, 7.2, 5.6, (3, 1.2))
         else:
             axes = list(np.ravel(ax))
+            if len(axes) != 2:
+                raise ValueError(f"ax must hold two axes, one above the other, got {len(axes)}")
             self.figure_ = axes[0].figure
         self._draw_curves(axes[0])
         self._draw_value(axes[1])
