@@ -1,8 +1,9 @@
 """A whole path of cardinalities: value and bound for every number of nonzeros, in one call.
 
-The covariance is computed once, and each support grows out of the one before it: the feature that
-adds most joins, exchanges follow, and the branch and bound corrects what that misses. Only where
-the proof stays open is the full search run as well: a path is never worse than separate calls.
+The covariance is computed once, and each support grows out of the one before it: the features that
+add most join, a short search follows, and the branch and bound corrects what that misses. The proof
+begins with the certificate of the one before it, which needs a few steps to fit again. Only where
+a proof stays open is the full search run as well: a path is never worse than separate calls.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ from typing import Any
 import numpy as np
 
 from . import validate
-from .covariance import Covariance
+from .covariance import DENSE_LIMIT, Covariance
 from .eliminate import informative
 from .monitor import Monitor
 from .parallel import one_blas_thread
-from .pipeline import Answer, _data, _reporter, _result, solve
+from .pipeline import Answer, data_of, reporter, result_of, solve
 from .problem import Problem
 from .proofs.incumbent import Rounder
 from .result import Result, Status
 from .search.base import Component, Found, Options
+from .search.joint import joint_search
 
-WORKING_SET = 150  # features among which exchanges are tried
+LONGEST = 30  # numbers of nonzeros of a path, unless the user says
+ALL_FEATURES = 500  # up to here all features are searched
+WORKING_SET = 150  # beyond, the features near a support
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def sparse_path(
     X: Any = None,
     *,
     covariance: Any = None,
-    n_nonzero_coefs: Iterable[int] = range(1, 31),
+    n_nonzero_coefs: Iterable[int] | None = None,
     nonnegative: bool = False,
     center: bool = True,
     scale: bool = False,
@@ -94,7 +98,8 @@ def sparse_path(
     Parameters are those of `sparse_pca`, except
 
     n_nonzero_coefs : iterable of int
-        The numbers of nonzeros; solved in increasing order. Numbers above n_features are left out.
+        The numbers of nonzeros; solved in increasing order. None means 1 to 30, or to n_features if
+        that is less.
     time_limit : float
         Seconds for the whole path. What is not reached in time is bounded, but hardly searched.
 
@@ -115,9 +120,9 @@ def sparse_path(
     if time_limit is not None:
         time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
     with one_blas_thread:
-        data = _data(X, covariance, center, scale, sample_weight, feature_names)
+        data = data_of(X, covariance, center, scale, sample_weight, feature_names)
     sizes = _sizes(n_nonzero_coefs, data.n_features)
-    monitor = Monitor(_reporter(callback, verbose), time_limit, data.covariance.unit)
+    monitor = Monitor(reporter(callback, verbose), time_limit, data.covariance.unit)
     options = Options(
         seed=validate.seed(random_state),
         n_jobs=validate.jobs(n_jobs),
@@ -144,58 +149,89 @@ def sparse_path(
     results: list[Result] = []
     with monitor.interruptible(), one_blas_thread:
         formed = data.covariance.materialise()
+        before: Answer | None = None
         for s in sizes:
             whole = Problem(formed, (s,), nonnegative, True)
-            before = results[-1].supports[0] if results else None
-            answer = _step(whole, before, options, certify)
-            results.append(_result(answer, whole, data, {**settings, "n_nonzero_coefs": [s]}))
+            before = _step(whole, before, options, certify)
+            results.append(result_of(before, whole, data, {**settings, "n_nonzero_coefs": [s]}))
     return Path(tuple(results))
 
 
-def _sizes(n_nonzero_coefs: Iterable[int], n_features: int) -> list[int]:
-    asked = [validate.integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs]
-    sizes = sorted({s for s in asked if s <= n_features})
+def _sizes(n_nonzero_coefs: Iterable[int] | None, n_features: int) -> list[int]:
+    if n_nonzero_coefs is None:
+        return list(range(1, min(LONGEST, n_features) + 1))
+    sizes = sorted({validate.integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs})
     if not sizes:
+        raise ValueError("n_nonzero_coefs is empty; pass for instance range(1, 11)")
+    if sizes[-1] > n_features:
         raise ValueError(
-            f"n_nonzero_coefs={asked} has no number between 1 and n_features={n_features}; "
-            "pass for instance range(1, 11)"
+            f"n_nonzero_coefs has {sizes[-1]}, more than n_features={n_features}; pass numbers "
+            f"between 1 and {n_features}, or None"
         )
     return sizes
 
 
-def _step(whole: Problem, before: np.ndarray | None, options: Options, certify: Any) -> Answer:
-    """One cardinality: grow the support before it; search afresh where the proof stays open."""
+def _step(whole: Problem, before: Answer | None, options: Options, certify: Any) -> Answer:
+    """One cardinality: grow the answer before it; search afresh where the proof stays open."""
     fresh, _ = validate.method_and_options("auto", None)
     if before is None:
         return solve(whole, fresh, {}, options, certify)
-    grown = grow(whole.covariance, before, whole.cardinalities[0], whole.nonnegative)
+    s = whole.cardinalities[0]
+    near = _searched(whole, before.components[0].support, options)
     # constant features are set aside before the search
-    kept = informative(whole.covariance, whole.cardinalities[0])
-    support = np.flatnonzero(np.isin(kept, grown))
+    kept = informative(whole.covariance, s)
+    support = np.flatnonzero(np.isin(kept, near))
     found = Found((Component(support, np.full(support.size, support.size**-0.5)),))
     warm = replace(fresh, run=lambda problem, options: found)
-    answer = solve(whole, warm, {}, options, certify)
+    answer = solve(whole, warm, {}, options, certify, before.again)
     if answer.certificate.status is Status.OPTIMAL or options.monitor.stopped is not None:
         return answer
     # a search without its proof is cheap; only a better answer is worth a second proof
     other = solve(whole, fresh, {}, options, False)
     if certify is False or other.certificate.value <= answer.certificate.value * (1 + options.tol):
         return answer
-    return solve(whole, fresh, {}, options, certify)
+    return solve(whole, fresh, {}, options, certify, answer.again)
+
+
+def _searched(whole: Problem, support: np.ndarray, options: Options) -> np.ndarray:
+    """A support of up to s features: a short search among those near a smaller support."""
+    cov, s = whole.covariance, whole.cardinalities[0]
+    grown = grow(cov, support, s, whole.nonnegative)
+    near = np.arange(cov.n_features)
+    if near.size > ALL_FEATURES:
+        near = _nearest(cov, grown, max(WORKING_SET, 3 * s), whole.nonnegative)
+    found = joint_search(
+        cov.dense() if near.size == cov.n_features <= DENSE_LIMIT else cov.submatrix(near),
+        (s,),
+        nonnegative=whole.nonnegative,
+        seed=options.seed,
+        effort=1,
+        n_jobs=options.n_jobs,
+        monitor=options.monitor,
+        starts=[[np.searchsorted(near, grown)]],
+    )
+    return near[found[0]]
 
 
 def grow(cov: Covariance, support: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
-    """A support of up to s features around a smaller one: greedy additions, then exchanges."""
-    for size in range(support.size + 1, s + 1):
-        near = _nearest(cov, support, nonnegative)
-        rounder = Rounder(cov.submatrix(near), size, np.zeros(near.size), nonnegative)
-        inside = np.searchsorted(near, support)
-        larger = rounder.exchange(inside, rounds=1 if size < s else 100)
-        support = near[larger.support]
+    """A support of s features around a smaller one, by greedy additions."""
+    while support.size < s:
+        near = _nearest(cov, support, WORKING_SET, nonnegative)
+        rounder = Rounder(cov.submatrix(near), support.size + 1, np.zeros(near.size), nonnegative)
+        larger = rounder.exchange(np.searchsorted(near, support), rounds=1).support
+        if larger.size == support.size:  # nothing adds to it: take what comes next
+            return np.union1d(support, _others(cov, support)[: s - support.size])
+        support = near[larger]
     return support
 
 
-def _nearest(cov: Covariance, support: np.ndarray, nonnegative: bool) -> np.ndarray:
+def _others(cov: Covariance, support: np.ndarray) -> np.ndarray:
+    """The features outside a support, the largest variances first."""
+    order = np.argsort(-cov.diagonal, kind="stable")
+    return order[~np.isin(order, support)]
+
+
+def _nearest(cov: Covariance, support: np.ndarray, count: int, nonnegative: bool) -> np.ndarray:
     """The support and the features that would add most to it, by the 2 x 2 problem of each."""
     block = cov.submatrix(support)
     rounder = Rounder(block, support.size, np.zeros(support.size), nonnegative)
@@ -207,5 +243,5 @@ def _nearest(cov: Covariance, support: np.ndarray, nonnegative: bool) -> np.ndar
         link = np.maximum(link, 0.0)
     half = 0.5 * (value - cov.diagonal)
     score = cov.diagonal + half + np.sqrt(half * half + link * link)
-    best = np.argsort(-score, kind="stable")[:WORKING_SET]
+    best = np.argsort(-score, kind="stable")[:count]
     return np.union1d(support, best)

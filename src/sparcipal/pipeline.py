@@ -19,7 +19,7 @@ from .monitor import Monitor, Progress
 from .parallel import one_blas_thread
 from .problem import Problem
 from .prove import Proved, prove
-from .read import Table, as_table
+from .read import Table, as_table, checked_names
 from .refine import refit, rounding_of_value, variances
 from .result import Bound, Certificate, Result, Status
 from .search.base import Component, Found, Method, Options
@@ -121,11 +121,9 @@ def sparse_pca(
     if time_limit is not None:
         time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
     with one_blas_thread:
-        data = _data(X, covariance, center, scale, sample_weight, feature_names)
-    sizes, total = validate.budget(
-        n_nonzero_coefs, n_components, supports, data.n_features, method
-    )
-    monitor = Monitor(_reporter(callback, verbose), time_limit, data.covariance.unit)
+        data = data_of(X, covariance, center, scale, sample_weight, feature_names)
+    sizes, total = validate.budget(n_nonzero_coefs, n_components, supports, data.n_features, method)
+    monitor = Monitor(reporter(callback, verbose), time_limit, data.covariance.unit)
     options = replace(options, monitor=monitor)
     whole = Problem(data.covariance, sizes, nonnegative, supports == "disjoint", total)
     with monitor.interruptible(), one_blas_thread:
@@ -149,7 +147,7 @@ def sparse_pca(
     }
     if total is not None:
         settings["n_nonzero_total"] = total
-    return _result(answer, whole, data, settings)
+    return result_of(answer, whole, data, settings)
 
 
 @dataclass(frozen=True)
@@ -159,12 +157,18 @@ class Answer:
     components: tuple[Component, ...]
     certificate: Certificate
     found: Found
+    again: Any = None  # what the proof for a neighbouring cardinality may begin with
 
 
 def solve(
-    whole: Problem, method: Method, method_options: dict[str, Any], options: Options, certify: Any
+    whole: Problem,
+    method: Method,
+    method_options: dict[str, Any],
+    options: Options,
+    certify: Any,
+    start: Any = None,
 ) -> Answer:
-    """The stages between the covariance and the result."""
+    """The stages between the covariance and the result; `start` is `again` of a neighbour."""
     monitor = options.monitor
     kept = informative(whole.covariance, whole.n_nonzero)
     eliminated = whole.covariance.n_features - kept.size
@@ -174,7 +178,7 @@ def solve(
     found = method.run(problem, options, **method_options)
     components = refit(problem, found.components)
     monitor.update("search", value=_value(problem, components), message=found.note)
-    proved = prove(problem, components, found.bounds, options, certify)
+    proved = prove(problem, components, found.bounds, options, certify, start)
     if method.name != "auto":
         # A method that is there to be compared keeps its own answer, even if the proof met a better
         # one.
@@ -183,7 +187,7 @@ def solve(
     certificate = replace(certificate, eliminated=eliminated + proved.eliminated)
     lifted = tuple(Component(kept[c.support], c.weights) for c in proved.components)
     bounds = tuple(replace(b, data=_lift(b.data, kept, eliminated)) for b in certificate.bounds)
-    return Answer(lifted, replace(certificate, bounds=bounds), found)
+    return Answer(lifted, replace(certificate, bounds=bounds), found, proved.again)
 
 
 def _value(problem: Problem, components: tuple[Component, ...]) -> float:
@@ -249,7 +253,7 @@ def _percent(fraction: float) -> str:
 
 
 @dataclass(frozen=True)
-class _Data:
+class Data:
     """What came in, as a covariance, with what the result must remember of it."""
 
     covariance: Covariance
@@ -265,9 +269,9 @@ class _Data:
         return self.covariance.n_features
 
 
-def _data(
+def data_of(
     X: Any, covariance: Any, center: Any, scale: Any, sample_weight: Any, feature_names: Any
-) -> _Data:
+) -> Data:
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X (data) and covariance (a matrix)")
     center, scale = validate.flag("center", center), validate.flag("scale", scale)
@@ -276,18 +280,21 @@ def _data(
     for name, value in (("sample_weight", sample_weight is not None), ("scale", scale)):
         if value:
             raise ValueError(f"{name} needs the data; pass X instead of covariance")
-    columns = getattr(covariance, "columns", None)
-    names = feature_names if feature_names is not None else columns
     given = _checked(covariance_of(covariance))
-    names = None if names is None else tuple(str(name) for name in names)
+    columns = getattr(covariance, "columns", None)
+    names = None if columns is None else tuple(str(name) for name in columns)
+    if names is not None and names != tuple(str(name) for name in covariance.index):
+        raise ValueError("covariance has other names in its rows than in its columns; reorder one")
+    if feature_names is not None:
+        names = checked_names(feature_names)
     if names is not None and len(names) != given.n_features:
         raise ValueError(
             f"feature_names has {len(names)} names for n_features={given.n_features} features"
         )
-    return _Data(given, names)
+    return Data(given, names)
 
 
-def _from_table(table: Table, center: bool, scale: bool, sample_weight: Any) -> _Data:
+def _from_table(table: Table, center: bool, scale: bool, sample_weight: Any) -> Data:
     n, _ = table.shape
     if center and n == 1:
         raise ValueError(
@@ -298,7 +305,7 @@ def _from_table(table: Table, center: bool, scale: bool, sample_weight: Any) -> 
     covariance, mean, spread = covariance_of_data(
         table.X, center=center, scale=scale, sample_weight=weights
     )
-    return _Data(_checked(covariance), table.feature_names, n, mean, spread, center, scale)
+    return Data(_checked(covariance), table.feature_names, n, mean, spread, center, scale)
 
 
 def _checked(covariance: Covariance) -> Covariance:
@@ -310,7 +317,7 @@ def _checked(covariance: Covariance) -> Covariance:
     return covariance
 
 
-def _reporter(
+def reporter(
     callback: Callable[[Progress], object] | None, verbose: Any
 ) -> Callable[[Progress], object] | None:
     level = validate.integer("verbose", verbose, 0)
@@ -329,7 +336,7 @@ def _reporter(
     return both
 
 
-def _result(answer: Answer, whole: Problem, data: _Data, settings: dict[str, Any]) -> Result:
+def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, Any]) -> Result:
     """Back to the user's units."""
     unit = whole.covariance.unit
     inside = answer.certificate

@@ -18,6 +18,7 @@ from .refine import refit, variances
 from .result import Bound
 from .search.base import Component, Options
 from .search.enumerate import count_supports, exhaust
+from .search.spannogram import low_rank_bound
 
 # The tolerance must also hold what rounding margins add to a bound.
 TIGHTER = 0.9
@@ -26,10 +27,13 @@ TIGHTER = 0.9
 WHOLE = 400
 # Supports that are simply all looked at, by how hard the user asked to prove.
 EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
-# How many packings of them, and how many entries of support tables they may read; where that does not
-# suffice, other bounds are cheaper.
+# How many packings of them, and how many entries of support tables they may read; where that does
+# not suffice, other bounds are cheaper.
 PACKINGS = {"fast": 100_000, "full": 1_000_000}
 READS = {"fast": 2e9, "full": 4e10}
+# Relative gap above which the low-rank bound is tried as well, and how many cones that may take.
+WIDE = 0.02
+CONES = {"fast": 20_000, "full": 200_000}
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ def prove(
         )
         if _closed(problem, near, options):
             return near
-        return replace(near, bounds=(*near.bounds, *cheap_bounds(problem)))
+        near = replace(near, bounds=(*near.bounds, *cheap_bounds(problem)))
+        return _with_low_rank(problem, near, options, certify)
     proved = Proved(components, (*known, *cheap_bounds(problem)))
     if certify is False:
         return proved
@@ -71,11 +76,10 @@ def prove(
         proved = replace(proved, bounds=(*proved.bounds, eigen))
     if _closed(problem, proved, options):
         return proved
-    if problem.k > 1 and problem.disjoint:
-        return _prove_jointly(problem, proved, options, certify)
-    if problem.k > 1:
+    if problem.k > 1 and not problem.disjoint:
         return _prove_parts(problem, proved, options, certify)
-    return _prove_one(problem, proved, options, certify)
+    attempt = _prove_jointly if problem.k > 1 else _prove_one
+    return _with_low_rank(problem, attempt(problem, proved, options, certify), options, certify)
 
 
 def _closed(problem: Problem, proved: Proved, options: Options) -> bool:
@@ -83,6 +87,20 @@ def _closed(problem: Problem, proved: Proved, options: Options) -> bool:
     bound = min(b.value for b in proved.bounds)
     options.monitor.update("bounds", value=value, bound=bound)
     return bound <= value * (1 + options.tol)
+
+
+def _with_low_rank(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """Where the gap stays wide, a low-rank sketch may bound better than pairs of features."""
+    value = float(variances(problem, proved.components).sum())
+    lowest = min(bound.value for bound in proved.bounds)
+    if lowest <= value * (1 + max(WIDE, options.tol)) or options.monitor.stopped is not None:
+        return proved
+    low = low_rank_bound(problem, options, max_cones=CONES[certify])
+    # a sketch is large: it is kept only when it is the best bound
+    if low is None or low.value >= lowest:
+        return proved
+    options.monitor.update("bounds", value=value, bound=low.value)
+    return replace(proved, bounds=(*proved.bounds, low))
 
 
 def _prove_one(

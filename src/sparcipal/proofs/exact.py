@@ -12,7 +12,6 @@ steps are described in `prooflog`.
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +19,11 @@ import numpy as np
 
 from ..monitor import Monitor
 from .fixing import fix
+from .frontier import Frontier
 from .incumbent import Rounder
 from .leaf import few_supports
 from .pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
-from .pairsplit.certificate import EPS
+from .pairsplit.certificate import EPS, top_eigenvalue
 from .positive import no_interior_solution
 from .prooflog import Proof, ProofLog
 from .twins import Twins, find_twins
@@ -31,8 +31,8 @@ from .twins import Twins, find_twins
 # Work is counted in units of about a nanosecond of one core; it does not depend on the clock.
 WORK = {"fast": 4e9, "full": np.inf}
 MAX_NODES = {"fast": 2_000, "full": 1_000_000}
-MAX_OPEN = 20_000  # beyond this many open nodes the search goes depth first
 LOG_LIMIT = 1_000_000_000  # bytes of proof
+CLOSE = 0.04  # gap up to which a given certificate is not compared with others
 # smoothing of the rounds at the root, relative to the value
 ROOT_SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
 
@@ -59,6 +59,7 @@ def prove(
     monitor: Monitor | None = None,
     effort: str | float = "full",
     keep_log: bool = True,
+    start: Split | None = None,
 ) -> Proof:
     """Maximise lambda_max(A_S) - prices(S) over nonempty |S| <= s, and prove it.
 
@@ -81,6 +82,9 @@ def prove(
     effort : "fast", "full" or a number
         The budget: a few seconds, no limit, or so many units of work.
     keep_log : bool
+    start : Split, optional
+        A certificate to begin with, on all features and for A / power_of_two(max |A|): `again` of
+        a proof for another s.
 
     Returns
     -------
@@ -91,7 +95,7 @@ def prove(
         return search.nothing()
     search.set_budget(effort, max_nodes, monitor)
     search.start(incumbent)
-    status = search.run()
+    status = search.run(start)
     return search.finish(status)
 
 
@@ -125,10 +129,11 @@ class _Search:
         self.log = ProofLog(keep_log)
         self.rounder = Rounder(self.a, s, self.price, nonnegative)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
-        self.heap: list[tuple[float, int, _Node]] = []
+        self.open: Frontier[_Node] = Frontier()
+        self.again: Split | None = None
         self.stuck: list[_Node] = []
         self.shrunk: dict[bytes, int] = {}
-        self.nodes = self.n_eigen = self.eliminated = self.pushed = 0
+        self.nodes = self.n_eigen = self.eliminated = 0
         self.work = 0.0
 
     def set_budget(
@@ -175,20 +180,20 @@ class _Search:
         vector[node.part.features] = optimiser.leading
         for found in (self.rounder.from_scores(scores), self.rounder.from_vector(vector)):
             self.offer(found.support, found.value)
-        self.work += 1e6 + 1e4 * self.s**2
+        self.work += self.rounder.spent()
 
     # --- the tree ---
 
-    def run(self) -> str:
+    def run(self, start: Split | None) -> str:
         """Search until nothing is open or a budget ends; returns the status."""
-        root = self._root()
+        root = self._root(start)
         if not self._settle(root) and not self._improve_root(root):
-            self._push(root)
-        while self.heap:
+            self.open.push(root, root.guess)
+        while self.open:
             reason = self._out_of_budget()
             if reason is not None:
                 return reason
-            node = self._pop()
+            node = self.open.pop()
             if node.guess <= self.threshold and self._settle(node):
                 continue
             self.nodes += 1
@@ -196,7 +201,7 @@ class _Search:
             self.monitor.update("branch", value=self.value * self.unit, nodes=self.nodes)
         return "optimal" if not self.stuck else "nodes"
 
-    def _root(self) -> _Node:
+    def _root(self, start: Split | None) -> _Node:
         features = np.arange(self.p)
         part = Part(
             features,
@@ -207,12 +212,24 @@ class _Search:
             self.nonnegative,
             np.zeros(self.p),
         )
-        split, count = best_start(part)
-        self.n_eigen += count
-        self.work += count * (0.4 * float(self.p) ** 3 + 1e5)
+        split = self.again = self._first_split(part, start)
         position, record = self.log.node(-1, "root", [])
         self.nodes = 1
         return _Node(part, split, record, position)
+
+    def _first_split(self, part: Part, start: Split | None) -> Split:
+        """The given start if it is close, otherwise the best of it and the usual ones."""
+        guess = np.inf
+        if start is not None and start.features.size == self.p:
+            guess = top_eigenvalue(split_matrix(part, start).matrix)
+            if guess <= self.value + CLOSE * self.scale_of_value:
+                return start
+        usual, count = best_start(part)
+        self.n_eigen += count
+        self.work += count * (0.4 * float(self.p) ** 3 + 1e5)
+        if start is None or top_eigenvalue(split_matrix(part, usual).matrix) < guess:
+            return usual
+        return start
 
     def _improve_root(self, root: _Node) -> bool:
         """Rounds of optimisation and fixing at the root; True when that settles everything."""
@@ -266,6 +283,8 @@ class _Search:
         node.z[node.part.features] = optimiser.z
         old, old_guess = node.split, node.guess
         node.split = optimiser.split()
+        if node.record["parent"] < 0 and self.again is not None:
+            self.again = self.again.merged(node.split)
         if self._settle(node):
             return True
         if node.guess > old_guess:
@@ -289,12 +308,9 @@ class _Search:
                 node.guess = result.top
                 return False
             self.log.fixed(node.record, node.split, part.features, result.out, result.into)
-            forced = part.forced | result.into
-            if (result.out & result.into).any() or np.count_nonzero(forced) > self.s:
-                node.record["end"] = "empty"
-                return True
-            keep = ~result.out
-            if not keep.any():
+            forced, keep = part.forced | result.into, ~result.out
+            contradiction = bool((result.out & result.into).any()) or not keep.any()
+            if contradiction or np.count_nonzero(forced) > self.s:
                 node.record["end"] = "empty"
                 return True
             node.part = part.restrict(keep, forced)
@@ -372,21 +388,7 @@ class _Search:
             return
         child = _Node(part, node.split.on(part.features), record, position, node.guess, node.z)
         if not self._settle(child):
-            self._push(child)
-
-    def _push(self, node: _Node) -> None:
-        self.pushed += 1
-        heapq.heappush(self.heap, (-node.guess, self.pushed, node))
-
-    def _pop(self) -> _Node:
-        """The most promising node; the newest one while too many are open."""
-        if len(self.heap) <= MAX_OPEN:
-            return heapq.heappop(self.heap)[2]
-        newest = max(range(len(self.heap)), key=lambda k: self.heap[k][1])
-        self.heap[newest], self.heap[-1] = self.heap[-1], self.heap[newest]
-        node = self.heap.pop()[2]
-        heapq.heapify(self.heap)
-        return node
+            self.open.push(child, child.guess)
 
     def _out_of_budget(self) -> str | None:
         stopped = self.monitor.stopped
@@ -421,7 +423,7 @@ class _Search:
     def finish(self, status: str) -> Proof:
         """Bound what is still open, and claim."""
         bound = self.claim
-        for node in [entry[2] for entry in self.heap] + self.stuck:
+        for node in [*self.open, *self.stuck]:
             matrix = split_matrix(node.part, node.split).matrix
             guess = max(node.guess, self.threshold)
             slack = 0.03 * self.tol * self.scale_of_value
@@ -439,6 +441,7 @@ class _Search:
             self.n_eigen,
             self.eliminated,
             self.log.steps(self._header(bound)),
+            again=self.again,
         )
 
 

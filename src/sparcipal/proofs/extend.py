@@ -27,7 +27,7 @@ import numpy as np
 
 from ..covariance import Covariance, MatrixCovariance
 from ..monitor import Monitor
-from .exact import WORK, Proof, prove
+from .exact import WORK, Proof, power_of_two, prove
 from .incumbent import Rounder
 from .pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
 from .pairsplit.certificate import EPS, top_eigenvalue
@@ -77,6 +77,7 @@ def prove_large(
     effort: str | float = "full",
     keep_log: bool = True,
     first_core: int = CORE,
+    start: Touch | None = None,
 ) -> Proof:
     """`prove` for a covariance whose columns are formed on demand; same parameters, no prices.
 
@@ -86,11 +87,14 @@ def prove_large(
     search = _Extension(cov, s, nonnegative, tol, monitor, first_core)
     search.start(incumbent)
     budget = WORK[effort] if isinstance(effort, str) else float(effort)
-    touch, done = search.touching(budget)
+    touch, done = search.touching(budget, start)
     core = touch.core
     place = np.searchsorted(core, search.support)
+    block = cov.submatrix(core)
+    # what bounds the supports that leave the core is a good start for those that do not
+    first = touch.split.scaled(1.0 / power_of_two(float(np.abs(block).max())))
     inside = prove(
-        cov.submatrix(core),
+        block,
         s,
         nonnegative=nonnegative,
         incumbent=(place, search.value),
@@ -99,6 +103,7 @@ def prove_large(
         monitor=monitor,
         effort=effort if effort == "full" else max(budget - search.work, 0.25 * budget),
         keep_log=keep_log,
+        start=first if touch.bound > -np.inf else None,
     )
     return search.combine(touch, inside, done)
 
@@ -170,10 +175,14 @@ class _Extension:
         smaller = max((rounder.evaluate(rest)[0] for rest in rests), default=0.0)
         return max(self.value - smaller, 0.02 * max(self.value, self.scale) / self.s)
 
-    def touching(self, budget: float) -> tuple[Touch, bool]:
+    def touching(self, budget: float, start: Touch | None) -> tuple[Touch, bool]:
         """Certify the supports that leave the core, letting the core grow as needed."""
-        core, pad = self.first_core(), PAD * self.last_gain()
+        pad = PAD * self.last_gain()
         split: Split | None = None
+        if start is None:
+            core = self.first_core()
+        else:
+            core, split = self._grow(start, np.setdiff1d(self.support, start.core))
         attempts: list[Touch] = []
         for _ in range(ROUNDS):
             touch = self._attempt(core, pad, split)
@@ -285,6 +294,7 @@ class _Extension:
             n_eigen=inside.n_eigen + self.n_eigen,
             eliminated=self.cov.n_features - touch.core.size + inside.eliminated,
             extension={**touch.record(), "bound": bound} if touch.bound > -np.inf else None,
+            again=touch if touch.bound > -np.inf else None,
         )
 
 

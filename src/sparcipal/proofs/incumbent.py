@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# Exchanges from one support end after about this much work, in nanoseconds of one core.
+EXCHANGE_WORK = 3e8
+
 
 @dataclass(frozen=True)
 class Incumbent:
@@ -64,10 +67,20 @@ class Rounder:
     def __init__(self, a: np.ndarray, s: int, price: np.ndarray, nonnegative: bool) -> None:
         self.a, self.s, self.price, self.nonnegative = a, s, price, nonnegative
         self._known: dict[bytes, Incumbent] = {}  # where exchanges from a support have led
+        self._work = 0.0
+
+    def spent(self) -> float:
+        """The work since the last call."""
+        work, self._work = self._work, 0.0
+        return work
 
     def evaluate(self, support: np.ndarray) -> tuple[float, np.ndarray]:
-        value, x = best_weights(self.a[np.ix_(support, support)], self.nonnegative)
+        value, x = self._weights(support)
         return value - float(self.price[support].sum()), x
+
+    def _weights(self, support: np.ndarray) -> tuple[float, np.ndarray]:
+        self._work += 4e4 + 100.0 * support.size**2 + 0.8 * float(support.size) ** 3
+        return best_weights(self.a[np.ix_(support, support)], self.nonnegative)
 
     def from_scores(self, scores: np.ndarray) -> Incumbent:
         """The s largest scores (n,), then exchanges."""
@@ -99,13 +112,14 @@ class Rounder:
     def exchange(self, support: np.ndarray, rounds: int = 100) -> Incumbent:
         """Swap or drop one feature as long as the value grows."""
         path: list[bytes] = []
+        limit = self._work + EXCHANGE_WORK
         value, _ = self.evaluate(support)
         for _ in range(rounds):
             path.append(support.tobytes())
             if path[-1] in self._known:
                 support, value = self._known[path[-1]].support, self._known[path[-1]].value
                 break
-            better = self._improve(support, value)
+            better = self._improve(support, value, limit)
             if better is None:
                 break
             support, value = better
@@ -113,14 +127,19 @@ class Rounder:
         self._known.update(dict.fromkeys(path, found))
         return found
 
-    def _improve(self, support: np.ndarray, value: float) -> tuple[np.ndarray, float] | None:
+    def _improve(
+        self, support: np.ndarray, value: float, limit: float
+    ) -> tuple[np.ndarray, float] | None:
         tiny = 1e-12 * abs(value)
         grow = [None] if support.size < self.s else []
         for leave in [*grow, *support]:
             rest = support if leave is None else support[support != leave]
             if rest.size == 0:
                 continue
-            lam, x = best_weights(self.a[np.ix_(rest, rest)], self.nonnegative)
+            if self._work > limit:
+                return None
+            lam, x = self._weights(rest)
+            self._work += 2.0 * self.a.shape[0] * (rest.size + 30)
             base = float(self.price[rest].sum())
             if leave is not None and lam - base > value + tiny:
                 return rest, lam - base

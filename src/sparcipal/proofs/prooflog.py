@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,8 @@ class Proof:
         The proof as data; empty when it was not kept.
     extension
         When the log speaks of a core only: the certificate for supports that leave the core.
+    again
+        What the proof for a neighbouring s may begin with (its `start`); not part of the proof.
     """
 
     value: float
@@ -56,6 +58,7 @@ class Proof:
     eliminated: int
     log: list[dict]
     extension: dict[str, Any] | None = None
+    again: Any = field(default=None, compare=False, repr=False)
 
     def data(self) -> dict[str, Any]:
         """Everything needed to replay the proof."""
