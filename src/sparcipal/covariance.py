@@ -222,6 +222,10 @@ def covariance_of(matrix: Any) -> MatrixCovariance:
     Raises ValueError when it is not square, not finite, not symmetric or not positive semidefinite,
     saying by how much.
     """
+    if sp.issparse(matrix):
+        raise ValueError(
+            "covariance is a sparse matrix; pass covariance.toarray(), or sparse data as X"
+        )
     matrix = np.asarray(matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ValueError(

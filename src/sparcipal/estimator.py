@@ -12,14 +12,27 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn < 1.9 has no callbacks
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def with_callbacks(method: Any) -> Any:  # type: ignore[no-redef]
+        return method
+
+
 from .monitor import Progress
 from .pipeline import sparse_pca
-from .read import Table
+from .read import Table, as_table
 from .result import Certificate, Result
 from .scores import scores
 
 
-class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SparsePCA(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """PCA with few nonzero loadings, and a certificate of how good they are.
 
     Finds `n_components` components with at most `n_nonzero_coefs` nonzero loadings each that
@@ -63,7 +76,8 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     verbose : int, default=0
         1 prints a line per improvement to stderr.
     callback : callable, default=None
-        Called with a Progress; return True to stop with the best answer so far.
+        Called with a Progress; return True to stop with the best answer so far. From version 1.9 on
+        the callbacks of scikit-learn work as well: `set_callbacks(ProgressBar())`.
 
     Attributes
     ----------
@@ -142,6 +156,7 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.verbose = verbose
         self.callback = callback
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparsePCA:
         """Find the components of X.
 
@@ -160,17 +175,47 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if X.feature_names is not None:
                 self.feature_names_in_ = np.asarray(X.feature_names, dtype=object)
         else:
+            as_table(X)  # refuses what scikit-learn would convert: masks, dates, categories, text
             matrix = validate_data(self, X, **_CHECKS)
-        names = getattr(self, "feature_names_in_", None)
+        task = self._begin_task(matrix)
+        parameters = {name: getattr(self, name) for name in self._get_param_names()}
         result = sparse_pca(
             matrix,
             sample_weight=sample_weight,
-            feature_names=names,
-            **{name: getattr(self, name) for name in self._get_param_names()},
+            feature_names=getattr(self, "feature_names_in_", None),
+            **{**parameters, "callback": self._reporting_to(task)},
         )
-        return self._keep(result)
+        self._keep(result)
+        if task is not None:
+            fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
+            task.call_on_fit_task_end(estimator=self, X=matrix, reconstruction_attributes=fitted)
+        return self
 
-    def _keep(self, result: Result) -> SparsePCA:
+    def _begin_task(self, X: Any) -> Any:
+        """The task that scikit-learn's callbacks hear of; None before scikit-learn 1.9."""
+        if not hasattr(self, "_init_callback_context"):
+            return None
+        # Nobody knows how many steps a proof takes.
+        task = self._init_callback_context(max_subtasks=None)
+        return task.call_on_fit_task_begin(estimator=self, X=X)
+
+    def _reporting_to(self, task: Any) -> Callable[[Progress], object] | None:
+        """The user's own callback and, if some are set, scikit-learn's: every step is a subtask."""
+        own = self.callback
+        if task is None or not hasattr(self, "_skl_callbacks"):
+            return own
+        if own is not None and not callable(own):
+            return own  # refused with the other parameters
+
+        def report(progress: Progress) -> bool:
+            stop = own is not None and own(progress) is True
+            step = task.subcontext(task_name=progress.stage)
+            step.call_on_fit_task_begin(estimator=self)
+            return step.call_on_fit_task_end(estimator=self) or stop
+
+        return report
+
+    def _keep(self, result: Result) -> None:
         self.result_: Result = result
         self.certificate_: Certificate = result.certificate
         self.components_ = result.components
@@ -181,7 +226,6 @@ class SparsePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.n_iter_ = max(int(result.n_iter), 1)
         if result.note:
             warnings.warn(result.note, ConvergenceWarning, stacklevel=3)
-        return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Scores of the samples on the components: (X - mean) / scale @ components'.

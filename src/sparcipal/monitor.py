@@ -82,7 +82,8 @@ class Monitor:
             return
         seconds = time.monotonic() - self._start
         progress = Progress(stage, seconds, self._value, self._bound, nodes, message)
-        if self._callback(progress) is True:
+        answer = self._callback(progress)
+        if answer is not None and bool(answer):
             self.stop()
 
     @contextlib.contextmanager

@@ -184,6 +184,7 @@ def solve(
         # one.
         proved = replace(proved, components=components)
     certificate = _certificate(problem, proved, options, certify, found)
+    monitor.update("done", value=certificate.value, bound=certificate.bound, nodes=proved.nodes)
     certificate = replace(certificate, eliminated=eliminated + proved.eliminated)
     lifted = tuple(Component(kept[c.support], c.weights) for c in proved.components)
     bounds = tuple(replace(b, data=_lift(b.data, kept, eliminated)) for b in certificate.bounds)

@@ -84,6 +84,8 @@ def checked_names(names: Iterable[str]) -> tuple[str, ...]:
     """Feature names as a tuple of str; ValueError when they are something else."""
     if isinstance(names, str | bytes):
         raise ValueError(f"feature_names={names!r} is one string; pass one name per feature")
+    if not isinstance(names, Iterable):
+        raise TypeError(f"feature_names must be a sequence of names, got {names!r}")
     found = tuple(names)
     for i, name in enumerate(found):
         if not isinstance(name, str):

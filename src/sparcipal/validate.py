@@ -37,12 +37,16 @@ def flag(name: str, value: Any) -> bool:
 
 
 def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
-    if not any(
-        value is option or (isinstance(option, str) and value == option) for option in allowed
-    ):
+    if not any(_same(value, option) for option in allowed):
         options = ", ".join(repr(option) for option in allowed)
         raise ValueError(f"{name}={value!r} is unknown; choose one of {options}")
     return value
+
+
+def _same(value: Any, option: Any) -> bool:
+    if isinstance(option, bool):
+        return isinstance(value, bool | np.bool_) and bool(value) == option
+    return isinstance(value, str) and value == option
 
 
 def number(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
@@ -111,9 +115,7 @@ def cardinalities(
         return (min(DEFAULT_NONZERO, share),) * k
     if isinstance(n_nonzero_coefs, Integral):
         sizes = [n_nonzero_coefs] * k
-    elif isinstance(n_nonzero_coefs, Sequence | np.ndarray) and not isinstance(
-        n_nonzero_coefs, str
-    ):
+    elif isinstance(n_nonzero_coefs, Sequence | np.ndarray) and np.ndim(n_nonzero_coefs) == 1:
         sizes = list(n_nonzero_coefs)
         if len(sizes) != k:
             raise ValueError(
@@ -152,12 +154,27 @@ def method_and_options(
     if not isinstance(options, Mapping):
         raise TypeError(f"method_options must be a dict, got {options!r}")
     parameters = inspect.signature(method.run).parameters.values()
-    takes = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    defaults = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    takes = list(defaults)
     for key in options:
         if key not in takes:
             known = f"it takes {', '.join(takes)}" if takes else "it takes none"
             raise ValueError(f"method_options: method={name!r} has no option {key!r}; {known}")
+        _check_like(f"method_options[{key!r}]", options[key], defaults[key])
     return method, dict(options)
+
+
+def _check_like(name: str, value: Any, default: Any) -> None:
+    """An option must be of its default's kind; None as a default admits any number."""
+    if isinstance(default, bool):
+        flag(name, value)
+    elif isinstance(default, str):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a string, got {value!r}")
+    elif isinstance(default, int):
+        integer(name, value, -(2**62))
+    elif value is not None or default is not None:
+        number(name, value, -np.inf, np.inf)
 
 
 def seed(random_state: Any) -> int:

@@ -21,6 +21,7 @@ def check_array(X: np.ndarray, names: tuple[str, ...] | None) -> np.ndarray:
         _check_finite(X, names)
         if X.dtype.itemsize > 8:
             X = _narrowed(X)
+    _check_integers(X, X.dtype)
     return X
 
 
@@ -42,6 +43,7 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
         row, column = (inner, outer) if X.format == "csc" else (outer, inner)
         nan = int(np.isnan(X.data[bad]).sum())
         raise ValueError(_not_finite(nan, bad.size - nan, row, column, names))
+    _check_integers(X.data, X.dtype)
     return X
 
 
@@ -99,6 +101,18 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
         )
 
 
+def _check_integers(entries: np.ndarray, dtype: np.dtype[Any]) -> None:
+    """Integers beyond 2^53 are not floating-point numbers: rounding them would change the data."""
+    if dtype.kind not in "iu" or dtype.itemsize < 8 or entries.size == 0:
+        return
+    low, high = int(entries.min()), int(entries.max())
+    if max(high, -low) > 2**53:
+        raise ValueError(
+            f"X holds integers up to {max(high, -low)}, beyond 2**53 = {2**53}, which floating "
+            "point cannot hold exactly; subtract a constant from each column first"
+        )
+
+
 def _check_finite(X: np.ndarray, names: tuple[str, ...] | None) -> None:
     nan = infinite = 0
     first: tuple[int, int] | None = None
@@ -132,8 +146,9 @@ def _not_finite(
 def _narrowed(X: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         narrow = X.astype(np.float64)
-    if not np.isfinite(narrow).all():
+    if not np.array_equal(narrow, X):
         raise ValueError(
-            f"X has dtype {X.dtype} and entries beyond the range of float64; divide X by a constant"
+            f"X has dtype {X.dtype} and entries that float64 cannot hold; convert it yourself with "
+            "X.astype('float64') if rounding is fine"
         )
     return narrow

@@ -68,7 +68,7 @@ def verdict(certificate: Certificate) -> Verdict:
         return Verdict(
             True,
             "PROVED OPTIMAL",
-            f"no components of this kind explain {gap_percent(gap)} more",
+            f"to within {gap_percent(gap)}; no components of this kind explain more",
         )
     return Verdict(
         False,

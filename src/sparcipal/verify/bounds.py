@@ -196,7 +196,8 @@ def _best_packing(
         masks[s] = member
     heads = [float(tables[s][0][0]) for s in sizes]
     best = max(known, 0.0)
-    left = MOST_PACKINGS
+    # as many as may be looked at in a minute or so
+    left = min(MOST_PACKINGS, int(4.1e10 / p / max(len(t[1]) for t in tables.values())))
 
     def descend(level: int, used: np.ndarray, start: int, total: float) -> None:
         nonlocal best, left
