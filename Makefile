@@ -41,8 +41,11 @@ types: $(VENV)/.installed  ## types
 
 check: lint types test  ## all of the above
 
-soundness: $(VENV)/.installed  ## certificates against brute force on many more small problems
-	$(RUN)python -m benchmarks.soundness
+# How many small problems each of the two parts makes up.
+N ?= 10000
+soundness: $(VENV)/.installed  ## certificates against brute force on N small problems: make soundness N=10000
+	$(RUN)python -m benchmarks.soundness $(N)
+	$(RUN)python -m benchmarks.exact.soundness $(N)
 
 tables: $(VENV)/.installed  ## the tables of the papers, recomputed
 	$(RUN)python -m benchmarks.tables

@@ -1,6 +1,8 @@
 """One component, proved: values, bounds, nodes, CPU seconds; every certificate is replayed.
 
-python -m benchmarks.exact [correlations] [full] [nonnegative] [noise]
+python -m benchmarks.exact [correlations] [full] [nonnegative] [noise] [path]
+
+`path` compares one call for all cardinalities with separate calls, and fails unless it is cheaper.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ import numpy as np
 
 from sparcipal import sparse_pca, verify
 
+from . import path
 from .sets import questions
 
-GROUPS = ("correlations", "full", "nonnegative", "noise")
+GROUPS = ("correlations", "full", "nonnegative", "noise", "path")
 
 
 def run(group: str) -> None:
@@ -42,10 +45,15 @@ def run(group: str) -> None:
 def main() -> None:
     # compile the kernels first: they are cached on disk afterwards
     sparse_pca(covariance=np.eye(6) + 0.3, n_nonzero_coefs=3)
+    good = True
     for group in sys.argv[1:] or GROUPS:
         if group not in GROUPS:
             raise SystemExit(f"unknown group {group!r}; choose from {', '.join(GROUPS)}")
-        run(group)
+        if group == "path":
+            good = path.run()
+        else:
+            run(group)
+    sys.exit(not good)
 
 
 if __name__ == "__main__":
