@@ -179,3 +179,53 @@ def test_notes_of_a_method_are_warnings():
 
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         model._keep(replace(result, note="did not converge"))
+
+
+class Steps:
+    """A callback of scikit-learn that counts, and stops after so many steps."""
+
+    def __init__(self, limit=None):
+        self.limit, self.names, self.ends = limit, [], []
+
+    def setup(self, estimator, context):
+        self.names.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.names.append(context.task_name)
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        self.ends.append(fitted_estimator)
+        return self.limit is not None and len(self.ends) >= self.limit
+
+    def teardown(self, estimator, context):
+        self.names.append("teardown")
+
+
+def test_callbacks_of_scikit_learn(wine):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+    X, _ = wine
+    steps, seen = Steps(), []
+    plain = SparsePCA(2, 3, scale=True).fit(X)
+    heard = SparsePCA(2, 3, scale=True, callback=seen.append).set_callbacks(steps).fit(X)
+    np.testing.assert_array_equal(heard.components_, plain.components_)
+    assert steps.names[:2] == ["setup", "fit"]
+    assert steps.names[2:-1] == [progress.stage for progress in seen]
+    assert steps.names[-2:] == ["done", "teardown"]
+    np.testing.assert_array_equal(steps.ends[-1].transform(X), plain.transform(X))
+
+
+def test_a_callback_of_scikit_learn_can_stop():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((60, 50))
+    stopped = SparsePCA(n_nonzero_coefs=10, certify="full").set_callbacks(Steps(limit=3)).fit(noise)
+    assert stopped.certificate_.status.value == "interrupted"
+    assert stopped.certificate_.bound >= stopped.certificate_.value
+
+
+def test_progress_bars_reach_into_pipelines(wine, capsys):
+    callback = pytest.importorskip("sklearn.callback", reason="from scikit-learn 1.9 on")
+    X, _ = wine
+    model = make_pipeline(StandardScaler(), SparsePCA(2, 3))
+    model.set_callbacks(callback.ProgressBar(max_propagation_depth=None)).fit(X)
+    assert "SparsePCA" in capsys.readouterr().out

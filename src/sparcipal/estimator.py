@@ -208,7 +208,7 @@ class SparsePCA(
             return own  # refused with the other parameters
 
         def report(progress: Progress) -> bool:
-            stop = own is not None and own(progress) is True
+            stop = own is not None and bool(own(progress))
             step = task.subcontext(task_name=progress.stage)
             step.call_on_fit_task_begin(estimator=self)
             return step.call_on_fit_task_end(estimator=self) or stop
@@ -225,7 +225,7 @@ class SparsePCA(
         self.scale_: Any = result.scale
         self.n_iter_ = max(int(result.n_iter), 1)
         if result.note:
-            warnings.warn(result.note, ConvergenceWarning, stacklevel=3)
+            warnings.warn(result.note, ConvergenceWarning, stacklevel=4)
 
     def transform(self, X: Any) -> np.ndarray:
         """Scores of the samples on the components: (X - mean) / scale @ components'.

@@ -125,8 +125,8 @@ class PathDisplay:
         if near:
             ax.axhline(1.0, color=common.GREY, linewidth=0.8)
             ax.annotate(
-                "leading eigenvalue", (1.0, 1.0), xycoords=("axes fraction", "data"),
-                xytext=(-2, 3), textcoords="offset points", ha="right", fontsize="small",
+                "leading eigenvalue", (0.0, 1.0), xycoords=("axes fraction", "data"),
+                xytext=(4, 3), textcoords="offset points", ha="left", fontsize="small",
                 color=common.GREY,
             )  # fmt: skip
         ax.set_xlabel("nonzeros allowed")
