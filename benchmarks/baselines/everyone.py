@@ -62,6 +62,10 @@ class Question:
     s: int
     nonnegative: bool = False
 
+    @property
+    def label(self) -> str:
+        return f"{self.name} (x >= 0)" if self.nonnegative else self.name
+
     def load(self) -> tuple[Any, bool, bool]:
         """The matrix, whether it is a covariance, and whether data are centred."""
         if self.name in SETS:
@@ -135,9 +139,9 @@ def judged(question: Question, matrix: Any, given: bool, center: bool, found: Re
 
 
 def everyone() -> Iterator[str]:
-    """One table per problem, best method first; a name in SPARCIPAL_SETS (commas) selects."""
+    """One table per problem, best method first; names in SPARCIPAL_SETS, with commas, select."""
     chosen = os.environ.get("SPARCIPAL_SETS", "").split(",")
-    asked = [q for q in QUESTIONS if chosen == [""] or q.name in chosen]
+    asked = [q for q in QUESTIONS if chosen == [""] or q.label in chosen]
     beaten = stopped = 0
     for question in asked:
         rows = answers(question)
@@ -145,9 +149,8 @@ def everyone() -> Iterator[str]:
         lost = not rows[0][1] >= max(values) * (1 - 1e-9)
         beaten += lost
         stopped += sum(note == "stopped" for *_, note in rows)
-        sign = ", x >= 0" if question.nonnegative else ""
         verdict = "auto is BEATEN" if lost else "auto is best"
-        yield f"\n{question.name}, {question.k} components of {question.s}{sign}: {verdict}\n"
+        yield f"\n{question.label}, {question.k} components of {question.s}: {verdict}\n"
         yield "| method | value (recomputed) | of the best | CPU s | note |"
         yield "| --- | --- | --- | --- | --- |"
         for label, value, seconds, note in sorted(rows, key=lambda row: -np.nan_to_num(row[1])):
@@ -184,5 +187,5 @@ def answers(question: Question) -> list[tuple[str, float, float, str]]:
         except ValueError as refusal:
             value, note = math.nan, f"refused: {refusal}"[:90]
         rows.append((label, value, time.process_time() - start, note.replace("|", "/")))
-        sys.stderr.write(f"{question.name}: {label} {value:.8g} {rows[-1][2]:.1f} s\n")
+        sys.stderr.write(f"{question.label}: {label} {value:.8g} {rows[-1][2]:.1f} s\n")
     return rows

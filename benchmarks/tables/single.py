@@ -155,6 +155,7 @@ def _parts_of_faces(folder: Path) -> Iterator[str]:
         for ax, image in zip(line, images):
             ax.imshow(image.reshape(19, 19), cmap="gray")
             ax.set(xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
     figure.savefig(folder / "faces.png", dpi=130)
     plt.close(figure)
     yield "\n![faces](faces.png)"
