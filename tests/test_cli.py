@@ -269,3 +269,24 @@ def _read_all(descriptor):
     with contextlib.suppress(OSError):
         while os.read(descriptor, 4096):
             pass
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("sparcipal ver", "plain,verify"),
+        ("sparcipal fit --sup", "plain,--supports"),
+        ("sparcipal fit x.csv --method spann", "plain,spannogram"),
+        ("sparcipal compare x.csv --methods auto,gree", "plain,auto,greedy"),
+        ("sparcipal fit wine", "file,wine"),
+        ("sparcipal verify model.json da", "file,da"),
+    ],
+)
+def test_shells_complete(words, expected):
+    environment = {
+        "_SPARCIPAL_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    outcome = CliRunner().invoke(main, prog_name="sparcipal", env=environment)
+    assert expected in outcome.stdout.splitlines()

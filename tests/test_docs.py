@@ -75,8 +75,14 @@ def command_reference() -> str:
         "Command line",
         "============",
         "",
-        "Data go to stdout, words and progress to stderr. Completion in bash, zsh or fish:",
-        '``eval "$(_SPARCIPAL_COMPLETE=bash_source sparcipal)"``.',
+        "Data go to stdout, words and progress to stderr. Commands, options, methods and names of",
+        "files are completed by the shell after one of these, best kept in its start-up file:",
+        "",
+        ".. code-block:: console",
+        "",
+        '   $ eval "$(_SPARCIPAL_COMPLETE=bash_source sparcipal)"    # bash, from 4.4 on',
+        '   $ eval "$(_SPARCIPAL_COMPLETE=zsh_source sparcipal)"     # zsh',
+        "   $ _SPARCIPAL_COMPLETE=fish_source sparcipal | source     # fish",
         "",
     ]
     for command in ([], *([name] for name in main.commands)):

@@ -8,15 +8,15 @@ from typing import Any
 import click
 
 from .live import live
-from .options import data_keywords, document_options, read_table, source_options
+from .options import FILE, data_keywords, document_options, read_table, source_options
 from .output import note, print_csv, print_result
 
 EXIT = {"proved": 0, "not proved": 3, "refused": 1}
 
 
 @click.command(short_help="Recheck a saved MODEL against the data of SOURCE.")
-@click.argument("model")
-@click.argument("source")
+@click.argument("model", type=FILE)
+@click.argument("source", type=FILE)
 @source_options
 @document_options
 def verify(model: str, source: str, **options: Any) -> None:
@@ -36,11 +36,13 @@ def verify(model: str, source: str, **options: Any) -> None:
 
 
 @click.command()
-@click.argument("model")
-@click.argument("source")
+@click.argument("model", type=FILE)
+@click.argument("source", type=FILE)
 @source_options
 @document_options
-@click.option("-o", "--out", metavar="FILE", help="A .npy file instead of CSV on stdout.")
+@click.option(
+    "-o", "--out", type=FILE, metavar="FILE", help="A .npy file instead of CSV on stdout."
+)
 def transform(model: str, source: str, **options: Any) -> None:
     """Scores of the samples of SOURCE on the components of MODEL."""
     import numpy as np
@@ -68,12 +70,12 @@ def transform(model: str, source: str, **options: Any) -> None:
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", type=FILE)
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table",
     show_default=True,
 )  # fmt: skip
-@click.option("--report", metavar="REPORT.HTML", help="Write a report for the browser.")
+@click.option("--report", type=FILE, metavar="REPORT.HTML", help="Write a report for the browser.")
 def show(model: str, form: str, report: str | None) -> None:
     """Print a saved MODEL: its components and its certificate."""
     from ..result import Result
@@ -89,8 +91,8 @@ def show(model: str, form: str, report: str | None) -> None:
 
 @click.command(short_help="Topics of the installed packages' docstrings, certified.")
 @click.option("-j", "--jobs", type=int, default=-1, show_default=True, help="Threads.")
-@click.option("-o", "--out", metavar="MODEL.JSON", help="Save the result and its proof.")
-@click.option("--report", metavar="REPORT.HTML", help="Write a report for the browser.")
+@click.option("-o", "--out", type=FILE, metavar="MODEL.JSON", help="Save the result and its proof.")
+@click.option("--report", type=FILE, metavar="REPORT.HTML", help="Write a report for the browser.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def demo(jobs: int, out: str | None, report: str | None, quiet: bool) -> None:
     """Topics of the docstrings of NumPy, SciPy and scikit-learn: real data, no download."""

@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 F = Callable[..., Any]
+# A name that shells complete to files; whether it is there is the reader's business.
+FILE = click.Path()
 
 
 class Sizes(click.ParamType):
@@ -44,12 +46,20 @@ class Range(click.ParamType):
         return sizes
 
 
+def complete_methods(ctx: Any, param: Any, incomplete: str) -> list[str]:
+    """Names of methods, for the shell; also after a comma."""
+    from ..search import METHODS
+
+    *before, last = incomplete.split(",")
+    return [",".join([*before, name]) for name in sorted(METHODS) if name.startswith(last)]
+
+
 def source_options(command: F) -> F:
     """How to read SOURCE."""
     for option in reversed(
         [
             click.option("--input-format", metavar="NAME", help="Instead of what the name says."),
-            click.option("--names", metavar="FILE", help="Feature names, one per line."),
+            click.option("--names", type=FILE, metavar="FILE", help="Feature names, one per line."),
             click.option("--key", help="Which array of an .npz file."),
             click.option("--layer", help="Which layer of an .h5ad file."),
             click.option("--transpose", is_flag=True, help="Matrix Market with features in rows."),

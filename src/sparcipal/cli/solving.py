@@ -8,8 +8,10 @@ import click
 
 from .live import live
 from .options import (
+    FILE,
     Range,
     Sizes,
+    complete_methods,
     data_keywords,
     document_options,
     keywords,
@@ -22,15 +24,25 @@ FORMATS = click.Choice(["table", "json", "csv"])
 nonzero = click.option(
     "-s", "--nonzero", type=Sizes(), help="At most so many nonzeros each; 10 if not given."
 )
-method = click.option("--method", default="auto", show_default=True, help="How to search.")
-out = click.option("-o", "--out", metavar="MODEL.JSON", help="Save the result and its proof.")
-report = click.option("--report", metavar="REPORT.HTML", help="Write a report for the browser.")
+method = click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    shell_complete=complete_methods,
+    help="How to search; the others are methods of the literature, to compare.",
+)
+out = click.option(
+    "-o", "--out", type=FILE, metavar="MODEL.JSON", help="Save the result and its proof."
+)
+report = click.option(
+    "--report", type=FILE, metavar="REPORT.HTML", help="Write a report for the browser."
+)
 form = click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 quiet = click.option("-q", "--quiet", is_flag=True, help="No progress.")
 
 
 @click.command()
-@click.argument("source")
+@click.argument("source", type=FILE)
 @nonzero
 @question_options
 @method
@@ -41,14 +53,24 @@ quiet = click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @form
 @quiet
 def fit(source: str, **options: Any) -> None:
-    """Find sparse components of SOURCE and say how good they are."""
+    """Find sparse components of SOURCE and say how good they are.
+
+    \b
+    sparcipal fit wine.csv -k 3 -s 4 --scale            measurements in different units
+    sparcipal fit cells.h5ad -k 10 -s 20 --nonnegative  gene sets
+    sparcipal fit A.npy --covariance -s 5               a covariance matrix
+    sparcipal fit X.npz -s 10 --certify full -o m.json  prove to the end, keep the proof
+
+    Exit code 0, whether proved optimal or not: the certificate says which. 1: an error, 2: a wrong
+    option. Ctrl-C once gives the best answer so far with its gap, twice quits.
+    """
     result, data = _solve(source, options)
     print_result(result, options["form"])
     _save(result, data, options)
 
 
 @click.command(short_help="Find topics of documents, and the documents of each topic.")
-@click.argument("source")
+@click.argument("source", type=FILE)
 @nonzero
 @question_options
 @method
@@ -74,16 +96,23 @@ def topics(source: str, **options: Any) -> None:
 
 
 @click.command(short_help="Variance and its proven region against the nonzeros.")
-@click.argument("source")
+@click.argument("source", type=FILE)
 @click.option("-s", "--nonzero", type=Range(), required=True, help="Sizes: 1:30, 5:50:5 or 2,5,10.")
 @question_options
 @method
 @source_options
-@click.option("--plot", metavar="PICTURE", help="Draw the region, as .png, .svg or .pdf.")
+@click.option(
+    "--plot", type=FILE, metavar="PICTURE", help="Draw the region, as .png, .svg or .pdf."
+)
 @click.option("--format", "form", type=click.Choice(["table", "csv"]), default="table")
 @quiet
 def path(source: str, **options: Any) -> None:
-    """Variance against the number of nonzeros, with the region in which the optimum must lie."""
+    """Variance against the number of nonzeros, with the region in which the optimum must lie.
+
+    \b
+    sparcipal path wine.csv -s 1:13 --scale --plot path.svg
+    sparcipal path docword.kos.txt.gz -s 5:50:5 --format csv
+    """
     from ..report import words
 
     if options["plot"] and options["components"] != 1:
@@ -122,20 +151,25 @@ def path(source: str, **options: Any) -> None:
 
 
 @click.command(short_help="Several methods, judged by the same bound.")
-@click.argument("source")
+@click.argument("source", type=FILE)
 @nonzero
 @question_options
 @click.option(
     "--methods",
     default="auto,tpower,gpower,em,threshold",
     show_default=True,
+    shell_complete=complete_methods,
     help="Names with commas.",
 )
 @source_options
 @click.option("--format", "form", type=click.Choice(["table", "csv"]), default="table")
 @quiet
 def compare(source: str, **options: Any) -> None:
-    """Run several methods on the same question and judge them by the same bound."""
+    """Run several methods on the same question and judge them by the same bound.
+
+    \b
+    sparcipal compare wine.csv -s 4 --scale --methods auto,greedy,dspca
+    """
     from ..compare import compare as run
 
     names = [name.strip() for name in options["methods"].split(",") if name.strip()]
