@@ -2,13 +2,10 @@
 
 For A_r = VV' (p x r), max_X sum_j x_j'A_r x_j = max_C max_X sum_j <x_j, V c_j>^2 over unit columns
 c_j, and for fixed C the best supports are a maximum weight matching with weights (VC)^2. C runs
-over random points, or over a net of the product of spheres:
+over random points, or over a net of the product of spheres.
 
-Theorem 1. An eps/2-net gives at least (1 - eps) of the optimum of A_r. (|c - c*| <= d means
-<c, c*> >= 1 - d^2/2, so that more is reached than promised: (1 - d^2/2)^2.)
-Theorem 2. On A itself at most 2k lambda_{1,s}(A - A_r) is lost in addition, and only k times
-lambda_max(A - A_r) if A - A_r is positive semidefinite.
-Theorem 3. A_r = V R R' V' with Gaussian R loses eps max|A_ij| at rank O(log(p) / eps^2).
+What that promises is in promises.py. Beyond the paper, prices and a search on the sphere bound the
+optimum of A_r, see proofs/lowrank.py.
 """
 
 from __future__ import annotations
@@ -21,14 +18,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.special
 
-from ..covariance import Covariance, top_sum
+from ..certify import SAFETY, trace_bound
+from ..covariance import EPS, Covariance, top_sum
 from ..parallel import ordered_map
 from ..problem import Problem
+from ..proofs.lowrank import leading_direction, priced_sphere
+from ..proofs.sphere import MAX_RANK
+from ..result import Bound
+from ..sketch import Sketch
 from ..sketch import sketch as make_sketch
 from .assign import assign, dual_bound
 from .base import Component, Found, Method, Options
+from .promises import guarantees
 from .shared import shared_assignment
 
 DEFAULT_RANK = 4
@@ -38,6 +40,7 @@ BATCH = 64  # points that share one product with V
 WAVE = 8  # batches between two updates of the skip level, whatever n_jobs
 MEMORY = 8_000_000  # weights held at a time
 KEPT = 24  # supports that are scored on the full matrix
+ASCENTS = 30  # steps of the matching ascent on the sketch
 
 
 def run(
@@ -48,8 +51,12 @@ def run(
     eps: float = 0.5,
     max_samples: int = SAMPLES,
     sketch: str = "eigen",
+    bound: bool = True,
 ) -> Found:
-    """Random points or a net, on a sketch of the given kind ("eigen", "randomized", "gaussian")."""
+    """Random points or a net, on a sketch of the given kind ("eigen", "randomized", "gaussian").
+
+    With `bound`, what the optimum of the sketch is at most is proved, too.
+    """
     _check(problem, points, eps, max_samples)
     rank = options.rank or min(DEFAULT_RANK, problem.covariance.n_features)
     low = make_sketch(problem.covariance, rank, kind=sketch, seed=options.seed)
@@ -71,18 +78,24 @@ def run(
     pool = _collect(matcher, blocks, options, total)
     supports = pool.best_on(problem.covariance)
     components = tuple(_component(low.V, support, problem.nonnegative) for support in supports)
-    info = {
+    unit = problem.covariance.unit
+    info: dict[str, Any] = {
         "rank": low.rank,
         "sketch": sketch,
         "points": points,
         "net_size": size,
         "samples": pool.seen,
         "improvements": pool.matched,
-        "rank_value": pool.value,
-        "tail": low.tail,
+        "rank_value": pool.value * unit,
+        "tail": low.tail * unit,
     }
-    info |= _guarantees(problem, low.rank, low.tail, eps, points, pool)
-    return Found(components, n_iter=pool.seen, note=low.note, info=info)
+    info |= guarantees(problem, low, eps, points, pool.seen, pool.level)
+    bounds: tuple[Bound, ...] = ()
+    if bound and problem.total is None and low.rank <= MAX_RANK:
+        at_most, bounds = _proved(problem, options, low, matcher, pool)
+        known = info.get("rank_optimum_at_most", np.inf)
+        info["rank_optimum_at_most"] = min(known, at_most * unit)
+    return Found(components, n_iter=pool.seen, note=low.note, bounds=bounds, info=info)
 
 
 def _check(problem: Problem, points: str, eps: float, max_samples: int) -> None:
@@ -149,12 +162,30 @@ class Matcher:
         return [np.sort(self.order[rows[rows < self.n_features]]) for rows in members]
 
     def rank_value(self, owner: np.ndarray) -> float:
-        """sum_j lambda_max(V_I V_I'): what the supports are worth on the sketch."""
+        """sum_j lambda_max(V_I V_I'), or what is reached with x >= 0: the worth on the sketch."""
         total = 0.0
         for j in range(self.need.size):
             part = self.rows[: owner.size][owner == j]
-            total += float(np.linalg.eigvalsh(part.T @ part)[-1])
+            if self.nonnegative:
+                total += _positive_value(part)
+            else:
+                total += float(np.linalg.eigvalsh(part.T @ part)[-1])
         return total
+
+
+def _positive_value(part: np.ndarray) -> float:
+    """x'VV'x after some steps x = max(Vc, 0), c = V'x, which never make it smaller."""
+    best, lead = 0.0, leading_direction(part)
+    for c in (lead, -lead):
+        for _ in range(20):
+            x = np.maximum(part @ c, 0.0)
+            size = float(np.linalg.norm(x))
+            if size == 0.0:
+                break
+            image = part.T @ (x / size)
+            best = max(best, float(image @ image))
+            c = image / max(float(np.linalg.norm(image)), 1e-300)
+    return best
 
 
 @dataclass
@@ -326,34 +357,68 @@ def _net_blocks(rank: int, problem: Problem, eps: float) -> Iterator[np.ndarray]
         yield points[index].transpose(0, 2, 1)  # (m, r, k)
 
 
-# what is promised ------------------------------------------------------------------------------
+# what is proved ------------------------------------------------------------------------------
 
 
-def _guarantees(
-    problem: Problem, rank: int, tail: float, eps: float, points: str, pool: Pool
-) -> dict[str, Any]:
-    """Theorem 1 and 2 for a net; for random points the probability that Theorem 1 holds."""
-    k = problem.k
-    if points == "random":
-        # P(<c, c*>^2 >= 1 - eps) for one random column; both signs count without x >= 0.
-        near = float(scipy.special.betainc((rank - 1) / 2, 0.5, eps)) if rank > 1 else 1.0
-        near = near / 2 if problem.nonnegative else near
-        chance = -math.expm1(pool.seen * math.log1p(-min(near**k, 1.0 - 1e-16)))
-        return {"eps": eps, "probability": chance}
-    reached = (1.0 - eps * eps / 8.0) ** 2
-    out: dict[str, Any] = {"eps": eps, "rank_optimum_at_most": pool.level / reached}
-    floor = top_sum(problem.covariance.diagonal, k)  # every component explains some variance
-    if math.isfinite(tail) and floor > 0.0 and not problem.nonnegative:
-        promise = max(0.0, 1.0 - eps - k * max(tail, 0.0) / floor)
-        out["guarantees"] = {"Asteris et al. 2015, Theorem 2": promise}
-        out["optimum_at_most"] = pool.level / reached + k * max(tail, 0.0)
-    return out
+def _proved(
+    problem: Problem, options: Options, low: Sketch, matcher: Matcher, pool: Pool
+) -> tuple[float, tuple[Bound, ...]]:
+    """What the optimum of the sketch is at most and, where that may help, the bound for A."""
+    cov, k = problem.covariance, problem.k
+    s = min(problem.s_max, cov.n_features)
+    supports, value = _ascended(matcher, pool)
+    priced = priced_sphere(
+        low.V,
+        s,
+        supports,
+        value,
+        nonnegative=problem.nonnegative,
+        tol=options.tol,
+        seed=options.seed,
+        monitor=options.monitor,
+    )
+    margin = SAFETY * (cov.rounding(s) + s * EPS * top_sum(np.abs(cov.diagonal), s))
+    total = priced.bound + k * (low.tail + margin)
+    if not total < trace_bound(problem).value:
+        return priced.bound, ()
+    data: dict[str, Any] = {
+        "V": low.V,
+        "proof": low.proof,
+        "shift": low.shift,
+        "s": s,
+        "nonnegative": problem.nonnegative,
+        "level": priced.found.level,
+        "tree": priced.found.tree,
+        "prices": priced.prices,
+    }
+    return priced.bound, (Bound("low-rank", total * (1 + 16 * cov.n_features * EPS), data),)
+
+
+def _ascended(matcher: Matcher, pool: Pool) -> tuple[list[np.ndarray], float]:
+    """Matching ascent on the sketch from the best matchings: the target that prices aim at."""
+    V = matcher.rows
+    best: tuple[float, np.ndarray] = (-np.inf, np.empty(0))
+    ranked = sorted(pool.entries.values(), key=lambda entry: -entry[0])[:KEPT]
+    back = np.argsort(matcher.order)
+    for _, supports in ranked:
+        parts = [back[support] for support in supports]
+        last = -np.inf
+        for _ in range(ASCENTS):
+            C = np.column_stack([leading_direction(V[part]) for part in parts])
+            owner = assign(matcher.weights(C[None])[0], matcher.need)
+            value = matcher.rank_value(owner)
+            if value <= last * (1.0 + 1e-9):
+                break
+            last = value
+            if value > best[0]:
+                best = (value, owner)
+            parts = [np.flatnonzero(owner == j) for j in range(matcher.need.size)]
+    return matcher.supports(best[1]), best[0]
 
 
 def _component(V: np.ndarray, support: np.ndarray, nonnegative: bool) -> Component:
     """The leading direction of the sketch on the support."""
-    c = np.linalg.svd(V[support], full_matrices=False)[2][0]
-    x = V[support] @ c
+    x = V[support] @ leading_direction(V[support])
     if nonnegative:
         x = max(np.maximum(x, 0.0), np.maximum(-x, 0.0), key=lambda y: float(y @ y))
     if not x.any():
