@@ -7,6 +7,9 @@ With a_i the columns of the data, single unit:
 and the step `z <- sum_i w_i a_i` normalised, w the thresholded scores. Scores depend on z only
 through the covariance: a_i'z = (Aw)_i / sqrt(w'Aw), so the data are not needed. `block=True`
 moves all components at once, z on the Stiefel manifold, the step followed by a polar decomposition.
+
+|a_i'z| <= |a_i|: a feature whose standard deviation is at most g never survives, and single-unit
+runs leave it out from the start.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from .penalty import check_penalty, reach
 from .threshold import leading_eigenvectors, truncate
 
 _TOL = 1e-8
+FEW = 500  # features for which a matrix is formed
 
 
 def shrink(
@@ -54,6 +58,27 @@ def single_unit(
     return w, max_iter
 
 
+class _Survivors:
+    """The covariance of the features that can survive a threshold; formed where they are few."""
+
+    def __init__(self, cov: Covariance) -> None:
+        self.whole = cov
+        self.spread = np.sqrt(np.maximum(cov.diagonal, 0.0))
+        self.gamma = 0.0
+        self.keep, self.part = np.arange(cov.n_features), cov
+
+    def at(self, gamma: float) -> tuple[np.ndarray, Covariance]:
+        keep = np.flatnonzero(self.spread > gamma)
+        # What was made for a smaller threshold serves, unless it has become far too large.
+        if gamma < self.gamma or self.keep.size > 3 * keep.size:
+            self.gamma, self.keep, self.part = 0.0, np.arange(self.spread.size), self.whole
+            if 0 < 3 * keep.size <= self.spread.size:
+                self.gamma, self.keep, self.part = gamma, keep, self.whole.restrict(keep)
+                if keep.size <= min(FEW, self.whole.n_samples or FEW):
+                    self.part = self.part.materialise()
+        return self.keep, self.part
+
+
 def solve(
     cov: Covariance,
     s: int,
@@ -69,16 +94,20 @@ def solve(
     top = float(np.sqrt(max(float(cov.diagonal.max()), 0.0)))
     if top == 0:
         return Single(Component(np.zeros(1, dtype=np.intp), np.ones(1)))
-    start = np.zeros(p)
-    start[int(np.argmax(cov.diagonal))] = 1.0
+    survivors = _Survivors(cov)
     total = 0
 
     def at(fraction: float) -> np.ndarray:
         nonlocal total
         gamma = top * (fraction if norm == "l1" else np.sqrt(fraction))
-        w, n_iter = single_unit(cov, gamma, norm, nonnegative, start, max_iter)
+        keep, part = survivors.at(gamma)
+        start = np.zeros(keep.size)
+        start[int(np.argmax(part.diagonal))] = 1.0
+        w, n_iter = single_unit(part, gamma, norm, nonnegative, start, max_iter)
         total += n_iter
-        return w
+        x = np.zeros(p)
+        x[keep] = w
+        return x
 
     x, note = reach(at, s, nonnegative, f"gpower-{norm}", penalty=penalty)
     return Single(Component.from_vector(x), total, note)
