@@ -290,3 +290,14 @@ def test_shells_complete(words, expected):
     }
     outcome = CliRunner().invoke(main, prog_name="sparcipal", env=environment)
     assert expected in outcome.stdout.splitlines()
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(tmp_path, monkeypatch):
+    source = tmp_path / "X.npy"
+    np.save(source, np.eye(4))
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    monkeypatch.setattr("sparcipal.cli.solving.data_keywords", lambda *given: pytest.fail("worked"))
+    picture = str(tmp_path / "path.svg")
+    outcome = CliRunner().invoke(main, ["path", str(source), "-s", "1:2", "--plot", picture])
+    assert outcome.exit_code == 1
+    assert "pip install 'sparcipal[plot]'" in outcome.stderr

@@ -113,19 +113,27 @@ def path(source: str, **options: Any) -> None:
     sparcipal path wine.csv -s 1:13 --scale --plot path.svg
     sparcipal path docword.kos.txt.gz -s 5:50:5 --format csv
     """
-    from ..report import words
-
     if options["plot"] and options["components"] != 1:
         raise click.UsageError("--plot draws one component; leave --components at 1")
+    if options["plot"]:
+        from ..report.plots.common import pyplot
+
+        pyplot()  # what is missing is said before the work, not after it
     data = data_keywords(source, options)
     with live(options["time_limit"], options["quiet"]) as (say, update):
         rows = _path_rows(data, options, say, update)
+    _print_path(rows, options["form"])
     if options["plot"]:
         from ..report.plots import PathDisplay
 
         PathDisplay([result for _, result in rows]).plot().figure_.savefig(options["plot"], dpi=150)
         note(f"wrote {options['plot']}")
-    if options["form"] == "csv":
+
+
+def _print_path(rows: list[tuple[int, Any]], form: str) -> None:
+    from ..report import words
+
+    if form == "csv":
         print_csv(
             ("nonzeros", "value", "bound", "gap", "share", "status"),
             (

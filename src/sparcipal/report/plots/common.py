@@ -15,11 +15,11 @@ def axes_of(ax: Any, **options: Any) -> tuple[Any, Any]:
     """The given axes and their figure, or new ones."""
     if ax is not None:
         return ax, ax.figure
-    figure, ax = _pyplot().subplots(layout="constrained", **options)
+    figure, ax = pyplot().subplots(layout="constrained", **options)
     return ax, figure
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -31,7 +31,7 @@ def grid(count: int, width: float, height: float, columns: int) -> tuple[Any, li
     """A figure with `count` axes in rows of at most `columns`; left-over places stay empty."""
     columns = min(columns, count)
     rows = -(-count // columns)
-    figure, axes = _pyplot().subplots(
+    figure, axes = pyplot().subplots(
         rows,
         columns,
         figsize=(width * columns, height * rows),
@@ -48,7 +48,7 @@ def stacked(
     count: int, width: float, height: float, ratios: tuple[float, ...]
 ) -> tuple[Any, list[Any]]:
     """A figure with axes below one another that share their horizontal axis."""
-    figure, axes = _pyplot().subplots(
+    figure, axes = pyplot().subplots(
         count,
         1,
         figsize=(width, height),
