@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from conftest import ROOT, data_file
 from sparcipal.cli import main
+from sparcipal.verify import FAMILIES
 
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.rst") if "_build" not in path.parts)
@@ -66,6 +67,13 @@ def test_the_comparison_shows_what_the_benchmarks_wrote(request):
         path.write_text(renewed, encoding="utf-8")
         text = renewed
     assert text == renewed, "run pytest tests/test_docs.py --update-golden"
+
+
+def test_every_bound_that_can_be_rechecked_has_a_page():
+    text = (DOCS / "methods" / "index.rst").read_text(encoding="utf-8")
+    explained = set(re.findall(r"^``([\w -]+)``", text, flags=re.MULTILINE))
+    cheap = {"clip", "eigenvalues", "enumeration", "frobenius", "gershgorin", "trace", "one by one"}
+    assert explained == cheap | set(FAMILIES)
 
 
 @pytest.mark.parametrize("name", MODULES)
