@@ -1,7 +1,7 @@
 """Every table and figure of the four papers for which there is data, printed and measured side
 by side.
 
-    python -m benchmarks.tables [--repeats 40] [--certify fast] [joint] [text] [curves] [spiked]
+    python -m benchmarks.tables [--repeats 200] [--certify fast] [joint] [text] [curves] [spiked]
                                 [genes] [nonnegative] [relaxation]
 
 Writes Markdown and pictures into the folder named by SPARCIPAL_RESULTS (default:
@@ -60,7 +60,7 @@ Curves whose values the papers do not print are measured without a printed value
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tables")
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all if none is named")
-    parser.add_argument("--repeats", type=int, default=40)
+    parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--certify", choices=("fast", "full"), default="fast")
     asked = parser.parse_args()
     names = asked.parts or list(PARTS)

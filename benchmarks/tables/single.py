@@ -13,7 +13,7 @@ from benchmarks.tables import pictures
 from sparcipal import Result, sparse_pca, verify
 
 
-def spiked(folder: Path, repeats: int = 40) -> Iterator[str]:
+def spiked(folder: Path, repeats: int = 200) -> Iterator[str]:
     yield "# Papailiopoulos et al. 2013, section 4.1: recovery of two sparse spikes"
     yield (
         f"\nShare of {repeats} repetitions (the paper: 5000) in which both supports of 10 among "
