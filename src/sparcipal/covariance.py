@@ -16,6 +16,7 @@ whatever the scale of the data; `unit` turns inside variances back into the user
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def top_sum(values: np.ndarray, count: int) -> float:
     return float(np.partition(values, values.size - count)[values.size - count :].sum())
 
 
-class Covariance:
+class Covariance(ABC):
     """A symmetric positive semidefinite p x p matrix that need not exist in memory."""
 
     n_samples: int | None = None
@@ -58,14 +59,14 @@ class Covariance:
     def n_features(self) -> int:
         return int(self.diagonal.size)
 
-    def matmat(self, Y: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+    @abstractmethod
+    def matmat(self, Y: np.ndarray) -> np.ndarray: ...
 
-    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
-        raise NotImplementedError
+    @abstractmethod
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray: ...
 
-    def restrict(self, keep: np.ndarray) -> Covariance:
-        raise NotImplementedError
+    @abstractmethod
+    def restrict(self, keep: np.ndarray) -> Covariance: ...
 
     def matvec(self, x: np.ndarray) -> np.ndarray:
         return self.matmat(x[:, None])[:, 0]

@@ -8,6 +8,7 @@ can leave negative eigenvalues, because x is not an eigenvector of A.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -111,7 +112,7 @@ class _Removed:
         return _Removed(self.whole, np.setdiff1d(self.keep, component.support))
 
 
-class _Overlapping:
+class _Overlapping(ABC):
     """Deflation that keeps every feature; `directions` are the vectors taken out so far."""
 
     def __init__(self, whole: Covariance, covariance: Covariance | None = None) -> None:
@@ -133,8 +134,8 @@ class _Overlapping:
         after.covariance = after.deflated(x)
         return after
 
-    def deflated(self, x: np.ndarray) -> Covariance:
-        raise NotImplementedError
+    @abstractmethod
+    def deflated(self, x: np.ndarray) -> Covariance: ...
 
 
 class _Projection(_Overlapping):
