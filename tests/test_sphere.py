@@ -303,3 +303,19 @@ def test_margin_covers_higher_precision():
         mine = plain_products(V, np.zeros(30), 5, False, a, b).sum()
         room = rounding_margin(V, 5, 0.0) * np.linalg.norm(a) * np.linalg.norm(b)
         assert abs(float(exact) - mine) <= room / 4
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("priced", [False, True])
+def test_rows_beyond_the_sorted_head_count_too(monkeypatch, nonnegative, priced):
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        p, r, s = int(rng.integers(8, 40)), int(rng.integers(1, 4)), int(rng.integers(1, 6))
+        V = rng.standard_normal((p, r)) * rng.uniform(0.2, 1.0, (p, 1))
+        prices = rng.uniform(0, 0.3, p) if priced else None
+        whole = sphere_search(V, s, nonnegative=nonnegative, prices=prices)
+        monkeypatch.setattr("sparcipal.proofs.sphere.SORTED", int(rng.integers(1, 6)))
+        part = sphere_search(V, s, nonnegative=nonnegative, prices=prices)
+        monkeypatch.undo()
+        assert part.value == pytest.approx(whole.value, rel=2e-6, abs=1e-12)
+        assert part.bound >= whole.value * (1 - 1e-12)

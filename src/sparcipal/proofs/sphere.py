@@ -38,6 +38,8 @@ from ..monitor import Monitor
 MAX_RANK = 10
 # Largest table of v_i.g: points x rows, in floats.
 TABLE = 2**25
+# Rows that are sorted by norm.
+SORTED = 8192
 # Relative accuracy below which rounding, not the cones, decides.
 FINEST = 1e-10
 # Cones between two looks at the monitor.
@@ -127,6 +129,16 @@ def rounding_margin(V: np.ndarray, s: int, level: float) -> float:
     return r * e + 1e-300
 
 
+def _by_size(sizes: np.ndarray) -> np.ndarray:
+    """The largest rows first; sorted as far as scans usually come, the rest as they stand."""
+    if sizes.size <= SORTED:
+        return np.argsort(-sizes, kind="stable")
+    head = np.sort(np.argpartition(-sizes, SORTED - 1)[:SORTED])
+    rest = np.ones(sizes.size, dtype=bool)
+    rest[head] = False
+    return np.concatenate([head[np.argsort(-sizes[head], kind="stable")], np.flatnonzero(rest)])
+
+
 class _Search:
     """The growing tree of cones, in arrays that the kernel fills."""
 
@@ -143,9 +155,12 @@ class _Search:
 
         self.kernel: Any = kernel
         sizes = np.einsum("ij,ij->i", V, V)
-        self.order = np.argsort(-sizes, kind="stable")
+        self.order = _by_size(sizes)
         self.rows = np.ascontiguousarray(V[self.order])
         self.sizes = np.ascontiguousarray(sizes[self.order])
+        # A scan stops where no later row can matter: beyond the sorted head, all are as one.
+        self.limits = self.sizes.copy()
+        self.limits[SORTED:] = self.sizes[SORTED:].max(initial=0.0)
         self.prices = np.ascontiguousarray(prices[self.order])
         self.s, self.nonnegative, self.eps = s, nonnegative, eps
         # The maximum can be zero, and then only an absolute accuracy can be reached.
@@ -204,7 +219,7 @@ class _Search:
         return top_sum(np.maximum(self.sizes - self.prices, 0.0), self.s)
 
     def _question(self) -> tuple[Any, ...]:
-        return self.rows, self.sizes, self.prices, self.s, self.nonnegative
+        return self.rows, self.limits, self.prices, self.s, self.nonnegative
 
     def climb(self, starts: int, seed: int) -> None:
         """A first value, by ascent from the axes and from random points."""
