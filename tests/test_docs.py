@@ -56,7 +56,7 @@ def as_rows(source: str, number: str) -> str:
 
 
 def rows_now(shown: re.Match[str], renew: bool) -> str:
-    """The rows of the source; measured tables, which no two runs share, only when asked to renew."""
+    """The rows of the source; measured tables, which no two runs share, only to renew them."""
     measured = shown[1].startswith("benchmarks/results/")
     stale = not measured or (renew and (ROOT / shown[1]).exists())
     return as_rows(shown[1], shown[2]) if stale else shown[4]
@@ -67,7 +67,9 @@ def test_the_comparison_shows_what_the_benchmarks_wrote(request):
     renew = request.config.getoption("--update-golden")
     text = path.read_text(encoding="utf-8")
     block = r'(?<=\.\. from )(\S+), table (\d)(.*?\n\n\.\. csv-table::\n.*?\n\n)((?:   ".*\n)+)'
-    renewed, count = re.subn(block, lambda m: f"{m[1]}, table {m[2]}{m[3]}{rows_now(m)}", text)
+    renewed, count = re.subn(
+        block, lambda m: f"{m[1]}, table {m[2]}{m[3]}{rows_now(m, renew)}", text
+    )
     assert count == text.count("csv-table::")
     if renew:
         path.write_text(renewed, encoding="utf-8")
