@@ -18,6 +18,9 @@ from click.testing import CliRunner
 
 from sparcipal import Result, sparse_pca
 from sparcipal.cli import main
+from sparcipal.cli.options import METHOD_NAMES
+from sparcipal.cli.phrases import OPTIONS, in_the_shell
+from sparcipal.search import METHODS
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((60, 8)) @ RNG.standard_normal((8, 8))
@@ -183,17 +186,21 @@ def test_compare_judges_by_one_bound(source):
     ("arguments", "code", "message"),
     [
         (["fit", "nowhere.csv"], 1, "Error: nowhere.csv: no such file or folder"),
-        (["fit", "{source}", "-s", "99"], 1, "n_nonzero_coefs=99 must be at most n_features=8"),
-        (["fit", "{source}", "-k", "0"], 1, "n_components=0 must be at least 1"),
-        (["fit", "{source}", "--method", "magic"], 1, "method='magic' is unknown; choose one of"),
+        (["fit", "{source}", "-s", "99"], 1, "--nonzero 99 must be at most n_features=8"),
+        (["fit", "{source}", "-k", "0"], 1, "--components 0 must be at least 1"),
+        (["fit", "{source}", "--method", "magic"], 1, "--method magic is unknown; choose one of"),
         (["fit", "{source}", "-s", "many"], 2, "'many' is neither a number nor"),
-        (["fit", "{source}", "--min-df", "2"], 1, "option 'min_df' is unknown for format 'csv'"),
+        (["fit", "{source}", "--min-df", "2"], 1, "option '--min-df' is unknown for format 'csv'"),
         (["path", "{source}", "-s", "3:1"], 2, "'3:1' is no range; write 1:30"),
-        (["compare", "{source}", "--methods", "auto,magic"], 1, "method='magic' is unknown"),
+        (["compare", "{source}", "--methods", "auto,magic"], 1, "--method magic is unknown"),
         (["verify", "{source}", "{source}"], 1, "not a sparcipal result"),
         (["fit", "-"], 1, "pass --input-format, one of bagofwords"),
         (["show", "nowhere.json"], 1, "Error: nowhere.json: No such file or directory"),
         (["topics", "{source}", "--covariance"], 2, "topics needs documents"),
+        (["fit", "{source}", "-k", "5", "-s", "4"], 1, "or pass --supports free"),
+        (["fit", "{source}", "-s", "3", "--nonzero-total", "9"], 2, "exclude each other"),
+        (["fit", "{source}", "--nonzero-total", "9"], 1, "--nonzero-total 9 must be at most"),
+        (["fit", "{source}", "--covariance"], 1, "leave out --covariance for a data table"),
     ],
 )
 def test_errors_are_one_sentence(arguments, code, message, source):
@@ -203,6 +210,72 @@ def test_errors_are_one_sentence(arguments, code, message, source):
     assert "Traceback" not in outcome.stderr
     if code == 1:
         assert len(outcome.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "message"),
+    [
+        ("-o", "nowhere/m.json", "there is no folder"),
+        ("--report", "nowhere/r.html", "there is no folder"),
+        ("-o", "", "is a folder; name a file"),
+        ("--plot", "picture.xyz", "must end in .png, .svg, .pdf"),
+    ],
+)
+def test_files_that_cannot_be_written_are_refused_before_the_work(
+    option, name, message, source, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("sparcipal.cli.solving.data_keywords", lambda *given: pytest.fail("worked"))
+    command = ["path", source, "-s", "1:2"] if option == "--plot" else ["fit", source]
+    outcome = run(*command, option, tmp_path / name, code=2)
+    assert message in outcome.stderr
+    assert list(tmp_path.iterdir()) == [tmp_path / "x.csv"]
+
+
+def test_a_total_is_shared_out(source):
+    document = run("fit", source, "-k", 2, "--nonzero-total", 5, "--format", "json").stdout
+    result = Result.from_json(document)
+    assert sum(support.size for support in result.supports) == 5
+    expected = sparse_pca(X, n_components=2, n_nonzero_coefs={"total": 5})
+    assert result.value == expected.value
+
+
+def test_a_file_that_is_no_text_is_no_model(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    message = run("show", tmp_path / "x.npy", code=1).stderr
+    assert "not a sparcipal result" in message
+    assert "name the .json file" in message
+
+
+def test_remedies_name_options():
+    assert in_the_shell("pass certify='full', or certify=False") == (
+        "pass --certify full, or --certify none"
+    )
+    assert in_the_shell("n_nonzero_coefs=[2, 3] and n_nonzero_coefs={'total': 7}") == (
+        "--nonzero 2,3 and --nonzero-total 7"
+    )
+    assert in_the_shell("raise time_limit; use center=False") == (
+        "raise --time-limit; use --no-center"
+    )
+    # What is no keyword stays: words of English, names of features, Python that is meant.
+    for text in ("the method is slow; n_features=3", "x['key'] = 1", "a tol of 1"):
+        assert in_the_shell(text) == text
+    options = {
+        name for command in main.commands.values() for p in command.params for name in p.opts
+    }
+    assert set(OPTIONS.values()) - {"--memory-limit"} <= options
+
+
+def test_remedies_on_stdout_name_options(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((30, 60)))
+    text = run("fit", tmp_path / "x.npy", "-s", 6, "-k", 3, "--certify", "none").stdout
+    assert "pass --certify full, or accept" in text
+
+
+def test_the_methods_listed_are_those_there_are():
+    assert tuple(METHODS) == METHOD_NAMES
+    for command in ("fit", "topics", "path", "compare"):
+        text = "".join(run(command, "--help").stdout.split())
+        assert all(name in text for name in METHODS)
 
 
 def test_debug_shows_where_it_came_from():

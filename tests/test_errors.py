@@ -100,6 +100,10 @@ def test_bad_input_to_the_estimator():
         model.transform(X[:, :5])
     with pytest.raises(ValueError, match="one column per component: 2"):
         model.inverse_transform(X[:, :3])
+    with pytest.raises(ValueError, match="X contains NaN"):
+        model.inverse_transform(np.full((3, 2), np.nan))
+    with pytest.raises(TypeError, match="dense data is required"):
+        model.inverse_transform(sp.csr_array(np.ones((3, 2))))
 
 
 def test_non_numeric_columns_are_named():

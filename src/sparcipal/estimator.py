@@ -259,9 +259,9 @@ class SparsePCA(
         """Back from scores to features, by the pseudo-inverse when components are not
         orthogonal."""
         check_is_fitted(self)
-        given = np.asarray(X, dtype=np.float64)
         k = self.components_.shape[0]
-        if given.ndim != 2 or given.shape[1] != k:
+        given = check_array(X, dtype=np.float64, input_name="X")
+        if given.shape[1] != k:
             raise ValueError(
                 f"X has shape {given.shape}, but inverse_transform needs one column per "
                 f"component: {k}"

@@ -238,11 +238,11 @@ class Result:
     def load(path: str | os.PathLike[str]) -> Result:
         """Read a saved result, with its proof when that lies beside it."""
         target = Path(path)
-        claim = Result.from_json(target.read_text(encoding="utf-8"))
+        claim = Result.from_json(_text_of(target))
         beside = _proof_path(target)
         if not beside.exists():
             return claim
-        full = Result.from_json(beside.read_text(encoding="utf-8"))
+        full = Result.from_json(_text_of(beside))
         if full.to_json(proof=False) != claim.to_json(proof=False):
             raise ValueError(
                 f"{beside} belongs to another result than {target}; remove it, or save the result "
@@ -264,6 +264,16 @@ def write_atomically(target: Path, text: str) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"not a sparcipal result: {path} holds no text (byte {error.start} is not UTF-8); name "
+            "the .json file that a result was saved to"
+        ) from error
 
 
 def _proof_path(target: Path) -> Path:

@@ -8,6 +8,7 @@ import click
 
 from .. import __version__
 from .inspecting import demo, doctor, show, transform, verify
+from .phrases import in_the_shell
 from .solving import compare, fit, path, topics
 
 
@@ -32,18 +33,7 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"not enough memory ({error}); use fewer features or a machine with more"
     text = " ".join(str(error).split()) or type(error).__name__
-    for python, shell in _IN_THE_SHELL.items():
-        text = text.replace(python, shell)
-    return text
-
-
-# What a remedy is called here when the option has another name than the parameter.
-_IN_THE_SHELL = {
-    "pass format=...": "pass --input-format",
-    "name one with key=...": "name one with --key",
-    "name its field: text_field": "name its field with --text-field",
-    'encoding="latin-1"': "--encoding latin-1",
-}
+    return in_the_shell(text)
 
 
 @click.group(

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from .live import live
-from .options import FILE, data_keywords, document_options, read_table, source_options
-from .output import note, print_csv, print_result
+from .options import FILE, Output, data_keywords, document_options, read_table, source_options
+from .output import note, print_csv, print_result, save_model, save_report
 
 EXIT = {"proved": 0, "not proved": 3, "refused": 1}
 
@@ -21,6 +21,10 @@ EXIT = {"proved": 0, "not proved": 3, "refused": 1}
 @document_options
 def verify(model: str, source: str, **options: Any) -> None:
     """Recheck the saved MODEL against the data of SOURCE, sharing no code with the solver.
+
+    \b
+    sparcipal verify wine.json wine.csv
+    sparcipal verify topics.json texts/ --stop-words english    read as it was for the fit
 
     Exit code 0: proved. 3: nothing is wrong, but the proof is not there. 1: refused.
     """
@@ -35,16 +39,21 @@ def verify(model: str, source: str, **options: Any) -> None:
     sys.exit(EXIT[verification.verdict])
 
 
-@click.command()
+@click.command(short_help="Scores of the samples of SOURCE on the components of MODEL.")
 @click.argument("model", type=FILE)
 @click.argument("source", type=FILE)
 @source_options
 @document_options
 @click.option(
-    "-o", "--out", type=FILE, metavar="FILE", help="A .npy file instead of CSV on stdout."
+    "-o", "--out", type=Output((".npy",)), metavar="FILE.NPY", help="Instead of CSV on stdout."
 )
 def transform(model: str, source: str, **options: Any) -> None:
-    """Scores of the samples of SOURCE on the components of MODEL."""
+    """Scores of the samples of SOURCE on the components of MODEL.
+
+    \b
+    sparcipal transform wine.json wine.csv > scores.csv
+    sparcipal transform topics.json new.txt -o scores.npy    counted with the words of the model
+    """
     import numpy as np
 
     from ..result import Result
@@ -75,27 +84,41 @@ def transform(model: str, source: str, **options: Any) -> None:
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table",
     show_default=True,
 )  # fmt: skip
-@click.option("--report", type=FILE, metavar="REPORT.HTML", help="Write a report for the browser.")
+@click.option(
+    "--report", type=Output(), metavar="REPORT.HTML", help="Write a report for the browser."
+)
 def show(model: str, form: str, report: str | None) -> None:
-    """Print a saved MODEL: its components and its certificate."""
+    """Print a saved MODEL: its components and its certificate.
+
+    \b
+    sparcipal show wine.json
+    sparcipal show wine.json --format csv > loadings.csv
+    sparcipal show wine.json --report wine.html
+    """
     from ..result import Result
 
     result = Result.load(model)
     print_result(result, form)
     if report:
-        from ..report.page import write_report
-
-        write_report(result, report)
-        note(f"wrote {report}")
+        save_report(result, report)
 
 
 @click.command(short_help="Topics of the installed packages' docstrings, certified.")
 @click.option("-j", "--jobs", type=int, default=-1, show_default=True, help="Threads.")
-@click.option("-o", "--out", type=FILE, metavar="MODEL.JSON", help="Save the result and its proof.")
-@click.option("--report", type=FILE, metavar="REPORT.HTML", help="Write a report for the browser.")
+@click.option(
+    "-o", "--out", type=Output(), metavar="MODEL.JSON", help="Save the result and its proof."
+)
+@click.option(
+    "--report", type=Output(), metavar="REPORT.HTML", help="Write a report for the browser."
+)
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def demo(jobs: int, out: str | None, report: str | None, quiet: bool) -> None:
-    """Topics of the docstrings of NumPy, SciPy and scikit-learn: real data, no download."""
+    """Topics of the docstrings of NumPy, SciPy and scikit-learn: real data, no download.
+
+    \b
+    sparcipal demo
+    sparcipal demo --report demo.html
+    """
     from .. import demo as job
     from ..report import words
 
@@ -112,18 +135,20 @@ def demo(jobs: int, out: str | None, report: str | None, quiet: bool) -> None:
         f"works on the other {joint.n_features - found.set_aside}, and its bound holds for all"
     )
     if out:
-        joint.save(out)
-        note(f"saved {out} and {out}.proof")
+        save_model(joint, out)
     if report:
-        from ..report.page import write_report
-
-        write_report(joint, report, table=found.table)
-        note(f"wrote {report}")
+        save_report(joint, report, found.table)
 
 
 @click.command(short_help="Versions, threads, kernels, and what is missing.")
 def doctor() -> None:
-    """Versions, threads, kernels, and what is missing for which feature."""
+    """Versions, threads, kernels, and what is missing for which feature.
+
+    \b
+    sparcipal doctor
+
+    Exit code 0: everything that is needed works. 1: something is broken or missing.
+    """
     from .doctor import examine
 
     rows, healthy = examine()
@@ -147,4 +172,7 @@ def _check_names(result: Any, table: Any) -> None:
         pairs = zip(result.feature_names, table.feature_names)
         first = next(((a, b) for a, b in pairs if a != b), None)
         detail = f"{first[1]!r} where {first[0]!r} was" if first else "their number differs"
-        raise ValueError(f"the feature names differ from those of the model: {detail}")
+        raise ValueError(
+            f"the feature names differ from those of the model: {detail}; transform a SOURCE with "
+            "the features of the fit, in the same order"
+        )

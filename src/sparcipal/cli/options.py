@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,32 @@ import click
 F = Callable[..., Any]
 # A name that shells complete to files; whether it is there is the reader's business.
 FILE = click.Path()
+# As in search.METHODS, which is not imported here: --help answers at once.
+METHOD_NAMES = (
+    "auto", "bipartite", "threshold", "tpower", "em", "gpower", "greedy", "nspca", "spca", "dspca",
+    "dspca-first-order", "spannogram", "enumerate",
+)  # fmt: skip
+PICTURES = (".png", ".svg", ".pdf")
+
+
+class Output(click.Path):
+    """A file to write: what would fail in the end is refused before the work."""
+
+    def __init__(self, endings: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.endings = endings
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        folder = os.path.dirname(value) or "."
+        if os.path.isdir(value):
+            self.fail(f"{value} is a folder; name a file", param, ctx)
+        if not os.path.isdir(folder):
+            self.fail(f"{value}: there is no folder {folder}; create it first", param, ctx)
+        if not os.access(value if os.path.exists(value) else folder, os.W_OK):
+            self.fail(f"{value} cannot be written; choose another place", param, ctx)
+        if self.endings and not str(value).lower().endswith(self.endings):
+            self.fail(f"{value} must end in {', '.join(self.endings)}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class Sizes(click.ParamType):
@@ -48,10 +75,8 @@ class Range(click.ParamType):
 
 def complete_methods(ctx: Any, param: Any, incomplete: str) -> list[str]:
     """Names of methods, for the shell; also after a comma."""
-    from ..search import METHODS
-
     *before, last = incomplete.split(",")
-    return [",".join([*before, name]) for name in sorted(METHODS) if name.startswith(last)]
+    return [",".join([*before, name]) for name in sorted(METHOD_NAMES) if name.startswith(last)]
 
 
 def source_options(command: F) -> F:

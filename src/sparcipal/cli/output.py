@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from .phrases import said_in_the_shell
+
 
 def print_result(result: Any, form: str, *, feature: str = "feature") -> None:
     """`table` has colours on a terminal and is plain text elsewhere."""
@@ -25,9 +27,21 @@ def print_result(result: Any, form: str, *, feature: str = "feature") -> None:
 
         from ..report.terminal import result_view
 
-        Console().print(result_view(result, feature=feature))
+        Console().print(result_view(said_in_the_shell(result), feature=feature))
     else:
-        click.echo(str(result))
+        click.echo(str(said_in_the_shell(result)))
+
+
+def save_model(result: Any, path: str) -> None:
+    result.save(path)
+    note(f"saved {path} and {path}.proof")
+
+
+def save_report(result: Any, path: str, table: Any = None) -> None:
+    from ..report.page import write_report
+
+    write_report(said_in_the_shell(result), path, table=table)
+    note(f"wrote {path}")
 
 
 def print_csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:

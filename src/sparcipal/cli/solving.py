@@ -9,6 +9,9 @@ import click
 from .live import live
 from .options import (
     FILE,
+    METHOD_NAMES,
+    PICTURES,
+    Output,
     Range,
     Sizes,
     complete_methods,
@@ -18,24 +21,31 @@ from .options import (
     question_options,
     source_options,
 )
-from .output import note, print_csv, print_result, print_rows
+from .output import note, print_csv, print_result, print_rows, save_model, save_report
+from .phrases import in_the_shell
 
 FORMATS = click.Choice(["table", "json", "csv"])
 nonzero = click.option(
     "-s", "--nonzero", type=Sizes(), help="At most so many nonzeros each; 10 if not given."
 )
+total = click.option(
+    "--nonzero-total", type=int, metavar="T",
+    help="Instead of --nonzero: so many in all, shared out among the components.",
+)  # fmt: skip
 method = click.option(
     "--method",
     default="auto",
     show_default=True,
     shell_complete=complete_methods,
-    help="How to search; the others are methods of the literature, to compare.",
+    metavar="NAME",
+    help=f"How to search: {', '.join(METHOD_NAMES)}. All but auto are methods of the literature, "
+    "to compare.",
 )
 out = click.option(
-    "-o", "--out", type=FILE, metavar="MODEL.JSON", help="Save the result and its proof."
+    "-o", "--out", type=Output(), metavar="MODEL.JSON", help="Save the result and its proof."
 )
 report = click.option(
-    "--report", type=FILE, metavar="REPORT.HTML", help="Write a report for the browser."
+    "--report", type=Output(), metavar="REPORT.HTML", help="Write a report for the browser."
 )
 form = click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 quiet = click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -44,6 +54,7 @@ quiet = click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.command()
 @click.argument("source", type=FILE)
 @nonzero
+@total
 @question_options
 @method
 @source_options
@@ -60,6 +71,7 @@ def fit(source: str, **options: Any) -> None:
     sparcipal fit cells.h5ad -k 10 -s 20 --nonnegative  gene sets
     sparcipal fit A.npy --covariance -s 5               a covariance matrix
     sparcipal fit X.npz -s 10 --certify full -o m.json  prove to the end, keep the proof
+    sparcipal fit X.npz -k 4 --nonzero-total 30         30 features, shared out among four
 
     Exit code 0, whether proved optimal or not: the certificate says which. 1: an error, 2: a wrong
     option. Ctrl-C once gives the best answer so far with its gap, twice quits.
@@ -72,6 +84,7 @@ def fit(source: str, **options: Any) -> None:
 @click.command(short_help="Find topics of documents, and the documents of each topic.")
 @click.argument("source", type=FILE)
 @nonzero
+@total
 @question_options
 @method
 @source_options
@@ -85,6 +98,10 @@ def topics(source: str, **options: Any) -> None:
     """Find topics: components of words, with the documents that load highest on each.
 
     SOURCE is a folder of text, a file with a document per line (.txt, .jsonl) or a bag of words.
+
+    \b
+    sparcipal topics texts/ -k 8 -s 10 --stop-words english --min-df 5
+    sparcipal topics docword.kos.txt.gz -k 5 -s 5 --nonnegative --report kos.html
     """
     if options["covariance"]:
         raise click.UsageError("topics needs documents; use fit for a covariance matrix")
@@ -102,9 +119,14 @@ def topics(source: str, **options: Any) -> None:
 @method
 @source_options
 @click.option(
-    "--plot", type=FILE, metavar="PICTURE", help="Draw the region, as .png, .svg or .pdf."
+    "--plot",
+    type=Output(PICTURES),
+    metavar="PICTURE",
+    help="Draw the region, as .png, .svg or .pdf.",
 )
-@click.option("--format", "form", type=click.Choice(["table", "csv"]), default="table")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "csv"]), default="table", show_default=True
+)
 @quiet
 def path(source: str, **options: Any) -> None:
     """Variance against the number of nonzeros, with the region in which the optimum must lie.
@@ -161,16 +183,20 @@ def _print_path(rows: list[tuple[int, Any]], form: str) -> None:
 @click.command(short_help="Several methods, judged by the same bound.")
 @click.argument("source", type=FILE)
 @nonzero
+@total
 @question_options
 @click.option(
     "--methods",
     default="auto,tpower,gpower,em,threshold",
     show_default=True,
     shell_complete=complete_methods,
-    help="Names with commas.",
+    metavar="NAME,NAME,...",
+    help=f"Of {', '.join(METHOD_NAMES)}.",
 )
 @source_options
-@click.option("--format", "form", type=click.Choice(["table", "csv"]), default="table")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "csv"]), default="table", show_default=True
+)
 @quiet
 def compare(source: str, **options: Any) -> None:
     """Run several methods on the same question and judge them by the same bound.
@@ -182,7 +208,7 @@ def compare(source: str, **options: Any) -> None:
 
     names = [name.strip() for name in options["methods"].split(",") if name.strip()]
     data = data_keywords(source, options)
-    asked = keywords(options) | {"n_nonzero_coefs": options["nonzero"]}
+    asked = keywords(options) | {"n_nonzero_coefs": _sizes(options)}
     with live(options["time_limit"], options["quiet"]) as (say, update):
         say(", ".join(names))
         comparison = run(methods=names, callback=update, **data, **asked)
@@ -193,7 +219,7 @@ def compare(source: str, **options: Any) -> None:
             ((*_flat(record), comparison.bound) for record in records),
         )
     else:
-        click.echo(str(comparison))
+        click.echo(in_the_shell(str(comparison)))
 
 
 def _flat(record: dict[str, Any]) -> list[Any]:
@@ -228,6 +254,7 @@ def _path_rows(
 
 
 def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    sizes = _sizes(options)
     with live(options["time_limit"], options["quiet"]) as (say, update):
         say(f"reading {source}")
         data = data_keywords(source, options)
@@ -236,7 +263,7 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         result = sparse_pca(
             **data,
             **keywords(options),
-            n_nonzero_coefs=options["nonzero"],
+            n_nonzero_coefs=sizes,
             method=options["method"],
             callback=update,
         )
@@ -245,13 +272,18 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 def _save(result: Any, data: dict[str, Any], options: dict[str, Any]) -> None:
     if options["out"]:
-        result.save(options["out"])
-        note(f"saved {options['out']} and {options['out']}.proof")
+        save_model(result, options["out"])
     if options["report"]:
-        from ..report.page import write_report
+        save_report(result, options["report"], data.get("X"))
 
-        write_report(result, options["report"], table=data.get("X"))
-        note(f"wrote {options['report']}")
+
+def _sizes(options: dict[str, Any]) -> Any:
+    """What --nonzero or --nonzero-total say, as `n_nonzero_coefs` takes it."""
+    if options["nonzero_total"] is None:
+        return options["nonzero"]
+    if options["nonzero"] is not None:
+        raise click.UsageError("--nonzero and --nonzero-total exclude each other; give one of them")
+    return {"total": options["nonzero_total"]}
 
 
 def _print_documents(result: Any, table: Any, count: int) -> None:

@@ -1,0 +1,92 @@
+"""Remedies in the words of the shell: the library says `certify='full'`, here it is
+`--certify full`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+# Parameters that have an option; a flag has the text that stands for each of its values.
+OPTIONS: dict[str, str] = {
+    "n_components": "--components",
+    "n_nonzero_coefs": "--nonzero",
+    "n_jobs": "--jobs",
+    "random_state": "--seed",
+    "feature_names": "--names",
+    "ngram_range": "--ngrams",
+    "text_field": "--text-field",
+    "stop_words": "--stop-words",
+    "min_df": "--min-df",
+    "max_df": "--max-df",
+    "time_limit": "--time-limit",
+    "max_nodes": "--max-nodes",
+    "memory_limit": "--memory-limit",
+    "supports": "--supports",
+    "certify": "--certify",
+    "method": "--method",
+    "methods": "--methods",
+    "rank": "--rank",
+    "tol": "--tol",
+    "key": "--key",
+    "layer": "--layer",
+    "encoding": "--encoding",
+    "format": "--input-format",
+}
+FLAGS: dict[str, str] = {
+    "certify=False": "--certify none",
+    "center=False": "--no-center",
+    "center=True": "--center",
+    "scale=True": "--scale",
+    "scale=False": "no --scale",
+    "nonnegative=True": "--nonnegative",
+    "nonnegative=False": "no --nonnegative",
+    "transpose=True": "--transpose",
+}
+# Remedies that have no keyword.
+SENTENCES: dict[str, str] = {
+    "pass X instead of covariance": "leave out --covariance",
+    "pass a data table as X instead": "leave out --covariance for a data table",
+    "pass numbers between 1 and": "ask for numbers between 1 and",
+    ", or None": "",
+    ", a Generator or None": "",
+    "integer or None": "integer",
+    "pass (A + A.T) / 2 if that is rounding": "save (A + A.T) / 2 if that is rounding",
+}
+_TOTAL = re.compile(r"n_nonzero_coefs(?:=\{'total': (\d+)\}|\['total'\](?:=(\S+))?)")
+_GIVEN = re.compile(r"\b(\w+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|\.\.\.|[\w.+-]*\w)")
+_FLAG = re.compile("|".join(rf"\b{re.escape(flag)}\b" for flag in FLAGS))
+# Without a value only names that are not words of English, too.
+_BARE = re.compile(rf"\b({'|'.join(name for name in OPTIONS if '_' in name)})\b(?!\()")
+
+
+def in_the_shell(text: str) -> str:
+    """The same sentence with options instead of Python's keywords."""
+    for python, shell in SENTENCES.items():
+        text = text.replace(python, shell)
+    text = _TOTAL.sub(lambda m: f"--nonzero-total {m[1] or m[2] or ''}".rstrip(), text)
+    text = _FLAG.sub(lambda m: FLAGS[m[0]], text)
+    text = _GIVEN.sub(_option, text)
+    return _BARE.sub(lambda m: OPTIONS[m[1]], text)
+
+
+def _option(given: re.Match[str]) -> str:
+    name, value = given[1], given[2]
+    if name not in OPTIONS:
+        return given[0]
+    if value == "...":
+        return OPTIONS[name]
+    if value.startswith("["):
+        value = value[1:-1].replace(" ", "")
+    return f"{OPTIONS[name]} {value.strip(chr(39) + chr(34))}"
+
+
+def said_in_the_shell(result: Any) -> Any:
+    """A result whose remedies name options; feature names and figures stay as they are."""
+    from dataclasses import replace
+
+    certificate = result.certificate
+    return replace(
+        result,
+        note=in_the_shell(result.note),
+        certificate=replace(certificate, message=in_the_shell(certificate.message)),
+    )
