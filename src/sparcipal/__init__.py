@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 # nothing.
 _EXPORTS = {
     "Certificate": "result",
+    "Gram": "moments",
+    "Moments": "moments",
     "Result": "result",
     "SparsePCA": "estimator",
     "Status": "result",
@@ -29,6 +31,8 @@ __all__ = sorted(_EXPORTS)
 if TYPE_CHECKING:
     from .compare import compare as compare
     from .estimator import SparsePCA as SparsePCA
+    from .moments import Gram as Gram
+    from .moments import Moments as Moments
     from .path import sparse_path as sparse_path
     from .pipeline import sparse_pca as sparse_pca
     from .read import Table as Table

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .moments import Moments
 from .readers import frames
 from .readers.check import check_array, check_shape, check_sparse, object_to_float
 
@@ -28,11 +29,14 @@ class Table:
         Real and finite, in the dtype it came in.
     feature_names : tuple of str or None
     sample_names : tuple of str or None
+    moments : Moments or None
+        What the reader counted already, so that nobody has to read the rows for it again.
     """
 
     X: Any
     feature_names: tuple[str, ...] | None = None
     sample_names: tuple[str, ...] | None = None
+    moments: Moments | None = None
 
     def __post_init__(self) -> None:
         for names, axis, what in (
@@ -75,7 +79,7 @@ def as_table(X: Any, feature_names: Iterable[str] | None = None) -> Table:
     """
     table = _untangle(X)
     if feature_names is not None:
-        table = Table(table.X, checked_names(feature_names), table.sample_names)
+        table = replace(table, feature_names=checked_names(feature_names))
     check = check_sparse if sp.issparse(table.X) else check_array
     return replace(table, X=check(table.X, table.feature_names))
 
