@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Progress:
     bound: float | None = None
     nodes: int | None = None
     message: str = ""
+    done: int | None = None  # bytes read so far, while a file is read,
+    total: int | None = None  # and its size, when it has one
 
     @property
     def gap(self) -> float | None:
@@ -63,6 +66,11 @@ class Monitor:
     def stop(self) -> None:
         self._user.set()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process only the time that is left counts: nobody there hears the callback."""
+        left = None if self._deadline is None else self._deadline - time.monotonic()
+        return Monitor, (None, left, self.unit)
+
     def update(
         self,
         stage: str,
@@ -71,6 +79,8 @@ class Monitor:
         bound: float | None = None,
         nodes: int | None = None,
         message: str = "",
+        done: int | None = None,
+        total: int | None = None,
     ) -> None:
         if value is not None:
             value *= self.unit
@@ -81,7 +91,7 @@ class Monitor:
         if self._callback is None:
             return
         seconds = time.monotonic() - self._start
-        progress = Progress(stage, seconds, self._value, self._bound, nodes, message)
+        progress = Progress(stage, seconds, self._value, self._bound, nodes, message, done, total)
         answer = self._callback(progress)
         if answer is not None and bool(answer):
             self.stop()

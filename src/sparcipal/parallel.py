@@ -1,10 +1,11 @@
 """The only file that starts threads: over kernels without the GIL they beat processes, and they
-survive both forks and concurrent callers."""
+survive both forks and concurrent callers. Who wants other machines enters joblib's dask backend."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +15,31 @@ from threadpoolctl import ThreadpoolController
 
 
 @contextlib.contextmanager
-def ordered_map(n_jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
-    """A `map` over `n_jobs` threads whose results come in the order of the items."""
+def ordered_map(n_jobs: int, *shared: Any) -> Iterator[Callable[..., Iterator[Any]]]:
+    """`submit(function, items)`: function(*shared, item) of every item, in the order of the items.
+
+    On `n_jobs` threads, or on the workers of a cluster for a caller inside
+    `joblib.parallel_config("dask")`; what is `shared` travels to each of them once.
+    """
     if n_jobs <= 1:
-        yield map
+        yield lambda function, items: map(functools.partial(function, *shared), items)
+        return
+    client = _cluster()
+    if client is not None:
+        from .scale import map_on
+
+        with map_on(client, shared) as submit:
+            yield submit
         return
     with ThreadPoolExecutor(n_jobs) as threads:
-        yield threads.map
+        yield lambda function, items: threads.map(functools.partial(function, *shared), items)
+
+
+def _cluster() -> Any:
+    """The client of joblib's dask backend if that is the active one, otherwise None."""
+    joblib = sys.modules.get("joblib")  # who has not imported it has asked for nothing
+    backend = None if joblib is None else joblib.parallel.get_active_backend()[0]
+    return backend.client if type(backend).__name__ == "DaskDistributedBackend" else None
 
 
 class _OneBlasThread:

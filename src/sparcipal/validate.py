@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -191,11 +192,14 @@ def seed(random_state: Any) -> int:
 
 
 def jobs(n_jobs: Any) -> int:
-    """The number of threads; None is 1 and -1 is every core, as in scikit-learn."""
-    if n_jobs is None:
+    """The number of threads as in scikit-learn: -1 is every core, None is 1 or what the caller's
+    `joblib.parallel_config` says."""
+    if n_jobs is None and "joblib" not in sys.modules:
         return 1
     from joblib import effective_n_jobs
 
+    if n_jobs is None:
+        return int(effective_n_jobs(None))
     if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} must be a nonzero integer or None; -1 uses every core")
     return int(effective_n_jobs(int(n_jobs)))

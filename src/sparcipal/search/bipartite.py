@@ -225,12 +225,12 @@ class Pool:
 def _collect(matcher: Matcher, blocks: Iterator[np.ndarray], options: Options, total: int) -> Pool:
     """Match point after point, skipping those whose dual bound cannot beat the best matching."""
     pool = Pool(matcher)
-    with ordered_map(options.n_jobs) as submit:
+    with ordered_map(options.n_jobs, matcher) as submit:
         while not options.monitor.stopped or not pool.seen:
             wave = list(itertools.islice(blocks, WAVE))
             if not wave:
                 break
-            match = partial(_match_block, matcher, pool.level)
+            match = partial(_match_block, level=pool.level)
             for block, found in zip(wave, submit(match, wave)):
                 pool.seen += block.shape[0]
                 pool.matched += len(found)
@@ -243,7 +243,7 @@ def _collect(matcher: Matcher, blocks: Iterator[np.ndarray], options: Options, t
 
 
 def _match_block(
-    matcher: Matcher, level: float, C: np.ndarray
+    matcher: Matcher, C: np.ndarray, level: float
 ) -> list[tuple[float, float, list[np.ndarray]]]:
     found: list[tuple[float, float, list[np.ndarray]]] = []
     step = max(1, MEMORY // (C.shape[2] * matcher.rows.shape[0]))

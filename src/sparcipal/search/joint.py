@@ -17,7 +17,6 @@ from .assign import assign
 from .exchange import Exchange, support_value
 
 CHAINS = 2  # starts from which the search wanders
-BATCH = 4  # perturbations of one incumbent; independent of n_jobs, so is the answer
 WORSE = 0.01  # how much below the best the search may wander
 RETURN = 6  # rounds after which it returns to the best
 
@@ -82,16 +81,15 @@ class _Search:
     def run(
         self, effort: int, n_jobs: int, starts: Iterable[Sequence[np.ndarray]]
     ) -> list[np.ndarray]:
-        pool = [self.improve(owner) for owner in self._given(starts)]
-        if effort > 0 or not pool:
-            pool += self._first_states(effort)
-        pool.sort(key=lambda state: -state.value)
-        best = pool[0]
         rounds = effort * self._rounds() // CHAINS if self.k > 1 else 0
-        with ordered_map(n_jobs) as submit:
-            for chain, start in enumerate(pool[:CHAINS]):
-                end = self._wander(start, chain, rounds, submit)
-                best = max(best, end, key=lambda state: state.value)
+        with ordered_map(n_jobs, self) as submit:
+            pool = list(submit(_Search.improve, self._given(starts)))
+            if effort > 0 or not pool:
+                pool += self._first_states(effort, submit)
+            pool.sort(key=lambda state: -state.value)
+            chains = [(start, chain, rounds) for chain, start in enumerate(pool[:CHAINS])]
+            ends = submit(_Search._wander, chains) if rounds else ()
+            best = max([pool[0], *ends], key=lambda state: state.value)
         return best.supports(self.k)
 
     def _rounds(self) -> int:
@@ -119,19 +117,21 @@ class _Search:
                 owner[free[np.argsort(-self.diagonal[free], kind="stable")[:short]]] = j
         return owner
 
-    def _first_states(self, effort: int) -> list[State]:
+    def _first_states(self, effort: int, submit: Callable) -> list[State]:
         rng = np.random.default_rng(self.seed)
         basis = self._leading_subspace(rng)
         if self.k == 1:
-            return self._best_improved(self._single_starts(basis, rng, effort), 1 + 2 * effort)
+            singles = self._single_starts(basis, rng, effort)
+            return list(submit(_Search.improve, self._best(singles, 1 + 2 * effort)))
         owners = [self._deflated(basis, self._order())]
         for _ in range(max(8 * effort, 2)):
             rank = rng.integers(self.k, basis.shape[0] + 1)
             score = rng.standard_normal((self.k, rank)) @ basis[:rank]
             owners.append(self.ascend(score))
         packed = self._packed(rng, max(4 * effort, 1))
-        mixed = self._best_improved(owners[1:], 1 + effort)
-        return [self.improve(owners[0]), *mixed, *self._best_improved(packed, 1 + effort)]
+        mixed = self._best(owners[1:], 1 + effort)
+        chosen = [owners[0], *mixed, *self._best(packed, 1 + effort)]
+        return list(submit(_Search.improve, chosen))
 
     def _packed(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:
         """Good single components, packed greedily with some noise so that they are disjoint."""
@@ -150,11 +150,10 @@ class _Search:
             packed.append(self._filled(owner))
         return packed
 
-    def _best_improved(self, owners: list[np.ndarray], count: int) -> list[State]:
-        """Local search from the most valuable of the distinct assignments."""
+    def _best(self, owners: list[np.ndarray], count: int) -> list[np.ndarray]:
+        """The most valuable of the distinct assignments."""
         distinct = {owner.tobytes(): owner for owner in owners}
-        ranked = sorted(distinct.values(), key=self.rough_value, reverse=True)
-        return [self.improve(owner) for owner in ranked[:count]]
+        return sorted(distinct.values(), key=self.rough_value, reverse=True)[:count]
 
     def _order(self) -> np.ndarray:
         return np.argsort(-self.need, kind="stable")
@@ -236,13 +235,18 @@ class _Search:
 
     # perturbations --------------------------------------------------------------------------
 
-    def _wander(self, best: State, chain: int, rounds: int, submit: Callable) -> State:
-        """Perturb and improve again and again, now and then from a slightly worse place."""
+    def _wander(self, given: tuple[State, int, int]) -> State:
+        """Perturb and improve again and again, now and then from a slightly worse place.
+
+        Given are the start, the number of the chain and that of the rounds. A whole chain is one
+        task: its steps take milliseconds, which is what sending them elsewhere costs.
+        """
+        best, chain, rounds = given
         current = best
         for number in range(rounds):
             if getattr(self.monitor, "stopped", None):
                 break
-            tried = self._perturbed(current, (self.seed, chain, number), submit)
+            tried = self._perturbed(current, (self.seed, chain, number))
             better = [state for state in tried if state.value > best.value * (1.0 + 1e-10)]
             best = max(better, key=lambda state: state.value, default=best)
             slack = WORSE * (1.0 - number % RETURN / RETURN)
@@ -257,14 +261,13 @@ class _Search:
                 current = best
         return best
 
-    def _perturbed(self, state: State, seed: tuple[int, ...], submit: Callable) -> list[State]:
+    def _perturbed(self, state: State, seed: tuple[int, ...]) -> list[State]:
         ways = (self._rebuild_one_by_one, self._kick, self._rebuild_jointly, self._shake)
-
-        def attempt(index: int) -> State:
+        tried = []
+        for index, way in enumerate(ways):
             rng = np.random.default_rng((*seed, index))
-            return self.improve(ways[index % len(ways)](state.owner, rng))
-
-        return list(submit(attempt, range(BATCH)))
+            tried.append(self.improve(way(state.owner, rng)))
+        return tried
 
     def _some_components(self, rng: np.random.Generator, low: int, high: int) -> np.ndarray:
         count = rng.integers(min(low, self.k), min(high, self.k) + 1)
