@@ -301,9 +301,6 @@ class _Prices:
                 if found.value <= data["packing"]["target"]:
                     total = data["packing"]["target"] * (1 + 8 * EPS)
                     return Priced(Bound(NAME, total + margin, data))
-                # Eigenvalues of the supports are rounded, here and in the checker.
-                size = float(np.abs(np.diagonal(self.a)).sum() + price.sum())
-                rounding = 64 * (self.p + self.kinds[0] + 8) * EPS * size
-                total = found.value * (1 + 8 * EPS) + SAFETY * len(self.sizes) * rounding
+                total = found.value * (1 + 8 * EPS)
                 return Priced(Bound(NAME, total + margin, data), tuple(found.supports))
         return Priced(Bound(NAME, total + margin, data))

@@ -129,7 +129,7 @@ class _Prices:
         rows, paid = self.V[self.long], price[self.long][:, None]
         points, split = self.points, self.long.size - min(self.s, self.long.size)
         for _ in range(3):
-            points = points / np.linalg.norm(points, axis=0)
+            points = _directions(points)
             dots = rows @ points
             seen = np.maximum(dots, 0.0) if self.nonnegative else dots
             gains = np.square(seen) - paid
@@ -189,6 +189,14 @@ class _Prices:
         )
         total = float(exact.sum()) + self.k * found.bound
         return PricedSphere(total * (1 + (exact.size + 8) * EPS), price, found, self.steps)
+
+
+def _directions(points: np.ndarray) -> np.ndarray:
+    """Columns of unit length, however short they were; zero stays zero."""
+    size = np.abs(points).max(axis=0)
+    points = points / np.where(size > 0.0, size, 1.0)
+    length = np.linalg.norm(points, axis=0)
+    return points / np.where(length > 0.0, length, 1.0)
 
 
 def leading_direction(rows: np.ndarray) -> np.ndarray:

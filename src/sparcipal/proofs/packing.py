@@ -25,11 +25,15 @@ MOST_SUPPORTS = 5_000
 MOST_PACKINGS = 500_000
 SMOOTHING = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 STEPS = 150
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class Packed:
-    """The certificate (U, R) with which the supports were enumerated, and the best packing."""
+    """The certificate (U, R) with which the supports were enumerated, and the best packing.
+
+    `value` is rounded up: no packing explains more, unless all stay below the target.
+    """
 
     split: Split
     value: float
@@ -45,8 +49,14 @@ def best_packing(
     target: float,
     monitor: Monitor,
 ) -> Packed | None:
-    """The best k disjoint supports if they explain more than target; None if a limit was met."""
-    tau = target - float(price.sum()) - (k - 1) * best_priced
+    """The best k disjoint supports if they may explain more than target; None if a limit was met.
+
+    Eigenvalues of supports are LAPACK's: twice what they and the sums can be off, in the checker's
+    reckoning, is given to every support.
+    """
+    scale = float(np.abs(np.diagonal(a)).sum() + price.sum())
+    slack = 128 * (a.shape[0] + s + 8) * EPS * scale
+    tau = target - float(price.sum()) - (k - 1) * best_priced - slack
     if tau <= 0.0:
         return None
     root = _root(a, s, price)
@@ -54,9 +64,9 @@ def best_packing(
     supports = _enumerated(root, split, tau, monitor)
     if supports is None:
         return None
-    values = np.array([float(np.linalg.eigvalsh(a[np.ix_(S, S)])[-1]) for S in supports])
+    values = np.array([float(np.linalg.eigvalsh(a[np.ix_(S, S)])[-1]) + slack for S in supports])
     missing = np.array([best_priced - v + price[S].sum() for v, S in zip(values, supports)])
-    room = float(price.sum()) + k * best_priced - target
+    room = float(price.sum()) + k * best_priced - target + (k + 1) * slack
     chosen = _packed(supports, missing, values, room, k)
     if chosen is None:
         return None

@@ -54,11 +54,12 @@ def pair_charges(u: np.ndarray, r: np.ndarray, nonnegative: bool) -> np.ndarray:
     size = np.maximum(u, 0.0) if nonnegative else np.abs(u)
     if not (np.isfinite(size).all() and np.isfinite(r).all()):
         raise Unproved("a certificate that is not finite")
-    upper = np.triu(size * np.exp(np.clip(r, -60.0, 60.0)), 1)
-    squared = np.triu(size, 1) ** 2
+    # where squares would underflow, both sides pay |U|: far below every margin
+    size, r = np.triu(size, 1), np.where(size > 1e-120, r, 0.0)
+    upper = size * np.exp(np.clip(r, -60.0, 60.0))
     # a charge that underflows to nothing could not be paid back
-    require(bool((upper[np.triu(size, 1) > 0.0] > 1e-150).all()), "a charge underflows")
-    lower = np.divide(squared, upper, out=np.zeros_like(upper), where=upper > 0.0)
+    require(bool((upper[size > 0.0] > 0.0).all()), "a charge underflows")
+    lower = np.divide(size, upper, out=np.zeros_like(upper), where=upper > 0.0) * size
     return upper + (lower * (1 + 4 * EPS)).T
 
 
