@@ -167,14 +167,14 @@ def _untangle(X: Any) -> Table:
         raise ValueError(f"X={X!r} is a path, not data; pass sparcipal.read({X!r})")
     if sp.issparse(X):
         return Table(_flat_refused(X))
+    if is_lazy(X):
+        from .scale import rows_of
+
+        return rows_of(X).gather()
     if frames.is_anndata(X):
         return Table(*frames.from_anndata(X))
     if frames.is_frame(X):
         return Table(*frames.from_frame(X))
-    if hasattr(X, "__dask_graph__"):
-        raise ValueError(
-            f"X is a lazy {type(X).__module__}.{type(X).__name__}; call X.compute() first"
-        )
     if isinstance(X, np.ma.MaskedArray):
         if np.ma.is_masked(X):
             raise ValueError(
@@ -186,6 +186,17 @@ def _untangle(X: Any) -> Table:
     if array.dtype.kind == "O":
         array = object_to_float(array)
     return Table(_flat_refused(array))
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether dask makes X: an array, a frame, or a list of delayed blocks or of futures."""
+    if isinstance(X, list | tuple) and X:
+        return all(map(_of_dask, X))
+    return _of_dask(X)
+
+
+def _of_dask(X: Any) -> bool:
+    return hasattr(X, "__dask_graph__") or type(X).__module__.startswith("distributed.")
 
 
 def _flat_refused(X: Any) -> Any:

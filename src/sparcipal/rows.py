@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from .read import Table, as_table, checked_names
+from .read import Table, as_table, checked_names, is_lazy
 
 DENSE_BLOCK = 1 << 25  # bytes of a dense block
 SPARSE_BLOCK = 1 << 23  # stored entries of a sparse block
@@ -175,7 +175,7 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
 
     Parameters
     ----------
-    source : callable, Rows, or anything `as_table` takes
+    source : callable, Rows, dask array, frame or list of blocks, or anything `as_table` takes
         A callable returns an iterator over blocks of rows (arrays, sparse matrices, frames), the
         same ones each time it is called.
 
@@ -186,6 +186,10 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
     """
     if isinstance(source, Rows):
         rows = source
+    elif is_lazy(source):
+        from .scale import rows_of
+
+        rows = rows_of(source)
     elif callable(source) and not hasattr(source, "shape"):
         rows = CalledRows(source)
     elif isinstance(source, Iterator):

@@ -1,16 +1,258 @@
-"""The only file that knows dask: work on the workers of a cluster."""
+"""The only file that knows dask: passes over the rows, and the search, on the workers of a cluster.
+
+A running `distributed.Client` is used when there is one, otherwise dask's threads. One task sums
+one block; the sums are merged by a tree over the blocks in their order. Its shape depends on the
+number of blocks alone, so neither the number of workers nor who finishes first changes a bit, and
+with integer data the blocks do not either. Every task is a function of data that the scheduler
+knows how to make again: a worker may die at any moment.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dask
-import distributed
+import numpy as np
+import scipy.sparse as sp
+from dask.delayed import Delayed
 
+from .moments import Moments
 from .parallel import one_blas_thread
+from .read import Table, as_table
+from .rows import A, Rows, working_bytes
+
+FAN = 8  # sums merged by one task
+SMALL = 1 << 26  # bytes of a dense table that fits any memory
+BLOCK = "128 MiB"  # of an array whose columns were chunked, once they are together
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a pass learns of a block."""
+
+    rows: int
+    bytes: int  # in double precision, with the indices of a sparse block
+
+
+class DaskRows(Rows):
+    """Blocks of rows that dask makes when they are needed, wherever that is.
+
+    Parameters
+    ----------
+    parts : sequence of Delayed
+        One block of rows each: an array, a sparse matrix or a frame.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Any],
+        n_features: int,
+        feature_names: tuple[str, ...] | None = None,
+        counts: Sequence[int] | None = None,
+    ) -> None:
+        n_samples = None if counts is None else sum(counts)
+        super().__init__(n_features, n_samples, feature_names)
+        self.parts = list(parts)
+        self._counts = None if counts is None else list(counts)
+        dense = None if n_samples is None else 8 * n_samples * n_features
+        self._bytes = dense if dense is not None and dense <= SMALL else None
+
+    def blocks(self) -> Iterator[Any]:
+        for part in self._checked_parts():
+            (block,) = dask.compute(part)
+            if block.shape[0]:
+                yield block
+
+    def gather(self) -> Table:
+        blocks = [block for block in dask.compute(*self._checked_parts()) if block.shape[0]]
+        if any(sp.issparse(block) for block in blocks):
+            X: Any = sp.vstack([sp.csr_array(block) for block in blocks], format="csr")
+        else:
+            X = np.concatenate(blocks)
+        return as_table(Table(X, self.feature_names))
+
+    def nbytes(self) -> int:
+        """Known, or learnt in the pass that every large table needs anyway."""
+        if self._bytes is None:
+            self.moments = self._accumulate(Moments(self.n_features), weighted=False)
+        assert self._bytes is not None
+        return self._bytes
+
+    def weighted(self, sample_weight: np.ndarray) -> DaskRows:
+        self.moments = None
+        super().weighted(sample_weight)
+        return self
+
+    def accumulate(self, empty: A) -> A:
+        return self._accumulate(empty, weighted=self.sample_weight is not None)
+
+    def _accumulate(self, empty: A, *, weighted: bool) -> A:
+        # The result of a task, so that it is in the graph once, and made again if it is lost.
+        common = dask.delayed(_same, pure=False)(empty)
+        add = dask.delayed(_summed, pure=False)
+        merge = dask.delayed(_merged, pure=False)
+        weights = self._weights() if weighted else [None] * len(self.parts)
+        level = [add(common, part, w) for part, w in zip(self._checked_parts(), weights)]
+        while len(level) > 1:
+            level = [merge(common, level[i : i + FAN]) for i in range(0, len(level), FAN)]
+        with _large_graphs():
+            total, sizes = dask.compute(level[0])[0]
+        self._learn(sizes)
+        return total
+
+    def _checked_parts(self) -> list[Any]:
+        check = dask.delayed(checked_block, pure=False)
+        common = (self.n_features, self.feature_names)
+        return [check(part, number, *common) for number, part in enumerate(self.parts)]
+
+    def _weights(self) -> list[np.ndarray]:
+        assert self.sample_weight is not None
+        if self._counts is None:
+            self.nbytes()
+        ends = np.cumsum(np.asarray(self._counts))
+        if ends[-1] != self.sample_weight.size:
+            raise ValueError(
+                f"sample_weight has {self.sample_weight.size} entries, but there are {ends[-1]} "
+                "rows; pass one per row"
+            )
+        return np.split(self.sample_weight, ends[:-1])
+
+    def _learn(self, sizes: list[Size]) -> None:
+        counts = [size.rows for size in sizes]
+        if self._counts is not None and counts != self._counts:
+            number = next(i for i, (a, b) in enumerate(zip(counts, self._counts)) if a != b)
+            raise ValueError(
+                f"block {number} holds {counts[number]} rows now, but held {self._counts[number]} "
+                "before; a source of blocks must give the same rows each time"
+            )
+        self._counts, self.n_samples = counts, sum(counts)
+        self._bytes = sum(size.bytes for size in sizes)
+        if self.n_samples == 0:
+            raise ValueError(f"all {len(counts)} blocks of X are empty; pass at least one row")
+
+
+def checked_block(
+    block: Any, number: int, n_features: int, feature_names: tuple[str, ...] | None
+) -> Any:
+    """An ndarray or csr_array of finite numbers with these columns, possibly of no rows."""
+    shape = getattr(block, "shape", None)
+    if shape is not None and len(shape) == 2 and shape[0] == 0 and shape[1] == n_features:
+        return np.empty(shape)
+    try:
+        table = as_table(block)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"block {number} of X: {error}") from error
+    if table.shape[1] != n_features:
+        raise ValueError(
+            f"block {number} of X has {table.shape[1]} columns instead of {n_features}; all blocks "
+            "must have the same columns"
+        )
+    if None not in (table.feature_names, feature_names) and table.feature_names != feature_names:
+        raise ValueError(
+            f"block {number} of X has other feature names than the first one; all blocks must "
+            "have the same columns"
+        )
+    return table.X.tocsr() if sp.issparse(table.X) else table.X
+
+
+# Tasks change nothing that they are given: after a worker's death they may run again on the rest.
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _summed(empty: Any, block: Any, weights: np.ndarray | None) -> tuple[Any, list[Size]]:
+    total = empty.copy_empty()
+    with one_blas_thread:
+        if block.shape[0]:
+            total.add(block, weights)
+    return total, [Size(block.shape[0], working_bytes(block))]
+
+
+def _merged(empty: Any, parts: list[tuple[Any, list[Size]]]) -> tuple[Any, list[Size]]:
+    total = empty.copy_empty()
+    for part, _ in parts:
+        total.merge(part)
+    return total, [size for _, sizes in parts for size in sizes]
+
+
+# what dask has -> rows ---------------------------------------------------------------------------
+
+
+def rows_of(source: Any) -> DaskRows:
+    """Rows of a dask array, a dask data frame, or delayed blocks."""
+    if isinstance(source, list | tuple):
+        return _from_blocks(list(source))
+    if isinstance(source, Delayed):  # has every attribute that it is asked for
+        return _from_blocks([source])
+    if hasattr(source, "map_partitions") and hasattr(source, "columns"):
+        return _from_frame(source)
+    if hasattr(source, "rechunk"):
+        return _from_array(source)
+    raise TypeError(
+        f"X is a lazy {type(source).__module__}.{type(source).__name__}; pass a dask array, a dask "
+        "data frame or a list of delayed blocks of rows"
+    )
+
+
+def _from_array(X: Any) -> DaskRows:
+    X = by_rows(X)
+    parts = X.to_delayed().ravel().tolist()
+    rows = X.chunks[0]
+    known = not any(np.isnan(count) for count in rows)
+    p = X.shape[1]
+    if np.isnan(p):
+        return _from_blocks(parts)
+    return DaskRows(parts, int(p), counts=[int(count) for count in rows] if known else None)
+
+
+def by_rows(X: Any) -> Any:
+    """A dask array whose blocks have all columns; those that had are left as they are."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"X has {X.ndim} dimensions, shape {X.shape}; pass samples in rows and features in "
+            "columns"
+        )
+    if len(X.chunks[1]) == 1:
+        return X
+    if any(np.isnan(count) for axis in X.chunks for count in axis):
+        return X.rechunk({1: -1})
+    return X.rechunk({0: "auto", 1: -1}, block_size_limit=dask.utils.parse_bytes(BLOCK))
+
+
+def _from_frame(X: Any) -> DaskRows:
+    names = tuple(str(name) for name in X.columns)
+    return DaskRows(X.to_delayed(), len(names), names)
+
+
+def _from_blocks(blocks: list[Any]) -> DaskRows:
+    """Delayed blocks or futures; the first one says how many features there are."""
+    if not blocks:
+        raise ValueError("X is an empty list of blocks; pass at least one block of rows")
+    same = dask.delayed(_same, pure=False)
+    parts = [block if dask.is_dask_collection(block) else same(block) for block in blocks]
+    width, names = dask.compute(dask.delayed(_columns, pure=False)(parts[0]))[0]
+    return DaskRows(parts, width, names)
+
+
+def _columns(block: Any) -> tuple[int, tuple[str, ...] | None]:
+    try:
+        table = as_table(block)
+    except (TypeError, ValueError) as error:
+        shape: tuple[int, ...] = getattr(block, "shape", ())
+        if len(shape) == 2 and shape[0] == 0:  # no rows, but columns
+            return int(shape[1]), None
+        raise ValueError(f"block 0 of X: {error}") from error
+    return table.shape[1], table.feature_names
+
+
+# the search on workers ---------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -20,7 +262,7 @@ def map_on(client: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Itera
         yield lambda function, items: map(functools.partial(function, *shared), items)
         return
     # The result of a task, not scattered data: if its worker dies, it is made again elsewhere.
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+    with _large_graphs():
         common = client.submit(_same, shared, pure=False)
 
     def submit(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
@@ -31,6 +273,8 @@ def map_on(client: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Itera
 
 
 def _inside_a_task() -> bool:
+    import distributed  # dask works without it
+
     try:
         distributed.get_worker()
     except ValueError:
@@ -38,10 +282,13 @@ def _inside_a_task() -> bool:
     return True
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def _call(function: Callable[..., Any], shared: tuple[Any, ...], item: Any) -> Any:
     with one_blas_thread:
         return function(*shared, item)
+
+
+def _large_graphs() -> Any:
+    """Arrays inside the graph are meant: what is scattered beside it is lost with its worker."""
+    if "distributed" not in sys.modules:
+        return contextlib.nullcontext()
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
