@@ -383,7 +383,8 @@ class _Search:
             return
         if key is not None:
             self.shrunk[key] = position
-        if part.n == 0:
+        # a full support leaves no room: for x >= 0 that is met before the others are excluded
+        if part.n == 0 or part.n_forced > self.s:
             record["end"] = "empty"
             return
         child = _Node(part, node.split.on(part.features), record, position, node.guess, node.z)
