@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from conftest import data_file
 from sparcipal import read
-from sparcipal.readers import bagofwords
+from sparcipal.readers import bagparse
 
 A = np.array([[1, 0, 2], [0, 3, 0], [4, 0, 5], [0, 1, 0]])
 WORDS = ("cat", "dog", "owl")
@@ -40,11 +40,11 @@ def test_bag_of_words(tmp_path, compress, header):
     table = read(write(tmp_path / name, header + ENTRIES, compress))
     np.testing.assert_array_equal(dense(table), A)
     assert table.feature_names == WORDS
-    assert table.X.dtype == np.int32
+    assert table.X.dtype == np.uint8
 
 
 def test_bag_of_words_in_small_blocks_in_any_order_with_repeats(tmp_path, monkeypatch):
-    monkeypatch.setattr(bagofwords, "BLOCK", 7)
+    monkeypatch.setattr(bagparse, "BLOCK", 7)
     lines = ENTRIES.splitlines()
     lines[0] = "1 1 0"
     text = "4\r\n3\r\n7\r\n" + "\r\n".join([*reversed(lines), "1 1 1"])

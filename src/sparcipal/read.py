@@ -7,7 +7,7 @@ or densified on the way: what cannot be used as it is gets an error that says wh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .moments import Moments
+from .monitor import Monitor, Progress
 from .readers import frames
 from .readers.check import check_array, check_shape, check_sparse, object_to_float
 
@@ -31,12 +32,15 @@ class Table:
     sample_names : tuple of str or None
     moments : Moments or None
         What the reader counted already, so that nobody has to read the rows for it again.
+    kept : Entry or None
+        Where the cache has X; further results that cost a pass over the rows can be kept with it.
     """
 
     X: Any
     feature_names: tuple[str, ...] | None = None
     sample_names: tuple[str, ...] | None = None
     moments: Moments | None = None
+    kept: Any = None
 
     def __post_init__(self) -> None:
         for names, axis, what in (
@@ -104,6 +108,9 @@ def read(
     *,
     format: str | None = None,
     feature_names: Iterable[str] | str | os.PathLike[str] | None = None,
+    cache: bool | str | os.PathLike[str] | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    verbose: int = 0,
     **options: Any,
 ) -> Table:
     """Read a file, a folder of text, or anything `as_table` takes, into a Table.
@@ -118,6 +125,17 @@ def read(
         "parquet", "h5ad", "folder" (of text), "jsonl" or "lines" (one document per line).
     feature_names : iterable of str, or path of a file with one name per line, optional
         Instead of the names the source brings; `vocab.*.txt` beside `docword.*.txt` is found.
+    cache : bool, "beside" or path, optional
+        Where text that was parsed is kept as arrays, which the next `read` of the same content maps
+        into memory. By default text whose arrays take more than 64 MB is kept in the folder named
+        by the environment variable SPARCIPAL_CACHE, or the one of the system for caches;
+        SPARCIPAL_CACHE=off switches that off. True: whatever the size; "beside": beside the source;
+        a path: in that folder; False: not at all. A file that changes is parsed again.
+    callback : callable, optional
+        Called with a `Progress` about ten times a second: `done` of `total` bytes, and the time
+        left in words. Returning True raises KeyboardInterrupt.
+    verbose : int
+        1 writes a line to stderr for every tenth of the source.
     **options
         Of that format. Documents ("folder", "jsonl", "lines") are counted by scikit-learn's
         vectorizer: `stop_words`, `min_df`, `max_df`, `ngram_range`, `encoding`; "jsonl" has
@@ -140,15 +158,26 @@ def read(
             raise ValueError(f"{given}: only for a file or folder, but source is {type(source)}")
         return as_table(source, None if feature_names is None else _names(feature_names))
     from .readers import open_source
+    from .readers.cache import cache_for
+    from .readers.source import Source
 
     names = None if feature_names is None else _names(feature_names)
-    X, own_names, sample_names = open_source(source, format, names, options)
-    table = as_table(X, names)
+    job = Source(source, _monitor(callback, verbose), cache_for(cache, source))
+    X, own_names, sample_names = open_source(job, format, names, options)
+    table = replace(as_table(X, names), moments=job.moments, kept=job.entry)
     if table.feature_names is None and own_names is not None:
         table = replace(table, feature_names=checked_names(own_names))
     if sample_names is not None:
         table = replace(table, sample_names=tuple(sample_names))
     return table
+
+
+def _monitor(callback: Callable[[Progress], object] | None, verbose: int) -> Monitor | None:
+    if callback is None and not verbose:
+        return None
+    from .pipeline import reporter
+
+    return Monitor(reporter(callback, verbose))
 
 
 def _names(names: Iterable[str] | str | os.PathLike[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .source import Path_, stem_of
+from .source import Path_, Source, stem_of
 
 # Format -> module and function; loaded when asked for.
 FORMATS = {
@@ -48,8 +48,12 @@ _EXTENSIONS = {
 _FROM_A_PIPE = {"bagofwords", "csv", "tsv", "jsonl", "lines", "svmlight", "matrixmarket"}
 
 
+# Text that takes long to parse; bags of words are kept by their reader, while they are parsed.
+_WORTH_KEEPING = {"csv", "tsv", "jsonl", "lines", "svmlight", "matrixmarket"}
+
+
 def open_source(
-    source: Path_, format: str | None, names: tuple[str, ...] | None, options: dict[str, Any]
+    source: Source, format: str | None, names: tuple[str, ...] | None, options: dict[str, Any]
 ) -> tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]:
     """Matrix, feature names and sample names of a file or folder."""
     if format is None:
@@ -68,6 +72,10 @@ def open_source(
             f"option {sorted(unknown)[0]!r} is unknown for format {format!r}; "
             f"there are: {', '.join(sorted(_options_of(reader))) or 'none'}"
         )
+    if format in _WORTH_KEEPING and source.cache is not None:
+        from .kept import read_or_kept
+
+        return read_or_kept(reader, source, format, names, options)
     result: tuple[Any, Any, Any] = reader(source, names, **options)
     return result
 
@@ -86,7 +94,7 @@ def format_of(source: Path_) -> str:
     name, extension = stem_of(source)
     if extension in _EXTENSIONS:
         return _EXTENSIONS[extension]
-    if extension in {".txt", ""} or name.startswith("docword"):
+    if (extension in {".txt", ""} or name.startswith("docword")) and Path(source).is_file():
         from .bagofwords import looks_like_bagofwords
 
         if name.startswith("docword") or looks_like_bagofwords(source):

@@ -1,54 +1,52 @@
 """UCI bag of words: three header lines (documents, words, entries), then `document word count`.
 
-Ids start at 1. The header may be missing. The file is parsed in blocks of bytes, and every line is
-checked: a wrong number of fields, an id out of range or a count too large is told with its line.
+Ids start at 1. The header may be missing. Every line is checked: a wrong number of fields, an id
+out of range or a count too large is told with its line. Documents in order, words in order inside
+them, give the matrix in one pass; any other order, and entries that come twice, cost another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import contextlib
+import os
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import scipy.sparse as sp
 
-from .source import Path_, open_bytes, read_names
+from ..moments import Moments
+from .bagparse import LARGEST, Entries, csr, in_order, parse
+from .cache import Cache, Draft, Entry, not_kept
+from .pieces import Pieces
+from .source import Path_, Source, open_bytes, read_names
 
-BLOCK = 1 << 23  # bytes parsed together
-LARGEST = 2**31 - 1
-SPACE, TAB, NEWLINE, RETURN, ZERO, NINE = b" \t\n\r09"
-
-
-@dataclass
-class _Entries:
-    """What was parsed so far; ids as in the file."""
-
-    rows: list[np.ndarray] = field(default_factory=list)
-    cols: list[np.ndarray] = field(default_factory=list)
-    counts: list[np.ndarray] = field(default_factory=list)
-    total: int = 0
+SLICE = 1 << 18  # entries whose moments are counted together
+ROOM = 1 << 20  # documents and words that a header may promise, however few entries there are
+RECIPE = "bagofwords"
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, data
 
 
 def read_bagofwords(source: Path_, names: tuple[str, ...] | None) -> tuple[Any, Any, None]:
-    """Documents by words as int32 counts (CSR), and the vocabulary that lies beside the file."""
-    beside = None if names is not None else _vocabulary_beside(source)
+    """Documents by words as small unsigned counts (CSR), and the vocabulary beside the file."""
+    job = source if isinstance(source, Source) else Source(source)
+    beside = None if names is not None else _vocabulary_beside(job)
     vocabulary = names if beside is None else read_names(beside)
-    with open_bytes(source) as stream:
-        header, first, line = _header(stream, source)
-        entries = _parse(stream, first, line, source, header)
-    n_docs, n_words = _shape(entries, header, vocabulary, source, beside)
-    matrix = sp.coo_array(
-        (
-            np.concatenate([np.empty(0, np.int32), *entries.counts]),
-            (
-                np.concatenate([np.empty(0, np.int32), *entries.rows]),
-                np.concatenate([np.empty(0, np.int32), *entries.cols]),
-            ),
-        ),
-        shape=(n_docs, n_words),
-    ).tocsr()  # adds up repeated entries
+    if job.cache is not None:
+        job.entry = job.cache.find(job, RECIPE)
+    if job.entry is None:
+        arrays, facts = _read(job)
+    else:
+        arrays, facts = _arrays_of(job.entry), job.entry.facts
+    n_words = facts["words"]
+    if vocabulary is not None and not facts["header"] and len(vocabulary) > n_words:
+        n_words = len(vocabulary)
+    if vocabulary is not None and len(vocabulary) != n_words:
+        raise ValueError(
+            f"{beside or 'feature_names'}: {len(vocabulary)} words, but {source} has {n_words}; "
+            "pass the vocabulary of this file as feature_names"
+        )
+    matrix = csr(*arrays, n_words)
+    job.moments = _moments(matrix, job.entry)
     return matrix, vocabulary, None
 
 
@@ -77,12 +75,12 @@ def _vocabulary_beside(source: Path_) -> Path | None:
 
 def _header(stream: BinaryIO, source: Path_) -> tuple[tuple[int, ...] | None, bytes, int]:
     """The three header figures (None without a header), bytes already read, and the next line."""
-    lines = [stream.readline()]
+    lines = [stream.readline(1 << 16)]
     if len(lines[0].split()) == 3:
         return None, lines[0], 1
-    lines += [stream.readline(), stream.readline()]
+    lines += [stream.readline(1 << 16), stream.readline(1 << 16)]
     figures = [line.split() for line in lines]
-    if any(len(parts) != 1 or not parts[0].isdigit() for parts in figures):
+    if any(len(parts) != 1 or not parts[0].isdigit() or len(parts[0]) > 18 for parts in figures):
         raise ValueError(
             f"{source}: not a bag of words; it starts with three lines (documents, words, entries) "
             "or with lines `document word count`"
@@ -90,96 +88,131 @@ def _header(stream: BinaryIO, source: Path_) -> tuple[tuple[int, ...] | None, by
     return tuple(int(parts[0]) for parts in figures), b"", 4
 
 
-def _blocks(stream: BinaryIO, rest: bytes) -> Iterator[bytes]:
-    """Blocks of whole lines."""
-    while chunk := stream.read(BLOCK):
-        rest += chunk
-        end = rest.rfind(b"\n") + 1
-        if end:
-            yield rest[:end]
-            rest = rest[end:]
-    if rest.strip():
-        yield rest + b"\n"
+def _read(job: Source) -> tuple[Arrays, dict[str, Any]]:
+    """Parse, into the cache when there is one and the source is large enough for it."""
+    size = os.stat(job).st_size if str(job) != "-" else 0
+    cache: Cache | None = job.cache
+    job.fingerprint = cache is not None and 4 * size >= cache.least
+    with contextlib.ExitStack() as drafts:
+        with open_bytes(job) as stream:
+            header, first, line = _header(stream, job)
+            # An entry takes a byte at least, however well compressed: a header cannot make us set
+            # aside more than that.
+            expected = min(header[2], size) if header else size // 5
+            wanted = job.fingerprint and cache is not None and 5 * expected >= cache.least
+            pieces = Pieces(max(expected, 1), _draft(cache, drafts) if wanted else None)
+            entries = parse(stream, first, line, job, header, pieces)
+        return _finished(entries, header, job, drafts)
 
 
-def _parse(
-    stream: BinaryIO, first: bytes, line: int, source: Path_, header: tuple[int, ...] | None
-) -> _Entries:
-    limits = (header[0], header[1], LARGEST) if header else (LARGEST, LARGEST, LARGEST)
-    entries = _Entries()
-    for block in _blocks(stream, first):
-        table, lines = _numbers(block, line, source)
-        for j, (what, limit) in enumerate(zip(("document", "word", "count"), limits)):
-            low = 0 if what == "count" else 1
-            wrong = np.flatnonzero((table[:, j] < low) | (table[:, j] > limit))
-            if wrong.size:
-                raise ValueError(
-                    f"{source}, line {lines[wrong[0]]}: {what} {table[wrong[0], j]} is outside "
-                    f"{low}..{limit}"
-                )
-        small = table.astype(np.int32)
-        entries.rows.append(small[:, 0] - 1)
-        entries.cols.append(small[:, 1] - 1)
-        entries.counts.append(np.ascontiguousarray(small[:, 2]))
-        entries.total += len(table)
-        line += block.count(b"\n")
-    return entries
+def _finished(
+    entries: Entries, header: tuple[int, ...] | None, job: Source, drafts: contextlib.ExitStack
+) -> tuple[Arrays, dict[str, Any]]:
+    n_documents, n_words = _shape(entries, header, job)
+    if not entries.ordered:
+        draft = None if entries.pieces.draft is None else _draft(job.cache, drafts)
+        entries = in_order(entries, job, draft)
+    facts = {"words": n_words, "header": header is not None}
+    arrays = (entries.pointers(n_documents), *entries.pieces.finish())
+    if entries.pieces.draft is not None:
+        arrays = _keep(arrays, entries.pieces.draft, job, facts)
+    return arrays, facts
 
 
-def _numbers(block: bytes, line: int, source: Path_) -> tuple[np.ndarray, np.ndarray]:
-    """The (m, 3) numbers of a block of lines and the line of each; exactly three a line."""
-    text = np.frombuffer(block, dtype=np.uint8)
-    digit = (text >= ZERO) & (text <= NINE)
-    newline = text == NEWLINE
-    strange = ~(digit | newline | (text == SPACE) | (text == TAB) | (text == RETURN))
-    if strange.any():
-        at = int(np.argmax(strange))
-        where = line + int(np.count_nonzero(newline[:at]))
-        raise ValueError(
-            f"{source}, line {where}: {chr(text[at])!r} where a nonnegative integer is expected"
-        )
-    start = digit.copy()
-    start[1:] &= ~digit[:-1]
-    ends = np.flatnonzero(newline)
-    fields = np.diff(np.cumsum(start)[ends], prepend=0)
-    wrong = np.flatnonzero((fields != 3) & (fields != 0))
-    if wrong.size:
-        raise ValueError(
-            f"{source}, line {line + int(wrong[0])}: {fields[wrong[0]]} fields instead of "
-            "`document word count`"
-        )
-    # Nineteen digits and more could wrap around inside int64 and look innocent.
-    starts, stops = np.flatnonzero(start), np.flatnonzero(digit & ~np.append(digit[1:], False))
-    long = np.flatnonzero(stops - starts >= 18)
-    if long.size:
-        where = line + int(np.count_nonzero(newline[: starts[long[0]]]))
-        raise ValueError(f"{source}, line {where}: a number of more than 18 digits")
-    values = np.fromstring(block.decode("ascii"), dtype=np.int64, sep=" ")
-    return values.reshape(-1, 3), line + np.flatnonzero(fields)
+def _draft(cache: Cache | None, drafts: contextlib.ExitStack) -> Draft | None:
+    """A new draft that is gone when the stack closes, unless it became an entry."""
+    draft = None if cache is None else cache.draft()
+    if draft is not None:
+        drafts.callback(draft.abandon)
+    return draft
 
 
-def _shape(
-    entries: _Entries,
-    header: tuple[int, ...] | None,
-    vocabulary: tuple[str, ...] | None,
-    source: Path_,
-    beside: Path | None,
-) -> tuple[int, int]:
-    if header is not None:
-        n_docs, n_words, n_entries = header
-        if n_entries != entries.total:
-            raise ValueError(
-                f"{source}: the header says {n_entries} entries, the file has {entries.total}: "
-                "it is cut short or its header is wrong"
-            )
+def _keep(arrays: Arrays, draft: Draft, job: Source, facts: dict[str, Any]) -> Arrays:
+    try:
+        draft.put("indptr", arrays[0])
+        job.entry = job.cache.keep(draft, job, RECIPE, facts)
+        return _arrays_of(job.entry)
+    except OSError as error:
+        not_kept(job.cache.folder, error)
+        return arrays[0], np.array(arrays[1]), np.array(arrays[2])
+
+
+def _arrays_of(entry: Entry) -> Arrays:
+    return np.array(entry.array("indptr")), entry.array("indices"), entry.array("data")
+
+
+def _moments(matrix: Any, entry: Entry | None) -> Moments | None:
+    """Exact moments of the columns; kept with the matrix."""
+    if matrix.shape[1] > ROOM + 16 * matrix.nnz:
+        return None  # mostly words that never occur: whoever needs them counts them
+    name = f"moments-{matrix.shape[1]}"
+    kept = None if entry is None else entry.load(name)
+    if kept is not None:
+        return Moments.from_arrays(kept)
+    largest = int(matrix.data.max(initial=0))
+    if largest**2 * matrix.nnz < 2**62:
+        moments = tallied(matrix.indices, matrix.data, matrix.shape)
     else:
-        n_docs = max((int(rows.max()) + 1 for rows in entries.rows), default=0)
-        n_words = max((int(cols.max()) + 1 for cols in entries.cols), default=0)
-        if vocabulary is not None and len(vocabulary) > n_words:
-            n_words = len(vocabulary)
-    if vocabulary is not None and len(vocabulary) != n_words:
+        moments = Moments(matrix.shape[1]).add(matrix)
+    if entry is not None:
+        entry.store(name, moments.arrays())
+    return moments
+
+
+def tallied(indices: np.ndarray, data: np.ndarray, shape: tuple[int, int]) -> Moments:
+    """Moments of counts, each place of the matrix counted once, whose squares fit 64 bits."""
+    from ..kernels.parse import tally
+
+    n, p = shape
+    table, high = np.zeros((p, 4), dtype=np.int64), np.zeros(p, dtype=np.int64)
+    for start in range(0, indices.size, SLICE):
+        part = slice(start, start + SLICE)
+        tally(indices[part], data[part].astype(np.int32), table, high)
+    entries, sums, squares, bits = table.T
+    # frexp gives the place of the highest bit: powers of two are exact in double precision
+    small = np.frexp((bits & (2**62 - 1)).astype(np.float64))[1] - 1
+    high = np.where(high > 0, high, np.maximum(small, 0))
+    low = np.zeros(p)
+    everywhere = np.flatnonzero(entries == n)
+    if everywhere.size:
+        low[everywhere] = _smallest(everywhere, indices, data, p)
+    return Moments.from_arrays(
+        {
+            "rows": np.array([n, 1, 0]),
+            "weight": np.array([np.nan]),
+            "low": low,
+            "high": high.astype(np.float64),
+            "sums": sums[None],
+            "squares": squares[None],
+        }
+    )
+
+
+def _smallest(columns: np.ndarray, indices: np.ndarray, data: np.ndarray, p: int) -> np.ndarray:
+    """The smallest count of words that occur in every document; few do."""
+    place = np.full(p, columns.size)
+    place[columns] = np.arange(columns.size)
+    low = np.full(columns.size + 1, LARGEST)
+    for start in range(0, indices.size, SLICE):
+        part = slice(start, start + SLICE)
+        np.minimum.at(low, place[indices[part]], data[part])
+    return low[:-1]
+
+
+def _shape(entries: Entries, header: tuple[int, ...] | None, source: Path_) -> tuple[int, int]:
+    """Documents and words, by the header if there is one and it can be true."""
+    total = int(entries.lengths.sum())
+    if header is None:
+        return entries.last_document, entries.last_word
+    if header[2] != total:
         raise ValueError(
-            f"{beside or 'feature_names'}: {len(vocabulary)} words, but {source} has {n_words}; "
-            "pass the vocabulary of this file as feature_names"
+            f"{source}: the header says {header[2]} entries, the file has {total}: it is cut short "
+            "or its header is wrong"
         )
-    return n_docs, n_words
+    for what, said in zip(("documents", "words"), header):
+        if said > min(LARGEST, ROOM + 1000 * total):
+            raise ValueError(
+                f"{source}: the header says {said} {what}, but there are only {total} entries: its "
+                "header is wrong"
+            )
+    return header[0], header[1]

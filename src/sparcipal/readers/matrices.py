@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from typing import Any
 
@@ -43,7 +44,7 @@ def read_svmlight(source: Path_, names: Any, *, n_features: int | None = None) -
 def read_npy(source: Path_, names: Any) -> Read:
     """The array stays on disk, read-only, and is paged in as needed."""
     try:
-        return np.load(source, mmap_mode="r", allow_pickle=False), None, None
+        return np.load(os.fspath(source), mmap_mode="r", allow_pickle=False), None, None
     except ValueError as error:
         raise ValueError(f"{source}: not an array of numbers: {error}") from error
 
@@ -55,9 +56,9 @@ def read_npz(source: Path_, names: Any, *, key: str | None = None) -> Read:
     strings called feature_names or features names the columns.
     """
     try:
-        with np.load(source, allow_pickle=False) as archive:
+        with np.load(os.fspath(source), allow_pickle=False) as archive:
             if key is None and {"format", "data", "shape"} <= set(archive.files):
-                return sp.csr_array(sp.load_npz(source)), None, None
+                return sp.csr_array(sp.load_npz(os.fspath(source))), None, None
             key = _the_array(archive, source) if key is None else key
             if key not in archive.files:
                 raise ValueError(f"{source}: no array {key!r}; there are {_listed(archive)}")
@@ -74,7 +75,7 @@ def read_h5ad(source: Path_, names: Any, *, layer: str | None = None) -> Read:
         raise ValueError(
             f"{source}: .h5ad files need anndata; pip install 'sparcipal[anndata]'"
         ) from error
-    return frames.from_anndata(anndata.read_h5ad(source), layer)
+    return frames.from_anndata(anndata.read_h5ad(os.fspath(source)), layer)
 
 
 def _the_array(archive: Any, source: Path_) -> str:

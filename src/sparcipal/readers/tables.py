@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def read_parquet(source: Path_, names: Any) -> Read:
         raise ValueError(
             f"{source}: Parquet files need pyarrow; pip install 'sparcipal[io]'"
         ) from error
-    table = parquet.read_table(source)
+    table = parquet.read_table(os.fspath(source))
     if not table.schema.pandas_metadata:
         return frames.from_frame(table)
     try:

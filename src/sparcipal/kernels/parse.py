@@ -1,0 +1,178 @@
+"""Lines `document word count` to numbers, one pass over the bytes.
+
+Nearly all lines are written by programs: the document of the line before, one space, digits, one
+space, digits, one newline. These are taken eight bytes at a time (`words[i]` is the little-endian
+64-bit word that starts at byte i). Every other line goes through `any_line`, byte by byte.
+"""
+
+import numpy as np
+from numba import njit
+
+# Places of `state`: what one call leaves for the caller and for the next call.
+AT, ENTRIES, RUNS, BLANK, FAULT = 0, 1, 2, 3, 4
+DOCUMENT, WORD, LARGEST, LAST_DOCUMENT, LAST_WORD, GROUPED, SORTED, SIZE = 5, 6, 7, 8, 9, 10, 11, 12
+
+
+@njit(cache=True, nogil=True)
+def digits_in(x):
+    """How many of the eight bytes of x, exclusive-ored with '0', are digits before the first other
+    one; 8 when all are."""
+    high = np.uint64(0x8080808080808080)
+    other = ((x + np.uint64(0x7676767676767676)) | x) & high
+    if other == np.uint64(0):
+        return np.int64(8)
+    first = (other & (~other + np.uint64(1))) >> np.uint64(7)
+    # first is 256^k: the product moves the byte that holds k to the top
+    return np.int64((first * np.uint64(0x0001020304050607)) >> np.uint64(56))
+
+
+@njit(cache=True, nogil=True)
+def number_in(x, count):
+    """The number that the first `count` bytes (1 to 8) of x spell, in three steps: pairs, fours,
+    eight."""
+    y = x << np.uint64(64 - 8 * count)
+    y = (y * np.uint64(10) + (y >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+    y = (y * np.uint64(100) + (y >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
+    y = (y * np.uint64(10000) + (y >> np.uint64(32))) & np.uint64(0x00000000FFFFFFFF)
+    return np.int64(y)
+
+
+@njit(cache=True, nogil=True)
+def any_line(text, i, numbers):
+    """The line that starts at i, with spaces and tabs as anyone likes: the start of the next line,
+    after `numbers` (3,) are set; -1 when it is blank, -2 when it is anything else."""
+    for field in range(4):
+        c = text[i]
+        while c == 32 or c == 9 or c == 13:
+            i += 1
+            c = text[i]
+        if c == 10:
+            if field == 0:
+                return -1
+            return i + 1 if field == 3 else -2
+        if field == 3:
+            return -2
+        first = i
+        value = np.int64(0)
+        while 48 <= c <= 57:
+            value = value * 10 + np.int64(c - 48)
+            i += 1
+            c = text[i]
+        if i == first or i - first > 18 or not (c == 32 or c == 9 or c == 10 or c == 13):
+            return -2
+        numbers[field] = value
+    return -2
+
+
+@njit(cache=True, nogil=True)
+def parse_lines(text, words, end, swift, limits, state, numbers, indices, counts, docs, lengths):
+    """Entries of the whole lines in text[:end].
+
+    Entry m has the word `indices[m]` (from 0) and `counts[m]`; consecutive entries of one document
+    form run r: `lengths[r]` entries of document `docs[r]` (from 1). text[:end] is followed by 32
+    more bytes. Stops at the first line that is no entry: state[FAULT] is then 1 and state[AT]
+    its start. `swift` is 0 where a word cannot be taken at once (a big-endian machine).
+    """
+    i = np.int64(0)
+    line = np.int64(0)
+    m = np.int64(0)
+    runs = np.int64(0)
+    blank = np.int64(0)
+    fault = np.int64(0)
+    start = np.int64(0)
+    d, w, n = np.int64(0), np.int64(0), np.int64(0)
+    document, word, largest = state[DOCUMENT], state[WORD], state[LARGEST]
+    last_document, last_word = state[LAST_DOCUMENT], state[LAST_WORD]
+    grouped, ordered = state[GROUPED], state[SORTED]
+    most_documents, most_words, most_count = limits[0], limits[1], limits[2]
+    zeros = np.uint64(0x3030303030303030)
+    # The document as it stands in the line before, with the space after it.
+    written, mask, width = np.uint64(0), np.uint64(0), np.int64(0)
+    while i < end:
+        line = i
+        swiftly = False
+        if width > 0 and (words[i] & mask) == written:
+            d = document
+            x = words[i + width] ^ zeros
+            k = digits_in(x)
+            j = i + width + k
+            n = np.int64(text[j + 1]) - 48
+            # a count of one digit is the rule
+            if 0 < k < 8 and text[j] == 32 and 0 <= n <= 9:
+                j += 2
+                v = np.int64(text[j]) - 48
+                while 0 <= v <= 9 and n < 10**17:
+                    n = n * 10 + v
+                    j += 1
+                    v = np.int64(text[j]) - 48
+                if v == -38:
+                    w = number_in(x, k)
+                    swiftly = True
+                    i = j + 1
+        if not swiftly:
+            after = any_line(text, i, numbers)
+            if after == -1:
+                blank += 1
+                while text[i] != 10:
+                    i += 1
+                i += 1
+                continue
+            if after == -2:
+                fault = 1
+                break
+            d, w, n = numbers[0], numbers[1], numbers[2]
+            width = digits_in(words[i] ^ zeros) + 1 if swift else np.int64(0)
+            if 1 < width <= 8 and text[i + width - 1] == 32:
+                mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * width)
+                written = words[i] & mask
+            else:
+                width = 0
+            i = after
+        if d < 1 or d > most_documents or w < 1 or w > most_words or n > most_count:
+            fault = 1
+            break
+        if d != document or m == 0:
+            if runs > 0:
+                lengths[runs - 1] = m - start
+            docs[runs] = d
+            runs += 1
+            start = m
+        if d != document:
+            if d < last_document:
+                grouped = 0
+            else:
+                last_document = d
+            document = d
+        elif w <= word:
+            ordered = 0
+        word = w
+        if w > last_word:
+            last_word = w
+        if n > largest:
+            largest = n
+        indices[m] = w - 1
+        counts[m] = n
+        m += 1
+    if runs > 0:
+        lengths[runs - 1] = m - start
+    state[AT] = line if fault else i
+    state[ENTRIES], state[RUNS], state[BLANK], state[FAULT] = m, runs, blank, fault
+    state[DOCUMENT], state[WORD], state[LARGEST] = document, word, largest
+    state[LAST_DOCUMENT], state[LAST_WORD] = last_document, last_word
+    state[GROUPED], state[SORTED] = grouped, ordered
+
+
+@njit(cache=True, nogil=True)
+def tally(indices, counts, table, high):
+    """Per word j of `table` (p, 4): entries, sum, sum of squares, and bit n for every count n below
+    62; the largest of the other counts goes to `high` (p,)."""
+    for i in range(indices.size):
+        j = indices[i]
+        n = np.int64(counts[i])
+        table[j, 0] += 1
+        table[j, 1] += n
+        table[j, 2] += n * n
+        # without a comparison: it would wait for memory in every step
+        table[j, 3] |= np.int64(1) << min(n, np.int64(62))
+        if n > 61:
+            high[j] = max(high[j], n)
