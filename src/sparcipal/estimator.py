@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -25,9 +27,10 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
 
 from .monitor import Progress
 from .pipeline import sparse_pca
-from .read import Table, as_table
+from .read import Table, as_table, is_lazy
 from .result import Certificate, Result
-from .scores import scores
+from .rows import Rows, as_rows, memory_map
+from .scores import Scorer, scores_of_blocks
 
 
 class SparsePCA(
@@ -227,41 +230,77 @@ class SparsePCA(
         if result.note:
             warnings.warn(result.note, ConvergenceWarning, stacklevel=4)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Scores of the samples on the components: (X - mean) / scale @ components'.
 
         Only the columns that some component uses are read; a row's scores depend on that row alone.
+
+        Parameters
+        ----------
+        X : what `fit` takes
+            A function that returns blocks of rows and a memory map are scored block by block. What
+            dask makes is scored lazily: the answer is a dask array, or after
+            `set_output(transform="pandas")` a dask frame.
         """
         check_is_fitted(self)
+        scorer = Scorer(self.result_)
         if isinstance(X, Table):
-            X = self._matrix_of(X)
-        else:
-            X = validate_data(self, X, reset=False, **_CHECKS)
-        return scores(self.result_, X)
+            self._check_columns(X.shape[1], X.feature_names)
+            return scorer((X if memory_map(X.X) is not None else as_table(X)).X)
+        if isinstance(X, Rows) or (callable(X) and not hasattr(X, "shape")):
+            rows = as_rows(X)
+            self._check_columns(rows.n_features, rows.feature_names)
+            return scores_of_blocks(scorer, rows.blocks())
+        on_disk = type(X) is np.memmap and X.ndim == 2 and X.dtype.kind in "fiub"
+        checks = {"skip_check_array": True} if on_disk else _CHECKS  # which would read it all
+        return scorer(validate_data(self, X, reset=False, **checks))
 
-    def _matrix_of(self, table: Table) -> Any:
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and table.feature_names is not None:
-            differ = [i for i, (a, b) in enumerate(zip(names, table.feature_names)) if a != b]
+    def _lazily(self, X: Any) -> Any:
+        """`transform` of what dask makes."""
+        from .scale import lazy_scores
+
+        check_is_fitted(self)
+        given = getattr(X, "columns", None) if hasattr(X, "map_partitions") else None
+        if given is not None and not callable(given):
+            self._check_columns(len(given), tuple(str(name) for name in given))
+        wanted = getattr(self, "_sklearn_output_config", {}).get(
+            "transform", get_config()["transform_output"]
+        )
+        if wanted not in ("default", "pandas"):
+            raise ValueError(
+                f"set_output(transform={wanted!r}) does not work with lazy data; set it to "
+                "'pandas' for a dask frame or to 'default' for a dask array, or compute X first"
+            )
+        names = None if wanted == "default" else self.get_feature_names_out()
+        return lazy_scores(X, Scorer(self.result_), names)
+
+    def _check_columns(self, width: int, names: tuple[str, ...] | None) -> None:
+        if width != self.n_features_in_:
+            raise ValueError(
+                f"X has {width} features, but SparsePCA is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is not None and names is not None:
+            differ = [i for i, (a, b) in enumerate(zip(fitted, names)) if a != b]
             if differ:
                 raise ValueError(
                     f"feature names differ from those seen in fit, first at feature {differ[0]}: "
-                    f"{table.feature_names[differ[0]]!r} instead of {names[differ[0]]!r}"
+                    f"{names[differ[0]]!r} instead of {fitted[differ[0]]!r}"
                 )
-        if table.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {table.shape[1]} features, but SparsePCA is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        return check_array(table.X, **_CHECKS)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Back from scores to features, by the pseudo-inverse when components are not
         orthogonal."""
         check_is_fitted(self)
+        if is_lazy(X):
+            raise ValueError(
+                "X is lazy, but inverse_transform makes dense rows of all features; compute the "
+                "scores you need first: inverse_transform(X.compute())"
+            )
+        given = np.asarray(X, dtype=np.float64)
         k = self.components_.shape[0]
-        given = check_array(X, dtype=np.float64, input_name="X")
-        if given.shape[1] != k:
+        if given.ndim != 2 or given.shape[1] != k:
             raise ValueError(
                 f"X has shape {given.shape}, but inverse_transform needs one column per "
                 f"component: {k}"
@@ -288,6 +327,25 @@ class SparsePCA(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _lazy_data_first(eager: Callable[..., Any], *, fit: bool) -> Callable[..., Any]:
+    """The method, but for lazy data the lazy scores: `set_output` would compute them."""
+
+    @functools.wraps(eager)
+    def method(self: SparsePCA, X: Any, *args: Any, **options: Any) -> Any:
+        if not is_lazy(X):
+            return eager(self, X, *args, **options)
+        return (self.fit(X, *args, **options) if fit else self)._lazily(X)
+
+    return method
+
+
+# scikit-learn has wrapped these two when the class was made.
+SparsePCA.transform = _lazy_data_first(SparsePCA.transform, fit=False)  # type: ignore[method-assign]
+SparsePCA.fit_transform = _lazy_data_first(  # type: ignore[method-assign]
+    SparsePCA.fit_transform, fit=True
+)
 
 
 _CHECKS: dict[str, Any] = {

@@ -38,7 +38,7 @@ def ordered_map(n_jobs: int, *shared: Any) -> Iterator[Callable[..., Iterator[An
 def _cluster() -> Any:
     """The client of joblib's dask backend if that is the active one, otherwise None."""
     joblib = sys.modules.get("joblib")  # who has not imported it has asked for nothing
-    backend = None if joblib is None else joblib.parallel.get_active_backend()[0]
+    backend: Any = None if joblib is None else joblib.parallel.get_active_backend()[0]
     return backend.client if type(backend).__name__ == "DaskDistributedBackend" else None
 
 

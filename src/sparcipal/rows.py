@@ -214,6 +214,16 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
     return rows
 
 
+def memory_map(X: Any) -> np.memmap | None:
+    """The memory map that a matrix (of a sparse one, its entries) is a view of, if it is one."""
+    array = X.data if sp.issparse(X) else X
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap) and not isinstance(array.base, np.ndarray):
+            return array
+        array = array.base
+    return None
+
+
 def working_bytes(X: Any) -> int:
     """What a table takes in double precision, with the indices of a sparse one."""
     if sp.issparse(X):

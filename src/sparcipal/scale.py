@@ -25,6 +25,7 @@ from .moments import Moments
 from .parallel import one_blas_thread
 from .read import Table, as_table
 from .rows import A, Rows, working_bytes
+from .scores import Scorer
 
 FAN = 8  # sums merged by one task
 SMALL = 1 << 26  # bytes of a dense table that fits any memory
@@ -214,16 +215,20 @@ def _from_array(X: Any) -> DaskRows:
 
 def by_rows(X: Any) -> Any:
     """A dask array whose blocks have all columns; those that had are left as they are."""
-    if X.ndim != 2:
-        raise ValueError(
-            f"X has {X.ndim} dimensions, shape {X.shape}; pass samples in rows and features in "
-            "columns"
-        )
+    check_dimensions(X)
     if len(X.chunks[1]) == 1:
         return X
     if any(np.isnan(count) for axis in X.chunks for count in axis):
         return X.rechunk({1: -1})
     return X.rechunk({0: "auto", 1: -1}, block_size_limit=dask.utils.parse_bytes(BLOCK))
+
+
+def check_dimensions(X: Any) -> None:
+    if X.ndim != 2:
+        raise ValueError(
+            f"X has {X.ndim} dimensions, shape {X.shape}; pass samples in rows and features in "
+            "columns"
+        )
 
 
 def _from_frame(X: Any) -> DaskRows:
@@ -250,6 +255,64 @@ def _columns(block: Any) -> tuple[int, tuple[str, ...] | None]:
             return int(shape[1]), None
         raise ValueError(f"block 0 of X: {error}") from error
     return table.shape[1], table.feature_names
+
+
+# scores, lazily ----------------------------------------------------------------------------------
+
+
+def lazy_scores(source: Any, scorer: Scorer, columns: Sequence[str] | None) -> Any:
+    """Scores of samples that dask makes, made by dask when they are asked for.
+
+    A dask array; with `columns`, a dask frame with these names. Of an array or a frame, nothing is
+    asked for but the columns that components use.
+    """
+    if isinstance(source, list | tuple | Delayed):
+        scored = _scores_of_blocks(source, scorer)
+    elif hasattr(source, "rechunk"):
+        scored = _scores_of_array(source, scorer)
+    else:
+        scorer.check_width(len(source.columns))
+        used = source[[source.columns[i] for i in scorer.used]]
+        named = range(scorer.n_components) if columns is None else columns
+        frame = used.map_partitions(
+            _score_frame, scorer, list(named), meta=_score_frame(used._meta, scorer, list(named))
+        )
+        return frame.values if columns is None else frame
+    if columns is None:
+        return scored
+    from dask.dataframe import from_dask_array
+
+    return from_dask_array(scored, columns=list(columns))
+
+
+def _scores_of_array(X: Any, scorer: Scorer) -> Any:
+    check_dimensions(X)
+    if not np.isnan(X.shape[1]):
+        scorer.check_width(X.shape[1])
+    used = X[:, scorer.used].rechunk({1: -1})
+    chunks = (used.chunks[0], (scorer.n_components,))
+    return used.map_blocks(scorer.of_columns, chunks=chunks, meta=np.empty((0, 0)))
+
+
+def _scores_of_blocks(blocks: Any, scorer: Scorer) -> Any:
+    from dask.array import concatenate, from_delayed
+
+    score = dask.delayed(_score_block, pure=False)
+    parts = [blocks] if isinstance(blocks, Delayed) else blocks
+    lazy = [
+        from_delayed(score(part, number, scorer), (np.nan, scorer.n_components), dtype=np.float64)
+        for number, part in enumerate(parts)
+    ]
+    return concatenate(lazy, allow_unknown_chunksizes=True)
+
+
+def _score_block(block: Any, number: int, scorer: Scorer) -> np.ndarray:
+    return scorer(checked_block(block, number, scorer.n_features, None))
+
+
+def _score_frame(frame: Any, scorer: Scorer, columns: list[Any]) -> Any:
+    values = scorer.of_columns(frame.to_numpy(dtype=np.float64))
+    return type(frame)(values, index=frame.index, columns=columns)
 
 
 # the search on workers ---------------------------------------------------------------------------
