@@ -12,7 +12,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -298,9 +298,9 @@ class SparsePCA(
                 "X is lazy, but inverse_transform makes dense rows of all features; compute the "
                 "scores you need first: inverse_transform(X.compute())"
             )
-        given = np.asarray(X, dtype=np.float64)
+        given = check_array(X, dtype=np.float64, input_name="X")
         k = self.components_.shape[0]
-        if given.ndim != 2 or given.shape[1] != k:
+        if given.shape[1] != k:
             raise ValueError(
                 f"X has shape {given.shape}, but inverse_transform needs one column per "
                 f"component: {k}"
