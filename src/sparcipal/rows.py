@@ -6,7 +6,9 @@ Here that is a loop; a subclass may run it on many machines.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -53,6 +55,7 @@ class Rows:
         self.feature_names = feature_names
         self.sample_weight: np.ndarray | None = None
         self.moments: Any = None  # Moments that somebody has counted already
+        self.kept: Any = None  # where results of a pass can be kept
 
     def blocks(self) -> Iterator[Any]:
         """ndarrays or csr_arrays with all columns, checked, in order."""
@@ -111,23 +114,28 @@ class MatrixRows(Rows):
     def __init__(self, table: Table) -> None:
         super().__init__(table.shape[1], table.shape[0], table.feature_names)
         self.X = table.X
-        self.moments = table.moments
+        self.moments, self.kept = table.moments, table.kept
 
     def nbytes(self) -> int:
         return working_bytes(self.X)
 
     def blocks(self) -> Iterator[Any]:
+        for start, stop in self.borders():
+            yield _view(self.X, start, stop) if sp.issparse(self.X) else self.X[start:stop]
+
+    def borders(self) -> Iterator[tuple[int, int]]:
+        """The first row of every block and the first one after it."""
+        n = self.X.shape[0]
         if not sp.issparse(self.X):
             step = max(1, DENSE_BLOCK // max(1, self.X.itemsize * self.n_features))
-            for start in range(0, self.X.shape[0], step):
-                yield self.X[start : start + step]
+            yield from ((start, min(start + step, n)) for start in range(0, n, step))
             return
         indptr = self.X.indptr
         start = 0
-        while start < self.X.shape[0]:
+        while start < n:
             stop = int(np.searchsorted(indptr, int(indptr[start]) + SPARSE_BLOCK, side="right")) - 1
-            stop = min(max(stop, start + 1), self.X.shape[0])
-            yield _view(self.X, start, stop)
+            stop = min(max(stop, start + 1), n)
+            yield start, stop
             start = stop
 
     def gather(self) -> Table:
@@ -184,6 +192,7 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
     TypeError
         For an iterator, which can be read once only.
     """
+    rows: Rows
     if isinstance(source, Rows):
         rows = source
     elif is_lazy(source):
@@ -201,8 +210,12 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
         table = as_table(source)
         X = table.X
         if sp.issparse(X) and X.format != "csr":
-            table = Table(X.tocsr(), table.feature_names, table.sample_names, table.moments)
+            table = replace(table, X=X.tocsr())
         rows = MatrixRows(table)
+        if "distributed" in sys.modules and memory_map(table.X) is not None:
+            from .scale import spread
+
+            rows = spread(rows)
     if feature_names is not None:
         names = checked_names(feature_names)
         if len(names) != rows.n_features:
@@ -225,9 +238,9 @@ def memory_map(X: Any) -> np.memmap | None:
 
 
 def working_bytes(X: Any) -> int:
-    """What a table takes in double precision, with the indices of a sparse one."""
+    """What the road in memory takes: a table in double precision, a sparse one twice (centring)."""
     if sp.issparse(X):
-        return int(X.nnz) * (8 + X.indices.itemsize) + X.indptr.nbytes
+        return 2 * int(X.nnz) * (8 + X.indices.itemsize) + X.indptr.nbytes
     return int(X.shape[0]) * int(X.shape[1]) * 8
 
 
@@ -235,6 +248,13 @@ def _view(X: sp.csr_array, start: int, stop: int) -> sp.csr_array:
     """Rows of a CSR matrix, sharing its entries; a memory map is not read."""
     low, high = int(X.indptr[start]), int(X.indptr[stop])
     indptr = X.indptr[start : stop + 1] - low
-    view = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
-    view.data, view.indices, view.indptr = X.data[low:high], X.indices[low:high], indptr
-    return view
+    return csr_of(X.data[low:high], X.indices[low:high], indptr, (stop - start, X.shape[1]))
+
+
+def csr_of(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
+) -> sp.csr_array:
+    """A CSR matrix of these very arrays: none is read, checked or copied."""
+    matrix = sp.csr_array(shape, dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix

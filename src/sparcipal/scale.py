@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from dask.delayed import Delayed
 from .moments import Moments
 from .parallel import one_blas_thread
 from .read import Table, as_table
-from .rows import A, Rows, working_bytes
+from .rows import A, MatrixRows, Rows, csr_of, memory_map, working_bytes
 from .scores import Scorer
 
 FAN = 8  # sums merged by one task
@@ -98,7 +99,10 @@ class DaskRows(Rows):
         add = dask.delayed(_summed, pure=False)
         merge = dask.delayed(_merged, pure=False)
         weights = self._weights() if weighted else [None] * len(self.parts)
-        level = [add(common, part, w) for part, w in zip(self._checked_parts(), weights)]
+        level = [
+            add(common, part, number, self.n_features, self.feature_names, weight)
+            for number, (part, weight) in enumerate(zip(self.parts, weights))
+        ]
         while len(level) > 1:
             level = [merge(common, level[i : i + FAN]) for i in range(0, len(level), FAN)]
         with _large_graphs():
@@ -141,6 +145,8 @@ def checked_block(
     block: Any, number: int, n_features: int, feature_names: tuple[str, ...] | None
 ) -> Any:
     """An ndarray or csr_array of finite numbers with these columns, possibly of no rows."""
+    if isinstance(block, FileBlock):
+        return block.open()
     shape = getattr(block, "shape", None)
     if shape is not None and len(shape) == 2 and shape[0] == 0 and shape[1] == n_features:
         return np.empty(shape)
@@ -168,7 +174,15 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _summed(empty: Any, block: Any, weights: np.ndarray | None) -> tuple[Any, list[Size]]:
+def _summed(
+    empty: Any,
+    part: Any,
+    number: int,
+    n_features: int,
+    feature_names: tuple[str, ...] | None,
+    weights: np.ndarray | None,
+) -> tuple[Any, list[Size]]:
+    block = checked_block(part, number, n_features, feature_names)
     total = empty.copy_empty()
     with one_blas_thread:
         if block.shape[0]:
@@ -229,6 +243,98 @@ def check_dimensions(X: Any) -> None:
             f"X has {X.ndim} dimensions, shape {X.shape}; pass samples in rows and features in "
             "columns"
         )
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A contiguous part of a file that holds an array."""
+
+    path: str
+    dtype: str
+    offset: int
+    shape: tuple[int, ...]
+
+    @staticmethod
+    def of(array: np.ndarray) -> Piece | None:
+        """The piece that an array shows; None for one that is in memory."""
+        root = memory_map(array)
+        if root is None or root.filename is None or not array.flags.c_contiguous:
+            return None
+        offset = root.offset + array.ctypes.data - root.ctypes.data
+        return Piece(str(root.filename), array.dtype.str, offset, array.shape)
+
+    def open(self) -> np.ndarray:
+        if 0 in self.shape:  # nothing to map
+            return np.empty(self.shape, dtype=self.dtype)
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+
+
+@dataclass(frozen=True)
+class FileBlock:
+    """Rows of a file, dense or CSR: opened where they are read. They were checked before."""
+
+    parts: tuple[Piece, ...]
+    shape: tuple[int, int]
+    indptr: Piece | np.ndarray | None = None
+
+    @staticmethod
+    def of(X: Any, start: int, stop: int) -> FileBlock | None:
+        """Rows of a memory map or of a CSR matrix of memory maps; None for anything else."""
+        indptr: Any = None
+        if sp.issparse(X):
+            low, high = int(X.indptr[start]), int(X.indptr[stop])
+            arrays, indptr = [X.data[low:high], X.indices[low:high]], X.indptr[start : stop + 1]
+            indptr = Piece.of(indptr) or np.array(indptr)
+        else:
+            arrays = [X[start:stop]]
+        parts = tuple(piece for array in arrays if (piece := Piece.of(array)) is not None)
+        if len(parts) < len(arrays):
+            return None
+        return FileBlock(parts, (stop - start, X.shape[1]), indptr)
+
+    def open(self) -> Any:
+        arrays = [part.open() for part in self.parts]
+        if self.indptr is None:
+            return arrays[0]
+        indptr = self.indptr.open() if isinstance(self.indptr, Piece) else self.indptr
+        # a slice of the pointers of the whole matrix
+        return csr_of(*arrays, indptr - indptr[0], self.shape)
+
+
+def spread(rows: MatrixRows) -> Rows:
+    """Rows of a memory map on the workers of the running client, if all of them see the file."""
+    import distributed
+
+    try:
+        client = distributed.default_client()
+    except ValueError:
+        return rows
+    blocks = [FileBlock.of(rows.X, *border) for border in rows.borders()]
+    found = [block for block in blocks if block is not None]
+    if len(found) < len(blocks):
+        return rows
+    paths = sorted({piece.path for block in found for piece in block.parts})
+    here = _seen(paths)
+    there = client.run(_seen, paths).values()
+    if not there or any(seen != here for seen in there):
+        return rows
+    counts = [block.shape[0] for block in found]
+    spread_rows = DaskRows(found, rows.n_features, rows.feature_names, counts)
+    spread_rows.moments, spread_rows._bytes = rows.moments, rows.nbytes()
+    return spread_rows
+
+
+def _seen(paths: list[str]) -> list[tuple[int, int] | None]:
+    """Sizes and times of change of files, None for one that is not here."""
+    seen: list[tuple[int, int] | None] = []
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except OSError:
+            seen.append(None)
+            continue
+        seen.append((status.st_size, status.st_mtime_ns))
+    return seen
 
 
 def _from_frame(X: Any) -> DaskRows:
