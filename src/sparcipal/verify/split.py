@@ -42,6 +42,7 @@ def certificate(
         np.fill_diagonal(u, 0.0)
         return u, np.clip(logs[None, :] - logs[:, None], -25.0, 25.0)
     n = features.size
+    require(np.size(step["u"]) == np.size(step["r"]) == n * (n - 1) // 2, "a wrong triangle")
     u, r = np.zeros((n, n)), np.zeros((n, n))
     upper = np.triu_indices(n, 1)
     u[upper] = np.asarray(step["u"], dtype=np.float64)
