@@ -12,6 +12,9 @@ from .search.base import Component
 NEGLIGIBLE = 1e-10
 # Supports up to this size have their nonnegative optimum found by looking at every part of them.
 EXHAUSTIVE = 10
+# A component whose scores are left with less than this fraction of their variance, when those of
+# others are taken out, is a combination of them.
+DEPENDENT = 1e-12
 
 
 def refit(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
@@ -114,9 +117,10 @@ def adjusted(products: np.ndarray) -> np.ndarray:
     out = np.zeros(rest.shape[0])
     for j in range(rest.shape[0]):
         pivot = float(rest[j, j])
-        # Below this the scores of j are a combination of those before it, and the rest is rounding.
-        if pivot <= 1e-12 * max(float(products[j, j]), 1e-300):
-            continue
+        # Below this the scores of j are a combination of those before it: what is left, also of
+        # those after it, may be rounding, and counts for nothing.
+        if not pivot > DEPENDENT * max(float(products[j, j]), 1e-300):
+            break
         out[j] = pivot
         rest = rest - np.outer(rest[:, j], rest[j]) / pivot
     return out
@@ -126,7 +130,28 @@ def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> fl
     """Exact arithmetic gives at least the computed value less this."""
     m = problem.n_nonzero
     size = float(sum(problem.covariance.diagonal[c.support].sum() for c in components))
-    return 2 * problem.covariance.rounding(m) + 8 * (m + 4) * EPS * abs(size)
+    # The checker's own rounding must fit under it as well.
+    error = 4 * problem.covariance.rounding(m) + 8 * (m + 4) * EPS * abs(size)
+    if problem.disjoint or problem.k == 1:
+        return error
+    return error * growth(_products(problem.covariance, components))
+
+
+def growth(products: np.ndarray) -> float:
+    """How much the error of an entry of W'AW can grow in the sum of adjusted variances.
+
+    A pivot's row is subtracted from the rest with factors l: errors grow by (1 + |l|)^2 each time.
+    """
+    rest = products.copy()
+    error = total = 1.0
+    for j in range(rest.shape[0] - 1):
+        pivot = float(rest[j, j])
+        if not pivot > DEPENDENT * max(float(products[j, j]), 1e-300):
+            break
+        error *= (1.0 + float(np.abs(rest[j + 1 :, j]).max()) / pivot) ** 2
+        total += error
+        rest = rest - np.outer(rest[:, j], rest[j]) / pivot
+    return total
 
 
 def _products(covariance: Covariance, components: tuple[Component, ...]) -> np.ndarray:
@@ -146,7 +171,7 @@ def _greedy_order(problem: Problem, components: tuple[Component, ...]) -> list[C
         j = max(left, key=lambda i: float(rest[i, i]))
         left.remove(j)
         order.append(components[j])
-        if rest[j, j] > 1e-12 * products[j, j]:
+        if rest[j, j] > DEPENDENT * products[j, j]:
             rest = rest - np.outer(rest[:, j], rest[j]) / rest[j, j]
     # The order in which components were asked for may explain more than the greedy one.
     choices = [list(components), order]

@@ -16,6 +16,7 @@ import numpy as np
 from ..result import Bound, Result, Status
 from . import bounds as cheap
 from .data import (
+    EPS,
     CheckedCovariance,
     Question,
     covariance_of,
@@ -39,6 +40,16 @@ FOR_TOTALS = ("clip", "eigenvalues", "frobenius", "gershgorin", "kyfan-split", "
 # A bound may be larger than what the checker proves by this much (its own margins differ), not
 # more.
 LOOSENESS = 1e-4
+# What a document that no one honest wrote can cause.
+MALFORMED = (
+    TypeError,
+    KeyError,
+    IndexError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+)
 
 
 @dataclass(frozen=True)
@@ -95,6 +106,12 @@ def verify(
     """
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X and covariance: the data the result came from")
+    # Forged numbers overflow; what is then infinite or no number proves nothing.
+    with np.errstate(all="ignore"):
+        return _verify(result, X, covariance, sample_weight)
+
+
+def _verify(result: Result, X: Any, covariance: Any, sample_weight: Any) -> Verification:
     try:
         cov = _check_data(result, X, covariance, sample_weight)
         _check_settings(result)
@@ -102,7 +119,7 @@ def verify(
         value = _check_value(result, cov)
     except _Refused as refused:
         return Verification("refused", str(refused))
-    except (TypeError, KeyError, IndexError, OverflowError, AttributeError) as error:
+    except MALFORMED as error:
         return Verification("refused", f"the document is malformed: {error!r}")
     try:
         bound = _check_bounds(result, cov)
@@ -110,7 +127,7 @@ def verify(
         return Verification("refused", str(refused), value)
     except _Unproved as missing:
         return Verification("not proved", str(missing), value)
-    except (TypeError, KeyError, IndexError, ValueError, OverflowError, AttributeError) as error:
+    except (ValueError, *MALFORMED) as error:
         return Verification("refused", f"the proof is malformed: {error!r}", value)
     return Verification(
         "proved", f"value and bound confirmed: {result.status.sentence}", value, bound
@@ -127,6 +144,8 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
             result.n_samples is None, "the result came from data, not from a covariance matrix"
         )
         _require(result.mean is None and result.scale is None, "a covariance has no mean or scale")
+        for name in ("center", "scale", "sample_weight"):
+            _require(settings[name] is False, f"{name} does not apply to a covariance matrix")
         cov = covariance_of(covariance, unit)
     else:
         _require(
@@ -210,7 +229,9 @@ def _check_components(result: Result, cov: CheckedCovariance) -> None:
         _require(bool((np.diff(support) > 0).all()), "a support is not strictly increasing")
         _require(bool(np.isfinite(weights).all()), "a loading is not finite")
         norm = float(np.linalg.norm(weights))
-        _require(abs(norm - 1.0) <= 1e-9, f"a component has norm {norm:.12g}, not 1")
+        _require(
+            abs(norm - 1.0) <= (weights.size + 8) * EPS, f"a component has norm {norm:.17g}, not 1"
+        )
         if settings["nonnegative"]:
             _require(bool((weights >= 0).all()), "a loading is negative")
     sizes = sorted((s.size for s in result.supports), reverse=True)
@@ -234,10 +255,10 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
         W[place[start : start + support.size], j] = weights
         start += support.size
     A = cov.submatrix(features)
-    own = _variances(A, W, result.settings["supports"] == "free")
+    own, growth = _variances(A, W, result.settings["supports"] == "free")
     certificate, unit = result.certificate, cov.unit
     m = result.settings.get("n_nonzero_total") or sum(result.settings["n_nonzero_coefs"])
-    slack = (8 * cov.rounding(m) + 1e-12 * float(np.abs(own).sum())) * unit
+    slack = (8 * cov.rounding(m) + 1e-12 * float(np.abs(own).sum())) * unit * growth
     claimed = result.variances
     for j in range(own.size):
         _require(
@@ -249,27 +270,36 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
         abs(certificate.value - total) <= slack,
         f"the components explain {total:.12g}, not {certificate.value:.12g}",
     )
+    size = sum(float(np.abs(cov.diagonal[support]).sum()) for support in result.supports)
+    margin = (cov.rounding(m) + 4 * (m + 8) * EPS * size) * unit * growth
     _require(
-        0 <= certificate.rounding <= 4 * slack + 1e-9 * abs(total),
+        0 <= certificate.rounding <= 4 * (slack + margin) + 1e-9 * abs(total)
+        and certificate.value - certificate.rounding <= total - margin,
         f"the rounding margin {certificate.rounding:.3g} is not that of this computation",
     )
     return total
 
 
-def _variances(A: np.ndarray, W: np.ndarray, adjusted: bool) -> np.ndarray:
+def _variances(A: np.ndarray, W: np.ndarray, adjusted: bool) -> tuple[np.ndarray, float]:
+    """What each component explains, and by how much an error of the entries of W'AW grows."""
     products = W.T @ A @ W
-    if not adjusted:
-        return np.diagonal(products).copy()
+    if not adjusted or W.shape[1] == 1:
+        return np.diagonal(products).copy(), 1.0
     # What each component explains beyond those before it: the pivots of the Gaussian elimination.
     rest = products.copy()
     out = np.zeros(rest.shape[0])
+    error = growth = 1.0
     for j in range(rest.shape[0]):
-        out[j] = max(float(rest[j, j]), 0.0)
-        if out[j] > 1e-12 * max(float(products[j, j]), 1e-300):
-            rest -= np.outer(rest[:, j], rest[j]) / rest[j, j]
-        else:
-            out[j] = 0.0
-    return out
+        pivot = float(rest[j, j])
+        # A combination of those before it: what is left of it, and of those after it, is rounding.
+        if not pivot > 1e-12 * max(float(products[j, j]), 1e-300):
+            break
+        out[j] = pivot
+        factor = float(np.abs(rest[j + 1 :, j]).max(initial=0.0)) / pivot
+        rest -= np.outer(rest[:, j], rest[j]) / pivot
+        error *= (1.0 + factor) ** 2
+        growth += error if j + 1 < rest.shape[0] else 0.0
+    return out, growth
 
 
 def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
@@ -294,6 +324,11 @@ def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
         f"a gap of {certificate.gap:.3g} at tolerance {certificate.tol:.3g} does not mean "
         f"{certificate.status.value!r}",
     )
+    for status, limit in ((Status.NODE_LIMIT, "max_nodes"), (Status.TIME_LIMIT, "time_limit")):
+        _require(
+            certificate.status is not status or settings[limit] is not None,
+            f"{status.value!r} without a {limit}",
+        )
     question = Question(
         tuple(settings["n_nonzero_coefs"]),
         settings["nonnegative"],

@@ -109,9 +109,12 @@ class CheckedCovariance:
 
 
 def covariance_of(matrix: Any, unit: float) -> CheckedCovariance:
-    A = np.asarray(matrix, dtype=np.float64) / unit
+    A = np.asarray(matrix, dtype=np.float64)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.isfinite(A).all():
         raise ValueError("covariance must be a square matrix of finite numbers")
+    A = A / unit
+    if not np.isfinite(A).all():
+        raise OverflowError("the unit does not fit the covariance")
     A = (A + A.T) / 2
     return CheckedCovariance(A, None, unit, 0.0, np.logical_not(A.any(axis=0)))
 
