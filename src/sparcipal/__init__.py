@@ -16,6 +16,7 @@ _EXPORTS = {
     "Gram": "moments",
     "Moments": "moments",
     "Result": "result",
+    "Screened": "screen",
     "SparsePCA": "estimator",
     "Status": "result",
     "Table": "read",
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from .result import Certificate as Certificate
     from .result import Result as Result
     from .result import Status as Status
+    from .screen import Screened as Screened
     from .verify import verify as verify
 
 

@@ -241,7 +241,7 @@ def covariance_of(matrix: Any) -> MatrixCovariance:
             f"covariance has its largest entry at {largest:.3g}, near the end of floating point; "
             "multiply it by a constant so that entries lie between 1e-290 and 1e300"
         )
-    unit = _power_of_two(largest)
+    unit = power_of_two(largest)
     A *= 1.0 / unit
     skew = float((A - A.T).max())
     if skew > slack:
@@ -286,7 +286,7 @@ def covariance_of_data(
         covariance, mean, spread = build(X, exponents, weights, center, scale)
         covariance.unit = 1.0
         return covariance, np.ldexp(mean, exponents), np.ldexp(spread, exponents)
-    shrink = _power_of_two(largest)
+    shrink = power_of_two(largest)
     exponents = np.full(p, int(np.log2(shrink)))
     covariance, mean, _ = build(X, exponents, weights, center, scale)
     covariance.unit = shrink * shrink
@@ -415,7 +415,7 @@ def _largest(X: Any) -> float:
     return float(max(abs(float(data.max())), abs(float(data.min()))))
 
 
-def _power_of_two(size: float) -> float:
+def power_of_two(size: float) -> float:
     """The power of two next above `size`; 1 for zero."""
     return float(2.0 ** np.ceil(np.log2(size))) if size > 0 else 1.0
 

@@ -444,6 +444,21 @@ class Gram:
             raise ValueError("rows with and without sample weights cannot be added to one Gram")
         self._weight = (self._weight or 0.0) + weight
 
+    def arrays(self) -> dict[str, np.ndarray] | None:
+        """Exact sums as arrays that `numpy.savez` takes; None when there are no such."""
+        if not self.exact or self.second.dtype != np.int64:
+            return None
+        rows = np.array([self.n_samples], dtype=np.int64)
+        return {"rows": rows, "columns": self.columns, "sums": self.sums, "second": self.second}
+
+    @staticmethod
+    def from_arrays(arrays: Any) -> Gram:
+        new = Gram(np.asarray(arrays["columns"]))
+        new.n_samples = int(np.asarray(arrays["rows"])[0])
+        new.sums, new.second = np.array(arrays["sums"]), np.array(arrays["second"])
+        new._reach = int(np.diagonal(new.second).max(initial=0))
+        return new
+
     def round(self) -> None:
         """Give up exactness: some rows are not integers."""
         if self.exact:

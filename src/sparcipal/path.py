@@ -8,6 +8,7 @@ a proof stays open is the full search run as well: a path is never worse than se
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ from .covariance import DENSE_LIMIT, Covariance
 from .eliminate import informative
 from .monitor import Monitor
 from .parallel import one_blas_thread
-from .pipeline import Answer, data_of, reporter, result_of, solve
+from .pipeline import Answer, Data, data_of, reporter, result_of, solve
 from .problem import Problem
 from .proofs.incumbent import Rounder
 from .result import Result, Status
@@ -120,7 +121,12 @@ def sparse_path(
     if time_limit is not None:
         time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
     with one_blas_thread:
-        data = data_of(X, covariance, center, scale, sample_weight, feature_names)
+        data = data_of(X, covariance, center, scale, sample_weight, feature_names, sys.maxsize)
+    if not isinstance(data, Data) or data.survivors is not None:
+        raise ValueError(
+            "sparse_path needs the covariance of all features; call sparse_pca for each number of "
+            "nonzeros instead"
+        )
     sizes = _sizes(n_nonzero_coefs, data.n_features)
     monitor = Monitor(reporter(callback, verbose), time_limit, data.covariance.unit)
     options = Options(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,13 @@ from .monitor import Monitor, Progress
 from .parallel import one_blas_thread
 from .problem import Problem
 from .prove import Proved, prove
-from .read import Table, as_table, checked_names
+from .read import Table, checked_names
 from .refine import refit, rounding_of_value, variances
 from .result import Bound, Certificate, Result, Status
+from .screen import Screened, Survivors, survivors
 from .search.base import Component, Found, Method, Options
+from .stream import MEMORY_LIMIT, Stream, source_of
+from .widen import Widened, widened
 
 
 def sparse_pca(
@@ -48,15 +52,19 @@ def sparse_pca(
     callback: Callable[[Progress], object] | None = None,
     sample_weight: Any = None,
     feature_names: Iterable[str] | None = None,
+    memory_limit: float = MEMORY_LIMIT,
 ) -> Result:
     """Principal components with few nonzero loadings, and a certificate of how good they are.
 
     Parameters
     ----------
     X : array, sparse matrix, frame, memory map or Table of shape (n_samples, n_features)
-        The data; or pass `covariance`. A sparse matrix is centred implicitly and stays sparse.
-    covariance : array of shape (n_features, n_features)
-        A covariance or correlation matrix instead of data.
+        The data; or pass `covariance`. A sparse matrix is centred implicitly and stays sparse. What
+        does not fit in memory may be a function that returns an iterator over blocks of rows, the
+        same ones each time, or anything of dask.
+    covariance : array of shape (n_features, n_features), or Screened
+        A covariance or correlation matrix instead of data; or the covariance of some features with
+        the variances of all.
     n_components : int
         The number of components, k.
     n_nonzero_coefs : int, one int per component, or {"total": int}
@@ -93,6 +101,9 @@ def sparse_pca(
         Called with a Progress; return True to stop with the best answer so far.
     sample_weight : array of shape (n_samples,)
     feature_names : sequence of str
+    memory_limit : int
+        Bytes. Data that would take more in memory are read in passes: one for the variances, one
+        for the covariance of the features that vary most. These are searched; the bound counts all.
 
     Returns
     -------
@@ -120,14 +131,28 @@ def sparse_pca(
     )
     if time_limit is not None:
         time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
+    limit = int(validate.number("memory_limit", memory_limit, 1.0, 2.0**62))
     with one_blas_thread:
-        data = data_of(X, covariance, center, scale, sample_weight, feature_names)
+        data = data_of(X, covariance, center, scale, sample_weight, feature_names, limit)
     sizes, total = validate.budget(n_nonzero_coefs, n_components, supports, data.n_features, method)
-    monitor = Monitor(reporter(callback, verbose), time_limit, data.covariance.unit)
+    monitor = Monitor(reporter(callback, verbose), time_limit)
     options = replace(options, monitor=monitor)
-    whole = Problem(data.covariance, sizes, nonnegative, supports == "disjoint", total)
+
+    question = partial(
+        Problem,
+        cardinalities=sizes,
+        nonnegative=nonnegative,
+        disjoint=supports == "disjoint",
+        total=total,
+    )
+    stages = partial(
+        solve, method=chosen, method_options=own_options, options=options, certify=certify
+    )
     with monitor.interruptible(), one_blas_thread:
-        answer = solve(whole, chosen, own_options, options, certify)
+        if isinstance(data, Stream):
+            data, answer = _in_passes(data, question, stages, monitor)
+        else:
+            answer, _ = _answered(data, question, stages, monitor)
     settings = {
         "n_components": len(sizes),
         "n_nonzero_coefs": list(sizes),
@@ -143,11 +168,11 @@ def sparse_pca(
         "max_nodes": options.max_nodes,
         "time_limit": time_limit,
         "random_state": options.seed,
-        "sample_weight": sample_weight is not None,
+        "sample_weight": data.weighted,
     }
     if total is not None:
         settings["n_nonzero_total"] = total
-    return result_of(answer, whole, data, settings)
+    return result_of(answer, question(data.covariance), data, settings)
 
 
 @dataclass(frozen=True)
@@ -158,6 +183,64 @@ class Answer:
     certificate: Certificate
     found: Found
     again: Any = None  # what the proof for a neighbouring cardinality may begin with
+
+
+def _in_passes(
+    stream: Stream,
+    question: partial[Problem],
+    stages: partial[Answer],
+    monitor: Monitor,
+) -> tuple[Data, Answer]:
+    """Keep some features, solve, and keep more until what is proved holds for all features."""
+    stream.count(monitor)
+    needed = sum(question.keywords["cardinalities"])
+    needed = question.keywords["total"] or needed
+    count = stream.first(needed)
+    while True:
+        data = _from_screened(stream.screened(count, monitor), stream.rows.feature_names)
+        answer, wide = _answered(data, question, stages, monitor)
+        last = count >= stream.most(needed) or monitor.stopped is not None
+        if wide is None or wide.settled or last:
+            return data, answer
+        count = stream.more(count, needed, wide.enough * data.covariance.unit)
+
+
+def _answered(
+    data: Data, question: partial[Problem], stages: partial[Answer], monitor: Monitor
+) -> tuple[Answer, Widened | None]:
+    monitor.unit = data.covariance.unit
+    whole = question(data.covariance)
+    if data.survivors is None:
+        return stages(whole), None
+    if whole.n_nonzero > whole.covariance.n_features and whole.disjoint:
+        raise ValueError(
+            f"covariance has {whole.covariance.n_features} kept features, but the components have "
+            f"{whole.n_nonzero} nonzeros; keep more features"
+        )
+    answer = stages(whole)
+    options, certify = stages.keywords["options"], stages.keywords["certify"]
+    wide = widened(whole, answer.certificate, answer.components, data.survivors, options, certify)
+    certificate = _judged(wide.certificate, answer.certificate, data)
+    monitor.update("all features", value=certificate.value, bound=certificate.bound)
+    return replace(answer, certificate=certificate), wide
+
+
+def _judged(certificate: Certificate, inside: Certificate, data: Data) -> Certificate:
+    """Status and message of a certificate that was extended to all features."""
+    if certificate.gap <= certificate.tol:
+        return replace(certificate, status=Status.OPTIMAL, message="")
+    if certificate.bound <= inside.bound:
+        return certificate
+    status = Status.GAP if inside.status is Status.OPTIMAL else inside.status
+    accept = f"accept: at most {_percent(certificate.gap)} below the optimum"
+    remedy = "keep more features (a larger memory_limit)"
+    if data.scaled:
+        remedy += ": standardised columns cannot be screened by their variance"
+    message = (
+        f"gap {_percent(certificate.gap)} > tol {100 * certificate.tol:.3g} %, "
+        f"{_percent(inside.gap)} among the kept features: {remedy}, or {accept}"
+    )
+    return replace(certificate, status=status, message=message)
 
 
 def solve(
@@ -264,23 +347,47 @@ class Data:
     scale: np.ndarray | None = None
     center: bool = False
     scaled: bool = False
+    weighted: bool = False
+    survivors: Survivors | None = None  # when some features were dropped by their variance
 
     @property
     def n_features(self) -> int:
-        return self.covariance.n_features
+        dropped = self.survivors
+        return self.covariance.n_features if dropped is None else dropped.n_features
+
+    @property
+    def total_variance(self) -> float:
+        if self.survivors is not None:
+            return self.survivors.total
+        return float(self.covariance.diagonal.sum())
 
 
 def data_of(
-    X: Any, covariance: Any, center: Any, scale: Any, sample_weight: Any, feature_names: Any
-) -> Data:
+    X: Any,
+    covariance: Any,
+    center: Any,
+    scale: Any,
+    sample_weight: Any,
+    feature_names: Any,
+    memory_limit: int,
+) -> Data | Stream:
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X (data) and covariance (a matrix)")
     center, scale = validate.flag("center", center), validate.flag("scale", scale)
     if covariance is None:
-        return _from_table(as_table(X, feature_names), center, scale, sample_weight)
+        source = source_of(X, feature_names, memory_limit)
+        if isinstance(source, Table):
+            return _from_table(source, center, scale, sample_weight)
+        if sample_weight is not None:
+            n = np.size(sample_weight) if source.n_samples is None else source.n_samples
+            source.weighted(validate.given_weights(sample_weight, n))
+        return Stream(source, center, scale, memory_limit)
     for name, value in (("sample_weight", sample_weight is not None), ("scale", scale)):
         if value:
             raise ValueError(f"{name} needs the data; pass X instead of covariance")
+    if isinstance(covariance, Screened):
+        names = None if feature_names is None else checked_names(feature_names)
+        return _from_screened(covariance, names)
     given = _checked(covariance_of(covariance))
     columns = getattr(covariance, "columns", None)
     names = None if columns is None else tuple(str(name) for name in columns)
@@ -306,7 +413,28 @@ def _from_table(table: Table, center: bool, scale: bool, sample_weight: Any) -> 
     covariance, mean, spread = covariance_of_data(
         table.X, center=center, scale=scale, sample_weight=weights
     )
-    return Data(_checked(covariance), table.feature_names, n, mean, spread, center, scale)
+    weighted = sample_weight is not None
+    return Data(_checked(covariance), table.feature_names, n, mean, spread, center, scale, weighted)
+
+
+def _from_screened(screened: Screened, names: tuple[str, ...] | None) -> Data:
+    kept = survivors(screened)
+    if names is not None and len(names) != kept.n_features:
+        raise ValueError(
+            f"feature_names has {len(names)} names for n_features={kept.n_features} features"
+        )
+    known = screened.n_samples is not None and screened.mean is not None
+    return Data(
+        _checked(kept.covariance),
+        names,
+        screened.n_samples,
+        screened.mean,
+        np.ones(kept.n_features) if known and screened.scale is None else screened.scale,
+        screened.center,
+        screened.scaled,
+        screened.weighted,
+        kept,
+    )
 
 
 def _checked(covariance: Covariance) -> Covariance:
@@ -338,22 +466,28 @@ def reporter(
 
 
 def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, Any]) -> Result:
-    """Back to the user's units."""
+    """Back to the user's units and features."""
     unit = whole.covariance.unit
     inside = answer.certificate
     bounds = tuple(replace(b, value=b.value * unit) for b in inside.bounds)
+    screening = {
+        name: value * unit if name in ("largest_dropped", "inside", "touching") else value
+        for name, value in inside.screening.items()
+    }
     certificate = replace(
         inside,
         value=inside.value * unit,
         bound=inside.bound * unit,
         rounding=inside.rounding * unit,
         bounds=bounds,
+        screening=screening,
     )
+    kept = None if data.survivors is None else data.survivors.kept
     return Result(
-        supports=tuple(c.support for c in answer.components),
+        supports=tuple(c.support if kept is None else kept[c.support] for c in answer.components),
         weights=tuple(c.weights for c in answer.components),
         variances=variances(whole, answer.components) * unit,
-        total_variance=float(whole.covariance.diagonal.sum()) * unit,
+        total_variance=data.total_variance * unit,
         n_features=data.n_features,
         n_samples=data.n_samples,
         feature_names=data.feature_names,

@@ -78,6 +78,12 @@ class Certificate:
         What the method's paper promises in advance, by name; fractions of the optimum.
     unit : float
         A power of two: the proofs speak of the covariance divided by it.
+    screening : dict
+        Empty unless features were dropped by their variance before the search. Then: how many were
+        "kept" and "dropped", the "largest_dropped" variance, the "rule" of the proof, the bound
+        "inside" the kept features, the bound of everything "touching" a dropped one, and two
+        claims: "support_unchanged" (no optimum uses a dropped feature) and "bound_holds" (what
+        bounds the kept features bounds all).
     """
 
     value: float
@@ -91,6 +97,7 @@ class Certificate:
     message: str = ""
     guarantees: dict[str, float] = field(default_factory=dict)
     unit: float = 1.0
+    screening: dict[str, Any] = field(default_factory=dict)
 
     @property
     def gap(self) -> float:
@@ -377,6 +384,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "certificate.eliminated": (int,),
     "certificate.message": (str,),
     "certificate.guarantees": (dict,),
+    "certificate.screening": (dict,),
 }
 
 

@@ -75,6 +75,11 @@ class Rows:
             start = stop
         if self.n_samples is None:
             self.n_samples = start
+        if self.sample_weight is not None and self.sample_weight.size != start:
+            raise ValueError(
+                f"sample_weight has {self.sample_weight.size} entries, but there are {start} rows; "
+                "pass one per row"
+            )
         if start != self.n_samples:
             raise ValueError(
                 f"the blocks hold {start} rows now, but held {self.n_samples} before; a source of "

@@ -206,8 +206,10 @@ def jobs(n_jobs: Any) -> int:
 
 
 def sample_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
-    if sample_weight is None:
-        return None
+    return None if sample_weight is None else given_weights(sample_weight, n_samples)
+
+
+def given_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "fiub" or weights.shape != (n_samples,):
         raise ValueError(
