@@ -297,8 +297,9 @@ class FileBlock:
         if self.indptr is None:
             return arrays[0]
         indptr = self.indptr.open() if isinstance(self.indptr, Piece) else self.indptr
+        data, indices = arrays
         # a slice of the pointers of the whole matrix
-        return csr_of(*arrays, indptr - indptr[0], self.shape)
+        return csr_of(data, indices, indptr - indptr[0], self.shape)
 
 
 def spread(rows: MatrixRows) -> Rows:

@@ -1,0 +1,31 @@
+"""Tasks for the workers of a cluster: imported there, so it imports little."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+
+def deadly(block: Any, folder: str) -> Any:
+    """Kills the worker it runs on, the first time: a file in the folder says whether that has
+    been."""
+    try:
+        os.close(os.open(Path(folder) / "killed", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return block
+    os.kill(os.getpid(), signal.SIGKILL)
+    return None
+
+
+class Tripling:
+    """Work for `ordered_map`; one item kills its worker."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def triple(self, item: int) -> int:
+        if item == 3:
+            deadly(None, self.folder)
+        return 3 * item

@@ -1,0 +1,346 @@
+"""dask: the same bits whatever the workers, their number, their order and their deaths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from deadly import Tripling, deadly
+from sparcipal import Moments, SparsePCA, sparse_pca
+from sparcipal.read import as_table
+from sparcipal.rows import as_rows
+
+dask = pytest.importorskip("dask", reason="dask is not installed")
+distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+da = pytest.importorskip("dask.array", reason="dask.array is not installed")
+dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+joblib = pytest.importorskip("joblib")
+
+# The workers of the tests are processes that share two busy cores with everything else.
+pytestmark = pytest.mark.filterwarnings("default:::distributed", "default:::tornado")
+
+NAMES = [f"word{i}" for i in range(7)]
+
+
+def counts(n=103, p=7, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(2.0, size=(n, p))
+    X[:, 1] += X[:, 0]
+    X[:, 3] += 2 * X[:, 2]
+    return X
+
+
+def cuts(X, size, kind=np.asarray):
+    return [dask.delayed(kind(X[i : i + size])) for i in range(0, X.shape[0], size)]
+
+
+def frame(X, parts):
+    return dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=parts)
+
+
+KINDS = {
+    "array": lambda X: da.from_array(X, chunks=(20, -1)),
+    "array chunked by columns": lambda X: da.from_array(X, chunks=(11, 3)),
+    "sparse blocks": lambda X: da.from_array(X, chunks=(20, -1)).map_blocks(sp.csr_matrix),
+    "sparse blocks chunked by columns": lambda X: da.from_array(X, chunks=(20, 3)).map_blocks(
+        sp.csr_array
+    ),
+    "frame": lambda X: frame(X, 4),
+    "array of unknown chunks": lambda X: frame(X, 4).values,
+    "delayed": lambda X: cuts(X, 9),
+    "delayed sparse": lambda X: cuts(X, 9, sp.csr_array),
+    "one delayed": lambda X: dask.delayed(X),
+    "an empty block among others": lambda X: [*cuts(X, 30), dask.delayed(X[:0])],
+    "many blocks": lambda X: cuts(X, 1),
+}
+
+
+def same(first, second):
+    """Two accumulators hold the same bits."""
+    one, two = ({k: v for k, v in vars(m).items() if k != "_reach"} for m in (first, second))
+    return one.keys() == two.keys() and all(
+        np.array_equal(one[name], two[name], equal_nan=False)
+        if isinstance(one[name], np.ndarray)
+        else one[name] == two[name]
+        for name in one
+    )
+
+
+def same_answer(first, second):
+    return (
+        all(map(np.array_equal, first.supports, second.supports))
+        and all(map(np.array_equal, first.weights, second.weights))
+        and first.value == second.value
+        and first.certificate.bound == second.certificate.bound
+        and np.array_equal(first.mean, second.mean)
+    )
+
+
+# --- threads ---
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_of_integers_do_not_depend_on_blocks(kind):
+    X = counts()
+    rows = as_rows(KINDS[kind](X))
+    moments = rows.accumulate(Moments(rows.n_features))
+    assert same(moments, Moments(7).add(X))
+    assert rows.n_samples == 103
+    gram = rows.accumulate(moments.gram([0, 2, 5]))
+    assert np.array_equal(gram.second, X[:, [0, 2, 5]].T @ X[:, [0, 2, 5]])
+    assert rows.feature_names == (tuple(NAMES) if kind == "frame" else None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_lazy_data_is_gathered(kind):
+    X = counts()
+    table = as_table(KINDS[kind](X))
+    dense = table.X.toarray() if sp.issparse(table.X) else table.X
+    assert np.array_equal(dense, X)
+    assert sp.issparse(table.X) == ("sparse" in kind)
+    in_memory = sp.csr_array(X) if "sparse" in kind else X
+    question = {"n_components": 2, "n_nonzero_coefs": 2, "certify": False}
+    assert same_answer(sparse_pca(KINDS[kind](X), **question), sparse_pca(in_memory, **question))
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_sums_of_floats_do_not_depend_on_the_scheduler(scheduler):
+    X = np.random.default_rng(0).standard_normal((500, 6))
+    rows = as_rows(da.from_array(X, chunks=(7, -1)))
+    with dask.config.set(scheduler="synchronous"):
+        reference = rows.accumulate(Moments(6))
+        gram = rows.accumulate(reference.gram(np.arange(6)))
+    with dask.config.set(scheduler=scheduler, num_workers=4):
+        assert same(rows.accumulate(Moments(6)), reference)
+        assert same(rows.accumulate(reference.gram(np.arange(6))), gram)
+    assert np.allclose(reference.variances(), X.var(axis=0), rtol=1e-13)
+
+
+def test_sample_weights_find_their_rows():
+    X, weights = counts(), np.random.default_rng(1).uniform(0, 2, 103)
+    for kind in ("array", "frame", "delayed sparse"):
+        rows = as_rows(KINDS[kind](X)).weighted(weights)
+        mean = np.average(X, axis=0, weights=weights)
+        assert np.allclose(rows.accumulate(Moments(7)).means(), mean, rtol=1e-13)
+    rows = as_rows(KINDS["delayed"](X)).weighted(weights[1:])
+    with pytest.raises(ValueError, match="102 entries, but there are 103 rows"):
+        rows.accumulate(Moments(7))
+
+
+def broken(number, make):
+    parts = cuts(counts().astype(float), 30)
+    parts[number] = dask.delayed(make)()
+    return parts
+
+
+def rows_with_nan():
+    block = np.ones((4, 7))
+    block[2, 3] = np.nan
+    return block
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (lambda: broken(2, rows_with_nan), "block 2 of X: X contains 1 NaN, the first in row 2"),
+        (lambda: broken(1, lambda: np.ones((4, 6))), "block 1 of X has 6 columns instead of 7"),
+        (lambda: broken(3, lambda: np.array([["a"] * 7])), "block 3 of X: .*dtype"),
+        (lambda: broken(1, lambda: np.ones(7)), "block 1 of X: Expected 2D array"),
+        (lambda: [dask.delayed(np.ones((0, 3)))], "all 1 blocks of X are empty"),
+        (lambda: da.ones(5, chunks=2), "X has 1 dimensions"),
+        (
+            lambda: [
+                dask.delayed(pd.DataFrame({"a": [1]})),
+                dask.delayed(pd.DataFrame({"b": [1]})),
+            ],
+            "block 1 of X has other feature names",
+        ),
+    ],
+)
+def test_errors_name_the_block(X, words):
+    def summed():
+        rows = as_rows(X())
+        rows.accumulate(Moments(rows.n_features))
+
+    with pytest.raises(ValueError, match=words):
+        summed()
+
+
+def test_other_lazy_things_are_refused():
+    bag = pytest.importorskip("dask.bag")
+    with pytest.raises(
+        TypeError, match="pass a dask array, a dask data frame or a list of delayed"
+    ):
+        as_rows(bag.from_sequence([1, 2]))
+
+
+def test_blocks_that_change_are_noticed():
+    made = []
+
+    def growing():
+        made.append(1)
+        return np.ones((1 + len(made), 2)) * np.arange(2)
+
+    rows = as_rows([dask.delayed(growing, pure=False)()])
+    rows.accumulate(Moments(2))
+    with pytest.raises(ValueError, match=r"block 0 holds \d+ rows now, but held \d+ before"):
+        rows.accumulate(Moments(2))
+
+
+# --- scores ---
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "empty" not in kind])
+def test_scores_are_lazy_and_the_same(kind):
+    X = counts()
+    model = SparsePCA(2, 2, certify=False).fit(
+        pd.DataFrame(X, columns=NAMES) if kind == "frame" else X
+    )
+    lazy = model.transform(KINDS[kind](X))
+    assert isinstance(lazy, da.Array)
+    expected = model.transform(sp.csr_array(X) if "sparse" in kind else as_table(KINDS[kind](X)))
+    assert np.array_equal(lazy.compute(), expected)
+    model.set_output(transform="pandas")
+    framed = model.transform(KINDS[kind](X))
+    assert isinstance(framed, dd.DataFrame)
+    assert list(framed.columns) == ["sparsepca0", "sparsepca1"]
+    assert np.array_equal(framed.compute().to_numpy(), expected)
+    model.set_output(transform="polars")
+    with pytest.raises(ValueError, match="does not work with lazy data"):
+        model.transform(KINDS[kind](X))
+
+
+def test_fit_transform_is_lazy():
+    X = counts()
+    lazy = SparsePCA(2, 2, certify=False).fit_transform(da.from_array(X, chunks=(20, -1)))
+    assert isinstance(lazy, da.Array)
+    assert np.array_equal(lazy.compute(), SparsePCA(2, 2, certify=False).fit(X).transform(X))
+
+
+def test_scores_ask_for_the_used_columns_only():
+    X = counts().astype(float)
+    model = SparsePCA(1, 2, certify=False).fit(X)
+    used = np.flatnonzero(model.components_[0])
+    spoilt = X.copy()
+    spoilt[:, np.setdiff1d(np.arange(7), used)] = np.nan
+    expected = model.transform(X)
+    assert np.array_equal(model.transform(da.from_array(spoilt, chunks=(9, 2))).compute(), expected)
+    table = pd.DataFrame(spoilt, columns=NAMES)
+    assert np.array_equal(model.transform(dd.from_pandas(table, npartitions=2)).compute(), expected)
+    spoilt[5, used[0]] = np.inf
+    with pytest.raises(ValueError, match="in columns that components use"):
+        model.transform(da.from_array(spoilt, chunks=(9, 2))).compute()
+
+
+def test_scores_of_memory_maps_and_functions(tmp_path):
+    X = counts().astype(np.float32)
+    model = SparsePCA(2, 2, certify=False).fit(X)
+    expected = model.transform(X)
+    np.save(tmp_path / "x.npy", X)
+    assert np.array_equal(model.transform(np.load(tmp_path / "x.npy", mmap_mode="r")), expected)
+    assert np.array_equal(
+        model.transform(lambda: (X[i : i + 9] for i in range(0, 103, 9))), expected
+    )
+    with pytest.raises(ValueError, match="X has 6 features"):
+        model.transform(np.load(tmp_path / "x.npy", mmap_mode="r")[:, :6])
+    with pytest.raises(ValueError, match="X has 6 features"):
+        model.transform(lambda: iter([X[:, :6]]))
+
+
+def test_bad_lazy_input_to_the_estimator():
+    X = counts()
+    model = SparsePCA(2, 2, certify=False).fit(pd.DataFrame(X, columns=NAMES))
+    with pytest.raises(ValueError, match="X has 6 features"):
+        model.transform(da.from_array(X[:, :6], chunks=(9, 2)))
+    with pytest.raises(ValueError, match="first at feature 0: 'word6' instead of 'word0'"):
+        model.transform(frame(X, 2)[NAMES[::-1]])
+    with pytest.raises(ValueError, match="X is lazy, but inverse_transform makes dense rows"):
+        model.inverse_transform(model.transform(frame(X, 2)))
+
+
+# --- a cluster ---
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two worker processes; one that is killed comes back."""
+    config = {"distributed.scheduler.allowed-failures": 10}
+    with (
+        dask.config.set(config),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+        ) as cluster,
+        distributed.Client(cluster, timeout=60) as client,
+    ):
+        yield client
+
+
+def with_a_death(X, size, folder):
+    """Blocks of rows; the one in the middle takes its worker with it."""
+    parts = cuts(X, size)
+    parts[len(parts) // 2] = dask.delayed(deadly)(parts[len(parts) // 2], str(folder))
+    return parts
+
+
+def test_a_worker_killed_in_the_middle_of_a_pass(client, tmp_path):
+    X = np.random.default_rng(0).standard_normal((400, 6))
+    with dask.config.set(scheduler="synchronous"):
+        reference = as_rows(cuts(X, 10)).accumulate(Moments(6))
+    rows = as_rows(with_a_death(X, 10, tmp_path))
+    assert same(rows.accumulate(Moments(6)), reference)
+    assert (tmp_path / "killed").exists()
+
+
+def test_answers_do_not_depend_on_the_cluster(client, tmp_path):
+    X = counts(300)
+    question = {"n_components": 2, "n_nonzero_coefs": 2, "certify": False}
+    lazy = sparse_pca(with_a_death(X, 20, tmp_path), **question)
+    assert same_answer(lazy, sparse_pca(X, **question))
+    assert (tmp_path / "killed").exists()
+
+
+def test_files_are_summed_where_they_are_seen(client, tmp_path, monkeypatch):
+    from sparcipal import rows as rows_module
+    from sparcipal.scale import DaskRows
+
+    monkeypatch.setattr(rows_module, "DENSE_BLOCK", 1000)
+    monkeypatch.setattr(rows_module, "SPARSE_BLOCK", 100)
+    X = counts()
+    np.save(tmp_path / "x.npy", X)
+    rows = as_rows(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    assert isinstance(rows, DaskRows)
+    assert len(rows.parts) > 5
+    assert same(rows.accumulate(Moments(7)), Moments(7).add(X))
+    part = as_rows(np.load(tmp_path / "x.npy", mmap_mode="r")[50:])
+    assert same(part.accumulate(Moments(7)), Moments(7).add(X[50:]))
+
+    whole = sp.csr_array(X)
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(whole, name))
+    mapped = {
+        n: np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("data", "indices", "indptr")
+    }
+    rows = as_rows(
+        sp.csr_array((mapped["data"], mapped["indices"], mapped["indptr"]), shape=X.shape)
+    )
+    assert isinstance(rows, DaskRows)
+    assert len(rows.parts) > 5
+    assert same(rows.accumulate(Moments(7)), Moments(7).add(X))
+    assert not isinstance(as_rows(X), DaskRows)
+
+
+def test_the_search_runs_on_workers(client, tmp_path):
+    from sparcipal.parallel import ordered_map
+
+    with joblib.parallel_config("dask"), ordered_map(2, Tripling(str(tmp_path))) as submit:
+        assert list(submit(Tripling.triple, range(8))) == [3 * item for item in range(8)]
+    assert (tmp_path / "killed").exists()
+
+    X = counts(200, 30)
+    question = {"n_components": 3, "n_nonzero_coefs": 4, "certify": False}
+    for method in ("auto", "bipartite"):
+        with joblib.parallel_config("dask"):
+            there = sparse_pca(X, method=method, **question)
+        assert same_answer(there, sparse_pca(X, method=method, **question))
