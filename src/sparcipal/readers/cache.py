@@ -90,7 +90,9 @@ class Cache:
         if not path.exists():
             return None
         try:
-            return Entry.open(path)
+            entry = Entry.open(path)
+            self._take_note(source, state, content)
+            return entry
         except (OSError, ValueError, KeyError) as error:
             warnings.warn(
                 f"{path}: the kept data are damaged ({error}) and are made again",
@@ -109,9 +111,7 @@ class Cache:
         if not any(self.folder.glob(f"{state.st_size}-*")):
             return None
         content = content_of(source)
-        if identity(os.stat(source)) == identity(state):
-            self._take_note(source, state, content)
-        return content
+        return content if identity(os.stat(source)) == identity(state) else None
 
     def draft(self) -> Draft | None:
         """A new folder to write to; None, with a warning, when there can be none."""
@@ -176,8 +176,10 @@ class Cache:
             "content": content,
             "state": None if fresh else list(identity(state)),
         }
+        path = self._note_of(source)
+        if _read_json(path) == note:
+            return
         with contextlib.suppress(OSError):
-            path = self._note_of(source)
             path.parent.mkdir(exist_ok=True)
             _replace(path, json.dumps(note).encode())
 
@@ -205,9 +207,13 @@ class Draft:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._columns: list[Column] = []
 
     def column(self, name: str, dtype: Any) -> Column:
-        return Column(self.folder / f"{name}.npy", np.dtype(dtype))
+        column = Column(self.folder / f"{name}.npy", np.dtype(dtype))
+        self._columns.append(column)
+        column.start()
+        return column
 
     def put(self, name: str, array: np.ndarray) -> None:
         column = self.column(name, array.dtype)
@@ -223,10 +229,15 @@ class Draft:
         return found
 
     def finish(self, facts: dict[str, Any]) -> None:
-        self.write("entry.json", json.dumps({"version": VERSION, **facts}).encode())
+        sizes = {path.name: path.stat().st_size for path in self.folder.iterdir()}
+        facts = {"version": VERSION, "files": sizes, **facts}
+        self.write("entry.json", json.dumps(facts).encode())
         _flush_folder(self.folder)
 
     def abandon(self) -> None:
+        """Remove the folder, unless it became an entry."""
+        for column in self._columns:
+            column.abandon()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -238,6 +249,8 @@ class Column:
         self.dtype = dtype
         self.count = 0
         self._file = open(path, "wb", buffering=0)  # noqa: SIM115
+
+    def start(self) -> None:
         self._all(b" " * HEADER)
 
     def write(self, array: np.ndarray) -> None:
@@ -286,6 +299,9 @@ class Entry:
         facts = json.loads((folder / "entry.json").read_bytes())
         if not isinstance(facts, dict) or facts.get("version") != VERSION:
             raise ValueError("written by another version")
+        for name, size in facts["files"].items():
+            if (folder / name).stat().st_size != size:
+                raise ValueError(f"{name} is cut short")
         return Entry(folder, facts)
 
     def array(self, name: str) -> np.ndarray:

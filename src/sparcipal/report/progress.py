@@ -25,7 +25,8 @@ def progress_line(progress: Progress) -> str:
 
 
 class ProgressLines:
-    """A callback that writes a line whenever the stage, the value or the bound has changed."""
+    """A callback that writes a line whenever the stage, the value or the bound has changed, and for
+    every tenth of a file that is read."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
@@ -33,7 +34,8 @@ class ProgressLines:
 
     def __call__(self, progress: Progress) -> None:
         stream = sys.stderr if self._stream is None else self._stream
-        now = (progress.stage, progress.value, progress.bound)
+        tenths = 10 * progress.done // progress.total if progress.done and progress.total else None
+        now = (progress.stage, progress.value, progress.bound, tenths)
         if now == self._last:
             return
         if self._last is None:
