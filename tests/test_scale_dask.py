@@ -105,6 +105,15 @@ def test_small_lazy_data_is_gathered(kind):
     assert same_answer(sparse_pca(KINDS[kind](X), **question), sparse_pca(in_memory, **question))
 
 
+def test_answers_in_passes_do_not_depend_on_blocks():
+    X = counts()
+    question = {"n_components": 2, "n_nonzero_coefs": 2, "certify": False, "memory_limit": 1000}
+    expected = sparse_pca(lambda: iter([X]), **question)
+    assert expected.certificate.screening
+    for kind, make in KINDS.items():
+        assert same_answer(sparse_pca(make(X), **question), expected), kind
+
+
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_sums_of_floats_do_not_depend_on_the_scheduler(scheduler):
     X = np.random.default_rng(0).standard_normal((500, 6))
@@ -295,7 +304,7 @@ def test_a_worker_killed_in_the_middle_of_a_pass(client, tmp_path):
 
 def test_answers_do_not_depend_on_the_cluster(client, tmp_path):
     X = counts(300)
-    question = {"n_components": 2, "n_nonzero_coefs": 2, "certify": False}
+    question = {"n_components": 2, "n_nonzero_coefs": 2, "certify": False, "memory_limit": 1000}
     lazy = sparse_pca(with_a_death(X, 20, tmp_path), **question)
     assert same_answer(lazy, sparse_pca(X, **question))
     assert (tmp_path / "killed").exists()
