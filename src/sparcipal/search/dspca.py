@@ -21,7 +21,7 @@ of A_KK + U (positive ones) plus l (s_1 + .. + s_k) bound the sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,13 +33,17 @@ from ..result import Bound
 from .base import Component, Found, Method, Options
 from .deflation import Single, deflate
 from .penalty import check_penalty
-from .relaxation import Relaxation, ascend
+from .relaxation import Relaxation, Start, ascend, soft_threshold
 from .threshold import truncate
 
 # The relaxation is solved for at most this many features at a time.
 CORE_LIMIT = 1500
 # Loadings below this fraction of the largest are what the barrier leaves.
 NEGLIGIBLE = 1e-2
+# The search for the penalty counts nonzeros, and can do with this gap.
+COARSE = 5e-3
+# Relative distance of penalties up to which one solution is a start for the other.
+NEARBY = 0.15
 
 
 @dataclass(frozen=True)
@@ -67,17 +71,41 @@ def solve_at(
     nonnegative: bool,
     gap: float,
     solver: Callable[..., Relaxation] = ascend,
+    known: Sequence[Point] = (),
 ) -> Point:
-    """Eliminate, solve the relaxation, and read off the loadings."""
+    """Eliminate, solve the relaxation (from solutions nearby), and read off the loadings."""
     # The certificate keeps U in single precision, so the penalty that limits it has to be one too.
     penalty = float(np.float32(penalty))
     core = survivors(cov, penalty)
-    relaxation = solver(cov.submatrix(core), penalty, nonnegative=nonnegative, tol=gap)
+    A = cov.submatrix(core)
+    starts = [_carried(p, core, A, penalty, nonnegative) for p in _neighbours(known, penalty)]
+    relaxation = solver(A, penalty, nonnegative=nonnegative, tol=gap, starts=starts)
     x = relaxation.direction()
     if nonnegative:
         x = np.maximum(x, 0.0)
     x[np.abs(x) < NEGLIGIBLE * np.abs(x).max()] = 0.0
     return Point(core, relaxation, x)
+
+
+def _carried(
+    near: Point, core: np.ndarray, A: np.ndarray, penalty: float, nonnegative: bool
+) -> Start:
+    """A solution on other survivors, on these."""
+    _, here, there = np.intersect1d(core, near.core, assume_unique=True, return_indices=True)
+    Z, dual = np.zeros_like(A), soft_threshold(A, penalty, nonnegative)
+    Z[np.ix_(here, here)] = near.relaxation.Z[np.ix_(there, there)]
+    dual[np.ix_(here, here)] = near.relaxation.dual[np.ix_(there, there)]
+    return Start(Z, dual)
+
+
+def _neighbours(points: Sequence[Point], penalty: float) -> list[Point]:
+    """The solutions at the closest penalties below and above, unless they are far away."""
+    near = [p for p in points if abs(p.relaxation.penalty / penalty - 1) <= NEARBY]
+    below = [p for p in near if p.relaxation.penalty <= penalty]
+    above = [p for p in near if p.relaxation.penalty > penalty]
+    lower = max(below, key=lambda p: p.relaxation.penalty, default=None)
+    upper = min(above, key=lambda p: p.relaxation.penalty, default=None)
+    return [p for p in (lower, upper) if p is not None]
 
 
 def _lowest_penalty(cov: Covariance) -> float:
@@ -111,7 +139,8 @@ def search_penalty(
     slack = 1 if cardinality == "about" else 0
     points: list[Point] = []
     for _ in range(max_solves):
-        point = solve_at(cov, (low + high) / 2, nonnegative, gap, solver)
+        middle = (low + high) / 2
+        point = solve_at(cov, middle, nonnegative, max(gap, COARSE), solver, points)
         points.append(point)
         if abs(point.count - s) <= slack:
             return points
@@ -147,7 +176,8 @@ def tighten(
     for _ in range(solves):
         if high - low <= 1e-3 * high:
             break
-        point = solve_at(cov, (low + high) / 2, nonnegative, gap, solver)
+        middle = (low + high) / 2
+        point = solve_at(cov, middle, nonnegative, gap, solver, [*points, *extra])
         extra.append(point)
         if np.abs(point.relaxation.Z).sum() > s:
             low = point.relaxation.penalty
@@ -235,7 +265,7 @@ def run(
     cardinality.
 
     `cardinality="about"` stops the search one nonzero off, as the paper does; `gap` is the relative
-    duality gap to which each relaxation is solved; `bound_solves` more relaxations make the bound
+    duality gap to which the relaxations are solved; `bound_solves` more of them make the bound
     tighter.
     """
     return run_with(

@@ -8,13 +8,14 @@ coordinate ascent.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..problem import Problem
 from .base import Found, Method, Options
 from .dspca import run_with
-from .relaxation import Relaxation
+from .relaxation import Relaxation, Start
 
 # Iterations between two looks at the duality gap.
 CHECK = 10
@@ -37,7 +38,10 @@ def first_order(
     n = A.shape[0]
     largest = float(np.diagonal(A).max())
     if not 0 <= penalty < largest:
-        raise ValueError(f"penalty={penalty:.6g} must lie in [0, {largest:.6g})")
+        raise ValueError(
+            f"penalty={penalty:.6g} must lie in [0, {largest:.6g}): at the largest variance and "
+            "above no feature is worth its price"
+        )
     mu = tol * (largest - penalty) / (2 * math.log(max(n, 2)))
     U = np.zeros((n, n))
     gradients, mean_Z = np.zeros((n, n)), np.zeros((n, n))
@@ -90,7 +94,10 @@ def run(
     max_solves: int = 12,
     deflation: str = "auto",
 ) -> Found:
-    def solver(A: np.ndarray, level: float, *, nonnegative: bool, tol: float) -> Relaxation:
+    def solver(
+        A: np.ndarray, level: float, *, nonnegative: bool, tol: float, starts: Sequence[Start]
+    ) -> Relaxation:
+        # Nesterov's scheme starts at zero, whatever is known of other penalties.
         return first_order(A, level, nonnegative=nonnegative, tol=tol, max_iter=max_iter)
 
     return run_with(

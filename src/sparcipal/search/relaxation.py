@@ -8,11 +8,12 @@ Nonnegative components add Z_ij >= 0, which leaves U_ij >= -l as the only condit
 Where |A_ij| <= l (nonnegative: A_ij <= l), U_ij = -A_ij takes the entry out of A + U, so the
 features fall apart into blocks that are solved by themselves, and phi is the largest block's. In
 a block, ascent on `tr(AX) - l|X|_1 - (tr X)^2/2 + beta log det X`, column by column, with beta
-falling to zero.
+falling to zero; finish.py brings both solutions to the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,14 +21,18 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ..linalg import largest_eigenpairs, largest_eigenvalues
+from .finish import box, objective, purified, pushed_down
 
 # Sweeps between two looks at the duality gap.
 SWEEPS = 3
 # Passes of the box QP per column: accuracy comes from the sweeps, not from here.
 PASSES = 5
-# beta falls by this factor once the gap is within a few times what beta itself accounts for.
+# beta falls by this factor at every look.
 SHRINK = 0.3
-PATIENCE = 3.0
+# Once beta accounts for no more than this fraction of the value, both solutions are finished by
+# other means, the dual one in so many steps.
+CLOSE = 0.05
+STEPS = 15
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,18 @@ class Relaxation:
         return x if x.sum() >= 0 else -x
 
 
+@dataclass(frozen=True)
+class Start:
+    """A solution at another penalty; `dual` may lie outside the box of this one."""
+
+    Z: np.ndarray
+    dual: np.ndarray
+
+    def on(self, features: np.ndarray) -> Start:
+        block = np.ix_(features, features)
+        return Start(self.Z[block], self.dual[block])
+
+
 def soft_threshold(A: np.ndarray, penalty: float, nonnegative: bool) -> np.ndarray:
     """A + U for U = -clip(A, -l, l), and -l on the diagonal: the cheapest dual point."""
     if nonnegative:
@@ -69,9 +86,12 @@ def ascend(
     *,
     nonnegative: bool = False,
     tol: float = 1e-3,
-    max_sweeps: int = 120,
+    starts: Sequence[Start] = (),
+    max_sweeps: int = 60,
 ) -> Relaxation:
     """Solve the relaxation to a relative duality gap of `tol`, or as far as `max_sweeps` go.
+
+    `starts` are what other penalties came to.
 
     Raises ValueError when the penalty is at least the largest variance: then nothing is worth
     taking.
@@ -85,21 +105,23 @@ def ascend(
         )
     dual = soft_threshold(A, penalty, nonnegative)
     top = int(np.argmax(np.diagonal(A)))
-    best = _Block(np.array([top]), np.ones((1, 1)), largest - penalty, 0, True)
+    best = _Block(np.array([top]), np.ones((1, 1)), largest - penalty)
     bound, total, converged = -np.inf, 0, True
     for features, potential in _blocks(dual):
         if potential <= best.value * (1 + tol / 2) or features.size == 1:
             bound = max(bound, potential)
             continue
         block = A[np.ix_(features, features)]
-        solved, M, reached = _ascend_block(block, penalty, nonnegative, potential, tol, max_sweeps)
-        if reached < potential:
-            dual[np.ix_(features, features)] = M
-        bound = max(bound, min(reached, potential))
-        total += solved.n_iter
-        converged &= solved.converged
-        if solved.value > best.value:
-            best = _Block(features, solved.Z, solved.value, solved.n_iter, solved.converged)
+        near = [start.on(features) for start in starts]
+        pair = _Pair(block, penalty, nonnegative, potential, tol)
+        pair.take(near)
+        done = _ascend_block(pair, potential, max_sweeps)
+        dual[np.ix_(features, features)] = pair.dual
+        bound = max(bound, pair.bound)
+        total += done
+        converged &= pair.closed
+        if pair.value > best.value:
+            best = _Block(features, pair.Z, pair.value)
     Z = np.zeros((n, n))
     Z[np.ix_(best.features, best.features)] = best.Z
     return Relaxation(penalty, Z, best.value, dual, bound, total, converged)
@@ -110,8 +132,6 @@ class _Block:
     features: np.ndarray
     Z: np.ndarray
     value: float
-    n_iter: int
-    converged: bool
 
 
 def _blocks(soft: np.ndarray) -> list[tuple[np.ndarray, float]]:
@@ -126,46 +146,71 @@ def _blocks(soft: np.ndarray) -> list[tuple[np.ndarray, float]]:
         features = order[start:stop]
         part = soft[np.ix_(features, features)]
         m = features.size
-        potential = part[0, 0] if m == 1 else _largest_eigenvalue(part)
+        potential = part[0, 0] if m == 1 else largest_eigenvalues(part, 1)[0]
         found.append((features, float(potential)))
     return sorted(found, key=lambda pair: -pair[1])
 
 
-def _largest_eigenvalue(M: np.ndarray) -> float:
-    return float(largest_eigenvalues(M, 1)[0])
+class _Pair:
+    """The best primal and the best dual solution of a block so far."""
+
+    def __init__(
+        self, A: np.ndarray, penalty: float, nonnegative: bool, potential: float, tol: float
+    ) -> None:
+        self.A, self.penalty, self.nonnegative = np.ascontiguousarray(A), penalty, nonnegative
+        self.tol, self.limits = tol, box(A, penalty, nonnegative)
+        top = int(np.argmax(np.diagonal(A)))
+        self.Z, self.value = np.zeros_like(self.A), float(A[top, top]) - penalty
+        self.Z[top, top] = 1.0
+        self.dual, self.bound = soft_threshold(A, penalty, nonnegative), potential
+
+    @property
+    def closed(self) -> bool:
+        return self.bound - self.value <= self.tol * self.value
+
+    def offer(self, Z: np.ndarray, M: np.ndarray) -> None:
+        """A psd matrix of any trace, and a matrix within the box."""
+        value = objective(self.A, self.penalty, Z) / float(np.trace(Z))
+        if value > self.value:
+            self.Z, self.value = Z / np.trace(Z), value
+        reached = float(largest_eigenvalues(M, 1)[0])
+        if reached < self.bound:
+            self.dual, self.bound = M, reached
+
+    def finish(self) -> None:
+        self.Z, self.value = purified(self.A, self.penalty, self.nonnegative, self.Z, self.value)
+        self.dual, self.bound = pushed_down(
+            self.limits, self.dual, self.bound, self.value, self.tol, STEPS
+        )
+
+    def take(self, starts: Sequence[Start]) -> None:
+        """Solutions at other penalties and, of two, what lies between them."""
+        near = [s for s in starts if np.trace(s.Z) > 0.5]
+        for part in (0.0, 0.25, 0.5, 0.75, 1.0) if len(near) == 2 else (1.0,) if near else ():
+            Z = part * near[0].Z + (1 - part) * near[-1].Z
+            M = part * near[0].dual + (1 - part) * near[-1].dual
+            self.offer(Z, np.clip(M, *self.limits))
+        if near:
+            self.finish()
 
 
-def _ascend_block(
-    A: np.ndarray,
-    penalty: float,
-    nonnegative: bool,
-    potential: float,
-    tol: float,
-    max_sweeps: int,
-) -> tuple[_Block, np.ndarray, float]:
-    """The ascent proper: the primal solution, the dual matrix and its largest eigenvalue.
+def _ascend_block(pair: _Pair, potential: float, max_sweeps: int) -> int:
+    """The ascent proper, until the pair is closed; the number of sweeps.
 
     `potential` bounds the value from above and sets the scale of X and of beta (in units of A^2).
     """
     from ..kernels.dspca import sweep
 
-    A = np.ascontiguousarray(A)
+    A, penalty = pair.A, pair.penalty
     n = A.shape[0]
-    value = float(np.diagonal(A).max()) - penalty
-    Z = np.zeros((n, n))
-    top = int(np.argmax(np.diagonal(A)))
-    Z[top, top] = 1.0
-    X = np.eye(n) * (potential / n)
-    U = A.copy()
+    X, U = np.eye(n) * (potential / n), A.copy()
     lists = np.zeros((n, n), dtype=np.int32), np.zeros(n, dtype=np.int64)
     work = np.empty(n), np.empty(n), np.empty(n)
-    beta, spare = 0.5 * potential**2 / n, 0.3
-    dual, bound = A, np.inf
-    done = 0
-    while done < max_sweeps:
+    beta, spare, done = 0.5 * potential**2 / n, 0.3, 0
+    while not pair.closed and done < max_sweeps:
         safe = X.copy(), lists[0].copy(), lists[1].copy()
         for _ in range(SWEEPS):
-            sweep(A, X, U, penalty, nonnegative, beta, spare * beta, *lists, *work, PASSES)
+            sweep(A, X, U, penalty, pair.nonnegative, beta, spare * beta, *lists, *work, PASSES)
         done += SWEEPS
         if not _positive_definite(X):
             # Too much was dropped from the columns: go back and drop less.
@@ -174,19 +219,11 @@ def _ascend_block(
             continue
         M = (U + U.T) / 2
         M[np.diag_indices(n)] = np.diagonal(A) - penalty
-        reached = _largest_eigenvalue(M)
-        if reached < bound:
-            dual, bound = M, reached
-        trace = float(np.trace(X))
-        primal = float(np.sum(A * X) - penalty * np.abs(X).sum()) / trace
-        if primal > value:
-            Z, value = X / trace, primal
-        if bound - value <= tol * value:
-            break
-        if reached - primal <= PATIENCE * n * beta / trace:
-            beta = max(SHRINK * beta, 0.3 * tol * value**2 / n)
-    converged = bound - value <= tol * value
-    return _Block(np.arange(n), Z, value, done, converged), dual, bound
+        pair.offer(X, M)
+        if n * beta <= CLOSE * pair.value * np.trace(X) and not pair.closed:
+            pair.finish()
+        beta = max(SHRINK * beta, 0.3 * pair.tol * pair.value**2 / n)
+    return done
 
 
 def _positive_definite(X: np.ndarray) -> bool:

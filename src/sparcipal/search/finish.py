@@ -1,0 +1,136 @@
+"""What the ascent of relaxation.py leaves undone: a purer primal and a better dual solution.
+
+Where two directions are about equally good, the ascent shifts weight from one to the other by small
+steps, and its estimate of the dual matrix swings. Both can be helped directly: the best unit vector
+in the span of the leading eigenvectors of Z is a candidate of rank one, and the largest
+eigenvalues of the dual matrix can be pushed down within its box.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, combinations_with_replacement
+
+import numpy as np
+
+from ..linalg import largest_eigenpairs
+
+# Eigenvectors of Z with less weight than this are what the barrier leaves.
+NOISE = 0.01
+# Directions that are tried in the plane of two eigenvectors.
+ANGLES = np.linspace(0.0, np.pi, 64, endpoint=False)
+# Parts of the way to a direction.
+PARTS = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
+# Eigenvalues that are pushed down together.
+TOGETHER = 3
+
+
+def purified(
+    A: np.ndarray, penalty: float, nonnegative: bool, Z: np.ndarray, value: float
+) -> tuple[np.ndarray, float]:
+    """Z moved towards directions of rank one as long as that gains something."""
+    for _ in range(4):
+        before = value
+        for x in _directions(A, penalty, nonnegative, Z):
+            step = np.outer(x, x) - Z
+            gains = [objective(A, penalty, Z + part * step) for part in PARTS]
+            best = int(np.argmax(gains))
+            if gains[best] > value:
+                Z, value = Z + PARTS[best] * step, gains[best]
+        if value - before < 1e-5 * value:
+            break
+    return Z, value
+
+
+def objective(A: np.ndarray, penalty: float, Z: np.ndarray) -> float:
+    return float(np.vdot(A, Z) - penalty * np.abs(Z).sum())
+
+
+def _directions(
+    A: np.ndarray, penalty: float, nonnegative: bool, Z: np.ndarray
+) -> list[np.ndarray]:
+    """Unit vectors of large x'Ax - l|x|_1^2 in the planes of the leading eigenvectors of Z."""
+    weights, V = largest_eigenpairs(Z, TOGETHER)
+    V = V[:, weights > NOISE]
+    if V.shape[1] == 1:
+        return [_settled(A, penalty, nonnegative, V[:, 0])]
+    found = []
+    for a, b in combinations(range(V.shape[1]), 2):
+        plane = np.outer(V[:, a], np.cos(ANGLES)) + np.outer(V[:, b], np.sin(ANGLES))
+        if nonnegative:
+            plane = np.maximum(plane * np.where(plane.sum(axis=0) < 0, -1.0, 1.0), 0.0)
+            plane /= np.linalg.norm(plane, axis=0)
+        worth = np.einsum("ij,ij->j", plane, A @ plane) - penalty * np.abs(plane).sum(axis=0) ** 2
+        peaks = (worth >= np.roll(worth, 1)) & (worth >= np.roll(worth, -1))
+        order = sorted(np.flatnonzero(peaks), key=lambda i: -worth[i])
+        found += [_settled(A, penalty, nonnegative, plane[:, i]) for i in order[:2]]
+    return found
+
+
+def _settled(A: np.ndarray, penalty: float, nonnegative: bool, x: np.ndarray) -> np.ndarray:
+    """The best weights for the support and the signs of x, again and again."""
+    x = x if x.sum() >= 0 else -x
+    for _ in range(4):
+        support = np.flatnonzero((x if nonnegative else np.abs(x)) > 1e-2 * np.abs(x).max())
+        signs = np.sign(x[support])
+        block = A[np.ix_(support, support)] - penalty * np.outer(signs, signs)
+        y = largest_eigenpairs(block, 1)[1][:, 0]
+        y = y if y @ x[support] >= 0 else -y
+        # A weight that changes its sign would pay for the old one.
+        y[y * signs <= 0] = 0.0
+        new = np.zeros_like(x)
+        new[support] = y / np.linalg.norm(y)
+        if np.abs(new - x).max() < 1e-4:
+            return new
+        x = new
+    return x
+
+
+def box(A: np.ndarray, penalty: float, nonnegative: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Limits of A + U; nothing is gained by more than -l on the diagonal of U."""
+    low, high = A - penalty, np.full_like(A, np.inf) if nonnegative else A + penalty
+    high[np.diag_indices_from(high)] = np.diagonal(low)
+    return low, high
+
+
+def pushed_down(
+    limits: tuple[np.ndarray, np.ndarray],
+    dual: np.ndarray,
+    bound: float,
+    value: float,
+    tol: float,
+    steps: int,
+) -> tuple[np.ndarray, float]:
+    """The dual matrix and its largest eigenvalue after some steps towards the primal value.
+
+    A step is the smallest change of the entries that can move which takes all leading eigenvalues
+    to the target, to first order: Polyak's subgradient step for several eigenvectors at once.
+    """
+    low, high = limits
+    target, M = value * (1 + 0.5 * tol), dual
+    for _ in range(steps):
+        w, V = largest_eigenpairs(M, TOGETHER)
+        if w[-1] < bound:
+            dual, bound = M, float(w[-1])
+        if bound - value <= tol * value:
+            break
+        close = w > 2 * target - w[-1]
+        M = np.clip(M - _step(w[close] - target, V[:, close], low < M, high > M), low, high)
+    return dual, bound
+
+
+def _step(
+    excess: np.ndarray, V: np.ndarray, may_fall: np.ndarray, may_rise: np.ndarray
+) -> np.ndarray:
+    """What to take off the matrix so that the eigenvalues lose their excess."""
+    excess = np.maximum(excess, 0.0)
+    slope = (V * excess) @ V.T
+    free = np.where(slope > 0, may_fall, may_rise)
+    pairs = list(combinations_with_replacement(range(excess.size), 2))
+    parts = []
+    for a, b in pairs:
+        part = np.outer(V[:, a], V[:, b]) * free
+        parts.append(part if a == b else (part + part.T) / 2)
+    effects = np.array([[V[:, c] @ part @ V[:, d] for part in parts] for c, d in pairs])
+    wanted = np.array([excess[c] if c == d else 0.0 for c, d in pairs])
+    shares = np.linalg.lstsq(effects, wanted, rcond=1e-8)[0]
+    return sum((share * part for share, part in zip(shares, parts)), np.zeros_like(slope))
