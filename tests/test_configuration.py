@@ -42,7 +42,10 @@ def both_bounds(
     supports = joint_search(cov.dense(), sizes, nonnegative=nonnegative, effort=0)
     arguments = {"nonnegative": nonnegative, "supports": supports, "value": value / cov.unit}
     first = kyfan.kyfan_bound(cov, sizes, **arguments)
-    bound = configuration.configuration_bound(cov, sizes, start=first, **arguments).bound
+    priced = configuration.configuration_bound(cov, sizes, start=first, **arguments)
+    if priced is None:  # the Ky Fan bound cannot be improved
+        return first.value * cov.unit, first.value * cov.unit
+    bound = priced.bound
     question = Question(sizes, nonnegative, True, value / cov.unit)
     own = recheck(bound.data, checked_covariance(A, cov.unit), question)
     return bound.value * cov.unit, own * cov.unit
@@ -127,7 +130,8 @@ def configuration_target(
     return largest_packing(A, 2, 2, price, alone, target, origin["u"], origin["r"])
 
 
-def test_tampering_is_noticed() -> None:
+def test_tampering_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kyfan.EFFORTS, "fast", kyfan.Effort(10, (0.1,), 4, (0.1,), 4, 0, 0.05))
     A = random_covariance(np.random.default_rng(5), 7)
     cov = covariance_of(A)
     value = best_value(A, (2, 2)) / cov.unit
@@ -148,13 +152,12 @@ def _triangles(n: int) -> dict[str, np.ndarray]:
     return {"u": np.zeros(n * (n - 1) // 2), "r": np.zeros(n * (n - 1) // 2)}
 
 
-def test_too_many_features_give_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configuration, "MOST_FEATURES", 5)
+def test_too_large_a_core_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration, "MOST_CORE", 5)
     cov = covariance_of(np.eye(7))
-    nothing = configuration.configuration_bound(
-        cov, (2, 2), supports=[np.array([0, 1]), np.array([2, 3])], value=2.0, start=None
-    )
-    assert nothing is None
+    question = {"supports": [np.array([0, 1]), np.array([2, 3])], "value": 2.0}
+    first = kyfan.kyfan_bound(cov, (2, 2), **question)
+    assert configuration.configuration_bound(cov, (2, 2), start=first, **question) is None
 
 
 @pytest.mark.parametrize(("name", "k", "s"), [("communities", 3, 5), ("communities", 5, 5)])

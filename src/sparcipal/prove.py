@@ -11,7 +11,7 @@ import numpy as np
 from .certify import SAFETY, cheap_bounds, eigenvalue_bound, sum_of_parts, trace_bound
 from .problem import Problem
 from .proofs import exact
-from .proofs.configuration import MOST_FEATURES, configuration_bound
+from .proofs.configuration import configuration_bound
 from .proofs.extend import prove_large
 from .proofs.kyfan import kyfan_bound
 from .refine import refit, variances
@@ -31,6 +31,8 @@ EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
 # not suffice, other bounds are cheaper.
 PACKINGS = {"fast": 100_000, "full": 1_000_000}
 READS = {"fast": 2e9, "full": 4e10}
+# Branch and bound at prices, after the short and after the long Ky Fan bound; see exact.py.
+PRICING_WORK = {"fast": 6e10, "full": 1.5e11}
 # Relative gap above which the low-rank bound is tried as well, and how many cones that may take.
 WIDE = 0.02
 CONES = {"fast": 20_000, "full": 200_000}
@@ -193,22 +195,27 @@ def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: s
         return bool(lowest <= value * (1 + options.tol) or options.monitor.stopped)
 
     # Prices found from a quick bound often prove the optimum before the long one would have ended.
-    few = covariance.n_features <= MOST_FEATURES and problem.total is None
-    efforts = ["fast"] if certify != "full" else ["fast", "full"] if few else ["full"]
+    quick = covariance.n_features <= WHOLE
+    efforts = ["fast"] if certify != "full" else ["fast", "full"] if quick else ["full"]
     for effort in efforts:
         bounds.append(
             kyfan_bound(covariance, sizes, total=problem.total, effort=effort, **question)
         )
         if closed():
             break
-        if certify == "full" and few:
-            priced = configuration_bound(covariance, sizes, start=bounds[-1], **question)
-            if priced is not None:
-                bounds.append(priced.bound)
-                proved = _with_supports(problem, proved, priced.supports)
-                value = float(variances(problem, proved.components).sum())
-            if closed():
-                break
+        if certify != "full" or problem.total is not None:
+            continue
+        priced = configuration_bound(
+            covariance, sizes, start=bounds[-1], work=PRICING_WORK[effort], **question
+        )
+        if priced is not None:
+            bounds.append(priced.bound)
+            proved = _with_supports(problem, proved, priced.supports)
+            value = float(variances(problem, proved.components).sum())
+            supports = [component.support for component in proved.components]
+            question |= {"value": value, "supports": supports}
+        if closed():
+            break
     return replace(proved, bounds=(*proved.bounds, *bounds))
 
 

@@ -5,10 +5,19 @@ For any prices beta >= 0 and components with disjoint supports S_j of at most s_
     sum_j value(S_j) <= sum beta + sum_j max_S (value(S) - beta(S)),
 
 because every feature is used at most once. The best prices solve the dual of a linear program over
-all supports, the configuration LP; it is found by column generation: supports come from a local
-search at the current prices and from the branch and bound for one component, which also proves the
-maximum. Only what it proved enters the bound; the linear program is a guide. What gap the linear
-program leaves is closed by packing the supports that can still matter, see packing.py.
+all supports, the configuration LP. Good ones come from a Ky Fan split without loss, and are moved
+towards a lower level as little as possible, see level.py. At fixed prices the branch and bound for
+one component proves the maximum; where it meets a support that is worth more than the level, that
+support joins those known and the prices are moved again. Only what was proved enters the bound.
+
+Features outside the core of the split cost nothing. Rows of the core pay pad_a for each of them in
+every node of the branch and bound, and what is left is a number for each feature outside,
+
+    m_j = A_jj + the s-1 largest of {A_ja^2 / pad_a - beta_a} and {|A_jl|},
+
+as in kyfan/certificate.py: value(S) - beta(S) is at most the largest of the bound on the core and
+these. What gap the linear program leaves is closed by packing the supports that can still matter,
+see packing.py.
 """
 
 from __future__ import annotations
@@ -18,25 +27,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from ..covariance import EPS, Covariance
+from ..linalg import largest_eigenpairs
 from ..monitor import Monitor
 from ..parallel import one_blas_thread
-from ..refine import nonnegative_leading
 from ..result import Bound
-from ..search.exchange import removals
-from .exact import Proof, prove
-from .kyfan.certificate import Split, split_matrix
-from .packing import Packed, best_packing
+from .exact import Proof, power_of_two, prove
+from .kyfan.certificate import Split, SplitMatrix, split_matrix
+from .kyfan.extend import violators
+from .level import Pool, converted
+from .packing import best_packing
+from .pairsplit import Split as PairSplit
 
 NAME = "configuration"
-MOST_FEATURES = 400  # a branch and bound on more takes too long to be repeated
-ROUNDS = 40
+MOST_CORE = 700  # a branch and bound on more takes too long
+MOST_PACKED = 400  # features among which supports are enumerated
 SAFETY = 4.0
-PRICING_WORK = 1e10  # units of work of one branch and bound, see exact.py
-STARTS = 24  # supports from which the local search for columns starts
+ROUNDS = 60  # how often prices may be moved
+MOVES = 30  # of the prices until the local search finds nothing more
+MIXTURES = 60  # random starts of the local search at first
+LEVELS = (0.0, 0.5)  # aims, as fractions of the gap: first the optimum, then half way
+FIRST = 0.3  # share of the work for the first aim
+PADS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)  # times what rows of the Ky Fan split pay
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,15 @@ class Priced:
 
     bound: Bound
     supports: tuple[np.ndarray, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """Prices, and what was proved at them for every kind of component."""
+
+    price: np.ndarray  # (n,) on the core
+    proofs: list[Proof]
+    total: float
 
 
 def configuration_bound(
@@ -56,31 +78,18 @@ def configuration_bound(
     value: float,
     start: Bound,
     tol: float = 1e-6,
+    work: float = np.inf,
     monitor: Monitor | None = None,
 ) -> Priced | None:
-    """A bound by prices, started from a Ky Fan split; None when there are too many features."""
-    if cov.n_features > MOST_FEATURES:
+    """A bound by prices, started from a Ky Fan split; None when its core is too large.
+
+    `work` is about nanoseconds of one core for all branch and bound together.
+    """
+    if len(start.data["features"]) > MOST_CORE:
         return None
     search = _Prices(cov, tuple(cardinalities), nonnegative, value, tol, monitor or Monitor())
     with one_blas_thread:
-        return search.run([np.asarray(support) for support in supports], start)
-
-
-def prices_of(a: np.ndarray, bound: Bound, s: int, k: int, nonnegative: bool) -> np.ndarray:
-    """A Ky Fan split turned into prices without loss: beta + diag Z, Z = (M - nu I)_+."""
-    data = bound.data
-    split = Split(data["features"], data["u"], data["r"], data["price"], data["pad"])
-    core = np.asarray(split.features)
-    M = split_matrix(a[np.ix_(core, core)], split, s, nonnegative).matrix
-    w, q = np.linalg.eigh(M)
-    nu = w[max(w.size - k, 0)]
-    price = np.zeros(a.shape[0])
-    price[core] = split.price + np.square(q) @ np.maximum(w - nu, 0.0)
-    return price
-
-
-def _settled(proofs: list[Proof]) -> bool:
-    return all(proof.status == "optimal" for proof in proofs)
+        return search.run([np.asarray(support) for support in supports], start, work)
 
 
 class _Quiet(Monitor):
@@ -106,201 +115,203 @@ class _Prices:
         monitor: Monitor,
     ) -> None:
         self.cov, self.sizes, self.nonnegative = cov, cardinalities, nonnegative
-        a = cov.dense()
-        self.a = np.ascontiguousarray(0.5 * (a + a.T))
-        self.p = self.a.shape[0]
-        self.kinds = sorted(set(cardinalities))
-        self.counts = np.array([cardinalities.count(s) for s in self.kinds])
+        self.k = len(cardinalities)
         self.value, self.tol = value, tol
         self.monitor = monitor
-        self.columns: dict[tuple[int, ...], float] = {}
+        self.rng = np.random.default_rng(0)
+        self.work = 0.0
 
-    def run(self, supports: list[np.ndarray], start: Bound) -> Priced | None:
-        for support in supports:
-            self._column(support)
-        center = prices_of(self.a, start, max(self.sizes), len(self.sizes), self.nonnegative)
-        proofs = self._priced(center)
-        best = self._total(center, proofs)
-        if best >= start.value and not _settled(proofs):
-            return None  # one pricing is too hard already; many more would be needed
-        chosen = center
-        for _ in range(ROUNDS):
-            if best <= self.value * (1.0 + self.tol) or self.monitor.stopped:
-                break
-            vertex = self._converged(center)
-            new = 0
-            # First between the best prices known and the vertex: there the pricing is easier.
-            for share in (0.5, 1.0):
-                price = (1.0 - share) * center + share * vertex
-                proofs = self._priced(price)
-                total = self._total(price, proofs)
-                if total < best:
-                    best, chosen = total, price
-                new += sum(self._column(proof.support) for proof in proofs)
-                if new or not _settled(proofs):
+    def run(self, supports: list[np.ndarray], start: Bound, work: float) -> Priced | None:
+        self._prepare(supports, start)
+        best: _Attempt | None = None
+        lowest = start.value
+        for share, part in zip(LEVELS, (FIRST, 1.0)):
+            budget = part * work
+            while self.work < budget and not self._closed(lowest):
+                # a level slightly above the optimum leaves room for the prices
+                aim = max(share * (lowest / self.value - 1.0), 0.6 * self.tol)
+                attempt = self._attempt(aim, budget - self.work)
+                if attempt is None:
                     break
-            center = chosen
-            self.monitor.update("prove", bound=best, message=f"{len(self.columns)} supports priced")
-            if not new or not _settled(proofs):
-                break
-        return self._bound(chosen)
+                # even prices that do not improve the bound may be good enough for packing
+                if best is None or attempt.total < best.total:
+                    best = attempt
+                if attempt.total >= lowest:
+                    break
+                lowest = attempt.total
+                self.monitor.update("prices", bound=lowest, message=self._text(attempt))
+                if any(proof.status != "optimal" for proof in attempt.proofs):
+                    break
+                if aim <= 0.6 * self.tol:
+                    break
+        priced = None if best is None else self._bound(best)
+        return priced if priced is not None and priced.bound.value < start.value else None
 
-    def _packed(self, price: np.ndarray, proof: Proof) -> tuple[dict[str, Any], Packed] | None:
+    def _text(self, attempt: _Attempt) -> str:
+        nodes = sum(proof.nodes for proof in attempt.proofs)
+        return f"{len(self.pool.columns)} supports priced, {nodes} nodes"
+
+    def _closed(self, total: float) -> bool:
+        return bool(total <= self.value * (1.0 + self.tol) or self.monitor.stopped)
+
+    def _prepare(self, supports: list[np.ndarray], start: Bound) -> None:
+        """The core, its prices without loss, and first supports."""
+        data = start.data
+        split = Split(
+            np.asarray(data["features"]), data["u"], data["r"], data["price"], data["pad"]
+        )
+        self.core = split.features.astype(np.intp)
+        a = self.cov.submatrix(self.core)
+        self.a = np.ascontiguousarray(0.5 * (a + a.T))
+        s = max(self.sizes)
+        pair, self.center, _ = converted(self.a, split, s, self.k, self.nonnegative)
+        self.evaluated = split_matrix(self.a, split, s, self.nonnegative)
+        self.leading = largest_eigenpairs(self.evaluated.matrix, 3 * self.k)[1]
+        unit = power_of_two(float(np.abs(self.a).max()))
+        self.starts: dict[int, PairSplit] = dict.fromkeys(self.sizes, pair.scaled(1.0 / unit))
+        self.pool = Pool(self.a, self.sizes, self.nonnegative, self.value)
+        for support in supports:
+            self.pool.add(np.searchsorted(self.core, support))
+        self.pool.search(self.center, self._mixtures(MIXTURES))
+
+    def _mixtures(self, count: int) -> np.ndarray:
+        weights = self.rng.standard_normal((count, self.leading.shape[1]))
+        return np.asarray(weights @ self.leading.T)
+
+    # one aim --------------------------------------------------------------------------------
+
+    def _attempt(self, aim: float, work: float) -> _Attempt | None:
+        """Prices at which all supports stay below (1 + aim) times the value, or nearly; proved."""
+        last = self.work + work
+        for _ in range(ROUNDS):
+            prices = self._prices(aim)
+            if prices is None:
+                return None
+            price, level, levels = prices
+            room = max(level - float(price.sum()) - float(self.pool.counts @ levels), 0.0) / self.k
+            room = max(room, 0.02 * self.tol * self.value / self.k)
+            proofs = self._priced(price, levels + room, room, last - self.work)
+            if proofs is None:
+                return None
+            better = [
+                proof.support for proof, t in zip(proofs, levels) if proof.value > t + 1.1 * room
+            ]
+            if not better or self.work >= last or self.monitor.stopped:
+                return _Attempt(price, proofs, self._total(price, proofs))
+            for support in better:
+                self.pool.add(support)
+        return None
+
+    def _prices(self, aim: float) -> tuple[np.ndarray, float, np.ndarray] | None:
+        """Prices close to the centre, their level in all, and what supports known are worth."""
+        level = self.value * (1.0 + aim)
+        found = None
+        for move in range(MOVES):
+            least = self.pool.least_total()
+            if least > level:  # the linear program leaves a gap
+                level = self.value + 1.1 * (least - self.value) + 0.1 * self.tol * self.value
+            price = self.pool.central(self.center, level)
+            if price is None:
+                break
+            price = price.astype(np.float32).astype(np.float64)
+            new = self.pool.search(price, self._mixtures(4 if move else 16))
+            total, levels = self.pool.total(price)
+            found = price, max(level, total), levels
+            if not new or total <= level + 0.02 * (level - self.value):
+                break
+        return found
+
+    def _priced(
+        self, price: np.ndarray, targets: np.ndarray, room: float, work: float
+    ) -> list[Proof] | None:
+        """The best support at these prices for every kind of component, proved up to targets."""
+        proofs = []
+        for s, target in zip(self.pool.kinds, targets.tolist()):
+            pads = self._pads(price, s, target)
+            if pads is None:
+                return None
+            support, known = self.pool.best(price, s)
+            size = max(abs(known), float(np.abs(self.a).max()))
+            proof = prove(
+                self.a,
+                s,
+                nonnegative=self.nonnegative,
+                prices=price,
+                incumbent=(support, known),
+                tol=max((target - known) / size, 1e-9),
+                monitor=_Quiet(self.monitor),
+                effort=work,
+                start=self.starts[s],
+                pads=pads if pads.any() else None,
+                enough=target + 0.1 * room,
+            )
+            self.work += proof.work
+            if proof.status == "optimal" and proof.again is not None:
+                self.starts[s] = proof.again
+            proofs.append(proof)
+            if proof.status == "enough":
+                break
+        return proofs
+
+    def _pads(self, price: np.ndarray, s: int, target: float) -> np.ndarray | None:
+        """What rows of the core pay for a feature outside, so that no m_j exceeds the target."""
+        if self.core.size == self.cov.n_features:
+            return np.zeros(self.core.size)
+        for factor in PADS:
+            pads = (factor * self.evaluated.theta).astype(np.float32).astype(np.float64)
+            charged = SplitMatrix(self.evaluated.matrix, pads, price)
+            found = violators(self.cov, self.core, charged, s, self.nonnegative, target)[0]
+            if found.size == 0:
+                return pads
+        return None
+
+    def _total(self, price: np.ndarray, proofs: list[Proof]) -> float:
+        if len(proofs) < len(self.pool.kinds):
+            return np.inf
+        parts = float(self.pool.counts @ np.array([max(proof.bound, 0.0) for proof in proofs]))
+        return (float(price.sum()) + parts) * (1 + (price.size + 8) * EPS)
+
+    # the end --------------------------------------------------------------------------------
+
+    def _bound(self, attempt: _Attempt) -> Priced:
+        margin = SAFETY * sum(self.cov.rounding(s) for s in self.sizes)
+        parts: list[dict[str, Any]] = [
+            {"s": s, "log": proof.log} for s, proof in zip(self.pool.kinds, attempt.proofs)
+        ]
+        price = attempt.price
+        data: dict[str, Any] = {"price": price.astype(np.float32), "parts": parts}
+        if self.core.size < self.cov.n_features:
+            data["features"] = self.core.astype(np.int32)
+            return Priced(Bound(NAME, attempt.total + margin, data))
+        gap = attempt.total > self.value * (1.0 + self.tol)
+        if gap and self._packable():
+            packing = self._packed(price, attempt.proofs[0])
+            if packing is not None:
+                data["packing"], total, supports = packing
+                return Priced(Bound(NAME, total + margin, data), supports)
+        return Priced(Bound(NAME, attempt.total + margin, data))
+
+    def _packable(self) -> bool:
+        alike = len(self.pool.kinds) == 1 and not self.nonnegative
+        return alike and self.core.size <= MOST_PACKED and not self.monitor.stopped
+
+    def _packed(
+        self, price: np.ndarray, proof: Proof
+    ) -> tuple[dict[str, Any], float, tuple[np.ndarray, ...]] | None:
         """Where prices alone leave a gap: the certificate that no packing does better.
 
         All packings above the target are looked at: one that is found there is the optimum.
         """
         target = self.value * (1.0 + 0.5 * self.tol)
-        found = best_packing(
-            self.a, self.kinds[0], len(self.sizes), price, proof.bound, target, self.monitor
-        )
+        s = self.pool.kinds[0]
+        found = best_packing(self.a, s, self.k, price, proof.bound, target, self.monitor)
         if found is None:
             return None
         data = {"target": target, "u": found.split.origin["u"], "r": found.split.origin["r"]}
-        return data, found
-
-    # columns --------------------------------------------------------------------------------
-
-    def _column(self, support: np.ndarray) -> bool:
-        """Remember a support; whether it is new."""
-        key = tuple(int(i) for i in np.sort(support))
-        if key in self.columns:
-            return False
-        self.columns[key] = self._support_value(np.array(key))
-        return True
-
-    def _support_value(self, support: np.ndarray) -> float:
-        block = self.a[np.ix_(support, support)]
-        if self.nonnegative:
-            x = nonnegative_leading(block)
-            return float(x @ block @ x)
-        return float(np.linalg.eigvalsh(block)[-1])
-
-    def _converged(self, center: np.ndarray) -> np.ndarray:
-        """Prices of the linear program once the local search finds no violated support."""
-        for _ in range(60):
-            vertex, level = self._linear_program()
-            before = len(self.columns)
-            for price in (vertex, 0.5 * (vertex + center)):
-                for s, least in zip(self.kinds, level):
-                    self._search_columns(price, s, vertex, float(least))
-            if len(self.columns) == before:
-                break
-        return vertex
-
-    def _linear_program(self) -> tuple[np.ndarray, np.ndarray]:
-        """min sum beta + sum_t count_t level_t, level_t + beta(S) >= value(S) for |S| <= s_t."""
-        rows: list[int] = []
-        cols: list[int] = []
-        kinds: list[int] = []
-        values: list[float] = []
-        for key, value in self.columns.items():
-            for t, s in enumerate(self.kinds):
-                if len(key) <= s:
-                    rows += [len(values)] * len(key)
-                    cols += key
-                    kinds.append(t)
-                    values.append(value)
-        m, n = len(values), self.p + len(self.kinds)
-        rows += range(m)
-        cols += [self.p + t for t in kinds]
-        matrix = sp.csr_array((np.ones(len(rows)), (rows, cols)), shape=(m, n))
-        cost = np.concatenate([np.ones(self.p), self.counts])
-        options: dict[str, Any] = {"A_ub": -matrix, "b_ub": -np.array(values), "method": "highs"}
-        answer = linprog(cost, **options)
-        if answer.x is None:
-            return np.zeros(self.p), np.zeros(len(self.kinds))
-        return np.maximum(answer.x[: self.p], 0.0), answer.x[self.p :]
-
-    def _search_columns(self, price: np.ndarray, s: int, vertex: np.ndarray, level: float) -> None:
-        """Local search at these prices from the most promising supports."""
-        keys = [key for key in self.columns if len(key) == s]
-        keys.sort(key=lambda key: price[list(key)].sum() - self.columns[key])
-        for key in keys[:STARTS]:
-            found = self._climb(np.array(key), price)
-            value = self._support_value(found)
-            if value - vertex[found].sum() > level + 1e-9 * self.value:
-                self._column(found)
-
-    def _climb(self, support: np.ndarray, price: np.ndarray) -> np.ndarray:
-        """Exchange one feature while value minus price grows."""
-        from ..kernels.exchange import predict
-
-        now = self._support_value(support) - price[support].sum()
-        for _ in range(40):
-            block = self.a[np.ix_(support, support)]
-            lead = np.linalg.eigh(block)[1][:, -1]
-            if self.nonnegative:
-                lead = nonnegative_leading(block)
-            vectors, values = removals(block, lead, self.nonnegative)
-            gain = np.empty((support.size, self.p))
-            predict(self.a, support, vectors, values, self.nonnegative, gain)
-            gain += price[support][:, None] - price[None, :]
-            gain[:, support] = -np.inf
-            order = np.argpartition(-gain.ravel(), min(6, gain.size - 1))[:6]
-            tried = [(now, support)]
-            for t, b in zip(*np.unravel_index(order, gain.shape)):
-                if gain[t, b] == -np.inf:  # a member already
-                    continue
-                other = support.copy()
-                other[t] = b
-                tried.append((self._support_value(other) - price[other].sum(), other))
-            best, other = max(tried, key=lambda pair: pair[0])
-            if best <= now + 1e-10 * self.value:
-                break
-            now, support = best, other
-        return support
-
-    # pricing --------------------------------------------------------------------------------
-
-    def _priced(self, price: np.ndarray, *, keep_log: bool = False) -> list[Proof]:
-        """The best support at these prices for every cardinality, proved."""
-        proofs = []
-        for s in self.kinds:
-            keys = [key for key in self.columns if len(key) <= s]
-            known = max(keys, key=lambda key: self.columns[key] - price[list(key)].sum())
-            support = np.array(known)
-            proofs.append(
-                prove(
-                    self.a,
-                    s,
-                    nonnegative=self.nonnegative,
-                    prices=price,
-                    incumbent=(support, self.columns[known] - float(price[support].sum())),
-                    tol=self._pricing_tolerance(),
-                    monitor=_Quiet(self.monitor),
-                    effort=PRICING_WORK,
-                    keep_log=keep_log,
-                )
-            )
-        return proofs
-
-    def _pricing_tolerance(self) -> float:
-        """A tenth of what the bound may lose in all, for one component."""
-        size = max(self.value / len(self.sizes), float(np.diagonal(self.a).max()))
-        return max(0.1 * self.tol * self.value / (len(self.sizes) * size), 1e-9)
-
-    def _total(self, price: np.ndarray, proofs: list[Proof]) -> float:
-        parts = float(self.counts @ np.array([max(proof.bound, 0.0) for proof in proofs]))
-        return (float(price.sum()) + parts) * (1 + (self.p + 8) * EPS)
-
-    def _bound(self, price: np.ndarray) -> Priced:
-        price = price.astype(np.float32).astype(np.float64)
-        proofs = self._priced(price, keep_log=True)
-        margin = SAFETY * sum(self.cov.rounding(s) for s in self.sizes)
-        parts: list[dict[str, Any]] = [
-            {"s": s, "log": proof.log} for s, proof in zip(self.kinds, proofs)
-        ]
-        data: dict[str, Any] = {"price": price.astype(np.float32), "parts": parts}
-        total = self._total(price, proofs)
-        gap = total > self.value * (1.0 + self.tol)
-        if gap and len(self.kinds) == 1 and not self.nonnegative and not self.monitor.stopped:
-            packing = self._packed(price, proofs[0])
-            if packing is not None:
-                data["packing"], found = packing
-                if found.value <= data["packing"]["target"]:
-                    total = data["packing"]["target"] * (1 + 8 * EPS)
-                    return Priced(Bound(NAME, total + margin, data))
-                total = found.value * (1 + 8 * EPS)
-                return Priced(Bound(NAME, total + margin, data), tuple(found.supports))
-        return Priced(Bound(NAME, total + margin, data))
+        if found.value <= target:
+            return data, target * (1 + 8 * EPS), ()
+        # Eigenvalues of the supports are rounded, here and in the checker.
+        size = float(np.abs(np.diagonal(self.a)).sum() + price.sum())
+        rounding = 64 * (price.size + s + 8) * EPS * size
+        total = found.value * (1 + 8 * EPS) + SAFETY * self.k * rounding
+        return data, total, tuple(found.supports)

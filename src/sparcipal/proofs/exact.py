@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..monitor import Monitor
+from .branching import best_feature
 from .fixing import fix
 from .frontier import Frontier
 from .incumbent import Rounder
@@ -26,7 +27,7 @@ from .pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_b
 from .pairsplit.certificate import EPS, top_eigenvalue
 from .positive import no_interior_solution
 from .prooflog import Proof, ProofLog
-from .twins import Twins, find_twins
+from .twins import Twins, find_twins, no_twins
 
 # Work is counted in units of about a nanosecond of one core; it does not depend on the clock.
 WORK = {"fast": 4e9, "full": np.inf}
@@ -60,6 +61,8 @@ def prove(
     effort: str | float = "full",
     keep_log: bool = True,
     start: Split | None = None,
+    pads: np.ndarray | None = None,
+    enough: float = np.inf,
 ) -> Proof:
     """Maximise lambda_max(A_S) - prices(S) over nonempty |S| <= s, and prove it.
 
@@ -85,15 +88,21 @@ def prove(
     start : Split, optional
         A certificate to begin with, on all features and for A / power_of_two(max |A|): `again` of
         a proof for another s.
+    pads : ndarray (p,), optional
+        Supports may also contain features outside A; each of them is charged pads[i] to row i at
+        most, and the caller takes care of the rows outside.
+    enough : float
+        The search ends once a support of a larger value is met; its status is "enough" then.
 
     Returns
     -------
     Proof
     """
-    search = _Search(A, s, nonnegative, prices, tol, keep_log)
-    if not search.a.any():
+    search = _Search(A, s, nonnegative, prices, tol, keep_log, pads)
+    if not (search.a.any() or search.padded):
         return search.nothing()
     search.set_budget(effort, max_nodes, monitor)
+    search.enough = enough / search.unit
     search.start(incumbent)
     status = search.run(start)
     return search.finish(status)
@@ -108,6 +117,7 @@ class _Search:
         prices: np.ndarray | None,
         tol: float,
         keep_log: bool,
+        pads: np.ndarray | None,
     ) -> None:
         p = A.shape[0]
         if not 1 <= s <= p:
@@ -121,7 +131,11 @@ class _Search:
         if self.price.shape != (p,) or not (self.price >= 0.0).all():
             raise ValueError(f"prices must be {p} nonnegative numbers")
         self.priced = bool(self.price.any())
-        self.twins: Twins = find_twins(A / self.unit, s, nonnegative)
+        self.pad = np.zeros(p) if pads is None else np.asarray(pads, dtype=np.float64) / self.unit
+        self.padded = bool(self.pad.any())
+        # what is a multiple here need not be one outside
+        find = no_twins if self.padded else find_twins
+        self.twins: Twins = find(A / self.unit, s, nonnegative)
         self.a = self.twins.matrix
         # the largest variance; larger entries than that mean a matrix that is no covariance
         self.scale = float(np.abs(self.a).max())
@@ -134,6 +148,7 @@ class _Search:
         self.stuck: list[_Node] = []
         self.shrunk: dict[bytes, int] = {}
         self.nodes = self.n_eigen = self.eliminated = 0
+        self.enough = np.inf
         self.work = 0.0
 
     def set_budget(
@@ -210,7 +225,7 @@ class _Search:
             self.price,
             self.s,
             self.nonnegative,
-            np.zeros(self.p),
+            self.pad,
         )
         split = self.again = self._first_split(part, start)
         position, record = self.log.node(-1, "root", [])
@@ -321,6 +336,8 @@ class _Search:
     def _leaf(self, node: _Node) -> bool:
         """Look at every support of the node when they are few; True when that settles it."""
         part = node.part
+        if self.padded and part.n_forced < self.s:
+            return False  # features outside may join
         supports = few_supports(part, self.priced)
         if supports is None:
             return False
@@ -339,7 +356,8 @@ class _Search:
     def _branch(self, node: _Node) -> None:
         part = node.part
         z = np.zeros(part.n) if node.z is None else node.z[part.features]
-        j = self._branching_feature(part, z)
+        j = best_feature(part, node.split, z) if self.priced else self._branching_feature(part, z)
+        j = self.twins.leader(part, j, self.price)
         out = self.twins.dominated(part, j, self.price)
         node.record["end"] = "branch"
         keep = np.ones(part.n, dtype=bool)
@@ -356,7 +374,7 @@ class _Search:
         j = int(np.argmax(score))
         if score[j] < 1e-6:
             j = int(np.argmax(np.where(part.forced, -np.inf, z)))
-        return self.twins.leader(part, j, self.price)
+        return j
 
     def _shrink(self, node: _Node) -> None:
         """x >= 0 on one support S: no x > 0 there is a solution, so some x_i is zero."""
@@ -395,6 +413,8 @@ class _Search:
         stopped = self.monitor.stopped
         if stopped is not None:
             return stopped
+        if self.value > self.enough:
+            return "enough"
         if self.nodes >= self.max_nodes or self.work >= self.max_work:
             return "nodes"
         return "memory" if self.log.size > LOG_LIMIT else None
@@ -419,6 +439,8 @@ class _Search:
         }
         if self.priced:
             header["prices"] = self.price * self.unit
+        if self.padded:
+            header["pads"] = self.pad * self.unit
         return header
 
     def finish(self, status: str) -> Proof:
@@ -443,6 +465,7 @@ class _Search:
             self.eliminated,
             self.log.steps(self._header(bound)),
             again=self.again,
+            work=self.work,
         )
 
 

@@ -54,8 +54,8 @@ def fix(part: Part, split: SplitMatrix, t: float) -> Fixing:
         return Fixing(top, False, nothing, nothing)
     free = np.flatnonzero(~part.forced)
     out, into = nothing.copy(), nothing.copy()
-    out[free] = _psd(factor, t - low, _drops_in(part, split, free), None)
-    into[free] = _psd(factor, t - low, _drops_out(part, split, free), free)
+    out[free] = _psd(factor, t - low, drops_in(part, split, free), None)
+    into[free] = _psd(factor, t - low, drops_out(part, split, free), free)
     return Fixing(top, False, out, into)
 
 
@@ -81,14 +81,14 @@ def _majorant(
     return None, low
 
 
-def _drops_in(part: Part, split: SplitMatrix, free: np.ndarray) -> np.ndarray:
+def drops_in(part: Part, split: SplitMatrix, free: np.ndarray) -> np.ndarray:
     """D for "j is in", a row per free j; rounded down."""
     gain, level = split.gain[:, free].T, split.level
     drop = level - gain - 4 * EPS * (level + np.abs(gain))
     return _admissible(part, drop, free)
 
 
-def _drops_out(part: Part, split: SplitMatrix, free: np.ndarray) -> np.ndarray:
+def drops_out(part: Part, split: SplitMatrix, free: np.ndarray) -> np.ndarray:
     """D for "j is out", a row per free j; rounded down."""
     gain, level = split.gain[:, free].T, split.next_level
     drop = gain - level - 4 * EPS * (level + np.abs(gain))

@@ -1,7 +1,7 @@
 """The proof as data: a list of steps that somebody else can replay.
 
-- `problem` (first): s, nonnegative, prices, the bound that is claimed, twins, and the unit: u of
-  every certificate is to be multiplied by it.
+- `problem` (first): s, nonnegative, prices, the bound that is claimed, twins, the unit: u of every
+  certificate is to be multiplied by it, and pads: what row i pays for a feature outside.
 - `split`: a certificate. `features`, and `u`, `r` as packed upper triangles in single precision; or
   `clip` (U = clip(A, -rho, rho), R = 0; min(A, rho) for x >= 0); or `rank_one` (U = vv').
 - `node`: `parent` (position of a node in the list, -1 for the root), `side` and `moved` say how its
@@ -36,9 +36,9 @@ class Proof:
         No admissible support has a larger value than this; rounding is included.
     status
         "optimal" when the bound is within the tolerance; otherwise what ended the search: "nodes"
-        (any counted budget), "time", "user" or "memory".
-    nodes, n_eigen
-        Nodes looked at, and eigendecompositions.
+        (any counted budget), "time", "user", "memory", or "enough" (a better support was met).
+    nodes, n_eigen, work
+        Nodes looked at, eigendecompositions, and about how many nanoseconds of one core it took.
     eliminated
         Features that the root proved to be in no better solution.
     log
@@ -59,6 +59,7 @@ class Proof:
     log: list[dict]
     extension: dict[str, Any] | None = None
     again: Any = field(default=None, compare=False, repr=False)
+    work: float = 0.0
 
     def data(self) -> dict[str, Any]:
         """Everything needed to replay the proof."""

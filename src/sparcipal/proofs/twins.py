@@ -63,6 +63,11 @@ class Twins:
         return np.flatnonzero(same & ~part.forced)
 
 
+def no_twins(a: np.ndarray, s: int, nonnegative: bool) -> Twins:
+    """Every feature on its own."""
+    return Twins(a, np.arange(a.shape[0]), np.ones(a.shape[0]), 0.0)
+
+
 def find_twins(a: np.ndarray, s: int, nonnegative: bool) -> Twins:
     """Group the features whose rows are multiples of one another."""
     p = a.shape[0]

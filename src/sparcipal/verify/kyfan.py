@@ -18,8 +18,24 @@ CHUNK = 400  # rows of the covariance held at a time
 
 def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
     """The upper bound that the certificate proves; ValueError if it is no certificate."""
+    total, price = spectrum(data, cov, question)
+    # Prices are paid by the features that are used: no more than there are nonzeros.
+    paid = np.sort(price)[::-1][: question.n_nonzero]
+    total += float(paid.sum()) * (1 + price.size * EPS)
+    return total + cov.rounding(question.n_nonzero)
+
+
+def spectrum(
+    data: dict[str, Any], cov: CheckedCovariance, question: Question, floor: float = 0.0
+) -> tuple[float, np.ndarray]:
+    """The bound without its prices, and the prices of the core.
+
+    With a `floor`, at most the pad, every feature costs so much more: s times as much comes off M.
+    """
     if question.k > 1 and not question.disjoint:
         raise ValueError("this bound holds for disjoint supports only")
+    if not 0.0 <= floor <= float(data["pad"]):
+        raise ValueError("a price that the pads do not cover")
     s, k = question.s_max, question.k
     core = np.asarray(data["features"], dtype=np.intp)
     price = np.asarray(data["price"], dtype=np.float64)
@@ -35,17 +51,14 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
     charge += (s + 4) * EPS * (charge + 2 * s * float(price.max(initial=0.0)))
     a = cov.submatrix(core)
     M = 0.5 * (a + a.T) - u
-    M[np.diag_indices(core.size)] += charge - price
+    M[np.diag_indices(core.size)] += charge - price - s * floor
     theta = best.min(axis=1) if s > 1 else np.full(core.size, np.inf)
     values, vectors = np.linalg.eigh(M)
     start = max(core.size - k, 0)
     level = float(values[start]) if core.size >= k else -np.inf
-    outside = _outside(cov, core, theta, price, s, question.nonnegative, level)
-    total = _ky_fan(M, values[start:], vectors[:, start:], outside, k)
-    # Prices are paid by the features that are used: no more than there are nonzeros.
-    paid = np.sort(price)[::-1][: question.n_nonzero]
-    total += float(paid.sum()) * (1 + core.size * EPS)
-    return total + cov.rounding(question.n_nonzero)
+    outside = outside_rows(cov, core, theta, price, s, question.nonnegative, level + floor)
+    total = _ky_fan(M, values[start:], vectors[:, start:], outside - floor, k)
+    return total + 4 * k * s * EPS * floor, price + floor
 
 
 def _square(packed: Any, n: int, sign: float) -> np.ndarray:
@@ -88,7 +101,7 @@ def _row_largest(gain: np.ndarray, count: int, pad: float) -> np.ndarray:
     return out
 
 
-def _outside(
+def outside_rows(
     cov: CheckedCovariance,
     core: np.ndarray,
     theta: np.ndarray,

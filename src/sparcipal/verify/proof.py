@@ -66,7 +66,7 @@ def replay(log: list[dict[str, Any]], a: np.ndarray) -> float:
     if header["step"] != "problem" or not (prices >= 0.0).all():
         raise Unproved("no problem stated")
     bound = float(header["bound"])
-    if not a.any() and bound >= -float(prices.min()):
+    if not a.any() and "pads" not in header and bound >= -float(prices.min()):
         return bound  # of a matrix of zeros
     return _Replay(log, np.array((a + a.T) / 2)).run()
 
@@ -83,6 +83,11 @@ class _Replay:
         self.price = np.zeros(p)
         if "prices" in header:
             self.price = np.asarray(header["prices"], dtype=np.float64) / self.unit
+        # with pads, supports may also contain features outside, each at this charge to a row
+        self.pad = np.asarray(header.get("pads", np.zeros(p)), dtype=np.float64) / self.unit
+        self.padded = bool(self.pad.any())
+        require(self.pad.shape == (p,) and bool((self.pad >= 0.0).all()), "pads below zero")
+        require(not (self.padded and header.get("twins")), "twins beside features outside")
         self.leader_of, self.factor = np.arange(p), np.ones(p)
         self.a, error = self._exact_twins(a, header.get("twins") or {})
         self.bound = float(header["bound"]) / self.unit
@@ -194,11 +199,14 @@ class _Replay:
             matrix = self._split(int(step["split"]), alive, forced)[0]
             require(below(matrix, self.t), "the bound of a node is too large")
         elif end == "leaf":
+            full = np.count_nonzero(forced) == self.s
+            require(full or not self.padded, "a leaf that features outside may join")
             self._check_leaf(alive, forced)
         elif end == "branch":
             self.pending[position] = {"in": None, "out": None}
         elif end == "shrink":
             full = bool((alive == forced).all()) and self.nonnegative and not self.price.any()
+            full = full and not self.padded
             block = self.a[np.ix_(alive, alive)]
             require(full and _no_positive_eigenvector(block, self.t), "a support may be full")
             self.pending[position] = {"shrink": set(np.flatnonzero(alive).tolist())}
@@ -240,7 +248,7 @@ class _Replay:
         u = np.where(both, np.minimum(u, 0.0) if self.nonnegative else 0.0, u)
         v = pair_charges(u, r, self.nonnegative)
         w = v - self.price[index]
-        d, level, next_level = largest_sums(w, v, f, self.price[index], self.s)
+        d, level, next_level = largest_sums(w, v, f, self.price[index], self.s, self.pad[index])
         matrix = block - u
         matrix[np.diag_indices(index.size)] = np.diagonal(block) + d
         return matrix, w, level, next_level

@@ -65,21 +65,30 @@ def pair_charges(u: np.ndarray, r: np.ndarray, nonnegative: bool) -> np.ndarray:
 
 
 def largest_sums(
-    w: np.ndarray, v: np.ndarray, forced: np.ndarray, price: np.ndarray, s: int
+    w: np.ndarray,
+    v: np.ndarray,
+    forced: np.ndarray,
+    price: np.ndarray,
+    s: int,
+    pad: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """d (rounded up), and the q-th and (q+1)-th largest free W of each row, at least zero."""
+    """d (rounded up), and the q-th and (q+1)-th largest free W of each row, at least the pad.
+
+    Row i may also choose features outside at pad_i each; without pads, nothing at zero.
+    """
+    pad = np.zeros(w.shape[0]) if pad is None else pad
     n, n_forced = w.shape[0], int(np.count_nonzero(forced))
     d, level, next_level = np.zeros(n), np.zeros(n), np.zeros(n)
     for i in range(n):
         others = np.arange(n) != i
-        free = np.sort(np.maximum(w[i, others & ~forced], 0.0))[::-1]
         q = s - n_forced - (0 if forced[i] else 1)
+        free = np.sort(np.maximum(w[i, others & ~forced], pad[i]))[::-1]
+        free = np.append(free, np.full(max(q + 1, 0), pad[i]))
         paid = w[i, others & forced].sum() + free[: max(q, 0)].sum() - price[i]
-        size = v[i].max() * s + price.max() * (s + 1)
+        size = max(v[i].max(), pad[i]) * s + price.max() * (s + 1)
         d[i] = paid + (s + 8) * EPS * (abs(paid) + (s * size if price.any() else 0.0))
         if q > 0:
-            level[i] = free[q - 1] if free.size >= q else 0.0
-            next_level[i] = free[q] if free.size > q else 0.0
+            level[i], next_level[i] = free[q - 1], free[q]
     return d, level, next_level
 
 
