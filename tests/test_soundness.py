@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 from conftest import ROOT
+from sparcipal import sparse_pca, verify
 
 sys.path.insert(0, str(ROOT))
 
 cases = pytest.importorskip("benchmarks.soundness.cases", reason="benchmarks are not installed")
 from benchmarks.soundness import families, judge, oracle  # noqa: E402
 
-# Cases that once were wrong: honest proofs that the checker refused.
-ONCE_WRONG = (1003, 1311, 15081, 15164)
+# Cases that once were wrong: honest proofs that the checker refused, divisions by zero.
+ONCE_WRONG = (1003, 1311, 15081, 15164, 76782, 77135, 79011, 79266)
 
 
 @pytest.mark.parametrize("seed", ONCE_WRONG)
@@ -61,6 +62,14 @@ def test_every_option_is_asked_for():
     assert any(case.stop_after for case in asked)
     assert any(isinstance(case.options["n_nonzero_coefs"], dict) for case in asked)
     assert any(case.given for case in asked)
+
+
+def test_full_supports_that_no_positive_vector_solves():
+    from benchmarks.soundness.forgeries import shrinking
+
+    result = sparse_pca(shrinking(), n_nonzero_coefs=6, certify="full", nonnegative=True)
+    assert result.status.value == "optimal"
+    assert verify(result, shrinking())
 
 
 # --- the judge itself ---

@@ -423,6 +423,7 @@ def _component(V: np.ndarray, support: np.ndarray, nonnegative: bool) -> Compone
         x = max(np.maximum(x, 0.0), np.maximum(-x, 0.0), key=lambda y: float(y @ y))
     if not x.any():
         x = np.full(support.size, 1.0)
+    x = x / np.abs(x).max()  # squares of its entries may underflow
     kept = x != 0.0
     return Component(support[kept], x[kept] / np.linalg.norm(x[kept]))
 

@@ -385,7 +385,7 @@ def guarantees(
     """
     p, first = cov.n_features, float(pairs.values[0])
     after = max(float(pairs.values[rank]), 0.0) if rank < pairs.values.size else 0.0
-    if first <= 0.0:
+    if first <= 0.0 or not cov.diagonal.max() > 0.0:
         return {}  # nothing is left to explain, and nothing to promise
     if after <= NEGLIGIBLE * first:
         after = 0.0
