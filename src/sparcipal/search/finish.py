@@ -12,7 +12,7 @@ from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 
-from ..linalg import largest_eigenpairs
+from ..linalg import largest_eigenpairs, largest_eigenvalues
 
 # Eigenvectors of Z with less weight than this are what the barrier leaves.
 NOISE = 0.01
@@ -22,6 +22,11 @@ ANGLES = np.linspace(0.0, np.pi, 64, endpoint=False)
 PARTS = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
 # Eigenvalues that are pushed down together.
 TOGETHER = 3
+
+
+def is_ripe(Z: np.ndarray) -> bool:
+    """Whether few directions carry Z: on others, as in pure noise, the ascent is the better way."""
+    return bool(largest_eigenvalues(Z, TOGETHER).sum() > 0.9)
 
 
 def purified(

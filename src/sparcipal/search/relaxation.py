@@ -21,7 +21,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ..linalg import largest_eigenpairs, largest_eigenvalues
-from .finish import box, objective, purified, pushed_down
+from .finish import box, is_ripe, objective, purified, pushed_down
 
 # Sweeps between two looks at the duality gap.
 SWEEPS = 3
@@ -220,7 +220,8 @@ def _ascend_block(pair: _Pair, potential: float, max_sweeps: int) -> int:
         M = (U + U.T) / 2
         M[np.diag_indices(n)] = np.diagonal(A) - penalty
         pair.offer(X, M)
-        if n * beta <= CLOSE * pair.value * np.trace(X) and not pair.closed:
+        close = n * beta <= CLOSE * pair.value * np.trace(X)
+        if close and not pair.closed and is_ripe(pair.Z):
             pair.finish()
         beta = max(SHRINK * beta, 0.3 * pair.tol * pair.value**2 / n)
     return done
