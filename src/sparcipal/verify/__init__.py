@@ -15,6 +15,7 @@ import numpy as np
 
 from ..result import Bound, Result, Status
 from . import bounds as cheap
+from . import screened
 from .data import (
     EPS,
     CheckedCovariance,
@@ -94,9 +95,9 @@ def verify(
     Parameters
     ----------
     result : Result
-    X : array, sparse matrix, frame or Table
+    X : array, memory map, sparse matrix, frame, Table, or function that returns blocks of rows
         The data; or pass `covariance` if the result came from a covariance matrix.
-    covariance : array of shape (p, p)
+    covariance : array of shape (p, p), or Screened
     sample_weight : array of shape (n,)
 
     Returns
@@ -119,6 +120,8 @@ def _verify(result: Result, X: Any, covariance: Any, sample_weight: Any) -> Veri
         value = _check_value(result, cov)
     except _Refused as refused:
         return Verification("refused", str(refused))
+    except _Unproved as missing:
+        return Verification("not proved", str(missing))
     except MALFORMED as error:
         return Verification("refused", f"the document is malformed: {error!r}")
     try:
@@ -139,7 +142,18 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
     mantissa = math.frexp(unit)[0] if isinstance(unit, float) and math.isfinite(unit) else 0.0
     _require(mantissa == 0.5, f"unit {unit!r} is not a power of two")
     _require(type(result.n_features) is int, "n_features is not an integer")
-    if covariance is not None:
+    dropped = bool(result.certificate.screening)
+    if dropped:
+        if not result.certificate.bounds or not result.certificate.bounds[0].data:
+            raise _Unproved("the proof of the bound was not saved with the result")
+        kept = screened.kept_of(result.certificate.bounds, result.n_features)
+    if covariance is not None and dropped:
+        _require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
+        cov: CheckedCovariance = screened.of_given(covariance, kept, unit)
+        same = (covariance.n_samples, covariance.center, covariance.scaled, covariance.weighted)
+        asked = (settings["center"], settings["scale"], settings["sample_weight"])
+        _require((result.n_samples, *asked) == same, "the settings are not those of the Screened")
+    elif covariance is not None:
         _require(
             result.n_samples is None, "the result came from data, not from a covariance matrix"
         )
@@ -158,10 +172,13 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
             weighted == (sample_weight is not None),
             f"the result was computed {'with' if weighted else 'without'} sample weights",
         )
-        cov, mean, spread = covariance_of_data(
-            X, settings["center"], settings["scale"], sample_weight, unit
-        )
-        _require(matrix_of(X).shape[0] == result.n_samples, "the number of samples differs")
+        table = (settings["center"], settings["scale"], sample_weight, unit)
+        if dropped:
+            cov, mean, spread, n = screened.of_data(X, kept, *table)
+        else:
+            cov, mean, spread = covariance_of_data(_whole(X), *table)
+            n = matrix_of(_whole(X)).shape[0]
+        _require(n == result.n_samples, "the number of samples differs")
         _require(cov.p == result.n_features, _size_reason(result, cov))
         _check_moments(result, mean, spread)
     _require(cov.p == result.n_features, _size_reason(result, cov))
@@ -177,6 +194,12 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
         f"the total variance is {total:.10g}, not {result.total_variance:.10g}",
     )
     return cov
+
+
+def _whole(X: Any) -> Any:
+    """All rows of a function that returns blocks of them; anything else as it is."""
+    blocks = getattr(X, "blocks", None)
+    return screened.stacked(X) if callable(X) or callable(blocks) else X
 
 
 def _size_reason(result: Result, cov: CheckedCovariance) -> str:
@@ -337,9 +360,10 @@ def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
         settings.get("n_nonzero_total"),
     )
     for bound in certificate.bounds:
-        kept = bound.data.get("kept")
-        among = cov if kept is None else cov.restrict(np.asarray(kept, dtype=np.intp))
-        own = _recheck(bound, among, question) * cov.unit
+        if isinstance(cov, screened.ScreenedCovariance):
+            own = _recheck_screened(result, bound, cov, question) * cov.unit
+        else:
+            own = _recheck(bound, _among(bound, cov), question) * cov.unit
         _require(
             own <= bound.value * (1 + 1e-12),
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
@@ -352,6 +376,58 @@ def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
             f"the bound {bound.name!r} is {bound.value:.12g}, but its proof gives {own:.12g}",
         )
     return float(certificate.bound)
+
+
+def _among(bound: Bound, cov: CheckedCovariance) -> CheckedCovariance:
+    kept = bound.data.get("kept")
+    return cov if kept is None else cov.restrict(np.asarray(kept, dtype=np.intp))
+
+
+def _recheck_screened(
+    result: Result, bound: Bound, cov: screened.ScreenedCovariance, question: Question
+) -> float:
+    """The bound on the kept features, and what choices with a dropped one explain at most."""
+    data = bound.data["screened"]
+    among = _among(bound, cov.inner)
+    own = {}
+    if question.disjoint:
+        inside = _recheck(bound, among, question)
+        touching = screened.touching(data, float(data["inside"]), cov, question)
+        total = max(inside, touching)
+    else:
+        for part in bound.data["parts"]:
+            alone = Question((int(part["s"]),), question.nonnegative, True, 0.0)
+            part_bound = Bound(part["name"], float(part["value"]), part["data"])
+            proved = _recheck(part_bound, among, alone)
+            _require(proved <= float(part["value"]) * (1 + 1e-12), "a part's bound is too small")
+            own[int(part["s"])] = float(part["value"])
+        inside = _recheck(bound, among, question)
+        touching, total = screened.by_parts(data, own, cov, question)
+    _require(inside <= float(data["inside"]) * (1 + 1e-12), "the kept features' bound is too small")
+    _require(touching <= float(data["touching"]) * (1 + 1e-12), "a dropped feature may add more")
+    _check_claims(result, data, cov)
+    return max(total, float(data["inside"]) if not question.disjoint else 0.0)
+
+
+def _check_claims(result: Result, data: dict[str, Any], cov: screened.ScreenedCovariance) -> None:
+    """What the certificate says of the screening follows from the numbers."""
+    certificate, claims, unit = result.certificate, result.certificate.screening, cov.unit
+    touching, inside = float(data["touching"]) * unit, float(data["inside"]) * unit
+    _require(
+        claims["kept"] == cov.kept.size and claims["dropped"] == np.count_nonzero(cov.others),
+        "the numbers of kept and dropped features are not those of the data",
+    )
+    _require(
+        claims["touching"] == touching
+        and claims["inside"] == inside
+        and claims["rule"] == data["rule"],
+        "the screening is told differently in certificate and proof",
+    )
+    unchanged = touching < certificate.value - certificate.rounding
+    _require(
+        claims["support_unchanged"] == unchanged and claims["bound_holds"] == (touching <= inside),
+        "a claim about the dropped features does not follow",
+    )
 
 
 def _recheck(bound: Bound, cov: CheckedCovariance, question: Question) -> float:

@@ -1,0 +1,377 @@
+"""Results of screened tables: the covariance of the kept features, the variances of all, and what
+a dropped feature could add, all computed once more in passes over the rows.
+
+The mathematics is in the docstring of proofs/beyond.py; the code is not shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from . import kyfan
+from .bounds import psd_shift
+from .data import EPS, CheckedCovariance, Question, matrix_of
+
+EXACT = 2**53  # integers below are exact in double precision
+WORD = 2**62
+ENTRIES = 1 << 22  # of a block, kept or stored
+
+
+class ScreenedCovariance(CheckedCovariance):
+    """All features have a variance; entries are known between kept features only."""
+
+    def __init__(self, inner: CheckedCovariance, kept: np.ndarray, variances: np.ndarray) -> None:
+        self.inner, self.kept, self.diagonal = inner, kept, variances
+        self.unit, self.error_unit = inner.unit, inner.error_unit
+        self.weights = np.zeros(variances.size)
+        self.weights[kept] = inner.weights
+        self.upper = variances  # rounded up; the caller knows better
+        self.inert = variances == 0
+        self._mean = inner._mean
+
+    def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
+        cols = rows if cols is None else cols
+        return self.inner.submatrix(self._places(rows), self._places(cols))
+
+    def _places(self, features: Any) -> np.ndarray:
+        features = np.asarray(features, dtype=np.intp)
+        where = np.searchsorted(self.kept, features)
+        if not np.array_equal(self.kept[np.minimum(where, self.kept.size - 1)], features):
+            raise KeyError("a component uses a feature that was not kept")
+        return where
+
+    @property
+    def others(self) -> np.ndarray:
+        """Variances of the dropped features, the largest first, rounded up."""
+        return np.sort(np.delete(self.upper, self.kept))[::-1]
+
+
+class _KeptCovariance(CheckedCovariance):
+    """A matrix that came from data: positive semidefinite up to rounding."""
+
+    from_given = False
+
+    @property
+    def given(self) -> bool:
+        return self.from_given
+
+    def restrict(self, kept: np.ndarray) -> CheckedCovariance:
+        plain = super().restrict(kept)
+        part = _KeptCovariance(plain._left, None, self.unit, self.error_unit, plain.inert)
+        part.diagonal, part.weights = plain.diagonal, plain.weights
+        part.from_given = self.from_given
+        return part
+
+
+def kept_of(bounds: Any, p: int) -> np.ndarray:
+    """Which features a certificate says were kept."""
+    kept = np.asarray(bounds[0].data["screened"]["kept"], dtype=np.intp)
+    if kept.ndim != 1 or kept.size == 0 or kept[0] < 0 or kept[-1] >= p:
+        raise KeyError("the kept features are not features of the data")
+    if (np.diff(kept) <= 0).any():
+        raise KeyError("the kept features are not in increasing order")
+    return kept
+
+
+def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance:
+    """From a matrix and variances that somebody else computed."""
+    if not np.array_equal(np.asarray(screened.kept), kept):
+        raise KeyError("other features were kept")
+    A = np.asarray(screened.matrix, dtype=np.float64) / unit
+    variances = np.asarray(screened.variances, dtype=np.float64) / unit
+    if A.shape != (kept.size, kept.size) or not np.isfinite(A).all():
+        raise KeyError("the matrix is not that of the kept features")
+    A = (A + A.T) / 2
+    inner = _KeptCovariance(
+        A, None, unit, float(screened.error_unit), np.logical_not(A.any(axis=0))
+    )
+    if screened.error_weights is None:
+        inner.from_given = True
+    else:
+        inner.weights = np.asarray(screened.error_weights, dtype=np.float64) / unit
+    out = ScreenedCovariance(inner, kept, variances)
+    errors = 0.0 if screened.errors is None else np.asarray(screened.errors) / unit
+    out.upper = variances * (1 + 2 * EPS) + errors
+    return out
+
+
+# --- sums over the rows ---
+
+
+@dataclass
+class Sums:
+    """Over all rows: weights, and about `shift` the sums, squares and products of kept columns."""
+
+    n: int
+    weight: float
+    shift: np.ndarray
+    sums: np.ndarray
+    squares: np.ndarray
+    products: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    depth: int
+    exact: bool
+    sparse: bool = False
+
+
+def of_data(
+    X: Any, kept: np.ndarray, center: bool, scale: bool, sample_weight: Any, unit: float
+) -> tuple[ScreenedCovariance, np.ndarray, np.ndarray, int]:
+    """The covariance, the means and scales of all columns, and the number of rows."""
+    total = _summed(X, kept, sample_weight)
+    variances, errors, mean = _columns(total, center)
+    matrix, error, weights = _matrix(total, kept, center)
+    constant = total.low == total.high if center else (total.low == 0) & (total.high == 0)
+    still = constant[kept]
+    matrix[still], matrix[:, still], weights[still] = 0.0, 0.0, 0.0
+    variances, errors = np.where(constant, 0.0, variances), np.where(constant, 0.0, errors)
+    spread = np.ones(variances.size)
+    if scale:
+        spread = np.where(variances > 0, np.sqrt(variances), 1.0)
+        matrix = matrix / np.outer(spread[kept], spread[kept])
+        weights = np.where(still, 0.0, weights / np.maximum(variances[kept], 1e-300)) ** 2
+        error, errors = 2 * error, np.where(variances > 0, 4 * EPS, 0.0)
+        variances = np.where(variances > 0, 1.0, 0.0)
+    matrix[np.diag_indices(kept.size)] = variances[kept]
+    inner = _KeptCovariance(matrix / unit, None, unit, error, still)
+    inner.weights = weights / unit
+    out = ScreenedCovariance(inner, kept, variances / unit)
+    out.upper = (variances * (1 + 2 * EPS) + errors) / unit
+    out.inert = constant
+    return out, mean if center else np.zeros(mean.size), spread, total.n
+
+
+def _summed(X: Any, kept: np.ndarray, sample_weight: Any) -> Sums:
+    share = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    first = _first_pass(X, share)
+    p = first.low.size
+    if kept[-1] >= p:
+        raise KeyError("the kept features are not features of the data")
+    if first.exact:
+        first.products = np.zeros((kept.size, kept.size), dtype=np.int64)
+        for block, _ in _blocks(X, share):
+            _exact_products(first, block, kept)
+        return first
+    about = first.sums / first.weight
+    first.shift = np.where((first.low <= 0) & (first.high >= 0), 0.0, about)
+    if first.sparse:
+        first.shift[np.setdiff1d(np.arange(p), kept)] = 0.0  # nothing is filled for their sake
+    first.sums, first.squares = np.zeros(p), np.zeros(p)
+    first.products, first.depth = np.zeros((kept.size, kept.size)), 8
+    for block, weights in _blocks(X, share):
+        _rounded_products(first, block, weights, kept)
+    return first
+
+
+def _first_pass(X: Any, share: np.ndarray | None) -> Sums:
+    """Ranges and sums; exact sums and squares where all entries are integers."""
+    total: Sums | None = None
+    for block, weights in _blocks(X, share):
+        if total is None:
+            p = block.shape[1]
+            none = np.zeros(p, dtype=np.int64)
+            total = Sums(
+                0, 0.0, np.zeros(p), none, none, np.zeros((0, 0)), np.full(p, np.inf),
+                np.full(p, -np.inf), 0, share is None,
+            )  # fmt: skip
+        if block.shape[1] != total.low.size:
+            raise ValueError("blocks of rows have different numbers of columns")
+        total.n += block.shape[0]
+        total.sparse = total.sparse or sp.issparse(block)
+        total.weight += block.shape[0] if weights is None else float(weights.sum())
+        sides = block.min(axis=0), block.max(axis=0)
+        low, high = (s.toarray().ravel() if sp.issparse(s) else s for s in sides)
+        total.low, total.high = np.minimum(total.low, low), np.maximum(total.high, high)
+        largest = max(float(np.abs(total.low).max()), float(np.abs(total.high).max()))
+        whole = block.dtype.kind in "iub" and total.n * largest * largest < WORD
+        total.exact = total.exact and whole
+        table = block.astype(np.int64 if total.exact else np.float64)
+        if weights is not None:
+            table = table * weights[:, None]
+            table = table.tocsr() if sp.issparse(table) else table
+        total.sums = total.sums + np.asarray(table.sum(axis=0)).ravel()
+        if total.exact:
+            squares = table.multiply(table) if sp.issparse(table) else table * table
+            total.squares = total.squares + np.asarray(squares.sum(axis=0)).ravel()
+    if total is None:
+        raise ValueError("X has no rows")
+    return total
+
+
+def _exact_products(total: Sums, block: Any, kept: np.ndarray) -> None:
+    """Integer products by floating point, in pieces whose sums stay below 2^53."""
+    largest = max(float(np.abs(total.low).max()), float(np.abs(total.high).max()), 1.0)
+    step = int((EXACT - 1) // (largest * largest))
+    chosen = block[:, kept]
+    for start in range(0, block.shape[0], max(step, 1)):
+        part = chosen[start : start + max(step, 1)]
+        if step == 0:
+            table = part.toarray() if sp.issparse(part) else part
+            product: Any = table.astype(np.int64).T @ table.astype(np.int64)
+        else:
+            table = part.astype(np.float64)
+            product = table.T @ table
+            product = product.toarray() if sp.issparse(product) else product
+        total.products += product.astype(np.int64)
+
+
+def _rounded_products(
+    total: Sums, block: Any, weights: np.ndarray | None, kept: np.ndarray
+) -> None:
+    table = block.astype(np.float64)
+    root = np.ones(block.shape[0]) if weights is None else np.sqrt(weights)
+    if sp.issparse(table):
+        chosen = table[:, kept].toarray() - total.shift[kept]
+        heavy = sp.csr_array(table.multiply(root[:, None] ** 2))
+        sums = np.asarray(heavy.sum(axis=0)).ravel()
+        squares = np.asarray(heavy.multiply(table).sum(axis=0)).ravel()
+        sums[kept] = root**2 @ chosen
+        squares[kept] = root**2 @ chosen**2
+        total.sums, total.squares = total.sums + sums, total.squares + squares
+    else:
+        table = table - total.shift
+        chosen = table[:, kept]
+        heavy = table * (root * root)[:, None]
+        total.sums = total.sums + heavy.sum(axis=0)
+        total.squares = total.squares + (heavy * table).sum(axis=0)
+    chosen = chosen * root[:, None]
+    total.products += chosen.T @ chosen
+    total.depth = max(total.depth, block.shape[0] + 8) + 1
+
+
+def _columns(total: Sums, center: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Variances of all columns, how far off they may be, and means."""
+    if total.exact:
+        n, sums, squares = total.n, total.sums.astype(object), total.squares.astype(object)
+        exact = (n * squares - sums * sums) / (n * n) if center else squares / n
+        variances = np.asarray(exact, dtype=np.float64)
+        return variances, 4 * EPS * variances, np.asarray(sums / n, dtype=np.float64)
+    shift = total.shift
+    mean = total.sums / total.weight
+    mass = total.squares / total.weight
+    variances = mass - mean * mean
+    if not center:
+        variances, mass = mass + 2 * shift * mean + shift**2, 2 * (mass + shift**2)
+    errors = (6 * total.depth + 40) * EPS * mass
+    return np.maximum(variances, 0.0), errors, mean + shift
+
+
+def _matrix(total: Sums, kept: np.ndarray, center: bool) -> tuple[np.ndarray, float, np.ndarray]:
+    if total.exact:
+        n, sums = total.n, total.sums[kept]
+        shift = np.rint(np.asarray(sums / n)).astype(np.int64) if center else sums * 0
+        size = float(np.abs(shift).max(initial=0))
+        safe = 4 * max(float(np.diagonal(total.products).max()), n * size * size) < WORD
+        kind: Any = np.int64 if safe else object
+        c, s, products = shift.astype(kind), sums.astype(kind), total.products.astype(kind)
+        about = s - n * c
+        second = products - np.multiply.outer(c, about) - np.multiply.outer(s, c)
+        matrix, mean = (np.asarray(a / n, dtype=np.float64) for a in (second, about))
+        weights, error = np.diagonal(matrix).copy(), 12 * EPS
+    else:
+        matrix, mean = total.products / total.weight, total.sums[kept] / total.weight
+        shift = total.shift[kept]
+        weights, error = np.diagonal(matrix).copy(), (6 * total.depth + 40) * EPS
+        if not center:
+            cross = np.outer(shift, mean)
+            matrix = matrix + cross + cross.T + np.outer(shift, shift)
+            weights = 2 * (weights + shift * shift)
+    return (matrix - np.outer(mean, mean) if center else matrix), error, weights
+
+
+def _blocks(X: Any, share: np.ndarray | None) -> Iterator[tuple[Any, np.ndarray | None]]:
+    """Blocks of rows of positive weight: CSR or dense, checked."""
+    start = 0
+    for block in _pieces(X):
+        stop = start + block.shape[0]
+        if share is None:
+            yield block, None
+        else:
+            weights = share[start:stop]
+            if weights.size != block.shape[0]:
+                raise ValueError("there is not one sample weight per row")
+            if (weights > 0).any():
+                yield block[weights > 0], weights[weights > 0]
+        start = stop
+
+
+def _pieces(X: Any) -> Iterator[Any]:
+    blocks = getattr(X, "blocks", None)
+    source = blocks if callable(blocks) else X if callable(X) else None
+    if source is not None:
+        for block in source():
+            yield _checked(block)
+        return
+    part = getattr(X, "X", None)
+    X = X if part is None else part
+    if not sp.issparse(X) and not isinstance(X, np.ndarray):
+        X = matrix_of(X)
+    X = X.tocsr() if sp.issparse(X) and X.format != "csr" else X
+    width = X.nnz / X.shape[0] if sp.issparse(X) else X.shape[1]
+    # few rows in a block and few blocks: sums lose least
+    step = max(1, min(int(ENTRIES / max(width, 1)), max(int(np.sqrt(X.shape[0])), 512)))
+    for start in range(0, X.shape[0], step):
+        yield _checked(X[start : start + step])
+
+
+def stacked(X: Any) -> Any:
+    """All rows at once."""
+    pieces = list(_pieces(X))
+    some = any(sp.issparse(piece) for piece in pieces)
+    return sp.vstack(pieces, format="csc") if some else np.concatenate(pieces)
+
+
+def _checked(block: Any) -> Any:
+    block = matrix_of(block)
+    return block.tocsr() if sp.issparse(block) else block
+
+
+# --- what a dropped feature could add ---
+
+
+def touching(data: dict[str, Any], inside: float, cov: Any, question: Question) -> float:
+    """No choice with a dropped feature explains more; `inside` bounds the others."""
+    n = question.n_nonzero
+    others = cov.others[:n]
+    others = others[others > 0]
+    if others.size == 0:
+        return 0.0
+    t = np.arange(1, others.size + 1)
+    gains = np.cumsum(others)
+    heavy = np.zeros(n)
+    largest = np.sort(np.maximum(cov.inner.diagonal, 0.0))[::-1][:n]
+    heavy[: largest.size] = largest
+    shift = psd_shift(cov.inner)
+    traces = np.append(0.0, np.cumsum(heavy + shift))[n - t] + cov.inner.rounding(n)
+    stay = np.minimum(inside, traces * (1 + n * EPS))
+    if data["rule"] == "prices":
+        price = float(data["price"])
+        base, prices = kyfan.spectrum(data["split"], cov.inner, question, price)
+        rest = cov.inner.p - prices.size
+        prices = np.sort(np.append(prices, np.full(min(rest, n), price)))[::-1][:n]
+        prices = np.append(prices, np.zeros(n - prices.size))
+        paid = np.append(0.0, np.cumsum(prices))[n - t] * (1 + n * EPS)
+        stay = np.minimum(stay, base + paid + cov.inner.rounding(n))
+    elif data["rule"] not in ("variances", "nothing dropped"):
+        raise ValueError(f"there is no rule called {data['rule']!r}")
+    return float((stay + gains).max()) * (1 + (n + 4) * EPS)
+
+
+def by_parts(data: dict[str, Any], own: dict[int, float], cov: Any, question: Question) -> Any:
+    """Overlapping supports: (touching, total), one extension per component."""
+    reach: dict[int, float] = {}
+    for part in data["parts"]:
+        s = int(part["s"])
+        alone = replace(question, cardinalities=(s,), disjoint=True, value=0.0, total=None)
+        reach[s] = touching(part, own[s], cov, alone)
+    highest = {s: max(reach[s], own[s]) for s in own}
+    total = sum(highest[s] for s in question.cardinalities)
+    touch = max(total - highest[s] + reach[s] for s in own)
+    rise = 1 + question.k * EPS
+    return touch * rise, total * rise
