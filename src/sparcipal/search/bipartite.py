@@ -33,7 +33,7 @@ from .base import Component, Found, Method, Options
 from .promises import guarantees
 from .shared import shared_assignment
 
-DEFAULT_RANK = 4
+DEFAULT_RANK = 5  # Asteris et al. take 4 and 5
 NET_LIMIT = 2_000_000  # matchings; more would take the better part of an hour
 SAMPLES = 4096
 BATCH = 64  # points that share one product with V
@@ -51,9 +51,14 @@ def run(
     eps: float = 0.5,
     max_samples: int = SAMPLES,
     sketch: str = "eigen",
+    ascent: bool = True,
     bound: bool = True,
 ) -> Found:
     """Random points or a net, on a sketch of the given kind ("eigen", "randomized", "gaussian").
+
+    With `ascent`, the best points move on: c_j to the leading direction of the support that it got,
+    as long as the value on the sketch grows. The points of a net this close together would be far
+    too many; without it the answer is that of the points alone.
 
     With `bound`, what the optimum of the sketch is at most is proved, too.
     """
@@ -76,6 +81,8 @@ def run(
         blocks = _random_blocks(low.rank, problem.k, max_samples, options.seed)
         total = max_samples
     pool = _collect(matcher, blocks, options, total)
+    if ascent and problem.total is None:
+        _ascend(matcher, pool)
     supports = pool.best_on(problem.covariance)
     components = tuple(_component(low.V, support, problem.nonnegative) for support in supports)
     unit = problem.covariance.unit
@@ -203,6 +210,9 @@ class Pool:
 
     def add(self, matching: float, value: float, supports: list[np.ndarray]) -> None:
         self.level = max(self.level, matching)
+        self.keep(value, supports)
+
+    def keep(self, value: float, supports: list[np.ndarray]) -> None:
         self.value = max(self.value, value)
         key = b"|".join(support.tobytes() for support in supports)
         self.entries[key] = (value, supports)
@@ -366,7 +376,8 @@ def _proved(
     """What the optimum of the sketch is at most and, where that may help, the bound for A."""
     cov, k = problem.covariance, problem.k
     s = min(problem.s_max, cov.n_features)
-    supports, value = _ascended(matcher, pool)
+    _ascend(matcher, pool)
+    value, supports = max(pool.entries.values(), key=lambda entry: entry[0])
     priced = priced_sphere(
         low.V,
         s,
@@ -394,10 +405,9 @@ def _proved(
     return priced.bound, (Bound("low-rank", total * (1 + 16 * cov.n_features * EPS), data),)
 
 
-def _ascended(matcher: Matcher, pool: Pool) -> tuple[list[np.ndarray], float]:
-    """Matching ascent on the sketch from the best matchings: the target that prices aim at."""
+def _ascend(matcher: Matcher, pool: Pool) -> None:
+    """Matching ascent on the sketch from the best matchings, which join the pool."""
     V = matcher.rows
-    best: tuple[float, np.ndarray] = (-np.inf, np.empty(0))
     ranked = sorted(pool.entries.values(), key=lambda entry: -entry[0])[:KEPT]
     back = np.argsort(matcher.order)
     for _, supports in ranked:
@@ -410,10 +420,8 @@ def _ascended(matcher: Matcher, pool: Pool) -> tuple[list[np.ndarray], float]:
             if value <= last * (1.0 + 1e-9):
                 break
             last = value
-            if value > best[0]:
-                best = (value, owner)
             parts = [np.flatnonzero(owner == j) for j in range(matcher.need.size)]
-    return matcher.supports(best[1]), best[0]
+            pool.keep(value, matcher.supports(owner))
 
 
 def _component(V: np.ndarray, support: np.ndarray, nonnegative: bool) -> Component:
