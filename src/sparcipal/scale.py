@@ -321,7 +321,8 @@ def spread(rows: MatrixRows) -> Rows:
         return rows
     counts = [block.shape[0] for block in found]
     spread_rows = DaskRows(found, rows.n_features, rows.feature_names, counts)
-    spread_rows.moments, spread_rows._bytes = rows.moments, rows.nbytes()
+    spread_rows.moments, spread_rows.kept = rows.moments, rows.kept
+    spread_rows._bytes = rows.nbytes()
     return spread_rows
 
 
