@@ -6,7 +6,7 @@ RUN = $(VENV)/bin/
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types check soundness tables bench docs package clean picture
+.PHONY: help demo test lint format types check soundness tables bench docs man package clean picture
 
 help:  ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -56,14 +56,18 @@ bench: $(VENV)/.installed  ## a benchmark, both sides in one run: make bench TOP
 
 docs: $(VENV)/.installed  ## the documentation, in docs/_build/html
 	$(RUN)python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
-	$(RUN)python -m sphinx -W -b html docs docs/_build/html
+	$(RUN)python -m sphinx -W -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+man: $(VENV)/.core  ## manual pages, in docs/_build/man
+	$(RUN)python docs/manual.py docs/_build/man
 
 package: $(VENV)/.installed  ## a wheel and an sdist in dist/
 	$(RUN)python -m pip install --quiet --disable-pip-version-check build
 	$(RUN)python -m build
 
 clean:  ## remove what was made, the environment included
-	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 picture: $(VENV)/.core  ## the picture of the demo in the README
 	@mkdir -p build

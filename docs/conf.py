@@ -19,9 +19,31 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "numpydoc",
+    "sphinx_gallery.gen_gallery",
 ]
 templates_path = []
-exclude_patterns = ["_build"]
+# The gallery writes its own pages from the programs in examples/.
+exclude_patterns = [
+    "_build",
+    "examples",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "sg_execution_times.rst",
+]
+sphinx_gallery_conf = {
+    "examples_dirs": ["examples"],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": "plot_",
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 10**9,
+    "download_all_examples": False,
+    # What a Display shows of itself as text is not for readers.
+    "capture_repr": (),
+    "remove_config_comments": True,
+}
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {
     "navigation_with_keys": False,

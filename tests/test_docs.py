@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import doctest
-import importlib
+import importlib.util
 import io
 import re
+import shutil
+import subprocess
 import textwrap
 
 import numpy as np
@@ -18,7 +20,7 @@ from sparcipal.cli import main
 from sparcipal.verify import FAMILIES
 
 DOCS = ROOT / "docs"
-PAGES = sorted(path for path in DOCS.rglob("*.rst") if "_build" not in path.parts)
+PAGES = sorted(path for path in DOCS.rglob("*.rst") if not {"_build", "gallery"} & set(path.parts))
 MODULES = ["compare", "estimator", "pipeline", "read"]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -125,3 +127,22 @@ def test_the_command_reference_is_that_of_help(request):
     if request.config.getoption("--update-golden"):
         path.write_text(text, encoding="utf-8")
     assert path.read_text(encoding="utf-8") == text, "run pytest tests/test_docs.py --update-golden"
+
+
+def test_manual_pages_say_what_help_says():
+    spec = importlib.util.spec_from_file_location("manual", DOCS / "manual.py")
+    manual = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(manual)
+    pages = manual.pages()
+    assert set(pages) == {"sparcipal", *(f"sparcipal-{name}" for name in main.commands)}
+    for name, text in pages.items():
+        assert text.startswith(f'.TH "{name.upper()}" "1"')
+        for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "SEE ALSO"):
+            assert text.count(f".SH {section}\n") == 1
+    assert "\\-\\-nonzero\\-total T" in pages["sparcipal-fit"]
+    assert manual.roff(".so /etc/passwd") == "\\&.so /etc/passwd"
+    troff = shutil.which("groff")
+    for text in pages.values() if troff else ():
+        command = [troff, "-man", "-Tutf8", "-ww", "-z"]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+        assert done.stderr == ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...result import Result
 from .. import words
 
@@ -42,6 +44,14 @@ def grid(count: int, width: float, height: float, columns: int) -> tuple[Any, li
     for ax in flat[count:]:
         ax.set_axis_off()
     return figure, flat[:count]
+
+
+def given_axes(ax: Any, count: int) -> tuple[Any, list[Any]]:
+    """The caller's axes, one per component, and their figure."""
+    axes = list(np.atleast_1d(np.asarray(ax, dtype=object)).ravel())
+    if len(axes) != count:
+        raise ValueError(f"ax has {len(axes)} axes for {count} components; pass as many")
+    return axes[0].figure, axes
 
 
 def stacked(

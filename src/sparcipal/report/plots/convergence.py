@@ -56,9 +56,12 @@ class ConvergenceDisplay:
             return None
         known.append((self.history[-1].seconds, known[-1][1]))
         seconds, figures = zip(*known)
+        # A marker where something changed; a long proof reports much that is not news.
+        news = [i for i, y in enumerate(figures) if i == 0 or y != figures[i - 1]]
         return ax.step(
-            seconds, figures, style, where="post", color=colour, markersize=4, label=name
-        )[0]
+            seconds, figures, style, where="post", color=colour, markersize=4, markevery=news,
+            label=name,
+        )[0]  # fmt: skip
 
     def _shade(self, ax: Any) -> None:
         """Between value and bound lies the optimum."""

@@ -36,27 +36,35 @@ class ImagesDisplay:
         self.shape = shape
 
     @classmethod
-    def from_result(cls, result: Result, shape: tuple[int, int]) -> ImagesDisplay:
-        return cls(result, shape).plot()
+    def from_result(
+        cls, result: Result, shape: tuple[int, int], *, ax: Any = None
+    ) -> ImagesDisplay:
+        return cls(result, shape).plot(ax=ax)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, shape: tuple[int, int]) -> ImagesDisplay:
-        return cls(common.result_of(estimator), shape).plot()
+    def from_estimator(
+        cls, estimator: Any, shape: tuple[int, int], *, ax: Any = None
+    ) -> ImagesDisplay:
+        return cls(common.result_of(estimator), shape).plot(ax=ax)
 
-    def plot(self) -> ImagesDisplay:
+    def plot(self, ax: Any = None) -> ImagesDisplay:
+        """Draw into new axes, or into those given: one, or one per component."""
         components = self.result.components
-        self.figure_, self.axes_ = common.grid(len(components), 1.9, 2.1, columns=5)
+        if ax is None:
+            self.figure_, self.axes_ = common.grid(len(components), 1.9, 2.1, columns=5)
+        else:
+            self.figure_, self.axes_ = common.given_axes(ax, len(components))
         self.images_ = []
         largest = float(np.abs(components).max())
         mean = self.result.mean
-        for j, (ax, component) in enumerate(zip(self.axes_, components)):
+        for j, (axis, component) in enumerate(zip(self.axes_, components)):
             if mean is not None and np.ptp(mean) > 0:
-                ax.imshow(mean.reshape(self.shape), cmap="gray", alpha=0.55)
+                axis.imshow(mean.reshape(self.shape), cmap="gray", alpha=0.55)
             weights = np.ma.masked_equal(component.reshape(self.shape), 0.0)
-            image = ax.imshow(
+            image = axis.imshow(
                 weights, cmap="RdBu", vmin=-largest, vmax=largest, interpolation="nearest"
             )
-            ax.set_title(f"component {j + 1}", fontsize="small")
-            ax.set_axis_off()
+            axis.set_title(f"component {j + 1}", fontsize="small")
+            axis.set_axis_off()
             self.images_.append(image)
         return self

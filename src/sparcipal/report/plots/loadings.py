@@ -43,12 +43,7 @@ class LoadingsDisplay:
             tallest = max(len(row.weights) for row in rows)
             self.figure_, axes = common.grid(len(rows), 3.2, 0.6 + 0.22 * tallest, columns=4)
         else:
-            axes = list(np.atleast_1d(np.asarray(ax, dtype=object)).ravel())
-            if len(axes) != len(rows):
-                raise ValueError(
-                    f"ax has {len(axes)} axes for {len(rows)} components; pass as many"
-                )
-            self.figure_ = axes[0].figure
+            self.figure_, axes = common.given_axes(ax, len(rows))
         self.axes_ = axes
         self.bars_ = []
         for axis, row in zip(axes, rows):
