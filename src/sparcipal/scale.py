@@ -310,6 +310,8 @@ def spread(rows: MatrixRows) -> Rows:
         client = distributed.default_client()
     except ValueError:
         return rows
+    if client.asynchronous:  # whoever waits for it here would wait for himself
+        return rows
     blocks = [FileBlock.of(rows.X, *border) for border in rows.borders()]
     found = [block for block in blocks if block is not None]
     if len(found) < len(blocks):
