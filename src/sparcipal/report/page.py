@@ -183,7 +183,8 @@ def _loading(record: dict[str, Any]) -> str:
 def _again(result: Result) -> str:
     """Settings and versions: what is needed for the same answer."""
     asked = {k: v for k, v in result.settings.items() if v not in (None, {}, [])}
-    settings = json.dumps(asked, indent=2, default=str)
+    lines = [f"  {json.dumps(name)}: {json.dumps(v, default=str)}" for name, v in asked.items()]
+    settings = "{\n" + ",\n".join(lines) + "\n}"
     versions = "\n".join(
         f"{name} {importlib.metadata.version(name)}"
         for name in ("sparcipal", "numpy", "scipy", "scikit-learn", "numba")

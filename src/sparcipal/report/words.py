@@ -109,6 +109,39 @@ def data(result: Result) -> str:
     return f"{shape}, {', '.join(treated)}"
 
 
+def screening(certificate: Certificate) -> list[tuple[str, str, str]]:
+    """What is proved of the features that were dropped by their variance: three claims, apart."""
+    claims = certificate.screening
+    if not claims:
+        return []
+    dropped = claims["dropped"]
+    rule = f"by variance; what they could add is bounded by {claims['rule']}"
+    rows = [("kept", f"{claims['kept']}", "features of largest variance, searched")]
+    if not dropped:
+        return [(*rows[0][:2], "features: all that vary")]
+    rows.append(("dropped", f"{dropped}", rule))
+    unchanged = claims["support_unchanged"]
+    rows.append(
+        (
+            "support",
+            "unchanged" if unchanged else "not proved",
+            "no optimum uses a dropped feature"
+            if unchanged
+            else f"a dropped feature may lead up to {at_most(claims['touching'])}",
+        )
+    )
+    rows.append(("within", gap_percent(certificate.gap), "of the optimum over all features"))
+    holds = claims["bound_holds"]
+    rows.append(
+        (
+            "kept bound",
+            "holds" if holds else "does not hold",
+            f"for all features: {at_most(claims['inside'])} among the kept ones",
+        )
+    )
+    return rows
+
+
 def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
     """The figures of a certificate: name, figure, what it means."""
     rows = [
@@ -129,6 +162,7 @@ def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
         rows.append(
             ("eliminated", f"{certificate.eliminated}", "features proved unnecessary or constant")
         )
+    rows += screening(certificate)
     for name, fraction in sorted(certificate.guarantees.items()):
         promised = f"{rounded(100 * fraction, 3, ROUND_FLOOR)} %"
         rows.append(("promised", promised, f"of the optimum, in advance, by {name}"))
