@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 # nothing.
 _EXPORTS = {
     "Certificate": "result",
-    "Gram": "moments",
+    "Gram": "gram",
     "Moments": "moments",
     "Result": "result",
     "Screened": "screen",
@@ -32,7 +32,7 @@ __all__ = sorted(_EXPORTS)
 if TYPE_CHECKING:
     from .compare import compare as compare
     from .estimator import SparsePCA as SparsePCA
-    from .moments import Gram as Gram
+    from .gram import Gram as Gram
     from .moments import Moments as Moments
     from .path import sparse_path as sparse_path
     from .pipeline import sparse_pca as sparse_pca

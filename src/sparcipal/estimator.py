@@ -31,6 +31,7 @@ from .read import Table, as_table, is_lazy
 from .result import Certificate, Result
 from .rows import Rows, as_rows, memory_map
 from .scores import Scorer, scores_of_blocks
+from .stream import MEMORY_LIMIT, memory_bytes, source_of
 
 
 class SparsePCA(
@@ -81,6 +82,9 @@ class SparsePCA(
     callback : callable, default=None
         Called with a Progress; return True to stop with the best answer so far. From version 1.9 on
         the callbacks of scikit-learn work as well: `set_callbacks(ProgressBar())`.
+    memory_limit : int, default=1 GiB
+        Bytes. Data that would take more in memory are read in passes; the features that vary most
+        are searched, and the bound counts all.
 
     Attributes
     ----------
@@ -140,6 +144,7 @@ class SparsePCA(
         random_state: Any = 0,
         verbose: int = 0,
         callback: Callable[[Progress], object] | None = None,
+        memory_limit: float = MEMORY_LIMIT,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -158,6 +163,7 @@ class SparsePCA(
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
+        self.memory_limit = memory_limit
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparsePCA:
@@ -166,6 +172,8 @@ class SparsePCA(
         Parameters
         ----------
         X : array, sparse matrix, frame, memory map or Table of shape (n_samples, n_features)
+            Or a function that returns an iterator over blocks of rows, or anything of dask. What
+            takes more than `memory_limit` is read in passes.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
 
@@ -173,12 +181,15 @@ class SparsePCA(
         -------
         self : SparsePCA
         """
-        if isinstance(X, Table):
-            matrix = validate_data(self, X.X, **_CHECKS)
-            if X.feature_names is not None:
-                self.feature_names_in_ = np.asarray(X.feature_names, dtype=object)
+        # refuses what scikit-learn would convert: masks, dates, categories, text
+        source = source_of(X, None, memory_bytes(self.memory_limit))
+        if isinstance(source, Rows):
+            matrix = self._read_later(source)
+        elif isinstance(X, Table) or is_lazy(X) or not hasattr(X, "shape"):
+            matrix = validate_data(self, source.X, **_CHECKS)
+            if source.feature_names is not None:
+                self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
         else:
-            as_table(X)  # refuses what scikit-learn would convert: masks, dates, categories, text
             matrix = validate_data(self, X, **_CHECKS)
         task = self._begin_task(matrix)
         parameters = {name: getattr(self, name) for name in self._get_param_names()}
@@ -193,6 +204,15 @@ class SparsePCA(
             fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
             task.call_on_fit_task_end(estimator=self, X=matrix, reconstruction_attributes=fitted)
         return self
+
+    def _read_later(self, rows: Rows) -> Rows:
+        """Nothing is converted: blocks are checked when they are read."""
+        self.n_features_in_ = rows.n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if rows.feature_names is not None:
+            self.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
+        return rows
 
     def _begin_task(self, X: Any) -> Any:
         """The task that scikit-learn's callbacks hear of; None before scikit-learn 1.9."""

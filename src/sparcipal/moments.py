@@ -10,10 +10,13 @@ the sum of magnitudes, whatever the tree: `depth` is h and `mass` bounds the mag
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from .gram import Gram
 
 EPS = float(np.finfo(np.float64).eps)
 WORD = 2**62  # what fits an int64 with room for one more addition
@@ -304,6 +307,8 @@ class Moments:
 
     def gram(self, columns: Any) -> Gram:
         """An empty Gram for these columns of the same table: summed exactly, or about the means."""
+        from .gram import Gram
+
         columns = np.asarray(columns, dtype=np.intp)
         if self.exact:
             return Gram(columns)
@@ -351,121 +356,6 @@ class Moments:
         return new
 
 
-class Gram:
-    """Sums of products of chosen columns, over blocks of rows; merges like `Moments`.
-
-    Parameters
-    ----------
-    columns : increasing integers
-        Which columns of the blocks. `Moments.gram` makes a Gram that suits the data.
-    shift : ndarray, optional
-        What is subtracted from each column first: then nothing is summed exactly.
-    exponent : int
-        Entries are multiplied by this power of two, when not summed exactly.
-
-    Attributes
-    ----------
-    n_samples : int
-    exact : bool
-    """
-
-    def __init__(self, columns: Any, shift: np.ndarray | None = None, exponent: int = 0) -> None:
-        self.columns = np.asarray(columns, dtype=np.intp)
-        if self.columns.ndim != 1 or (np.diff(self.columns) <= 0).any():
-            raise ValueError("columns must be increasing integers, each column once")
-        m = self.columns.size
-        self.shift, self.exponent = shift, int(exponent)
-        self.n_samples = 0
-        self.exact = shift is None
-        kind: Any = np.int64 if self.exact else np.float64
-        self.sums, self.second = np.zeros(m, dtype=kind), np.zeros((m, m), dtype=kind)
-        self.depth = 0
-        self._weight: float | None = None
-        self._reach = 0
-
-    def __repr__(self) -> str:
-        kind = "exact" if self.exact else "rounded"
-        return f"<Gram: {self.n_samples} samples x {self.columns.size} columns, {kind}>"
-
-    def copy_empty(self) -> Gram:
-        """The same columns of no rows."""
-        return Gram(self.columns, self.shift, self.exponent)
-
-    @property
-    def weight(self) -> float:
-        """The number of rows, or the sum of their weights."""
-        return float(self.n_samples) if self._weight is None else self._weight
-
-    def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
-        """Count a block of rows, all columns of the table in it."""
-        from .gramblocks import add_block
-
-        block, weights = rows_of(block, weights, None)
-        if self.columns.size and block.shape[1] <= self.columns[-1]:
-            raise ValueError(
-                f"a block has {block.shape[1]} columns, but column {self.columns[-1]} is asked for"
-            )
-        if block.shape[0]:
-            add_block(self, block, weights)
-        return self
-
-    def merge(self, other: Gram) -> Self:
-        """Add the sums over other rows of the same table."""
-        same = np.array_equal(self.columns, other.columns) and self.exponent == other.exponent
-        if not same or not _same_shift(self.shift, other.shift):
-            raise ValueError("sums of different columns, or about different shifts, cannot merge")
-        if other.n_samples == 0:
-            return self
-        if other._weight is not None:
-            self.add_weight(other._weight)
-        if self.exact and not other.exact:
-            self.round()
-        self.grow(other._reach)
-        self.sums = self.sums + other.sums
-        if self.second.dtype == other.second.dtype:
-            self.second += other.second
-        else:
-            self.second = self.second + other.second
-        self.n_samples += other.n_samples
-        self.depth = max(self.depth, other.depth) + 1
-        return self
-
-    def grow(self, reach: int) -> None:
-        """Make room for sums of products up to `reach` more."""
-        self._reach += reach
-        if self.exact and self._reach >= WORD:
-            self._reach = int(np.diagonal(self.second).max(initial=0)) + reach
-            if self._reach >= WORD:
-                self.sums, self.second = self.sums.astype(object), self.second.astype(object)
-
-    def add_weight(self, weight: float) -> None:
-        """Rows with weights of this sum follow."""
-        if self._weight is None and self.n_samples:
-            raise ValueError("rows with and without sample weights cannot be added to one Gram")
-        self._weight = (self._weight or 0.0) + weight
-
-    def arrays(self) -> dict[str, np.ndarray] | None:
-        """Exact sums as arrays that `numpy.savez` takes; None when there are no such."""
-        if not self.exact or self.second.dtype != np.int64:
-            return None
-        rows = np.array([self.n_samples], dtype=np.int64)
-        return {"rows": rows, "columns": self.columns, "sums": self.sums, "second": self.second}
-
-    @staticmethod
-    def from_arrays(arrays: Any) -> Gram:
-        new = Gram(np.asarray(arrays["columns"]))
-        new.n_samples = int(np.asarray(arrays["rows"])[0])
-        new.sums, new.second = np.array(arrays["sums"]), np.array(arrays["second"])
-        new._reach = int(np.diagonal(new.second).max(initial=0))
-        return new
-
-    def round(self) -> None:
-        """Give up exactness: some rows are not integers."""
-        if self.exact:
-            self.exact, self.depth = False, 2
-            self.sums, self.second = self.sums.astype(np.float64), self.second.astype(np.float64)
-
-
 def rows_of(
     block: Any, weights: np.ndarray | None, n_features: int | None
 ) -> tuple[Any, np.ndarray | None]:
@@ -511,10 +401,6 @@ def signed(data: np.ndarray) -> np.ndarray:
     if data.dtype == np.bool_:
         return data.view(np.uint8)
     return data.astype(np.int64) if data.dtype == np.uint64 else data
-
-
-def _same_shift(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
 
 
 def _words(values: np.ndarray) -> np.ndarray:

@@ -17,10 +17,11 @@ import numpy as np
 
 from . import validate
 from .covariance import DENSE_LIMIT, Covariance
+from .data import Data, data_of
 from .eliminate import informative
 from .monitor import Monitor
 from .parallel import one_blas_thread
-from .pipeline import Answer, Data, data_of, reporter, result_of, solve
+from .pipeline import Answer, reporter, result_of, solve
 from .problem import Problem
 from .proofs.incumbent import Rounder
 from .result import Result, Status

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from .covariance import EPS, Covariance, MatrixCovariance, covariance_of, power_of_two
-from .moments import WORD, Gram, Moments
+from .gram import Gram
+from .moments import WORD, Moments
 
 
 @dataclass(frozen=True, eq=False)

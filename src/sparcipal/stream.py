@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .moments import Gram, Moments
+from . import validate
+from .gram import Gram
+from .moments import Moments
 from .monitor import Monitor
 from .read import Table, as_table, is_lazy
 from .rows import Rows, as_rows, working_bytes
@@ -48,6 +50,11 @@ def _gathered(rows: Rows, memory_limit: int) -> Table | None:
     else:
         X = np.concatenate(blocks)
     return as_table(Table(X, rows.feature_names))
+
+
+def memory_bytes(memory_limit: Any) -> int:
+    """A checked `memory_limit`."""
+    return int(validate.number("memory_limit", memory_limit, 1.0, 2.0**62))
 
 
 class Stream:
