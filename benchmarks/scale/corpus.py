@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 TOPICS = 60
-TOPIC_WORDS = 40
+TOPIC_WORDS = 25
 BATCH = 2000  # documents written together
 
 
@@ -33,8 +33,17 @@ class Size:
 
 SIZES = {
     "small": Size(20_000, 20_000, 150.0),
-    "nytimes": Size(300_000, 102_660, 266.0),
+    "nytimes": Size(300_000, 102_660, 340.0),
 }
+
+
+def at(folder: Path, size: Size) -> Path:
+    """The corpus of this size in `folder`, written when it is not there yet."""
+    home = folder / f"{size.documents}x{size.words}x{size.length:.0f}"
+    if not (home / "docword.txt.gz").exists():
+        home.mkdir(parents=True, exist_ok=True)
+        write(home, size)
+    return home / "docword.txt.gz"
 
 
 def write(folder: Path, size: Size, seed: int = 0) -> Path:
@@ -42,20 +51,21 @@ def write(folder: Path, size: Size, seed: int = 0) -> Path:
     path = folder / "docword.txt.gz"
     rng = np.random.default_rng(seed)
     tables = _tables(size, rng)
-    body = folder / "body.gz"
+    body, whole = folder / "body.gz", folder / "whole.gz"
     entries = 0
     with _compressed(body) as stream:
         for block, count in _batches(size, tables, seed):
             stream.write(block)
             entries += count
     # A gzip file may have several members: the header comes first, its figures are known last.
-    with open(path, "wb") as out, open(body, "rb") as rest:
+    with open(whole, "wb") as out, open(body, "rb") as rest:
         out.write(gzip.compress(f"{size.documents}\n{size.words}\n{entries}\n".encode()))
         while chunk := rest.read(1 << 24):
             out.write(chunk)
     body.unlink()
     names = "\n".join(_names(size.words, tables)) + "\n"
     (folder / "vocab.txt").write_text(names, encoding="ascii")
+    whole.replace(path)
     return path
 
 
@@ -145,9 +155,10 @@ def _say(word, count, counts, marks):
 @njit(cache=True)
 def _fill(length, state, share, other, number, topics, counts, marks):
     """Count the words of one document."""
-    first = int(_random(state) * topics.shape[0])
+    # Some topics are in the news more often than others.
+    first = int(_random(state) ** 2 * topics.shape[0])
     second = int(_random(state) * topics.shape[0])
-    weight = 0.04 + 0.25 * _random(state) ** 3
+    weight = 0.15 + 0.3 * _random(state)
     for _ in range(length):
         u = _random(state)
         if u < weight:

@@ -1,0 +1,239 @@
+"""One task in a process of its own: what it cost, as a line of JSON.
+
+    python -m benchmarks.scale.child TASK SMALL SOURCE [ARGUMENT ...]
+
+The task runs on SMALL first, so that neither imports nor compilation are measured, then on SOURCE.
+CPU time counts all threads; memory is sampled fifty times a second.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+K, S = 8, 10
+
+
+def gunzip(source: str) -> dict[str, Any]:
+    from sparcipal.readers.source import open_bytes
+
+    buffer, total = np.empty(1 << 20, dtype=np.uint8), 0
+    with open_bytes(source) as stream:
+        while count := stream.readinto(buffer.data):  # type: ignore[attr-defined]
+            total += count
+    return {"bytes": total}
+
+
+def parse(source: str) -> dict[str, Any]:
+    from sparcipal import read
+
+    return _size(read(source, cache=False))
+
+
+def _size(table: Any) -> dict[str, Any]:
+    X = table.X
+    return {
+        "documents": X.shape[0],
+        "words": X.shape[1],
+        "entries": int(X.nnz),
+        "csr": X.data.nbytes + X.indices.nbytes + X.indptr.nbytes,
+    }
+
+
+def pandas(source: str) -> dict[str, Any]:
+    import pandas as pd
+
+    frame = pd.read_csv(
+        source, sep=" ", header=None, skiprows=3, names=["d", "w", "c"], dtype=np.int32
+    )
+    return {"entries": len(frame)}
+
+
+def polars(source: str) -> dict[str, Any]:
+    import polars as pl
+
+    frame = pl.read_csv(
+        source,
+        separator=" ",
+        has_header=False,
+        skip_rows=3,
+        schema={"d": pl.Int32, "w": pl.Int32, "c": pl.Int32},
+    )
+    return {"entries": len(frame)}
+
+
+def fit(source: str, kept: str, certify: str, cache: str = "") -> dict[str, Any]:
+    """The whole way from the file; with a cache the arrays in it are mapped."""
+    from sparcipal import read
+
+    return _fit(read(source, cache=cache or False), kept, certify)
+
+
+def _fit(table: Any, kept: str, certify: str) -> dict[str, Any]:
+    from sparcipal import sparse_pca
+
+    # A limit under which just so many features can be kept.
+    limit = 40 * int(kept) ** 2
+    result = sparse_pca(
+        table,
+        n_components=K,
+        n_nonzero_coefs=S,
+        certify="fast" if certify == "fast" else False,
+        memory_limit=limit,
+    )
+    return {
+        **_size(table),
+        "value": result.value,
+        "bound": result.bound,
+        "supports": [s.tolist() for s in result.supports],
+        "screening": {k: str(v) for k, v in (result.certificate.screening or {}).items()},
+    }
+
+
+def svd(source: str) -> dict[str, Any]:
+    """Truncated SVD on the counts in memory, and the S strongest words of each direction; only the
+    SVD is timed."""
+    from sklearn.decomposition import TruncatedSVD
+
+    from sparcipal import read
+
+    X = read(source, cache=False).X.astype(np.float64)
+    start = time.process_time()
+    model = TruncatedSVD(K, random_state=0).fit(X)
+    seconds = time.process_time() - start
+    used: set[int] = set()
+    supports = []
+    for row in model.components_:
+        order = np.argsort(-np.abs(row))[: K * S]
+        best = [int(i) for i in order if int(i) not in used][:S]
+        used.update(best)
+        supports.append(sorted(best))
+    return {"svd": seconds, "supports": supports}
+
+
+def judge(source: str, *answers: str) -> dict[str, Any]:
+    """Variance on given supports, recomputed from the counts: the largest eigenvalue of each."""
+    import scipy.sparse as sp
+
+    from sparcipal import read
+
+    X = sp.csc_array(read(source, cache=False).X)
+    values = []
+    for supports in map(json.loads, answers):
+        total = 0.0
+        for support in supports:
+            rows = X[:, support].toarray().astype(np.float64)
+            total += float(np.linalg.eigvalsh(np.cov(rows.T, bias=True))[-1])
+        values.append(total)
+    return {"values": values}
+
+
+def dask(source: str, kept: str, cache: str, how: str) -> dict[str, Any]:
+    """Both passes and the search on memory-mapped arrays: `alone`, on two `workers`, or with one
+    worker `killed` in the middle of the passes."""
+    from sparcipal import read
+
+    # Nothing an earlier run has left is used: both passes are made.
+    table = replace(read(source, cache=cache), moments=None, kept=None)
+    if how == "alone":
+        return _fit(table, kept, "none")
+    import distributed
+
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.run(_warm)
+        before = client.run(time.process_time)
+        mine = time.process_time()
+        if how == "killed":
+            threading.Timer(1.0, _kill, [client]).start()
+        answer = _fit(table, kept, "none")
+        after = client.run(time.process_time)
+        workers = [after[name] - before.get(name, 0.0) for name in after]
+        return {**answer, "cpu": time.process_time() - mine + sum(workers), "workers": workers}
+
+
+def _warm() -> None:
+    """Kernels loaded before the clock starts, as in the other processes."""
+    import scipy.sparse as sp
+
+    from sparcipal import Moments
+
+    block = sp.csr_array(np.eye(4, dtype=np.uint8))
+    moments = Moments(4).add(block)
+    moments.gram(np.arange(4)).add(block)
+
+
+def _kill(client: Any) -> None:
+    import os
+    import signal
+
+    os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {
+    f.__name__: f for f in (gunzip, parse, pandas, polars, fit, svd, judge, dask)
+}
+
+
+def _status(field: str) -> int:
+    """Bytes, from /proc; 0 where there is none."""
+    try:
+        text = Path("/proc/self/status").read_text()
+    except OSError:
+        return 0
+    found = [line.split()[1] for line in text.splitlines() if line.startswith(field + ":")]
+    return int(found[0]) * 1024 if found else 0
+
+
+@contextmanager
+def _watched(peaks: dict[str, int]) -> Iterator[None]:
+    """The largest memory of the process, all of it and without mapped files, while inside."""
+    done = threading.Event()
+    fields = {"rss": "VmRSS", "anonymous": "RssAnon"}
+
+    def watch() -> None:
+        while not done.is_set():
+            for name, field in fields.items():
+                peaks[name] = max(peaks.get(name, 0), _status(field))
+            done.wait(0.02)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def main(name: str, small: str, source: str, *arguments: str) -> None:
+    task = TASKS[name]
+    if name not in ("judge", "dask"):
+        task(small, *arguments)
+    base = {"rss": _status("VmRSS"), "anonymous": _status("RssAnon")}
+    peaks: dict[str, int] = {}
+    with _watched(peaks):
+        wall, cpu = time.monotonic(), time.process_time()
+        answer = task(source, *arguments)
+        cpu, wall = time.process_time() - cpu, time.monotonic() - wall
+    cost = {"cpu": cpu, "wall": wall, "base": base, "peak": peaks}
+    whole = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    sys.stdout.write(json.dumps({**cost, "maxrss": whole, **answer}) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
