@@ -228,6 +228,18 @@ def test_fit_transform_is_lazy():
     assert np.array_equal(lazy.compute(), SparsePCA(2, 2, **QUICK).fit(X).transform(X))
 
 
+def test_the_estimator_knows_names_and_limits():
+    X = counts()
+    whole = SparsePCA(2, 2, **QUICK).fit(frame(X, 3))
+    assert list(whole.feature_names_in_) == NAMES
+    passes = SparsePCA(2, 2, memory_limit=1000, **QUICK).fit(frame(X, 3))
+    assert list(passes.feature_names_in_) == NAMES
+    assert passes.certificate_.screening
+    assert np.allclose(passes.components_, whole.components_, rtol=1e-12)
+    lazy = passes.transform(frame(X, 3)).compute()
+    assert np.allclose(lazy, whole.transform(pd.DataFrame(X, columns=NAMES)), rtol=1e-12)
+
+
 def test_scores_ask_for_the_used_columns_only():
     X = counts().astype(float)
     model = SparsePCA(1, 2, **QUICK).fit(X)
