@@ -6,9 +6,10 @@ matrix, the feature names and the sample names it found.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +73,33 @@ def open_source(
             f"option {sorted(unknown)[0]!r} is unknown for format {format!r}; "
             f"there are: {', '.join(sorted(_options_of(reader))) or 'none'}"
         )
-    if format in _WORTH_KEEPING and source.cache is not None:
-        from .kept import read_or_kept
+    with _strange(source, format, bool(options)):
+        if format in _WORTH_KEEPING and source.cache is not None:
+            from .kept import read_or_kept
 
-        return read_or_kept(reader, source, format, names, options)
-    result: tuple[Any, Any, Any] = reader(source, names, **options)
-    return result
+            return read_or_kept(reader, source, format, names, options)
+        result: tuple[Any, Any, Any] = reader(source, names, **options)
+        return result
+
+
+@contextlib.contextmanager
+def _strange(source: Path_, format: str, optioned: bool) -> Iterator[None]:
+    """Whatever a parser stumbles over in a strange file is a ValueError that names the file."""
+    try:
+        yield
+    except (ValueError, OSError, ImportError):
+        raise
+    except MemoryError as error:
+        raise ValueError(
+            f"{source}: there is not enough memory for what it says it holds ({error}); use a "
+            "machine with more, or check the file"
+        ) from error
+    except Exception as error:
+        if optioned and isinstance(error, TypeError):
+            raise
+        raise ValueError(
+            f"{source}: damaged, or not {format} ({type(error).__name__}: {error})"
+        ) from error
 
 
 def format_of(source: Path_) -> str:

@@ -15,9 +15,9 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
 import secrets
 import shutil
-import socket
 import sys
 import time
 import warnings
@@ -400,7 +400,7 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _host() -> str:
-    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 
 def _alive(pid: int) -> bool:

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import frames
-from .source import Path_, open_bytes
+from . import source as limits
+from .source import Path_, open_bytes, size_words
 
 Read = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
 
@@ -24,7 +25,9 @@ def read_matrixmarket(source: Path_, names: Any, *, transpose: bool = False) -> 
             matrix: Any = mmread(stream)
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{source}: not a Matrix Market file: {error}") from error
-    return (matrix.T if transpose else matrix), None, None
+    matrix = matrix.T if transpose else matrix
+    # here, where it is told whose size does not fit in memory
+    return (sp.csr_array(matrix) if sp.issparse(matrix) else matrix), None, None
 
 
 def read_svmlight(source: Path_, names: Any, *, n_features: int | None = None) -> Read:
@@ -45,7 +48,7 @@ def read_npy(source: Path_, names: Any) -> Read:
     """The array stays on disk, read-only, and is paged in as needed."""
     try:
         return np.load(os.fspath(source), mmap_mode="r", allow_pickle=False), None, None
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"{source}: not an array of numbers: {error}") from error
 
 
@@ -56,9 +59,11 @@ def read_npz(source: Path_, names: Any, *, key: str | None = None) -> Read:
     strings called feature_names or features names the columns.
     """
     try:
-        with np.load(os.fspath(source), allow_pickle=False) as archive:
+        with open(source, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            _check_ratio(stream, source)
             if key is None and {"format", "data", "shape"} <= set(archive.files):
-                return sp.csr_array(sp.load_npz(os.fspath(source))), None, None
+                stream.seek(0)
+                return sp.csr_array(sp.load_npz(stream)), None, None
             key = _the_array(archive, source) if key is None else key
             if key not in archive.files:
                 raise ValueError(f"{source}: no array {key!r}; there are {_listed(archive)}")
@@ -76,6 +81,18 @@ def read_h5ad(source: Path_, names: Any, *, layer: str | None = None) -> Read:
             f"{source}: .h5ad files need anndata; pip install 'sparcipal[anndata]'"
         ) from error
     return frames.from_anndata(anndata.read_h5ad(os.fspath(source)), layer)
+
+
+def _check_ratio(stream: Any, source: Path_) -> None:
+    """The sizes in the directory of the archive; the arrays are not unpacked for it."""
+    with zipfile.ZipFile(stream) as archive:
+        entries = archive.infolist()
+    size = sum(entry.file_size for entry in entries)
+    if size > limits.LARGE and size > limits.RATIO * sum(e.compress_size for e in entries):
+        raise ValueError(
+            f"{source}: the arrays unpack to {size_words(size)}, more than {limits.RATIO} times "
+            "their size; save them as .npy if you trust the file"
+        )
 
 
 def _the_array(archive: Any, source: Path_) -> str:

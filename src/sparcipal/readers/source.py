@@ -25,6 +25,8 @@ from ..monitor import Monitor
 Path_ = str | os.PathLike[str]
 BUFFER = 1 << 18  # bytes taken from the file at once
 TELL = 0.1  # seconds between two reports of progress
+# A file that unpacks to more than this, and to so many times its own size, was made to harm.
+LARGE, RATIO = 1 << 30, 200
 
 
 def _fast_gzip() -> Any:
@@ -94,6 +96,10 @@ class Watched(io.RawIOBase):
             self._told = now
             self._tell(self._monitor, now - self._start)
         return count
+
+    @property
+    def done(self) -> int:
+        return self._done
 
     def _tell(self, monitor: Monitor, seconds: float) -> None:
         if self._total:
@@ -166,8 +172,33 @@ def decompressed(buffered: Any) -> BinaryIO:
         return buffered  # type: ignore[no-any-return]
     fast = _fast_gzip()
     if fast is None:
-        return io.BufferedReader(gzip.GzipFile(fileobj=buffered), BUFFER)  # type: ignore[type-var]
-    return io.BufferedReader(fast._GzipReader(buffered, BUFFER), BUFFER)
+        inner: Any = gzip.GzipFile(fileobj=buffered)
+    else:
+        inner = fast._GzipReader(buffered, BUFFER)
+    return io.BufferedReader(_Unpacked(inner, buffered.raw), BUFFER)
+
+
+class _Unpacked(io.RawIOBase):
+    """What comes out of a gzip file, weighed against what went in."""
+
+    def __init__(self, inner: Any, packed: Any) -> None:
+        self._inner, self._packed = inner, packed
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = int(self._inner.readinto(buffer) or 0)
+        self._count += count
+        if self._count > LARGE:
+            packed = getattr(self._packed, "done", self._count)
+            if self._count > RATIO * packed:
+                raise ValueError(
+                    f"the gzip file unpacks to more than {RATIO} times its size, over "
+                    f"{size_words(self._count)}; unpack it yourself if you trust it"
+                )
+        return count
 
 
 @contextlib.contextmanager
