@@ -257,8 +257,7 @@ def solve(
     reduced = whole.covariance if not eliminated else whole.covariance.restrict(kept)
     problem = replace(whole, covariance=reduced.materialise())
     found = method.run(problem, options, **method_options)
-    orthogonal = bool(found.info.get("orthogonal", False))
-    components = refit(problem, found.components, orthogonal=orthogonal)
+    components = refit(problem, found.components, orthogonal="orthogonal" in found.info)
     monitor.update("search", value=_value(problem, components), message=found.note)
     proved = prove(problem, components, found.bounds, options, certify, start)
     if method.name != "auto":

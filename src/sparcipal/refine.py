@@ -17,13 +17,18 @@ EXHAUSTIVE = 10
 DEPENDENT = 1e-12
 
 
-def refit(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
+def refit(
+    problem: Problem, components: tuple[Component, ...], *, orthogonal: bool = False
+) -> tuple[Component, ...]:
     """Replace the weights of each component by the best ones on its support, the best component
     first.
 
     With free supports a component is refitted only if that does not lower the adjusted variance of
-    all.
+    all, and never if components have been made orthogonal.
     """
+    if orthogonal and not problem.disjoint:
+        tidy = tuple(_tidy(c.support, c.weights) for c in components)
+        return tuple(_greedy_order(problem, tidy))
     fitted = tuple(refit_one(problem.covariance, c, problem.nonnegative) for c in components)
     if problem.disjoint or problem.k == 1:
         return tuple(_sorted(fitted, variances(problem, fitted)))

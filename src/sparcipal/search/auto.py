@@ -21,6 +21,7 @@ from .base import Component, Found, Method, Options
 from .deflation import Downdated, deflate
 from .exchange import removals
 from .joint import joint_search
+from .orthogonal import ascend_orthogonally
 from .shared import best_shares
 
 ALL_FEATURES = 1500  # up to here the working set is everything
@@ -32,8 +33,12 @@ SWEEPS = 2  # over the components, when supports may overlap
 NEARLY = 2e-3  # predictions are first order: look at swaps predicted to lose this little, too
 
 
-def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
-    """Search with `effort` times the standard numbers of starts and perturbations."""
+def run(problem: Problem, options: Options, *, effort: int = 3, orthogonal: bool = False) -> Found:
+    """Search with `effort` times the standard numbers of starts and perturbations.
+
+    Components with disjoint supports are orthogonal by themselves; with free supports they are if
+    `orthogonal` asks for it.
+    """
     if effort < 0:
         raise ValueError(f"effort={effort} must be at least 0; 3 suffices for most data")
     if problem.total is not None:
@@ -42,7 +47,8 @@ def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
         times = JOINT if problem.k > 1 else 1
         components, rounds = _disjoint(problem, options, times * effort)
         return Found(components, n_iter=rounds, info={"effort": effort})
-    return _free(problem, options, effort)
+    found = _free(problem, options, effort)
+    return _orthogonal(problem, options, effort, found) if orthogonal else found
 
 
 def _shared(problem: Problem, options: Options, effort: int) -> Found:
@@ -106,6 +112,24 @@ def _free(problem: Problem, options: Options, effort: int) -> Found:
             best, value, exchanges = trial, now, exchanges + 1
     info = {**found.info, "effort": effort, "exchanges": exchanges}
     return Found(tuple(best), n_iter=found.n_iter, info=info)
+
+
+def _orthogonal(problem: Problem, options: Options, effort: int, found: Found) -> Found:
+    """Overlapping supports, orthogonal components: ascent from free and from disjoint supports."""
+    if problem.nonnegative:
+        raise ValueError(
+            "orthogonal=True with nonnegative=True: nonnegative components that are orthogonal "
+            "have disjoint supports; pass supports='disjoint'"
+        )
+
+    def search(cov: Covariance, s: int) -> np.ndarray:
+        return _disjoint(Problem(cov, (s,)), options, effort)[0][0].support
+
+    share = problem.covariance.n_features // problem.k
+    sizes = tuple(min(s, share) for s in problem.cardinalities)
+    apart = _disjoint(replace(problem, cardinalities=sizes, disjoint=True), options, effort)[0]
+    best = ascend_orthogonally(problem, [found.components, apart], search, options)
+    return replace(found, components=best, info={**found.info, "orthogonal": True})
 
 
 def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Component, ...], int]:
