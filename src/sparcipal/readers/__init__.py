@@ -87,7 +87,7 @@ def _strange(source: Path_, format: str, optioned: bool) -> Iterator[None]:
     """Whatever a parser stumbles over in a strange file is a ValueError that names the file."""
     try:
         yield
-    except (ValueError, OSError, ImportError):
+    except (ValueError, OSError, ImportError, AssertionError):
         raise
     except MemoryError as error:
         raise ValueError(
