@@ -361,7 +361,7 @@ def rows_of(
 ) -> tuple[Any, np.ndarray | None]:
     """A block as ndarray or canonical CSR with its positive weights."""
     if sp.issparse(block):
-        block = sp.csr_array(block)
+        block = block if isinstance(block, sp.csr_array) else sp.csr_array(block)
         if not block.has_canonical_format:
             block = block.copy()
             block.sum_duplicates()

@@ -252,7 +252,8 @@ def working_bytes(X: Any) -> int:
 def _view(X: sp.csr_array, start: int, stop: int) -> sp.csr_array:
     """Rows of a CSR matrix, sharing its entries; a memory map is not read."""
     low, high = int(X.indptr[start]), int(X.indptr[stop])
-    indptr = X.indptr[start : stop + 1] - low
+    # one type for both, or SciPy copies the indices wherever it looks at them
+    indptr = (X.indptr[start : stop + 1] - low).astype(X.indices.dtype)
     return csr_of(X.data[low:high], X.indices[low:high], indptr, (stop - start, X.shape[1]))
 
 

@@ -62,11 +62,12 @@ def widened(
         "support_unchanged": bool(touching < value - certificate.rounding),
         "bound_holds": bool(touching <= inside.value),
     }
+    proved_away = survivors.n_dropped if screening["support_unchanged"] else 0
     new = replace(
         certificate,
         bound=bound.value,
         bounds=(bound,),
-        eliminated=certificate.eliminated + survivors.n_dropped,
+        eliminated=certificate.eliminated + proved_away,
         screening=screening,
     )
     pads = [float(b.data["pad"]) for b in certificate.bounds if b.name == "kyfan-split"]

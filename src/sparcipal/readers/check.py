@@ -30,9 +30,14 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
     check_shape(X)
     _check_dtype(X.dtype)
     container = sp.csc_array if X.format == "csc" else sp.csr_array
-    X = container(X)
+    # Small indices with large pointers, as files have them: SciPy would copy all indices.
+    mixed = type(X) is container and X.indices.dtype != X.indptr.dtype
+    X = X if mixed else container(X)
     try:
-        X.check_format(full_check=True)
+        if mixed:
+            _check_pointers(X.indptr, X.indices, X.data, X.shape[X.format == "csr"])
+        else:
+            X.check_format(full_check=True)
     except ValueError as error:
         raise ValueError(f"X is a broken sparse matrix: {error}; build it again") from error
     if X.dtype.kind == "f" and not np.isfinite(X.data).all():
@@ -45,6 +50,20 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
         raise ValueError(_not_finite(nan, bad.size - nan, row, column, names))
     _check_integers(X.data, X.dtype)
     return X
+
+
+def _check_pointers(indptr: Any, indices: Any, data: Any, width: int) -> None:
+    """What SciPy's full check looks at, in blocks."""
+    if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+        raise ValueError("indices are not integers")
+    if indptr[0] != 0 or (np.diff(indptr) < 0).any():
+        raise ValueError("index pointers do not increase from 0")
+    if not int(indptr[-1]) == indices.size == data.size:
+        raise ValueError(f"{indices.size} indices and {data.size} entries for {indptr[-1]} places")
+    for start in range(0, indices.size, BLOCK):
+        part = indices[start : start + BLOCK]
+        if int(part.min()) < 0 or int(part.max()) >= width:
+            raise ValueError(f"an index is not in 0..{width - 1}")
 
 
 def object_to_float(X: np.ndarray) -> np.ndarray:
