@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from click.testing import CliRunner
 
 from sparcipal import Result, sparse_pca
 from sparcipal.cli import main
-from sparcipal.cli.options import METHOD_NAMES
+from sparcipal.cli.options import METHOD_NAMES, Memory
 from sparcipal.cli.phrases import OPTIONS, in_the_shell
 from sparcipal.search import METHODS
 
@@ -239,6 +240,20 @@ def test_a_total_is_shared_out(source):
     assert result.value == expected.value
 
 
+@pytest.mark.parametrize(
+    ("text", "bytes_"), [("2GB", 2**31), ("1.5 mib", 1572864), ("4096", 4096), ("1k", 1024)]
+)
+def test_sizes_of_memory(text, bytes_):
+    assert Memory().convert(text, None, None) == bytes_
+
+
+def test_little_memory_gives_the_same_answer(source):
+    plenty = Result.from_json(run("fit", source, "-s", 3, "--format", "json").stdout)
+    little = run("fit", source, "-s", 3, "--format", "json", "--memory-limit", "1KB").stdout
+    assert Result.from_json(little).value == pytest.approx(plenty.value, rel=1e-9)
+    assert "is no size; write 2GB" in run("fit", source, "--memory-limit", "x", code=2).stderr
+
+
 def test_a_file_that_is_no_text_is_no_model(tmp_path):
     np.save(tmp_path / "x.npy", X)
     message = run("show", tmp_path / "x.npy", code=1).stderr
@@ -262,7 +277,7 @@ def test_remedies_name_options():
     options = {
         name for command in main.commands.values() for p in command.params for name in p.opts
     }
-    assert set(OPTIONS.values()) - {"--memory-limit"} <= options
+    assert set(OPTIONS.values()) <= options
 
 
 def test_remedies_on_stdout_name_options(tmp_path):
@@ -310,7 +325,8 @@ def test_help_loads_nothing_heavy():
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
-def test_progress_on_a_terminal_and_ctrl_c_gives_the_best_so_far(tmp_path):
+@pytest.mark.parametrize("twice", [False, True])
+def test_progress_on_a_terminal_and_ctrl_c_gives_the_best_so_far(tmp_path, twice):
     np.save(tmp_path / "big.npy", np.random.default_rng(0).standard_normal((80, 300)))
     master, slave = os.openpty()
     command = [
@@ -326,22 +342,33 @@ def test_progress_on_a_terminal_and_ctrl_c_gives_the_best_so_far(tmp_path):
         while b"bound" not in seen:
             seen += os.read(master, 4096)
         process.send_signal(signal.SIGINT)
-        drain = threading.Thread(target=_read_all, args=(master,), daemon=True)
+        later: list[bytes] = []
+        drain = threading.Thread(target=_read_all, args=(master, later), daemon=True)
         drain.start()
+        if twice:
+            while b"stopping" not in b"".join(later) and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
         document, _ = process.communicate(timeout=120)
+        drain.join(timeout=10)
     finally:
         process.kill()
     assert b"reading" in seen
+    assert b"stopping; Ctrl-C again: quit" in b"".join(later)
+    if twice:
+        # Unless the answer came first.
+        assert (process.returncode, document) == (1, b"") or process.returncode == 0
+        return
     assert process.returncode == 0
     result = Result.from_json(document.decode())
     assert result.status.value == "interrupted"
     assert result.bound >= result.value > 0
 
 
-def _read_all(descriptor):
+def _read_all(descriptor, into):
     with contextlib.suppress(OSError):
-        while os.read(descriptor, 4096):
-            pass
+        while part := os.read(descriptor, 4096):
+            into.append(part)
 
 
 @pytest.mark.parametrize(

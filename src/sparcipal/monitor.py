@@ -112,6 +112,8 @@ class Monitor:
             if self._user.is_set():
                 raise KeyboardInterrupt
             self.stop()
+            # Whoever pressed the keys wants to see that they were heard.
+            self.update("stopping", message="ending with the best answer so far")
 
         signal.signal(signal.SIGINT, handler)
         try:

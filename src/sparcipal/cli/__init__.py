@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from .. import __version__
+from .caching import cache
 from .inspecting import demo, doctor, show, transform, verify
 from .phrases import in_the_shell
 from .solving import compare, fit, path, topics
@@ -57,5 +58,5 @@ def main(debug: bool) -> None:
     """
 
 
-for _command in (fit, topics, path, compare, verify, transform, show, demo, doctor):
+for _command in (fit, topics, path, compare, verify, transform, show, demo, cache, doctor):
     main.add_command(_command)

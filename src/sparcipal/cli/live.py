@@ -33,6 +33,7 @@ class _View:
         self._start = time.monotonic()
         self._best: float | None = None
         self._drawn = 0.0
+        self._stopping = False
 
     def say(self, sentence: str) -> None:
         from rich.text import Text
@@ -51,6 +52,8 @@ class _View:
             self._best = progress.value
             self.say(f"value {words.at_least(progress.value)} ({progress.stage})")
         now = time.monotonic()
+        if progress.stage == "stopping" and not self._stopping:
+            self._stopping = better = True
         if better or now - self._drawn > 0.1:
             self._drawn = now
             self.status.update(self._line(progress))
@@ -60,6 +63,8 @@ class _View:
 
         from ..report import words
 
+        if progress.done is not None:
+            return _bar(progress)
         parts = [progress.stage]
         if progress.value is not None:
             parts.append(f"value {words.at_least(progress.value)}")
@@ -75,4 +80,17 @@ class _View:
             parts.append(f"{progress.seconds:.0f} s")
         if progress.message:
             parts.append(progress.message)
-        return escape("  ".join(parts)) + "  [dim](Ctrl-C: stop here)[/dim]"
+        keys = "stopping; Ctrl-C again: quit" if self._stopping else "Ctrl-C: stop here"
+        return escape("  ".join(parts)) + f"  [dim]({keys})[/dim]"
+
+
+def _bar(progress: Any, width: int = 24) -> str:
+    """How much of a file is read; a bar only when it takes longer than a moment."""
+    from rich.markup import escape
+
+    if not progress.total or progress.seconds < 1.0:
+        return f"reading {escape(progress.message)}"
+    share = min(progress.done / progress.total, 1.0)
+    full = round(width * share)
+    bar = f"[green]{'━' * full}[/green][dim]{'━' * (width - full)}[/dim]"
+    return f"reading {bar} {100 * share:3.0f} %  {escape(progress.message)}"

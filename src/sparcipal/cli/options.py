@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -73,10 +74,28 @@ class Range(click.ParamType):
         return sizes
 
 
+class Memory(click.ParamType):
+    """`2GB`, `500MB` or a number of bytes."""
+
+    name = "SIZE"
+    UNITS: ClassVar[dict[str, int]] = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        found = re.fullmatch(r"([\d.]+)\s*([KMGT]?)(?:I?B)?", str(value).strip().upper())
+        try:
+            return int(float(found[1]) * self.UNITS[found[2]]) if found else int(value)
+        except ValueError:
+            self.fail(f"{value!r} is no size; write 2GB, 500MB or a number of bytes", param, ctx)
+
+
 def complete_methods(ctx: Any, param: Any, incomplete: str) -> list[str]:
     """Names of methods, for the shell; also after a comma."""
     *before, last = incomplete.split(",")
     return [",".join([*before, name]) for name in sorted(METHOD_NAMES) if name.startswith(last)]
+
+
+def complete_cache(ctx: Any, param: Any, incomplete: str) -> list[str]:
+    return [word for word in ("beside", "off") if word.startswith(incomplete)]
 
 
 def source_options(command: F) -> F:
@@ -89,8 +108,10 @@ def source_options(command: F) -> F:
             click.option("--layer", help="Which layer of an .h5ad file."),
             click.option("--transpose", is_flag=True, help="Matrix Market with features in rows."),
             click.option("--covariance", is_flag=True, help="SOURCE is a covariance matrix."),
+            click.option("--cache", metavar="WHERE", shell_complete=complete_cache,
+                         help="Keep parsed text: a folder, beside (the file), or off."),
         ]
-    ):
+    ):  # fmt: skip
         command = option(command)
     return command
 
@@ -159,7 +180,7 @@ def keywords(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_table(source: str, options: dict[str, Any]) -> Any:
+def read_table(source: str, options: dict[str, Any], callback: F | None = None) -> Any:
     """SOURCE as a Table; only the options that were given are passed on, so that a format that does
     not have them says so."""
     from ..read import read
@@ -176,14 +197,22 @@ def read_table(source: str, options: dict[str, Any]) -> Any:
         given["ngram_range"] = (1, options["ngrams"])
     if "min_df" in given and given["min_df"] >= 1:
         given["min_df"] = int(given["min_df"])
+    cache = options.get("cache")
     return read(
-        source, format=options.get("input_format"), feature_names=options.get("names"), **given
+        source,
+        format=options.get("input_format"),
+        feature_names=options.get("names"),
+        cache=False if cache == "off" else cache,
+        callback=callback,
+        **given,
     )
 
 
-def data_keywords(source: str, options: dict[str, Any]) -> dict[str, Any]:
+def data_keywords(
+    source: str, options: dict[str, Any], callback: F | None = None
+) -> dict[str, Any]:
     """`X=` or `covariance=` with its names, as sparse_pca and verify take them."""
-    table = read_table(source, options)
+    table = read_table(source, options, callback)
     if not options.get("covariance"):
         return {"X": table}
     matrix = table.X.toarray() if hasattr(table.X, "toarray") else table.X

@@ -11,6 +11,7 @@ from .options import (
     FILE,
     METHOD_NAMES,
     PICTURES,
+    Memory,
     Output,
     Range,
     Sizes,
@@ -41,6 +42,10 @@ method = click.option(
     help=f"How to search: {', '.join(METHOD_NAMES)}. All but auto are methods of the literature, "
     "to compare.",
 )
+memory = click.option(
+    "--memory-limit", type=Memory(), metavar="SIZE",
+    help="Data that take more, as 2GB, are read in passes; 1GB if not given.",
+)  # fmt: skip
 out = click.option(
     "-o", "--out", type=Output(), metavar="MODEL.JSON", help="Save the result and its proof."
 )
@@ -57,6 +62,7 @@ quiet = click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @total
 @question_options
 @method
+@memory
 @source_options
 @document_options
 @out
@@ -87,6 +93,7 @@ def fit(source: str, **options: Any) -> None:
 @total
 @question_options
 @method
+@memory
 @source_options
 @document_options
 @click.option("--documents", type=int, default=3, show_default=True, help="Shown per topic.")
@@ -141,8 +148,8 @@ def path(source: str, **options: Any) -> None:
         from ..report.plots.common import pyplot
 
         pyplot()  # what is missing is said before the work, not after it
-    data = data_keywords(source, options)
     with live(options["time_limit"], options["quiet"]) as (say, update):
+        data = data_keywords(source, options, update)
         rows = _path_rows(data, options, say, update)
     _print_path(rows, options["form"])
     if options["plot"]:
@@ -257,7 +264,7 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     sizes = _sizes(options)
     with live(options["time_limit"], options["quiet"]) as (say, update):
         say(f"reading {source}")
-        data = data_keywords(source, options)
+        data = data_keywords(source, options, update)
         from ..pipeline import sparse_pca
 
         result = sparse_pca(
@@ -266,6 +273,9 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             n_nonzero_coefs=sizes,
             method=options["method"],
             callback=update,
+            **(
+                {} if options["memory_limit"] is None else {"memory_limit": options["memory_limit"]}
+            ),
         )
     return result, data
 
