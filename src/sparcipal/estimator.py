@@ -74,7 +74,8 @@ class SparsePCA(
     time_limit : float, default=None
         Seconds; the best answer so far is kept, with its valid bound.
     n_jobs : int, default=None
-        Threads. Results do not depend on it.
+        Threads, or inside `joblib.parallel_config("dask")` the workers of a cluster. Results do not
+        depend on it.
     random_state : int, Generator, RandomState or None, default=0
         The same seed gives the same answer.
     verbose : int, default=0

@@ -91,7 +91,8 @@ def sparse_pca(
     time_limit : float
         Seconds; the best answer so far is returned with its valid bound.
     n_jobs : int
-        Threads. Results do not depend on it.
+        Threads, or inside `joblib.parallel_config("dask")` the workers of a cluster. Results do not
+        depend on it.
     random_state : int, Generator, RandomState or None
     verbose : int
         1 prints a line per improvement to stderr.
