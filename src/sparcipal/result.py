@@ -231,15 +231,22 @@ class Result:
     def save(self, path: str | os.PathLike[str], *, proof: bool = True) -> None:
         """Write the claim to `path` and, when asked, the proof to `<path>.proof` beside it.
 
-        Each file is replaced in one step: a reader sees the old one or the new one.
+        Each file is replaced in one step: a reader sees the old one or the new one, and never a
+        proof of another claim.
         """
         target = Path(path)
-        write_atomically(target, self.to_json(proof=False))
         beside = _proof_path(target)
-        if proof:
-            write_atomically(beside, self.to_json())
-        else:
+        texts = {target: self.to_json(proof=False)} | ({beside: self.to_json()} if proof else {})
+        ready: dict[Path, Path] = {}
+        try:
+            for file, text in texts.items():
+                ready[file] = _written_beside(file, text)
             beside.unlink(missing_ok=True)
+            for file in texts:
+                os.replace(ready.pop(file), file)
+        finally:
+            for temporary in ready.values():
+                temporary.unlink(missing_ok=True)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Result:
@@ -260,6 +267,15 @@ class Result:
 
 def write_atomically(target: Path, text: str) -> None:
     """Write beside the target, then rename: never half a file under the target's name."""
+    temporary = _written_beside(target, text)
+    try:
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _written_beside(target: Path, text: str) -> Path:
+    """A file in the target's folder that is whole and on the disk; none if that fails."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         # Opened like any file, so that it gets the permissions the user's umask leaves.
@@ -267,10 +283,10 @@ def write_atomically(target: Path, text: str) -> None:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    return temporary
 
 
 def _text_of(path: Path) -> str:

@@ -1,0 +1,205 @@
+"""Kills, interrupts, full disks, missing folders: an old or a new file, an answer or a reason."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparcipal import Result, sparse_pca, verify
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX")
+
+ROUNDS = int(os.environ.get("SPARCIPAL_FAULTS", "4"))  # random moments that are tried
+
+
+@pytest.fixture
+def data(tmp_path) -> Path:
+    path = tmp_path / "data.npy"
+    np.save(path, np.random.default_rng(0).standard_normal((40, 7)))
+    return path
+
+
+def run(code: str, *arguments: object, **environment: str | None) -> subprocess.CompletedProcess:
+    variables = {**os.environ, **{k: v for k, v in environment.items() if v is not None}}
+    for name in [name for name, value in environment.items() if value is None]:
+        variables.pop(name, None)
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env=variables,
+    )
+
+
+SAVING = """
+import sys, numpy as np
+from sparcipal import sparse_pca
+X = np.load(sys.argv[1])
+results = [sparse_pca(X, n_nonzero_coefs=s, certify=False) for s in (2, 3)]
+print("ready", flush=True)
+while True:
+    for result in results:
+        result.save(sys.argv[2])
+"""
+
+
+def test_kill_while_saving_leaves_whole_files(data, tmp_path):
+    """Killed at any moment: the claim is an old or a new one, with its own proof or none."""
+    model = tmp_path / "model.json"
+    rng = np.random.default_rng(0)
+    X = np.load(data)
+    for _ in range(ROUNDS):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVING, str(data), str(model)], stdout=subprocess.PIPE
+        )
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(float(rng.uniform(0.0, 0.05)))
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        if not model.exists():
+            continue
+        claim = Result.from_json(model.read_text())
+        proof = model.with_name("model.json.proof")
+        if proof.exists():
+            Result.from_json(proof.read_text())
+        verdict = verify(Result.load(model), X)
+        assert verdict.verdict in ("proved", "not proved"), verdict.reason
+        assert len(claim.supports) == 1
+
+
+FITTING = """
+import sys
+from sparcipal.cli import main
+print("ready", file=sys.stderr, flush=True)
+main(["fit", sys.argv[1], "-k", "2", "-s", "4", "--certify", "full", "--out", sys.argv[2],
+      "--quiet"])
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_signals_during_a_fit(how, tmp_path):
+    """A kill leaves the old model; Ctrl-C gives a valid answer or ends cleanly."""
+    X = np.random.default_rng(1).standard_normal((60, 60))
+    data, model = tmp_path / "data.npy", tmp_path / "model.json"
+    np.save(data, X)
+    old = sparse_pca(X, n_nonzero_coefs=2, certify=False)
+    old.save(model)
+    before = model.read_text()
+    rng = np.random.default_rng(2)
+    for _ in range(ROUNDS // 2):
+        process = subprocess.Popen(
+            [sys.executable, "-c", FITTING, str(data), str(model)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert b"ready" in process.stderr.readline()
+        time.sleep(float(rng.uniform(0.0, 4.0)))
+        process.send_signal(how)
+        _, said = process.communicate(timeout=60)
+        assert b"Traceback" not in said, said.decode()
+        if model.read_text() != before:
+            assert verify(Result.load(model), X)
+            old.save(model)
+        if how is signal.SIGINT:
+            assert process.returncode in (0, 1, 130, -signal.SIGINT), said.decode()
+
+
+def test_interrupt_inside_the_library():
+    """The first Ctrl-C stops the search; what comes back is proved."""
+    code = """
+import os, signal, threading, numpy as np
+from sparcipal import sparse_pca, verify
+X = np.random.default_rng(0).standard_normal((80, 60))
+sparse_pca(X, n_nonzero_coefs=2)
+for delay in (0.05, 0.4, 1.0):
+    timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    result = sparse_pca(X, n_components=3, n_nonzero_coefs=8, certify="full")
+    timer.join()
+    assert result.status.value in ("interrupted", "optimal", "gap"), result.status
+    assert verify(result, X), verify(result, X).reason
+"""
+    done = run(code)
+    assert done.returncode == 0, done.stderr
+
+
+# --- disks and folders ---
+
+SAVE = """
+import sys, resource, numpy as np
+from sparcipal import sparse_pca
+result = sparse_pca(np.load(sys.argv[1]), n_nonzero_coefs=3)
+if sys.argv[3] == "limit":
+    import signal
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+try:
+    result.save(sys.argv[2])
+except OSError as error:
+    print("said", error)
+"""
+
+
+def test_disk_full(data, tmp_path):
+    model = tmp_path / "model.json"
+    done = run(SAVE, data, model, "limit")
+    assert done.returncode == 0, done.stderr
+    assert "said" in done.stdout
+    assert not model.exists()
+    # nothing half written is left behind
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.npy"]
+
+
+def test_full_device(data):
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full")
+    command = [sys.executable, "-m", "sparcipal", "fit", str(data), "-k", "1", "-s", "2"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*command, "--format", "json"], stdout=full, stderr=subprocess.PIPE, timeout=120
+        )
+    assert done.returncode != 0
+    assert b"space" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_folder_that_is_not_there(data, tmp_path):
+    done = run(SAVE, data, tmp_path / "nowhere" / "model.json", "plain")
+    assert "said" in done.stdout, done.stderr
+
+
+FIT = """
+import sys, numpy as np
+from sparcipal import sparse_pca, verify
+X = np.load(sys.argv[1])
+result = sparse_pca(X, n_components=2, n_nonzero_coefs=3)
+assert verify(result, X)
+print(repr(result.value))
+"""
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"HOME": None, "XDG_CACHE_HOME": None},
+        {"HOME": "/nonexistent"},
+        {"NUMBA_CACHE_DIR": "/proc/nowhere"},
+        {"NUMBA_DISABLE_JIT": "1"},
+    ],
+    ids=lambda e: ",".join(e),
+)
+def test_odd_surroundings(environment, data):
+    """No home, no cache, no compiler: the same answer."""
+    expected = sparse_pca(np.load(data), n_components=2, n_nonzero_coefs=3).value
+    done = run(FIT, data, **environment)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(expected, rel=1e-9)
