@@ -177,6 +177,7 @@ def test_compare_judges_by_one_bound(source):
     rows = list(csv.DictReader(io.StringIO(outcome.stdout)))
     assert {row["method"] for row in rows} == {"threshold", "auto"}
     assert len({row["bound"] for row in rows}) == 1
+    assert all(len(row["supports"].split()) == 3 for row in rows)
     values = {row["method"]: float(row["value"]) for row in rows}
     assert values["auto"] >= values["threshold"]
     assert all(float(row["bound"]) >= float(row["value"]) for row in rows)

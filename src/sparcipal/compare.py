@@ -95,6 +95,7 @@ class Comparison:
                 "agreement_with_best": float(overlap[i]),
                 "seconds": row.seconds,
                 "nonzeros": [int(support.size) for support in row.supports],
+                "supports": [support.tolist() for support in row.supports],
                 "note": row.note,
             }
             for i, row in enumerate(self.rows)

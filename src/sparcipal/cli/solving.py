@@ -230,8 +230,15 @@ def compare(source: str, **options: Any) -> None:
 
 
 def _flat(record: dict[str, Any]) -> list[Any]:
-    """Lists as words with spaces: one cell each."""
-    return [" ".join(map(str, v)) if isinstance(v, list) else v for v in record.values()]
+    """Lists as words with spaces, lists of lists with semicolons: one cell each."""
+
+    def cell(value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        nested = value and isinstance(value[0], list)
+        return ("; " if nested else " ").join(str(cell(part)) for part in value)
+
+    return [cell(value) for value in record.values()]
 
 
 def _path_rows(
