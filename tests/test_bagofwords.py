@@ -120,14 +120,25 @@ def test_lines_to_entries_against_plain_python(swift):
 def test_tally_against_numpy():
     rng = np.random.default_rng(0)
     indices = rng.integers(0, 50, 3000).astype(np.int32)
-    counts = rng.choice([0, 1, 2, 61, 62, 63, 5000], 3000).astype(np.int32)
-    table, high = np.zeros((50, 4), dtype=np.int64), np.zeros(50, dtype=np.int64)
-    kernel.tally(indices, counts, table, high)
+    counts = rng.choice([0, 1, 2, 15, 16, 63, 5000], 3000).astype(np.int32)
+    packed, seen = np.zeros(50, dtype=np.uint64), np.zeros(50, dtype=np.uint16)
+    table, high = np.zeros((50, 3), dtype=np.int64), np.zeros(50, dtype=np.int64)
+    kernel.tally(indices, counts, packed, seen, table, high)
     for j in range(50):
         mine = counts[indices == j].astype(np.int64)
-        assert table[j, :3].tolist() == [mine.size, mine.sum(), (mine * mine).sum()]
-        assert high[j] == mine[mine > 61].max(initial=0)
-        assert table[j, 3] == sum({1 << min(int(n), 62) for n in mine})
+        few, many = mine[mine < 16], mine[mine >= 16]
+        assert int(packed[j]) == few.size + (int(few.sum()) << 20) + (int((few**2).sum()) << 40)
+        assert int(seen[j]) == sum({1 << int(n) for n in few})
+        assert table[j].tolist() == [many.size, many.sum(), (many**2).sum()]
+        assert high[j] == many.max(initial=0)
+
+
+def test_a_word_in_more_documents_than_a_packed_word_holds():
+    X = sp.csr_array(np.full((140_000, 2), 15, dtype=np.uint8))
+    X.data[::7] = 3
+    found, plain = bagofwords.tallied(X), Moments(2).add(X)
+    for name, array in found.arrays().items():
+        np.testing.assert_array_equal(array, plain.arrays()[name], err_msg=name)
 
 
 # --- files in any order ---
@@ -139,6 +150,7 @@ def test_any_order_any_repeats_any_blocks(tmp_path, monkeypatch, block, name, gu
     monkeypatch.setattr(bagparse, "BLOCK", block)
     monkeypatch.setattr(bagparse, "SLICE", 10)
     monkeypatch.setattr(bagofwords, "SLICE", 16)
+    monkeypatch.setattr(bagofwords, "ROWS", 5)
     rng = random.Random(block)
     for header in (True, False):
         mixed = some_entries(rng, 80)

@@ -232,7 +232,7 @@ def test_other_text_is_kept_too(tmp_path, monkeypatch, name):
     assert again.X.dtype == plain.X.dtype
     dense = [t.X.toarray() if sp.issparse(t.X) else t.X for t in (again, plain)]
     np.testing.assert_array_equal(*dense)
-    with pytest.raises(AssertionError, match="parsed again"):
+    with pytest.raises(Exception, match="parsed again"):
         read(path, cache=tmp_path / "kept", feature_names=["cat", "dog", "owl"])
 
 

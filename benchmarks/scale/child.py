@@ -72,11 +72,25 @@ def polars(source: str) -> dict[str, Any]:
     return {"entries": len(frame)}
 
 
-def fit(source: str, kept: str, certify: str, cache: str = "") -> dict[str, Any]:
-    """The whole way from the file; with a cache the arrays in it are mapped."""
+def fit(source: str, kept: str, certify: str) -> dict[str, Any]:
+    """The whole way from the file."""
     from sparcipal import read
 
-    return _fit(read(source, cache=cache or False), kept, certify)
+    return _fit(read(source, cache=False), kept, certify)
+
+
+def keep(source: str, cache: str) -> dict[str, Any]:
+    """Parse into the cache, or find it there."""
+    from sparcipal import read
+
+    return _size(read(source, cache=cache))
+
+
+def mapped(source: str, kept: str, cache: str) -> dict[str, Any]:
+    """From the arrays in the cache, mapped into memory; the products are summed anew."""
+    from sparcipal import read
+
+    return _fit(replace(read(source, cache=cache), kept=None), kept, "none")
 
 
 def _fit(table: Any, kept: str, certify: str) -> dict[str, Any]:
@@ -185,7 +199,7 @@ def _kill(client: Any) -> None:
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
-    f.__name__: f for f in (gunzip, parse, pandas, polars, fit, svd, judge, dask)
+    f.__name__: f for f in (gunzip, parse, pandas, polars, fit, keep, mapped, svd, judge, dask)
 }
 
 

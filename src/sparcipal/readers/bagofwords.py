@@ -21,6 +21,7 @@ from .pieces import Pieces
 from .source import Path_, Source, open_bytes, read_names
 
 SLICE = 1 << 18  # entries whose moments are counted together
+ROWS = 65535  # whose counts a packed word holds
 ROOM = 1 << 20  # documents and words that a header may promise, however few entries there are
 RECIPE = "bagofwords"
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, data
@@ -151,7 +152,7 @@ def _moments(matrix: Any, entry: Entry | None) -> Moments | None:
         return Moments.from_arrays(kept)
     largest = int(matrix.data.max(initial=0))
     if largest**2 * matrix.nnz < 2**62:
-        moments = tallied(matrix.indices, matrix.data, matrix.shape)
+        moments = tallied(matrix)
     else:
         moments = Moments(matrix.shape[1]).add(matrix)
     if entry is not None:
@@ -159,18 +160,25 @@ def _moments(matrix: Any, entry: Entry | None) -> Moments | None:
     return moments
 
 
-def tallied(indices: np.ndarray, data: np.ndarray, shape: tuple[int, int]) -> Moments:
-    """Moments of counts, each place of the matrix counted once, whose squares fit 64 bits."""
+def tallied(matrix: Any) -> Moments:
+    """Moments of a canonical matrix of counts whose squares add up in 64 bits."""
     from ..kernels.parse import tally
 
-    n, p = shape
-    table, high = np.zeros((p, 4), dtype=np.int64), np.zeros(p, dtype=np.int64)
-    for start in range(0, indices.size, SLICE):
-        part = slice(start, start + SLICE)
-        tally(indices[part], data[part].astype(np.int32), table, high)
-    entries, sums, squares, bits = table.T
-    # frexp gives the place of the highest bit: powers of two are exact in double precision
-    small = np.frexp((bits & (2**62 - 1)).astype(np.float64))[1] - 1
+    n, p = matrix.shape
+    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
+    table, high = np.zeros((p, 3), dtype=np.int64), np.zeros(p, dtype=np.int64)
+    seen = np.zeros(p, dtype=np.uint16)
+    for first in range(0, n, ROWS):
+        packed = np.zeros(p, dtype=np.uint64)
+        end = int(indptr[min(first + ROWS, n)])
+        for start in range(int(indptr[first]), end, SLICE):
+            part = slice(start, min(start + SLICE, end))
+            tally(indices[part], data[part].astype(np.int32), packed, seen, table, high)
+        fields = np.stack([packed & 0xFFFFF, (packed >> 20) & 0xFFFFF, packed >> 40], axis=1)
+        table += fields.astype(np.int64)
+    entries, sums, squares = table.T
+    # frexp gives the place of the highest bit
+    small = np.frexp(seen.astype(np.float64))[1] - 1
     high = np.where(high > 0, high, np.maximum(small, 0))
     low = np.zeros(p)
     everywhere = np.flatnonzero(entries == n)

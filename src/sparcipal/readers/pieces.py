@@ -6,6 +6,7 @@ Counts take one byte each until one needs two or four.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,29 +84,41 @@ class _InMemory:
 
     def __init__(self, expected: int) -> None:
         self.count = 0
-        self._indices = np.empty(expected, dtype=np.int32)
-        self._data: np.ndarray = np.empty(expected, dtype=np.uint8)
+        self._indices = _set_aside(expected, np.dtype(np.int32))
+        self._data = _set_aside(expected, np.dtype(np.uint8))
 
     def add(self, indices: np.ndarray, counts: np.ndarray, largest: int) -> None:
         end = self.count + indices.size
         if end > self._indices.size:
             self._resize(max(end, self._indices.size + self._indices.size // 2))
         if narrowest(largest).itemsize > self._data.dtype.itemsize:
-            wide = np.empty(self._indices.size, dtype=narrowest(largest))
-            wide[: self.count] = self._data[: self.count]
-            self._data = wide
+            self._data = self._moved(self._data, self._indices.size, narrowest(largest))
         self._indices[self.count : end] = indices
         self._data[self.count : end] = counts
         self.count = end
 
     def _resize(self, size: int) -> None:
-        # Nobody else holds these arrays; large ones are moved by the system without copying.
-        self._indices.resize(size, refcheck=False)
-        self._data.resize(size, refcheck=False)
+        self._indices = self._moved(self._indices, size, self._indices.dtype)
+        self._data = self._moved(self._data, size, self._data.dtype)
+
+    def _moved(self, array: np.ndarray, size: int, dtype: np.dtype[Any]) -> np.ndarray:
+        new = _set_aside(size, dtype)
+        new[: self.count] = array[: self.count]
+        return new
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        self._resize(self.count)
-        return self._indices, self._data
+        if self._indices.size > self.count + self.count // 8:
+            self._resize(self.count)
+        return self._indices[: self.count], self._data[: self.count]
+
+
+def _set_aside(size: int, dtype: np.dtype[Any]) -> np.ndarray:
+    """An empty array. Not NumPy's own: it asks for huge pages, which cost far more than they bring
+    to memory that is filled once from front to back."""
+    room = max(size * dtype.itemsize, 1)
+    private = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
+    pages = mmap.mmap(-1, room, flags=private) if private else mmap.mmap(-1, room)
+    return np.frombuffer(pages, dtype=dtype, count=size)
 
 
 class _OnDisk:
