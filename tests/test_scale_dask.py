@@ -18,9 +18,6 @@ dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not install
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 joblib = pytest.importorskip("joblib")
 
-# The workers of the tests are processes that share two busy cores with everything else.
-pytestmark = pytest.mark.filterwarnings("default:::distributed", "default:::tornado")
-
 # Answers are compared here, not judged: the quickest method will do.
 QUICK = {"certify": False, "method": "threshold"}
 NAMES = [f"word{i}" for i in range(7)]
@@ -286,12 +283,12 @@ def test_bad_lazy_input_to_the_estimator():
 
 @pytest.fixture(scope="module")
 def client():
-    """Two worker processes; one that is killed comes back."""
+    """Two worker processes; one that is killed comes back. Any port: other tests run beside."""
     config = {"distributed.scheduler.allowed-failures": 10}
     with (
         dask.config.set(config),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
         ) as cluster,
         distributed.Client(cluster, timeout=60) as client,
     ):
