@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from sparcipal.cli.phrases import said_in_the_shell
 from sparcipal.report.terminal import result_view
 from sparcipal.result import Result
 
@@ -17,7 +18,7 @@ from sparcipal.result import Result
 def picture(model: str, target: str) -> None:
     console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
     console.print(Text("$ sparcipal demo", style="bold green"))
-    console.print(result_view(Result.load(model), feature="word"))
+    console.print(result_view(said_in_the_shell(Result.load(model)), feature="word"))
     svg = console.export_svg(title="sparcipal demo")
     # No font from the network: whatever monospace the reader has.
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
