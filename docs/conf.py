@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -22,6 +24,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = []
+# Where tests and benchmarks look for data, too; pages that want some do with less when it is absent.
+os.environ.setdefault("SPARCIPAL_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
 # The gallery writes its own pages from the programs in examples/.
 exclude_patterns = [
     "_build",
