@@ -24,7 +24,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = []
-# Where tests and benchmarks look for data, too; pages that want some do with less when it is absent.
+# Where tests and benchmarks look for data, too; pages do with less when there is none.
 os.environ.setdefault("SPARCIPAL_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
 # The gallery writes its own pages from the programs in examples/.
 exclude_patterns = [
