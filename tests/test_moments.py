@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from fractions import Fraction
 
@@ -26,7 +27,7 @@ def table(dtype, rng, n=50, p=7, offset=0.0):
 
 def parts(X, weights=None, cuts=(20, 21)):
     edges = [0, *cuts, X.shape[0]]
-    for a, b in zip(edges, edges[1:]):
+    for a, b in itertools.pairwise(edges):
         yield X[a:b], None if weights is None else weights[a:b]
 
 
@@ -54,7 +55,8 @@ def test_moments_and_products(dtype, sparse, weighted):
     assert np.allclose(found.means(), mean, rtol=1e-12)
     assert (np.abs(found.variances() - variance) <= found.errors() + 1e-13 * variance).all()
     assert np.allclose(found.variances(center=False), share @ Y**2, rtol=1e-12)
-    assert (found.low == Y.min(axis=0)).all() and (found.high == Y.max(axis=0)).all()
+    assert (found.low == Y.min(axis=0)).all()
+    assert (found.high == Y.max(axis=0)).all()
     again = Moments.from_arrays(found.arrays())
     assert again.variances().tobytes() == found.variances().tobytes()
     columns = np.array([0, 2, 3, 6])
@@ -76,7 +78,8 @@ def test_integers_do_not_overflow():
     squares = [sum(int(x) ** 2 for x in X[:, j]) for j in range(3)]
     assert moments.squares.tolist() == squares
     again = Moments.from_arrays(moments.arrays())
-    assert again.squares.tolist() == squares and again.sums.tolist() == moments.sums.tolist()
+    assert again.squares.tolist() == squares
+    assert again.sums.tolist() == moments.sums.tolist()
     gram = Gram([0, 2]).add(X[:10]).add(sp.csr_array(X[10:]))
     assert gram.second[0, 1] == sum(int(a) * int(b) for a, b in zip(X[:, 0], X[:, 2]))
     n = len(X)
@@ -92,7 +95,8 @@ def test_sums_leave_64_bits_between_blocks():
     total = Moments(2)
     for _ in range(4):
         total.add(block)
-    assert total.exact and total.squares.tolist() == [8 * 2**60] * 2
+    assert total.exact
+    assert total.squares.tolist() == [8 * 2**60] * 2
     assert total.variances().tolist() == [0.0, 0.0]
     gram = Gram([0, 1])
     for _ in range(4):
@@ -144,7 +148,8 @@ def test_constant_columns_are_told_by_their_entries():
     X = np.column_stack([np.full(9, 0.1), np.arange(9.0)])
     moments = Moments(2).add(X[:4]).add(X[4:])
     assert moments.constant.tolist() == [True, False]
-    assert moments.variances()[0] == 0.0 and moments.means()[0] == 0.1
+    assert moments.variances()[0] == 0.0
+    assert moments.means()[0] == 0.1
 
 
 def test_what_does_not_fit_is_refused():
@@ -178,7 +183,7 @@ def test_kernels_agree_with_numpy():
         D = X.toarray().astype(kind)
         stored = np.where(D > 0, D, 1000)
         twin = [D.sum(axis=0), (D * D).sum(axis=0), stored.min(axis=0), D.max(axis=0)]
-        assert (table.T == np.array([*twin, (D > 0).sum(axis=0)])).all()
+        assert (np.array([*twin, (D > 0).sum(axis=0)]) == table.T).all()
         place = np.full(9, -1, dtype=np.int32)
         place[[1, 4, 8]] = [0, 1, 2]
         chosen = D[5:20][:, [1, 4, 8]]
@@ -186,7 +191,8 @@ def test_kernels_agree_with_numpy():
         column, value = np.empty(9, dtype=np.int32), np.empty(9, dtype=kind)
         add_pairs(X.indptr, X.indices, X.data, place, 5, 20, second, sums, column, value)
         both = second + second.T - np.diag(np.diagonal(second))
-        assert (both == chosen.T @ chosen).all() and (sums == chosen.sum(axis=0)).all()
+        assert (both == chosen.T @ chosen).all()
+        assert (sums == chosen.sum(axis=0)).all()
         tile = np.zeros((15, 3), dtype=kind)
         spread_rows(X.indptr, X.indices, X.data, place, 5, 20, tile)
         assert (tile == chosen).all()
