@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,8 @@ from sparcipal.covariance import covariance_of
 from sparcipal.monitor import Monitor
 from sparcipal.problem import Problem
 from sparcipal.proofs import configuration, kyfan, packing
+from sparcipal.proofs.level import converted
+from sparcipal.proofs.pairsplit import Part, split_matrix
 from sparcipal.refine import refit, variances
 from sparcipal.search.base import Component, Options
 from sparcipal.search.joint import joint_search
@@ -65,6 +69,57 @@ def test_never_below_the_optimum(nonnegative: bool, monkeypatch: pytest.MonkeyPa
         assert best * (1 - 1e-12) <= own <= claimed * (1 + 1e-12)
         sharp += claimed <= best * (1 + 1e-5)
     assert sharp >= 2
+
+
+def test_features_outside_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small cores, few nodes, values that are too low: a bound for all features all the same."""
+    rng = np.random.default_rng(8)
+    outside = 0
+    for _ in range(60):
+        p = int(rng.integers(5, 9))
+        sizes = SIZES[rng.integers(len(SIZES))]
+        spread = 10.0 ** rng.uniform(-1.5, 0.0, p)
+        A = random_covariance(rng, p) * np.outer(spread, spread)
+        effort = kyfan.Effort(sum(sizes), (0.1, 0.01), 8, (0.01,), 4, 0, rng.choice([0.05, 0.5]))
+        monkeypatch.setitem(kyfan.EFFORTS, "fast", effort)
+        best, cov = best_value(A, sizes), covariance_of(A)
+        value = best / cov.unit * rng.choice([1.0, 0.8])
+        question = {"value": value, "supports": joint_search(cov.dense(), sizes, effort=0)}
+        first = kyfan.kyfan_bound(cov, sizes, **question)
+        work = float(rng.choice([1e6, 1e8]))
+        priced = configuration.configuration_bound(cov, sizes, start=first, work=work, **question)
+        if priced is None:
+            continue
+        bound = priced.bound
+        outside += "features" in bound.data
+        checked = checked_covariance(A, cov.unit)
+        own = recheck(bound.data, checked, Question(sizes, False, True, value)) * cov.unit
+        assert best * (1 - 1e-12) <= own <= bound.value * cov.unit * (1 + 1e-12)
+        if "features" in bound.data:
+            first_part = bound.data["parts"][0]
+            header = {**first_part["log"][0], "pads": np.zeros(bound.data["features"].size)}
+            parts = [{**first_part, "log": [header, *first_part["log"][1:]]}]
+            parts += bound.data["parts"][1:]
+            with contextlib.suppress(ValueError):  # refused, or not proved
+                forged = {**bound.data, "parts": parts}
+                assert recheck(forged, checked, Question(sizes, False, True, value)) == np.inf
+    assert outside >= 5
+
+
+def test_converted_prices_lose_nothing() -> None:
+    A = random_covariance(np.random.default_rng(9), 9)
+    cov = covariance_of(A)
+    a = cov.dense()
+    supports = joint_search(a, (2, 2, 2))
+    value = sum(float(np.linalg.eigvalsh(a[np.ix_(S, S)])[-1]) for S in supports)
+    bound = kyfan.kyfan_bound(cov, (2, 2, 2), supports=supports, value=value)
+    data = bound.data
+    split = kyfan.Split(data["features"], data["u"], data["r"], data["price"], data["pad"])
+    pair, price, level = converted(a, split, 2, 3, False)
+    part = Part(np.arange(9), a, np.zeros(9, dtype=bool), price, 2, False, np.zeros(9))
+    top = np.linalg.eigvalsh(split_matrix(part, pair).matrix)[-1]
+    assert top == pytest.approx(level, rel=1e-5)
+    assert price.sum() + 3 * top == pytest.approx(bound.value, rel=1e-5)
 
 
 def test_a_wrong_value_does_not_make_a_wrong_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,8 @@ __all__ = ["kyfan_bound"]
 
 SAFETY = 4.0  # the checker's own roundings must fit under the claim, too
 NAME = "kyfan-split"
+USUAL = 13.0  # nonzeros up to which the pad of a short optimisation need not be larger
+LONG = 100  # steps from which on an optimisation finds its way with any pad
 NEAR = 0.8  # outside features this close to the level join the core with those above it
 
 
@@ -105,7 +107,10 @@ class _Run:
         )
         pad = 0.0
         if features.size < self.cov.n_features:
+            # Long supports: a short optimisation cannot make up for a core that pays too little.
             pad = self.effort.pad * self.value / self.total
+            if self.effort.steps < LONG:
+                pad *= max((self.s / USUAL) ** 2, 1.0)
         a = self.cov.submatrix(features)
         a = 0.5 * (a + a.T)
         if self.total < self.k * self.s:
