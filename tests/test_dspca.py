@@ -16,7 +16,7 @@ from sparcipal.result import Bound
 from sparcipal.search import dspca
 from sparcipal.search.base import Options
 from sparcipal.search.dspca_first_order import first_order
-from sparcipal.search.relaxation import ascend, soft_threshold
+from sparcipal.search.relaxation import Start, ascend, soft_threshold
 from sparcipal.verify.data import Question
 from sparcipal.verify.data import covariance_of as checked_covariance_of
 from sparcipal.verify.dspca import recheck
@@ -286,3 +286,37 @@ def test_topics_of_a_corpus():
     assert any({"iraq", "war"} <= topic for topic in topics)
     assert any({"dean", "edwards", "clark"} <= topic for topic in topics)
     assert isinstance(found.bounds[0], Bound)
+
+
+def two_directions(seed: int) -> np.ndarray:
+    """Two overlapping directions of about the same worth, which the ascent alone weighs slowly."""
+    rng = np.random.default_rng(seed)
+    scores = rng.standard_normal((200, 2))
+    X = 0.5 * rng.standard_normal((200, 24))
+    X[:, :9] += scores[:, :1]
+    X[:, 7:16] += scores[:, 1:]
+    return X.T @ X / 200
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_both_solutions_are_finished_within_their_rules(seed, nonnegative):
+    A = two_directions(seed)
+    first = ascend(A, 0.3, nonnegative=nonnegative, tol=1e-4)
+    # A worse start, and another one: the answer does not depend on them.
+    starts = [Start(np.eye(24) / 24, A), Start(first.Z, first.dual)]
+    for penalty in (0.29, 0.3, 0.33):
+        found = ascend(A, penalty, nonnegative=nonnegative, tol=1e-4, starts=starts)
+        assert found.converged
+        assert np.linalg.eigvalsh(found.Z)[0] > -1e-9
+        assert np.trace(found.Z) == pytest.approx(1.0)
+        value = np.sum(A * found.Z) - penalty * np.abs(found.Z).sum()
+        assert found.value == pytest.approx(value, rel=1e-9)
+        U = found.dual - A
+        assert U.min() >= -penalty * (1 + 1e-9)
+        assert nonnegative or U.max() <= penalty * (1 + 1e-9)
+        assert not nonnegative or found.Z.min() >= -1e-12
+        assert np.linalg.eigvalsh(found.dual)[-1] == pytest.approx(found.bound, rel=1e-9)
+        assert value - 1e-9 <= found.bound <= value * (1 + 1e-4) + 1e-9
+        alone = ascend(A, penalty, nonnegative=nonnegative, tol=1e-4)
+        assert alone.value == pytest.approx(found.value, rel=2e-4)
