@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -77,6 +78,11 @@ class _Search:
         self.seed = seed
         self.monitor = monitor
         self.diagonal = np.diag(self.A).copy()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """On a worker: what came in a message may lie askew, and every product would copy it."""
+        self.__dict__.update(state)
+        self.A = np.require(self.A, requirements=("C", "ALIGNED"))
 
     def run(
         self, effort: int, n_jobs: int, starts: Iterable[Sequence[np.ndarray]]
