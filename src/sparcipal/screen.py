@@ -47,8 +47,8 @@ class Screened:
     >>> gram = moments.gram(kept).add(X)
     >>> screened = Screened.of(moments, gram)
     >>> result = sparse_pca(covariance=screened, n_nonzero_coefs=2)
-    >>> result.n_features, result.certificate.screening["support_unchanged"]
-    (5, True)
+    >>> result.n_features, result.certificate.screening["dropped"]
+    (5, 1)
     """
 
     matrix: np.ndarray
