@@ -28,8 +28,8 @@ def _cost(folder: Path) -> Iterator[str]:
         table = np.array(relaxations.compare_solvers(model))
         n, fast, slow = table[:, 0], table[:, 1], table[:, 3]
         yield (
-            f"\n{model} covariances, both to a duality gap of {100 * relaxations.GAP:g} %, means of "
-            "one to four\n"
+            f"\n{model} covariances, both to a duality gap of {100 * relaxations.GAP:g} %, "
+            "means of one to four\n"
         )
         yield "| n | ascent, CPU s | first order, CPU s | ratio |"
         yield "| --- | --- | --- | --- |"
