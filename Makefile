@@ -6,10 +6,10 @@ RUN = $(VENV)/bin/
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types check soundness tables bench docs man package clean picture
+.PHONY: help demo test lint format types check soundness forgeries load mutants test-oldest coverage tables bench docs man package clean picture
 
 help:  ## what there is to make
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 $(VENV)/.core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -45,6 +45,31 @@ check: lint types test  ## all of the above
 N ?= 10000
 soundness: $(VENV)/.installed  ## certificates against exact arithmetic on N small problems: make soundness N=10000
 	$(RUN)python -m benchmarks.soundness $(N)
+
+forgeries: $(VENV)/.installed  ## results changed at random, N of them, that the checker must refuse
+	$(RUN)python -m benchmarks.soundness.forgeries $(N)
+
+load: $(VENV)/.installed  ## many fits at once and in a row, faults at many random moments
+	SPARCIPAL_LOAD=200 SPARCIPAL_FITS=1000 SPARCIPAL_FAULTS=40 SPARCIPAL_FUZZ=1000 \
+	  $(RUN)python -m pytest tests/test_load.py tests/test_faults.py tests/test_fuzz.py
+
+mutants: $(VENV)/.installed  ## mutation testing of what proofs rest on (a sample)
+	$(RUN)python -m benchmarks.mutants 20
+
+# The lower bounds of pyproject.toml, in an environment of their own.
+OLDEST = numpy==1.26.* scipy==1.13.* scikit-learn==1.6.* threadpoolctl==3.1.* numba==0.60.* \
+  click==8.1.* rich==13.0.* matplotlib==3.8.* pandas==2.1.* pyarrow==15.* anndata==0.10.* \
+  polars==1.0.* pytest==8.0.* hypothesis==6.100.* pytest-xdist==3.5.*
+test-oldest:  ## the tests with the oldest versions of the dependencies
+	test -x $(VENV)-oldest/bin/python || $(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check $(OLDEST)
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(VENV)-oldest/bin/python -m pytest -n $(JOBS) --dist worksteal
+
+coverage: $(VENV)/.installed  ## lines and branches, with the compiler off so that kernels count
+	$(RUN)python -m pip install --quiet --disable-pip-version-check 'coverage>=7.5'
+	NUMBA_DISABLE_JIT=1 $(RUN)python -m coverage run --branch --source=sparcipal -m pytest -p no:xdist
+	$(RUN)python -m coverage report --show-missing --fail-under=95
 
 tables: $(VENV)/.installed  ## the tables of the papers, recomputed
 	$(RUN)python -m benchmarks.tables
