@@ -381,3 +381,24 @@ def test_what_a_stranger_left_goes_after_days(tmp_path, corpus):
     os.utime(kept / "part-deadbeef-1-00", (old, old))
     cache.Cache(kept).draft().abandon()
     assert "part-deadbeef-1-00" not in names(kept)
+
+
+def test_the_command_lists_and_clears(tmp_path, corpus):
+    from click.testing import CliRunner
+
+    from sparcipal.cli import main
+
+    kept = tmp_path / "kept"
+    shell = CliRunner()
+    read(corpus[0], cache=kept)
+    listed = shell.invoke(main, ["cache", "--folder", str(kept)])
+    assert listed.exit_code == 0
+    assert str(corpus[0]) in listed.output
+    assert "1 kept" in listed.output
+    cleared = shell.invoke(main, ["cache", "clear", "--folder", str(kept)])
+    assert cleared.exit_code == 0
+    assert "cleared" in cleared.output
+    assert names(kept) == []
+    command = ["fit", str(corpus[0]), "-s", "2", "--certify", "none", "--cache", str(kept)]
+    assert shell.invoke(main, command).exit_code == 0
+    assert len(names(kept)) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +37,10 @@ def read_jsonl(
     source: Path_, names: Any, *, text_field: str = "text", encoding: str = "utf-8", **counting: Any
 ) -> Read:
     """Every line is a JSON string, or an object whose `text_field` is the document."""
-    texts = []
+    return _of_lines(_json_texts(source, text_field, encoding), names, source, counting)
+
+
+def _json_texts(source: Path_, text_field: str, encoding: str) -> Iterator[str]:
     for number, line in decoded_lines(source, encoding):
         if not line.strip():
             continue
@@ -49,14 +53,13 @@ def read_jsonl(
             raise ValueError(
                 f"{source}, line {number}: no text in {text_field!r}; name its field: text_field"
             )
-        texts.append(text)
-    return _of_list(texts, names, source, counting)
+        yield text
 
 
 def read_lines(source: Path_, names: Any, *, encoding: str = "utf-8", **counting: Any) -> Read:
     """Every line that is not blank is a document."""
-    texts = [line for _, line in decoded_lines(source, encoding) if line.strip()]
-    return _of_list(texts, names, source, counting)
+    texts = (line for _, line in decoded_lines(source, encoding) if line.strip())
+    return _of_lines(texts, names, source, counting)
 
 
 def count_words(
@@ -100,8 +103,16 @@ def _texts(paths: list[Path], encoding: str) -> Iterator[str]:
             yield decode(stream.read(), path, encoding)
 
 
-def _of_list(texts: list[str], names: Any, source: Path_, counting: dict[str, Any]) -> Read:
-    if not texts:
+def _of_lines(texts: Iterator[str], names: Any, source: Path_, counting: dict[str, Any]) -> Read:
+    """Counts of texts that pass one by one; only their openings are held, as names."""
+    first = next(texts, None)
+    if first is None:
         raise ValueError(f"{source}: no documents in it")
-    samples = tuple(" ".join(text[: 4 * OPENING].split())[:OPENING] for text in texts)
-    return (*count_words(texts, names, source, **counting), samples)
+    samples: list[str] = []
+
+    def passing() -> Iterator[str]:
+        for text in itertools.chain([first], texts):
+            samples.append(" ".join(text[: 4 * OPENING].split())[:OPENING])
+            yield text
+
+    return (*count_words(passing(), names, source, **counting), tuple(samples))
