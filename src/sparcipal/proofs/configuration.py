@@ -48,6 +48,7 @@ ROUNDS = 60  # how often prices may be moved
 MOVES = 30  # of the prices until the local search finds nothing more
 MIXTURES = 60  # random starts of the local search at first
 LEVELS = (0.0, 0.5)  # aims, as fractions of the gap: first the optimum, then half way
+SOONER = 0.25  # after a success the next aim is that much bolder
 FIRST = 0.3  # share of the work for the first aim
 PADS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)  # times what rows of the Ky Fan split pay
 
@@ -124,10 +125,11 @@ class _Prices:
     def run(self, supports: list[np.ndarray], start: Bound, work: float) -> Priced | None:
         self._prepare(supports, start)
         best: _Attempt | None = None
-        lowest = start.value
+        lowest, settled = start.value, False
         for share, part in zip(LEVELS, (FIRST, 1.0)):
             budget = part * work
-            while self.work < budget and not self._closed(lowest):
+            # once the lowest aim is settled, only packing can do more
+            while self.work < budget and not settled and not self._closed(lowest):
                 # a level slightly above the optimum leaves room for the prices
                 aim = max(share * (lowest / self.value - 1.0), 0.6 * self.tol)
                 attempt = self._attempt(aim, budget - self.work)
@@ -136,14 +138,12 @@ class _Prices:
                 # even prices that do not improve the bound may be good enough for packing
                 if best is None or attempt.total < best.total:
                     best = attempt
-                if attempt.total >= lowest:
+                done = all(proof.status == "optimal" for proof in attempt.proofs)
+                settled = done and aim <= 0.6 * self.tol
+                if not done or attempt.total >= lowest:
                     break
-                lowest = attempt.total
+                lowest, share = attempt.total, SOONER * share
                 self.monitor.update("prices", bound=lowest, message=self._text(attempt))
-                if any(proof.status != "optimal" for proof in attempt.proofs):
-                    break
-                if aim <= 0.6 * self.tol:
-                    break
         priced = None if best is None else self._bound(best)
         return priced if priced is not None and priced.bound.value < start.value else None
 
