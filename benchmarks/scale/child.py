@@ -173,7 +173,7 @@ def dask(source: str, kept: str, cache: str, how: str) -> dict[str, Any]:
         before = client.run(time.process_time)
         mine = time.process_time()
         if how == "killed":
-            threading.Timer(1.0, _kill, [client]).start()
+            threading.Timer(1.5, _kill, [client]).start()
         answer = _fit(table, kept, "none")
         after = client.run(time.process_time)
         workers = [after[name] - before.get(name, 0.0) for name in after]
