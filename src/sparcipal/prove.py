@@ -32,7 +32,7 @@ EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
 PACKINGS = {"fast": 100_000, "full": 1_000_000}
 READS = {"fast": 2e9, "full": 4e10}
 # Branch and bound at prices, after the short and after the long Ky Fan bound; see exact.py.
-PRICING_WORK = {"fast": 3e10, "full": 1e11}
+PRICING_WORK = {"fast": 6e10, "full": 1e11}
 # Relative gap above which the low-rank bound is tried as well, and how many cones that may take.
 WIDE = 0.02
 CONES = {"fast": 20_000, "full": 200_000}
