@@ -29,7 +29,7 @@ def _cost(folder: Path) -> Iterator[str]:
         n, fast, slow = table[:, 0], table[:, 1], table[:, 3]
         yield (
             f"\n{model} covariances, both to a duality gap of {100 * relaxations.GAP:g} %, "
-            "means of one to four\n"
+            "means of one to four; the ascent has finishing steps (search/finish.py)\n"
         )
         yield "| n | ascent, CPU s | first order, CPU s | ratio |"
         yield "| --- | --- | --- | --- |"

@@ -31,8 +31,10 @@ EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
 # not suffice, other bounds are cheaper.
 PACKINGS = {"fast": 100_000, "full": 1_000_000}
 READS = {"fast": 2e9, "full": 4e10}
-# Branch and bound at prices, after the short and after the long Ky Fan bound; see exact.py.
-PRICING_WORK = {"fast": 6e10, "full": 1e11}
+# Branch and bound at prices, all together, see exact.py; and the share of it that follows the short
+# Ky Fan bound where both are tried.
+PRICING_WORK = 1e11
+QUICK_SHARE = 0.6
 # Relative gap above which the low-rank bound is tried as well, and how many cones that may take.
 WIDE = 0.02
 CONES = {"fast": 20_000, "full": 200_000}
@@ -196,8 +198,11 @@ def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: s
 
     # Prices found from a quick bound often prove the optimum before the long one would have ended.
     quick = covariance.n_features <= WHOLE
-    efforts = ["fast"] if certify != "full" else ["fast", "full"] if quick else ["full"]
-    for effort in efforts:
+    if certify != "full":
+        shares = {"fast": 0.0}
+    else:
+        shares = {"fast": QUICK_SHARE, "full": 1 - QUICK_SHARE} if quick else {"full": 1.0}
+    for effort, share in shares.items():
         bounds.append(
             kyfan_bound(covariance, sizes, total=problem.total, effort=effort, **question)
         )
@@ -206,7 +211,7 @@ def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: s
         if certify != "full" or problem.total is not None:
             continue
         priced = configuration_bound(
-            covariance, sizes, start=bounds[-1], work=PRICING_WORK[effort], **question
+            covariance, sizes, start=bounds[-1], work=share * PRICING_WORK, **question
         )
         if priced is not None:
             bounds.append(priced.bound)
