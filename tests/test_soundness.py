@@ -20,7 +20,7 @@ cases = pytest.importorskip("benchmarks.soundness.cases", reason="benchmarks are
 from benchmarks.soundness import families, judge, oracle  # noqa: E402
 
 # Cases that once were wrong: honest proofs that the checker refused, divisions by zero.
-ONCE_WRONG = (1003, 1311, 15081, 15164, 76782, 77135, 79011, 79266)
+ONCE_WRONG = (1003, 1311, 15081, 15164, 76782, 77135, 78407, 79011, 79266)
 
 
 @pytest.mark.parametrize("seed", ONCE_WRONG)

@@ -74,10 +74,15 @@ def solve_at(
     known: Sequence[Point] = (),
 ) -> Point:
     """Eliminate, solve the relaxation (from solutions nearby), and read off the loadings."""
-    # The certificate keeps U in single precision, so the penalty that limits it has to be one too.
-    penalty = float(np.float32(penalty))
+    # The certificate keeps U in single precision, so the penalty that limits it has to be one too;
+    # rounded down, it stays below the largest variance.
+    single = np.float32(penalty)
+    penalty = float(single if single <= penalty else np.nextafter(single, np.float32(0.0)))
     core = survivors(cov, penalty)
     A = cov.submatrix(core)
+    if float(np.diagonal(A).max()) <= penalty < float(cov.diagonal.max()):
+        # What deflation leaves of variances that are all explained is rounding, and differs.
+        penalty = float(np.float32(np.diagonal(A).max() / 2))
     starts = [_carried(p, core, A, penalty, nonnegative) for p in _neighbours(known, penalty)]
     relaxation = solver(A, penalty, nonnegative=nonnegative, tol=gap, starts=starts)
     x = relaxation.direction()

@@ -42,7 +42,8 @@ def first_order(
             f"penalty={penalty:.6g} must lie in [0, {largest:.6g}): at the largest variance and "
             "above no feature is worth its price"
         )
-    mu = tol * (largest - penalty) / (2 * math.log(max(n, 2)))
+    # of denormal variances the smoothing must not underflow
+    mu = max(tol * (largest - penalty) / (2 * math.log(max(n, 2))), np.finfo(np.float64).tiny)
     U = np.zeros((n, n))
     gradients, mean_Z = np.zeros((n, n)), np.zeros((n, n))
     value, bound = largest - penalty, np.inf
