@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -146,6 +147,63 @@ def test_topics_show_words_and_documents(texts, tmp_path):
     assert rows[1][0] == TEXTS[0]
 
 
+def test_a_model_remembers_how_its_text_was_read(texts, tmp_path):
+    model = tmp_path / "m.json"
+    reading = ["--stop-words", "english", "--ngrams", 2, "--max-df", 0.9]
+    run("topics", texts, "-s", 8, *reading, "-o", model)
+    assert Result.load(model).settings["read"] == {
+        "stop_words": "english", "max_df": 0.9, "ngram_range": [1, 2],
+    }  # fmt: skip
+    assert run("verify", model, texts).stdout.startswith("proved:")
+    scores = run("transform", model, texts).stdout
+    assert scores == run("transform", model, texts, *reading).stdout
+    # What is given goes before what is remembered.
+    single = run("transform", model, texts, "--ngrams", 1).stdout
+    assert single != scores
+    assert run("verify", model, texts, "--stop-words", "none", code=1).stdout.startswith("refused")
+
+
+def test_a_model_read_by_default_remembers_nothing(source, tmp_path):
+    run("fit", source, "-s", 3, "-o", tmp_path / "m.json")
+    assert "read" not in Result.load(tmp_path / "m.json").settings
+
+
+def test_what_does_not_apply_to_another_format_is_left_out(tmp_path, texts):
+    lines = [json.dumps({"body": text}) for text in TEXTS]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    model = tmp_path / "m.json"
+    run("topics", tmp_path / "t.jsonl", "-s", 3, "--text-field", "body", "-o", model)
+    assert run("verify", model, tmp_path / "t.jsonl").stdout.startswith("proved:")
+    of_lines, of_json = (run("transform", model, x).stdout for x in (texts, tmp_path / "t.jsonl"))
+    assert of_lines == of_json
+
+
+def test_a_model_with_a_forged_reading_is_refused(texts, tmp_path):
+    model = tmp_path / "m.json"
+    run("topics", texts, "-s", 3, "--ngrams", 2, "-o", model)
+    result = Result.load(model)
+    for forged in ([1], {"ngram_range": 7}, {"format": ["lines"]}, {"format": "magic"}):
+        replace(result, settings={**result.settings, "read": forged}).save(model)
+        assert "Traceback" not in run("transform", model, texts, code=1).stderr
+
+
+def test_topics_as_json_have_documents(texts):
+    document = run("topics", texts, "-k", 2, "-s", 3, "--documents", 2, "--format", "json").stdout
+    documents = Result.from_json(document).info["documents"]
+    assert [len(topic) for topic in documents] == [2, 2]
+    assert documents[0][0]["document"] in TEXTS
+
+
+def test_path_and_compare_count_words_as_topics_do(texts):
+    for command in (["path", texts, "-s", "2"], ["compare", texts, "-s", 2, "--methods", "auto"]):
+        plain = run(*command, "--format", "csv").stdout
+        assert run(*command, "--stop-words", "english", "--format", "csv").stdout != plain
+
+
+def test_too_rare_words_name_the_option(texts):
+    assert "lower --min-df" in run("topics", texts, "--min-df", 1000, code=1).stderr
+
+
 def test_path_lists_value_and_bound(source):
     lines = run("path", source, "-s", "1:7:3").stdout.splitlines()
     assert lines[0].split() == ["nonzeros", "value", "bound", "gap", "share", "status"]
@@ -194,8 +252,8 @@ def test_compare_judges_by_one_bound(source):
         (["fit", "{source}", "-s", "many"], 2, "'many' is neither a number nor"),
         (["fit", "{source}", "--min-df", "2"], 1, "option '--min-df' is unknown for format 'csv'"),
         (["path", "{source}", "-s", "3:1"], 2, "'3:1' is no range; write 1:30"),
-        (["compare", "{source}", "--methods", "auto,magic"], 1, "--method magic is unknown"),
-        (["verify", "{source}", "{source}"], 1, "not a sparcipal result"),
+        (["compare", "{source}", "--methods", "auto,magic"], 1, "--methods magic is unknown"),
+        (["verify", "{source}", "{source}"], 1, "x.csv: not a sparcipal result"),
         (["fit", "-"], 1, "pass --input-format, one of bagofwords"),
         (["show", "nowhere.json"], 1, "Error: nowhere.json: No such file or directory"),
         (["topics", "{source}", "--covariance"], 2, "topics needs documents"),
@@ -203,6 +261,17 @@ def test_compare_judges_by_one_bound(source):
         (["fit", "{source}", "-s", "3", "--nonzero-total", "9"], 2, "exclude each other"),
         (["fit", "{source}", "--nonzero-total", "9"], 1, "--nonzero-total 9 must be at most"),
         (["fit", "{source}", "--covariance"], 1, "leave out --covariance for a data table"),
+        (["fit", ""], 2, "the name is empty; name a file or folder"),
+        (["transform", "m.json", ""], 2, "the name is empty; name a file or folder"),
+        (["topics", "{source}", "--documents", "-1"], 2, "'--documents': -1 is not in the range"),
+        (["topics", "{source}", "--max-df", "5"], 2, "'--max-df': '5' is not a share from 0 to 1"),
+        (["topics", "{source}", "--min-df", "1.5"], 2, "or a number of documents"),
+        (["topics", "{source}", "--min-df", "nan"], 2, "'--min-df': 'nan' is not a share"),
+        (["topics", "{source}", "--ngrams", "0"], 2, "'--ngrams': 0 is not in the range"),
+        (["topics", "{source}", "--stop-words", "klingon"], 2, "is not one of 'english', 'none'"),
+        (["topics", "{source}", "--encoding", "foo"], 2, "'--encoding': 'foo' is unknown"),
+        (["fit", "{source}", "--tol", "nan"], 1, "--tol must be a number, got nan"),
+        (["transform", "m.json", "{source}", "--covariance"], 2, "has no samples to score"),
     ],
 )
 def test_errors_are_one_sentence(arguments, code, message, source):
@@ -231,6 +300,48 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(
     outcome = run(*command, option, tmp_path / name, code=2)
     assert message in outcome.stderr
     assert list(tmp_path.iterdir()) == [tmp_path / "x.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-o", "x.csv"], "--out would overwrite SOURCE"),
+        (["--report", "x.csv"], "--report would overwrite SOURCE"),
+        (["--names", "n.txt", "-o", "n.txt"], "--out would overwrite --names"),
+        (["-o", "m.json", "--report", "m.json"], "--report would overwrite --out"),
+        (["-o", "m", "--report", "m.proof"], "--report would overwrite the proof of --out"),
+    ],
+)
+def test_nothing_that_is_read_is_written_over(options, message, source, tmp_path, monkeypatch):
+    monkeypatch.setattr("sparcipal.cli.solving.data_keywords", lambda *given: pytest.fail("worked"))
+    monkeypatch.chdir(tmp_path)
+    before = (tmp_path / "x.csv").read_bytes()
+    assert message in " ".join(run("fit", source, *options, code=2).stderr.split())
+    assert (tmp_path / "x.csv").read_bytes() == before
+
+
+def test_a_model_is_not_written_over(source, tmp_path):
+    model = tmp_path / "m.json"
+    run("fit", source, "-s", 3, "-o", model)
+    assert "overwrite MODEL" in run("show", model, "--report", model, code=2).stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_devices_and_pipes_are_not_replaced(source, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for option in ("-o", "--report"):
+        assert "name a regular file" in run("fit", source, option, pipe, code=2).stderr
+    with pytest.raises(ValueError, match="name a regular file"):
+        sparse_pca(X, n_nonzero_coefs=2).save(pipe)
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "x.csv"]
+
+
+@pytest.mark.parametrize("name", ["-", ""])
+def test_a_dash_is_no_file_to_write(name, source):
+    for option in ("-o", "--report"):
+        assert "use --format json on stdout" in run("fit", source, option, name, code=2).stderr
 
 
 def test_a_total_is_shared_out(source):

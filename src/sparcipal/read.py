@@ -157,6 +157,8 @@ def read(
             given = ", ".join([*(["format"] if format else []), *options])
             raise ValueError(f"{given}: only for a file or folder, but source is {type(source)}")
         return as_table(source, None if feature_names is None else _names(feature_names))
+    if source == "":  # which the system takes for the current folder
+        raise ValueError("source='' is empty; name a file or folder")
     from .readers import open_source
     from .readers.cache import cache_for
     from .readers.source import Source

@@ -237,6 +237,8 @@ class Result:
         target = Path(path)
         beside = _proof_path(target)
         texts = {target: self.to_json(proof=False)} | ({beside: self.to_json()} if proof else {})
+        for file in texts:
+            _refuse_special(file)
         ready: dict[Path, Path] = {}
         try:
             for file, text in texts.items():
@@ -252,11 +254,11 @@ class Result:
     def load(path: str | os.PathLike[str]) -> Result:
         """Read a saved result, with its proof when that lies beside it."""
         target = Path(path)
-        claim = Result.from_json(_text_of(target))
+        claim = _read_from(target)
         beside = _proof_path(target)
         if not beside.exists():
             return claim
-        full = Result.from_json(_text_of(beside))
+        full = _read_from(beside)
         if full.to_json(proof=False) != claim.to_json(proof=False):
             raise ValueError(
                 f"{beside} belongs to another result than {target}; remove it, or save the result "
@@ -267,11 +269,18 @@ class Result:
 
 def write_atomically(target: Path, text: str) -> None:
     """Write beside the target, then rename: never half a file under the target's name."""
+    _refuse_special(target)
     temporary = _written_beside(target, text)
     try:
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _refuse_special(target: Path) -> None:
+    """A rename would put a file in the place of a device or a pipe; folders the system refuses."""
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise ValueError(f"{target} is a device or pipe; name a regular file")
 
 
 def _written_beside(target: Path, text: str) -> Path:
@@ -287,6 +296,14 @@ def _written_beside(target: Path, text: str) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return temporary
+
+
+def _read_from(path: Path) -> Result:
+    text = _text_of(path)
+    try:
+        return Result.from_json(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _text_of(path: Path) -> str:

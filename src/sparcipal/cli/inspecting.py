@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from .live import live
-from .options import FILE, Output, data_keywords, document_options, read_table, source_options
+from .options import (
+    FILE,
+    Output,
+    as_for_the_fit,
+    data_keywords,
+    distinct_files,
+    document_options,
+    read_table,
+    source_options,
+)
 from .output import note, print_csv, print_result, save_model, save_report
 
 EXIT = {"proved": 0, "not proved": 3, "refused": 1}
@@ -24,7 +33,7 @@ def verify(model: str, source: str, **options: Any) -> None:
 
     \b
     sparcipal verify wine.json wine.csv
-    sparcipal verify topics.json texts/ --stop-words english    read as it was for the fit
+    sparcipal verify topics.json texts/    read as it was for the fit, unless options say otherwise
 
     Exit code 0: proved. 3: nothing is wrong, but the proof is not there. 1: refused.
     """
@@ -32,6 +41,7 @@ def verify(model: str, source: str, **options: Any) -> None:
     from ..verify import verify as recheck
 
     result = Result.load(model)
+    options = as_for_the_fit(result, source, options)
     data = data_keywords(source, {**options, "covariance": result.n_samples is None})
     data.pop("feature_names", None)
     verification = recheck(result, **data)
@@ -53,13 +63,20 @@ def transform(model: str, source: str, **options: Any) -> None:
     \b
     sparcipal transform wine.json wine.csv > scores.csv
     sparcipal transform topics.json new.txt -o scores.npy    counted with the words of the model
+
+    SOURCE is read as that of the fit was (--stop-words, --ngrams and so on), unless options say
+    otherwise.
     """
+    distinct_files(source, options, model=model)
+    if options["covariance"]:
+        raise click.UsageError("a covariance matrix has no samples to score; leave --covariance")
     import numpy as np
 
     from ..result import Result
     from ..scores import scores
 
     result = Result.load(model)
+    options = as_for_the_fit(result, source, options)
     if options["names"] is None and _counts_words(source, options) and result.feature_names:
         # New documents are counted with the words of the model.
         options = {**options, "names": list(result.feature_names)}
@@ -97,6 +114,7 @@ def show(model: str, form: str, report: str | None) -> None:
     """
     from ..result import Result
 
+    distinct_files(None, {"report": report}, model=model)
     result = Result.load(model)
     print_result(result, form)
     if report:
@@ -119,6 +137,7 @@ def demo(jobs: int, out: str | None, report: str | None, quiet: bool) -> None:
     sparcipal demo
     sparcipal demo --report demo.html
     """
+    distinct_files(None, {"out": out, "report": report})
     from .. import demo as job
     from ..report import words
 

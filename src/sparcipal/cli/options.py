@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import math
 import os
 import re
 from collections.abc import Callable
@@ -10,8 +12,18 @@ from typing import Any, ClassVar
 import click
 
 F = Callable[..., Any]
-# A name that shells complete to files; whether it is there is the reader's business.
-FILE = click.Path()
+
+
+class Named(click.Path):
+    """A name that shells complete to files; whether it is there is the reader's business."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value == "":  # which the system takes for the current folder
+            self.fail("the name is empty; name a file or folder, . for the current one", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = Named()
 # As in search.METHODS, which is not imported here: --help answers at once.
 METHOD_NAMES = (
     "auto", "bipartite", "threshold", "tpower", "em", "gpower", "greedy", "nspca", "spca", "dspca",
@@ -29,8 +41,13 @@ class Output(click.Path):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         folder = os.path.dirname(value) or "."
+        if value in ("", "-"):
+            stdout = "leave it out for CSV" if ".npy" in self.endings else "use --format json"
+            self.fail(f"{value!r} is no file; {stdout} on stdout, or name a file", param, ctx)
         if os.path.isdir(value):
             self.fail(f"{value} is a folder; name a file", param, ctx)
+        if os.path.exists(value) and not os.path.isfile(value):
+            self.fail(f"{value} is a device or pipe; name a regular file", param, ctx)
         if not os.path.isdir(folder):
             self.fail(f"{value}: there is no folder {folder}; create it first", param, ctx)
         if not os.access(value if os.path.exists(value) else folder, os.W_OK):
@@ -88,6 +105,38 @@ class Memory(click.ParamType):
             self.fail(f"{value!r} is no size; write 2GB, 500MB or a number of bytes", param, ctx)
 
 
+class Frequency(click.ParamType):
+    """How many documents, or which share of them, hold a word."""
+
+    name = "float"
+
+    def __init__(self, counts: bool) -> None:
+        self.counts = counts
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if 0 <= number <= 1 or (self.counts and number < math.inf and number == int(number) > 1):
+            return int(number) if self.counts and number >= 1 else number
+        limit = "a share from 0 to 1" + (", or a number of documents" if self.counts else "")
+        self.fail(f"{value!r} is not {limit}", param, ctx)
+
+
+class Encoding(click.ParamType):
+    """A name of an encoding that Python knows."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        try:
+            codecs.lookup(value)
+        except (LookupError, ValueError):
+            self.fail(f"{value!r} is unknown; write for instance utf-8 or latin-1", param, ctx)
+        return str(value)
+
+
 def complete_methods(ctx: Any, param: Any, incomplete: str) -> list[str]:
     """Names of methods, for the shell; also after a comma."""
     *before, last = incomplete.split(",")
@@ -120,14 +169,18 @@ def document_options(command: F) -> F:
     """How to count the words of documents."""
     for option in reversed(
         [
-            click.option("--stop-words", default=None, help="english, or none (the default)."),
-            click.option("--min-df", type=float, help="Least documents (or share) with a word."),
-            click.option("--max-df", type=float, help="Largest share of documents with a word."),
-            click.option("--ngrams", type=int, default=1, help="Count also sequences of words."),
+            click.option("--stop-words", type=click.Choice(["english", "none"]),
+                         help="Words not to count; none if not given."),
+            click.option("--min-df", type=Frequency(counts=True),
+                         help="Least documents (or share) with a word."),
+            click.option("--max-df", type=Frequency(counts=False),
+                         help="Largest share of documents with a word."),
+            click.option("--ngrams", type=click.IntRange(min=1), metavar="INTEGER",
+                         help="Count also sequences of words; 1 if not given."),
             click.option("--text-field", help="The field of a .jsonl file that holds the text."),
-            click.option("--encoding", help="Of the text, when it is not utf-8."),
+            click.option("--encoding", type=Encoding(), help="Of the text, when it is not utf-8."),
         ]
-    ):
+    ):  # fmt: skip
         command = option(command)
     return command
 
@@ -180,11 +233,45 @@ def keywords(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def distinct_files(source: str | None, options: dict[str, Any], **others: str) -> None:
+    """Refuse, before the work, to write over what is read, or two things to one file."""
+    read_from = {"SOURCE": source, "--names": options.get("names")}
+    read_from |= {name.upper(): value for name, value in others.items()}
+    files = {name: os.path.realpath(value) for name, value in read_from.items() if value}
+    for name in ("out", "report", "plot"):
+        value = options.get(name)
+        if not value:
+            continue
+        target = {f"--{name}": os.path.realpath(value)}
+        if name == "out" and not value.endswith(".npy"):
+            target["the proof of --out"] = os.path.realpath(f"{value}.proof")
+        for new, path in target.items():
+            same = next((old for old, other in files.items() if other == path), None)
+            if same:
+                raise click.UsageError(
+                    f"{new} would overwrite {same}: both are {path}; choose another name"
+                )
+        files |= target
+
+
 def read_table(source: str, options: dict[str, Any], callback: F | None = None) -> Any:
     """SOURCE as a Table; only the options that were given are passed on, so that a format that does
     not have them says so."""
     from ..read import read
 
+    cache = options.get("cache")
+    return read(
+        source,
+        format=options.get("input_format"),
+        feature_names=options.get("names"),
+        cache=False if cache == "off" else cache,
+        callback=callback,
+        **{**options.get("recorded", {}), **_given(options)},
+    )
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of `read` that the options stand for."""
     given = {name: options[name] for name in ("key", "layer") if options.get(name)}
     if options.get("transpose"):
         given["transpose"] = True
@@ -193,19 +280,59 @@ def read_table(source: str, options: dict[str, Any], callback: F | None = None) 
         for name in ("stop_words", "min_df", "max_df", "text_field", "encoding")
         if options.get(name) is not None
     }
-    if options.get("ngrams", 1) != 1:
+    if given.get("stop_words") == "none":
+        given["stop_words"] = None
+    if options.get("ngrams") is not None:
         given["ngram_range"] = (1, options["ngrams"])
-    if "min_df" in given and given["min_df"] >= 1:
-        given["min_df"] = int(given["min_df"])
-    cache = options.get("cache")
-    return read(
-        source,
-        format=options.get("input_format"),
-        feature_names=options.get("names"),
-        cache=False if cache == "off" else cache,
-        callback=callback,
-        **given,
-    )
+    return given
+
+
+_DOCUMENTS = frozenset({"folder", "jsonl", "lines"})
+# What a model remembers of how its data were read: the formats it means something for, its types.
+_RECORDED: dict[str, tuple[frozenset[str], tuple[type, ...]]] = {
+    "key": (frozenset({"npz"}), (str,)),
+    "layer": (frozenset({"h5ad"}), (str,)),
+    "transpose": (frozenset({"matrixmarket"}), (bool,)),
+    "stop_words": (_DOCUMENTS, (str,)),
+    "min_df": (_DOCUMENTS, (int, float)),
+    "max_df": (_DOCUMENTS, (int, float)),
+    "ngram_range": (_DOCUMENTS, (list,)),
+    "text_field": (frozenset({"jsonl"}), (str,)),
+    "encoding": (_DOCUMENTS | {"csv", "tsv"}, (str,)),
+}
+
+
+def with_reading(result: Any, source: str, options: dict[str, Any]) -> Any:
+    """The result with how SOURCE was read in its settings, when that was not the default."""
+    from dataclasses import replace
+
+    given = {name: value for name, value in _given(options).items() if value is not None}
+    if "ngram_range" in given:
+        given["ngram_range"] = list(given["ngram_range"])
+    if options.get("input_format") and source != "-":
+        given["format"] = options["input_format"]
+    return replace(result, settings={**result.settings, "read": given}) if given else result
+
+
+def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options, and for those that were not given what the model says of the fit."""
+    recorded = result.settings.get("read", {})
+    if not isinstance(recorded, dict):
+        raise ValueError(f"the model is damaged: its entry read is {recorded!r}")
+    if not recorded:
+        return options
+    from ..readers import FORMATS, format_of
+
+    format = options["input_format"] or recorded.get("format") or format_of(source)
+    if format not in FORMATS:
+        raise ValueError(f"format={format!r} is unknown; choose one of {', '.join(FORMATS)}")
+    kept = {}
+    for name, (formats, types) in _RECORDED.items():
+        if name in recorded and format in formats:
+            if not isinstance(recorded[name], types):
+                raise ValueError(f"the model is damaged: its entry {name} is {recorded[name]!r}")
+            kept[name] = tuple(recorded[name]) if types == (list,) else recorded[name]
+    return {**options, "input_format": format, "recorded": kept}
 
 
 def data_keywords(

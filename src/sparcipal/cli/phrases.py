@@ -57,12 +57,15 @@ _GIVEN = re.compile(r"\b(\w+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|\.\.\.|[\w.+-]*\w)"
 _FLAG = re.compile("|".join(rf"\b{re.escape(flag)}\b" for flag in FLAGS))
 # Without a value only names that are not words of English, too.
 _BARE = re.compile(rf"\b({'|'.join(name for name in OPTIONS if '_' in name)})\b(?!\()")
+# At the start of what a parameter must be, also those.
+_MUST = re.compile(rf"^({'|'.join(OPTIONS)})(?= must be )")
 
 
 def in_the_shell(text: str) -> str:
     """The same sentence with options instead of Python's keywords."""
     for python, shell in SENTENCES.items():
         text = text.replace(python, shell)
+    text = _MUST.sub(lambda m: OPTIONS[m[1]], text)
     text = _TOTAL.sub(lambda m: f"--nonzero-total {m[1] or m[2] or ''}".rstrip(), text)
     text = _FLAG.sub(lambda m: FLAGS[m[0]], text)
     text = _GIVEN.sub(_option, text)

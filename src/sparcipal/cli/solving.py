@@ -17,10 +17,12 @@ from .options import (
     Sizes,
     complete_methods,
     data_keywords,
+    distinct_files,
     document_options,
     keywords,
     question_options,
     source_options,
+    with_reading,
 )
 from .output import note, print_csv, print_result, print_rows, save_model, save_report
 from .phrases import in_the_shell
@@ -96,7 +98,10 @@ def fit(source: str, **options: Any) -> None:
 @memory
 @source_options
 @document_options
-@click.option("--documents", type=int, default=3, show_default=True, help="Shown per topic.")
+@click.option(
+    "--documents", type=click.IntRange(min=0), metavar="INTEGER", default=3, show_default=True,
+    help="Shown per topic; not in CSV.",
+)  # fmt: skip
 @out
 @report
 @form
@@ -113,7 +118,10 @@ def topics(source: str, **options: Any) -> None:
     if options["covariance"]:
         raise click.UsageError("topics needs documents; use fit for a covariance matrix")
     result, data = _solve(source, options)
-    print_result(result, options["form"], feature="word")
+    if options["form"] == "json":
+        print_result(_with_documents(result, data["X"], options["documents"]), "json")
+    else:
+        print_result(result, options["form"], feature="word")
     if options["form"] == "table" and options["documents"] > 0:
         _print_documents(result, data["X"], options["documents"])
     _save(result, data, options)
@@ -125,6 +133,7 @@ def topics(source: str, **options: Any) -> None:
 @question_options
 @method
 @source_options
+@document_options
 @click.option(
     "--plot",
     type=Output(PICTURES),
@@ -142,6 +151,7 @@ def path(source: str, **options: Any) -> None:
     sparcipal path wine.csv -s 1:13 --scale --plot path.svg
     sparcipal path docword.kos.txt.gz -s 5:50:5 --format csv
     """
+    distinct_files(source, options)
     if options["plot"] and options["components"] != 1:
         raise click.UsageError("--plot draws one component; leave --components at 1")
     if options["plot"]:
@@ -201,6 +211,7 @@ def _print_path(rows: list[tuple[int, Any]], form: str) -> None:
     help=f"Of {', '.join(METHOD_NAMES)}.",
 )
 @source_options
+@document_options
 @click.option(
     "--format", "form", type=click.Choice(["table", "csv"]), default="table", show_default=True
 )
@@ -214,6 +225,9 @@ def compare(source: str, **options: Any) -> None:
     from ..compare import compare as run
 
     names = [name.strip() for name in options["methods"].split(",") if name.strip()]
+    for name in names:
+        if name not in METHOD_NAMES:
+            raise ValueError(f"methods={name!r} is unknown; choose of {', '.join(METHOD_NAMES)}")
     data = data_keywords(source, options)
     asked = keywords(options) | {"n_nonzero_coefs": _sizes(options)}
     with live(options["time_limit"], options["quiet"]) as (say, update):
@@ -268,6 +282,7 @@ def _path_rows(
 
 
 def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    distinct_files(source, options)
     sizes = _sizes(options)
     with live(options["time_limit"], options["quiet"]) as (say, update):
         say(f"reading {source}")
@@ -284,7 +299,7 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
                 {} if options["memory_limit"] is None else {"memory_limit": options["memory_limit"]}
             ),
         )
-    return result, data
+    return with_reading(result, source, options), data
 
 
 def _save(result: Any, data: dict[str, Any], options: dict[str, Any]) -> None:
@@ -303,15 +318,36 @@ def _sizes(options: dict[str, Any]) -> Any:
     return {"total": options["nonzero_total"]}
 
 
-def _print_documents(result: Any, table: Any, count: int) -> None:
-    from ..report import words
+def _documents(result: Any, table: Any, count: int) -> list[list[dict[str, Any]]]:
+    """For each topic the documents that load highest, with their scores."""
     from ..scores import scores, strongest_samples
 
-    values = scores(result, table.X)
+    values, names = scores(result, table.X), table.sample_names
+    return [
+        [
+            {
+                "document": str(names[i]) if names is not None else f"document {i + 1}",
+                "score": float(values[i, j]),
+            }
+            for i in strongest_samples(values, j, count)
+        ]
+        for j in range(values.shape[1])
+    ]
+
+
+def _with_documents(result: Any, table: Any, count: int) -> Any:
+    from dataclasses import replace
+
+    info = {**result.info, "documents": _documents(result, table, count)} if count else result.info
+    return replace(result, info=info)
+
+
+def _print_documents(result: Any, table: Any, count: int) -> None:
+    from ..report import words
+
     click.echo("\ndocuments that load highest")
-    for j in range(values.shape[1]):
+    for j, documents in enumerate(_documents(result, table, count)):
         label = ", ".join(words.plain(name) for name in result.names(j)[:3])
         click.echo(f"{j + 1:>3}  {label}")
-        for i in strongest_samples(values, j, count):
-            name = table.sample_names[i] if table.sample_names is not None else f"document {i + 1}"
-            click.echo(f"     {values[i, j]:8.2f}  {words.plain(name, 80)}")
+        for found in documents:
+            click.echo(f"     {found['score']:8.2f}  {words.plain(found['document'], 80)}")

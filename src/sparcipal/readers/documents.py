@@ -89,7 +89,8 @@ def count_words(
     try:
         counts = vectorizer.fit_transform(texts)
     except ValueError as error:
-        if "empty vocabulary" in str(error) or "no terms remain" in str(error).lower():
+        reasons = ("empty vocabulary", "no terms remain", "documents than min_df")
+        if any(reason in str(error).lower() for reason in reasons):
             raise ValueError(
                 f"{source}: no words are left; lower min_df, raise max_df or drop stop_words"
             ) from error
