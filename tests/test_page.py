@@ -113,6 +113,26 @@ def test_the_file_is_written_in_one_piece(table, tmp_path):
     assert (tmp_path / "report.html").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+def test_the_copied_names_are_the_real_ones():
+    names = ("long " * 60 + "end", "two\nlines\tand \x1b", 'quo"te <b>', "caf\u00e9")
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    structure = Structure()
+    structure.feed(report_html(sparse_pca(as_table(X, names), n_nonzero_coefs=4, certify=False)))
+    kept = [value for name, value in structure.attributes if name == "data-name"]
+    # html.parser leaves out the control character that browsers keep.
+    assert sorted(kept) == sorted(name.replace("\x1b", "") for name in names)
+    assert "feature.dataset.name" in report_html(sparse_pca(X, n_nonzero_coefs=1, certify=False))
+
+
+def test_the_shaded_part_is_named_only_where_there_is_one():
+    from test_report import CASES
+
+    phrase = "The optimum lies in the shaded part"
+    assert phrase in report_html(CASES["open"])
+    assert phrase not in report_html(CASES["proved"])
+    assert phrase not in report_html(CASES["nothing"])
+
+
 PROBE = """<script>
 window.addEventListener("load", function () {
   const found = {};

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from sparcipal import Status, sparse_pca, verify
 
@@ -118,3 +119,12 @@ def test_a_method_for_comparison_keeps_its_own_answer():
     best = sparse_pca(covariance=A, n_nonzero_coefs=2)
     assert own.value <= best.value == pytest.approx(5.9)
     assert own.bound >= best.value * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_missing_entry_in_a_later_block_is_placed_in_the_table(form):
+    X = np.ones((7, 3))
+    X[5, 1] = np.nan
+    place = r"block 1 \(its row 0 is row 4 of the table\): .*the first in row 1, column 1"
+    with pytest.raises(ValueError, match=place):
+        sparse_pca(lambda: (form(X[i : i + 4]) for i in (0, 4)), n_nonzero_coefs=2)

@@ -42,7 +42,7 @@ def test_loadings_are_bars_with_names(result):
         assert len(shown) == len(result.names(j))
         assert all(len(text) <= 25 for text in shown)
     display.figure_.canvas.draw()
-    with pytest.raises(ValueError, match="1 axes for 2 components"):
+    with pytest.raises(ValueError, match=r"1 axes for 2 components.*plt\.subplots\(1, 2\)"):
         plots.LoadingsDisplay.from_result(result, ax=plt.subplots()[1])
     axes = plt.subplots(1, 2)[1]
     assert plots.LoadingsDisplay.from_result(result, ax=axes).axes_ == list(axes)

@@ -166,6 +166,23 @@ def test_delimited_tables(tmp_path, name, delimiter):
         assert table.sample_names[1] == "doc, 1"
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_csv_with_another_separator(tmp_path, mark):
+    rows = [mark.join(map(str, row)) for row in A]
+    for head in ((), (mark.join(WORDS),)):
+        table = read(write(tmp_path / "x.csv", "\n".join([*head, *rows])))
+        np.testing.assert_array_equal(table.X, A)
+        assert table.feature_names == (WORDS if head else None)
+    one = read(write(tmp_path / "x.csv", f"length{mark}width\n1\n2\n"))  # one column, odd name
+    assert one.feature_names == (f"length{mark}width",)
+
+
+@pytest.mark.parametrize("text", ["a;b\n1,5;2\n", "a;b\n1;2,5\n", "1,5;2\n3;4\n", "x;1,5\ny;2\n"])
+def test_decimal_commas_are_named(tmp_path, text):
+    with pytest.raises(ValueError, match="has a decimal comma: write numbers with a point"):
+        read(write(tmp_path / "x.csv", text))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -18,7 +18,8 @@ from rich.console import Console
 from sparcipal.monitor import Progress
 from sparcipal.report import words
 from sparcipal.report.progress import ProgressLines
-from sparcipal.report.terminal import result_view
+from sparcipal.report.svg import variance_chart
+from sparcipal.report.terminal import components_view, result_view
 from sparcipal.report.text import ComponentTable
 from sparcipal.result import Bound, Certificate, Result, Status
 
@@ -176,6 +177,26 @@ def test_values_are_rounded_down_and_bounds_up(x, low, high):
 )
 def test_gaps_are_rounded_up(gap, shown):
     assert words.gap_percent(gap) == shown
+
+
+@pytest.mark.parametrize("variances", [[7.333755], [4.000055, 3.3337], [9.99996e-9], [123456.7]])
+def test_no_face_shows_a_value_above_the_bound(variances):
+    total = float(np.sum(variances))
+    k = len(variances)
+    tight = certificate(total, total, bounds=(Bound("pair split", total),), status=Status.OPTIMAL)
+    found = result(
+        supports=(np.array([0]), np.array([1]))[:k],
+        weights=(np.array([1.0]), np.array([1.0]))[:k],
+        variances=np.array(variances),
+        certificate=tight,
+    )
+    row = str(found.table()).splitlines()[-1].split()
+    assert float(row[1]) <= total
+    assert float(components_view(found).columns[1].footer) <= total
+    chart = re.search(r">([\d.e+-]+), at most ([\d.e+-]+)<", variance_chart(found))
+    assert chart
+    assert float(chart[1]) <= total <= float(chart[2])
+    assert all(float(words.variance(v)) <= v for v in variances)
 
 
 def test_table_rows_and_records_agree_with_the_result():

@@ -165,8 +165,18 @@ class CalledRows(Rows):
                 f"the source of blocks returns {type(made).__name__}, which cannot be iterated; "
                 "it must return an iterator over blocks of rows"
             )
-        for block in made:
-            yield as_table(block)
+        start = 0
+        for number, block in enumerate(made):
+            try:
+                table = as_table(block)
+            except ValueError as error:
+                if number == 0:
+                    raise
+                # The check counts rows from the first one of the block.
+                where = f"block {number} (its row 0 is row {start} of the table)"
+                raise ValueError(f"{where}: {error}") from error
+            yield table
+            start += table.shape[0]
 
     def blocks(self) -> Iterator[Any]:
         for number, table in enumerate(self._tables()):

@@ -21,21 +21,27 @@ def read_csv(
     *,
     header: bool | None = None,
     labels: bool | None = None,
-    delimiter: str = ",",
+    delimiter: str | None = None,
     encoding: str = "utf-8",
 ) -> Read:
     """Samples in lines. A first line with text in it is a header, a first column with text in it
-    labels the samples; `header` and `labels` say so where that guess is wrong."""
+    labels the samples; `header` and `labels` say so where that guess is wrong. Fields are separated
+    by commas, or by semicolons or tabs where the first line has no comma."""
     with open_bytes(source) as stream:
         text = decode(stream.read(), source, encoding).removeprefix("\ufeff")
+    delimiter = _delimiter(text) if delimiter is None else delimiter
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     rows = [(reader.line_num, row) for row in reader if row]
     if not rows:
         raise ValueError(f"{source}: the file is empty")
+    if delimiter != "," and header is None:
+        _refuse_decimal_commas(*rows[0], source)
     has_header = header if header is not None else not all(map(_is_number, rows[0][1]))
     head = rows.pop(0)[1] if has_header else None
     if not rows:
         raise ValueError(f"{source}: a header and no line of numbers")
+    if delimiter != "," and labels is None:
+        _refuse_decimal_commas(*rows[0], source, fields=1)
     has_labels = labels if labels is not None else not _is_number(rows[0][1][0])
     width = len(rows[0][1])
     samples = tuple(row[0] for _, row in rows) if has_labels else None
@@ -67,6 +73,34 @@ def read_parquet(source: Path_, names: Any) -> Read:
         return frames.from_frame(table)
 
 
+def _delimiter(text: str) -> str:
+    """What separates the fields: told by the first two lines, a comma when in doubt."""
+    first, second = [*text.lstrip("\r\n").split("\n", 2), ""][:2]
+    for mark in ";\t":
+        if mark not in first or (second.strip() and mark not in second):
+            continue
+        if "," not in first or any(map(_has_decimal_comma, first.split(mark))):
+            return mark
+    return ","
+
+
+def _has_decimal_comma(field: str) -> bool:
+    return field.count(",") == 1 and _is_number(field.replace(",", "."))
+
+
+def _refuse_decimal_commas(
+    line: int, row: list[str], source: Path_, fields: int | None = None
+) -> None:
+    """A number with a comma must not be taken for a name or a label."""
+    for j, field in enumerate(row[:fields]):
+        if _has_decimal_comma(field):
+            raise ValueError(
+                f"{source}, line {line}: {field!r}, column {j + 1} has a decimal comma: write "
+                "numbers with a point, or read the file with pandas.read_csv(..., decimal=',') "
+                "and pass the frame (header=True or labels=True where it is a name)"
+            ) from None
+
+
 def _is_number(field: str) -> bool:
     try:
         float(field)
@@ -90,6 +124,7 @@ def _numbers(
             out[i] = [float(field) for field in row[first:]]
         except ValueError:
             wrong = next(j for j in range(first, width) if not _is_number(row[j]))
+            _refuse_decimal_commas(line, row, source)
             name = f" ({head[wrong - first]!r})" if head is not None else ""
             raise ValueError(
                 f"{source}, line {line}: {row[wrong]!r}, column {wrong + 1}{name} is not a number: "

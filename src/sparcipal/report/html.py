@@ -84,7 +84,7 @@ def certificate_card(certificate: Certificate) -> str:
 
 
 def _card(row: ComponentRow) -> str:
-    figure = f"{words.rounded(row.variance, 5)} · {words.share_percent(row.share)}"
+    figure = f"{words.variance(row.variance)} · {words.share_percent(row.share)}"
     largest = max((abs(w) for w in row.weights), default=1.0) or 1.0
     loads = "\n".join(
         _load(feature, weight, largest) for feature, weight in zip(row.features, row.weights)

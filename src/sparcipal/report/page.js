@@ -42,7 +42,7 @@
     for (const row of rows) {
       if (row.hidden) continue;
       const [component, feature, weight, variance] = row.cells;
-      lines.push([component.dataset.value, quoted(feature.textContent), weight.dataset.value,
+      lines.push([component.dataset.value, quoted(feature.dataset.name), weight.dataset.value,
         variance.dataset.value].join(","));
     }
     return lines.join("\n") + "\n";

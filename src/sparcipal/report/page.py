@@ -24,6 +24,7 @@ from .text import ComponentRow, ComponentTable
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 TOP_SAMPLES = 5
+VISIBLE_GAP = 1e-3  # less is a fraction of a pixel in the chart
 
 
 def write_report(result: Result, path: str | os.PathLike[str], *, table: Any = None) -> None:
@@ -98,7 +99,7 @@ def _card(row: ComponentRow, samples: list[tuple[str, float]]) -> str:
     largest = max((abs(w) for w in row.weights), default=1.0) or 1.0
     loads = "\n".join(_load(name, w, largest) for name, w in zip(row.features, row.weights))
     title = ", ".join(words.plain(name) for name in row.features[:3])
-    figures = f"variance {words.rounded(row.variance, 5)}, {words.share_percent(row.share)}"
+    figures = f"variance {words.variance(row.variance)}, {words.share_percent(row.share)}"
     strongest = ""
     if samples:
         entries = "".join(
@@ -123,13 +124,14 @@ def _load(feature: str, weight: float, largest: float) -> str:
 
 def _proof(result: Result) -> str:
     certificate = result.certificate
+    visible = VISIBLE_GAP <= certificate.gap < float("inf")
+    shaded = " The optimum lies in the shaded part of the first bar." if visible else ""
     parts = [
         "<p>The value is what the components above explain. Each bound below was proved to be at "
         "least what any components of this kind can explain; the smallest counts. With the saved "
         "proof, <code>sparcipal verify</code> recomputes all of it from the data.</p>",
         f"<figure>{bounds_chart(certificate)}<figcaption>The value, and how far above it "
-        "each proved bound lies. The optimum lies in the shaded part of the first bar."
-        "</figcaption></figure>",
+        f"each proved bound lies.{shaded}</figcaption></figure>",
     ]
     if len(result.supports) > 1:
         parts.append(
@@ -172,12 +174,21 @@ def _loadings(rows: ComponentTable) -> str:
 
 def _loading(record: dict[str, Any]) -> str:
     component, weight, variance = record["component"], record["weight"], record["variance"]
-    name = escape(words.plain(record["feature"], 200))
+    name, full = escape(words.plain(record["feature"], 200)), _attribute(record["feature"])
     return (
-        f'<tr><td data-value="{component}">{component}</td><td>{name}</td>'
+        f'<tr><td data-value="{component}">{component}</td><td data-name="{full}">{name}</td>'
         f'<td class="number" data-value="{weight!r}">{weight:.4f}</td>'
-        f'<td class="number" data-value="{variance!r}">{words.rounded(variance, 5)}</td></tr>'
+        f'<td class="number" data-value="{variance!r}">{words.variance(variance)}</td></tr>'
     )
+
+
+def _attribute(text: str) -> str:
+    """Text for an attribute, every character kept: a parser would change line ends.
+
+    The references 128 to 159 mean other characters in HTML, so these are written as they are.
+    """
+    kept = (c if c.isprintable() or "\x80" <= c <= "\x9f" else f"&#{ord(c)};" for c in escape(text))
+    return "".join(kept)
 
 
 def _again(result: Result) -> str:

@@ -58,7 +58,7 @@ def variance_chart(result: Result) -> str:
             f'width="{float(result.variances[i]) * unit:.1f}" height="{ROW - 8}"/>',
         ]
         end = float(total) * unit
-        figure = words.rounded(float(total), 5)
+        figure = words.at_least(float(total))
         if i + 1 == len(together):
             room = max(0.0, longest - value) * unit
             parts.append(

@@ -34,14 +34,14 @@ def components_view(result: Result, feature: str = "feature") -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_footer=len(rows) > 1, pad_edge=False)
     total = float(result.variances.sum())
     table.add_column("", justify="right", style="bold")
-    table.add_column("variance", justify="right", footer=words.rounded(total, 5))
+    table.add_column("variance", justify="right", footer=words.at_least(total))
     share = total / result.total_variance if result.total_variance > 0 else float("nan")
     table.add_column("share", justify="right", footer=words.share_percent(share))
     table.add_column(f"{feature}s and weights, the strongest first", overflow="fold")
     for row in rows:
         table.add_row(
             str(row.component),
-            words.rounded(row.variance, 5),
+            words.variance(row.variance),
             words.share_percent(row.share),
             _Loadings(row),
         )

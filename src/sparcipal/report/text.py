@@ -119,11 +119,11 @@ def _table_lines(table: ComponentTable) -> list[str]:
     result = table.result
     heads = [("component", "variance", "share")]
     heads += [
-        (str(row.component), words.rounded(row.variance, 5), words.share_percent(row.share))
+        (str(row.component), words.variance(row.variance), words.share_percent(row.share))
         for row in table
     ]
     total = float(np.sum(result.variances))
-    heads.append(("together", words.rounded(total, 5), words.share_percent(_share(total, result))))
+    heads.append(("together", words.at_least(total), words.share_percent(_share(total, result))))
     widths = [max(len(head[i]) for head in heads) for i in range(3)]
     starts = ["  ".join(f"{part:>{w}}" for part, w in zip(head, widths)) + "  " for head in heads]
     lines = [f"{starts[0]}features and weights, the strongest first"]

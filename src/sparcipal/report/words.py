@@ -31,6 +31,11 @@ def at_most(x: float) -> str:
     return rounded(x, 6, ROUND_CEILING)
 
 
+def variance(x: float) -> str:
+    """The variance of one component in a table: shorter, and never more than it is."""
+    return rounded(x, 5, ROUND_FLOOR)
+
+
 def gap_percent(gap: float) -> str:
     """A gap in percent, rounded up; an infinite one is unknown."""
     if not math.isfinite(gap):

@@ -1,4 +1,4 @@
-"""Pictures as scikit-learn Displays: `from_result` or `from_estimator`, `.plot(ax=)`, artists kept.
+"""Pictures as scikit-learn Displays: made by `from_...`, drawn by `.plot(ax=)`, artists kept.
 
 The only part of the package that imports matplotlib (pip install 'sparcipal[plot]'). Colours are
 distinguishable for colour-blind readers; lines differ in dash and bars in hatch, for grey print.

@@ -50,7 +50,10 @@ def given_axes(ax: Any, count: int) -> tuple[Any, list[Any]]:
     """The caller's axes, one per component, and their figure."""
     axes = list(np.atleast_1d(np.asarray(ax, dtype=object)).ravel())
     if len(axes) != count:
-        raise ValueError(f"ax has {len(axes)} axes for {count} components; pass as many")
+        raise ValueError(
+            f"ax has {len(axes)} axes for {count} components; pass one per component: "
+            f"figure, ax = plt.subplots(1, {count})"
+        )
     return axes[0].figure, axes
 
 

@@ -48,7 +48,7 @@ class ImagesDisplay:
         return cls(common.result_of(estimator), shape).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> ImagesDisplay:
-        """Draw into new axes, or into those given: one, or one per component."""
+        """Draw into new axes, or into those given, one per component."""
         components = self.result.components
         if ax is None:
             self.figure_, self.axes_ = common.grid(len(components), 1.9, 2.1, columns=5)

@@ -37,7 +37,7 @@ class LoadingsDisplay:
         return cls(common.result_of(estimator)).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> LoadingsDisplay:
-        """Draw into new axes, or into those given: one, or one per component."""
+        """Draw into new axes, or into those given, one per component."""
         rows = ComponentTable(self.result).rows
         if ax is None:
             tallest = max(len(row.weights) for row in rows)
