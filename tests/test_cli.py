@@ -154,7 +154,10 @@ def test_a_model_remembers_how_its_text_was_read(texts, tmp_path):
     assert Result.load(model).settings["read"] == {
         "stop_words": "english", "max_df": 0.9, "ngram_range": [1, 2],
     }  # fmt: skip
-    assert run("verify", model, texts).stdout.startswith("proved:")
+    outcome = run("verify", model, texts)
+    assert outcome.stdout.startswith("proved:")
+    said = "read as for the fit: --stop-words english --max-df 0.9 --ngrams 2\n"
+    assert outcome.stderr == said
     scores = run("transform", model, texts).stdout
     assert scores == run("transform", model, texts, *reading).stdout
     # What is given goes before what is remembered.
@@ -182,7 +185,13 @@ def test_a_model_with_a_forged_reading_is_refused(texts, tmp_path):
     model = tmp_path / "m.json"
     run("topics", texts, "-s", 3, "--ngrams", 2, "-o", model)
     result = Result.load(model)
-    for forged in ([1], {"ngram_range": 7}, {"format": ["lines"]}, {"format": "magic"}):
+    for forged in (
+        [1],
+        {"ngram_range": 7},
+        {"ngram_range": []},
+        {"format": ["lines"]},
+        {"format": "magic"},
+    ):
         replace(result, settings={**result.settings, "read": forged}).save(model)
         assert "Traceback" not in run("transform", model, texts, code=1).stderr
 

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 import click
 
+from .output import note
+
 F = Callable[..., Any]
 
 
@@ -332,7 +334,18 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
             if not isinstance(recorded[name], types):
                 raise ValueError(f"the model is damaged: its entry {name} is {recorded[name]!r}")
             kept[name] = tuple(recorded[name]) if types == (list,) else recorded[name]
+    silent = {name: value for name, value in kept.items() if name not in _given(options)}
+    if silent:
+        note(f"read as for the fit: {' '.join(_said(*item) for item in silent.items())}")
     return {**options, "input_format": format, "recorded": kept}
+
+
+def _said(name: str, value: Any) -> str:
+    """A keyword of `read` as the option that stands for it."""
+    if name == "ngram_range":
+        name, value = "ngrams", " to ".join(map(str, value)).removeprefix("1 to ")
+    option = f"--{name.replace('_', '-')}"
+    return option if value is True else f"{option} {value}"
 
 
 def data_keywords(
