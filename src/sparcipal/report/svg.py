@@ -10,7 +10,7 @@ import numpy as np
 from ..result import Certificate, Result
 from . import words
 
-WIDTH, LEFT, RIGHT, ROW = 640, 130, 160, 26
+WIDTH, LEFT, RIGHT, ROW = 680, 170, 215, 26
 
 
 def bounds_chart(certificate: Certificate, most: int = 6) -> str:
