@@ -262,13 +262,13 @@ def rate() -> None:
     rows, columns = linear_sum_assignment(weight, maximize=True)
     literal = time.process_time() - start
     matcher = bipartite.Matcher(V, (50,) * 5, False)
-    found = bipartite._match_block(matcher, -np.inf, C[None])[0][0]
+    found = bipartite._match_block(matcher, C[None], -np.inf)[0][0]
     same = abs(found / float(weight[rows, columns].sum()) - 1.0)
-    bipartite.run(problem, options, max_samples=64, bound=False)
+    bipartite.run(problem, options, max_samples=64, bound=False, ascent=False)
     times = []
     for samples in (64, 4096):
         start = time.process_time()
-        bipartite.run(problem, options, max_samples=samples, bound=False)
+        bipartite.run(problem, options, max_samples=samples, bound=False, ascent=False)
         times.append(time.process_time() - start)
     ours = (4096 - 64) / (times[1] - times[0])
     good = ours * literal >= 500 and same < 1e-12
