@@ -7,6 +7,7 @@ Here that is a loop; a subclass may run it on many machines.
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeVar
@@ -31,7 +32,7 @@ class Accumulator(Protocol):
 A = TypeVar("A", bound=Accumulator)
 
 
-class Rows:
+class Rows(ABC):
     """Rows of a table in blocks, dense or sparse, the same ones each time they are asked for.
 
     Parameters
@@ -57,9 +58,9 @@ class Rows:
         self.moments: Any = None  # Moments that somebody has counted already
         self.kept: Any = None  # where results of a pass can be kept
 
+    @abstractmethod
     def blocks(self) -> Iterator[Any]:
         """ndarrays or csr_arrays with all columns, checked, in order."""
-        raise NotImplementedError
 
     def accumulate(self, empty: A) -> A:
         """All rows added to an empty accumulator."""
