@@ -23,28 +23,20 @@ def relaxation(folder: Path) -> Iterator[str]:
 def _cost(folder: Path) -> Iterator[str]:
     plt = pictures.pyplot()
     yield "\n## Figure 1: block coordinate ascent against first order"
+    yield "\nThe ascent has finishing steps of ours (search/finish.py) where they apply."
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
     for ax, model in zip(axes, relaxations.MODELS):
-        table = np.array(relaxations.compare_solvers(model))
-        n, fast, slow = table[:, 0], table[:, 1], table[:, 3]
-        yield (
-            f"\n{model} covariances, both to a duality gap of {100 * relaxations.GAP:g} %, "
-            "means of one to four; the ascent has finishing steps (search/finish.py)\n"
-        )
-        yield "| n | ascent, CPU s | first order, CPU s | ratio |"
-        yield "| --- | --- | --- | --- |"
-        for size, a, b in zip(n, fast, slow):
-            other = f"{b:.3f} | {b / a:.0f}" if np.isfinite(b) else "- | -"
-            yield f"| {size:.0f} | {a:.4f} | {other} |"
-        powers = relaxations.growth(n, fast), relaxations.growth(n, slow)
-        last = np.log2(fast[-1] / fast[-2])
-        yield (
-            f"\nGrowth from n = 100: ascent n^{powers[0]:.2f} (n^{last:.2f} from {n[-2]:.0f} to "
-            f"{n[-1]:.0f}), first order n^{powers[1]:.2f}. The paper claims n^3 for the ascent."
-        )
-        ax.loglog(n, fast, marker="o", color="#0072b2", label="block coordinate ascent")
+        costs = relaxations.compare_solvers(model)
+        yield from relaxations.describe(model, costs)
+        n = [c.n for c in costs]
+        slow = [c.first_order for c in costs]
         ax.loglog(n, slow, marker="s", color="#d55e00", label="first order")
-        pictures.ticks(ax, relaxations.SIZES)
+        ax.loglog(n, [c.ascent for c in costs], marker="o", color="#0072b2", label="ascent")
+        # A line of slope three through the largest ascent, to hold the others against.
+        last = costs[-1]
+        cubic = [last.ascent * (size / last.n) ** 3 for size in n]
+        ax.loglog(n, cubic, color="black", linestyle=":", linewidth=1, label="n cubed")
+        pictures.ticks(ax, n)
         ax.set(xlabel="features", title=model)
     axes[0].set_ylabel("CPU seconds")
     axes[0].legend(fontsize=8, frameon=False)

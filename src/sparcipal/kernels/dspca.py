@@ -10,9 +10,11 @@ def box_qp(X, j, low, high, u, g, neighbours, degrees, max_passes, tol):
     """min u'Yu over low <= u <= high, Y = X without row and column j; g = Yu on return.
 
     Coordinate descent from the given u. `neighbours[i, :degrees[i]]` are the columns in which row i
-    of X is not zero off the diagonal: most rows have few, and only those cost anything.
+    of X is not zero off the diagonal: most rows have few, and only those cost anything. Also
+    returned: how many entries of X were looked at.
     """
     n = X.shape[0]
+    looks = 0
     u[j] = 0.0
     for i in range(n):
         if i != j:
@@ -22,6 +24,7 @@ def box_qp(X, j, low, high, u, g, neighbours, degrees, max_passes, tol):
         for a in range(degrees[i]):
             k = neighbours[i, a]
             total += X[i, k] * u[k]
+        looks += degrees[i]
         g[i] = total
     for _ in range(max_passes):
         residual = 0.0
@@ -39,13 +42,14 @@ def box_qp(X, j, low, high, u, g, neighbours, degrees, max_passes, tol):
             for a in range(degrees[i]):
                 k = neighbours[i, a]
                 g[k] += X[i, k] * delta
+            looks += degrees[i]
         if residual <= tol * tol:
             break
     total = 0.0
     for i in range(n):
         if i != j:
             total += u[i] * g[i]
-    return max(total, 0.0)
+    return max(total, 0.0), looks
 
 
 @njit(cache=True, nogil=True)
@@ -78,12 +82,15 @@ def sweep(
 ):
     """One pass over all columns; X, U and the neighbour lists are updated in place.
 
+    Returns the number of entries of X that the box QPs looked at.
+
     Row j of U becomes the solution of the box QP of column j: an estimate of row j of the dual.
     Whatever u is, X_j = Yu/t keeps X positive definite with a Schur complement of beta/t. Inside
     the box Yu vanishes at the solution; what descent left of it is dropped if all of it together
     is below `spare`, which has to be a fraction of beta.
     """
     n = X.shape[0]
+    looks = 0
     trace = 0.0
     for i in range(n):
         trace += X[i, i]
@@ -98,7 +105,8 @@ def sweep(
             X[j, k] = 0.0
             X[k, j] = 0.0
         degrees[j] = 0
-        r2 = box_qp(X, j, low, high, u, g, neighbours, degrees, max_passes, 0.3 * spare)
+        r2, seen = box_qp(X, j, low, high, u, g, neighbours, degrees, max_passes, 0.3 * spare)
+        looks += seen
         rest = trace - X[j, j]
         t = scalar_root(A[j, j] - penalty - rest, beta, r2)
         dropped = 0.0
@@ -121,3 +129,4 @@ def sweep(
         # The root of the cubic says c + t = r2 / t^2 + beta / t, which cannot cancel.
         X[j, j] = r2 / (t * t) + beta / t
         trace = rest + X[j, j]
+    return looks

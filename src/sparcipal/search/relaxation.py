@@ -46,6 +46,7 @@ class Relaxation:
     bound: float  # its largest eigenvalue, as computed
     n_iter: int
     converged: bool
+    looks: int = 0  # at entries of X, by the box QPs of the ascent
 
     @property
     def gap(self) -> float:
@@ -106,7 +107,7 @@ def ascend(
     dual = soft_threshold(A, penalty, nonnegative)
     top = int(np.argmax(np.diagonal(A)))
     best = _Block(np.array([top]), np.ones((1, 1)), largest - penalty)
-    bound, total, converged = -np.inf, 0, True
+    bound, total, looks, converged = -np.inf, 0, 0, True
     for features, potential in _blocks(dual):
         if potential <= best.value * (1 + tol / 2) or features.size == 1:
             bound = max(bound, potential)
@@ -115,16 +116,16 @@ def ascend(
         near = [start.on(features) for start in starts]
         pair = _Pair(block, penalty, nonnegative, potential, tol)
         pair.take(near)
-        done = _ascend_block(pair, potential, max_sweeps)
+        done, seen = _ascend_block(pair, potential, max_sweeps)
         dual[np.ix_(features, features)] = pair.dual
         bound = max(bound, pair.bound)
-        total += done
+        total, looks = total + done, looks + seen
         converged &= pair.closed
         if pair.value > best.value:
             best = _Block(features, pair.Z, pair.value)
     Z = np.zeros((n, n))
     Z[np.ix_(best.features, best.features)] = best.Z
-    return Relaxation(penalty, Z, best.value, dual, bound, total, converged)
+    return Relaxation(penalty, Z, best.value, dual, bound, total, converged, looks)
 
 
 @dataclass(frozen=True)
@@ -194,8 +195,8 @@ class _Pair:
             self.finish()
 
 
-def _ascend_block(pair: _Pair, potential: float, max_sweeps: int) -> int:
-    """The ascent proper, until the pair is closed; the number of sweeps.
+def _ascend_block(pair: _Pair, potential: float, max_sweeps: int) -> tuple[int, int]:
+    """The ascent proper, until the pair is closed; the number of sweeps and of looks.
 
     `potential` bounds the value from above and sets the scale of X and of beta (in units of A^2).
     """
@@ -206,11 +207,13 @@ def _ascend_block(pair: _Pair, potential: float, max_sweeps: int) -> int:
     X, U = np.eye(n) * (potential / n), A.copy()
     lists = np.zeros((n, n), dtype=np.int32), np.zeros(n, dtype=np.int64)
     work = np.empty(n), np.empty(n), np.empty(n)
-    beta, spare, done = 0.5 * potential**2 / n, 0.3, 0
+    beta, spare, done, looks = 0.5 * potential**2 / n, 0.3, 0, 0
     while not pair.closed and done < max_sweeps:
         safe = X.copy(), lists[0].copy(), lists[1].copy()
         for _ in range(SWEEPS):
-            sweep(A, X, U, penalty, pair.nonnegative, beta, spare * beta, *lists, *work, PASSES)
+            looks += sweep(
+                A, X, U, penalty, pair.nonnegative, beta, spare * beta, *lists, *work, PASSES
+            )
         done += SWEEPS
         if not _positive_definite(X):
             # Too much was dropped from the columns: go back and drop less.
@@ -224,7 +227,7 @@ def _ascend_block(pair: _Pair, potential: float, max_sweeps: int) -> int:
         if close and not pair.closed and is_ripe(pair.Z):
             pair.finish()
         beta = max(SHRINK * beta, 0.3 * pair.tol * pair.value**2 / n)
-    return done
+    return done, looks
 
 
 def _positive_definite(X: np.ndarray) -> bool:
