@@ -43,11 +43,15 @@ class Case:
     given: bool
     options: dict[str, Any]
     stop_after: int | None
+    source: str = "memory"  # or how the rows are read (streams.py)
+    kept: tuple[int, ...] = ()  # features at most, features at first, rows of a block
 
     def __str__(self) -> str:
         said = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
         kind = f"{'covariance' if self.given else 'X'} {type(self.data).__name__}"
         stop = "" if self.stop_after is None else f", stopped after {self.stop_after} calls back"
+        if self.source != "memory":
+            kind += f" as {self.source} {self.kept}"
         return (
             f"seed {self.seed}: {self.family}, {kind} {self.data.shape} of {self.data.dtype}, "
             f"{self.road} road, {self.entry}({said}){stop}"
@@ -63,7 +67,7 @@ def case(seed: int) -> Case:
     given = rng.random() < 0.4
     dense = families.matrix(family, rng) if given else families.table(family, rng)
     data = _contained(dense, given, rng)
-    options = _question(data.shape[1], rng) | _budget(rng)
+    options = question(data.shape[1], rng) | _budget(rng)
     entry = "sparse_pca" if rng.random() < 0.9 else "sparse_path"
     if entry == "sparse_path":
         options = {key: options[key] for key in options if key not in ("n_components", "supports")}
@@ -81,7 +85,7 @@ def case(seed: int) -> Case:
         if method in ("spannogram", "bipartite") or rng.random() < 0.1:
             options["rank"] = int(rng.integers(1, 4))
     if not given:
-        options |= _treatment(data.shape[0], rng)
+        options |= treatment(data.shape[0], rng)
     if options.get("supports") == "disjoint":
         options = _fitting(options, data.shape[1])
     stop_after = int(rng.integers(1, 12)) if rng.random() < 0.2 else None
@@ -101,7 +105,7 @@ def _contained(dense: np.ndarray, given: bool, rng: np.random.Generator) -> Any:
     return np.asfortranarray(dense) if kind == "fortran" else dense
 
 
-def _question(p: int, rng: np.random.Generator) -> dict[str, Any]:
+def question(p: int, rng: np.random.Generator) -> dict[str, Any]:
     k = int(rng.integers(1, min(3, p) + 1))
     supports = "free" if rng.random() < 0.3 else "disjoint"
     most = p // k if supports == "disjoint" else p
@@ -133,7 +137,7 @@ def _budget(rng: np.random.Generator) -> dict[str, Any]:
     return found
 
 
-def _treatment(n: int, rng: np.random.Generator) -> dict[str, Any]:
+def treatment(n: int, rng: np.random.Generator) -> dict[str, Any]:
     found: dict[str, Any] = {"center": bool(rng.random() < 0.7), "scale": bool(rng.random() < 0.3)}
     if rng.random() < 0.25:
         weights = rng.random(n) * 10.0 ** rng.integers(-3, 4, n)

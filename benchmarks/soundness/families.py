@@ -123,9 +123,9 @@ FAMILIES: dict[str, Callable[[Rng, int, int], np.ndarray]] = {
 }
 
 
-def table(family: str, rng: Rng) -> np.ndarray:
+def table(family: str, rng: Rng, least: int = 1) -> np.ndarray:
     """A table of that family; now and then with constant or zero columns, or a large offset."""
-    p = int(rng.integers(1, 9))
+    p = int(rng.integers(least, 9))
     n = int(rng.integers(2, 13))
     X = FAMILIES[family](rng, n, p)
     if rng.random() < 0.15:

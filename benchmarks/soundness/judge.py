@@ -16,6 +16,7 @@ from sparcipal import Result, sparse_path, sparse_pca, verify
 
 from .cases import Case, on_road
 from .oracle import Oracle, exact_covariance, exact_matrix, worst_support
+from .streams import handed
 
 # Supports that an exact elimination looks at, for one signed component.
 ELIMINATIONS = 30
@@ -41,6 +42,7 @@ class Verdict:
     above: float = math.inf  # (bound - optimum) / optimum
     below: float = math.inf  # (exact value - (value - rounding)) / optimum
     proved_by: list[str] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)  # how dropped features were bounded
 
 
 def judge(case: Case) -> Verdict:
@@ -63,6 +65,7 @@ def judge(case: Case) -> Verdict:
         verdict.results += 1
         verdict.optimal += result.status.value == "optimal"
         verdict.proved_by.append(result.certificate.proved_by)
+        verdict.rules += [result.certificate.screening["rule"]] if case.source != "memory" else []
         verdict.wrong += list(_wrong(case, result, oracle, verdict))
     return verdict
 
@@ -77,6 +80,11 @@ def _run(case: Case) -> list[Result]:
             return left[0] <= 0
 
         options["callback"] = callback
+    if case.source != "memory":
+        if case.source in ("screened", "plain"):
+            options = {k: v for k, v in options.items() if k not in ("center", "scale")}
+        with handed(case) as (given, _):
+            return [sparse_pca(**{**options, **given})]
     given = {"covariance" if case.given else "X": case.data}
     with on_road(case.road):
         if case.entry == "sparse_path":
@@ -128,7 +136,30 @@ def _wrong(case: Case, result: Result, oracle: Oracle, verdict: Verdict) -> Iter
             support = worst_support(oracle, s, bound)
             if support is not None:
                 yield f"no exact proof that the features {support} stay below the bound"
+    if case.source != "memory" and not free:
+        yield from _screening(result, oracle)
     yield from _checked(case, result)
+
+
+def _screening(result: Result, oracle: Oracle) -> Iterator[str]:
+    """What is said of the kept and of the dropped features alone."""
+    claims, settings = result.certificate.screening, result.settings
+    kept = result.certificate.bounds[0].data["screened"]["kept"]
+    sizes, total = settings["n_nonzero_coefs"], settings.get("n_nonzero_total")
+    dropped = np.setdiff1d(np.arange(oracle.p), kept)
+    # a constant feature is no choice
+    dropped = [i for i in dropped.tolist() if oracle.exact[i][i] != 0]
+    if len(kept) != claims["kept"] or len(dropped) != claims["dropped"]:
+        yield f"{claims['dropped']} features are said to be dropped, but {len(dropped)} are"
+    outside = oracle.optimum(sizes, total, dropped)
+    if Fraction(claims["touching"]) < outside:
+        yield f"with a dropped feature {float(outside)!r} can be explained: {claims}"
+    inner = Oracle([[oracle.exact[i][j] for j in kept] for i in kept], settings["nonnegative"])
+    inside = inner.optimum(sizes, total)
+    if Fraction(claims["inside"]) < inside:
+        yield f"the kept features explain {float(inside)!r}: {claims}"
+    if claims["support_unchanged"] and outside > inside:
+        yield "the best supports contain a dropped feature"
 
 
 def _shape(result: Result) -> Iterator[str]:
@@ -151,12 +182,16 @@ def _shape(result: Result) -> Iterator[str]:
 
 
 def _checked(case: Case, result: Result) -> Iterator[str]:
-    given = {"covariance" if case.given else "X": case.data}
     again = Result.from_json(result.to_json())
     if again.to_json() != result.to_json():
         yield "not the same after a round trip"
+    weights = {"sample_weight": case.options.get("sample_weight")}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        checked = verify(again, **given, sample_weight=case.options.get("sample_weight"))
+        if case.source != "memory":
+            with handed(case) as (_, given):
+                checked = verify(again, **given)
+        else:
+            checked = verify(again, **{"covariance" if case.given else "X": case.data}, **weights)
     if not checked:
         yield f"verify says {checked.verdict}: {checked.reason}"

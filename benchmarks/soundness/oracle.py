@@ -87,8 +87,13 @@ class Oracle:
                     alone[mask], lead[mask] = values[-1], full
         return alone, lead
 
-    def optimum(self, sizes: Sequence[int], total: int | None) -> Fraction:
-        """Disjoint components: the best packing, and what it explains exactly."""
+    def optimum(
+        self, sizes: Sequence[int], total: int | None, touching: Sequence[int] | None = None
+    ) -> Fraction:
+        """Disjoint components: the best packing, and what it explains exactly.
+
+        With `touching`, only choices of supports that contain one of these features.
+        """
         # best[mask]: value and the vectors of the components so far, inside the mask
         best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, ())}
         for s in sorted(sizes):
@@ -105,7 +110,14 @@ class Oracle:
                     part = (part - 1) & free
             best = after
         limit = sum(sizes) if total is None else total
-        allowed = [entry for mask, entry in best.items() if mask.bit_count() <= limit]
+        some = -1 if touching is None else sum(1 << int(i) for i in touching)
+        allowed = [
+            entry
+            for mask, entry in best.items()
+            if mask.bit_count() <= limit and (mask & some or touching is None)
+        ]
+        if not allowed:
+            return Fraction(0)
         top = max(value for value, _ in allowed)
         # all that floating point cannot tell apart from the best
         close = sorted((e for e in allowed if e[0] >= top * (1 - 1e-9)), reverse=True)[:8]

@@ -263,7 +263,13 @@ class Moments:
     @property
     def constant(self) -> np.ndarray:
         """Columns that hold one value only, told by their entries, not by rounding."""
-        return self.low == self.high
+        same = self.low == self.high
+        # the range is kept in double precision, which cannot tell larger integers apart
+        unsure = same & (np.abs(self.high) >= 2.0**53)
+        if self.exact and unsure.any():
+            sums, squares = (a[unsure].astype(object) for a in (self.sums, self.squares))
+            same[unsure] = (self.n_samples * squares == sums * sums).astype(bool)
+        return same
 
     def means(self) -> np.ndarray:
         """Column means."""

@@ -118,6 +118,7 @@ class Sums:
     depth: int
     exact: bool
     sparse: bool = False
+    wide: bool = False  # sums of squares may not fit a word
 
 
 def of_data(
@@ -128,6 +129,8 @@ def of_data(
     variances, errors, mean = _columns(total, center)
     matrix, error, weights = _matrix(total, kept, center)
     constant = total.low == total.high if center else (total.low == 0) & (total.high == 0)
+    if total.exact and center:  # the range cannot tell integers beyond 2^53 apart
+        constant = constant & (variances == 0)
     still = constant[kept]
     matrix[still], matrix[:, still], weights[still] = 0.0, 0.0, 0.0
     variances, errors = np.where(constant, 0.0, variances), np.where(constant, 0.0, errors)
@@ -158,7 +161,7 @@ def _summed(X: Any, kept: np.ndarray, sample_weight: Any) -> Sums:
         for block, _ in _blocks(X, share):
             _exact_products(first, block, kept)
         return first
-    about = first.sums / first.weight
+    about = np.asarray(first.sums / first.weight, dtype=np.float64)
     first.shift = np.where((first.low <= 0) & (first.high >= 0), 0.0, about)
     if first.sparse:
         first.shift[np.setdiff1d(np.arange(p), kept)] = 0.0  # nothing is filled for their sake
@@ -189,19 +192,33 @@ def _first_pass(X: Any, share: np.ndarray | None) -> Sums:
         low, high = (s.toarray().ravel() if sp.issparse(s) else s for s in sides)
         total.low, total.high = np.minimum(total.low, low), np.maximum(total.high, high)
         largest = max(float(np.abs(total.low).max()), float(np.abs(total.high).max()))
-        whole = block.dtype.kind in "iub" and total.n * largest * largest < WORD
-        total.exact = total.exact and whole
-        table = block.astype(np.int64 if total.exact else np.float64)
+        total.exact = total.exact and block.dtype.kind in "iub"
+        total.wide = total.n * largest * largest >= WORD
+        if total.exact:
+            sums, squares = _integer_sums(block, total.wide)
+            total.sums, total.squares = total.sums + sums, total.squares + squares
+            continue
+        table = block.astype(np.float64)
         if weights is not None:
             table = table * weights[:, None]
             table = table.tocsr() if sp.issparse(table) else table
-        total.sums = total.sums + np.asarray(table.sum(axis=0)).ravel()
-        if total.exact:
-            squares = table.multiply(table) if sp.issparse(table) else table * table
-            total.squares = total.squares + np.asarray(squares.sum(axis=0)).ravel()
+        total.sums = total.sums + np.asarray(table.sum(axis=0), dtype=np.float64).ravel()
     if total is None:
         raise ValueError("X has no rows")
     return total
+
+
+def _integer_sums(block: Any, wide: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Sums and sums of squares of the columns, in Python's integers if words are too short."""
+    kind: Any = object if wide else np.int64
+    if not sp.issparse(block):
+        table = block.astype(kind)
+        return table.sum(axis=0), (table * table).sum(axis=0)
+    entries = block.data.astype(kind)
+    sums, squares = np.zeros((2, block.shape[1]), dtype=kind)
+    np.add.at(sums, block.indices, entries)
+    np.add.at(squares, block.indices, entries * entries)
+    return sums, squares
 
 
 def _exact_products(total: Sums, block: Any, kept: np.ndarray) -> None:
@@ -211,14 +228,15 @@ def _exact_products(total: Sums, block: Any, kept: np.ndarray) -> None:
     chosen = block[:, kept]
     for start in range(0, block.shape[0], max(step, 1)):
         part = chosen[start : start + max(step, 1)]
+        kind: Any = object if total.wide else np.int64
         if step == 0:
-            table = part.toarray() if sp.issparse(part) else part
-            product: Any = table.astype(np.int64).T @ table.astype(np.int64)
+            table = (part.toarray() if sp.issparse(part) else part).astype(kind)
+            product: Any = table.T @ table
         else:
             table = part.astype(np.float64)
             product = table.T @ table
-            product = product.toarray() if sp.issparse(product) else product
-        total.products += product.astype(np.int64)
+            product = (product.toarray() if sp.issparse(product) else product).astype(np.int64)
+        total.products = total.products + product.astype(kind)
 
 
 def _rounded_products(
@@ -265,7 +283,7 @@ def _columns(total: Sums, center: bool) -> tuple[np.ndarray, np.ndarray, np.ndar
 def _matrix(total: Sums, kept: np.ndarray, center: bool) -> tuple[np.ndarray, float, np.ndarray]:
     if total.exact:
         n, sums = total.n, total.sums[kept]
-        shift = np.rint(np.asarray(sums / n)).astype(np.int64) if center else sums * 0
+        shift = np.rint(np.asarray(sums / n, dtype=np.float64)).astype(np.int64) * int(center)
         size = float(np.abs(shift).max(initial=0))
         safe = 4 * max(float(np.diagonal(total.products).max()), n * size * size) < WORD
         kind: Any = np.int64 if safe else object
