@@ -197,6 +197,23 @@ def test_blocks_that_change_are_noticed():
         rows.accumulate(Moments(2))
 
 
+def test_names_are_not_looked_at_for_every_block():
+    from sparcipal.scale import DaskRows
+
+    looked = []
+
+    class Name(str):
+        def __getattr__(self, attribute):
+            looked.append(attribute)
+            raise AttributeError(attribute)
+
+    names = tuple(Name(name) for name in NAMES)
+    rows = DaskRows(cuts(counts(), 9), 7, names)
+    rows.accumulate(Moments(7))
+    rows.gather()
+    assert not looked
+
+
 # --- scores ---
 
 

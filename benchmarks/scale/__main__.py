@@ -53,7 +53,7 @@ class Bench:
         """The cheapest of some runs of a task."""
         key = (task, str(source or self.source), *arguments)
         if key not in self._known:
-            repeat = 1 if task in ("judge", "dask", "svd") else self.repeat
+            repeat = 1 if task in ("judge", "svd") else self.repeat
             found = [self._once(task, source or self.source, arguments) for _ in range(repeat)]
             self._known[key] = min(found, key=lambda answer: float(answer["cpu"]))
         return self._known[key]
@@ -162,8 +162,12 @@ class Bench:
         )
         for name, cost in (("one process", alone), ("workers", two), ("one killed", killed)):
             say(f"  {name:12s} {cost['cpu']:7.2f} CPU s {cost['wall']:7.2f} s")
+        shares = ", ".join(f"{seconds:.2f}" for seconds in two["workers"])
+        say(f"  of the two workers: {two['caller']:.2f} where it was called, {shares} in them;")
+        say(f"  to start them, not in these figures, {two['start']:.2f}")
         ratio = two["cpu"] / alone["cpu"]
         verdict(ratio <= 1.6, f"{ratio:.2f} x the CPU time of one process (claim: 1.6)")
+        verdict(killed["died"] == 1, "one worker died after a second of work")
         for name, cost in (("two workers", two), ("one of them killed", killed)):
             same = all(cost[key] == alone[key] for key in ("value", "bound", "supports"))
             verdict(same, f"{name}: the same value, bound and supports to the last bit")

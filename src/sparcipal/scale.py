@@ -95,12 +95,12 @@ class DaskRows(Rows):
 
     def _accumulate(self, empty: A, *, weighted: bool) -> A:
         # The result of a task, so that it is in the graph once, and made again if it is lost.
-        common = dask.delayed(_same, pure=False)(empty)
+        common = dask.delayed(_same, pure=False)(_Pass(empty, self._columns()))
         add = dask.delayed(_summed, pure=False)
         merge = dask.delayed(_merged, pure=False)
         weights = self._weights() if weighted else [None] * len(self.parts)
         level = [
-            add(common, part, number, self.n_features, self.feature_names, weight)
+            add(common, part, number, weight)
             for number, (part, weight) in enumerate(zip(self.parts, weights))
         ]
         while len(level) > 1:
@@ -112,8 +112,13 @@ class DaskRows(Rows):
 
     def _checked_parts(self) -> list[Any]:
         check = dask.delayed(checked_block, pure=False)
-        common = (self.n_features, self.feature_names)
-        return [check(part, number, *common) for number, part in enumerate(self.parts)]
+        columns = dask.delayed(_same, pure=False)(self._columns())
+        return [check(part, number, columns) for number, part in enumerate(self.parts)]
+
+    def _columns(self) -> _Columns:
+        # rows of files were checked when their table was made
+        checked = all(isinstance(part, FileBlock) for part in self.parts)
+        return _Columns(self.n_features, None if checked else self.feature_names)
 
     def _weights(self) -> list[np.ndarray]:
         assert self.sample_weight is not None
@@ -141,10 +146,26 @@ class DaskRows(Rows):
             raise ValueError(f"all {len(counts)} blocks of X are empty; pass at least one row")
 
 
-def checked_block(
-    block: Any, number: int, n_features: int, feature_names: tuple[str, ...] | None
-) -> Any:
+# Not dataclasses, and no bare tuples: dask looks through those, name by name, for each block.
+
+
+class _Columns:
+    """What every block must have."""
+
+    def __init__(self, count: int, names: tuple[str, ...] | None = None) -> None:
+        self.count, self.names = count, names
+
+
+class _Pass:
+    """What is summed, over which columns."""
+
+    def __init__(self, empty: Any, columns: _Columns) -> None:
+        self.empty, self.columns = empty, columns
+
+
+def checked_block(block: Any, number: int, columns: _Columns) -> Any:
     """An ndarray or csr_array of finite numbers with these columns, possibly of no rows."""
+    n_features, feature_names = columns.count, columns.names
     if isinstance(block, FileBlock):
         return block.open()
     shape = getattr(block, "shape", None)
@@ -175,23 +196,18 @@ def _same(value: Any) -> Any:
 
 
 def _summed(
-    empty: Any,
-    part: Any,
-    number: int,
-    n_features: int,
-    feature_names: tuple[str, ...] | None,
-    weights: np.ndarray | None,
+    common: _Pass, part: Any, number: int, weights: np.ndarray | None
 ) -> tuple[Any, list[Size]]:
-    block = checked_block(part, number, n_features, feature_names)
-    total = empty.copy_empty()
+    block = checked_block(part, number, common.columns)
+    total = common.empty.copy_empty()
     with one_blas_thread:
         if block.shape[0]:
             total.add(block, weights)
     return total, [Size(block.shape[0], working_bytes(block))]
 
 
-def _merged(empty: Any, parts: list[tuple[Any, list[Size]]]) -> tuple[Any, list[Size]]:
-    total = empty.copy_empty()
+def _merged(common: _Pass, parts: list[tuple[Any, list[Size]]]) -> tuple[Any, list[Size]]:
+    total = common.empty.copy_empty()
     for part, _ in parts:
         total.merge(part)
     return total, [size for _, sizes in parts for size in sizes]
@@ -418,7 +434,7 @@ def _scores_of_blocks(blocks: Any, scorer: Scorer) -> Any:
 
 
 def _score_block(block: Any, number: int, scorer: Scorer) -> np.ndarray:
-    return scorer(checked_block(block, number, scorer.n_features, None))
+    return scorer(checked_block(block, number, _Columns(scorer.n_features)))
 
 
 def _score_frame(frame: Any, scorer: Scorer, columns: list[Any]) -> Any:
