@@ -216,6 +216,7 @@ def _answered(
             f"covariance has {whole.covariance.n_features} kept features, but the components have "
             f"{whole.n_nonzero} nonzeros; keep more features"
         )
+    whole = replace(whole, dropped=float(data.survivors.dropped.max(initial=0.0)))
     answer = stages(whole)
     options, certify = stages.keywords["options"], stages.keywords["certify"]
     wide = widened(whole, answer.certificate, answer.components, data.survivors, options, certify)

@@ -15,6 +15,9 @@ class Problem:
 
     With disjoint supports the value is the sum of x_j' A x_j. With free supports it is the adjusted
     variance: each component counts only what those before it have not explained.
+
+    `dropped` is the largest variance among features that were screened out and are not in the
+    covariance: a proof that can price it costs nothing more.
     """
 
     covariance: Covariance
@@ -22,6 +25,7 @@ class Problem:
     nonnegative: bool = False
     disjoint: bool = True
     total: int | None = None
+    dropped: float = 0.0
 
     @property
     def k(self) -> int:

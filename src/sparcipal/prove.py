@@ -189,6 +189,7 @@ def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: s
         "tol": options.tol,
         "monitor": options.monitor,
     }
+    pad = 1.001 * problem.dropped  # splits are kept in single precision
     covariance, sizes = problem.covariance, problem.cardinalities
     bounds: list[Bound] = []
 
@@ -204,7 +205,9 @@ def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: s
         shares = {"fast": QUICK_SHARE, "full": 1 - QUICK_SHARE} if quick else {"full": 1.0}
     for effort, share in shares.items():
         bounds.append(
-            kyfan_bound(covariance, sizes, total=problem.total, effort=effort, **question)
+            kyfan_bound(
+                covariance, sizes, total=problem.total, effort=effort, least_pad=pad, **question
+            )
         )
         if closed():
             break

@@ -37,14 +37,14 @@ def add_pairs(indptr, indices, data, place, start, stop, second, sums, column, v
     for row in range(start, stop):
         count = 0
         for i in range(indptr[row], indptr[row + 1]):
+            # written in any case and overwritten by the next: a branch would be guessed wrongly
             j = place[indices[i]]
-            if j >= 0:
-                column[count] = j
-                value[count] = data[i]
-                sums[j] += value[count]
-                count += 1
+            column[count] = j
+            value[count] = data[i]
+            count += j >= 0
         for a in range(count):
             x = value[a]
+            sums[column[a]] += x
             line = second[column[a]]
             for b in range(a + 1):
                 line[column[b]] += x * value[b]

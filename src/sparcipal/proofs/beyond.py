@@ -166,6 +166,8 @@ def _attempts(
         yield split, split.pad
         for multiple in MULTIPLES:
             yield split, multiple * highest
+    if certify == "fast" and known[-1].pad >= highest:
+        return  # it was optimised with such a price
     price = max(known[-1].pad, MULTIPLES[-1] * highest)
     yield _refined(problem, known[-1], price, value, options, certify), price
 

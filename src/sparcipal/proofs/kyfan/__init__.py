@@ -38,14 +38,14 @@ class Effort:
     core: int  # features of the first core
     temperatures: tuple[float, ...]
     steps: int  # L-BFGS steps at each temperature
-    later: tuple[float, ...]  # temperatures after the core has grown
+    later: tuple[float, ...]  # temperatures after the core has grown, or when it need not
     later_steps: int
     rounds: int  # how often the core may grow
     pad: float  # what a row pays for an outside feature, in units of value / (k s)
 
 
 EFFORTS = {
-    "fast": Effort(160, (0.03, 0.01, 3e-3, 1e-3), 40, (3e-3, 1e-3), 30, 2, 0.03),
+    "fast": Effort(160, (0.03, 0.01), 30, (3e-3, 1e-3), 30, 2, 0.03),
     "full": Effort(
         450, (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4), 300, (3e-3, 1e-3, 3e-4, 1e-4), 150, 5, 0.02
     ),
@@ -63,16 +63,19 @@ def kyfan_bound(
     effort: str = "fast",
     monitor: Monitor | None = None,
     total: int | None = None,
+    least_pad: float = 0.0,
 ) -> Bound:
     """No components with these cardinalities and disjoint supports explain more than the bound.
 
     `supports` and `value` are the best answer known, in the covariance's own units: they choose the
     core and the scales, the bound is valid whatever they are. Ends early within `tol` of the value.
-    With `total`, components have at most so many nonzeros together.
+    With `total`, components have at most so many nonzeros together; with `least_pad`, the core is
+    made to pay at least so much for a feature outside it.
     """
     run = _Run(
-        cov, cardinalities, nonnegative, value, tol, EFFORTS[effort], monitor or Monitor(), total
-    )
+        cov, cardinalities, nonnegative, value, tol, EFFORTS[effort], monitor or Monitor(), total,
+        least_pad,
+    )  # fmt: skip
     with one_blas_thread:
         return run.bound([np.asarray(support) for support in supports])
 
@@ -88,6 +91,7 @@ class _Run:
         effort: Effort,
         monitor: Monitor,
         total: int | None,
+        least_pad: float,
     ) -> None:
         self.cov = cov
         self.s, self.k = max(cardinalities), len(cardinalities)
@@ -100,17 +104,15 @@ class _Run:
         self.target = value * (1.0 + tol)
         self.effort = effort
         self.monitor = monitor
+        self.least_pad = least_pad
 
     def bound(self, supports: list[np.ndarray]) -> Bound:
         features = first_core(
             self.cov, supports, max(self.effort.core, self.total), self.nonnegative
         )
-        pad = 0.0
+        pad = self.least_pad
         if features.size < self.cov.n_features:
-            # Long supports: a short optimisation cannot make up for a core that pays too little.
-            pad = self.effort.pad * self.value / self.total
-            if self.effort.steps < LONG:
-                pad *= max((self.s / USUAL) ** 2, 1.0)
+            pad = max(pad, self._usual_pad())
         a = self.cov.submatrix(features)
         a = 0.5 * (a + a.T)
         if self.total < self.k * self.s:
@@ -124,13 +126,20 @@ class _Run:
             best = min(best, proved, key=lambda bound: bound.value)
             self.monitor.update("prove", bound=best.value)
             done = best.value <= self.target or self.monitor.stopped
-            if done or not rounds_left or not (heights > level).any():
+            in_the_way, cold = (heights > level).any(), temperatures[-1] <= self.effort.later[-1]
+            if done or not rounds_left or (cold and not in_the_way):
                 break
-            new = features[heights > NEAR * level]
-            width = 10 * self.effort.later[0] * self.value / self.total
-            a, split = grown(self.cov, split, evaluated, np.sort(new), width)
+            if in_the_way:
+                new = features[heights > NEAR * level]
+                width = 10 * self.effort.later[0] * self.value / self.total
+                a, split = grown(self.cov, split, evaluated, np.sort(new), width)
             temperatures, steps = self.effort.later, self.effort.later_steps
         return best
+
+    def _usual_pad(self) -> float:
+        pad = self.effort.pad * self.value / self.total
+        # Long supports: a short optimisation cannot make up for a core that pays too little.
+        return pad * max((self.s / USUAL) ** 2, 1.0) if self.effort.steps < LONG else pad
 
     def _marginal(self, supports: list[np.ndarray]) -> float:
         """What the least useful nonzero of the answer is worth."""
