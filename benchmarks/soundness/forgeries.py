@@ -25,9 +25,13 @@ import numpy as np
 
 from sparcipal import Result, sparse_pca, verify
 
-from .cases import on_road
+from .cases import Case, on_road
+from .judge import screening
 from .oracle import Oracle, exact_covariance, exact_matrix
+from .streams import handed, streamed, topic
 
+# Tables read in passes whose dropped features are bounded by prices (streams.py).
+PRICED = (101, 106, 118, 129, 159, 160)
 SLOW = 20.0  # seconds that no check of so small a problem may take
 # Entries that are no claim: how much work it was, words, and what was asked for in vain.
 NOTES = (
@@ -55,6 +59,7 @@ class Subject:
     name: str
     given: dict[str, Any]
     document: str
+    table: Any = None  # what a Screened came from
 
 
 def subjects() -> list[Subject]:
@@ -116,7 +121,46 @@ def subjects() -> list[Subject]:
             result = sparse_pca(**asked)
         given = {key: asked[key] for key in ("X", "covariance", "sample_weight") if key in asked}
         found.append(Subject(name, given, result.to_json()))
+    return found + screened_subjects()
+
+
+def screened_subjects() -> list[Subject]:
+    """Results of tables of which only some features were kept, by every rule."""
+    counts = np.rint(3 * topic(np.random.default_rng(5), 24, 8)).astype(np.int16)
+    numbers = topic(np.random.default_rng(6), 20, 8)
+    weights = np.random.default_rng(7).random(20) + 0.1
+    plain = {"n_nonzero_coefs": 3, "center": True, "scale": False}
+    two = {**plain, "n_components": 2, "n_nonzero_coefs": 2}
+    questions: dict[str, tuple[str, np.ndarray, dict[str, Any]]] = {
+        "passes": ("array", counts, plain),
+        "cheap passes": ("csr", counts, {**plain, "certify": False}),
+        "two in passes": ("blocks", counts, two),
+        "free in passes": ("mixed blocks", numbers, {**two, "supports": "free"}),
+        "total in passes": ("map", numbers, {**two, "n_nonzero_coefs": {"total": 5}}),
+        "scaled passes": ("array", numbers, {**plain, "scale": True, "sample_weight": weights}),
+        "positive passes": ("array", numbers, {**plain, "nonnegative": True}),
+        "handed over": ("screened", counts, two),
+        "given over": ("plain", counts[:8], plain),
+    }
+    found = []
+    cases = [
+        Case(0, name, "usual", "sparse_pca", X, False, options, None, source, (6, 4, 7))
+        for name, (source, X, options) in questions.items()
+    ]
+    for case in cases + [streamed(seed) for seed in PRICED]:
+        own = case.source in ("screened", "plain")
+        asked = _without(case.options) if own else case.options
+        with handed(case) as (given, again):
+            result = sparse_pca(**{**asked, **given, "memory_limit": 1})
+        if case.source == "map":  # the file is gone
+            again = {**again, "X": case.data}
+        again = given if own else again
+        found.append(Subject(f"{case.family} {case.seed}", again, result.to_json(), case.data))
     return found
+
+
+def _without(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key not in ("center", "scale")}
 
 
 def shrinking() -> np.ndarray:
@@ -269,6 +313,7 @@ def claim(result: Result) -> tuple[Any, ...]:
         None if result.mean is None else result.mean.tolist(),
         None if result.scale is None else result.scale.tolist(),
         result.feature_names,
+        tuple(certificate.screening.items()),
     )
 
 
@@ -287,6 +332,8 @@ def falsehood(subject: Subject, result: Result) -> str:
         return f"the bound {certificate.bound!r} is below the optimum {float(best)!r}"
     if Fraction(certificate.value) - Fraction(certificate.rounding) > worth:
         return f"the value {certificate.value!r} is not {float(worth)!r}"
+    if certificate.screening and not free:
+        return next(screening(result, oracle), "")
     return ""
 
 
@@ -297,11 +344,11 @@ def _oracle(subject: Subject, settings: dict[str, Any]) -> Oracle:
     key = subject.name, settings["center"], settings["scale"], settings["nonnegative"]
     if key not in _ORACLES:
         given = subject.given
-        if "covariance" in given:
+        if "covariance" in given and subject.table is None:
             exact = exact_matrix(given["covariance"])
         else:
             exact = exact_covariance(
-                given["X"],
+                given["X"] if subject.table is None else subject.table,
                 center=settings["center"],
                 scale=settings["scale"],
                 weights=given.get("sample_weight"),

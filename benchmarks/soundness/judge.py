@@ -137,11 +137,11 @@ def _wrong(case: Case, result: Result, oracle: Oracle, verdict: Verdict) -> Iter
             if support is not None:
                 yield f"no exact proof that the features {support} stay below the bound"
     if case.source != "memory" and not free:
-        yield from _screening(result, oracle)
+        yield from screening(result, oracle)
     yield from _checked(case, result)
 
 
-def _screening(result: Result, oracle: Oracle) -> Iterator[str]:
+def screening(result: Result, oracle: Oracle) -> Iterator[str]:
     """What is said of the kept and of the dropped features alone."""
     claims, settings = result.certificate.screening, result.settings
     kept = result.certificate.bounds[0].data["screened"]["kept"]

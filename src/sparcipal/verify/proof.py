@@ -45,7 +45,7 @@ def recheck(data: dict[str, Any], cov: Any, problem: Any) -> float:
     try:
         header = data["log"][0]
         s = int(header["s"])
-        if len(problem.cardinalities) != 1 or problem.cardinalities[0] > s:
+        if len(problem.cardinalities) != 1 or not problem.cardinalities[0] <= s <= cov.p:
             return np.inf
         if header["nonnegative"] and not problem.nonnegative:
             return np.inf
@@ -80,6 +80,7 @@ class _Replay:
         a = a / self.unit
         self.log, self.p = log, p
         self.s, self.nonnegative = int(header["s"]), bool(header["nonnegative"])
+        require(1 <= self.s <= p, "supports larger than the number of features")
         self.price = np.zeros(p)
         if "prices" in header:
             self.price = np.asarray(header["prices"], dtype=np.float64) / self.unit
@@ -91,7 +92,7 @@ class _Replay:
         self.leader_of, self.factor = np.arange(p), np.ones(p)
         self.a, error = self._exact_twins(a, header.get("twins") or {})
         self.bound = float(header["bound"]) / self.unit
-        if not np.isfinite(self.a).all() or not np.isfinite(self.bound) or self.s < 1:
+        if not np.isfinite(self.a).all() or not np.isfinite(self.bound):
             raise Unproved("numbers that are not finite")
         self.t = self.bound - error
         self.entered: dict[int, tuple[np.ndarray, np.ndarray]] = {}

@@ -393,3 +393,27 @@ def by_parts(data: dict[str, Any], own: dict[int, float], cov: Any, question: Qu
     touch = max(total - highest[s] + reach[s] for s in own)
     rise = 1 + question.k * EPS
     return touch * rise, total * rise
+
+
+def unfounded(
+    claims: dict[str, Any], data: dict[str, Any], cov: ScreenedCovariance, sure: float
+) -> str:
+    """What the certificate says of the screening and does not follow; "" if all does.
+
+    `sure` is the value less its rounding, in the user's units.
+    """
+    touching, inside = float(data["touching"]) * cov.unit, float(data["inside"]) * cov.unit
+    if claims["kept"] != cov.kept.size or claims["dropped"] != np.count_nonzero(cov.others):
+        return "the numbers of kept and dropped features are not those of the data"
+    largest = float(cov.others.max(initial=0.0)) * cov.unit
+    slack = 1e-9 * largest + 64 * cov.rounding(1) * cov.unit
+    if not abs(float(claims["largest_dropped"]) - largest) <= slack:
+        return f"the largest variance of a dropped feature is {largest:.12g}"
+    rules = {part["rule"] for part in data.get("parts", [])} or {data["rule"]}
+    told = (claims["touching"], claims["inside"], claims["rule"])
+    if told != (touching, inside, data["rule"]) or data["rule"] not in rules:
+        return "the screening is told differently in certificate and proof"
+    follows = (touching < sure, touching <= inside)
+    if (claims["support_unchanged"], claims["bound_holds"]) != follows:
+        return "a claim about the dropped features does not follow"
+    return ""
