@@ -231,6 +231,25 @@ def _ky_fan_by_cholesky(
     return None
 
 
+def proved_margins(blocks: np.ndarray, tops: np.ndarray) -> np.ndarray:
+    """What must be added to each of `tops`, the computed largest eigenvalues of small matrices,
+    so that a Cholesky factorisation proves the sum to be an upper bound; infinity if none does."""
+    m = blocks.shape[-1]
+    diagonal = np.einsum("...ii->...i", blocks)
+    # the trace of t I - M at most, and more than nothing where everything underflows
+    size = np.abs(diagonal).sum(axis=-1) + (m + 1) * np.abs(tops) + 1e-20
+    delta = 2 * (m + 4) * EPS * size
+    for factor in (2.0, 32.0, 1024.0):
+        shifted = -blocks
+        np.einsum("...ii->...i", shifted)[...] += (tops + factor * delta)[..., None]
+        try:
+            np.linalg.cholesky(shifted)
+        except np.linalg.LinAlgError:
+            continue
+        return (factor + 1) * delta
+    return np.full(tops.shape, np.inf)
+
+
 def _leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     n = M.shape[0]
     if n <= 200 or k > n // 8:

@@ -20,6 +20,9 @@ nonzeros that all components have together: with B_n a bound for n nonzeros on K
                  M - s f I,   prices beta_a + f in the core and f in the rest of K,
                  m_j - f outside the core (m_j counts only positive terms).
 
+             A component may lie in D altogether. It leaves K empty and explains 0 there, so zeros
+             stand beside the eigenvalues: C is the sum of the k largest that are positive.
+
 The bound for all features is the larger one of this and the bound on K.
 """
 
@@ -118,14 +121,15 @@ class _Table:
         core = split_matrix(0.5 * (a + a.T), split, s, problem.nonnegative)
         matrix = core.matrix.copy()
         matrix[np.diag_indices(matrix.shape[0])] -= s * price
-        level = -np.inf
+        level = 0.0  # of a component without a kept feature
         if matrix.shape[0] >= problem.k:
-            level = float(np.linalg.eigvalsh(matrix)[matrix.shape[0] - problem.k])
+            level = max(level, float(np.linalg.eigvalsh(matrix)[matrix.shape[0] - problem.k]))
         _, heights = violators(
             covariance, split.features, core, s, problem.nonnegative, level + price
         )
         heights = heights - price
-        base = proved_sum(matrix, heights[heights > level], problem.k)
+        rivals = np.append(heights[heights > level], np.zeros(problem.k))
+        base = proved_sum(matrix, rivals, problem.k)
         base += SAFETY * covariance.rounding(n) + 8 * s * EPS * price * problem.k
         rest = covariance.n_features - split.features.size
         prices = np.append(core.price + price, np.full(min(rest, n), price))

@@ -6,6 +6,13 @@ The best nonnegative x is the leading eigenvector of A on its own support, so th
 at most s features count whose leading eigenvector has one sign. Several disjoint components are the
 best packing of such supports, found by a depth-first search through the supports in the order of
 their values.
+
+LAPACK's eigenvalues order the supports; a Cholesky factorisation for each of them says how much may
+be missing. A support T whose computed vector q has both signs is passed over: if the best x >= 0
+were positive on all of T, it would be a leading eigenvector, and on the arc from x to q (or -q)
+some entry vanishes first, at a point z >= 0 on fewer features. In the plane of x and q the Rayleigh
+quotient falls all the way from x, so z'Az >= q'Aq / q'q: fewer features are worth as much, up to
+the difference of the proved bound on T and this quotient.
 """
 
 from __future__ import annotations
@@ -16,7 +23,7 @@ from math import comb
 
 import numpy as np
 
-from ..certify import SAFETY
+from ..certify import SAFETY, proved_margins
 from ..covariance import EPS
 from ..monitor import Monitor
 from ..problem import Problem
@@ -67,15 +74,17 @@ def exhaust(
     Packings that are worth no more than `known` are passed over: there may be no components then.
     """
     A = problem.covariance.dense()
-    tables = {s: _scored(A, s, problem.nonnegative) for s in set(problem.cardinalities)}
+    A = (A + A.T) / 2
+    scored = {s: _scored(A, s, problem.nonnegative) for s in set(problem.cardinalities)}
+    tables = {s: (values, supports) for s, (values, supports, _) in scored.items()}
     packing = _Packing(tables, problem.cardinalities, A.shape[0], options.monitor, most, known)
     packing.search()
     components = tuple(_component(A, support) for support in _padded(packing.supports, problem))
     if not packing.complete:
         return components, None, packing.looked
     m = sum(problem.cardinalities)
-    diagonal = np.sort(np.abs(problem.covariance.diagonal))[::-1]
-    margin = 64 * m * EPS * float(diagonal[:m].sum()) + problem.covariance.rounding(m)
+    margin = sum(scored[s][2] for s in problem.cardinalities) + problem.covariance.rounding(m)
+    margin += 4 * problem.k * EPS * packing.rest[0]  # of the sums of values
     return components, Bound("enumeration", packing.value + SAFETY * margin), packing.looked
 
 
@@ -83,10 +92,13 @@ def _sizes(s: int, nonnegative: bool) -> range:
     return range(1, s + 1) if nonnegative else range(s, s + 1)
 
 
-def _scored(A: np.ndarray, s: int, nonnegative: bool) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-    """The value of every support, the largest first."""
+def _scored(
+    A: np.ndarray, s: int, nonnegative: bool
+) -> tuple[np.ndarray, list[tuple[int, ...]], float]:
+    """The value of every support, the largest first, and what all of them may lack at most."""
     values: list[np.ndarray] = []
     supports: list[tuple[int, ...]] = []
+    margin, lost = 0.0, 0.0
     for size in _sizes(s, nonnegative):
         combinations = itertools.combinations(range(A.shape[0]), size)
         while batch := list(itertools.islice(combinations, BATCH)):
@@ -94,18 +106,32 @@ def _scored(A: np.ndarray, s: int, nonnegative: bool) -> tuple[np.ndarray, list[
             blocks = A[index[:, :, None], index[:, None, :]]
             if nonnegative:
                 w, Q = np.linalg.eigh(blocks)
-                lead = Q[:, :, -1]
+                top, lead = w[:, -1], Q[:, :, -1]
                 good = np.logical_or(
                     (lead >= -ONE_SIGN).all(axis=1), (lead <= ONE_SIGN).all(axis=1)
                 )
-                values.append(w[good, -1])
-                supports.extend(itertools.compress(batch, good))
             else:
-                values.append(np.linalg.eigvalsh(blocks)[:, -1])
-                supports.extend(batch)
+                top, good = np.linalg.eigvalsh(blocks)[:, -1], np.ones(len(batch), dtype=bool)
+            missing = proved_margins(blocks, top)
+            margin = max(margin, float(missing.max()))
+            if not good.all():
+                above = top + missing - _quotients(blocks, lead)
+                lost = max(lost, float(above[~good].max()))
+            values.append(top[good])
+            supports.extend(itertools.compress(batch, good))
     everything = np.concatenate(values)
     order = np.argsort(-everything, kind="stable")
-    return everything[order], [supports[i] for i in order]
+    # what is passed over may lead to another support that is, down to a single feature
+    return everything[order], [supports[i] for i in order], margin + (s - 1) * lost
+
+
+def _quotients(blocks: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """q'Aq / q'q, rounded down."""
+    m = blocks.shape[-1]
+    image = (blocks @ vectors[:, :, None])[:, :, 0]
+    length = np.square(vectors).sum(axis=1)
+    size = np.sqrt(np.square(blocks).sum(axis=(1, 2)))
+    return (vectors * image).sum(axis=1) / length - 4 * (m + 4) * EPS * size
 
 
 class _Packing:

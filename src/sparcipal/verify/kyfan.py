@@ -26,11 +26,16 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
 
 
 def spectrum(
-    data: dict[str, Any], cov: CheckedCovariance, question: Question, floor: float = 0.0
+    data: dict[str, Any],
+    cov: CheckedCovariance,
+    question: Question,
+    floor: float = 0.0,
+    empty: bool = False,
 ) -> tuple[float, np.ndarray]:
     """The bound without its prices, and the prices of the core.
 
     With a `floor`, at most the pad, every feature costs so much more: s times as much comes off M.
+    With `empty`, components may have no feature here; each of them explains 0.
     """
     if question.k > 1 and not question.disjoint:
         raise ValueError("this bound holds for disjoint supports only")
@@ -57,7 +62,8 @@ def spectrum(
     start = max(core.size - k, 0)
     level = float(values[start]) if core.size >= k else -np.inf
     outside = outside_rows(cov, core, theta, price, s, question.nonnegative, level + floor)
-    total = _ky_fan(M, values[start:], vectors[:, start:], outside - floor, k)
+    rivals = np.append(outside - floor, np.zeros(k if empty else 0))
+    total = _ky_fan(M, values[start:], vectors[:, start:], rivals, k)
     return total + 4 * k * s * EPS * floor, price + floor
 
 

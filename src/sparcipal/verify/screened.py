@@ -370,7 +370,7 @@ def touching(data: dict[str, Any], inside: float, cov: Any, question: Question) 
     stay = np.minimum(inside, traces * (1 + n * EPS))
     if data["rule"] == "prices":
         price = float(data["price"])
-        base, prices = kyfan.spectrum(data["split"], cov.inner, question, price)
+        base, prices = kyfan.spectrum(data["split"], cov.inner, question, price, empty=True)
         rest = cov.inner.p - prices.size
         prices = np.sort(np.append(prices, np.full(min(rest, n), price)))[::-1][:n]
         prices = np.append(prices, np.zeros(n - prices.size))
