@@ -111,6 +111,11 @@ class Screened:
         constant = moments.constant if center else (moments.low == 0) & (moments.high == 0)
         still = constant[kept]
         matrix[still], matrix[:, still], weights[still] = 0.0, 0.0, 0.0
+        if not gram.exact:
+            # Products are summed about the means, moments of sparse columns about zero: where a
+            # mean is large, only the former are as good as the errors here say.
+            variances[kept] = np.maximum(np.diagonal(matrix), 0.0)
+            errors[kept] = error_unit * weights
         spread = np.ones(moments.n_features)
         if scale:
             spread = np.where(variances > 0, np.sqrt(variances), 1.0)

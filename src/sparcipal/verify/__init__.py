@@ -189,7 +189,7 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
     if names is not None and columns is not None:
         _require(columns == list(names), "the feature names differ from the data's")
     total = float(cov.diagonal.sum()) * unit
-    slack = 1e-7 * total + 8 * cov.rounding(cov.p) * unit
+    slack = 1e-7 * total + 8 * (cov.rounding(cov.p) + cov.doubt) * unit
     _require(
         abs(result.total_variance - total) <= slack,
         f"the total variance is {total:.10g}, not {result.total_variance:.10g}",
@@ -379,7 +379,7 @@ def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
         )
         # A bound far above the others says nothing; what rounding adds to it may differ.
-        slack = 64 * question.k * cov.rounding(cov.p) * cov.unit
+        slack = 64 * (question.k * cov.rounding(cov.p) + cov.doubt) * cov.unit
         loose = max(own, result.value) * (1 + LOOSENESS) + slack
         _require(
             bound.value <= loose or bound.value > 4 * certificate.bound,

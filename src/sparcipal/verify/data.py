@@ -68,6 +68,11 @@ class CheckedCovariance:
     def given(self) -> bool:
         return self._mean is None
 
+    @property
+    def doubt(self) -> float:
+        """By how much the variances of features that were dropped may be off, in all."""
+        return 0.0
+
     def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
         rows = np.asarray(rows, dtype=np.intp)
         same = cols is None

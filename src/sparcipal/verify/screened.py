@@ -46,6 +46,10 @@ class ScreenedCovariance(CheckedCovariance):
         return where
 
     @property
+    def doubt(self) -> float:
+        return float(np.delete(self.upper - self.diagonal, self.kept).sum())
+
+    @property
     def others(self) -> np.ndarray:
         """Variances of the dropped features, the largest first, rounded up."""
         return np.sort(np.delete(self.upper, self.kept))[::-1]
@@ -406,7 +410,7 @@ def unfounded(
     if claims["kept"] != cov.kept.size or claims["dropped"] != np.count_nonzero(cov.others):
         return "the numbers of kept and dropped features are not those of the data"
     largest = float(cov.others.max(initial=0.0)) * cov.unit
-    slack = 1e-9 * largest + 64 * cov.rounding(1) * cov.unit
+    slack = 1e-9 * largest + 16 * cov.doubt * cov.unit
     if not abs(float(claims["largest_dropped"]) - largest) <= slack:
         return f"the largest variance of a dropped feature is {largest:.12g}"
     rules = {part["rule"] for part in data.get("parts", [])} or {data["rule"]}
