@@ -118,6 +118,51 @@ def test_leading_eigenvectors_by_both_routes():
     np.testing.assert_allclose(np.abs(np.sum(mine * exact, axis=0)), 1, atol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_thresholding_keeps_its_guarantees(seed):
+    """A >= l1 uu', so x = u_S / |u_S| has x'Ax >= l1 |u_S|^2 >= l1 s/p; and Papailiopoulos et al.
+    2013, theorem 1 for rank one: at least 1 - min(p l2 / (s l1), l2 / max A_ii) of the optimum.
+    """
+    rng = np.random.default_rng(seed)
+    p, s = 8, int(rng.integers(1, 8))
+    # Eigenvalues that fall slowly in even cases, so fast in odd ones that the theorem says much.
+    X = rng.standard_normal((12, p)) @ np.diag(0.2 ** (np.arange(p) * (seed % 2)))
+    A = X.T @ X @ X.T @ X if seed % 4 == 3 else X.T @ X
+    result = sparse_pca(covariance=A, n_nonzero_coefs=s, method="threshold", certify=False)
+    values, vectors = np.linalg.eigh(A)
+    largest = np.sort(vectors[:, -1] ** 2)[::-1]
+    assert result.value >= values[-1] * largest[:s].sum() * (1 - 1e-12)
+    assert result.value >= values[-1] * s / p * (1 - 1e-12)
+    lost = min(p * values[-2] / (s * values[-1]), values[-2] / A.diagonal().max())
+    assert result.value >= (1 - lost) * best_value(A, (s,)) * (1 - 1e-12)
+
+
+def test_thresholding_is_optimal_for_rank_one():
+    a = np.random.default_rng(3).standard_normal(9)
+    A = np.outer(a, a)
+    for s in (1, 4, 9):
+        result = sparse_pca(covariance=A, n_nonzero_coefs=s, method="threshold", certify=False)
+        assert result.value == pytest.approx(np.sort(a**2)[-s:].sum(), rel=1e-12)
+
+
+def test_thresholding_recovers_spikes_about_as_often_as_printed():
+    """Papailiopoulos et al. 2013, section 4.1: 0.98 for 50 samples, fewer than all the others."""
+    rng = np.random.default_rng(50)
+    V = np.zeros((500, 2))
+    V[:10, 0] = V[10:20, 1] = 10**-0.5
+    truth = {tuple(range(10)), tuple(range(10, 20))}
+    hits, repeats = 0, 100
+    for _ in range(repeats):
+        X = rng.standard_normal((50, 500))
+        # The variance along the spikes is 400 and 300, and nothing is added to the noise there.
+        X += (rng.standard_normal((50, 2)) * np.sqrt([400, 300]) - X @ V) @ V.T
+        problem = Problem(covariance_of_data(X, center=False)[0], (10, 10), disjoint=False)
+        found = threshold.run(problem, Options(), deflation="projection")
+        hits += {tuple(c.support.tolist()) for c in found.components} == truth
+    # Three standard errors of a share of 0.98 in 100.
+    assert 0.938 <= hits / repeats <= 1.0
+
+
 def test_truncated_power_steps_never_lose():
     """Yuan & Zhang: for a PSD matrix the value is monotone."""
     cov, _, _ = covariance_of_data(gaussian(30, 60))
@@ -250,6 +295,64 @@ def test_penalties_are_checked():
     assert found.components[0].support.tolist() == [0]
     with pytest.raises(ValueError, match="norm must be"):
         gpower.run(problem, Options(), norm="l2")
+
+
+@pytest.mark.parametrize("method", ["gpower", "dspca", "nspca", "dspca-first-order"])
+def test_fewer_nonzeros_than_allowed_at_a_given_penalty_are_said(method):
+    A = np.diag([1.0, 0.8, 0.3, 0.2])
+    A[0, 1] = A[1, 0] = 0.5
+    result = sparse_pca(
+        covariance=A,
+        n_nonzero_coefs=4,
+        method=method,
+        method_options={"penalty": 0.4},
+        nonnegative=method == "nspca",
+        certify=False,
+    )
+    found = result.supports[0].size
+    assert found < 4
+    assert f"at penalty=0.4 gives {found} of the 4 nonzeros allowed" in result.note
+
+
+def test_a_penalty_that_leaves_nothing_names_the_range():
+    A = np.cov(gaussian(20, 7, 3).T, bias=True)
+    problem = Problem(covariance_of(A), (3,), nonnegative=True)
+    with pytest.raises(
+        ValueError, match=r"penalty=0\.9\d* leaves no feature in the nspca"
+    ) as caught:
+        nspca.run(problem, Options(), penalty=0.99, coupling=0.05)
+    words = str(caught.value)
+    most = float(words.split("at most ")[1].split(",")[0])
+    assert 0 < most < 0.99
+    found = nspca.run(problem, Options(), penalty=most, coupling=0.05)
+    assert found.components[0].support.size >= 1
+
+
+@pytest.mark.parametrize(
+    ("method", "own", "unit"),
+    [
+        ("tpower", {}, "steps"),
+        ("em", {}, "steps"),
+        ("gpower", {}, "steps"),
+        ("gpower", {"penalty": 0.1}, "steps"),
+        ("gpower", {"block": True}, "steps"),
+        ("spca", {}, "rounds"),
+        ("nspca", {}, "steps"),
+        ("nspca", {"joint": True}, "steps"),
+    ],
+)
+def test_iterations_that_are_cut_off_are_said_with_numbers(method, own, unit):
+    result = sparse_pca(
+        gaussian(15, 20, 6),
+        n_components=2 if own.get("block") or own.get("joint") else 1,
+        n_nonzero_coefs=5,
+        method=method,
+        method_options={**own, "max_iter": 1},
+        supports="free" if own.get("block") else "disjoint",
+        nonnegative=method == "nspca",
+        certify=False,
+    )
+    assert f"stopped after max_iter=1 {unit}" in result.note
 
 
 # Greedy

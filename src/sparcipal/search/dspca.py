@@ -32,7 +32,7 @@ from ..problem import Problem
 from ..result import Bound
 from .base import Component, Found, Method, Options
 from .deflation import Single, deflate
-from .penalty import check_penalty
+from .penalty import check_penalty, fewer
 from .relaxation import Relaxation, Start, ascend, soft_threshold
 from .threshold import truncate
 
@@ -198,15 +198,18 @@ def _component(point: Point, s: int, nonnegative: bool) -> Component:
     return Component(point.core[part.support], part.weights)
 
 
-def _note(point: Point, s: int, searched: bool, unit: float) -> str:
+def _note(point: Point, s: int, penalty: float | None, unit: float) -> str:
+    """What fell short; `penalty` is the one that was given, None if it was searched."""
     notes = []
     level = point.relaxation.penalty * unit
     if point.count > s:
         notes.append(
             f"dspca: {point.count} nonzeros at penalty {level:.4g}, cut to the {s} largest"
         )
-    elif point.count < s and searched:
+    elif point.count < s and penalty is None:
         notes.append(f"dspca: {point.count} of the {s} nonzeros allowed, at penalty {level:.4g}")
+    elif point.count < s and penalty is not None:
+        notes.append(fewer("dspca", penalty, point.count, s))
     if not point.relaxation.converged:
         notes.append(
             f"dspca: duality gap {100 * point.relaxation.gap:.2g} % after "
@@ -338,7 +341,7 @@ def run_with(
         trail.extend(_record(point, cov) for point in points)
         chosen = points[-1]
         total = sum(point.relaxation.n_iter for point in points)
-        note = _note(chosen, s, penalty is None, cov.unit)
+        note = _note(chosen, s, penalty, cov.unit)
         return Single(_component(chosen, s, nonnegative), total, note)
 
     found = deflate(problem, options, solve, deflation=deflation)

@@ -20,7 +20,7 @@ from ..covariance import Covariance
 from ..problem import Problem
 from .base import Component, Found, Method, Options
 from .deflation import Single, deflate
-from .penalty import check_penalty, reach
+from .penalty import check_penalty, reach, unfinished
 from .threshold import leading_eigenvectors, truncate
 
 _TOL = 1e-8
@@ -95,22 +95,22 @@ def solve(
     if top == 0:
         return Single(Component(np.zeros(1, dtype=np.intp), np.ones(1)))
     survivors = _Survivors(cov)
-    total = 0
+    steps: list[int] = []
 
     def at(fraction: float) -> np.ndarray:
-        nonlocal total
         gamma = top * (fraction if norm == "l1" else np.sqrt(fraction))
         keep, part = survivors.at(gamma)
         start = np.zeros(keep.size)
         start[int(np.argmax(part.diagonal))] = 1.0
         w, n_iter = single_unit(part, gamma, norm, nonnegative, start, max_iter)
-        total += n_iter
+        steps.append(n_iter)
         x = np.zeros(p)
         x[keep] = w
         return x
 
     x, note = reach(at, s, nonnegative, f"gpower-{norm}", penalty=penalty)
-    return Single(Component.from_vector(x), total, note)
+    note = "; ".join(filter(None, (note, unfinished(f"gpower-{norm}", steps, max_iter))))
+    return Single(Component.from_vector(x), sum(steps), note)
 
 
 def run(
@@ -187,11 +187,11 @@ def _run_block(
     fractions = np.full(k, 0.5 if penalty is None else penalty)
     best = np.zeros((cov.n_features, k))
     distance = np.full(k, np.inf)
-    total = 0
+    steps: list[int] = []
     for _ in range(1 if penalty is not None else 40):
         gammas = top * (fractions if norm == "l1" else np.sqrt(fractions))
         W, n_iter = block_units(cov, gammas, norm, problem.nonnegative, start, max_iter)
-        total += n_iter
+        steps.append(n_iter)
         counts = np.count_nonzero(W, axis=0)
         # A richer component can be cut to size, a poorer one cannot be filled: prefer the richer.
         off = np.where(counts >= wanted, counts - wanted, 1e6 + wanted - counts)
@@ -203,10 +203,11 @@ def _run_block(
         low = np.where(counts > wanted, fractions, low)
         high = np.where(counts < wanted, fractions, high)
         fractions = np.where(counts == wanted, fractions, (low + high) / 2)
-    return _cut_block(problem, best, norm, total)
+    late = unfinished(f"gpower-{norm} block", steps, max_iter)
+    return _cut_block(problem, best, norm, sum(steps), late)
 
 
-def _cut_block(problem: Problem, W: np.ndarray, norm: str, n_iter: int) -> Found:
+def _cut_block(problem: Problem, W: np.ndarray, norm: str, n_iter: int, late: str) -> Found:
     counts = np.count_nonzero(W, axis=0)
     components = [
         Component.from_vector(truncate(W[:, [j]], s, problem.nonnegative)[:, 0])
@@ -218,6 +219,7 @@ def _cut_block(problem: Problem, W: np.ndarray, norm: str, n_iter: int) -> Found
             f"gpower-{norm} block reaches {counts.tolist()} nonzeros for the "
             f"{list(problem.cardinalities)} asked; richer components are cut to the largest entries"
         )
+    note = "; ".join(filter(None, (note, late)))
     return Found(tuple(components), n_iter, note, info={"block": True})
 
 

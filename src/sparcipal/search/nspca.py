@@ -18,7 +18,7 @@ from ..covariance import DENSE_LIMIT, Covariance
 from ..problem import Problem
 from .base import Component, Found, Method, Options
 from .deflation import Single, deflate
-from .penalty import check_penalty, reach
+from .penalty import check_penalty, reach, unfinished
 from .threshold import leading_eigenvectors, truncate
 
 
@@ -96,15 +96,14 @@ def solve(
     u = leading_eigenvectors(cov, 1, rng)
     starts = [np.maximum(u if u.sum() > 0 else -u, 0.0)]
     starts += [np.abs(rng.standard_normal((cov.n_features, 1))) for _ in range(restarts)]
-    total = 0
+    total: list[int] = []
     best: tuple[float, np.ndarray, str] | None = None
     for start in starts:
         current = start / np.linalg.norm(start)
 
         def at(fraction: float, current: np.ndarray = current) -> np.ndarray:
-            nonlocal total
             U, sweeps = ascend(A, current, alpha, fraction * beta_max, max_iter)
-            total += sweeps
+            total.append(sweeps)
             return U[:, 0]
 
         x, note = reach(at, s, True, "nspca", penalty=penalty, max_solves=25)
@@ -112,7 +111,8 @@ def solve(
         if best is None or value > best[0]:
             best = (value, x, note)
     assert best is not None
-    return Single(Component.from_vector(best[1]), total, best[2])
+    note = "; ".join(filter(None, (best[2], unfinished("nspca", total, max_iter))))
+    return Single(Component.from_vector(best[1]), sum(total), note)
 
 
 def run(
@@ -167,10 +167,10 @@ def _run_joint(
     wanted = sum(problem.cardinalities)
     low, high = 0.0, 1.0
     fraction = 0.25 if penalty is None else penalty
-    best, total = None, 0
+    best, total = None, list[int]()
     for _ in range(20 if penalty is None else 1):
         U, sweeps = ascend(A, start, alpha, fraction * beta_max, max_iter)
-        total += sweeps
+        total.append(sweeps)
         count = np.count_nonzero(U)
         if best is None or count >= wanted:
             best = U
@@ -179,10 +179,10 @@ def _run_joint(
         low, high = (fraction, high) if count > wanted else (low, fraction)
         fraction = (low + high) / 2
     assert best is not None
-    return _assign(problem, best, total)
+    return _assign(problem, best, sum(total), unfinished("nspca", total, max_iter))
 
 
-def _assign(problem: Problem, U: np.ndarray, n_iter: int) -> Found:
+def _assign(problem: Problem, U: np.ndarray, n_iter: int, late: str) -> Found:
     """Overlapping columns give each feature to its largest entry, then each is cut to size."""
     counts = np.count_nonzero(U, axis=0)
     clash = problem.disjoint and bool((np.count_nonzero(U, axis=1) > 1).any())
@@ -205,6 +205,8 @@ def _assign(problem: Problem, U: np.ndarray, n_iter: int) -> Found:
         )
     if clash:
         notes.append("overlapping features given to the component with the largest weight")
+    if late:
+        notes.append(late)
     return Found(components, n_iter, "; ".join(notes), info={"joint": True})
 
 

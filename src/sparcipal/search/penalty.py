@@ -7,7 +7,7 @@ so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def reach(
     leaves nothing. With `penalty` given there is no search.
     """
     if penalty is not None:
-        return _fixed(solve(penalty), s, nonnegative, name, penalty)
+        return _fixed(solve, s, nonnegative, name, penalty)
     low, high = 0.0, 1.0
     richer: tuple[float, np.ndarray] | None = None
     poorer: tuple[float, np.ndarray] | None = None
@@ -61,18 +61,50 @@ def reach(
 
 
 def _fixed(
-    x: np.ndarray, s: int, nonnegative: bool, name: str, penalty: float
+    solve: Callable[[float], np.ndarray], s: int, nonnegative: bool, name: str, penalty: float
 ) -> tuple[np.ndarray, str]:
-    count = np.count_nonzero(x)
+    x = solve(penalty)
+    count = int(np.count_nonzero(x))
     if count == 0:
         raise ValueError(
-            f"penalty={penalty} leaves no feature in the {name} component; try a smaller one, "
-            "or leave it out to have it searched for the cardinality"
+            f"penalty={penalty} leaves no feature in the {name} component; take one of at most "
+            f"{_largest(solve, penalty):.4g}, or leave it out to have it searched for the "
+            "cardinality"
         )
-    if count <= s:
-        return x / np.linalg.norm(x), ""
-    note = f"{name} at penalty={penalty} gives {count} nonzeros, cut to the {s} largest"
+    note = fewer(name, penalty, count, s)
+    if count > s:
+        note = f"{name} at penalty={penalty:g} gives {count} nonzeros, cut to the {s} largest"
     return truncate(x[:, None], s, nonnegative)[:, 0], note
+
+
+def fewer(name: str, penalty: float, count: int, s: int) -> str:
+    """What to say of a component at a penalty that was given, if it has less than it may have."""
+    if count >= s:
+        return ""
+    return (
+        f"{name} at penalty={penalty:g} gives {count} of the {s} nonzeros allowed; a smaller "
+        "penalty gives more"
+    )
+
+
+def unfinished(name: str, steps: Sequence[int], max_iter: int) -> str:
+    """What to say when an iteration was cut off; `steps` has one number per penalty."""
+    stopped = sum(n_iter >= max_iter for n_iter in steps)
+    if not stopped:
+        return ""
+    tried = f" at {stopped} of the {len(steps)} penalties tried" if len(steps) > 1 else ""
+    return f"{name} stopped after max_iter={max_iter} steps{tried}"
+
+
+def _largest(solve: Callable[[float], np.ndarray], empty: float) -> float:
+    """About the largest penalty that leaves a feature, rounded down; `empty` leaves none."""
+    low, high = 0.0, empty
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.any(solve(middle)) else (low, middle)
+        if high < 1e-6:
+            break
+    return float(np.floor(low * 1e3) / 1e3) if low >= 1e-2 else low
 
 
 def _nearest(
