@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..certify import proved_margins
 from ..monitor import Monitor
 from .pairsplit import Optimiser, Part, Split, best_start, prove_below, split_matrix
 
@@ -51,8 +52,8 @@ def best_packing(
 ) -> Packed | None:
     """The best k disjoint supports if they may explain more than target; None if a limit was met.
 
-    Eigenvalues of supports are LAPACK's: twice what they and the sums can be off, in the checker's
-    reckoning, is given to every support.
+    Every support counts with a bound that a Cholesky factorisation proves, and with twice what sums
+    of prices and values can be off, in the checker's reckoning.
     """
     scale = float(np.abs(np.diagonal(a)).sum() + price.sum())
     slack = 128 * (a.shape[0] + s + 8) * EPS * scale
@@ -64,7 +65,7 @@ def best_packing(
     supports = _enumerated(root, split, tau, monitor)
     if supports is None:
         return None
-    values = np.array([float(np.linalg.eigvalsh(a[np.ix_(S, S)])[-1]) + slack for S in supports])
+    values = np.array([_proved_value(a[np.ix_(S, S)]) + slack for S in supports])
     missing = np.array([best_priced - v + price[S].sum() for v, S in zip(values, supports)])
     room = float(price.sum()) + k * best_priced - target + (k + 1) * slack
     chosen = _packed(supports, missing, values, room, k)
@@ -98,7 +99,7 @@ def _enumerated(root: Part, split: Split, tau: float, monitor: Monitor) -> list[
         if nodes > MOST_NODES or len(found) > MOST_SUPPORTS or monitor.stopped:
             return None
         if len(forced) == root.s or not free:
-            if forced and _priced_value(root, forced) > tau:
+            if forced and not _proved_worthless(root, forced, tau):
                 found.append(np.array(sorted(forced)))
             continue
         matrix, order = _node(root, split, forced, free)
@@ -141,9 +142,15 @@ def _node(
     return split_matrix(root.restrict(keep, inside), split.on(order)).matrix, order
 
 
-def _priced_value(root: Part, support: list[int]) -> float:
+def _proved_worthless(root: Part, support: list[int], tau: float) -> bool:
+    """Whether the value of a support less its prices is at most tau, by Cholesky."""
     block = root.a[np.ix_(support, support)]
-    return float(np.linalg.eigvalsh(block)[-1] - root.price[support].sum())
+    return prove_below(block, tau + float(root.price[support].sum()))
+
+
+def _proved_value(block: np.ndarray) -> float:
+    top = np.linalg.eigvalsh(block)[-1:]
+    return float(top[0] + proved_margins(block[None], top)[0])
 
 
 def _packed(

@@ -2,7 +2,8 @@
 
 With prices beta and pi >= value(S) - beta(S) for every support, an answer above the target T uses
 only supports with value(S) - beta(S) > T - sum beta - (k - 1) pi. They are found here once more,
-with the (U, R) of the certificate and one Cholesky factorisation for every branch that is cut.
+with the (U, R) of the certificate and one Cholesky factorisation for every branch that is cut and
+every support that is looked at.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .data import EPS
+from .split import below
 
 MOST_NODES = 100_000
 MOST_CHOICES = 2_000_000
@@ -38,7 +40,7 @@ def largest_packing(
     supports = charges.above(tau)
     if supports is None:
         return float("inf")
-    values = [float(np.linalg.eigvalsh(a[np.ix_(S, S)])[-1]) + slack for S in supports]
+    values = [_proved_value(a[np.ix_(S, S)]) + slack for S in supports]
     lost = [pi - v + float(price[S].sum()) for v, S in zip(values, supports)]
     room = float(price.sum()) + k * pi - target + (k + 1) * slack
     order = sorted(range(len(supports)), key=lambda i: lost[i])
@@ -71,6 +73,17 @@ def _best(
             if not used & sets[i]:
                 stack.append((place + 1, (*chosen, i), used | sets[i], gone + lost[i]))
     return best
+
+
+def _proved_value(block: np.ndarray) -> float:
+    """The largest eigenvalue, rounded up so far that Cholesky proves it."""
+    m = block.shape[0]
+    guess = float(np.linalg.eigvalsh(block)[-1])
+    step = 4 * (m + 4) * EPS * (float(np.abs(np.diagonal(block)).sum()) + (m + 1) * abs(guess))
+    for slack in (step, 16 * step, 256 * step):
+        if below(block, guess + slack):
+            return guess + slack
+    return float("inf")
 
 
 class _Charges:
@@ -106,7 +119,8 @@ class _Charges:
             if nodes > MOST_NODES:
                 return None
             if len(forced) == self.s or not free:
-                if forced and self.worth(forced) > tau:
+                worth = self.a[np.ix_(forced, forced)]
+                if forced and not below(worth, tau + float(self.price[forced].sum())):
                     found.append(sorted(forced))
                 continue
             cut, matrix = self.settled(forced, free, tau)
@@ -117,10 +131,6 @@ class _Charges:
             rest = [j for j in free if j != branch]
             stack += [(forced, rest), ([*forced, branch], rest)]
         return found
-
-    def worth(self, support: list[int]) -> float:
-        block = self.a[np.ix_(support, support)]
-        return float(np.linalg.eigvalsh(block)[-1] - self.price[support].sum())
 
     def settled(self, forced: list[int], free: list[int], tau: float) -> tuple[bool, np.ndarray]:
         """Whether no support between forced and forced + free, |S| <= s, is worth more than tau."""
