@@ -29,3 +29,14 @@ class Tripling:
         if item == 3:
             deadly(None, self.folder)
         return 3 * item
+
+
+class DeadlyCall:
+    """A function whose first call kills the worker that it runs on."""
+
+    def __init__(self, function: Any, folder: str) -> None:
+        self.function, self.folder = function, folder
+
+    def __call__(self, *arguments: Any) -> Any:
+        deadly(None, self.folder)
+        return self.function(*arguments)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from deadly import Tripling, deadly
+from deadly import DeadlyCall, Tripling, deadly
 from sparcipal import Moments, SparsePCA, sparse_pca
 from sparcipal.read import as_table
 from sparcipal.rows import as_rows
@@ -380,3 +380,22 @@ def test_the_search_runs_on_workers(client, tmp_path):
         with joblib.parallel_config("dask"):
             there = sparse_pca(X, **question)
         assert same_answer(there, sparse_pca(X, **question))
+
+
+def test_the_proof_runs_on_workers(client, tmp_path, monkeypatch):
+    """Subtrees are searched there, one worker dies, and the proof is the same to the last bit."""
+    from sparcipal.proofs import exact, subtrees
+
+    monkeypatch.setattr(exact, "ALONE", 0.0)
+    monkeypatch.setattr(exact, "ROOT_SMOOTHING", ())
+    monkeypatch.setattr(subtrees, "SUBTREES", 4)
+    monkeypatch.setattr(subtrees, "WORK", 2e7)
+    X = np.random.default_rng(0).standard_normal((600, 30))
+    question = {"n_nonzero_coefs": 6, "certify": "full"}
+    here = sparse_pca(X, **question)
+    assert here.certificate.nodes > 5
+    monkeypatch.setattr(subtrees, "grow", DeadlyCall(subtrees.grow, str(tmp_path)))
+    with joblib.parallel_config("dask"):
+        there = sparse_pca(X, **question)
+    assert (tmp_path / "killed").exists()
+    assert there.to_json() == here.to_json()

@@ -120,3 +120,18 @@ class Monitor:
             yield
         finally:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class Quiet(Monitor):
+    """Stops with an outer run, but keeps its own figures to itself."""
+
+    def __init__(self, outer: Monitor) -> None:
+        super().__init__()
+        self.outer = outer
+
+    @property
+    def stopped(self) -> str | None:
+        return self.outer.stopped
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Quiet, (self.outer,)

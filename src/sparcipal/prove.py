@@ -122,6 +122,7 @@ def _prove_one(
         "monitor": options.monitor,
         "effort": certify,
         "start": start,
+        "n_jobs": options.n_jobs,
     }
     if covariance.n_features <= WHOLE:
         proof = exact.prove(covariance.dense(), s, **ask)
@@ -214,7 +215,12 @@ def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: s
         if certify != "full" or problem.total is not None:
             continue
         priced = configuration_bound(
-            covariance, sizes, start=bounds[-1], work=share * PRICING_WORK, **question
+            covariance,
+            sizes,
+            start=bounds[-1],
+            work=share * PRICING_WORK,
+            n_jobs=options.n_jobs,
+            **question,
         )
         if priced is not None:
             bounds.append(priced.bound)

@@ -457,9 +457,19 @@ def map_on(client: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Itera
 
     def submit(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
         futures = [client.submit(_call, function, common, item, pure=False) for item in items]
-        return (future.result() for future in futures)
+        return _results(futures)
 
     yield submit
+
+
+def _results(futures: list[Any]) -> Iterator[Any]:
+    """One by one; whoever stops listening needs the rest no more."""
+    try:
+        yield from (future.result() for future in futures)
+    finally:
+        for future in futures:
+            if not future.done():
+                future.cancel()
 
 
 def _inside_a_task() -> bool:

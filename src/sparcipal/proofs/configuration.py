@@ -30,7 +30,7 @@ import numpy as np
 
 from ..covariance import EPS, Covariance
 from ..linalg import largest_eigenpairs
-from ..monitor import Monitor
+from ..monitor import Monitor, Quiet
 from ..parallel import one_blas_thread
 from ..result import Bound
 from .exact import Proof, power_of_two, prove
@@ -81,6 +81,7 @@ def configuration_bound(
     tol: float = 1e-6,
     work: float = np.inf,
     monitor: Monitor | None = None,
+    n_jobs: int = 1,
 ) -> Priced | None:
     """A bound by prices, started from a Ky Fan split; None when its core is too large.
 
@@ -89,20 +90,9 @@ def configuration_bound(
     if len(start.data["features"]) > MOST_CORE:
         return None
     search = _Prices(cov, tuple(cardinalities), nonnegative, value, tol, monitor or Monitor())
+    search.n_jobs = n_jobs
     with one_blas_thread:
         return search.run([np.asarray(support) for support in supports], start, work)
-
-
-class _Quiet(Monitor):
-    """Stops with the outer run, but keeps the figures of one pricing to itself."""
-
-    def __init__(self, outer: Monitor) -> None:
-        super().__init__()
-        self.outer = outer
-
-    @property
-    def stopped(self) -> str | None:
-        return self.outer.stopped
 
 
 class _Prices:
@@ -119,6 +109,7 @@ class _Prices:
         self.k = len(cardinalities)
         self.value, self.tol = value, tol
         self.monitor = monitor
+        self.n_jobs = 1
         self.rng = np.random.default_rng(0)
         self.work = 0.0
 
@@ -239,11 +230,12 @@ class _Prices:
                 prices=price,
                 incumbent=(support, known),
                 tol=max((target - known) / size, 1e-9),
-                monitor=_Quiet(self.monitor),
+                monitor=Quiet(self.monitor),
                 effort=work,
                 start=self.starts[s],
                 pads=pads if pads.any() else None,
                 enough=target + 0.1 * room,
+                n_jobs=self.n_jobs,
             )
             self.work += proof.work
             if proof.status == "optimal" and proof.again is not None:

@@ -12,15 +12,16 @@ steps are described in `prooflog`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..monitor import Monitor
+from ..parallel import ordered_map
+from . import subtrees
 from .branching import best_feature
 from .fixing import fix
-from .frontier import Frontier
+from .frontier import Frontier, Node
 from .incumbent import Rounder
 from .leaf import few_supports
 from .pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
@@ -32,20 +33,11 @@ from .twins import Twins, find_twins, no_twins
 # Work is counted in units of about a nanosecond of one core; it does not depend on the clock.
 WORK = {"fast": 4e9, "full": np.inf}
 MAX_NODES = {"fast": 2_000, "full": 1_000_000}
+ALONE = 4e9  # work after which the tree is searched in rounds of subtrees
 LOG_LIMIT = 1_000_000_000  # bytes of proof
 CLOSE = 0.04  # gap up to which a given certificate is not compared with others
 # smoothing of the rounds at the root, relative to the value
 ROOT_SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
-
-
-@dataclass
-class _Node:
-    part: Part
-    split: Split
-    record: dict
-    position: int  # of the record in the log
-    guess: float = np.inf  # about the largest eigenvalue of its matrix
-    z: np.ndarray | None = None
 
 
 def prove(
@@ -63,6 +55,7 @@ def prove(
     start: Split | None = None,
     pads: np.ndarray | None = None,
     enough: float = np.inf,
+    n_jobs: int = 1,
 ) -> Proof:
     """Maximise lambda_max(A_S) - prices(S) over nonempty |S| <= s, and prove it.
 
@@ -93,22 +86,24 @@ def prove(
         most, and the caller takes care of the rows outside.
     enough : float
         The search ends once a support of a larger value is met; its status is "enough" then.
+    n_jobs : int
+        Subtrees of a long proof that are searched at once; the proof does not depend on it.
 
     Returns
     -------
     Proof
     """
-    search = _Search(A, s, nonnegative, prices, tol, keep_log, pads)
+    search = Search(A, s, nonnegative, prices, tol, keep_log, pads)
     if not (search.a.any() or search.padded):
         return search.nothing()
     search.set_budget(effort, max_nodes, monitor)
-    search.enough = enough / search.unit
+    search.enough, search.n_jobs = enough / search.unit, n_jobs
     search.start(incumbent)
     status = search.run(start)
     return search.finish(status)
 
 
-class _Search:
+class Search:
     def __init__(
         self,
         A: np.ndarray,
@@ -143,12 +138,12 @@ class _Search:
         self.log = ProofLog(keep_log)
         self.rounder = Rounder(self.a, s, self.price, nonnegative)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
-        self.open: Frontier[_Node] = Frontier()
+        self.open: Frontier[Node] = Frontier()
         self.again: Split | None = None
-        self.stuck: list[_Node] = []
+        self.stuck: list[Node] = []
         self.shrunk: dict[bytes, int] = {}
         self.nodes = self.n_eigen = self.eliminated = 0
-        self.enough = np.inf
+        self.enough, self.n_jobs = np.inf, 1
         self.work = 0.0
 
     def set_budget(
@@ -188,7 +183,7 @@ class _Search:
                 raise ValueError(f"the incumbent must have between 1 and {self.s} features")
             self.offer(support, self.rounder.evaluate(support)[0])
 
-    def round(self, node: _Node, optimiser: Optimiser) -> None:
+    def round(self, node: Node, optimiser: Optimiser) -> None:
         """Try the relaxed indicator and the leading eigenvector as incumbents."""
         scores, vector = np.full(self.p, -np.inf), np.zeros(self.p)
         scores[node.part.features] = optimiser.z + np.where(node.part.forced, 2.0, 0.0)
@@ -204,7 +199,16 @@ class _Search:
         root = self._root(start)
         if not self._settle(root) and not self._improve_root(root):
             self.open.push(root, root.guess)
-        while self.open:
+        reason = self.search(ALONE)
+        if self.open and reason is None:
+            with ordered_map(self.n_jobs, subtrees.common(self)) as submit:
+                while self.open and (reason := self._out_of_budget()) is None:
+                    subtrees.grow_round(self, submit)
+        return reason or ("nodes" if self.stuck else "optimal")
+
+    def search(self, work: float = np.inf) -> str | None:
+        """The best node first, until none is open, a budget ends (which one?), or so much work."""
+        while self.open and self.work < work:
             reason = self._out_of_budget()
             if reason is not None:
                 return reason
@@ -214,9 +218,15 @@ class _Search:
             self.nodes += 1
             self._expand(node)
             self.monitor.update("branch", value=self.value * self.unit, nodes=self.nodes)
-        return "optimal" if not self.stuck else "nodes"
+        return None
 
-    def _root(self, start: Split | None) -> _Node:
+    def plant(self, part: Part, split: Split, guess: float) -> None:
+        """The root of a subtree, with a log of its own."""
+        position, record = self.log.node(-1, "root", [])
+        self.log.inherit(split)
+        self.open.push(Node(part, split, record, position, guess), guess)
+
+    def _root(self, start: Split | None) -> Node:
         features = np.arange(self.p)
         part = Part(
             features,
@@ -230,7 +240,7 @@ class _Search:
         split = self.again = self._first_split(part, start)
         position, record = self.log.node(-1, "root", [])
         self.nodes = 1
-        return _Node(part, split, record, position)
+        return Node(part, split, record, position)
 
     def _first_split(self, part: Part, start: Split | None) -> Split:
         """The given start if it is close, otherwise the best of it and the usual ones."""
@@ -246,7 +256,7 @@ class _Search:
             return usual
         return start
 
-    def _improve_root(self, root: _Node) -> bool:
+    def _improve_root(self, root: Node) -> bool:
         """Rounds of optimisation and fixing at the root; True when that settles everything."""
         previous = root.guess
         for mu in ROOT_SMOOTHING:
@@ -270,10 +280,10 @@ class _Search:
     def scale_of_value(self) -> float:
         return max(abs(self.value), self.scale)
 
-    def _eliminated_text(self, root: _Node) -> str:
+    def _eliminated_text(self, root: Node) -> str:
         return f"eliminated {self.p - root.part.n} of {self.p} features, {root.part.n_forced} fixed"
 
-    def _expand(self, node: _Node) -> None:
+    def _expand(self, node: Node) -> None:
         gap = max((node.guess - self.value) / self.scale_of_value, 1e-5)
         for mu in (min(1e-2, gap / 4), min(3e-3, gap / 16)):
             look = self.nodes < 20 or self.nodes % 10 == 0
@@ -286,7 +296,7 @@ class _Search:
         else:
             self._branch(node)
 
-    def _optimise(self, node: _Node, mu: float, steps: int, *, incumbents: bool) -> bool:
+    def _optimise(self, node: Node, mu: float, steps: int, *, incumbents: bool) -> bool:
         """Improve the node's certificate and apply it; True when the node is settled."""
         optimiser = Optimiser(node.part, node.split)
         optimiser.run(mu, steps, self.threshold)
@@ -306,7 +316,7 @@ class _Search:
             node.split, node.guess = old.on(node.part.features), old_guess
         return False
 
-    def _settle(self, node: _Node) -> bool:
+    def _settle(self, node: Node) -> bool:
         """Bound and fix with the certificate at hand, as long as something changes."""
         while True:
             if self._leaf(node):
@@ -333,7 +343,7 @@ class _Search:
             if node.record["parent"] < 0:
                 self.eliminated = self.p - node.part.n
 
-    def _leaf(self, node: _Node) -> bool:
+    def _leaf(self, node: Node) -> bool:
         """Look at every support of the node when they are few; True when that settles it."""
         part = node.part
         if self.padded and part.n_forced < self.s:
@@ -353,7 +363,7 @@ class _Search:
         node.record["end"] = "leaf"
         return True
 
-    def _branch(self, node: _Node) -> None:
+    def _branch(self, node: Node) -> None:
         part = node.part
         z = np.zeros(part.n) if node.z is None else node.z[part.features]
         j = best_feature(part, node.split, z) if self.priced else self._branching_feature(part, z)
@@ -376,7 +386,7 @@ class _Search:
             j = int(np.argmax(np.where(part.forced, -np.inf, z)))
         return j
 
-    def _shrink(self, node: _Node) -> None:
+    def _shrink(self, node: Node) -> None:
         """x >= 0 on one support S: no x > 0 there is a solution, so some x_i is zero."""
         part = node.part
         if not self.nonnegative or self.priced:
@@ -393,7 +403,7 @@ class _Search:
             self._child(node, "shrink", part.features[[i]], part.restrict(keep, part.forced), key)
 
     def _child(
-        self, node: _Node, side: str, moved: np.ndarray, part: Part, key: bytes | None = None
+        self, node: Node, side: str, moved: np.ndarray, part: Part, key: bytes | None = None
     ) -> None:
         position, record = self.log.node(node.position, side, moved)
         if key is not None and key in self.shrunk:
@@ -405,7 +415,7 @@ class _Search:
         if part.n == 0 or part.n_forced > self.s:
             record["end"] = "empty"
             return
-        child = _Node(part, node.split.on(part.features), record, position, node.guess, node.z)
+        child = Node(part, node.split.on(part.features), record, position, node.guess, node.z)
         if not self._settle(child):
             self.open.push(child, child.guess)
 

@@ -78,6 +78,7 @@ def prove_large(
     keep_log: bool = True,
     first_core: int = CORE,
     start: Touch | None = None,
+    n_jobs: int = 1,
 ) -> Proof:
     """`prove` for a covariance whose columns are formed on demand; same parameters, no prices.
 
@@ -104,6 +105,7 @@ def prove_large(
         effort=effort if effort == "full" else max(budget - search.work, 0.25 * budget),
         keep_log=keep_log,
         start=first if touch.bound > -np.inf else None,
+        n_jobs=n_jobs,
     )
     return search.combine(touch, inside, done)
 

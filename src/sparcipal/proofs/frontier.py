@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import numpy as np
+
+from .pairsplit import Part, Split
 
 MAX_OPEN = 20_000  # nodes kept in order; beyond them the search goes depth first
 
 T = TypeVar("T")
+
+
+@dataclass
+class Node:
+    """A set of supports that may hold a better one."""
+
+    part: Part
+    split: Split
+    record: dict
+    position: int  # of the record in the log
+    guess: float = np.inf  # about the largest eigenvalue of its matrix
+    z: np.ndarray | None = None
 
 
 class Frontier(Generic[T]):

@@ -106,6 +106,42 @@ class ProofLog:
             self.size += sum(a.nbytes for a in split.origin.values() if isinstance(a, np.ndarray))
         return self._positions[key]
 
+    def inherit(self, split: Split) -> None:
+        """In the log of a subtree, position 0 is the certificate that its root came with."""
+        self._positions[id(split.origin)] = 0
+        self._origins.append(split.origin)
+
+    def known(self, split: Split) -> int | None:
+        """The position of a certificate, if it has been used."""
+        return self._positions.get(id(split.origin))
+
+    def record(self, position: int) -> dict[str, Any]:
+        return self._steps[position]
+
+    def graft(self, position: int, split: Split, other: ProofLog) -> list[int]:
+        """Take over the log of the subtree below a node that had come to `split`; returns where its
+        positions are now: 0 was that certificate, 1 the node itself."""
+        if not self.keep:
+            return []
+        own, added = other._steps[1], other._steps[2:]
+        used = any(0 in _certificates(step) for step in other._steps[1:])
+        place = [self.split(split) if used else -1, position]
+        place += range(len(self._steps), len(self._steps) + len(added))
+        for step in other._steps[1:]:
+            _move(step, place)
+        mine = self._steps[position]
+        passes = [*mine["passes"], *own["passes"]]
+        mine.update(own, parent=mine["parent"], side=mine["side"], moved=mine["moved"])
+        mine["passes"] = passes
+        self._steps += added
+        self.size += other.size
+        return place
+
+    def adopt(self, split: Split, position: int) -> None:
+        """A certificate that is in the log already."""
+        self._positions[id(split.origin)] = position
+        self._origins.append(split.origin)
+
     def fixed(
         self,
         record: dict[str, Any],
@@ -130,3 +166,23 @@ class ProofLog:
         if not self.keep:
             return []
         return [header, *self._steps[1:]]
+
+
+def _certificates(step: dict[str, Any]) -> set[int]:
+    """Positions of the certificates that a step refers to."""
+    if step["step"] != "node":
+        return set()
+    return {step.get("split", -1), *(fixed["split"] for fixed in step["passes"])}
+
+
+def _move(step: dict[str, Any], place: list[int]) -> None:
+    """Let a step refer to other positions."""
+    if step["step"] != "node":
+        return
+    if step["parent"] >= 0:
+        step["parent"] = place[step["parent"]]
+    for fixed in step["passes"]:
+        fixed["split"] = place[fixed["split"]]
+    for name in ("split", "node"):
+        if name in step:
+            step[name] = place[step[name]]
