@@ -152,9 +152,8 @@ def screened_subjects() -> list[Subject]:
         asked = _without(case.options) if own else case.options
         with handed(case) as (given, again):
             result = sparse_pca(**{**asked, **given, "memory_limit": 1})
-        if case.source == "map":  # the file is gone
-            again = {**again, "X": case.data}
-        again = given if own else again
+        # blocks and files were there for the fit; the numbers are enough for the checker
+        again = given if own else {**again, "X": case.data}
         found.append(Subject(f"{case.family} {case.seed}", again, result.to_json(), case.data))
     return found
 

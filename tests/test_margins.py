@@ -1,0 +1,278 @@
+"""Bounds against their own formulas: never below them in exact arithmetic, and hardly above.
+
+A margin that is dropped, halved or subtracted shows here: half of all sums round down.
+"""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from conftest import ROOT
+from sparcipal import certify
+from sparcipal.covariance import covariance_of, covariance_of_data
+from sparcipal.problem import Problem
+from sparcipal.search import enumerate as exhaustive
+from sparcipal.search.base import Options
+from sparcipal.verify import bounds as checked
+from sparcipal.verify.data import Question
+from sparcipal.verify.data import covariance_of as checked_covariance_of
+from sparcipal.verify.data import covariance_of_data as checked_covariance_of_data
+
+sys.path.insert(0, str(ROOT))
+
+oracle = pytest.importorskip("benchmarks.soundness.oracle", reason="benchmarks are not installed")
+
+NAMES = ("trace", "gershgorin", "clip", "frobenius", "eigenvalues")
+
+
+def matrices(count: int, p: int = 6):
+    """Covariances whose sums round; the largest entry lies between 1 and 2."""
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((p + 2, p)) * 2.0 ** rng.integers(-3, 2, p)
+        A = X.T @ X
+        A = (A + A.T) / 2
+        yield A * 2.0 ** -np.floor(np.log2(np.abs(A).max())), rng
+
+
+def charges(A: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
+    """The s - 1 largest entries of each row that count, the largest first."""
+    off = np.maximum(A, 0.0) if nonnegative else np.abs(A)
+    off = off - np.diag(np.diagonal(off))
+    return -np.sort(-off, axis=1)[:, : s - 1]
+
+
+def formula(name: str, A: np.ndarray, sizes: tuple, nonnegative: bool, data: dict) -> float:
+    """The bound as it is written in the documentation, in plain floating point."""
+    s, k, m = max(sizes), len(sizes), sum(sizes)
+    d = np.diagonal(A)
+    if name == "trace":
+        return float(np.sort(d)[::-1][:m].sum())
+    if name == "eigenvalues":
+        return float(np.linalg.eigvalsh(A)[-k:].sum())
+    if name == "gershgorin":
+        return float(np.sort(d + charges(A, s, nonnegative).sum(axis=1))[::-1][:k].sum())
+    if name == "frobenius":
+        rest = (charges(A, s, nonnegative) ** 2).sum(axis=1)
+        rho = np.sort((d - data["c"]) ** 2 + rest)[::-1][:m].sum()
+        return float(k * data["c"] + np.sqrt(k * rho))
+    off = np.maximum(A, 0.0) if nonnegative else A
+    off = off - np.diag(np.diagonal(off))
+    moved = np.clip(off, -data["rho"], data["rho"])
+    M = off - moved + np.diag(d + charges(moved, s, nonnegative).sum(axis=1))
+    return float(np.linalg.eigvalsh(M)[-k:].sum())
+
+
+def solver_bound(name: str, problem: Problem):
+    if name in ("gershgorin", "frobenius"):
+        largest = certify._largest_magnitudes(problem)
+        return getattr(certify, f"{name}_bound")(problem, largest)
+    function = certify.eigenvalue_bound if name == "eigenvalues" else None
+    return (function or getattr(certify, f"{name}_bound"))(problem)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_bounds_are_their_formulas(name, nonnegative):
+    for A, rng in matrices(12):
+        sizes = tuple(int(rng.integers(1, 4)) for _ in range(int(rng.integers(1, 3))))
+        cov = covariance_of(A)
+        bound = solver_bound(name, Problem(cov, sizes, nonnegative))
+        plain = formula(name, A / cov.unit, sizes, nonnegative, bound.data)
+        again = getattr(checked, name)(
+            bound.data,
+            checked_covariance_of(A, cov.unit),
+            Question(sizes, nonnegative, True, 0.0),
+        )
+        # the trace also allows for a matrix that is only nearly PSD
+        assert plain * (1 - 1e-14) <= again <= bound.value * (1 + 1e-14) <= plain * (1 + 1e-11)
+
+
+def test_the_rows_that_matter_are_enough(monkeypatch):
+    """Gershgorin from some rows only: no row that is left out could be among the largest."""
+    monkeypatch.setattr(certify, "ROW_BUDGET", 600)
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((12, 700)) * np.geomspace(3, 0.1, 700)
+    X[:, 300] = X[:, 0] * 0.4
+    cov = covariance_of_data(X)[0]
+    A = cov.submatrix(np.arange(700))
+    for sizes in ((4,), (3, 2, 3)):
+        for nonnegative in (False, True):
+            bound = certify.gershgorin_bound(Problem(cov, sizes, nonnegative))
+            plain = formula("gershgorin", A, sizes, nonnegative, {})
+            assert plain * (1 - 1e-14) <= bound.value <= plain * (1 + 1e-9)
+            question = Question(sizes, nonnegative, True, 0.0)
+            own = checked_covariance_of_data(X, True, False, None, cov.unit)[0]
+            again = checked.gershgorin({}, own, question)
+            assert plain * (1 - 1e-12) <= again <= bound.value
+
+
+def exact_formula(name: str, A: list, sizes: tuple, c: Fraction) -> Fraction:
+    """Trace and Gershgorin in fractions; of the Frobenius bound the square of its root."""
+    p, s, k, m = len(A), max(sizes), len(sizes), sum(sizes)
+    if name == "trace":
+        return sum(sorted((A[i][i] for i in range(p)), reverse=True)[:m], Fraction(0))
+    power = 2 if name == "frobenius" else 1
+    rows = []
+    for i in range(p):
+        others = sorted((abs(A[i][j]) ** power for j in range(p) if j != i), reverse=True)
+        own = A[i][i] if power == 1 else (A[i][i] - c) ** 2
+        rows.append(own + sum(others[: s - 1], Fraction(0)))
+    rows.sort(reverse=True)
+    return sum(rows[:k] if power == 1 else rows[:m], Fraction(0)) * (1 if power == 1 else k)
+
+
+@pytest.mark.parametrize("name", ["trace", "gershgorin", "frobenius"])
+def test_no_sum_rounds_below_its_formula(name):
+    for A, rng in matrices(60):
+        sizes = ((2,), (3, 2), (4,), (1, 1, 2))[int(rng.integers(4))]
+        cov = covariance_of(A)
+        bound = solver_bound(name, Problem(cov, sizes, False))
+        exact = oracle.exact_matrix(A / cov.unit)
+        question = Question(sizes, False, True, 0.0)
+        own = checked_covariance_of(A, cov.unit)
+        again = getattr(checked, name)(bound.data, own, question)
+        shift = sum(sizes) * checked.psd_shift(own) if name == "trace" else 0.0
+        for value, extra in ((bound.value, sum(sizes) * cov.psd_shift), (again, shift)):
+            c = Fraction(bound.data.get("c", 0.0))
+            needed = exact_formula(name, exact, sizes, c)
+            if name == "frobenius":
+                assert (Fraction(value) - len(sizes) * c) ** 2 >= needed
+            else:
+                # what is added for a matrix that is not quite PSD must not hide a missing margin
+                less = Fraction(extra) * (1 - Fraction(1, 10**6)) if name == "trace" else 0
+                assert Fraction(value) - less >= needed
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_rounding_of_the_covariance_is_in_every_bound(layout):
+    """Against the covariance in fractions: what is computed is below it half of the time."""
+    import scipy.sparse as sp
+
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X = rng.random((40, 4)) + rng.choice([0.0, 30.0])
+        data = X if layout == "dense" else sp.csr_array(X)
+        cov = covariance_of_data(data)[0]
+        exact = oracle.exact_covariance(X, center=True, scale=False, weights=None)
+        unit = Fraction(cov.unit)
+        largest = max(exact[i][i] for i in range(4)) / unit
+        own = checked_covariance_of_data(data, True, False, None, cov.unit)[0]
+        question = Question((1,), False, True, 0.0)
+        problem = Problem(cov, (1,))
+        claims = [bound.value for bound in certify.cheap_bounds(problem)]
+        claims += [checked.trace({}, own, question), checked.gershgorin({}, own, question)]
+        claims.append(checked.clip({"rho": 0.0}, own, question))
+        claims.append(checked.frobenius({"c": 0.0}, own, question))
+        assert min(Fraction(claim) for claim in claims) >= largest
+        top = certify.eigenvalue_bound(problem)
+        for claim in (top.value, checked.eigenvalues({}, own, question)):
+            scaled = [[entry / unit for entry in row] for row in exact]
+            assert oracle.proves_below(scaled, range(4), Fraction(claim))
+
+
+def spectra():
+    """Matrices of integers with known eigenvalues: 3 and 1, 9 and 1, 5 and -1."""
+    blocks = {(3, 1): [[2, 1], [1, 2]], (9, 1): [[5, 4], [4, 5]], (5, -1): [[2, 3], [3, 2]]}
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        chosen = [list(blocks)[i] for i in rng.integers(0, 3, 5)]
+        M = np.zeros((10, 10))
+        for i, eigenvalues in enumerate(chosen):
+            M[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = blocks[eigenvalues]
+        order = rng.permutation(10)
+        yield M[np.ix_(order, order)], sorted((v for pair in chosen for v in pair), reverse=True)
+
+
+def test_sums_of_eigenvalues():
+    for M, eigenvalues in spectra():
+        for k in (1, 2, 3, 5, 9, 10):
+            exact = sum(eigenvalues[:k])
+            for proved in (certify.proved_eigenvalue_sum(M, k), checked.ky_fan(M, k)):
+                assert exact <= proved <= exact + 1e-10 * max(eigenvalues) * k
+
+
+def test_largest_eigenvalues_by_exact_elimination():
+    for A, _ in matrices(40):
+        exact = oracle.exact_matrix(A)
+        top = float(np.linalg.eigvalsh(A)[-1])
+        for proved in (certify.proved_eigenvalue_sum(A, 1), checked.ky_fan(A, 1)):
+            assert oracle.proves_below(exact, range(6), Fraction(proved))
+            assert proved <= top * (1 + 1e-12)
+
+
+def test_wrong_eigenpairs_prove_nothing_false(monkeypatch):
+    """The solver of eigenvalues may be wrong: the factorisation notices."""
+    A = np.diag([5.0, 3.0, 2.0, 1.0])
+    wrong = np.array([2.0, 3.0]), np.eye(4)[:, [2, 1]]
+    monkeypatch.setattr(certify, "_leading_eigenpairs", lambda M, k: wrong)
+    assert certify.proved_eigenvalue_sum(A, 2) == pytest.approx(8.0)
+    assert certify.proved_eigenvalue_sum(A, 2) >= 8.0
+    monkeypatch.setattr(certify, "largest_eigenpairs", lambda M, k: wrong)
+    with pytest.raises(ArithmeticError, match="could not be certified"):
+        certify.proved_eigenvalue_sum(A, 2)
+
+
+def test_margins_of_many_small_matrices():
+    for A, _ in matrices(10):
+        supports = list(combinations(range(6), 3))
+        blocks = np.array([A[np.ix_(S, S)] for S in supports])
+        tops = np.linalg.eigvalsh(blocks)[:, -1]
+        margins = certify.proved_margins(blocks, tops)
+        proved = checked._proved_tops(blocks, tops)
+        assert (proved <= (tops + margins) * (1 + 1e-15)).all()
+        exact = oracle.exact_matrix(A)
+        for S, top, margin, own in zip(supports, tops, margins, proved):
+            assert oracle.proves_below(exact, S, Fraction(own))
+            assert 0 < margin <= 1e-12 * top
+            assert Fraction(top) + Fraction(margin) >= Fraction(own) * (1 - Fraction(1, 10**15))
+        # guesses that are too small are not believed
+        low = certify.proved_margins(blocks, tops * (1 - 1e-6))
+        assert (tops * (1 - 1e-6) + low >= tops).all()
+        assert (checked._proved_tops(blocks, tops * (1 - 1e-6)) >= tops).all()
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_enumeration_is_proved(nonnegative):
+    for A, rng in matrices(25, p=5):
+        sizes = ((2,), (3,), (2, 2), (1, 3))[int(rng.integers(4))]
+        A = A * rng.choice([-1.0, 1.0], 5)[:, None]
+        A = A * np.sign(np.diagonal(A))[None, :] if not (np.diagonal(A) > 0).all() else A
+        cov = covariance_of(A)
+        problem = Problem(cov, sizes, nonnegative)
+        _, bound, _ = exhaustive.exhaust(problem, Options(), 10**6)
+        exact = oracle.exact_matrix(A / cov.unit)
+        best = oracle.Oracle(exact, nonnegative).optimum(sizes, None)
+        question = Question(sizes, nonnegative, True, 0.0)
+        again = checked.enumeration({}, checked_covariance_of(A, cov.unit), question)
+        assert best <= Fraction(again) <= Fraction(bound.value)
+        assert bound.value <= float(best) * (1 + 1e-11)
+        if len(sizes) == 1 and not nonnegative:
+            assert (
+                oracle.worst_support(oracle.Oracle(exact, False), sizes[0], Fraction(again)) is None
+            )
+
+
+def test_supports_that_are_passed_over_are_paid_for():
+    """A vector of both signs that is no eigenvector: what it lacks is added."""
+    A = np.array([[2.0, -0.5], [-0.5, 2.0]])
+    blocks, vector = A[None], np.array([[0.8, -0.6]])
+    exact = Fraction(2) + Fraction(48, 100)
+    for quotient in (exhaustive._quotients(blocks, vector), checked._rayleigh(blocks, vector)):
+        assert float(exact) * (1 - 1e-13) <= quotient[0]
+        assert Fraction(float(quotient[0])) <= exact
+
+
+def test_matrices_that_are_not_quite_psd():
+    A = np.diag([1.0, 1e-3, 0.5])
+    A[1, 1] = -1e-9
+    own = checked_covariance_of(A, 1.0)
+    shift = checked.psd_shift(own)
+    assert 1e-9 <= shift <= 4e-9
+    assert checked.psd_shift(checked_covariance_of(np.diag([1.0, -1e6]), 1.0)) >= 1e6
+    assert checked.psd_shift(checked_covariance_of(np.eye(3), 1.0)) <= 1e-13
