@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import inspect
 import io
 import json
 import os
@@ -53,8 +54,14 @@ def texts(tmp_path):
     return str(path)
 
 
+def shell():
+    """Keeps stderr apart: click 8.2 always does, 8.1 must be asked."""
+    asked = "mix_stderr" in inspect.signature(CliRunner).parameters
+    return CliRunner(**({"mix_stderr": False} if asked else {}))
+
+
 def run(*arguments, code=0):
-    outcome = CliRunner().invoke(main, [str(a) for a in arguments])
+    outcome = shell().invoke(main, [str(a) for a in arguments])
     assert outcome.exit_code == code, outcome.output + repr(outcome.exception)
     return outcome
 
@@ -415,7 +422,7 @@ def test_the_methods_listed_are_those_there_are():
 
 
 def test_debug_shows_where_it_came_from():
-    outcome = CliRunner().invoke(main, ["--debug", "fit", "nowhere.csv"])
+    outcome = shell().invoke(main, ["--debug", "fit", "nowhere.csv"])
     assert isinstance(outcome.exception, ValueError)
 
 
@@ -509,7 +516,7 @@ def test_shells_complete(words, expected):
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split()) - 1),
     }
-    outcome = CliRunner().invoke(main, prog_name="sparcipal", env=environment)
+    outcome = shell().invoke(main, prog_name="sparcipal", env=environment)
     assert expected in outcome.stdout.splitlines()
 
 
@@ -519,6 +526,6 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(tmp_path, mon
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     monkeypatch.setattr("sparcipal.cli.solving.data_keywords", lambda *given: pytest.fail("worked"))
     picture = str(tmp_path / "path.svg")
-    outcome = CliRunner().invoke(main, ["path", str(source), "-s", "1:2", "--plot", picture])
+    outcome = shell().invoke(main, ["path", str(source), "-s", "1:2", "--plot", picture])
     assert outcome.exit_code == 1
     assert "pip install 'sparcipal[plot]'" in outcome.stderr

@@ -319,6 +319,7 @@ def with_a_death(X, size, folder):
     return parts
 
 
+@pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler")
 def test_a_worker_killed_in_the_middle_of_a_pass(client, tmp_path):
     X = np.random.default_rng(0).standard_normal((400, 6))
     with dask.config.set(scheduler="synchronous"):
