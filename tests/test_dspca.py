@@ -320,3 +320,32 @@ def test_both_solutions_are_finished_within_their_rules(seed, nonnegative):
         assert value - 1e-9 <= found.bound <= value * (1 + 1e-4) + 1e-9
         alone = ascend(A, penalty, nonnegative=nonnegative, tol=1e-4)
         assert alone.value == pytest.approx(found.value, rel=2e-4)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_the_plain_ascent_comes_to_the_same_value(nonnegative):
+    """What is done before and after the sweeps saves some of them, and changes nothing else."""
+    for seed in range(3):
+        A = two_directions(seed)
+        rules = {"nonnegative": nonnegative, "tol": 1e-3, "max_sweeps": 2000}
+        plain, helped = ascend(A, 0.3, plain=True, **rules), ascend(A, 0.3, **rules)
+        assert plain.converged
+        assert helped.converged
+        assert plain.looks > 0
+        assert helped.n_iter <= plain.n_iter
+        assert helped.value == pytest.approx(plain.value, rel=1e-3)
+        assert helped.value <= plain.bound * (1 + 1e-12)
+        assert plain.value <= helped.bound * (1 + 1e-12)
+
+
+def test_power_steps_find_the_direction_of_a_spike():
+    """Of A = I + 4 uu' with u on four features, at a penalty that leaves only these."""
+    from sparcipal.search.finish import leading
+
+    u = np.zeros(30)
+    u[:4] = 0.5
+    A = np.eye(30) + 4 * np.outer(u, u)
+    x = leading(A, 0.5, False, soft_threshold(A, 0.5, False))
+    np.testing.assert_allclose(x, u, atol=1e-6)
+    y = leading(A, 0.5, True, soft_threshold(A, 0.5, True))
+    np.testing.assert_allclose(y, u, atol=1e-6)

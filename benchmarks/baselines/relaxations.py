@@ -83,7 +83,7 @@ def compare_solvers(model: str) -> list[Cost]:
         runs, gaps = [], []
         for seed in range(SEED, SEED + repeats):
             A = MODELS[model](n, np.random.default_rng(seed))
-            spent, fast = _timed(ascend, A, max_sweeps=1000)
+            spent, fast = _timed(ascend, A, max_sweeps=1000, plain=True)
             gaps.append(judged_gap(A, fast))
             run = [spent, fast.n_iter, fast.looks, np.nan, np.nan]
             if n <= FIRST_ORDER_LIMIT:

@@ -23,7 +23,7 @@ def relaxation(folder: Path) -> Iterator[str]:
 def _cost(folder: Path) -> Iterator[str]:
     plt = pictures.pyplot()
     yield "\n## Figure 1: block coordinate ascent against first order"
-    yield "\nThe ascent has finishing steps of ours (search/finish.py) where they apply."
+    yield "\nThe ascent is that of the paper, without the finishing steps that `dspca` adds to it."
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
     for ax, model in zip(axes, relaxations.MODELS):
         costs = relaxations.compare_solvers(model)

@@ -20,6 +20,8 @@ NOISE = 0.01
 ANGLES = np.linspace(0.0, np.pi, 64, endpoint=False)
 # Parts of the way to a direction.
 PARTS = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
+# Steps towards a direction before the first sweep; each costs one product with the matrix.
+POWER_STEPS = 20
 # Eigenvalues that are pushed down together.
 TOGETHER = 3
 
@@ -69,6 +71,24 @@ def _directions(
         order = sorted(np.flatnonzero(peaks), key=lambda i: -worth[i])
         found += [_settled(A, penalty, nonnegative, plane[:, i]) for i in order[:2]]
     return found
+
+
+def leading(A: np.ndarray, penalty: float, nonnegative: bool, dual: np.ndarray) -> np.ndarray:
+    """A unit vector of large x'Ax - l|x|_1^2: power steps from an eigenvector of the dual matrix.
+
+    The slope of the penalty at x is l|x|_1, which is what a step takes off every entry of Ax.
+    """
+    x = largest_eigenpairs(dual, 1)[1][:, 0]
+    x = x if x.sum() >= 0 else -x
+    for _ in range(POWER_STEPS):
+        pull = A @ x
+        size = pull if nonnegative else np.abs(pull)
+        left = np.sign(pull) * np.maximum(size - penalty * np.abs(x).sum(), 0.0)
+        if not left.any():
+            break
+        x = left / np.linalg.norm(left)
+    x = np.maximum(x, 0.0) if nonnegative else x
+    return x / np.linalg.norm(x)
 
 
 def _settled(A: np.ndarray, penalty: float, nonnegative: bool, x: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ..linalg import largest_eigenpairs, largest_eigenvalues
-from .finish import box, is_ripe, objective, purified, pushed_down
+from .finish import box, is_ripe, leading, objective, purified, pushed_down
 
 # Sweeps between two looks at the duality gap.
 SWEEPS = 3
@@ -89,10 +89,12 @@ def ascend(
     tol: float = 1e-3,
     starts: Sequence[Start] = (),
     max_sweeps: int = 60,
+    plain: bool = False,
 ) -> Relaxation:
     """Solve the relaxation to a relative duality gap of `tol`, or as far as `max_sweeps` go.
 
-    `starts` are what other penalties came to.
+    `starts` are what other penalties came to. `plain` is the ascent of the paper alone, without
+    what finish.py does before and after it.
 
     Raises ValueError when the penalty is at least the largest variance: then nothing is worth
     taking.
@@ -116,7 +118,9 @@ def ascend(
         near = [start.on(features) for start in starts]
         pair = _Pair(block, penalty, nonnegative, potential, tol)
         pair.take(near)
-        done, seen = _ascend_block(pair, potential, max_sweeps)
+        if not plain and not pair.closed:
+            pair.guess()
+        done, seen = _ascend_block(pair, potential, max_sweeps, plain)
         dual[np.ix_(features, features)] = pair.dual
         bound = max(bound, pair.bound)
         total, looks = total + done, looks + seen
@@ -178,6 +182,16 @@ class _Pair:
         if reached < self.bound:
             self.dual, self.bound = M, reached
 
+    def guess(self) -> None:
+        """Where one direction leads, the dual matrix knows it before the first sweep."""
+        x = leading(self.A, self.penalty, self.nonnegative, self.dual)
+        Z = np.outer(x, x)
+        value = objective(self.A, self.penalty, Z)
+        if value > self.value:
+            self.Z, self.value = Z, value
+            if self.bound - value <= CLOSE * value:
+                self.finish()
+
     def finish(self) -> None:
         self.Z, self.value = purified(self.A, self.penalty, self.nonnegative, self.Z, self.value)
         self.dual, self.bound = pushed_down(
@@ -195,7 +209,7 @@ class _Pair:
             self.finish()
 
 
-def _ascend_block(pair: _Pair, potential: float, max_sweeps: int) -> tuple[int, int]:
+def _ascend_block(pair: _Pair, potential: float, max_sweeps: int, plain: bool) -> tuple[int, int]:
     """The ascent proper, until the pair is closed; the number of sweeps and of looks.
 
     `potential` bounds the value from above and sets the scale of X and of beta (in units of A^2).
@@ -224,7 +238,7 @@ def _ascend_block(pair: _Pair, potential: float, max_sweeps: int) -> tuple[int, 
         M[np.diag_indices(n)] = np.diagonal(A) - penalty
         pair.offer(X, M)
         close = n * beta <= CLOSE * pair.value * np.trace(X)
-        if close and not pair.closed and is_ripe(pair.Z):
+        if close and not plain and not pair.closed and is_ripe(pair.Z):
             pair.finish()
         beta = max(SHRINK * beta, 0.3 * pair.tol * pair.value**2 / n)
     return done, looks
