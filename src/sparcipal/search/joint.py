@@ -20,6 +20,7 @@ from .exchange import Exchange, support_value
 CHAINS = 2  # starts from which the search wanders
 WORSE = 0.01  # how much below the best the search may wander
 RETURN = 6  # rounds after which it returns to the best
+PATIENCE = 8  # rounds after which a start that nothing has improved is left as it is
 
 
 @dataclass(frozen=True)
@@ -247,10 +248,10 @@ class _Search:
         Given are the start, the number of the chain and that of the rounds. A whole chain is one
         task: its steps take milliseconds, which is what sending them elsewhere costs.
         """
-        best, chain, rounds = given
-        current = best
+        start, chain, rounds = given
+        best = current = start
         for number in range(rounds):
-            if getattr(self.monitor, "stopped", None):
+            if getattr(self.monitor, "stopped", None) or (number == PATIENCE and best is start):
                 break
             tried = self._perturbed(current, (self.seed, chain, number))
             better = [state for state in tried if state.value > best.value * (1.0 + 1e-10)]
