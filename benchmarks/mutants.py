@@ -158,7 +158,6 @@ def prepare(copy: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", copy)
     os.environ["NUMBA_CACHE_DIR"] = str(copy / "compiled")
     os.environ.setdefault("SPARCIPAL_DATA", str(ROOT.parent / "shared" / "data"))
-    import hypothesis  # noqa: F401
     import numba  # noqa: F401
     import pytest  # noqa: F401
     import scipy.optimize

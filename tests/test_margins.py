@@ -19,6 +19,7 @@ from sparcipal.problem import Problem
 from sparcipal.search import enumerate as exhaustive
 from sparcipal.search.base import Options
 from sparcipal.verify import bounds as checked
+from sparcipal.verify import screened
 from sparcipal.verify.data import Question
 from sparcipal.verify.data import covariance_of as checked_covariance_of
 from sparcipal.verify.data import covariance_of_data as checked_covariance_of_data
@@ -276,3 +277,69 @@ def test_matrices_that_are_not_quite_psd():
     assert 1e-9 <= shift <= 4e-9
     assert checked.psd_shift(checked_covariance_of(np.diag([1.0, -1e6]), 1.0)) >= 1e6
     assert checked.psd_shift(checked_covariance_of(np.eye(3), 1.0)) <= 1e-13
+
+
+def screened_sources(X: np.ndarray):
+    import scipy.sparse as sp
+
+    yield X
+    yield sp.csr_array(X)
+    yield lambda: iter([X[:5], sp.csr_array(X[5:])])
+
+
+@pytest.mark.parametrize("kind", ["floats", "offset", "integers", "wide", "weights"])
+@pytest.mark.parametrize(("center", "scale"), [(True, False), (False, False), (True, True)])
+def test_the_checkers_sums_over_rows(kind, center, scale):
+    """Every entry is as near to the covariance in fractions as its error term says."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((11, 5)) * [3.0, 2.0, 1.0, 0.5, 0.1]
+        X[:, 3] = 4.0 if seed else X[:, 3]
+        weights = rng.integers(0, 4, 11).astype(float) + 1e-3 if kind == "weights" else None
+        if kind == "offset":
+            X += 100.0
+        elif kind in ("integers", "wide"):
+            X = np.rint(40 * X).astype(np.int64) + (2**40 if kind == "wide" else 0)
+        exact = oracle.exact_covariance(X, center=center, scale=scale, weights=weights)
+        kept = np.array([0, 2, 3])
+        for source in screened_sources(X):
+            cov, mean, spread, n = screened.of_data(source, kept, center, scale, weights, 1.0)
+            assert n == 11
+            inner, error = cov.inner, np.sqrt(cov.inner.error_unit * cov.inner.weights)
+            A = inner.submatrix(np.arange(3))
+            for a, i in enumerate(kept):
+                assert Fraction(cov.upper[i]) >= exact[i][i] * (1 - Fraction(1, 10**15))
+                for b, j in enumerate(kept):
+                    assert abs(Fraction(A[a, b]) - exact[i][j]) <= Fraction(error[a] * error[b])
+            for i in (1, 4):
+                off = abs(Fraction(cov.diagonal[i]) - exact[i][i])
+                assert off <= Fraction(cov.upper[i] - cov.diagonal[i])
+                assert cov.upper[i] <= cov.diagonal[i] * (1 + 1e-9) + 1e-10 * X.max() ** 2
+            assert np.allclose(mean, np.average(X, axis=0, weights=weights) * center, rtol=1e-12)
+            good = np.sqrt([float(v) for v in np.diagonal(np.array(exact, dtype=float))])
+            assert scale or (spread == 1).all()
+            assert not scale or np.allclose(good, 1.0 * (cov.diagonal > 0))
+            assert np.count_nonzero(cov.others) == 2
+            assert error.max() <= 1e-4 * max(float(X.max()), 1.0) * (1e-2 if center else 1.0)
+
+
+def test_what_dropped_features_add_by_their_variances():
+    """B_(n - t) + v_1 + ... + v_t, written out."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((30, 6)) * [3.0, 2.5, 2.0, 1.5, 1.2, 0.4]
+    kept = np.array([0, 1, 2])
+    cov = screened.of_data(X, kept, True, False, None, 1.0)[0]
+    v = X.var(axis=0)
+    for sizes in ((3,), (2, 2), (5,)):
+        n = sum(sizes)
+        question = Question(sizes, False, True, 0.0)
+        heavy = np.sort(v[kept])[::-1]
+        for inside in (5.0, 14.0, 100.0):
+            plain = max(
+                min(inside, heavy[: n - t].sum()) + np.sort(v[3:])[::-1][:t].sum()
+                for t in range(1, min(n, 3) + 1)
+            )
+            found = screened.touching({"rule": "variances"}, inside, cov, question)
+            assert plain * (1 - 1e-14) <= found <= plain * (1 + 1e-11)
+    with pytest.raises(ValueError, match="no rule"):
+        screened.touching({"rule": "hearsay"}, 1.0, cov, question)
