@@ -98,3 +98,65 @@ def test_an_interrupted_path_is_complete_and_valid():
         assert result.value <= alone.bound * (1 + 1e-12)
         assert result.bound >= alone.value * (1 - 1e-12)
         assert verify(result, covariance=A)
+
+
+def words(n=300, p=400):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(2 / np.arange(1, p + 1), size=(n, p))
+    X[:, :5] += rng.poisson(8.0, size=(n, 1))
+    return X
+
+
+def counted(X, passes):
+    """Blocks of rows, and how often somebody asked for them."""
+
+    def blocks():
+        passes.append(1)
+        return iter([X[:100], X[100:]])
+
+    return blocks
+
+
+def test_a_path_in_passes_is_about_all_features():
+    X, passes = words(), []
+    path = sparse_path(counted(X, passes), n_nonzero_coefs=[1, 3, 5], memory_limit=100_000)
+    whole = sparse_path(X, n_nonzero_coefs=[1, 3, 5])
+    assert path[0].n_features == 400
+    # once to see the columns and how large they are, once for the variances, once for the products
+    assert len(passes) <= 4
+    for result, other in zip(path, whole):
+        assert result.certificate.screening["bound_holds"]
+        assert result.value == pytest.approx(other.value, rel=1e-9)
+        assert np.array_equal(result.supports[0], other.supports[0])
+        assert verify(result, X)
+    assert (path.gaps <= 1e-6).all()
+
+
+def test_a_path_keeps_more_features_where_it_must(monkeypatch):
+    from sparcipal import stream
+
+    monkeypatch.setattr(stream, "FIRST", 8)
+    X = words()
+    path = sparse_path(lambda: iter([X]), n_nonzero_coefs=[2, 5], memory_limit=200_000)
+    kept = [result.certificate.screening["kept"] for result in path]
+    assert kept[0] >= 20  # four times as many as the last one needs
+    assert kept == sorted(kept)
+    harder = sparse_path(
+        lambda: iter([X]), n_nonzero_coefs=[2, 5, 7], memory_limit=200_000, certify=False
+    )
+    assert harder[2].certificate.screening["kept"] > kept[0]
+    for result in [*path, *harder]:
+        assert verify(result, X)
+
+
+def test_a_path_on_sums_from_elsewhere():
+    from sparcipal import Moments, Screened
+
+    X = words()
+    moments = Moments(400).add(X)
+    screened = Screened.of(moments, moments.gram(moments.screen(30)).add(X))
+    path = sparse_path(covariance=screened, n_nonzero_coefs=[2, 5])
+    assert [result.status.value for result in path] == ["optimal"] * 2
+    assert all(verify(result, X) for result in path)
+    with pytest.raises(ValueError, match=r"30 kept features, but n_nonzero_coefs has 31; keep"):
+        sparse_path(covariance=screened, n_nonzero_coefs=[31])

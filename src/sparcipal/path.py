@@ -1,6 +1,7 @@
 """A whole path of cardinalities: value and bound for every number of nonzeros, in one call.
 
-The covariance is computed once, and each support grows out of the one before it: the features that
+The covariance is computed once (of a table that does not fit, that of the features that vary most,
+in passes over its rows), and each support grows out of the one before it: the features that
 add most join, a short search follows, and the branch and bound corrects what that misses. The proof
 begins with the certificate of the one before it, which needs a few steps to fit again. Only where
 a proof stays open is the full search run as well: a path is never worse than separate calls.
@@ -8,7 +9,6 @@ a proof stays open is the full search run as well: a path is never worse than se
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,16 +17,17 @@ import numpy as np
 
 from . import validate
 from .covariance import DENSE_LIMIT, Covariance
-from .data import Data, data_of
+from .data import Data, data_of, from_screened
 from .eliminate import informative
 from .monitor import Monitor
 from .parallel import one_blas_thread
-from .pipeline import Answer, reporter, result_of, solve
+from .pipeline import Answer, extended, reporter, result_of, solve
 from .problem import Problem
 from .proofs.incumbent import Rounder
 from .result import Result, Status
 from .search.base import Component, Found, Options
 from .search.joint import joint_search
+from .stream import MEMORY_LIMIT, Stream, memory_bytes
 
 LONGEST = 30  # numbers of nonzeros of a path, unless the user says
 ALL_FEATURES = 500  # up to here all features are searched
@@ -94,6 +95,7 @@ def sparse_path(
     callback: Any = None,
     sample_weight: Any = None,
     feature_names: Iterable[str] | None = None,
+    memory_limit: float = MEMORY_LIMIT,
 ) -> Path:
     """One sparse component for every number of nonzeros, each with its certificate.
 
@@ -121,15 +123,11 @@ def sparse_path(
     nonnegative = validate.flag("nonnegative", nonnegative)
     if time_limit is not None:
         time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
+    limit = memory_bytes(memory_limit)
     with one_blas_thread:
-        data = data_of(X, covariance, center, scale, sample_weight, feature_names, sys.maxsize)
-    if not isinstance(data, Data) or data.survivors is not None:
-        raise ValueError(
-            "sparse_path needs the covariance of all features; call sparse_pca for each number of "
-            "nonzeros instead"
-        )
-    sizes = _sizes(n_nonzero_coefs, data.n_features)
-    monitor = Monitor(reporter(callback, verbose), time_limit, data.covariance.unit)
+        source = data_of(X, covariance, center, scale, sample_weight, feature_names, limit)
+    sizes = _sizes(n_nonzero_coefs, source.n_features)
+    monitor = Monitor(reporter(callback, verbose), time_limit)
     options = Options(
         seed=validate.seed(random_state),
         n_jobs=validate.jobs(n_jobs),
@@ -144,8 +142,8 @@ def sparse_path(
         "method": "auto",
         "method_options": {},
         "rank": None,
-        "center": data.center,
-        "scale": data.scaled,
+        "center": source.center,
+        "scale": source.scale if isinstance(source, Stream) else source.scaled,
         "certify": certify,
         "tol": options.tol,
         "max_nodes": options.max_nodes,
@@ -155,13 +153,75 @@ def sparse_path(
     }
     results: list[Result] = []
     with monitor.interruptible(), one_blas_thread:
-        formed = data.covariance.materialise()
+        table = _Kept(source, sizes[-1], monitor)
         before: Answer | None = None
         for s in sizes:
-            whole = Problem(formed, (s,), nonnegative, True)
-            before = _step(whole, before, options, certify)
-            results.append(result_of(before, whole, data, {**settings, "n_nonzero_coefs": [s]}))
+            before, shown = _at(table, s, nonnegative, before, options, certify)
+            whole = Problem(table.formed, (s,), nonnegative, True)
+            answer = result_of(shown, whole, table.data, {**settings, "n_nonzero_coefs": [s]})
+            results.append(answer)
     return Path(tuple(results))
+
+
+class _Kept:
+    """The covariance of all features, or of those that vary most: more of them when asked for."""
+
+    def __init__(self, source: Data | Stream, needed: int, monitor: Monitor) -> None:
+        self.monitor, self.needed, self.count = monitor, needed, 0
+        self.stream = source if isinstance(source, Stream) else None
+        if isinstance(source, Stream):
+            source.count(monitor)
+            self._read(source, source.first(needed))
+        else:
+            self._use(source)
+
+    def _use(self, data: Data) -> None:
+        if data.covariance.n_features < self.needed:
+            raise ValueError(
+                f"covariance has {data.covariance.n_features} kept features, but n_nonzero_coefs "
+                f"has {self.needed}; keep more features"
+            )
+        self.data, self.formed = data, data.covariance.materialise()
+        self.monitor.unit = data.covariance.unit
+
+    def _read(self, stream: Stream, count: int) -> None:
+        self.count = count
+        self._use(from_screened(stream.screened(count, self.monitor), stream.rows.feature_names))
+
+    def more(self, answer: Answer, enough: float) -> Answer | None:
+        """Keep more features: the answer among them, or None when there are no more to keep."""
+        stream = self.stream
+        if stream is None or self.monitor.stopped or self.count >= stream.most(self.needed):
+            return None
+        kept = self.data.survivors
+        assert kept is not None
+        unit = self.data.covariance.unit
+        self._read(stream, stream.more(self.count, self.needed, enough * unit))
+        now = self.data.survivors
+        assert now is not None
+        (component,) = answer.components
+        place = np.searchsorted(now.kept, kept.kept[component.support])
+        return replace(answer, components=(Component(place, component.weights),), again=None)
+
+
+def _at(
+    table: _Kept,
+    s: int,
+    nonnegative: bool,
+    before: Answer | None,
+    options: Options,
+    certify: Any,
+) -> tuple[Answer, Answer]:
+    """One cardinality: what the next one grows out of, and what is said of all features."""
+    while True:
+        whole = Problem(table.formed, (s,), nonnegative, True)
+        answer = _step(whole, before, options, certify)
+        shown, wide = extended(answer, whole, table.data, options, certify)
+        if wide is None or wide.settled:
+            return answer, shown
+        before = table.more(answer, wide.enough)
+        if before is None:
+            return answer, shown
 
 
 def _sizes(n_nonzero_coefs: Iterable[int] | None, n_features: int) -> list[int]:

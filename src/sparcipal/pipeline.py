@@ -217,11 +217,20 @@ def _answered(
             f"{whole.n_nonzero} nonzeros; keep more features"
         )
     whole = replace(whole, dropped=float(data.survivors.dropped.max(initial=0.0)))
-    answer = stages(whole)
-    options, certify = stages.keywords["options"], stages.keywords["certify"]
+    return extended(
+        stages(whole), whole, data, stages.keywords["options"], stages.keywords["certify"]
+    )
+
+
+def extended(
+    answer: Answer, whole: Problem, data: Data, options: Options, certify: Any
+) -> tuple[Answer, Widened | None]:
+    """What was proved of the kept features, said of all; None where none was dropped."""
+    if data.survivors is None:
+        return answer, None
     wide = widened(whole, answer.certificate, answer.components, data.survivors, options, certify)
     certificate = _judged(wide.certificate, answer.certificate, data)
-    monitor.update("all features", value=certificate.value, bound=certificate.bound)
+    options.monitor.update("all features", value=certificate.value, bound=certificate.bound)
     return replace(answer, certificate=certificate), wide
 
 

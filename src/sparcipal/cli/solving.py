@@ -132,6 +132,7 @@ def topics(source: str, **options: Any) -> None:
 @click.option("-s", "--nonzero", type=Range(), required=True, help="Sizes: 1:30, 5:50:5 or 2,5,10.")
 @question_options
 @method
+@memory
 @source_options
 @document_options
 @click.option(
@@ -262,7 +263,7 @@ def _path_rows(
     from ..path import sparse_path
     from ..pipeline import sparse_pca
 
-    asked = keywords(options)
+    asked = {**keywords(options), **_memory(options)}
     if options["components"] == 1 and options["method"] == "auto" and options["rank"] is None:
         for name in ("n_components", "supports", "rank"):
             del asked[name]
@@ -295,11 +296,14 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             n_nonzero_coefs=sizes,
             method=options["method"],
             callback=update,
-            **(
-                {} if options["memory_limit"] is None else {"memory_limit": options["memory_limit"]}
-            ),
+            **_memory(options),
         )
     return with_reading(result, source, options), data
+
+
+def _memory(options: dict[str, Any]) -> dict[str, Any]:
+    given = options["memory_limit"]
+    return {} if given is None else {"memory_limit": given}
 
 
 def _save(result: Any, data: dict[str, Any], options: dict[str, Any]) -> None:
