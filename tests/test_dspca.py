@@ -221,6 +221,13 @@ def test_no_convergence_is_said_with_numbers():
     assert "duality gap" in dspca._note(point, 20, None, 1.0)
 
 
+def test_bound_relaxations_that_stop_early_are_said():
+    problem = Problem(covariance_of(gaussian(20, 7)), (3,))
+    found = dspca.run(problem, Options(), gap=1e-12)
+    assert "relaxations for the bound stopped above the gap of 1e-10 %" in found.note
+    assert dspca.run(problem, Options(), gap=1e-2).note.count("for the bound") == 0
+
+
 def twin_sweep(A, X, U, penalty, nonnegative, beta):
     """The sweep in NumPy, with the box QP solved well and nothing dropped."""
     n = A.shape[0]

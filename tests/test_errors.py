@@ -57,6 +57,16 @@ def with_entry(value):
         ({"X": X, "method": "magic"}, ValueError, ["method='magic'", "auto"]),
         ({"X": X, "method": 3}, TypeError, ["method", "3"]),
         ({"X": X, "method_options": {"no": 1}}, ValueError, ["'no'", "takes"]),
+        (
+            {"X": X, "method": "em", "method_options": {"max_iter": 0}},
+            ValueError,
+            ["['max_iter']=0", "at least 1"],
+        ),
+        (
+            {"X": X, "method": "tpower", "method_options": {"restarts": -1}},
+            ValueError,
+            ["['restarts']=-1", "at least 0"],
+        ),
         ({"X": X, "nonnegative": 1}, TypeError, ["nonnegative", "1"]),
         ({"X": X, "center": "yes"}, TypeError, ["center", "'yes'"]),
         ({"X": X, "certify": True}, ValueError, ["certify=True", "'fast'"]),

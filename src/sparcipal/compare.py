@@ -143,7 +143,9 @@ class Comparison:
 def _percent(gap: float) -> str:
     if math.isinf(gap):
         return "unproved"
-    return "0 %" if gap == 0 else f"{100 * gap:.3g} %"
+    if 0 < gap < 1e-11:
+        return "< 1e-9 %"  # rounding; the figure itself would say nothing
+    return f"{100 * gap:.3g} %"
 
 
 def compare(

@@ -218,6 +218,17 @@ def _note(point: Point, s: int, penalty: float | None, unit: float) -> str:
     return "; ".join(notes)
 
 
+def _late(points: list[Point], gap: float) -> str:
+    """What to say of relaxations, solved for the bound only, that did not get as far as asked."""
+    open_gaps = [p.relaxation.gap for p in points if not p.relaxation.converged]
+    if not open_gaps:
+        return ""
+    return (
+        f"dspca: {len(open_gaps)} of {len(points)} relaxations for the bound stopped above the gap "
+        f"of {100 * gap:.2g} % (at {100 * max(open_gaps):.2g} %); the bound holds all the same"
+    )
+
+
 def dual_bound(problem: Problem, point: Point) -> Bound:
     """The certificate of a point for the whole problem, proved in floating point."""
     cov, core, penalty = problem.covariance, point.core, point.relaxation.penalty
@@ -330,18 +341,19 @@ def run_with(
                 max_solves=max_solves,
                 solver=solver,
             )
+        late = ""
         if not trail:
-            seen.extend(points)
+            extra: list[Point] = []
             if bound_solves and penalty is None:
-                seen.extend(
-                    tighten(
-                        cov, points, s, nonnegative, gap=gap, solves=bound_solves, solver=solver
-                    )
+                extra = tighten(
+                    cov, points, s, nonnegative, gap=gap, solves=bound_solves, solver=solver
                 )
+                late = _late(extra, gap)
+            seen.extend([*points, *extra])
         trail.extend(_record(point, cov) for point in points)
         chosen = points[-1]
         total = sum(point.relaxation.n_iter for point in points)
-        note = _note(chosen, s, penalty, cov.unit)
+        note = "; ".join(filter(None, (_note(chosen, s, penalty, cov.unit), late)))
         return Single(_component(chosen, s, nonnegative), total, note)
 
     found = deflate(problem, options, solve, deflation=deflation)
