@@ -16,10 +16,13 @@ from conftest import ROOT
 from sparcipal import certify
 from sparcipal.covariance import covariance_of, covariance_of_data
 from sparcipal.problem import Problem
+from sparcipal.proofs import packing
+from sparcipal.proofs.pairsplit import prove_below
 from sparcipal.search import enumerate as exhaustive
 from sparcipal.search.base import Options
 from sparcipal.verify import bounds as checked
-from sparcipal.verify import screened
+from sparcipal.verify import packing as checked_packing
+from sparcipal.verify import screened, split
 from sparcipal.verify.data import Question
 from sparcipal.verify.data import covariance_of as checked_covariance_of
 from sparcipal.verify.data import covariance_of_data as checked_covariance_of_data
@@ -343,3 +346,83 @@ def test_what_dropped_features_add_by_their_variances():
             assert plain * (1 - 1e-14) <= found <= plain * (1 + 1e-11)
     with pytest.raises(ValueError, match="no rule"):
         screened.touching({"rule": "hearsay"}, 1.0, cov, question)
+
+
+def test_factorisations_never_say_yes_wrongly():
+    """Around the largest eigenvalue, in steps of rounding errors; exact elimination judges."""
+    accepted = 0
+    for A, _ in matrices(25):
+        exact, top = oracle.exact_matrix(A), float(np.linalg.eigvalsh(A)[-1])
+        for step in (-40, -3, -1, 0, 1, 2, 5, 20, 60, 100, 300):
+            t = top * (1 + step * 2.0**-52)
+            for test in (prove_below, split.below):
+                if test(A, t):
+                    accepted += 1
+                    assert oracle.proves_below(exact, range(6), Fraction(t))
+        for test in (prove_below, split.below):
+            assert test(A, top * (1 + 1e-12))
+            assert not test(A, top * (1 - 1e-12))
+    assert accepted > 25
+    assert not split.factorises(np.array([[np.nan]]))
+    assert not split.factorises(np.diag([1.0, 0.0]))
+
+
+def test_the_smallest_level_that_is_accepted_keeps_its_distance():
+    """A margin, not luck: twice the rounding errors of a factorisation lie in between."""
+    for A, _ in matrices(8):
+        top = float(np.linalg.eigvalsh(A)[-1])
+        trace = 6 * top - float(np.trace(A))
+        for test in (prove_below, split.below):
+            step = next(j for j in range(1, 10**5) if test(A, top + j * 2.0**-53))
+            assert step * 2.0**-53 >= 8 * 2.0**-52 * trace
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_pairs_are_paid_for(nonnegative):
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 1e-6):
+        u = np.triu(rng.standard_normal((7, 7)) * scale, 1).astype(np.float32).astype(float)
+        r = np.triu(rng.uniform(-20, 20, (7, 7)), 1).astype(np.float32).astype(float)
+        u, r = u + u.T, r - r.T
+        v = split.pair_charges(u, r, nonnegative)
+        for i, j in combinations(range(7), 2):
+            due = Fraction(u[i, j]) ** 2 if u[i, j] > 0 or not nonnegative else Fraction(0)
+            paid = Fraction(v[i, j]) * Fraction(v[j, i])
+            assert due <= paid <= due * (1 + Fraction(1, 10**13))
+    with pytest.raises(split.Unproved):
+        split.pair_charges(np.full((2, 2), np.nan), np.zeros((2, 2)), False)
+
+
+def test_charges_of_rows_are_the_largest_of_all_supports():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        n, s = 5, int(rng.integers(1, 6))
+        v = rng.random((n, n))
+        price = rng.random(n) * rng.choice([0.0, 0.5])
+        forced = np.zeros(n, dtype=bool)
+        forced[: int(rng.integers(0, s))] = True
+        pad = rng.random(n) * rng.choice([0.0, 0.2])
+        d, level, after = split.largest_sums(v - price, v, forced, price, s, pad)
+        for i in range(n):
+            held = [j for j in range(n) if forced[j] and j != i]
+            free = [j for j in range(n) if not forced[j] and j != i]
+            room = s - int(forced.sum()) - (not forced[i])
+            gains = [Fraction(v[i, j]) - Fraction(price[j]) for j in free]
+            gains = sorted((max(g, Fraction(pad[i])) for g in gains), reverse=True)
+            gains += [Fraction(pad[i])] * (n + 1)
+            exact = sum((Fraction(v[i, j]) - Fraction(price[j]) for j in held), Fraction(0))
+            exact += sum(gains[: max(room, 0)], Fraction(0)) - Fraction(price[i])
+            if room < 0:
+                continue  # no support holds it
+            assert exact <= Fraction(d[i]) <= exact + Fraction(1, 10**12)
+            if room > 0:
+                assert level[i] == pytest.approx(float(gains[room - 1]), abs=1e-15)
+                assert after[i] == pytest.approx(float(gains[room]), abs=1e-15)
+
+
+def test_values_of_packed_supports():
+    for A, _ in matrices(20, p=4):
+        exact, top = oracle.exact_matrix(A), float(np.linalg.eigvalsh(A)[-1])
+        for proved in (packing._proved_value(A), checked_packing._proved_value(A)):
+            assert oracle.proves_below(exact, range(4), Fraction(proved))
+            assert proved <= top * (1 + 1e-12)
