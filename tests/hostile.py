@@ -9,6 +9,7 @@ import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -181,3 +182,97 @@ def models() -> dict[str, str]:
         "repeated": '{"sparcipal": 1, "sparcipal": 1}',
         "nul": "\x00",
     }
+
+
+def single_cells(folder: Path) -> Path:
+    """A file of single cells as anndata writes it."""
+    import anndata
+
+    path = folder / "cells.h5ad"
+    cells = anndata.AnnData(sp.csr_matrix(X), var={"gene": ["a", "b", "c"]})
+    cells.obs_names = ["k", "l", "m", "n"]
+    cells.write_h5ad(path)
+    return path
+
+
+def overwritten(content: bytes, rng: np.random.Generator) -> bytes:
+    """Some bytes changed in place: a format with offsets stays readable further down."""
+    changed = bytearray(content)
+    for place in rng.integers(len(content), size=int(rng.integers(1, 40))):
+        changed[place] = int(rng.integers(256))
+    return bytes(changed)
+
+
+def _in_place_of_x(make: Callable[[Any], None]) -> Callable[[Any], None]:
+    def change(file: Any) -> None:
+        del file["X"]
+        make(file)
+
+    return change
+
+
+def _virtual(file: Any) -> None:
+    import h5py
+
+    layout = h5py.VirtualLayout((4, 3), "f8")
+    layout[:] = h5py.VirtualSource("other.h5ad", "data", (4, 3))
+    file.create_virtual_dataset("X", layout)
+
+
+def _linked(file: Any) -> None:
+    import h5py
+
+    file["X"] = h5py.ExternalLink("other.h5ad", "/X")
+
+
+def _soft(file: Any) -> None:
+    import h5py
+
+    file["X"] = h5py.SoftLink("/nowhere")
+
+
+def _references(file: Any) -> None:
+    import h5py
+
+    file.create_dataset("X", (4, 3), dtype=h5py.ref_dtype)
+
+
+def _declared(where: str, shape: tuple[int, int]) -> Callable[[Any], None]:
+    """Chunks that were never written take no place, and are zeros when they are read."""
+    return lambda file: file.create_dataset(where, shape, "f8", chunks=(4, 1000))
+
+
+def _set(where: str, place: Any, value: Any) -> Callable[[Any], None]:
+    return lambda file: file[where].__setitem__(place, value)
+
+
+# What is done to a file of single cells, and words of the refusal.
+CELLS: dict[str, tuple[Callable[[Any], None], str]] = {
+    "declared": (_in_place_of_x(_declared("X", (4, 10**11))), "more than 200 times"),
+    "declared elsewhere": (_declared("uns/bomb", (10**6, 10**6)), "more than 200 times"),
+    "raw bytes of another file": (
+        _in_place_of_x(
+            lambda f: f.create_dataset("X", (4, 3), "f8", external=[("/etc/passwd", 0, 96)])
+        ),
+        "lies in another file",
+    ),
+    "link to another file": (_in_place_of_x(_linked), "lies in another file"),
+    "assembled from another file": (_in_place_of_x(_virtual), "lies in another file"),
+    "link to nowhere": (_in_place_of_x(_soft), "damaged, or not h5ad"),
+    "index": (_set("X/indices", 0, 10**8), "indices must be"),
+    "pointer": (_set("X/indptr", 1, 10**8), "indptr must be"),
+    "shape": (
+        lambda file: file["X"].attrs.__setitem__("shape", (10**12, 10**12)),
+        "not enough memory",
+    ),
+    "loop": (lambda file: file["uns"].__setitem__("me", file["uns"]), "damaged, or not h5ad"),
+    "letters": (
+        _in_place_of_x(lambda f: f.__setitem__("X", np.full((4, 3), b"a"))),
+        "instead of numbers",
+    ),
+    "references": (_in_place_of_x(_references), "instead of numbers"),
+    "pickle": (
+        lambda file: file["X"].attrs.__setitem__("encoding-type", "pickle"),
+        "damaged, or not h5ad",
+    ),
+}

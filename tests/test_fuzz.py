@@ -65,6 +65,70 @@ def test_arbitrary_bytes(content, name):
         reads_or_refuses(path)
 
 
+@pytest.mark.filterwarnings("ignore")  # anndata warns of much in strange files
+@pytest.mark.parametrize("name", sorted(hostile.CELLS))
+def test_hostile_single_cells(name, tmp_path):
+    pytest.importorskip("anndata")
+    h5py = pytest.importorskip("h5py")
+    path = hostile.single_cells(tmp_path)
+    assert read(path).shape == (4, 3)
+    change, words = hostile.CELLS[name]
+    with h5py.File(path, "r+") as file:
+        change(file)
+    assert words in reads_or_refuses(path)
+
+
+def test_damaged_single_cells(tmp_path):
+    """Each in a process of its own: HDF5 itself may loop or crash, which SECURITY.md says."""
+    pytest.importorskip("anndata")
+    pytest.importorskip("resource")
+    hostile.single_cells(tmp_path)
+    code = """
+import os, resource, signal, sys, warnings
+import anndata, h5py, numpy as np
+sys.path.insert(0, sys.argv[2])
+import hostile
+from pathlib import Path
+from sparcipal import read
+warnings.simplefilter("ignore")
+path = Path(sys.argv[1])
+content = path.read_bytes()
+read(path)
+
+def one(seed):
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    resource.setrlimit(resource.RLIMIT_CPU, (3, 3))
+    rng = np.random.default_rng(seed)
+    path.write_bytes((hostile.damaged if seed % 3 == 0 else hostile.overwritten)(content, rng))
+    try:
+        read(path)
+    except (ValueError, OSError) as error:
+        assert str(error)
+
+stuck = 0
+for seed in range(int(sys.argv[3])):
+    child = os.fork()
+    if not child:
+        try:
+            one(seed)
+            os._exit(0)
+        finally:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+    status = os.waitpid(child, 0)[1]
+    ours = os.WIFEXITED(status)
+    assert not ours or os.WEXITSTATUS(status) == 0, seed
+    stuck += not ours
+print(stuck)
+"""
+    arguments = [str(tmp_path / "cells.h5ad"), str(Path(hostile.__file__).parent), str(ROUNDS)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, timeout=120 + 3 * ROUNDS
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert int(done.stdout) <= ROUNDS // 20
+
+
 LYING = [name for name in hostile.BOMBS if "bomb" not in name and name != "lines.txt.gz"]
 
 

@@ -80,7 +80,43 @@ def read_h5ad(source: Path_, names: Any, *, layer: str | None = None) -> Read:
         raise ValueError(
             f"{source}: .h5ad files need anndata; pip install 'sparcipal[anndata]'"
         ) from error
-    return frames.from_anndata(anndata.read_h5ad(os.fspath(source)), layer)
+    try:
+        _check_h5(source)
+        found = frames.from_anndata(anndata.read_h5ad(os.fspath(source)), layer)
+    except OSError as error:  # the words of HDF5 do not name the file
+        raise ValueError(f"{source}: damaged, or not h5ad ({error})") from error
+    if found[0].dtype.kind not in "biuf":
+        raise ValueError(f"{source}: the matrix holds {found[0].dtype} instead of numbers")
+    return found
+
+
+def _check_h5(source: Path_) -> None:
+    """No array of the file lies in another one, and they do not unpack to far more than it has."""
+    import h5py
+
+    size = 0
+
+    def visit(name: str, item: Any) -> None:
+        nonlocal size
+        if isinstance(item, h5py.Group):
+            links = (item.get(key, getlink=True) for key in item)
+            outside = any(isinstance(link, h5py.ExternalLink) for link in links)
+        else:
+            outside = item.is_virtual or bool(item.external)
+            size += item.size * item.dtype.itemsize if item.shape else 0
+        if outside:
+            raise ValueError(
+                f"{source}: {name!r} lies in another file; copy everything into one file"
+            )
+
+    with h5py.File(os.fspath(source), "r") as file:
+        visit("/", file)
+        file.visititems(visit)
+    if size > limits.LARGE and size > limits.RATIO * os.path.getsize(source):
+        raise ValueError(
+            f"{source}: the arrays unpack to {size_words(size)}, more than {limits.RATIO} times "
+            "the size of the file; write it without compression if you trust it"
+        )
 
 
 def _check_ratio(stream: Any, source: Path_) -> None:
