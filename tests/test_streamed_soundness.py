@@ -20,8 +20,9 @@ streams = pytest.importorskip("benchmarks.soundness.streams", reason="benchmarks
 from benchmarks.soundness.judge import judge  # noqa: E402
 
 # Components outside the kept features had less than nothing there; variances about zero of sparse
-# columns with large means stood among products about the means.
-ONCE_WRONG = (1033, 1216)
+# columns with large means stood among products about the means; the checker left constant features
+# out of the columns only.
+ONCE_WRONG = (1033, 1216, 2499)
 
 
 @pytest.mark.parametrize("seed", ONCE_WRONG)
@@ -106,3 +107,16 @@ def test_sparse_columns_with_large_means():
     good = X.var(axis=0)
     assert np.allclose(np.diagonal(screened.matrix), good[kept], rtol=1e-9)
     assert (np.abs(screened.variances - good) <= screened.errors).all()
+
+
+def test_constant_features_among_the_kept_ones():
+    """The checker leaves them out of rows and columns alike."""
+    from sparcipal.verify.screened import of_data
+
+    X = np.diag([100, 50, 0, 50, 100]) + np.eye(5, k=1, dtype=int)
+    X[:, 2] = 0
+    cov = of_data(X, np.arange(4), False, False, None, 1.0)[0].inner
+    part = cov.restrict(np.array([0, 1, 3]))
+    assert np.array_equal(part.dense(), cov.dense()[np.ix_([0, 1, 3], [0, 1, 3])])
+    with pytest.raises(ValueError, match="varies"):
+        cov.restrict(np.array([0, 2, 3]))

@@ -101,7 +101,8 @@ class CheckedCovariance:
         others[kept] = False
         if np.unique(kept).size != kept.size or not self.inert[others].all():
             raise ValueError("a feature that varies was left out")
-        left = self._left[np.ix_(kept, kept)] if self.given else self._left[:, kept]
+        square = self._mean is None
+        left = self._left[np.ix_(kept, kept)] if square else self._left[:, kept]
         mean = None if self._mean is None else self._mean[kept]
         part = CheckedCovariance(left, mean, self.unit, self.error_unit, self.inert[kept])
         part.diagonal, part.weights = self.diagonal[kept], self.weights[kept]
