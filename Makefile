@@ -60,7 +60,7 @@ mutants: $(VENV)/.installed  ## mutation testing of what proofs rest on (a sampl
 OLDEST = numpy==1.26.* scipy==1.13.* scikit-learn==1.6.* threadpoolctl==3.1.* numba==0.60.* \
   click==8.1.* rich==13.0.* matplotlib==3.8.* pyparsing==3.1.* pandas==2.1.* pyarrow==15.* \
   isal==1.6.* narwhals==1.13.* 'dask[array,dataframe,distributed]==2025.3.*' anndata==0.10.* \
-  polars==1.0.* pytest==8.0.* hypothesis==6.100.* pytest-xdist==3.5.* cvxpy==1.5.*
+  polars==1.0.* pytest==8.0.* hypothesis==6.100.* pytest-xdist==3.6.* cvxpy==1.5.*
 test-oldest:  ## the tests with the oldest versions of the dependencies
 	test -x $(VENV)-oldest/bin/python || $(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check $(OLDEST)
