@@ -426,3 +426,53 @@ def test_values_of_packed_supports():
         for proved in (packing._proved_value(A), checked_packing._proved_value(A)):
             assert oracle.proves_below(exact, range(4), Fraction(proved))
             assert proved <= top * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_eigenvalues_of_many_features_from_few_samples(k, monkeypatch):
+    """The n x n matrix stands for the p x p one, with its own rounding."""
+    monkeypatch.setattr(certify, "DENSE_LIMIT", 20)
+    X = np.random.default_rng(1).standard_normal((6, 40)) * np.geomspace(2, 0.1, 40)
+    cov = covariance_of_data(X)[0]
+    bound = certify.eigenvalue_bound(Problem(cov, (2,) * k))
+    A = cov.submatrix(np.arange(40))
+    plain = float(np.linalg.eigvalsh(A)[-k:].sum())
+    assert plain * (1 + 1e-14) <= bound.value <= plain * (1 + 1e-10)
+    monkeypatch.setattr(checked, "FACTOR_LIMIT", 20)
+    own = checked_covariance_of_data(X, True, False, None, cov.unit)[0]
+    again = checked.eigenvalues({}, own, Question((2,) * k, False, True, 0.0))
+    assert plain * (1 + 1e-14) <= again <= bound.value
+    monkeypatch.setattr(certify, "DENSE_LIMIT", 5)
+    assert certify.eigenvalue_bound(Problem(cov, (2,) * k)) is None
+    monkeypatch.setattr(checked, "FACTOR_LIMIT", 5)
+    assert checked.eigenvalues({}, own, Question((2,) * k, False, True, 0.0)) == np.inf
+
+
+def test_eigenvalues_from_an_iterative_solver(monkeypatch):
+    rng = np.random.default_rng(2)
+    Q = np.linalg.qr(rng.standard_normal((210, 210)))[0]
+    M = (Q * np.append(np.linspace(0, 1, 205), [2.0, 3.0, 3.0, 4.0, 5.0])) @ Q.T
+    M = (M + M.T) / 2
+    for k, plain in ((1, 5.0), (2, 9.0), (4, 15.0)):
+        assert plain * (1 - 1e-14) <= certify.proved_eigenvalue_sum(M, k) <= plain * (1 + 1e-7)
+    assert certify._largest_eigenvalues(M, 2).sum() == pytest.approx(9.0, rel=1e-2)
+
+    def fails(*arguments, **options):
+        raise certify.scipy.sparse.linalg.ArpackError(-9999)
+
+    monkeypatch.setattr(certify.scipy.sparse.linalg, "eigsh", fails)
+    assert certify.proved_eigenvalue_sum(M, 2) == pytest.approx(9.0, rel=1e-9)
+
+
+def test_one_bound_per_component():
+    A, _ = next(iter(matrices(1)))
+    cov = covariance_of(A)
+    problem = Problem(cov, (2, 3, 2), disjoint=False)
+    (total,) = certify.cheap_bounds(problem)
+    parts = [min(b.value for b in certify.cheap_bounds(Problem(cov, (s,)))) for s in (2, 3, 2)]
+    assert total.name == "one by one"
+    assert sum(map(Fraction, parts)) <= Fraction(total.value)
+    assert total.value <= sum(parts) * (1 + 1e-14)
+    values = [bound.value for bound in certify.cheap_bounds(Problem(cov, (3,)))]
+    assert values == sorted(values)
+    assert len(values) == 4
