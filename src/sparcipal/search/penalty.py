@@ -81,10 +81,8 @@ def fewer(name: str, penalty: float, count: int, s: int) -> str:
     """What to say of a component at a penalty that was given, if it has less than it may have."""
     if count >= s:
         return ""
-    return (
-        f"{name} at penalty={penalty:g} gives {count} of the {s} nonzeros allowed; a smaller "
-        "penalty gives more"
-    )
+    remedy = "; a smaller penalty may give more" if penalty > 0 else ""
+    return f"{name} at penalty={penalty:g} gives {count} of the {s} nonzeros allowed{remedy}"
 
 
 def unfinished(name: str, steps: Sequence[int], max_iter: int) -> str:
