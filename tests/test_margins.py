@@ -438,9 +438,13 @@ def test_eigenvalues_of_many_features_from_few_samples(k, monkeypatch):
     A = cov.submatrix(np.arange(40))
     plain = float(np.linalg.eigvalsh(A)[-k:].sum())
     assert plain * (1 + 1e-14) <= bound.value <= plain * (1 + 1e-10)
+    gram = cov.gram()
+    due = k * (42 * 2.0**-52 * float(np.trace(gram)) + cov.rounding(40))
+    assert bound.value - certify.proved_eigenvalue_sum(gram, k) >= 3.99 * due
     monkeypatch.setattr(checked, "FACTOR_LIMIT", 20)
     own = checked_covariance_of_data(X, True, False, None, cov.unit)[0]
     again = checked.eigenvalues({}, own, Question((2,) * k, False, True, 0.0))
+    assert again - checked.ky_fan(own.gram(), k) >= 0.99 * due / 2
     assert plain * (1 + 1e-14) <= again <= bound.value
     monkeypatch.setattr(certify, "DENSE_LIMIT", 5)
     assert certify.eigenvalue_bound(Problem(cov, (2,) * k)) is None
@@ -476,3 +480,28 @@ def test_one_bound_per_component():
     values = [bound.value for bound in certify.cheap_bounds(Problem(cov, (3,)))]
     assert values == sorted(values)
     assert len(values) == 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("sizes", [(3,), (2, 2)])
+def test_every_bound_adds_the_rounding_of_the_covariance(name, sizes):
+    """With errors of the entries that are large enough to be seen."""
+    X = np.random.default_rng(5).standard_normal((50, 6))
+    cov = covariance_of_data(X)[0]
+    own = checked_covariance_of_data(X, True, False, None, cov.unit)[0]
+    cov.error_unit = own.error_unit = 1e-6
+    A, k, m = cov.submatrix(np.arange(6)), len(sizes), sum(sizes)
+    bound = solver_bound(name, Problem(cov, sizes))
+    again = getattr(checked, name)(bound.data, own, Question(sizes, False, True, 0.0))
+    plain = formula(name, A, sizes, False, bound.data)
+    for value, margin, unit, weights, safety in (
+        (bound.value, cov.rounding, cov.error_unit, cov.error_weights, certify.SAFETY),
+        (again, own.rounding, own.error_unit, own.weights, 1.0),
+    ):
+        due = k * margin(6) if name == "eigenvalues" else margin(m)
+        if name == "gershgorin":
+            roots = np.sort(np.sqrt(weights))[::-1]
+            due += k * unit * roots[0] * roots[: max(sizes)].sum()
+        assert due > 1e-9 * plain
+        assert 0.99 * safety * due <= value - plain <= 1.01 * safety * due + 1e-9 * plain
+    assert certify.SAFETY >= 4
