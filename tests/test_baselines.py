@@ -10,6 +10,7 @@ import pytest
 
 from sparcipal import sparse_pca, verify
 from sparcipal.covariance import covariance_of, covariance_of_data
+from sparcipal.kernels import nspca as kernel
 from sparcipal.problem import Problem
 from sparcipal.search import em, gpower, greedy, nspca, spca, threshold, tpower
 from sparcipal.search.base import Component, Options
@@ -494,9 +495,42 @@ def test_nspca_entry_is_the_maximum_of_the_quartic():
     for _ in range(200):
         alpha, c2, c1 = rng.uniform(0.2, 3), rng.normal() * 3, rng.normal() * 3
         value = -alpha / 4 * grid**4 + c2 / 2 * grid**2 + c1 * grid
-        u = nspca.best_entry(alpha, c2, c1)
+        u = kernel.best_entry(alpha, c2, c1)
         assert -alpha / 4 * u**4 + c2 / 2 * u**2 + c1 * u >= value.max() - 1e-6
         assert u >= 0
+
+
+def twin_ascend(A, U, alpha, beta, sweeps):
+    """The sweeps in NumPy: each entry by the roots of the derivative of its quartic."""
+    U = U.copy()
+    p, k = U.shape
+
+    def objective(u, r, c):
+        V = U.copy()
+        V[r, c] = u
+        distance = np.linalg.norm(np.eye(k) - V.T @ V) ** 2
+        return 0.5 * np.trace(V.T @ A @ V) - alpha / 4 * distance - beta * V.sum()
+
+    for _ in range(sweeps):
+        for r in range(p):
+            for c in range(k):
+                # Five values give the quartic, its derivative the candidates.
+                grid = np.array([-1.0, 0.0, 1.0, 2.0, 3.0])
+                quartic = np.polyfit(grid, [objective(u, r, c) for u in grid], 4)
+                roots = np.roots(np.polyder(quartic))
+                roots = [0.0, *roots[np.abs(roots.imag) < 1e-9].real.clip(min=0)]
+                U[r, c] = max(roots, key=lambda u: objective(u, r, c))
+    return U
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_nspca_kernel_against_its_numpy_twin(k):
+    A = np.cov(gaussian(20, 6, 3).T, bias=True)
+    start = np.abs(gaussian(6, k, 1))
+    for sweeps in (1, 3):
+        mine, n_iter = nspca.ascend(A, start, 2.0, 0.1, sweeps, tol=0.0)
+        assert n_iter == sweeps
+        np.testing.assert_allclose(mine, twin_ascend(A, start, 2.0, 0.1, sweeps), atol=1e-6)
 
 
 def test_nspca_sweeps_raise_the_objective():

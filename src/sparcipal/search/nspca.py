@@ -10,8 +10,6 @@ column.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ..covariance import DENSE_LIMIT, Covariance
@@ -22,52 +20,16 @@ from .penalty import check_penalty, reach, unfinished
 from .threshold import leading_eigenvectors, truncate
 
 
-def best_entry(alpha: float, c2: float, c1: float) -> float:
-    """argmax over u >= 0 of -alpha/4 u^4 + c2/2 u^2 + c1 u."""
-    # Stationary points: u^3 - 3 m u - 2 h = 0.
-    m, h = c2 / (3 * alpha), c1 / (2 * alpha)
-    spread = h * h - m * m * m
-    if spread > 0:
-        root = math.sqrt(spread)
-        u = math.cbrt(h + root) + math.cbrt(h - root)
-    else:
-        # Three real roots; the first of the cosine formula is the largest.
-        u = 2 * math.sqrt(m) * math.cos(math.acos(max(-1.0, min(1.0, h / m**1.5))) / 3) if m else 0
-    if u <= 0:
-        return 0.0
-    return u if u * (c1 + u * (c2 / 2 - alpha / 4 * u * u)) > 0 else 0.0
-
-
 def ascend(
     A: np.ndarray, U: np.ndarray, alpha: float, beta: float, max_iter: int, tol: float = 1e-7
 ) -> tuple[np.ndarray, int]:
     """Sweeps over all entries of U until none moves by more than `tol`."""
-    U = U.copy()
+    from ..kernels import nspca as kernel
+
+    U = np.array(U, dtype=np.float64, order="C")
     AU, gram, rows = A @ U, U.T @ U, (U * U).sum(axis=1)
-    p, k = U.shape
-    for sweep in range(1, max_iter + 1):
-        moved = 0.0
-        for r in range(p):
-            for c in range(k):
-                old = U[r, c]
-                squares = gram[c, c] - old * old
-                # Coupling to the other columns: sum over j != c of u_rj (u_j'u_c without row r).
-                cross = float(U[r] @ gram[:, c]) - old * gram[c, c] - old * (rows[r] - old * old)
-                c1 = AU[r, c] - A[r, r] * old - alpha * cross - beta
-                c2 = A[r, r] + alpha * (1 - squares - (rows[r] - old * old))
-                new = best_entry(alpha, c2, c1)
-                if new != old:
-                    delta = new - old
-                    AU[:, c] += delta * A[:, r]
-                    gram[:, c] += delta * U[r]
-                    gram[c, :] = gram[:, c]
-                    gram[c, c] = squares + new * new
-                    rows[r] += new * new - old * old
-                    U[r, c] = new
-                    moved = max(moved, abs(delta))
-        if moved < tol:
-            return U, sweep
-    return U, max_iter
+    sweeps = kernel.ascend(A, U, AU, gram, rows, alpha, beta, max_iter, tol)
+    return U, int(sweeps)
 
 
 def _scales(A: np.ndarray, coupling: float) -> tuple[float, float]:
