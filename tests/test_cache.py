@@ -18,7 +18,16 @@ import scipy.io
 import scipy.sparse as sp
 
 from sparcipal import read
-from sparcipal.readers import bagofwords, bagparse, cache, documents, matrices, pieces, tables
+from sparcipal.readers import (
+    bagofwords,
+    bagparse,
+    blocks,
+    cache,
+    documents,
+    matrices,
+    pieces,
+    tables,
+)
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
 
@@ -216,11 +225,11 @@ def test_other_text_is_kept_too(tmp_path, monkeypatch, name):
     read(path, cache=tmp_path / "kept")
     for module, function in (
         (tables, "read_csv"), (documents, "read_jsonl"), (documents, "read_lines"),
-        (matrices, "read_svmlight"), (matrices, "read_matrixmarket"),
+        (matrices, "read_svmlight"), (matrices, "read_matrixmarket"), (blocks, "write_blocks"),
     ):  # fmt: skip
         original = getattr(module, function)
 
-        def fail(source, names, *, original=original, **options):
+        def fail(source, names, *more, original=original, **options):
             raise AssertionError("parsed again")
 
         monkeypatch.setattr(module, function, fail)

@@ -46,6 +46,7 @@ _EXTENSIONS = {
     ".tab": "tsv",
     ".tsv": "tsv",
 }
+LARGEST_WHOLE = 1 << 30  # bytes of a Parquet file that is read at once
 _FROM_A_PIPE = {"bagofwords", "csv", "tsv", "jsonl", "lines", "svmlight", "matrixmarket"}
 
 
@@ -74,12 +75,21 @@ def open_source(
             f"there are: {', '.join(sorted(_options_of(reader))) or 'none'}"
         )
     with _strange(source, format, bool(options)):
-        if format in _WORTH_KEEPING and source.cache is not None:
+        if source.cache is not None and (format in _WORTH_KEEPING or _too_large(source, format)):
             from .kept import read_or_kept
 
             return read_or_kept(reader, source, format, names, options)
         result: tuple[Any, Any, Any] = reader(source, names, **options)
         return result
+
+
+def _too_large(source: Source, format: str) -> bool:
+    """Parquet files are read fast, but whole ones may not fit."""
+    if format != "parquet":
+        return False
+    from .blocks import parquet_bytes
+
+    return parquet_bytes(source) > LARGEST_WHOLE
 
 
 @contextlib.contextmanager
@@ -92,7 +102,8 @@ def _strange(source: Path_, format: str, optioned: bool) -> Iterator[None]:
     except MemoryError as error:
         raise ValueError(
             f"{source}: there is not enough memory for what it says it holds ({error}); use a "
-            "machine with more, or check the file"
+            "machine with more, leave the cache on (tables of text, svmlight, Parquet and Matrix "
+            "Market files sorted by samples are then read in blocks), or check the file"
         ) from error
     except Exception as error:
         if optioned and isinstance(error, TypeError):

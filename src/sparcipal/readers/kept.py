@@ -15,6 +15,7 @@ from .cache import Cache, Draft, Entry, not_kept
 from .source import Source
 
 Read = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
+BLOCKWISE = {"csv", "matrixmarket", "parquet", "svmlight", "tsv"}  # see blocks.py
 
 
 def read_or_kept(
@@ -33,6 +34,10 @@ def read_or_kept(
     if entry is not None:
         return _found(entry)
     source.fingerprint = True
+    if format in BLOCKWISE:
+        parsed = _in_blocks(reader, source, format, names, options, recipe)
+        if parsed is not None:
+            return parsed
     matrix, features, samples = reader(source, names, **options)
     if sp.issparse(matrix) and matrix.format != "csc":
         matrix = sp.csr_array(matrix)
@@ -44,6 +49,40 @@ def read_or_kept(
             found = {"features": features, "samples": samples}
             _keep(draft, arrays, found, facts, source, recipe)
     return matrix, features, samples
+
+
+def _in_blocks(
+    reader: Callable[..., Read],
+    source: Source,
+    format: str,
+    names: tuple[str, ...] | None,
+    options: dict[str, Any],
+    recipe: str,
+) -> Read | None:
+    """Parsed block by block into the cache; None when the file must be read whole."""
+    from .blocks import DiskFull, NotInBlocks, write_blocks
+
+    cache: Cache = source.cache
+    draft = cache.draft()
+    if draft is None:
+        return reader(source, names, **options)
+    try:
+        facts, found, size = write_blocks(source, format, names, options, draft)
+        if source.content is None or size < cache.least:
+            return _assembled(lambda name: np.array(draft.array(name)), facts, found)
+        try:
+            draft.write("names.json", json.dumps(found).encode())
+            source.entry = cache.keep(draft, source, recipe, facts)
+        except OSError as error:
+            raise DiskFull(error) from error
+        return _found(source.entry)
+    except NotInBlocks:
+        return None
+    except DiskFull as error:
+        not_kept(cache.folder, error.reason)
+        return reader(source, names, **options)
+    finally:
+        draft.abandon()
 
 
 def _recipe(format: str, names: tuple[str, ...] | None, options: dict[str, Any]) -> str:
@@ -79,12 +118,22 @@ def _keep(
 
 def _found(entry: Entry) -> Read:
     names = json.loads((entry.folder / "names.json").read_bytes())
+    return _assembled(entry.array, entry.facts, names)
+
+
+def _assembled(
+    array: Callable[[str], np.ndarray], facts: dict[str, Any], names: dict[str, Any]
+) -> Read:
     features, samples = (
         None if names[key] is None else tuple(names[key]) for key in ("features", "samples")
     )
-    if entry.facts["format"] is None:
-        return entry.array("X"), features, samples
-    container = sp.csc_array if entry.facts["format"] == "csc" else sp.csr_array
-    indptr = np.array(entry.array("indptr"))
-    parts = (entry.array("data"), entry.array("indices"), indptr)
-    return container(parts, shape=tuple(entry.facts["shape"])), features, samples
+    if facts["format"] is None:
+        return array("X"), features, samples
+    container = sp.csc_array if facts["format"] == "csc" else sp.csr_array
+    # these very arrays: of some types SciPy would make copies in memory
+    matrix = container(tuple(facts["shape"]), dtype=array("data").dtype)
+    matrix.data, matrix.indices = array("data"), array("indices")
+    indptr = np.array(array("indptr"))
+    small = matrix.indices.dtype == np.int32 and indptr[-1] <= np.iinfo(np.int32).max
+    matrix.indptr = indptr.astype(np.int32) if small else indptr
+    return matrix, features, samples

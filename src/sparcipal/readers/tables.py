@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
-from typing import Any
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from . import frames
-from .source import Path_, decode, open_bytes
+from .source import Path_, open_bytes
 
 Read = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
+Line = tuple[int, list[str]]  # its number, its fields
+FIELDS = 1 << 20  # parsed together
 
 
 def read_csv(
@@ -27,34 +32,93 @@ def read_csv(
     """Samples in lines. A first line with text in it is a header, a first column with text in it
     labels the samples; `header` and `labels` say so where that guess is wrong. Fields are separated
     by commas, or by semicolons or tabs where the first line has no comma."""
-    with open_bytes(source) as stream:
-        text = decode(stream.read(), source, encoding).removeprefix("\ufeff")
-    delimiter = _delimiter(text) if delimiter is None else delimiter
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    rows = [(reader.line_num, row) for row in reader if row]
-    if not rows:
-        raise ValueError(f"{source}: the file is empty")
-    if delimiter != "," and header is None:
-        _refuse_decimal_commas(*rows[0], source)
-    has_header = header if header is not None else not all(map(_is_number, rows[0][1]))
-    head = rows.pop(0)[1] if has_header else None
-    if not rows:
-        raise ValueError(f"{source}: a header and no line of numbers")
-    if delimiter != "," and labels is None:
-        _refuse_decimal_commas(*rows[0], source, fields=1)
-    has_labels = labels if labels is not None else not _is_number(rows[0][1][0])
-    width = len(rows[0][1])
-    samples = tuple(row[0] for _, row in rows) if has_labels else None
-    if head is not None and len(head) not in (width, width - has_labels):
-        raise ValueError(f"{source}: the header has {len(head)} fields, the first line {width}")
-    if head is not None:
-        head = head[len(head) - (width - has_labels) :]
-    matrix = _numbers(rows, int(has_labels), width, head, source)
-    return matrix, None if head is None else tuple(head), samples
+    blocks = csv_blocks(
+        source, names, header=header, labels=labels, delimiter=delimiter, encoding=encoding
+    )
+    matrices, heads, samples = zip(*blocks)
+    whole = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
+    return whole, heads[0], None if samples[0] is None else tuple(chain.from_iterable(samples))
+
+
+def csv_blocks(
+    source: Path_,
+    names: Any,
+    *,
+    header: bool | None = None,
+    labels: bool | None = None,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+) -> Iterator[Read]:
+    """Some lines at a time."""
+    with open_bytes(source) as stream, _decoding(stream, source, encoding) as text:
+        first = list(_first_lines(text))
+        delimiter = _delimiter("".join(first)) if delimiter is None else delimiter
+        reader = csv.reader(chain(first, text), delimiter=delimiter)
+        rows: Iterator[Line] = ((reader.line_num, row) for row in reader if row)
+        line, row = next(rows, (0, []))
+        if not row:
+            raise ValueError(f"{source}: the file is empty")
+        if delimiter != "," and header is None:
+            _refuse_decimal_commas(line, row, source)
+        has_header = header if header is not None else not all(map(_is_number, row))
+        head = row if has_header else None
+        if has_header:
+            line, row = next(rows, (0, []))
+        if not row:
+            raise ValueError(f"{source}: a header and no line of numbers")
+        if delimiter != "," and labels is None:
+            _refuse_decimal_commas(line, row, source, fields=1)
+        has_labels = labels if labels is not None else not _is_number(row[0])
+        width = len(row)
+        if head is not None and len(head) not in (width, width - has_labels):
+            raise ValueError(f"{source}: the header has {len(head)} fields, the first line {width}")
+        if head is not None:
+            head = head[len(head) - (width - has_labels) :]
+        rows = chain([(line, row)], rows)
+        while some := list(islice(rows, max(1, FIELDS // width))):
+            matrix = _numbers(some, int(has_labels), width, head, source)
+            samples = tuple(row[0] for _, row in some) if has_labels else None
+            yield matrix, None if head is None else tuple(head), samples
+
+
+@contextlib.contextmanager
+def _decoding(stream: BinaryIO, source: Path_, encoding: str) -> Iterator[Iterator[str]]:
+    """The lines of a text, whatever ends them, without a mark of its byte order."""
+    seen = 0
+    text = io.TextIOWrapper(stream, encoding, newline="")
+
+    def lines() -> Iterator[str]:
+        nonlocal seen
+        for line in text:
+            seen += 1
+            yield line.removeprefix("\ufeff") if seen == 1 else line
+
+    try:
+        yield lines()
+        text.detach()  # the stream stays open: it is not ours
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{source}: not {encoding} text (after line {seen}); name its encoding, for instance "
+            'encoding="latin-1"'
+        ) from error
+
+
+def _first_lines(text: Iterator[str]) -> Iterator[str]:
+    """Empty lines and two that are not."""
+    found = 0
+    for line in text:
+        yield line
+        found += bool(line.strip("\r\n"))
+        if found == 2:
+            return
 
 
 def read_tsv(source: Path_, names: Any, **options: Any) -> Read:
     return read_csv(source, names, delimiter="\t", **options)
+
+
+def tsv_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Read]:
+    return csv_blocks(source, names, delimiter="\t", **options)
 
 
 def read_parquet(source: Path_, names: Any) -> Read:
@@ -110,7 +174,7 @@ def _is_number(field: str) -> bool:
 
 
 def _numbers(
-    rows: list[tuple[int, list[str]]],
+    rows: list[Line],
     first: int,
     width: int,
     head: list[str] | None,
