@@ -49,7 +49,7 @@ def solve(
     penalty: float | None = None,
     coupling: float = 5.0,
     restarts: int = 0,
-    max_iter: int = 100,
+    max_iter: int = 2000,
 ) -> Single:
     A = cov.dense()
     alpha, beta_max = _scales(A, coupling)
@@ -85,7 +85,7 @@ def run(
     penalty: float | None = None,
     coupling: float = 5.0,
     restarts: int = 0,
-    max_iter: int = 100,
+    max_iter: int = 2000,
     deflation: str = "auto",
 ) -> Found:
     """One component after the other, or with `joint=True` all of them at once as in the paper."""
