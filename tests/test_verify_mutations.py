@@ -49,15 +49,17 @@ def subjects():
 
 
 def test_honest_results_carry_every_kind_of_proof(subjects):
-    kinds, ends = set(), set()
+    kinds, ends, rules = set(), set(), set()
     for subject in subjects:
         result = Result.from_json(subject.document)
         verdict = verify(result, **subject.given)
         assert verdict, f"{subject.name}: {verdict.reason}"
+        rules.add(result.certificate.screening.get("rule", "in memory"))
         for bound in result.certificate.bounds:
             kinds.add(bound.name)
             ends |= {step["end"] for step in bound.data.get("log", []) if step["step"] == "node"}
     assert kinds == KINDS
+    assert rules == {"in memory", "prices", "variances"}
     assert ends == {"branch", "closed", "empty", "leaf", "same", "shrink"}
 
 
@@ -148,6 +150,50 @@ def test_the_rounding_margin_may_not_be_lowered():
             document = json.loads(result.to_json())
             document["certificate"]["rounding"] *= factor
             assert verify(Result.from_json(json.dumps(document)), X).verdict == "refused"
+
+
+def test_screened_claims_may_not_be_changed(subjects):
+    """What is said of kept and dropped features, in the certificate and in its proof."""
+    changes = {
+        "kept": lambda v: v + 1,
+        "dropped": lambda v: v - 1,
+        "largest_dropped": lambda v: v * (1 + 1e-6),
+        "rule": lambda v: "variances" if v == "prices" else "prices",
+        "inside": lambda v: v * (1 - 1e-9),
+        "touching": lambda v: v * (1 - 1e-9),
+        "support_unchanged": lambda v: not v,
+        "bound_holds": lambda v: not v,
+    }
+    for subject in (s for s in subjects if Result.from_json(s.document).certificate.screening):
+        for name, change in changes.items():
+            document = json.loads(subject.document)
+            claims = document["certificate"]["screening"]
+            proof = document["certificate"]["bounds"][0]["data"]["screened"]
+            claims[name] = change(claims[name])
+            changed = Result.from_json(json.dumps(document))
+            assert verify(changed, **subject.given).verdict == "refused", (subject.name, name)
+            if name in ("inside", "touching"):  # told the same way in both places
+                proof[name] = change(proof[name])
+                changed = Result.from_json(json.dumps(document))
+                assert verify(changed, **subject.given).verdict == "refused", (subject.name, name)
+
+
+def test_moments_of_sums_that_were_handed_over(subjects):
+    subject = next(s for s in subjects if s.name.startswith("handed over"))
+    result = Result.from_json(subject.document)
+    for change in ({"mean": result.mean + 1e-9}, {"scale": result.scale * 2}, {"mean": None}):
+        verdict = verify(replace(result, **change), **subject.given)
+        assert verdict.verdict == "refused"
+        assert "of the Screened" in verdict.reason
+
+
+def test_logs_of_supports_larger_than_the_table_end_at_once(subjects):
+    subject = next(s for s in subjects if s.name == "branched")
+    document = json.loads(subject.document)
+    bound = next(b for b in document["certificate"]["bounds"] if b["name"] == "pair-split")
+    bound["data"]["log"][0]["s"] = 10**9
+    verdict = verify(Result.from_json(json.dumps(document)), **subject.given)
+    assert verdict.verdict == "refused"
 
 
 def test_loadings_may_not_be_longer_than_one():
