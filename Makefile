@@ -73,7 +73,7 @@ coverage: $(VENV)/.installed  ## lines and branches, with the compiler off so th
 	$(RUN)python -m coverage report --show-missing --fail-under=95
 
 tables: $(VENV)/.installed  ## the tables of the papers, recomputed
-	$(RUN)python -m benchmarks.tables
+	$(RUN)python -m benchmarks.tables --jobs $(JOBS)
 
 # Which benchmark: a folder of benchmarks/.
 TOPIC ?= speed
