@@ -67,10 +67,15 @@ test-oldest:  ## the tests with the oldest versions of the dependencies
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(VENV)-oldest/bin/python -m pytest -n $(JOBS) --dist worksteal
 
-coverage: $(VENV)/.installed  ## lines and branches, with the compiler off so that kernels count
-	$(RUN)python -m pip install --quiet --disable-pip-version-check 'coverage>=7.5'
-	NUMBA_DISABLE_JIT=1 $(RUN)python -m coverage run --branch --source=sparcipal -m pytest -p no:xdist
-	$(RUN)python -m coverage report --show-missing --fail-under=95
+# Compiled kernels cannot be traced: their own tests run once more without the compiler, where
+# NumPy's integers warn when they wrap around as they are meant to.
+coverage: $(VENV)/.installed  ## lines and branches, kernels included, in the tests' and all their processes
+	rm -f .coverage .coverage.*
+	NUMBA_DISABLE_JIT=1 $(RUN)python -m coverage run -m pytest -p no:xdist -m kernels \
+	  -W 'ignore:overflow encountered:RuntimeWarning'
+	$(RUN)python -m coverage run -m pytest -n $(JOBS) --dist worksteal
+	$(RUN)python -m coverage combine --quiet
+	$(RUN)python -m coverage report --show-missing --skip-covered --fail-under=95
 
 tables: $(VENV)/.installed  ## the tables of the papers, recomputed
 	$(RUN)python -m benchmarks.tables --jobs $(JOBS)

@@ -259,8 +259,8 @@ CELLS: dict[str, tuple[Callable[[Any], None], str]] = {
     "link to another file": (_in_place_of_x(_linked), "lies in another file"),
     "assembled from another file": (_in_place_of_x(_virtual), "lies in another file"),
     "link to nowhere": (_in_place_of_x(_soft), "damaged, or not h5ad"),
-    "index": (_set("X/indices", 0, 10**8), "indices must be"),
-    "pointer": (_set("X/indptr", 1, 10**8), "indptr must be"),
+    "index": (_set("X/indices", 0, 10**8), "broken sparse matrix"),
+    "pointer": (_set("X/indptr", 1, 10**8), "broken sparse matrix"),
     "shape": (
         lambda file: file["X"].attrs.__setitem__("shape", (10**12, 10**12)),
         "not enough memory",

@@ -73,6 +73,7 @@ def words_of(text):
     )
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("digits", ["", "7", "30", "102660", "1234567", "99999999"])
 def test_eight_bytes_to_a_number(digits):
     for after in (" ", "\n", "/", ":", "x", "\xff", "\0"):
@@ -84,6 +85,7 @@ def test_eight_bytes_to_a_number(digits):
             assert int(kernel.number_in(x, np.int64(found))) == int(digits)
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("swift", [0, 1])
 def test_lines_to_entries_against_plain_python(swift):
     rng = random.Random(swift)
@@ -117,6 +119,7 @@ def test_lines_to_entries_against_plain_python(swift):
         assert found == plain
 
 
+@pytest.mark.kernels
 def test_tally_against_numpy():
     rng = np.random.default_rng(0)
     indices = rng.integers(0, 50, 3000).astype(np.int32)
@@ -226,6 +229,7 @@ def test_a_header_that_lies(tmp_path, header, message):
         read(write(tmp_path / "docword.txt", header + "1 1 1\n2 2 2\n"))
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("good", [0, 1, 100_000])
 @pytest.mark.parametrize(
     ("bad", "message"),

@@ -248,6 +248,7 @@ def twin_sweep(A, X, U, penalty, nonnegative, beta):
         X[j, j] = c + t
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_kernel_against_its_numpy_twin(nonnegative):
     n, penalty, beta = 6, 0.2, 0.05
@@ -271,6 +272,7 @@ def _listed(neighbours: np.ndarray, degrees: np.ndarray) -> np.ndarray:
     return table
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("c", [-3.0, 0.0, 2.0])
 @pytest.mark.parametrize("r2", [0.0, 1e-9, 4.0])
 def test_scalar_root(c, r2):

@@ -37,6 +37,7 @@ def random_covariance(rng: np.random.Generator, p: int) -> np.ndarray:
 # the kernels and their plain twins --------------------------------------------------------------
 
 
+@pytest.mark.kernels
 def test_leading_is_the_top_eigenvalue() -> None:
     rng = np.random.default_rng(0)
     for _ in range(100):
@@ -50,6 +51,7 @@ def test_leading_is_the_top_eigenvalue() -> None:
         assert x @ block @ x == pytest.approx(found, rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.kernels
 def test_nonnegative_leading_stays_nonnegative() -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
@@ -72,6 +74,7 @@ def predict_twin(
     return out
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_predictions(nonnegative: bool) -> None:
     rng = np.random.default_rng(2)
@@ -91,6 +94,7 @@ def test_predictions(nonnegative: bool) -> None:
             assert estimate[t, b] <= np.linalg.eigvalsh(A[np.ix_(S, S)])[-1] * (1 + 1e-12)
 
 
+@pytest.mark.kernels
 def test_promising_swaps_equal_their_twin() -> None:
     rng = np.random.default_rng(3)
     estimate, value_ = rng.random((5, 9)), rng.random(2)

@@ -50,6 +50,7 @@ def test_equals_the_dense_assignment() -> None:
         assert value(weight, owner) == pytest.approx(best, rel=1e-12, abs=1e-300)
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("weight", [np.zeros((3, 9)), np.ones((3, 9)), np.eye(3, 9)])
 def test_all_tied(weight: np.ndarray) -> None:
     need = np.array([3, 2, 4])
@@ -58,6 +59,7 @@ def test_all_tied(weight: np.ndarray) -> None:
     assert value(weight, owner) == dense_value(weight, need)
 
 
+@pytest.mark.kernels
 def test_negative_weights_stay_free() -> None:
     rng = np.random.default_rng(1)
     for _ in range(100):
@@ -77,6 +79,7 @@ def augment_twin(weight: np.ndarray, missing: np.ndarray, owner: np.ndarray) -> 
     return best
 
 
+@pytest.mark.kernels
 def test_augmenting_paths_equal_their_twin() -> None:
     rng = np.random.default_rng(2)
     for _ in range(300):

@@ -171,6 +171,7 @@ def test_what_does_not_fit_is_refused():
         Moments(3).add(broken)
 
 
+@pytest.mark.kernels
 def test_kernels_agree_with_numpy():
     from sparcipal.kernels.stream import add_entries, add_pairs, spread_rows
 

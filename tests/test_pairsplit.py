@@ -89,6 +89,7 @@ def kernel_matrix(part, u, r, eps, tau):
     return matrix, charge, select
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("forced", [0, 2])
 @pytest.mark.parametrize("pad", [0.0, 0.3])
@@ -101,6 +102,7 @@ def test_kernel_matches_numpy(nonnegative, forced, pad):
     np.testing.assert_allclose(matrix, numpy_smoothed(part, u, r, 0.1, 0.2), atol=1e-7)
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("forced", [0, 2])
 def test_gradient_matches_differences(nonnegative, forced):

@@ -94,6 +94,7 @@ def test_prices_of_zero_change_nothing():
     assert plain.bound == priced.bound
 
 
+@pytest.mark.kernels
 def test_support_and_direction_explain_the_value():
     V = np.random.default_rng(3).standard_normal((200, 4))
     for nonnegative in (False, True):
@@ -210,6 +211,7 @@ def plain_products(V, prices, s, positive, a, b):
     return np.sort(gains[gains > 0])[::-1][:s]
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("positive", [False, True])
 def test_top_products(positive):
     rng = np.random.default_rng(0)
@@ -231,6 +233,7 @@ def test_top_products(positive):
         assert len(set(index[:count])) == count
 
 
+@pytest.mark.kernels
 def test_ascend_never_descends():
     rng = np.random.default_rng(1)
     for positive in (False, True):
@@ -246,6 +249,7 @@ def test_ascend_never_descends():
         assert after == pytest.approx(best_rows(V, 6, positive, free, spare)[0], rel=1e-12)
 
 
+@pytest.mark.kernels
 def test_copositive_kernel_agrees_with_the_checker_and_with_samples():
     rng = np.random.default_rng(2)
     passed = 0
@@ -264,6 +268,7 @@ def test_copositive_kernel_agrees_with_the_checker_and_with_samples():
     assert passed > 50
 
 
+@pytest.mark.kernels
 def test_heap_keeps_the_largest_on_top():
     rng = np.random.default_rng(3)
     bounds = rng.standard_normal(200)
@@ -278,6 +283,7 @@ def test_heap_keeps_the_largest_on_top():
     assert out == sorted(out, reverse=True)
 
 
+@pytest.mark.kernels
 def test_edges_are_found_again():
     rng = np.random.default_rng(4)
     keys = np.full(1024, -1, dtype=np.int64)
