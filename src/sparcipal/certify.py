@@ -27,7 +27,6 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 import scipy.sparse.linalg
 
 from .covariance import DENSE_LIMIT, EPS, top_sum
@@ -40,6 +39,7 @@ SAFETY = 4.0
 # Clipping costs some twenty eigenvalue problems. Beyond this many features only the pair-split
 # bounds do it: they start from the best clipping and improve on it.
 CLIP_LIMIT = 150
+GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 # Rows of a large covariance that the Gershgorin bound may look at.
 ROW_BUDGET = 4096
 
@@ -110,9 +110,14 @@ def _largest_magnitudes(problem: Problem) -> np.ndarray:
     """The s - 1 largest |A_ij| of every row, j != i; positive A_ij only for nonnegative
     components."""
     A = problem.covariance.dense()
-    magnitude = np.maximum(A, 0.0) if problem.nonnegative else np.abs(A)
-    np.fill_diagonal(magnitude, 0.0)
-    return _row_tops(magnitude, problem.s_max - 1)
+    p, count = A.shape[0], min(problem.s_max - 1, A.shape[0])
+    largest = np.empty((p, count))
+    for start in range(0, p, 64):  # a few rows at a time, so that no second matrix is needed
+        rows = A[start : start + 64]
+        magnitude = np.maximum(rows, 0.0) if problem.nonnegative else np.abs(rows)
+        np.fill_diagonal(magnitude[:, start:], 0.0)
+        largest[start : start + 64] = _row_tops(magnitude, count)
+    return largest
 
 
 def gershgorin_bound(problem: Problem, largest: np.ndarray | None = None) -> Bound:
@@ -216,16 +221,17 @@ def _ky_fan_by_cholesky(
     nu = float(eigenvalues.min())
     lift = eigenvalues - nu
     Q = vectors * np.sqrt(lift)
-    B = Q @ Q.T - M
+    B = Q @ Q.T
+    B -= M
+    diagonal = np.diagonal(B).copy()
     trace_Z = float((Q * Q).sum())
-    size = (
-        float(np.abs(np.diagonal(B)).sum()) + n * abs(nu) + trace_Z + float(lift.max(initial=0.0))
-    )
+    size = float(np.abs(diagonal).sum()) + n * abs(nu) + trace_Z + float(lift.max(initial=0.0))
     delta = 2 * (n + k + 4) * EPS * size
     for slack in (2 * delta, 64 * delta, 2**14 * delta):
-        shifted = B.copy()
-        shifted[np.diag_indices_from(shifted)] += nu + slack
-        if not factorises(shifted):
+        B[np.diag_indices_from(B)] = diagonal + (nu + slack)
+        if not factorises(B):
+            B = Q @ Q.T  # the factorisation worked in its place
+            B -= M
             continue
         return k * (nu + slack + delta) + trace_Z * (1 + (n + k) * EPS) + SAFETY * k * delta
     return None
@@ -273,17 +279,30 @@ def _largest_eigenvalues(M: np.ndarray, k: int) -> np.ndarray:
 
 
 def _minimise(function: Callable[[float], float], low: float, high: float) -> float:
-    """A coarse grid, then a bounded search around its best point; any point gives a valid bound."""
+    """A coarse grid, then golden sections around its best point; any point gives a valid bound.
+
+    By hand, as importing SciPy's optimisers takes 20 MB that nothing else here needs.
+    """
     grid = np.linspace(low, high, 8)
     values = [function(float(point)) for point in grid]
     best = int(np.argmin(values))
+    found = (values[best], float(grid[best]))
     if high <= low:
-        return float(grid[best])
-    left, right = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
-    found = scipy.optimize.minimize_scalar(
-        function, bounds=(left, right), method="bounded", options={"maxiter": 12}
-    )
-    return float(found.x) if found.fun < values[best] else float(grid[best])
+        return found[1]
+    left, right = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, grid.size - 1)])
+    points = [right - GOLDEN * (right - left), left + GOLDEN * (right - left)]
+    heights = [function(point) for point in points]
+    for _ in range(10):
+        found = min(found, *zip(heights, points))
+        if heights[0] <= heights[1]:
+            right, points[1], heights[1] = points[1], points[0], heights[0]
+            points[0] = right - GOLDEN * (right - left)
+            heights[0] = function(points[0])
+        else:
+            left, points[0], heights[0] = points[0], points[1], heights[1]
+            points[1] = left + GOLDEN * (right - left)
+            heights[1] = function(points[1])
+    return min(found, *zip(heights, points))[1]
 
 
 def _off_diagonal(A: np.ndarray, nonnegative: bool) -> np.ndarray:

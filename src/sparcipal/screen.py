@@ -15,6 +15,8 @@ from .covariance import EPS, Covariance, MatrixCovariance, covariance_of, power_
 from .gram import Gram
 from .moments import WORD, Moments
 
+ROWS = 64  # of a matrix that are worked on together
+
 
 @dataclass(frozen=True, eq=False)
 class Screened:
@@ -145,15 +147,21 @@ def _exact_sums(moments: Moments, gram: Gram, center: bool) -> tuple[np.ndarray,
         largest = int(np.abs(shift).max(initial=0.0))
         reach = max(int(np.diagonal(second).max(initial=0)), n * largest * largest)
         kind: Any = np.int64 if 4 * reach < WORD else object
-        c = shift.astype(np.int64).astype(kind)
-        cross = np.multiply.outer(c, sums.astype(kind) - n * c)
-        second = second.astype(kind) - cross - np.multiply.outer(sums.astype(kind), c)
-        sums = sums.astype(kind) - n * c
-    matrix = np.asarray(second / n, dtype=np.float64)
-    weights = np.diagonal(matrix).copy()
-    if center:
-        mean = np.asarray(sums / n, dtype=np.float64)
-        matrix -= np.outer(mean, mean)
+        c, sums = shift.astype(np.int64).astype(kind), sums.astype(kind)
+        moved = sums - n * c
+        mean = np.asarray(moved / n, dtype=np.float64)
+    matrix, weights = np.empty(second.shape), np.empty(second.shape[0])
+    # some rows at a time: the matrix may be large, and this is its only copy
+    for start in range(0, second.shape[0], ROWS):
+        rows = slice(start, start + ROWS)
+        part = second[rows]
+        if center:
+            part = part.astype(kind) - np.multiply.outer(c[rows], moved)
+            part -= np.multiply.outer(sums[rows], c)
+        matrix[rows] = np.asarray(part / n, dtype=np.float64)
+        weights[rows] = np.diagonal(matrix[rows], start)
+        if center:
+            matrix[rows] -= np.outer(mean[rows], mean)
     return matrix, 12 * EPS, weights
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg.blas import daxpy
 
-MEMORY = 15
+MEMORY = 15  # steps that are remembered
 
 Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -19,6 +19,7 @@ def minimise(
     stop: Callable[[list[float]], bool],
     *,
     nonnegative: int = 0,
+    memory_size: int = MEMORY,
 ) -> np.ndarray:
     """The last point accepted; the last `nonnegative` variables stay at or above zero.
 
@@ -30,13 +31,13 @@ def minimise(
     np.maximum(y[bounded:], 0.0, out=y[bounded:])
     value, gradient = evaluate(y)
     history = [value]
-    memory = _Memory()
+    memory = _Memory(memory_size)
     for _ in range(max_iter):
         resting = (y[bounded:] <= 0.0) & (gradient[bounded:] > 0.0)
         direction = memory.direction(gradient, resting, bounded)
         slope = float(gradient @ direction)
         if slope >= 0.0:
-            memory = _Memory()
+            memory = _Memory(memory_size)
             direction = memory.direction(gradient, resting, bounded)
             slope = float(gradient @ direction)
             if slope >= 0.0:
@@ -56,7 +57,8 @@ def minimise(
 class _Memory:
     """The last steps and gradient changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
+        self.size = size
         self.steps: list[np.ndarray] = []
         self.changes: list[np.ndarray] = []
         self.inverses: list[float] = []
@@ -67,7 +69,7 @@ class _Memory:
             self.steps.append(step)
             self.changes.append(change)
             self.inverses.append(1.0 / curvature)
-        if len(self.steps) > MEMORY:
+        if len(self.steps) > self.size:
             del self.steps[0], self.changes[0], self.inverses[0]
 
     def direction(self, gradient: np.ndarray, resting: np.ndarray, bounded: int) -> np.ndarray:

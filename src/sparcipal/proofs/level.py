@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from ..refine import nonnegative_leading
 from ..search.exchange import removals
@@ -196,7 +195,7 @@ class Pool:
         matrix, values = self._rows()
         cost = np.concatenate([np.ones(self.a.shape[0]), self.counts])
         options: dict[str, Any] = {"A_ub": -matrix, "b_ub": -values, "method": "highs"}
-        answer = linprog(cost, **options)
+        answer = _linprog(cost, **options)
         return float(answer.fun) if answer.x is not None else np.inf
 
     def central(self, center: np.ndarray, level: float) -> np.ndarray | None:
@@ -224,5 +223,11 @@ class Pool:
         limits = np.concatenate([-values, center, -center, np.zeros(n), [level]])
         cost = np.concatenate([np.zeros(n + kinds), SPREAD / (n * width), [1.0]])
         options: dict[str, Any] = {"A_ub": above, "b_ub": limits, "method": "highs"}
-        answer = linprog(cost, **options)
+        answer = _linprog(cost, **options)
         return np.maximum(answer.x[:n], 0.0) if answer.x is not None else None
+
+
+def _linprog(cost: np.ndarray, **options: Any) -> Any:
+    from scipy.optimize import linprog  # here: few proofs need it, and it takes 20 MB
+
+    return linprog(cost, **options)

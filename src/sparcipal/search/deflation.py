@@ -109,6 +109,7 @@ class _Removed:
         return Single(component, step.n_iter, step.note, step.bounds)
 
     def without(self, component: Component) -> _Removed:
+        self.covariance = self.whole  # what was left before goes first: no two copies at once
         return _Removed(self.whole, np.setdiff1d(self.keep, component.support))
 
 

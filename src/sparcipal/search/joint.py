@@ -197,8 +197,11 @@ class _Search:
 
     def _strongest_rows(self, s: int, count: int) -> np.ndarray:
         """Features whose s largest covariances are largest: centres of groups."""
-        squares = np.square(self.A)
-        top = np.partition(squares, self.p - s, axis=1)[:, self.p - s :].sum(axis=1)
+        top = np.empty(self.p)
+        for start in range(0, self.p, 64):  # a few rows at a time: no second matrix is needed
+            squares = np.square(self.A[start : start + 64])
+            squares.partition(self.p - s, axis=1)
+            top[start : start + 64] = squares[:, self.p - s :].sum(axis=1)
         return np.argsort(-top, kind="stable")[:count]
 
     def _ascend_apart(self, scores: np.ndarray, s: int) -> list[np.ndarray]:

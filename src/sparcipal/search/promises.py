@@ -15,8 +15,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.optimize
-import scipy.special
 
 from ..covariance import Covariance, top_sum
 from ..problem import Problem
@@ -33,7 +31,9 @@ def guarantees(
     k, rank, unit = problem.k, low.rank, problem.covariance.unit
     if points == "random":
         # P(<c, c*>^2 >= 1 - eps) for one random column; both signs count without x >= 0.
-        near = float(scipy.special.betainc((rank - 1) / 2, 0.5, eps)) if rank > 1 else 1.0
+        from scipy.special import betainc  # here, as every fit would pay for the import
+
+        near = float(betainc((rank - 1) / 2, 0.5, eps)) if rank > 1 else 1.0
         near = near / 2 if problem.nonnegative else near
         chance = -math.expm1(seen * math.log1p(-min(near**k, 1.0 - 1e-16)))
         return {"eps": eps, "probability": chance}
@@ -65,7 +65,9 @@ def entry_error(p: int, rank: int) -> float:
     wanted = 4.0 * math.log(2.0 * p * p * (p + 1.0)) / rank
     if wanted > 4.0 / 27.0:  # the largest value of delta^2 - delta^3
         return math.inf
-    found = scipy.optimize.brentq(lambda d: d * d - d**3 - wanted, 0.0, 2.0 / 3.0)
+    from scipy.optimize import brentq  # here, as every fit would pay for the import
+
+    found = brentq(lambda d: d * d - d**3 - wanted, 0.0, 2.0 / 3.0)
     return float(found)
 
 

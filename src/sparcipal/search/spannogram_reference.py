@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.special
 
 from ..proofs.sphere import best_rows, check_eps, sphere_search
 
@@ -213,7 +212,9 @@ def net_size(p: int, r: int, eps: float) -> int:
     """Samples after which the net holds a (1 - eps)-good point with probability 1 - 1/p."""
     if r == 1:
         return 1
-    hit = float(scipy.special.betainc((r - 1) / 2, 0.5, eps))
+    from scipy.special import betainc  # here, as every fit would pay for the import
+
+    hit = float(betainc((r - 1) / 2, 0.5, eps))
     return max(1, math.ceil(math.log(max(p, 2)) / hit))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
 from ...linalg import largest_eigenpairs
-from ..lbfgs import minimise
+from ..lbfgs import MEMORY, minimise
 from .certificate import Split
 
 FULL_EIGEN = 120  # below this size a full eigendecomposition is as fast as a partial one
@@ -82,6 +82,8 @@ class Optimiser:
             max_iter,
             stop,
             nonnegative=self.a.shape[0] + self.floored,
+            # vectors are long, and a short run does as well with few of them
+            memory_size=min(MEMORY, max(max_iter // 8, 5)),
         )
 
     def _unpacked(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
