@@ -31,6 +31,7 @@ class ScreenedCovariance(CheckedCovariance):
         self.weights = np.zeros(variances.size)
         self.weights[kept] = inner.weights
         self.upper = variances  # rounded up; the caller knows better
+        self.loose = np.zeros(variances.size)  # errors of sums about any row
         self.inert = variances == 0
         self._mean = inner._mean
 
@@ -47,7 +48,7 @@ class ScreenedCovariance(CheckedCovariance):
 
     @property
     def doubt(self) -> float:
-        return float(np.delete(self.upper - self.diagonal, self.kept).sum())
+        return float(np.delete(self.upper - self.diagonal + self.loose, self.kept).sum())
 
     @property
     def others(self) -> np.ndarray:
@@ -151,6 +152,12 @@ def of_data(
     out = ScreenedCovariance(inner, kept, variances / unit)
     out.upper = (variances * (1 + 2 * EPS) + errors) / unit
     out.inert = constant
+    if not total.exact:
+        # the solver may have summed about the first row, or about zero
+        low, high = (np.minimum(total.low, 0.0), np.maximum(total.high, 0.0))
+        reach = high - low if total.sparse else total.high - total.low
+        loose = (6 * max(total.depth, total.n) + 40) * EPS * reach**2 / unit
+        out.loose = np.where(constant, 0.0, np.full(constant.size, 4 * EPS) if scale else loose)
     return out, mean if center else np.zeros(mean.size), spread, total.n
 
 
@@ -410,7 +417,7 @@ def unfounded(
     if claims["kept"] != cov.kept.size or claims["dropped"] != np.count_nonzero(cov.others):
         return "the numbers of kept and dropped features are not those of the data"
     largest = float(cov.others.max(initial=0.0)) * cov.unit
-    slack = 1e-9 * largest + 16 * cov.doubt * cov.unit
+    slack = 1e-9 * largest + 8 * cov.doubt * cov.unit
     if not abs(float(claims["largest_dropped"]) - largest) <= slack:
         return f"the largest variance of a dropped feature is {largest:.12g}"
     rules = {part["rule"] for part in data.get("parts", [])} or {data["rule"]}
