@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparcipal import Result, sparse_pca, verify
+from sparcipal import Result, read, sparse_pca, verify
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX")
 
@@ -203,3 +203,115 @@ def test_odd_surroundings(environment, data):
     done = run(FIT, data, **environment)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == pytest.approx(expected, rel=1e-9)
+
+
+# --- real devices: small, or not to be written ---
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """Runs code where the first folder is mounted with the options; needs the rights to mount."""
+
+    def start(code: str, folder: Path, options: str, *arguments: object, **variables: str):
+        bind = f"-o bind,{options}" if options == "ro" else f"-t tmpfs -o {options}"
+        target = '"$0" "$0"' if options == "ro" else 'none "$0"'
+        again = ' && mount -o remount,bind,ro "$0"' if options == "ro" else ""
+        script = f'mount {bind} {target}{again} && exec "$@"'
+        command = ["unshare", "-m", "sh", "-c", script, str(folder)]
+        try:
+            tried = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=60)
+        except FileNotFoundError:
+            pytest.skip("no unshare here")
+        if tried.returncode:
+            pytest.skip(f"may not mount: {tried.stderr.strip()}")
+        return subprocess.run(
+            [*command, sys.executable, "-c", code, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=180,
+            env={**os.environ, **variables},
+        )
+
+    return start
+
+
+CACHED = """
+import sys, warnings, numpy as np
+from sparcipal import read
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    table = read(sys.argv[1], cache=sys.argv[2])
+print(int(table.X.sum()))
+print([str(t.message) for t in told])
+"""
+
+
+@pytest.fixture
+def corpus(tmp_path) -> tuple[Path, int]:
+    rng = np.random.default_rng(0)
+    rows = [(d, w, int(rng.integers(1, 300))) for d in range(1, 301) for w in range(1, 51)]
+    path = tmp_path / "docword.txt"
+    path.write_text("300\n50\n15000\n" + "".join(f"{d} {w} {c}\n" for d, w, c in rows))
+    return path, sum(c for _, _, c in rows)
+
+
+@pytest.mark.parametrize("options", ["size=16k", "ro"])
+def test_cache_on_such_a_device(options, mounted, corpus, tmp_path):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    done = mounted(CACHED, folder, options, corpus[0], folder)
+    assert done.returncode == 0, done.stderr
+    total, told = done.stdout.splitlines()
+    assert int(total) == corpus[1]
+    assert ("No space left" if "size" in options else "Read-only") in told
+    assert "goes on without" in told
+
+
+@pytest.mark.parametrize("options", ["size=4k", "ro"])
+def test_model_on_such_a_device(options, mounted, data, tmp_path):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    code = SAVE + "\nimport os\nprint(os.listdir(os.path.dirname(sys.argv[2])))"
+    done = mounted(code, folder, options, data, folder / "model.json", "plain")
+    assert done.returncode == 0, done.stderr
+    said, left = done.stdout.splitlines()
+    assert ("No space left" if "size" in options else "Read-only") in said
+    assert left == "[]"
+
+
+def test_package_and_home_that_cannot_be_written(mounted, data):
+    """Nowhere to keep compiled code: compiled anew, the same answer."""
+    import sparcipal
+
+    expected = sparse_pca(np.load(data), n_components=2, n_nonzero_coefs=3).value
+    package = Path(sparcipal.__file__).parent
+    done = mounted(FIT, package, "ro", data, HOME="/nonexistent")
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == expected
+
+
+def test_kill_while_the_cache_is_written(corpus, tmp_path):
+    """At random moments: the next reader finds all of it or nothing, and reads the same."""
+    path, total = corpus
+    code = """
+import itertools, sys
+from sparcipal import read
+read(sys.argv[1], cache=False)
+print("ready", flush=True)
+for number in itertools.count():
+    read(sys.argv[1], cache=f"{sys.argv[2]}/{number}")
+"""
+    rng = np.random.default_rng(3)
+    for round_ in range(ROUNDS // 2):
+        kept = tmp_path / str(round_)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, str(path), str(kept)], stdout=subprocess.PIPE
+        )
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(float(rng.uniform(0.0, 0.1)))
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        for folder in kept.glob("*"):
+            assert int(read(path, cache=folder).X.sum()) == total
+            assert not list(folder.glob("part-*"))
