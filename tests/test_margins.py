@@ -505,3 +505,13 @@ def test_every_bound_adds_the_rounding_of_the_covariance(name, sizes):
         assert due > 1e-9 * plain
         assert 0.99 * safety * due <= value - plain <= 1.01 * safety * due + 1e-9 * plain
     assert certify.SAFETY >= 4
+
+
+@pytest.mark.parametrize("name", ["gershgorin", "frobenius", "clip"])
+def test_bounds_of_more_rows_than_are_looked_at_together(name):
+    A, _ = next(iter(matrices(1, p=140)))
+    cov = covariance_of(A)
+    for nonnegative in (False, True):
+        bound = solver_bound(name, Problem(cov, (4, 3), nonnegative))
+        plain = formula(name, A / cov.unit, (4, 3), nonnegative, bound.data)
+        assert plain * (1 - 1e-13) <= bound.value <= plain * (1 + 1e-9)
