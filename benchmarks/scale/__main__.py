@@ -92,9 +92,9 @@ class Bench:
         above = (cost["peak"]["rss"] - cost["base"]["rss"]) / cost["csr"]
         whole = cost["peak"]["rss"] / cost["csr"]
         verdict(
-            above <= limit,
-            f"{what}: peak memory {above:.2f} x the CSR above the interpreter and its libraries, "
-            f"{whole:.2f} x with them (claim: {limit})",
+            whole <= limit,
+            f"{what}: peak memory of the process {whole:.2f} x the CSR (claim: {limit}), "
+            f"{above:.2f} x above its start",
         )
 
     def fit(self) -> None:
@@ -109,7 +109,7 @@ class Bench:
                     f"{cost['value']:.4f}, gap for all features {gap:.2f} %"
                 )
                 verdict(ratio <= limit, f"{ratio:.2f} x one parse (claim: {limit})")
-            self._memory("fit", cost, 1.6)
+            self._memory("fit", self.run("memory", kept, "fast"), 1.6)
         for kept in ("500", "1000"):
             self.run("keep", self.cache)
             cost = self.run("mapped", kept, self.cache)
@@ -127,11 +127,11 @@ class Bench:
 
     def growth(self) -> None:
         documents = [self.size.documents // 16 * f for f in (1, 2, 4)]
-        say("Growth with the number of documents: whole fit, 500 kept, certify none")
+        say("Growth with the number of documents: whole fit, 500 kept")
         points = []
         for count in documents:
             source = corpus.at(self.folder, replace(self.size, documents=count))
-            cost = self.run("fit", "500", "none", source=source)
+            cost = self.run("fit", "500", "fast", source=source)
             points.append((cost["entries"], cost["cpu"]))
             say(f"  {count:8d} documents {cost['entries']:10d} entries {cost['cpu']:7.2f} CPU s")
         entries, seconds = np.array(points).T
@@ -144,7 +144,7 @@ class Bench:
         for factor in (0.5, 1, 2):
             size = replace(self.size, documents=documents[1], words=int(self.size.words * factor))
             source = corpus.at(self.folder, size)
-            whole = self.run("fit", "500", "none", source=source)
+            whole = self.run("fit", "500", "fast", source=source)
             parse = self.run("parse", source=source)
             per = 1e9 * whole["cpu"] / whole["entries"]
             rows.append(per)
@@ -174,7 +174,7 @@ class Bench:
 
     def svd(self) -> None:
         say("scikit-learn's TruncatedSVD and the ten strongest words of each direction")
-        theirs, ours = self.run("svd"), self.run("fit", "500", "none")
+        theirs, ours = self.run("svd"), self.run("fit", "500", "fast")
         answers = [json.dumps(side["supports"]) for side in (ours, theirs)]
         mine, other = self.run("judge", *answers)["values"]
         say(f"  sparcipal, whole fit {ours['cpu']:7.2f} CPU s   variance {mine:.4f}")
@@ -191,10 +191,14 @@ class Bench:
         text = self.source.stat().st_size * share
         rows = [("parse", self._parse() * share, f"{csr / 1e9:.1f} GB of arrays")]
         for kept in ("500", "1000"):
-            cost = self.run("fit", kept, "none")
+            cost = self.run("fit", kept, "fast")
             passes = (cost["cpu"] - self._parse()) * share
             rows.append(
-                (f"passes and search, {kept} kept", passes, f"{8e-6 * int(kept) ** 2:.0f} MB")
+                (
+                    f"passes, search and proof, {kept} kept",
+                    passes,
+                    f"{8e-6 * int(kept) ** 2:.0f} MB",
+                )
             )
         say(f"  gzipped text {text / 1e9:.1f} GB")
         for name, seconds, memory in rows:

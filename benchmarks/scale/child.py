@@ -81,6 +81,11 @@ def fit(source: str, kept: str, certify: str) -> dict[str, Any]:
     return _fit(read(source, cache=False), kept, certify)
 
 
+def memory(source: str, kept: str, certify: str) -> dict[str, Any]:
+    """The same in a process that has done nothing before: what it takes from its start on."""
+    return fit(source, kept, certify)
+
+
 def keep(source: str, cache: str) -> dict[str, Any]:
     """Parse into the cache, or find it there."""
     from sparcipal import read
@@ -225,7 +230,8 @@ def _cpu_of(pid: int) -> float:
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
-    f.__name__: f for f in (gunzip, parse, pandas, polars, fit, keep, mapped, svd, judge, dask)
+    f.__name__: f
+    for f in (gunzip, parse, pandas, polars, fit, memory, keep, mapped, svd, judge, dask)
 }
 
 
