@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from . import frames, tables
 from .cache import Column, Draft
+from .matrices import parse_matrixmarket
 from .source import Path_, open_bytes
 
 Read = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
@@ -201,13 +202,11 @@ Triples = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 def _entries(stream: BinaryIO, banner: bytes, shape: tuple[int, int]) -> Triples:
     """Some lines at a time, each read as a file of its own."""
-    from scipy.io import mmread
-
     for text in _lines(stream):
         count = text.count(b"\n") + (not text.endswith(b"\n"))
         sizes = f"{shape[0]} {shape[1]} {count}\n".encode()
         try:
-            block = mmread(io.BytesIO(banner + sizes + text))
+            block = parse_matrixmarket(io.BytesIO(banner + sizes + text))
         except (ValueError, OverflowError) as error:  # who reads it whole knows which line it is
             raise NotInBlocks(str(error)) from error
         yield block.row, block.col, block.data
