@@ -489,6 +489,7 @@ def test_spca_limits():
 # NSPCA
 
 
+@pytest.mark.kernels
 def test_nspca_entry_is_the_maximum_of_the_quartic():
     rng = np.random.default_rng(0)
     grid = np.linspace(0, 6, 60001)
@@ -523,6 +524,7 @@ def twin_ascend(A, U, alpha, beta, sweeps):
     return U
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_nspca_kernel_against_its_numpy_twin(k):
     A = np.cov(gaussian(20, 6, 3).T, bias=True)
@@ -533,6 +535,7 @@ def test_nspca_kernel_against_its_numpy_twin(k):
         np.testing.assert_allclose(mine, twin_ascend(A, start, 2.0, 0.1, sweeps), atol=1e-6)
 
 
+@pytest.mark.kernels
 def test_nspca_sweeps_raise_the_objective():
     A = np.cov(gaussian(20, 7, 3).T, bias=True)
     alpha, beta = 2.0, 0.1
