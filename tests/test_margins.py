@@ -21,6 +21,9 @@ from sparcipal.proofs.pairsplit import prove_below
 from sparcipal.search import enumerate as exhaustive
 from sparcipal.search.base import Options
 from sparcipal.verify import bounds as checked
+from sparcipal.verify import configuration as checked_configuration
+from sparcipal.verify import greedy as checked_greedy
+from sparcipal.verify import kyfan as checked_kyfan
 from sparcipal.verify import packing as checked_packing
 from sparcipal.verify import screened, split
 from sparcipal.verify.data import Question
@@ -515,3 +518,42 @@ def test_bounds_of_more_rows_than_are_looked_at_together(name):
         bound = solver_bound(name, Problem(cov, (4, 3), nonnegative))
         plain = formula(name, A / cov.unit, (4, 3), nonnegative, bound.data)
         assert plain * (1 - 1e-13) <= bound.value <= plain * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_joint_bounds_are_for_disjoint_supports(k):
+    own = checked_covariance_of(np.eye(4), 1.0)
+    free = Question((1,) * k, False, False, 0.0)
+    for family in (checked_kyfan, checked_configuration):
+        with pytest.raises(ValueError, match="disjoint"):
+            family.recheck({}, own, free)
+    proof = {"rho": 0.5, "core": [0, 1, 2, 3], "support": [0], "weights": [1.0]}
+    assert checked_greedy.recheck(proof, own, Question((1,), False, True, 0.0)) < 2.0
+    assert checked_greedy.recheck(proof, own, free) == np.inf
+    assert checked_greedy.recheck(proof, own, Question((1,) * k, False, True, 0.0)) == np.inf
+
+
+def test_prices_that_the_pads_do_not_cover():
+    own = checked_covariance_of(np.eye(3) + 0.5, 1.0)
+    question = Question((2,), False, True, 0.0)
+    proof = {
+        "features": np.arange(3),
+        "u": np.full(3, 0.5),
+        "r": np.zeros(3),
+        "price": np.zeros(3),
+        "pad": 0.25,
+    }
+    plain = checked_kyfan.spectrum(proof, own, question)[0]
+    # U takes all entries off; each row pays for one partner
+    assert 2.0 <= plain <= 2.0 + 1e-12
+    lower, price = checked_kyfan.spectrum(proof, own, question, 0.25)
+    assert 1.5 <= lower <= 1.5 + 1e-12
+    assert (price == 0.25).all()
+    for floor in (0.2500001, -1e-9):
+        with pytest.raises(ValueError, match="pads"):
+            checked_kyfan.spectrum(proof, own, question, floor)
+    # a component with no feature here explains 0, not less
+    bare = {**proof, "pad": 4.0, "u": np.zeros(3)}
+    below = checked_kyfan.spectrum(bare, own, question, 4.0)[0]
+    assert below < -1.0
+    assert 0.0 <= checked_kyfan.spectrum(bare, own, question, 4.0, empty=True)[0] <= 1e-12

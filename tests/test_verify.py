@@ -228,3 +228,24 @@ def test_verify_needs_the_right_kind_of_data(data, result):
     with pytest.raises(ValueError, match="exactly one"):
         verify(result)
     refused(result, None, "not from a covariance", covariance=np.eye(9))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_bounds_for_disjoint_supports_do_not_hold_for_overlapping_ones(data, k):
+    """However large they are: what is proved must speak of the question that was asked."""
+    free = sparse_pca(data, n_components=k, n_nonzero_coefs=3, supports="free")
+    apart = sparse_pca(data, n_components=k, n_nonzero_coefs=3, certify="full")
+    assert verify(free, data)
+    names = {"trace": {}, "gershgorin": {}, "enumeration": {}, "clip": {"rho": 0.1}}
+    names["frobenius"] = {"c": 0.1}
+    bounds = [Bound(name, 0.0, proof) for name, proof in names.items()]
+    bounds += [b for b in apart.certificate.bounds if b.name not in (*names, "eigenvalues")]
+    for bound in bounds:
+        # the value that the proof gives for disjoint supports
+        claim = replace(bound, value=free.value * 1.5)
+        certificate = replace(
+            free.certificate, bounds=(claim,), bound=claim.value, status=Status.GAP
+        )
+        verdict = verify(replace(free, certificate=certificate), data)
+        assert verdict.verdict == "refused"
+        assert "overlap" in verdict.reason or "disjoint" in verdict.reason, bound.name
