@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import sparse_pca
-from sparcipal.covariance import covariance_of, covariance_of_data, top_sum
+from sparcipal.covariance import PartCovariance, covariance_of, covariance_of_data, top_sum
 
 
 def data(rng=0, n=40, p=12) -> np.ndarray:
@@ -94,6 +94,22 @@ def test_projection_is_implicit_and_right():
     assert np.allclose(left.diagonal, expected.diagonal())
     assert np.allclose(left.matmat(np.eye(12)), expected)
     assert np.allclose(left.restrict(np.arange(5)).dense(), expected[:5, :5])
+
+
+def test_a_part_that_is_not_copied_is_the_same_matrix():
+    rng = np.random.default_rng(3)
+    whole = covariance_of(np.cov(rng.standard_normal((40, 12)), rowvar=False))
+    keep = np.array([0, 2, 3, 7, 11])
+    part, copied = PartCovariance(whole, keep), whole.restrict(keep)
+    Y = rng.standard_normal((5, 3))
+    np.testing.assert_allclose(part.matmat(Y), copied.matmat(Y), rtol=1e-13)
+    rows, cols = np.array([1, 4]), np.array([0, 2, 3])
+    np.testing.assert_array_equal(part.submatrix(rows, cols), copied.submatrix(rows, cols))
+    np.testing.assert_array_equal(part.dense(), copied.dense())
+    np.testing.assert_array_equal(part.diagonal, copied.diagonal)
+    again = part.restrict(np.array([1, 3]))
+    np.testing.assert_array_equal(again.dense(), whole.submatrix(keep[[1, 3]]))
+    assert part.rounding(2) == copied.rounding(2)
 
 
 def test_gram_has_the_eigenvalues():

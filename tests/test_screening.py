@@ -217,6 +217,18 @@ def test_another_engine_hands_over_its_sums():
     assert verify(second, covariance=plain)
 
 
+def test_sums_that_are_handed_over_stay_as_they_are():
+    X = np.random.default_rng(5).poisson(3.0, (60, 6))
+    moments = Moments(6).add(X)
+    gram = moments.gram(moments.screen(4)).add(X)
+    before = gram.second.copy()
+    first = Screened.of(moments, gram)
+    kept = first.matrix.copy()
+    sparse_pca(covariance=first, n_nonzero_coefs=2)
+    np.testing.assert_array_equal(gram.second, before)
+    np.testing.assert_array_equal(first.matrix, kept)
+
+
 def test_forged_claims_are_refused():
     from dataclasses import replace
 

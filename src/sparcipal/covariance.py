@@ -27,6 +27,8 @@ from .linalg import factorises
 EPS = float(np.finfo(np.float64).eps)
 # Up to this many features the matrix is formed once: products with it beat passes over the data.
 DENSE_LIMIT = 3000
+# From this many features on, a part of a matrix is worth not being copied.
+LARGE_PART = 500
 # What underflow can hide, in inside units.
 TINY = 1e-290
 
@@ -125,6 +127,33 @@ class MatrixCovariance(Covariance):
         part.n_samples = self.n_samples
         part.error_unit, part.error_weights = self.error_unit, self.error_weights[keep]
         return part
+
+
+class PartCovariance(Covariance):
+    """Some features of a large matrix that is not copied for products."""
+
+    def __init__(self, whole: MatrixCovariance, keep: np.ndarray) -> None:
+        self.whole, self.keep = whole, keep
+        self.diagonal, self.inert = whole.diagonal[keep], whole.inert[keep]
+        self.unit, self.psd_shift, self.n_samples = whole.unit, whole.psd_shift, whole.n_samples
+        self.error_unit, self.error_weights = whole.error_unit, whole.error_weights[keep]
+        self._formed: np.ndarray | None = None
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        padded = np.zeros((self.whole.n_features, Y.shape[1]))
+        padded[self.keep] = Y
+        return self.whole.matmat(padded)[self.keep]
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        return self.whole.submatrix(self.keep[rows], None if cols is None else self.keep[cols])
+
+    def dense(self) -> np.ndarray:
+        if self._formed is None:
+            self._formed = self.whole.submatrix(self.keep)
+        return self._formed
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        return PartCovariance(self.whole, self.keep[keep])
 
 
 class DenseCovariance(Covariance):

@@ -46,6 +46,8 @@ class Gram:
         m = self.columns.size
         self.shift, self.exponent = shift, int(exponent)
         self.n_samples = 0
+        # the sums will not be read again: what is made of them may take their place
+        self.spare = False
         self.exact = shift is None
         kind: Any = np.int64 if self.exact else np.float64
         self.sums, self.second = np.zeros(m, dtype=kind), np.zeros((m, m), dtype=kind)

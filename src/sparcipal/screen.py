@@ -68,6 +68,8 @@ class Screened:
     center: bool = True
     scaled: bool = False
     weighted: bool = False
+    # nobody else looks at the matrix: it may be worked on in its place
+    spare: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         matrix, kept = np.asarray(self.matrix), np.asarray(self.kept)
@@ -129,10 +131,12 @@ class Screened:
             variances = np.where(variances > 0, 1.0, 0.0)
         matrix[np.diag_indices(kept.size)] = variances[kept]
         mean = moments.means() if center else np.zeros(moments.n_features)
-        return Screened(
+        made = Screened(
             matrix, kept, variances, moments.n_samples, mean, spread, error_unit, weights, errors,
             constant, center, scale, moments.weighted,
         )  # fmt: skip
+        object.__setattr__(made, "spare", gram.spare)
+        return made
 
 
 def _exact_sums(moments: Moments, gram: Gram, center: bool) -> tuple[np.ndarray, float, np.ndarray]:
@@ -150,7 +154,9 @@ def _exact_sums(moments: Moments, gram: Gram, center: bool) -> tuple[np.ndarray,
         c, sums = shift.astype(np.int64).astype(kind), sums.astype(kind)
         moved = sums - n * c
         mean = np.asarray(moved / n, dtype=np.float64)
-    matrix, weights = np.empty(second.shape), np.empty(second.shape[0])
+    in_place = gram.spare and second.dtype == np.int64 and second.flags.writeable
+    matrix = second.view(np.float64) if in_place else np.empty(second.shape)
+    weights = np.empty(second.shape[0])
     # some rows at a time: the matrix may be large, and this is its only copy
     for start in range(0, second.shape[0], ROWS):
         rows = slice(start, start + ROWS)
@@ -202,7 +208,8 @@ def survivors(screened: Screened) -> Survivors:
         covariance = covariance_of(screened.matrix)
     else:
         unit = power_of_two(float(np.abs(np.diagonal(screened.matrix)).max(initial=0.0)))
-        covariance = MatrixCovariance(screened.matrix / unit, unit)
+        place = screened.matrix if screened.spare else None
+        covariance = MatrixCovariance(np.divide(screened.matrix, unit, out=place), unit)
         covariance.error_unit = screened.error_unit
         covariance.error_weights = screened.error_weights / unit
     covariance.n_samples = screened.n_samples

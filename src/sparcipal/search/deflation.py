@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..covariance import Covariance, MatrixCovariance
+from ..covariance import LARGE_PART, Covariance, MatrixCovariance, PartCovariance
 from ..problem import Problem
 from ..result import Bound
 from .base import Component, Found, Options
@@ -98,7 +98,12 @@ class _Removed:
     def __init__(self, whole: Covariance, keep: np.ndarray | None = None) -> None:
         self.whole = whole
         self.keep = np.arange(whole.n_features) if keep is None else keep
-        self.covariance = whole if keep is None else whole.restrict(keep)
+        if keep is None:
+            self.covariance = whole
+        elif isinstance(whole, MatrixCovariance) and keep.size >= LARGE_PART:
+            self.covariance = PartCovariance(whole, keep)
+        else:
+            self.covariance = whole.restrict(keep)
 
     @property
     def left(self) -> int:
@@ -109,7 +114,6 @@ class _Removed:
         return Single(component, step.n_iter, step.note, step.bounds)
 
     def without(self, component: Component) -> _Removed:
-        self.covariance = self.whole  # what was left before goes first: no two copies at once
         return _Removed(self.whole, np.setdiff1d(self.keep, component.support))
 
 

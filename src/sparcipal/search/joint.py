@@ -211,7 +211,9 @@ class _Search:
                 scores = np.maximum(scores, 0.0)
             supports = np.argpartition(-np.abs(scores), s - 1, axis=1)[:, :s]
             x = np.take_along_axis(scores, supports, axis=1)
-            scores = (x[:, None, :] @ self.A[supports])[:, 0, :]
+            scores = np.empty((supports.shape[0], self.p))
+            for row, (weights, support) in enumerate(zip(x, supports)):
+                scores[row] = weights @ self.A[support]
             scores /= np.maximum(np.abs(scores).max(axis=1, keepdims=True), 1e-300)
         owners = []
         for support in np.unique(np.sort(supports, axis=1), axis=0):
