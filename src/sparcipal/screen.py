@@ -69,7 +69,7 @@ class Screened:
     scaled: bool = False
     weighted: bool = False
     # nobody else looks at the matrix: it may be worked on in its place
-    spare: bool = field(default=False, init=False, repr=False)
+    _spare: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         matrix, kept = np.asarray(self.matrix), np.asarray(self.kept)
@@ -135,7 +135,7 @@ class Screened:
             matrix, kept, variances, moments.n_samples, mean, spread, error_unit, weights, errors,
             constant, center, scale, moments.weighted,
         )  # fmt: skip
-        object.__setattr__(made, "spare", gram.spare)
+        object.__setattr__(made, "_spare", gram.spare)
         return made
 
 
@@ -208,7 +208,7 @@ def survivors(screened: Screened) -> Survivors:
         covariance = covariance_of(screened.matrix)
     else:
         unit = power_of_two(float(np.abs(np.diagonal(screened.matrix)).max(initial=0.0)))
-        place = screened.matrix if screened.spare else None
+        place = screened.matrix if screened._spare else None
         covariance = MatrixCovariance(np.divide(screened.matrix, unit, out=place), unit)
         covariance.error_unit = screened.error_unit
         covariance.error_weights = screened.error_weights / unit
