@@ -95,3 +95,28 @@ def test_augmenting_paths_equal_their_twin() -> None:
         )
         assert (left == 0).all()
         assert value(weight.T, owner) == pytest.approx(value(weight.T, twin))
+
+
+def test_a_cycle_of_gains_leaves_the_best_free_row() -> None:
+    """Rounding could close a cycle; here an assignment that is not optimal does."""
+    weight = np.array([[5.0, 0.0], [1.0, 0.0], [0.0, 10.0], [10.0, 0.0]])
+    owner, missing = np.array([-1, -1, 0, 1]), np.array([1, 0])
+    integers, reals = np.zeros((4, 2), dtype=np.int64), np.zeros((3, 2))
+    augment(weight, missing, owner, reals[:2], integers[:2], reals[2], integers[2], integers[3])
+    assert owner.tolist() == [0, -1, 0, 1]
+    assert missing.tolist() == [0, 0]
+
+
+def test_ties_within_rounding_close_no_cycle() -> None:
+    """Equal gains up to rounding, for every scale: all needs are met, and nothing is lost."""
+    rng = np.random.default_rng(3)
+    for scale in (1e-9, 1.0, 1e9):
+        for _ in range(200):
+            k = int(rng.integers(2, 6))
+            row = rng.random(12)
+            weight = scale * (row + 1e-16 * rng.standard_normal((k, 12)) + rng.random((k, 1)))
+            need = rng.integers(1, 3, size=k)
+            owner = assign(weight.copy(), need)
+            assert (np.bincount(owner[owner >= 0], minlength=k) == need).all()
+            best = dense_value(weight, need)
+            assert value(weight, owner) == pytest.approx(best, rel=1e-13)
