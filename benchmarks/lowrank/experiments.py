@@ -15,11 +15,13 @@ from sparcipal.search import get_method
 from sparcipal.search.base import Options
 
 P, SIZE, VALUES = 500, 10, (400.0, 300.0)
-# method, its options, and what the paper prints for 50 and for 5 samples
+# method, its options, and what the paper prints for 50 and for 5 samples (nan: nothing)
 METHODS: list[tuple[str, str, dict[str, Any], float, float]] = [
     ("PCA + thresholding", "threshold", {}, 0.98, 0.85),
-    ("GPower l0", "gpower", {"norm": "l0"}, 1.0, 0.33),
-    ("GPower l1", "gpower", {"norm": "l1"}, 1.0, 0.33),
+    ("GPower l0, 0.8", "gpower", {"norm": "l0", "penalty": 0.8}, 1.0, 0.33),
+    ("GPower l1, 0.8", "gpower", {"norm": "l1", "penalty": 0.8}, 1.0, 0.33),
+    ("GPower l0, searched", "gpower", {"norm": "l0"}, np.nan, np.nan),
+    ("GPower l1, searched", "gpower", {"norm": "l1"}, np.nan, np.nan),
     ("greedy (FullPath)", "greedy", {}, 1.0, 0.96),
     ("TPower", "tpower", {}, 1.0, 0.96),
     ("spannogram, rank 2", "spannogram", {}, 1.0, 0.96),
