@@ -20,9 +20,9 @@ def spiked(folder: Path, repeats: int = 200) -> Iterator[str]:
     yield "# Papailiopoulos et al. 2013, section 4.1: recovery of two sparse spikes"
     yield (
         f"\nShare of {repeats} repetitions (the paper: 5000) in which both supports of 10 among "
-        "500 features are found, measured (printed). GPower has a penalty of 0.8 in the paper, in a "
-        "scale that it does not state (here: a fraction of the penalty that leaves nothing); with a "
-        "penalty searched for 10 nonzeros it does as well as the others.\n"
+        "500 features are found, measured (printed). GPower has a penalty of 0.8 in the paper, in "
+        "a scale that it does not state (here: a fraction of the penalty that leaves nothing); "
+        "with a penalty searched for 10 nonzeros it does as well as the others.\n"
     )
     yield "| method | 50 samples | 5 samples | CPU s |"
     yield "| --- | --- | --- | --- |"
