@@ -20,23 +20,24 @@ def deadly(block: Any, folder: str) -> Any:
 
 
 class Tripling:
-    """Work for `ordered_map`; one item kills its worker."""
+    """Work for `ordered_map`; one item kills its worker, but never the process it came from."""
 
     def __init__(self, folder: str) -> None:
-        self.folder = folder
+        self.folder, self.home = folder, os.getpid()
 
     def triple(self, item: int) -> int:
-        if item == 3:
+        if item == 3 and os.getpid() != self.home:
             deadly(None, self.folder)
         return 3 * item
 
 
-class DeadlyCall:
-    """A function whose first call kills the worker that it runs on."""
+class DeadlyElsewhere:
+    """A function whose first call kills its worker, but never the process it came from."""
 
     def __init__(self, function: Any, folder: str) -> None:
-        self.function, self.folder = function, folder
+        self.function, self.folder, self.home = function, folder, os.getpid()
 
     def __call__(self, *arguments: Any) -> Any:
-        deadly(None, self.folder)
+        if os.getpid() != self.home:
+            deadly(None, self.folder)
         return self.function(*arguments)

@@ -257,6 +257,32 @@ def test_results_can_be_kept_with_an_entry(tmp_path, corpus):
     assert kept.entries() == []
 
 
+def test_an_interrupted_run_goes_on_from_its_passes(tmp_path, corpus, monkeypatch):
+    from sparcipal import pipeline, rows, sparse_pca
+
+    question = {"n_nonzero_coefs": 2, "memory_limit": 1000, "certify": False}
+    expected = sparse_pca(read(corpus[0], cache=False), **question)
+    with monkeypatch.context() as broken:
+
+        def dies(*args, **options):
+            raise RuntimeError("the machine went down")
+
+        broken.setattr(pipeline, "solve", dies)
+        with pytest.raises(RuntimeError, match="went down"):
+            sparse_pca(read(corpus[0], cache=tmp_path / "kept"), **question)
+
+    def passes(self, empty):
+        raise AssertionError("the rows are read again")
+
+    monkeypatch.setattr(rows.Rows, "accumulate", passes)
+    result = sparse_pca(read(corpus[0], cache=tmp_path / "kept"), **question)
+    assert result.value == expected.value
+    assert result.bound == expected.bound
+    # another set of features needs other products
+    with pytest.raises(AssertionError, match="the rows are read again"):
+        sparse_pca(read(corpus[0], cache=tmp_path / "kept"), **{**question, "memory_limit": 400})
+
+
 # --- processes that race, die, or run out of disk ---
 
 READER = """

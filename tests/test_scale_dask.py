@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from deadly import DeadlyCall, Tripling, deadly
+from deadly import DeadlyElsewhere, Tripling, deadly
 from sparcipal import Moments, SparsePCA, sparse_pca
+from sparcipal import rows as rows_module
 from sparcipal.read import as_table
 from sparcipal.rows import as_rows
 
@@ -299,7 +302,7 @@ def test_bad_lazy_input_to_the_estimator():
 
 
 @pytest.fixture(scope="module")
-def client():
+def cluster():
     """Two worker processes; one that is killed comes back. Any port: other tests run beside."""
     config = {"distributed.scheduler.allowed-failures": 10}
     with (
@@ -310,6 +313,18 @@ def client():
         distributed.Client(cluster, timeout=60) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def client(cluster):
+    """Both workers are there, also after a test that has killed one; and so are those who start
+    them again: a worker that dies before they are ready is not replaced."""
+    cluster.wait_for_workers(2, timeout=60)
+    nannies = cluster.cluster.workers.values()
+    while any(nanny.status.name != "running" for nanny in nannies):
+        time.sleep(0.05)
+    time.sleep(0.3)
+    return cluster
 
 
 def with_a_death(X, size, folder):
@@ -338,7 +353,6 @@ def test_answers_do_not_depend_on_the_cluster(client, tmp_path):
 
 
 def test_files_are_summed_where_they_are_seen(client, tmp_path, monkeypatch):
-    from sparcipal import rows as rows_module
     from sparcipal.scale import DaskRows
 
     monkeypatch.setattr(rows_module, "DENSE_BLOCK", 1000)
@@ -365,6 +379,17 @@ def test_files_are_summed_where_they_are_seen(client, tmp_path, monkeypatch):
     assert len(rows.parts) > 5
     assert same(rows.accumulate(Moments(7)), Moments(7).add(X))
     assert not isinstance(as_rows(X), DaskRows)
+
+
+def test_a_worker_that_dies_while_files_are_looked_for(client, tmp_path, monkeypatch):
+    from sparcipal import scale
+
+    X = counts()
+    np.save(tmp_path / "x.npy", X)
+    monkeypatch.setattr(scale, "_seen", DeadlyElsewhere(scale._seen, str(tmp_path)))
+    rows = as_rows(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    assert (tmp_path / "killed").exists()
+    assert same(rows.accumulate(Moments(7)), Moments(7).add(X))
 
 
 def test_the_search_runs_on_workers(client, tmp_path):
@@ -395,8 +420,103 @@ def test_the_proof_runs_on_workers(client, tmp_path, monkeypatch):
     question = {"n_nonzero_coefs": 6, "certify": "full"}
     here = sparse_pca(X, **question)
     assert here.certificate.nodes > 5
-    monkeypatch.setattr(subtrees, "grow", DeadlyCall(subtrees.grow, str(tmp_path)))
+    monkeypatch.setattr(subtrees, "grow", DeadlyElsewhere(subtrees.grow, str(tmp_path)))
     with joblib.parallel_config("dask"):
         there = sparse_pca(X, **question)
     assert (tmp_path / "killed").exists()
     assert there.to_json() == here.to_json()
+
+
+# --- stopping, and saying how far it is ---
+
+
+def slow(block, seconds):
+    time.sleep(seconds)
+    return block
+
+
+def delays(X, size, seconds):
+    return [dask.delayed(slow)(part, seconds) for part in cuts(X, size)]
+
+
+STOPS = {
+    "threads": lambda X: delays(X, 10, 0.02),
+    "rows": lambda X: lambda: (slow(X[i : i + 10], 0.02) for i in range(0, len(X), 10)),
+}
+
+
+def stop_at(stage, heard):
+    """A callback that ends the run at the second report of a stage."""
+
+    def callback(progress):
+        heard.append((progress.stage, progress.message))
+        return sum(name == stage for name, _ in heard) > 1
+
+    return callback
+
+
+@pytest.mark.parametrize("kind", STOPS)
+@pytest.mark.parametrize("stage", ["moments", "products"])
+def test_a_pass_can_be_stopped(kind, stage, monkeypatch):
+    monkeypatch.setattr(rows_module, "TELL", 0.0)
+    question = {"n_nonzero_coefs": 2, "memory_limit": 1000, **QUICK}
+    heard = []
+    with (
+        dask.config.set(scheduler="threads"),
+        pytest.raises(KeyboardInterrupt, match=r"stopped while the rows were read \(\d+"),
+    ):
+        sparse_pca(STOPS[kind](counts(200)), callback=stop_at(stage, heard), **question)
+    assert heard[-1][0] == stage
+    assert "% of the blocks" in heard[-1][1] or "rows" in heard[-1][1]
+
+
+@pytest.mark.parametrize("kind", STOPS)
+def test_a_time_limit_ends_a_pass(kind, monkeypatch):
+    monkeypatch.setattr(rows_module, "GRACE", 0.05)
+    question = {"n_nonzero_coefs": 2, "memory_limit": 1000, **QUICK}
+    with (
+        dask.config.set(scheduler="threads"),
+        pytest.raises(TimeoutError, match=r"time_limit ended while .* raise time_limit"),
+    ):
+        sparse_pca(STOPS[kind](counts(400)), time_limit=0.01, **question)
+
+
+def test_a_pass_on_workers_can_be_stopped(client, monkeypatch):
+    monkeypatch.setattr(rows_module, "GRACE", 0.0)
+    question = {"n_nonzero_coefs": 2, "memory_limit": 1000, **QUICK}
+    heard = []
+    with pytest.raises(KeyboardInterrupt, match=r"stopped while the rows were read \(\d+ % of the"):
+        sparse_pca(delays(counts(120), 10, 0.15), callback=stop_at("moments", heard), **question)
+    with pytest.raises(TimeoutError, match=r"time_limit ended while the rows were read"):
+        sparse_pca(delays(counts(120), 10, 0.15), time_limit=0.3, **question)
+    # the tasks are gone, and the workers do other things
+    assert client.submit(sum, [1, 2]).result(timeout=30) == 3
+    messages = []
+    sparse_pca(
+        delays(counts(60), 10, 0.2), callback=lambda p: messages.append(p.message), **question
+    )
+    assert any("% of the blocks" in message for message in messages)
+
+
+def test_a_stop_while_more_features_are_kept_gives_the_answer_so_far(monkeypatch):
+    from sparcipal import stream
+
+    monkeypatch.setattr(stream, "FIRST", 8)
+    monkeypatch.setattr(rows_module, "TELL", 0.0)
+    rng = np.random.default_rng(0)
+    X = rng.poisson(2 / np.arange(1, 201), size=(300, 200))
+    passes = []
+
+    def callback(progress):
+        passes.append(progress.stage == "products" and "%" in progress.message)
+        return sum(passes) > 4
+
+    def blocks():
+        return (X[i : i + 60] for i in range(0, 300, 60))
+
+    result = sparse_pca(
+        blocks, n_nonzero_coefs=2, memory_limit=50_000, certify=False, callback=callback
+    )
+    assert result.status.value == "interrupted"
+    assert result.certificate.screening["kept"] == 8
+    assert result.bound >= sparse_pca(X, n_nonzero_coefs=2).value

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import validate
 from .covariance import Covariance, covariance_of, covariance_of_data
+from .monitor import Monitor
 from .read import Table, checked_names
 from .screen import Screened, Survivors, survivors
 from .stream import Stream, source_of
@@ -48,12 +49,13 @@ def data_of(
     sample_weight: Any,
     feature_names: Any,
     memory_limit: int,
+    monitor: Monitor,
 ) -> Data | Stream:
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X (data) and covariance (a matrix)")
     center, scale = validate.flag("center", center), validate.flag("scale", scale)
     if covariance is None:
-        source = source_of(X, feature_names, memory_limit)
+        source = source_of(X, feature_names, memory_limit, monitor)
         if isinstance(source, Table):
             return _from_table(source, center, scale, sample_weight)
         if sample_weight is not None:

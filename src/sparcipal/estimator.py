@@ -25,7 +25,8 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
         return method
 
 
-from .monitor import Progress
+from . import validate
+from .monitor import Monitor, Progress
 from .pipeline import sparse_pca
 from .read import Table, as_table, is_lazy
 from .result import Certificate, Result
@@ -183,7 +184,8 @@ class SparsePCA(
         self : SparsePCA
         """
         # refuses what scikit-learn would convert: masks, dates, categories, text
-        source = source_of(X, None, memory_bytes(self.memory_limit))
+        monitor = Monitor(self.callback if callable(self.callback) else None, self._time_limit())
+        source = source_of(X, None, memory_bytes(self.memory_limit), monitor)
         if isinstance(source, Rows):
             matrix = self._read_later(source)
         elif isinstance(X, Table) or is_lazy(X) or not hasattr(X, "shape"):
@@ -205,6 +207,11 @@ class SparsePCA(
             fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
             task.call_on_fit_task_end(estimator=self, X=matrix, reconstruction_attributes=fitted)
         return self
+
+    def _time_limit(self) -> float | None:
+        if self.time_limit is None:
+            return None
+        return validate.number("time_limit", self.time_limit, 0.0, np.inf, open_low=True)
 
     def _read_later(self, rows: Rows) -> Rows:
         """Nothing is converted: blocks are checked when they are read."""

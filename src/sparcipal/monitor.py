@@ -63,6 +63,11 @@ class Monitor:
             return "time"
         return None
 
+    @property
+    def overdue(self) -> float:
+        """Seconds since the time limit ended; negative before."""
+        return -float("inf") if self._deadline is None else time.monotonic() - self._deadline
+
     def stop(self) -> None:
         self._user.set()
 

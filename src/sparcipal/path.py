@@ -124,10 +124,10 @@ def sparse_path(
     if time_limit is not None:
         time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
     limit = memory_bytes(memory_limit)
-    with one_blas_thread:
-        source = data_of(X, covariance, center, scale, sample_weight, feature_names, limit)
-    sizes = _sizes(n_nonzero_coefs, source.n_features)
     monitor = Monitor(reporter(callback, verbose), time_limit)
+    with one_blas_thread:
+        source = data_of(X, covariance, center, scale, sample_weight, feature_names, limit, monitor)
+    sizes = _sizes(n_nonzero_coefs, source.n_features)
     options = Options(
         seed=validate.seed(random_state),
         n_jobs=validate.jobs(n_jobs),
@@ -185,8 +185,8 @@ class _Kept:
         self.monitor.unit = data.covariance.unit
 
     def _read(self, stream: Stream, count: int) -> None:
-        self.count = count
         self._use(from_screened(stream.screened(count, self.monitor), stream.rows.feature_names))
+        self.count = count
 
     def more(self, answer: Answer, enough: float) -> Answer | None:
         """Keep more features: the answer among them, or None when there are no more to keep."""
@@ -196,7 +196,10 @@ class _Kept:
         kept = self.data.survivors
         assert kept is not None
         unit = self.data.covariance.unit
-        self._read(stream, stream.more(self.count, self.needed, enough * unit))
+        try:
+            self._read(stream, stream.more(self.count, self.needed, enough * unit))
+        except (KeyboardInterrupt, TimeoutError):
+            return None
         now = self.data.survivors
         assert now is not None
         (component,) = answer.components

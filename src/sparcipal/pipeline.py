@@ -131,11 +131,11 @@ def sparse_pca(
     if time_limit is not None:
         time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
     limit = memory_bytes(memory_limit)
-    with one_blas_thread:
-        data = data_of(X, covariance, center, scale, sample_weight, feature_names, limit)
-    sizes, total = validate.budget(n_nonzero_coefs, n_components, supports, data.n_features, method)
     monitor = Monitor(reporter(callback, verbose), time_limit)
     options = replace(options, monitor=monitor)
+    with one_blas_thread:
+        data = data_of(X, covariance, center, scale, sample_weight, feature_names, limit, monitor)
+    sizes, total = validate.budget(n_nonzero_coefs, n_components, supports, data.n_features, method)
 
     question = partial(
         Problem,
@@ -195,13 +195,29 @@ def _in_passes(
     needed = sum(question.keywords["cardinalities"])
     needed = question.keywords["total"] or needed
     count = stream.first(needed)
+    before: tuple[Data, Answer] | None = None
     while True:
-        data = from_screened(stream.screened(count, monitor), stream.rows.feature_names)
+        try:
+            data = from_screened(stream.screened(count, monitor), stream.rows.feature_names)
+        except (KeyboardInterrupt, TimeoutError):
+            if before is None:
+                raise
+            return before[0], _cut_short(before[1], monitor)
         answer, wide = _answered(data, question, stages, monitor)
+        before = data, answer
         last = count >= stream.most(needed) or monitor.stopped is not None
         if wide is None or wide.settled or last:
             return data, answer
         count = stream.more(count, needed, wide.enough * data.covariance.unit)
+
+
+def _cut_short(answer: Answer, monitor: Monitor) -> Answer:
+    """An answer that was about to be improved when the run was stopped."""
+    certificate = answer.certificate
+    if certificate.status is Status.OPTIMAL:
+        return answer
+    status = Status.INTERRUPTED if monitor.stopped == "user" else Status.TIME_LIMIT
+    return replace(answer, certificate=replace(certificate, status=status))
 
 
 def _answered(

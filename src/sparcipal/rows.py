@@ -7,6 +7,7 @@ Here that is a loop; a subclass may run it on many machines.
 from __future__ import annotations
 
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -15,10 +16,13 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from .monitor import Monitor
 from .read import Table, as_table, checked_names, is_lazy
 
 DENSE_BLOCK = 1 << 25  # bytes of a dense block
 SPARSE_BLOCK = 1 << 23  # stored entries of a sparse block
+TELL = 0.2  # seconds between two reports of progress
+GRACE = 1.0  # seconds that a pass may take beyond the time limit: it may be all but done
 
 
 class Accumulator(Protocol):
@@ -30,6 +34,30 @@ class Accumulator(Protocol):
 
 
 A = TypeVar("A", bound=Accumulator)
+
+
+class Watch:
+    """Told how far a pass is. Nothing is known before a pass has ended: whoever stops it gets an
+    exception instead of an answer."""
+
+    def __init__(self, monitor: Monitor, stage: str, what: str) -> None:
+        self._monitor, self._stage, self._what = monitor, stage, what
+        self._told = time.monotonic()
+        monitor.update(stage, message=what)
+
+    def __call__(self, done: int, total: int | None, unit: str = "rows") -> None:
+        now = time.monotonic()
+        part = f"{done} {unit}" if not total else f"{100 * done // total} % of the {unit}"
+        if now - self._told >= TELL:
+            self._told = now
+            self._monitor.update(self._stage, message=f"{self._what}, {part}")
+        if self._monitor.stopped == "user":
+            raise KeyboardInterrupt(f"stopped while the rows were read ({part})")
+        if self._monitor.overdue > GRACE:
+            raise TimeoutError(
+                f"time_limit ended while the rows were read ({part}), before anything is known of "
+                "the answer; raise time_limit, or pass fewer rows"
+            )
 
 
 class Rows(ABC):
@@ -57,6 +85,7 @@ class Rows(ABC):
         self.sample_weight: np.ndarray | None = None
         self.moments: Any = None  # Moments that somebody has counted already
         self.kept: Any = None  # where results of a pass can be kept
+        self.watch: Watch | None = None  # of the pass that is made
 
     @abstractmethod
     def blocks(self) -> Iterator[Any]:
@@ -74,6 +103,8 @@ class Rows(ABC):
                 self._counted(stop)
                 total.add(block, self.sample_weight[start:stop])
             start = stop
+            if self.watch is not None and start != self.n_samples:
+                self.watch(start, self.n_samples)
         if self.n_samples is None:
             self.n_samples = start
         if self.sample_weight is not None and self.sample_weight.size != start:

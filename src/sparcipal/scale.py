@@ -13,6 +13,7 @@ import contextlib
 import functools
 import os
 import sys
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,12 +21,14 @@ from typing import Any
 import dask
 import numpy as np
 import scipy.sparse as sp
+from dask.callbacks import Callback
 from dask.delayed import Delayed
 
+from .fileblock import FileBlock
 from .moments import Moments
 from .parallel import one_blas_thread
 from .read import Table, as_table
-from .rows import A, MatrixRows, Rows, csr_of, memory_map, working_bytes
+from .rows import TELL, A, MatrixRows, Rows, Watch, working_bytes
 from .scores import Scorer
 
 FAN = 8  # sums merged by one task
@@ -95,7 +98,8 @@ class DaskRows(Rows):
 
     def _accumulate(self, empty: A, *, weighted: bool) -> A:
         # The result of a task, so that it is in the graph once, and made again if it is lost.
-        common = dask.delayed(_same, pure=False)(_Pass(empty, self._columns()))
+        topic = f"sparcipal-{uuid.uuid4()}"
+        common = dask.delayed(_same, pure=False)(_Pass(empty, self._columns(), topic))
         add = dask.delayed(_summed, pure=False)
         merge = dask.delayed(_merged, pure=False)
         weights = self._weights() if weighted else [None] * len(self.parts)
@@ -106,7 +110,7 @@ class DaskRows(Rows):
         while len(level) > 1:
             level = [merge(common, level[i : i + FAN]) for i in range(0, len(level), FAN)]
         with _large_graphs():
-            total, sizes = dask.compute(level[0])[0]
+            total, sizes = _computed(level[0], topic, len(self.parts), self.watch)
         self._learn(sizes)
         return total
 
@@ -157,10 +161,10 @@ class _Columns:
 
 
 class _Pass:
-    """What is summed, over which columns."""
+    """What is summed, over which columns, and where it is told that a block is done."""
 
-    def __init__(self, empty: Any, columns: _Columns) -> None:
-        self.empty, self.columns = empty, columns
+    def __init__(self, empty: Any, columns: _Columns, topic: str) -> None:
+        self.empty, self.columns, self.topic = empty, columns, topic
 
 
 def checked_block(block: Any, number: int, columns: _Columns) -> Any:
@@ -203,6 +207,9 @@ def _summed(
     with one_blas_thread:
         if block.shape[0]:
             total.add(block, weights)
+    worker = _worker()
+    if worker is not None:
+        worker.log_event(common.topic, number)
     return total, [Size(block.shape[0], working_bytes(block))]
 
 
@@ -211,6 +218,55 @@ def _merged(common: _Pass, parts: list[tuple[Any, list[Size]]]) -> tuple[Any, li
     for part, _ in parts:
         total.merge(part)
     return total, [size for _, sizes in parts for size in sizes]
+
+
+def _computed(task: Any, topic: str, total: int, watch: Watch | None) -> Any:
+    """A task, computed where dask computes; whoever watches hears of blocks and may end it."""
+    client = _client()
+    if watch is None or (client is not None and client.asynchronous):
+        return dask.compute(task)[0]
+    done: set[int] = set()  # a block that is made again, after a death, counts once
+    if client is None:
+        with _Heard(lambda: watch(len(done), total, "blocks"), done):
+            return dask.compute(task)[0]
+    client.subscribe_topic(topic, lambda event: done.add(event[1]))
+    future = client.compute(task)
+    try:
+        while not future.done():
+            with contextlib.suppress(TimeoutError):
+                future.result(timeout=TELL)
+            if not future.done():
+                watch(min(len(done), total), total, "blocks")
+        return future.result()
+    finally:
+        future.cancel()
+        client.unsubscribe_topic(topic)
+
+
+class _Heard(Callback):  # type: ignore[misc]
+    """On threads: looks after every block."""
+
+    def __init__(self, look: Callable[[], None], done: set[int]) -> None:
+        super().__init__()
+        self._look, self._done = look, done
+
+    def _posttask(self, key: Any, *rest: Any) -> None:
+        if str(key).startswith("_summed"):
+            self._done.add(len(self._done))
+            self._look()
+
+
+def _client() -> Any:
+    """The running client, unless somebody has chosen another scheduler."""
+    chosen = dask.config.get("scheduler", None)
+    if "distributed" not in sys.modules or chosen not in (None, "distributed", "dask.distributed"):
+        return None
+    import distributed
+
+    try:
+        return distributed.default_client()
+    except ValueError:
+        return None
 
 
 # what dask has -> rows ---------------------------------------------------------------------------
@@ -261,72 +317,10 @@ def check_dimensions(X: Any) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A contiguous part of a file that holds an array."""
-
-    path: str
-    dtype: str
-    offset: int
-    shape: tuple[int, ...]
-
-    @staticmethod
-    def of(array: np.ndarray) -> Piece | None:
-        """The piece that an array shows; None for one that is in memory."""
-        root = memory_map(array)
-        if root is None or root.filename is None or not array.flags.c_contiguous:
-            return None
-        offset = root.offset + array.ctypes.data - root.ctypes.data
-        return Piece(str(root.filename), array.dtype.str, offset, array.shape)
-
-    def open(self) -> np.ndarray:
-        if 0 in self.shape:  # nothing to map
-            return np.empty(self.shape, dtype=self.dtype)
-        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
-
-
-@dataclass(frozen=True)
-class FileBlock:
-    """Rows of a file, dense or CSR: opened where they are read. They were checked before."""
-
-    parts: tuple[Piece, ...]
-    shape: tuple[int, int]
-    indptr: Piece | np.ndarray | None = None
-
-    @staticmethod
-    def of(X: Any, start: int, stop: int) -> FileBlock | None:
-        """Rows of a memory map or of a CSR matrix of memory maps; None for anything else."""
-        indptr: Any = None
-        if sp.issparse(X):
-            low, high = int(X.indptr[start]), int(X.indptr[stop])
-            arrays, indptr = [X.data[low:high], X.indices[low:high]], X.indptr[start : stop + 1]
-            indptr = Piece.of(indptr) or np.array(indptr)
-        else:
-            arrays = [X[start:stop]]
-        parts = tuple(piece for array in arrays if (piece := Piece.of(array)) is not None)
-        if len(parts) < len(arrays):
-            return None
-        return FileBlock(parts, (stop - start, X.shape[1]), indptr)
-
-    def open(self) -> Any:
-        arrays = [part.open() for part in self.parts]
-        if self.indptr is None:
-            return arrays[0]
-        indptr = self.indptr.open() if isinstance(self.indptr, Piece) else self.indptr
-        data, indices = arrays
-        # a slice of the pointers of the whole matrix
-        return csr_of(data, indices, indptr - indptr[0], self.shape)
-
-
 def spread(rows: MatrixRows) -> Rows:
     """Rows of a memory map on the workers of the running client, if all of them see the file."""
-    import distributed
-
-    try:
-        client = distributed.default_client()
-    except ValueError:
-        return rows
-    if client.asynchronous:  # whoever waits for it here would wait for himself
+    client = _client()
+    if client is None or client.asynchronous:  # whoever waits for it here would wait for himself
         return rows
     blocks = [FileBlock.of(rows.X, *border) for border in rows.borders()]
     found = [block for block in blocks if block is not None]
@@ -448,7 +442,7 @@ def _score_frame(frame: Any, scorer: Scorer, columns: list[Any]) -> Any:
 @contextlib.contextmanager
 def map_on(client: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Iterator[Any]]]:
     """`submit(function, items)` of `parallel.ordered_map` on the workers of a client."""
-    if _inside_a_task():  # waiting here for other tasks would block the worker they need
+    if _worker() is not None:  # waiting here for other tasks would block the worker they need
         yield lambda function, items: map(functools.partial(function, *shared), items)
         return
     # The result of a task, not scattered data: if its worker dies, it is made again elsewhere.
@@ -472,14 +466,16 @@ def _results(futures: list[Any]) -> Iterator[Any]:
                 future.cancel()
 
 
-def _inside_a_task() -> bool:
-    import distributed  # dask works without it
+def _worker() -> Any:
+    """The worker that this runs on; None outside a cluster."""
+    if "distributed" not in sys.modules:  # dask works without it
+        return None
+    import distributed
 
     try:
-        distributed.get_worker()
+        return distributed.get_worker()
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _call(function: Callable[..., Any], shared: tuple[Any, ...], item: Any) -> Any:

@@ -13,7 +13,7 @@ from .gram import Gram
 from .moments import Moments
 from .monitor import Monitor
 from .read import Table, as_table, is_lazy
-from .rows import Rows, as_rows, working_bytes
+from .rows import Rows, Watch, as_rows, working_bytes
 from .screen import Screened
 
 MEMORY_LIMIT = 1 << 30
@@ -21,7 +21,9 @@ FIRST = 1000  # features kept at first
 SQUARES = 5  # matrices of the size of the covariance that the stages hold at once
 
 
-def source_of(X: Any, feature_names: Any, memory_limit: int) -> Table | Rows:
+def source_of(
+    X: Any, feature_names: Any, memory_limit: int, monitor: Monitor | None = None
+) -> Table | Rows:
     """A Table where the whole of X may be held in memory, otherwise its rows in blocks."""
     blocks = isinstance(X, Rows) or (callable(X) and not hasattr(X, "shape"))
     if not (blocks or is_lazy(X) or hasattr(X, "__next__")):
@@ -30,6 +32,8 @@ def source_of(X: Any, feature_names: Any, memory_limit: int) -> Table | Rows:
             return table
         return as_rows(table)
     rows = as_rows(X, feature_names)
+    if monitor is not None:  # how much it is may take a pass to find out
+        rows.watch = Watch(monitor, "moments", f"of {rows.n_features} features")
     table_or_none = _gathered(rows, memory_limit)
     return rows if table_or_none is None else table_or_none
 
@@ -75,7 +79,7 @@ class Stream:
         if known is not None and self.rows.sample_weight is None:
             self.moments = known
         else:
-            monitor.update("moments", message=f"of {self.n_features} features")
+            self.rows.watch = Watch(monitor, "moments", f"of {self.n_features} features")
             self.moments = self.rows.accumulate(Moments(self.n_features))
         _check(self.moments, self.center, self.scale)
 
@@ -111,11 +115,13 @@ class Stream:
     def screened(self, count: int, monitor: Monitor) -> Screened:
         """A pass over the rows: the covariance of the `count` features that vary most."""
         kept = np.sort(self.order()[:count])
-        monitor.update("products", message=f"of {kept.size} of {self.n_features} features")
+        what = f"of {kept.size} of {self.n_features} features"
+        self.rows.watch = Watch(monitor, "products", what)
         gram = self._known(kept)
         if gram is None:
             gram = self.rows.accumulate(self.moments.gram(kept))
             self._remember(gram)
+        gram.spare = True
         return Screened.of(self.moments, gram, self.center, self.scale)
 
     def _known(self, kept: np.ndarray) -> Gram | None:
