@@ -138,11 +138,13 @@ def _index() -> None:
         f"\nWith sparcipal {sparcipal.__version__}. Every variance is recomputed from the data; a "
         "gap is what a certificate leaves, `recheck` the verdict of an independent checker.\n",
     ]
-    for name in (*PARTS, "not-run"):
+    parts = []
+    for name in PARTS:
         file = FOLDER / f"{name}.md"
         if file.exists():
             title = file.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
-            lines.append(f"- [{title}]({file.name})")
+            parts.append(f"- [{title}]({file.name})")
+    lines += [*sorted(parts), "- [What is not run, and why](not-run.md)"]
     (FOLDER / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
