@@ -56,6 +56,12 @@ def judge(case: Case) -> Verdict:
         if not verdict.refused.startswith(REFUSALS):
             verdict.wrong.append(f"refused: {error}")
         return verdict
+    except KeyboardInterrupt as error:
+        # before the rows are read there is nothing to return
+        verdict.refused = str(error)
+        if case.stop_after is None or case.source == "memory":
+            verdict.wrong.append(f"stopped by nobody: {error}")
+        return verdict
     except Exception as error:
         verdict.wrong.append(f"raised {error!r}")
         return verdict
