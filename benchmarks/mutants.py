@@ -36,8 +36,9 @@ TARGETS = {
         "test_exact.py::test_any_scale",
         "test_exact.py::test_stops_when_the_caller_says_so",
         "test_exact.py::test_time_limit_is_reported",
-        "test_exact.py::test_against_enumeration",
-        "test_exact.py::test_every_node_limit_gives_a_valid_bound",
+        "test_exact.py::test_against_enumeration[0]",
+        "test_exact.py::test_against_enumeration[1]",
+        "test_exact.py::test_against_enumeration[2]",
     ],
     "verify": [
         "test_margins.py",
