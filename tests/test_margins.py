@@ -25,7 +25,7 @@ from sparcipal.verify import configuration as checked_configuration
 from sparcipal.verify import greedy as checked_greedy
 from sparcipal.verify import kyfan as checked_kyfan
 from sparcipal.verify import packing as checked_packing
-from sparcipal.verify import screened, split
+from sparcipal.verify import proof, screened, sphere, split
 from sparcipal.verify.data import Question
 from sparcipal.verify.data import covariance_of as checked_covariance_of
 from sparcipal.verify.data import covariance_of_data as checked_covariance_of_data
@@ -527,33 +527,88 @@ def test_joint_bounds_are_for_disjoint_supports(k):
     for family in (checked_kyfan, checked_configuration):
         with pytest.raises(ValueError, match="disjoint"):
             family.recheck({}, own, free)
-    proof = {"rho": 0.5, "core": [0, 1, 2, 3], "support": [0], "weights": [1.0]}
-    assert checked_greedy.recheck(proof, own, Question((1,), False, True, 0.0)) < 2.0
-    assert checked_greedy.recheck(proof, own, free) == np.inf
-    assert checked_greedy.recheck(proof, own, Question((1,) * k, False, True, 0.0)) == np.inf
+    dual = {"rho": 0.5, "core": [0, 1, 2, 3], "support": [0], "weights": [1.0]}
+    assert checked_greedy.recheck(dual, own, Question((1,), False, True, 0.0)) < 2.0
+    assert checked_greedy.recheck(dual, own, free) == np.inf
+    assert checked_greedy.recheck(dual, own, Question((1,) * k, False, True, 0.0)) == np.inf
 
 
 def test_prices_that_the_pads_do_not_cover():
     own = checked_covariance_of(np.eye(3) + 0.5, 1.0)
     question = Question((2,), False, True, 0.0)
-    proof = {
+    split_data = {
         "features": np.arange(3),
         "u": np.full(3, 0.5),
         "r": np.zeros(3),
         "price": np.zeros(3),
         "pad": 0.25,
     }
-    plain = checked_kyfan.spectrum(proof, own, question)[0]
+    plain = checked_kyfan.spectrum(split_data, own, question)[0]
     # U takes all entries off; each row pays for one partner
     assert 2.0 <= plain <= 2.0 + 1e-12
-    lower, price = checked_kyfan.spectrum(proof, own, question, 0.25)
+    lower, price = checked_kyfan.spectrum(split_data, own, question, 0.25)
     assert 1.5 <= lower <= 1.5 + 1e-12
     assert (price == 0.25).all()
     for floor in (0.2500001, -1e-9):
         with pytest.raises(ValueError, match="pads"):
-            checked_kyfan.spectrum(proof, own, question, floor)
+            checked_kyfan.spectrum(split_data, own, question, floor)
     # a component with no feature here explains 0, not less
-    bare = {**proof, "pad": 4.0, "u": np.zeros(3)}
+    bare = {**split_data, "pad": 4.0, "u": np.zeros(3)}
     below = checked_kyfan.spectrum(bare, own, question, 4.0)[0]
     assert below < -1.0
     assert 0.0 <= checked_kyfan.spectrum(bare, own, question, 4.0, empty=True)[0] <= 1e-12
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_clipped_matrices_of_low_rank_bounds(nonnegative):
+    """x'Ax <= x'Bx for every x of s nonzeros, and no row pays more than s - 1 entries."""
+    for A, rng in matrices(10):
+        s, rho = int(rng.integers(1, 7)), 0.2
+        B = sphere.clipped(A, rho, s, nonnegative)
+        moved = np.clip(A - np.diag(np.diagonal(A)), -np.inf if nonnegative else -rho, rho)
+        plain = A - moved + np.diag(charges(moved, s, nonnegative).sum(axis=1))
+        assert np.allclose(B, plain, rtol=0, atol=1e-14)
+        for _ in range(20):
+            x = np.zeros(6)
+            x[rng.permutation(6)[:s]] = rng.standard_normal(s)
+            x = np.abs(x) if nonnegative else x
+            assert x @ A @ x <= x @ B @ x + 1e-14
+
+
+def test_majorants_leave_room_for_their_own_rounding(monkeypatch):
+    asked = []
+    monkeypatch.setattr(proof, "below", lambda M, t: asked.append(t) or split.below(M, t))
+    for A, _ in matrices(5, p=8):
+        factor, low = proof._majorant(A, float(np.linalg.eigvalsh(A)[-1]) * 0.9)
+        due = 4 * (factor.shape[1] + 2) * 2.0**-52 * float((factor**2).sum())
+        assert 0.9 * due <= low - asked[-1] <= 1.1 * due + 1e-15
+        rest = oracle.exact_matrix(A)
+        B = oracle.exact_matrix(factor)
+        for i in range(8):
+            for j in range(8):
+                rest[i][j] -= sum((B[i][r] * B[j][r] for r in range(len(B[0]))), Fraction(0))
+        assert oracle.proves_below(rest, range(8), Fraction(low))
+
+
+def test_small_tests_never_say_yes_wrongly():
+    """I - B' Diag(1 / (room + D)) B: by exact elimination, around the room that is just enough."""
+    yes = 0
+    for A, rng in matrices(12, p=5):
+        factor, drop = np.linalg.cholesky(A)[:, :3], rng.random(5) * 0.1
+        scaled = factor.T @ factor
+        top = float(np.linalg.eigvalsh(scaled)[-1])
+        for room in top * np.array([0.5, 0.9, 0.95, 1 - 1e-12, 1.0, 1 + 1e-12, 1.1]):
+            if not proof._small_test(factor, float(room), drop):
+                continue
+            yes += 1
+            B = oracle.exact_matrix(factor)
+            inverse = [1 / (Fraction(room) + Fraction(d)) for d in drop]
+            G = [
+                [
+                    sum((B[i][a] * B[i][b] * inverse[i] for i in range(5)), Fraction(0))
+                    for b in (0, 1, 2)
+                ]
+                for a in (0, 1, 2)
+            ]
+            assert oracle.proves_below(G, range(3), Fraction(1))
+    assert yes >= 12
