@@ -1,6 +1,6 @@
 """From a gzipped bag of words to certified components: time, memory, growth, a cluster, an SVD.
 
-    python -m benchmarks.scale [parse] [fit] [svd] [pubmed] [dask] [growth] [--size small|nytimes]
+    python -m benchmarks.scale [parse] [fit] [svd] [pubmed] [dask] [tree] [growth] [--size small]
 
 Every figure comes from a process of its own, both sides in one run; CPU time of all threads. The
 corpora are made up (see corpus.py) and kept in a folder for temporary files, or --folder. Centred
@@ -53,7 +53,7 @@ class Bench:
         """The cheapest of some runs of a task."""
         key = (task, str(source or self.source), *arguments)
         if key not in self._known:
-            repeat = 1 if task in ("judge", "svd") else self.repeat
+            repeat = 1 if task in ("judge", "svd", "tree") else self.repeat
             found = [self._once(task, source or self.source, arguments) for _ in range(repeat)]
             self._known[key] = min(found, key=lambda answer: float(answer["cpu"]))
         return self._known[key]
@@ -172,6 +172,17 @@ class Bench:
             same = all(cost[key] == alone[key] for key in ("value", "bound", "supports"))
             verdict(same, f"{name}: the same value, bound and supports to the last bit")
 
+    def tree(self) -> None:
+        say("One component of 10 among 120 features of noise: branch and bound in subtrees")
+        alone, threads, workers = (self.run("tree", how) for how in ("alone", "threads", "workers"))
+        for name, cost in (("one", alone), ("two threads", threads), ("two workers", workers)):
+            say(
+                f"  {name:12s} {cost['cpu']:7.2f} CPU s {cost['wall']:7.2f} s, {cost['nodes']} "
+                f"nodes, {cost['status']}"
+            )
+        same = alone["proof"] == threads["proof"] == workers["proof"]
+        verdict(same, "the same proof to the last bit")
+
     def svd(self) -> None:
         say("scikit-learn's TruncatedSVD and the ten strongest words of each direction")
         theirs, ours = self.run("svd"), self.run("fit", "500", "fast")
@@ -205,7 +216,7 @@ class Bench:
             say(f"  {name:32s} {seconds:7.0f} CPU s   {memory}")
 
 
-PARTS = ("parse", "fit", "svd", "pubmed", "dask", "growth")
+PARTS = ("parse", "fit", "svd", "pubmed", "dask", "tree", "growth")
 
 
 def main() -> None:

@@ -229,9 +229,67 @@ def _cpu_of(pid: int) -> float:
     return float(times.user + times.system)
 
 
+def tree(source: str, how: str) -> dict[str, Any]:
+    """A long branch and bound, on noise: `alone`, on two `threads`, or on two `workers`."""
+    import contextlib
+    import hashlib
+
+    from sparcipal.parallel import one_blas_thread
+    from sparcipal.proofs.exact import prove
+
+    X = np.random.default_rng(0).standard_normal((1200, 120))
+    A = X.T @ X / 1200
+    with contextlib.ExitStack() as stack:
+        pids: list[int] = []
+        if how == "workers":
+            import distributed
+            import joblib
+
+            cluster = stack.enter_context(
+                distributed.LocalCluster(
+                    n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+                )
+            )
+            client = stack.enter_context(distributed.Client(cluster))
+            client.run(_warm_tree)
+            pids = list(client.run(os.getpid).values())
+            stack.enter_context(joblib.parallel_config("dask"))
+        _warm_tree()
+        stack.enter_context(one_blas_thread)
+        before = sum(map(_cpu_of, pids))
+        mine, wall = time.process_time(), time.monotonic()
+        proof = prove(A, 10, tol=1e-4, n_jobs=1 if how == "alone" else 2)
+        cost = {"cpu": time.process_time() - mine, "wall": time.monotonic() - wall}
+        cost["cpu"] += sum(map(_cpu_of, pids)) - before
+    digest = hashlib.sha256()
+    for part in _flat([proof.value, proof.bound, proof.support, proof.log]):
+        digest.update(part)
+    found = {"nodes": proof.nodes, "status": proof.status, "value": proof.value}
+    return {**cost, **found, "proof": digest.hexdigest()}
+
+
+def _flat(thing: Any) -> Iterator[bytes]:
+    """All that is in nested lists, dictionaries and arrays."""
+    if isinstance(thing, dict):
+        for name, value in thing.items():
+            yield name.encode()
+            yield from _flat(value)
+    elif isinstance(thing, list):
+        for value in thing:
+            yield from _flat(value)
+    else:
+        yield thing.tobytes() if isinstance(thing, np.ndarray) else repr(thing).encode()
+
+
+def _warm_tree() -> None:
+    from sparcipal.proofs.exact import prove
+
+    prove(np.diag(np.arange(1.0, 9.0)) + 0.5, 3)
+
+
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     f.__name__: f
-    for f in (gunzip, parse, pandas, polars, fit, memory, keep, mapped, svd, judge, dask)
+    for f in (gunzip, parse, pandas, polars, fit, memory, keep, mapped, svd, judge, dask, tree)
 }
 
 
@@ -268,7 +326,7 @@ def _watched(peaks: dict[str, int]) -> Iterator[None]:
 
 def main(name: str, small: str, source: str, *arguments: str) -> None:
     task = TASKS[name]
-    if name != "judge":
+    if name not in ("judge", "tree"):
         task(small, *((*arguments[:-1], "alone") if name == "dask" else arguments))
     base = {"rss": _status("VmRSS"), "anonymous": _status("RssAnon")}
     peaks: dict[str, int] = {}
