@@ -286,3 +286,94 @@ def _triples(p: int):
     from itertools import combinations
 
     return combinations(range(p), 3)
+
+
+# --- numbers where the usual road gives up ---
+
+
+def spiked(p: int = 30) -> np.ndarray:
+    Q = np.linalg.qr(np.random.default_rng(1).standard_normal((p, p)))[0]
+    return (Q * np.r_[9.0, 5.0, np.linspace(1.0, 0.1, p - 2)]) @ Q.T
+
+
+def test_eigenvectors_when_lanczos_gives_up(monkeypatch):
+    from scipy.sparse.linalg import ArpackNoConvergence
+
+    from sparcipal import sketch
+    from sparcipal.covariance import covariance_of
+    from sparcipal.search import threshold
+
+    A = spiked()
+    expected = np.linalg.eigh(A)[1][:, :-3:-1]
+
+    def gives_up(operator, k, **options):
+        raise ArpackNoConvergence("no convergence", np.empty(0), np.empty((30, 0)))
+
+    monkeypatch.setattr(threshold, "DENSE_EIGEN", 5)
+    monkeypatch.setattr(sketch, "DENSE_EIGEN", 5)
+    monkeypatch.setattr(threshold.spla, "eigsh", gives_up)
+    found = threshold.leading_eigenvectors(covariance_of(A), 2, np.random.default_rng(0))
+    np.testing.assert_allclose(np.abs((found * expected).sum(axis=0)), 1.0, atol=1e-10)
+    seen = sketch.spectrum(covariance_of(A), 2)
+    # a covariance is scaled by a power of two
+    np.testing.assert_allclose(seen.values / seen.trace, [9.0, 5.0] / np.trace(A), rtol=1e-6)
+
+
+def test_largest_eigenvalue_of_a_matrix_that_is_not_small(monkeypatch):
+    from sparcipal import sketch
+
+    monkeypatch.setattr(sketch, "DENSE_EIGEN", 5)
+    assert sketch._largest_eigenvalue(spiked()) == pytest.approx(9.0, rel=1e-9)
+
+
+def test_nonnegative_weights_on_more_features_than_can_be_enumerated(monkeypatch):
+    """The climb reaches what enumeration of all parts finds."""
+    from sparcipal import refine
+
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        Y = rng.standard_normal((12, 8))
+        A = Y.T @ Y
+        best = refine._best_part(A)
+        with monkeypatch.context() as patch:
+            patch.setattr(refine, "EXHAUSTIVE", 3)
+            x = refine.nonnegative_leading(A, np.full(8, 8**-0.5))
+        assert (x >= 0).all()
+        assert np.linalg.norm(x) == pytest.approx(1.0)
+        assert x @ A @ x == pytest.approx(best @ A @ best, rel=1e-6)
+
+
+def test_a_zero_matrix_has_the_coordinates_as_eigenvectors(monkeypatch):
+    from sparcipal.covariance import covariance_of
+    from sparcipal.search import threshold
+
+    monkeypatch.setattr(threshold, "DENSE_EIGEN", 5)
+    found = threshold.leading_eigenvectors(
+        covariance_of(np.zeros((30, 30))), 2, np.random.default_rng(0)
+    )
+    np.testing.assert_array_equal(found, np.eye(30, 2))
+
+
+def test_products_are_kept_with_the_parsed_data(tmp_path, monkeypatch):
+    """The second fit of a streamed file makes no pass for the products."""
+    from sparcipal import read
+    from sparcipal.rows import Rows
+
+    rng = np.random.default_rng(5)
+    path = tmp_path / "docword.txt"
+    table = rng.poisson(1.0, (40, 12))
+    lines = [f"{i + 1} {j + 1} {table[i, j]}" for i, j in np.argwhere(table)]
+    path.write_text(f"40\n12\n{len(lines)}\n" + "\n".join(lines) + "\n")
+    question = {"n_nonzero_coefs": 3, "memory_limit": 1}
+    first = sparse_pca(read(path, cache=tmp_path / "kept"), **question)
+    monkeypatch.setattr(Rows, "accumulate", lambda *given: pytest.fail("a pass was made"))
+    again = read(path, cache=tmp_path / "kept")
+    assert sparse_pca(again, **question).to_json() == first.to_json()
+
+
+def test_what_was_not_read_to_its_end_is_not_kept(tmp_path):
+    kept = cache.Cache(tmp_path / "kept")
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="was not read to its end"):
+        kept.keep(kept.draft(), source.Source(path), "csv", {})
