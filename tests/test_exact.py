@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from sparcipal.monitor import Monitor
 from sparcipal.proofs.exact import prove
 from sparcipal.proofs.extend import prove_large
 from sparcipal.proofs.twins import find_twins
+from sparcipal.verify.proof import replay
 
 PITPROPS = {
     2: 1.954,
@@ -171,3 +174,28 @@ def test_colon_at_full_dimension(s, value):
     proof = prove_large(cov, s)
     assert proof.status == "optimal"
     assert proof.value * cov.unit * 62 / 61 == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1 / 64, 48.0])
+@pytest.mark.parametrize("priced", [False, True])
+def test_features_outside_at_their_pads(scale, priced):
+    """Supports may hold features that the matrix does not know, each charged a pad to a row."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        p, s = 6, int(rng.integers(2, 5))
+        A = noise(p, seed) * scale
+        pads = rng.random(p).astype(np.float32) * 0.4 * scale
+        prices = rng.random(p) * 0.3 * scale * priced
+        options = {"prices": prices if priced else None, "max_nodes": 10}
+        proof = prove(A, s, pads=pads.astype(float), **options)
+        best = max(
+            np.linalg.eigvalsh(A[np.ix_(S, S)] + np.diag((s - size) * pads[list(S)].astype(float)))[
+                -1
+            ]
+            - prices[list(S)].sum()
+            for size in range(1, s + 1)
+            for S in combinations(range(p), size)
+        )
+        assert proof.bound >= best * (1 - 1e-12)
+        assert proof.bound <= 4 * best + 4 * scale
+        assert replay(proof.log, A) <= proof.bound
