@@ -55,7 +55,7 @@ def same_proof(one, two):
 def test_against_enumeration(block, monkeypatch):
     monkeypatch.setattr(subtrees, "SUBTREES", 2)
     monkeypatch.setattr(subtrees, "WORK", 1.0)
-    for seed in range(15 * block, 15 * block + 15):
+    for seed in range(10 * block, 10 * block + 10):
         assert one_case(seed) == [], f"seed {seed}"
 
 
@@ -81,7 +81,7 @@ def test_rounds_find_what_one_tree_finds(complete):
     assert rounds.bound == pytest.approx(complete.bound, rel=1e-12)
 
 
-@pytest.mark.parametrize("limit", [{"max_nodes": 8}, {"effort": 6e7}, {"max_nodes": 3}])
+@pytest.mark.parametrize("limit", [{"max_nodes": 8}, {"effort": 6e7}])
 def test_budgets_do_not_depend_on_threads(limit, complete):
     alone = exact.prove(A, S, **limit)
     assert alone.status == "nodes"
