@@ -6,6 +6,7 @@ A margin that is dropped, halved or subtracted shows here: half of all sums roun
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from conftest import ROOT
-from sparcipal import certify
+from sparcipal import Screened, certify
 from sparcipal.covariance import covariance_of, covariance_of_data
 from sparcipal.problem import Problem
 from sparcipal.proofs import packing
@@ -612,3 +613,33 @@ def test_small_tests_never_say_yes_wrongly():
             ]
             assert oracle.proves_below(G, range(3), Fraction(1))
     assert yes >= 12
+
+
+def test_majorants_by_samples():
+    """A <= t I + VV' by an n x n factorisation: as good as the one by features, and no better."""
+    X = np.random.default_rng(6).standard_normal((8, 20)) * np.geomspace(3, 0.2, 20)
+    for center in (True, False):
+        own = checked_covariance_of_data(X, center, False, None, 1.0)[0]
+        w, Q = np.linalg.eigh(own.dense())
+        V = np.ascontiguousarray(Q[:, -2:] * np.sqrt(w[-2:] - w[-3]))
+        for proved in (sphere._factored_by_samples(own, V, w[-3]),
+                       sphere._factored(own.dense(), V, w[-3], own)):  # fmt: skip
+            assert w[-3] < proved <= w[-3] * (1 + 1e-9)
+        for shift in (0.999 * w[-3], 0.1 * w[-3], -1.0):
+            assert sphere._factored_by_samples(own, V, shift) == np.inf
+            assert sphere._factored(own.dense(), V, shift, own) == np.inf
+
+
+def test_variances_that_were_handed_over_are_rounded_up():
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((9, 4))
+    A = np.cov(X.T, bias=True)
+    kept = np.array([0, 2])
+    given = Screened(A[np.ix_(kept, kept)], kept, np.diagonal(A).copy())
+    cov = screened.of_given(given, kept, 1.0)
+    assert (cov.upper > np.diagonal(A)).all()
+    assert (cov.upper <= np.diagonal(A) * (1 + 1e-14)).all()
+    unsure = replace(given, errors=np.full(4, 0.5))
+    assert (screened.of_given(unsure, kept, 0.25).upper >= 4 * np.diagonal(A) + 2).all()
+    with pytest.raises(KeyError, match="other features"):
+        screened.of_given(given, np.array([0, 1]), 1.0)

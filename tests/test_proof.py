@@ -12,7 +12,7 @@ from sparcipal.proofs.exact import prove
 from sparcipal.proofs.extend import prove_large
 from sparcipal.verify.data import Question, covariance_of
 from sparcipal.verify.data import covariance_of_data as checked_covariance_of_data
-from sparcipal.verify.proof import Unproved, recheck, replay
+from sparcipal.verify.proof import Unproved, _Replay, recheck, replay
 
 P, S = 40, 8
 
@@ -150,3 +150,15 @@ def test_extension_is_checked():
         data = {"log": proof.log, "extension": {**proof.extension, **change}}
         assert not recheck(data, checked, question) <= proof.bound * (1 + 1e-9)
     assert not recheck({"log": proof.log}, checked, question) <= proof.bound * (1 + 1e-9)
+
+
+def test_only_free_features_are_fixed(proof):
+    again = _Replay(proof.log, matrix())
+    position = next(i for i, step in enumerate(proof.log) if step["step"] == "split")
+    everything, nothing = np.ones(P, dtype=bool), np.zeros(P, dtype=bool)
+    gone, held = np.arange(P) != 3, np.arange(P) == 3
+    one, none = np.array([3]), np.array([], dtype=np.intp)
+    for alive, forced in ((gone, nothing), (everything, held)):
+        for out, into in ((one, none), (none, one)):
+            with pytest.raises(Unproved, match="not free"):
+                again._check_fixing(position, alive, forced, out, into)
