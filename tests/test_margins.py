@@ -643,3 +643,18 @@ def test_variances_that_were_handed_over_are_rounded_up():
     assert (screened.of_given(unsure, kept, 0.25).upper >= 4 * np.diagonal(A) + 2).all()
     with pytest.raises(KeyError, match="other features"):
         screened.of_given(given, np.array([0, 1]), 1.0)
+
+
+def test_scores_of_the_greedy_dual_know_their_error():
+    X = np.random.default_rng(8).standard_normal((30, 5)) * [2.0, 1.5, 1.0, 0.5, 0.2]
+    own = checked_covariance_of_data(X, True, False, None, 1.0)[0]
+    support, x = np.array([0, 2]), np.array([0.8, 0.6])
+    A, d = own.dense(), np.sqrt(own.diagonal)
+    value = x @ A[np.ix_(support, support)] @ x
+    for unit in (0.0, 1e-6):
+        own.error_unit = unit
+        g, lost = checked_greedy._scores(own, support, x, 0.0)
+        assert np.allclose(g, A[:, support] @ x / np.sqrt(value), rtol=1e-12)
+        root = np.sqrt(unit * own.weights)
+        due = root * (x @ root[support]) + 80 * 2.0**-52 * (x @ d[support]) * d
+        assert np.allclose(lost, due / np.sqrt(value), rtol=1e-9, atol=0)
