@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import doctest
+import importlib.metadata
 import importlib.util
 import io
 import re
@@ -122,6 +123,8 @@ def command_reference() -> str:
 
 
 def test_the_command_reference_is_that_of_help(request):
+    if importlib.metadata.version("click").startswith("8.1."):
+        pytest.skip("click 8.1 puts choices into two pairs of brackets")
     path = DOCS / "cli.rst"
     text = command_reference()
     if request.config.getoption("--update-golden"):
