@@ -126,7 +126,7 @@ class Bench:
         return float(self.run("parse")["cpu"])
 
     def growth(self) -> None:
-        documents = [self.size.documents // 16 * f for f in (1, 2, 4)]
+        documents = [self.size.documents // 4 * f for f in (1, 2, 4)]
         say("Growth with the number of documents: whole fit, 500 kept")
         points = []
         for count in documents:
@@ -142,7 +142,7 @@ class Bench:
         say("and with the number of words, the same documents")
         rows = []
         for factor in (0.5, 1, 2):
-            size = replace(self.size, documents=documents[1], words=int(self.size.words * factor))
+            size = replace(self.size, documents=documents[0], words=int(self.size.words * factor))
             source = corpus.at(self.folder, size)
             whole = self.run("fit", "500", "fast", source=source)
             parse = self.run("parse", source=source)

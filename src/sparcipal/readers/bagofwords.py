@@ -174,8 +174,10 @@ def tallied(matrix: Any) -> Moments:
         for start in range(int(indptr[first]), end, SLICE):
             part = slice(start, min(start + SLICE, end))
             tally(indices[part], data[part].astype(np.int32), packed, seen, table, high)
-        fields = np.stack([packed & 0xFFFFF, (packed >> 20) & 0xFFFFF, packed >> 40], axis=1)
-        table += fields.astype(np.int64)
+        # one field at a time: what is left in pieces between larger arrays is never given back
+        for column, shift in enumerate((0, 20, 40)):
+            field = (packed >> np.uint64(shift)) & np.uint64(0xFFFFF if shift < 40 else 0xFFFFFF)
+            table[:, column] += field.view(np.int64)
     entries, sums, squares = table.T
     # frexp gives the place of the highest bit
     small = np.frexp(seen.astype(np.float64))[1] - 1
