@@ -221,8 +221,7 @@ def _ky_fan_by_cholesky(
     nu = float(eigenvalues.min())
     lift = eigenvalues - nu
     Q = vectors * np.sqrt(lift)
-    B = Q @ Q.T
-    B -= M
+    B = _difference(Q, M)
     diagonal = np.diagonal(B).copy()
     trace_Z = float((Q * Q).sum())
     size = float(np.abs(diagonal).sum()) + n * abs(nu) + trace_Z + float(lift.max(initial=0.0))
@@ -230,11 +229,17 @@ def _ky_fan_by_cholesky(
     for slack in (2 * delta, 64 * delta, 2**14 * delta):
         B[np.diag_indices_from(B)] = diagonal + (nu + slack)
         if not factorises(B):
-            B = Q @ Q.T  # the factorisation worked in its place
-            B -= M
+            B = _difference(Q, M)  # the factorisation worked in its place
             continue
         return k * (nu + slack + delta) + trace_Z * (1 + (n + k) * EPS) + SAFETY * k * delta
     return None
+
+
+def _difference(Q: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """QQ' - M, without a third matrix."""
+    B = Q @ Q.T
+    B -= M
+    return B
 
 
 def proved_margins(blocks: np.ndarray, tops: np.ndarray) -> np.ndarray:

@@ -184,7 +184,8 @@ class SparsePCA(
         self : SparsePCA
         """
         # refuses what scikit-learn would convert: masks, dates, categories, text
-        monitor = Monitor(self.callback if callable(self.callback) else None, self._time_limit())
+        limit = validate.seconds("time_limit", self.time_limit)
+        monitor = Monitor(self.callback if callable(self.callback) else None, limit)
         source = source_of(X, None, memory_bytes(self.memory_limit), monitor)
         if isinstance(source, Rows):
             matrix = self._read_later(source)
@@ -207,11 +208,6 @@ class SparsePCA(
             fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
             task.call_on_fit_task_end(estimator=self, X=matrix, reconstruction_attributes=fitted)
         return self
-
-    def _time_limit(self) -> float | None:
-        if self.time_limit is None:
-            return None
-        return validate.number("time_limit", self.time_limit, 0.0, np.inf, open_low=True)
 
     def _read_later(self, rows: Rows) -> Rows:
         """Nothing is converted: blocks are checked when they are read."""

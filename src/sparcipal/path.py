@@ -121,8 +121,7 @@ def sparse_path(
     """
     validate.choice("certify", certify, validate.CERTIFY)
     nonnegative = validate.flag("nonnegative", nonnegative)
-    if time_limit is not None:
-        time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
+    time_limit = validate.seconds("time_limit", time_limit)
     limit = memory_bytes(memory_limit)
     monitor = Monitor(reporter(callback, verbose), time_limit)
     with one_blas_thread:

@@ -128,8 +128,7 @@ def sparse_pca(
         tol=validate.number("tol", tol, 0.0, 1.0),
         max_nodes=None if max_nodes is None else validate.integer("max_nodes", max_nodes, 0),
     )
-    if time_limit is not None:
-        time_limit = validate.number("time_limit", time_limit, 0.0, np.inf, open_low=True)
+    time_limit = validate.seconds("time_limit", time_limit)
     limit = memory_bytes(memory_limit)
     monitor = Monitor(reporter(callback, verbose), time_limit)
     options = replace(options, monitor=monitor)

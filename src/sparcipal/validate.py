@@ -61,6 +61,11 @@ def number(name: str, value: Any, low: float, high: float, *, open_low: bool = F
     return value
 
 
+def seconds(name: str, value: Any) -> float | None:
+    """A checked limit of time; None is none."""
+    return None if value is None else number(name, value, 0.0, np.inf, open_low=True)
+
+
 def budget(
     n_nonzero_coefs: Any, n_components: Any, supports: str, n_features: int, method: str
 ) -> tuple[tuple[int, ...], int | None]:
