@@ -183,6 +183,7 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
         _require(cov.p == result.n_features, _size_reason(result, cov))
         _check_moments(result, mean, spread)
     _require(cov.p == result.n_features, _size_reason(result, cov))
+    _require(unit == cov.unit and cov.in_range(), f"unit {unit:.3g} does not fit the data")
     names = result.feature_names
     _require(names is None or len(names) == cov.p, "there is not one feature name per feature")
     columns = names_of(X)

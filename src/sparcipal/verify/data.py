@@ -38,6 +38,8 @@ class Question:
 class CheckedCovariance:
     """Entries of the covariance in the proofs' units, and how far rounding may have moved them."""
 
+    largest = 1.0  # no variance can be larger, in the user's units
+
     def __init__(
         self,
         left: Any,
@@ -108,6 +110,11 @@ class CheckedCovariance:
         part.diagonal, part.weights = self.diagonal[kept], self.weights[kept]
         return part
 
+    def in_range(self) -> bool:
+        """Whether in these units no sum overflows and what underflow hides is next to nothing."""
+        small = self.unit <= 8 * self.largest or (self.largest == 0 and self.unit == 1.0)
+        return bool(small and np.abs(self.diagonal).max() <= 2.0**40)
+
     def rounding(self, s: int) -> float:
         """At most this much of a unit s-sparse quadratic form is rounding."""
         largest = np.sort(self.weights)[::-1][:s]
@@ -122,7 +129,9 @@ def covariance_of(matrix: Any, unit: float) -> CheckedCovariance:
     if not np.isfinite(A).all():
         raise OverflowError("the unit does not fit the covariance")
     A = (A + A.T) / 2
-    return CheckedCovariance(A, None, unit, 0.0, np.logical_not(A.any(axis=0)))
+    covariance = CheckedCovariance(A, None, unit, 0.0, np.logical_not(A.any(axis=0)))
+    covariance.largest = float(np.abs(A).max(initial=0.0)) * unit
+    return covariance
 
 
 def covariance_of_data(
@@ -152,6 +161,7 @@ def covariance_of_data(
         # unit = (a power of two)^2 when it comes from data: exact, or covered by the error term
         ratio = float(np.ldexp(1.0, int(exponents[0]))) / np.sqrt(unit)
         covariance = CheckedCovariance(Z * ratio, inner_mean * ratio, unit, error, inert)
+        covariance.largest = float(np.maximum(np.abs(low), np.abs(high)).max()) ** 2
         return covariance, np.ldexp(mean, exponents), np.ones(p)
     constant = inert | (variance == 0)
     spread = np.where(constant, 1.0, np.sqrt(variance))

@@ -39,6 +39,9 @@ class ScreenedCovariance(CheckedCovariance):
         cols = rows if cols is None else cols
         return self.inner.submatrix(self._places(rows), self._places(cols))
 
+    def in_range(self) -> bool:
+        return self.inner.in_range()
+
     def _places(self, features: Any) -> np.ndarray:
         features = np.asarray(features, dtype=np.intp)
         where = np.searchsorted(self.kept, features)
@@ -99,6 +102,7 @@ def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance
         inner.from_given = True
     else:
         inner.weights = np.asarray(screened.error_weights, dtype=np.float64) / unit
+    inner.largest = float(np.abs(A).max()) * unit
     out = ScreenedCovariance(inner, kept, variances)
     errors = 0.0 if screened.errors is None else np.asarray(screened.errors) / unit
     out.upper = variances * (1 + 2 * EPS) + errors
@@ -152,6 +156,8 @@ def of_data(
     out = ScreenedCovariance(inner, kept, variances / unit)
     out.upper = (variances * (1 + 2 * EPS) + errors) / unit
     out.inert = constant
+    if not scale:
+        inner.largest = max(float(np.abs(side).max()) for side in (total.low, total.high)) ** 2
     if not total.exact:
         # the solver may have summed about the first row, or about zero
         low, high = (np.minimum(total.low, 0.0), np.maximum(total.high, 0.0))
