@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from conftest import ROOT
 from sparcipal import Moments, Screened, sparse_pca, verify
+from sparcipal.stream import Stream
 
 sys.path.insert(0, str(ROOT))
 
@@ -21,8 +22,9 @@ from benchmarks.soundness.judge import judge  # noqa: E402
 
 # Components outside the kept features had less than nothing there; variances about zero of sparse
 # columns with large means stood among products about the means; the checker left constant features
-# out of the columns only.
-ONCE_WRONG = (1033, 1216, 2499)
+# out of the columns only; sparse rows with a heavy dense one before them were summed about zero by the
+# checker, whose margin was then wider than what had been claimed.
+ONCE_WRONG = (1033, 1216, 2499, 9900273)
 
 
 @pytest.mark.parametrize("seed", ONCE_WRONG)
@@ -107,6 +109,62 @@ def test_sparse_columns_with_large_means():
     good = X.var(axis=0)
     assert np.allclose(np.diagonal(screened.matrix), good[kept], rtol=1e-9)
     assert (np.abs(screened.variances - good) <= screened.errors).all()
+
+
+def keep_the_first(monkeypatch, count):
+    monkeypatch.setattr(Stream, "most", lambda self, needed: count)
+    monkeypatch.setattr(Stream, "first", lambda self, needed: count)
+    monkeypatch.setattr(Stream, "order", lambda self: np.arange(self.n_features))
+
+
+def test_a_dropped_feature_whose_variance_is_lost_in_rounding(monkeypatch):
+    """Sums of squares about zero leave nothing of it; standardised, it counts as much as any."""
+    keep_the_first(monkeypatch, 4)
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((60, 1))
+    far = 1e9 + np.round(shared * 8) / 8 * [2.0, 1.0]
+    X = sp.csr_array(np.hstack([shared + 0.8 * rng.standard_normal((60, 4)), far]))
+    assert not Moments(6).add(X).variances()[5] > 0
+    result = sparse_pca(X, n_nonzero_coefs=2, scale=True, memory_limit=1)
+    assert result.certificate.screening["dropped"] == 2
+    assert result.certificate.bound >= 2.0  # the last two are the same but for their units
+    assert verify(result, X)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("heavy", [0, -1])
+@pytest.mark.parametrize("scale", [False, True])
+def test_heavy_rows_far_from_zero(monkeypatch, first, heavy, scale):
+    """Whatever point the solver sums about, the checker's margins are not wider than his."""
+    keep_the_first(monkeypatch, 3)
+    rng = np.random.default_rng(1)
+    X = (rng.standard_normal((24, 6)) * [3, 2, 2, 1, 1, 0.5] + 1e6 * (np.arange(6) % 3)).astype("f")
+    X[rng.random(X.shape) < 0.1] = 0.0
+    weights = 10.0 ** rng.uniform(-3, 3, 24)
+    weights[heavy] = 1e7
+    parts = [X[i : i + 5] for i in range(0, 24, 5)]
+    mixed = [sp.csr_array(part) if i % 2 == first else part for i, part in enumerate(parts)]
+    for source in (lambda: iter(mixed), X, sp.csr_array(X)):
+        result = sparse_pca(
+            source, n_nonzero_coefs=2, memory_limit=1, sample_weight=weights, scale=scale
+        )
+        verdict = verify(result, source, sample_weight=weights)
+        assert verdict, verdict.reason
+
+
+def test_the_checker_sums_sparse_columns_about_their_means():
+    from sparcipal.verify.screened import of_data
+
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((30, 4)) + 1e7
+    X[3:6, 3] = 0.0
+    weights = rng.random(30)
+    for source in (X, sp.csr_array(X)):
+        cov, mean, _, _ = of_data(source, np.array([0]), True, False, weights, 1.0)
+        exact = [np.cov(column, aweights=weights, ddof=0) for column in X.T]
+        assert np.allclose(cov.diagonal, exact, rtol=1e-12)
+        assert (cov.upper[1:3] - cov.diagonal[1:3] < 1e-12).all()
+        assert cov.upper[3] >= exact[3]
 
 
 def test_constant_features_among_the_kept_ones():

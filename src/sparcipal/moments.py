@@ -304,7 +304,9 @@ class Moments:
         mass = self._mass / self.weight
         if not center:
             mass = 2 * (mass + self._shift * self._shift)
-        return np.where(self.constant & center, 0.0, (6 * self._depth + 24) * EPS * mass)
+        # whoever sums the rows again, and checks, may have a higher tree
+        depth = max(self._depth, 2 * int(np.sqrt(self.n_samples)) + 8)
+        return np.where(self.constant & center, 0.0, (6 * depth + 24) * EPS * mass)
 
     def screen(self, count: int, center: bool = True) -> np.ndarray:
         """The `count` columns of largest variance, in increasing order; ties go to the first."""

@@ -122,13 +122,15 @@ class Screened:
             errors[kept] = error_unit * weights
         spread = np.ones(moments.n_features)
         if scale:
-            spread = np.where(variances > 0, np.sqrt(variances), 1.0)
+            # where rounding has left nothing of a variance, it is not far from its error
+            spread = np.sqrt(np.where(variances > 0, variances, errors))
+            spread = np.where(spread > 0, spread, 1.0)
             ratio = np.where(still, 0.0, weights / np.maximum(variances[kept], 1e-300))
             matrix /= np.outer(spread[kept], spread[kept])
             # both an entry and the deviations it is divided by are off by so much
             weights, error_unit = ratio**2, 2 * error_unit
-            errors = np.where(variances > 0, 4 * EPS, 0.0)
-            variances = np.where(variances > 0, 1.0, 0.0)
+            errors = np.where(constant, 0.0, 4 * EPS)
+            variances = np.where(constant, 0.0, 1.0)
         matrix[np.diag_indices(kept.size)] = variances[kept]
         mean = moments.means() if center else np.zeros(moments.n_features)
         made = Screened(

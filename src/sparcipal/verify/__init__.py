@@ -176,12 +176,13 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
         table = (settings["center"], settings["scale"], sample_weight, unit)
         if dropped:
             cov, mean, spread, n = screened.of_data(X, kept, *table)
+            blur = cov.blur
         else:
             cov, mean, spread = covariance_of_data(_whole(X), *table)
-            n = matrix_of(_whole(X)).shape[0]
+            n, blur = matrix_of(_whole(X)).shape[0], np.zeros(spread.size)
         _require(n == result.n_samples, "the number of samples differs")
         _require(cov.p == result.n_features, _size_reason(result, cov))
-        _check_moments(result, mean, spread)
+        _check_moments(result, mean, spread, blur)
     _require(cov.p == result.n_features, _size_reason(result, cov))
     _require(unit == cov.unit and cov.in_range(), f"unit {unit:.3g} does not fit the data")
     names = result.feature_names
@@ -208,14 +209,20 @@ def _size_reason(result: Result, cov: CheckedCovariance) -> str:
     return f"the result speaks of {result.n_features} features, the data has {cov.p}"
 
 
-def _check_moments(result: Result, mean: np.ndarray, spread: np.ndarray) -> None:
-    for name, claimed, own in (("mean", result.mean, mean), ("scale", result.scale, spread)):
+def _check_moments(
+    result: Result, mean: np.ndarray, spread: np.ndarray, blur: np.ndarray
+) -> None:
+    for name, claimed, own, off in (
+        ("mean", result.mean, mean, 0.0),
+        ("scale", result.scale, spread, blur),
+    ):
         _require(
             isinstance(claimed, np.ndarray) and claimed.shape == own.shape, f"{name} is missing"
         )
         size = np.abs(own) + np.abs(own).max(initial=0.0) * 1e-3
         _require(
-            bool((np.abs(claimed - own) <= 1e-7 * size).all()), f"{name} differs from the data's"
+            bool((np.abs(claimed - own) <= 1e-7 * size + off).all()),
+            f"{name} differs from the data's",
         )
 
 

@@ -32,6 +32,7 @@ class ScreenedCovariance(CheckedCovariance):
         self.weights[kept] = inner.weights
         self.upper = variances  # rounded up; the caller knows better
         self.loose = np.zeros(variances.size)  # errors of sums about any row
+        self.blur = np.zeros(variances.size)  # what such errors make of the scales
         self.inert = variances == 0
         self._mean = inner._mean
 
@@ -128,6 +129,7 @@ class Sums:
     exact: bool
     sparse: bool = False
     wide: bool = False  # sums of squares may not fit a word
+    slip: Any = 0.0  # what the weights of rows without an entry may be off by, in squares / EPS
 
 
 def of_data(
@@ -143,28 +145,37 @@ def of_data(
     still = constant[kept]
     matrix[still], matrix[:, still], weights[still] = 0.0, 0.0, 0.0
     variances, errors = np.where(constant, 0.0, variances), np.where(constant, 0.0, errors)
-    spread = np.ones(variances.size)
+    loose = _loose(total, constant)
+    spread, blur = np.ones(variances.size), np.zeros(variances.size)
     if scale:
         spread = np.where(variances > 0, np.sqrt(variances), 1.0)
+        blur = np.minimum(loose / spread, np.sqrt(loose))
         matrix = matrix / np.outer(spread[kept], spread[kept])
         weights = np.where(still, 0.0, weights / np.maximum(variances[kept], 1e-300)) ** 2
-        error, errors = 2 * error, np.where(variances > 0, 4 * EPS, 0.0)
-        variances = np.where(variances > 0, 1.0, 0.0)
+        # one, whatever rounding has left of a variance
+        error, errors = 2 * error, np.where(constant, 0.0, 4 * EPS)
+        variances = np.where(constant, 0.0, 1.0)
+        loose = errors
     matrix[np.diag_indices(kept.size)] = variances[kept]
     inner = _KeptCovariance(matrix / unit, None, unit, error, still)
     inner.weights = weights / unit
     out = ScreenedCovariance(inner, kept, variances / unit)
     out.upper = (variances * (1 + 2 * EPS) + errors) / unit
-    out.inert = constant
+    out.inert, out.loose, out.blur = constant, loose / unit, blur
     if not scale:
         inner.largest = max(float(np.abs(side).max()) for side in (total.low, total.high)) ** 2
-    if not total.exact:
-        # the solver may have summed about the first row, or about zero
-        low, high = (np.minimum(total.low, 0.0), np.maximum(total.high, 0.0))
-        reach = high - low if total.sparse else total.high - total.low
-        loose = (6 * max(total.depth, total.n) + 40) * EPS * reach**2 / unit
-        out.loose = np.where(constant, 0.0, np.full(constant.size, 4 * EPS) if scale else loose)
     return out, mean if center else np.zeros(mean.size), spread, total.n
+
+
+def _loose(total: Sums, constant: np.ndarray) -> np.ndarray:
+    """How far off the solver's variances may honestly be: he may have summed about the first row,
+    or about zero, and moved sums from one to the other."""
+    if total.exact:
+        return np.zeros(constant.size)
+    low, high = (np.minimum(total.low, 0.0), np.maximum(total.high, 0.0))
+    reach = high - low if total.sparse else total.high - total.low
+    loose = (24 * max(total.depth, total.n) + 400) * EPS * reach**2
+    return np.where(constant, 0.0, loose)
 
 
 def _summed(X: Any, kept: np.ndarray, sample_weight: Any) -> Sums:
@@ -179,9 +190,10 @@ def _summed(X: Any, kept: np.ndarray, sample_weight: Any) -> Sums:
             _exact_products(first, block, kept)
         return first
     about = np.asarray(first.sums / first.weight, dtype=np.float64)
-    first.shift = np.where((first.low <= 0) & (first.high >= 0), 0.0, about)
-    if first.sparse:
-        first.shift[np.setdiff1d(np.arange(p), kept)] = 0.0  # nothing is filled for their sake
+    # Kept columns as the solver sums them; the others where sums lose least, whatever he did.
+    has_zero = (first.low[kept] <= 0) & (first.high[kept] >= 0)
+    about[kept] = np.where(has_zero, 0.0, about[kept])
+    first.shift = about
     first.sums, first.squares = np.zeros(p), np.zeros(p)
     first.products, first.depth = np.zeros((kept.size, kept.size)), 8
     for block, weights in _blocks(X, share):
@@ -263,9 +275,7 @@ def _rounded_products(
     root = np.ones(block.shape[0]) if weights is None else np.sqrt(weights)
     if sp.issparse(table):
         chosen = table[:, kept].toarray() - total.shift[kept]
-        heavy = sp.csr_array(table.multiply(root[:, None] ** 2))
-        sums = np.asarray(heavy.sum(axis=0)).ravel()
-        squares = np.asarray(heavy.multiply(table).sum(axis=0)).ravel()
+        sums, squares = _sparse_sums(total, table, weights)
         sums[kept] = root**2 @ chosen
         squares[kept] = root**2 @ chosen**2
         total.sums, total.squares = total.sums + sums, total.squares + squares
@@ -280,6 +290,26 @@ def _rounded_products(
     total.depth = max(total.depth, block.shape[0] + 8) + 1
 
 
+def _sparse_sums(
+    total: Sums, table: sp.csr_array, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums and squares about the shifts without a zero filled in: rows that hold no entry of a
+    column count by their weight."""
+    rows, p = table.shape
+    column, shift = table.indices, total.shift
+    share = np.ones(rows) if weights is None else weights
+    heavy = np.repeat(share, np.diff(table.indptr))
+    stored = np.bincount(column, heavy, minlength=p)
+    missing = np.bincount(column, minlength=p) < rows
+    empty = np.where(missing, np.maximum(float(share.sum()) - stored, 0.0), 0.0)
+    if weights is not None:
+        total.slip = total.slip + np.where(missing, float(share.sum()) * shift**2, 0.0)
+    entries = table.data - shift[column]
+    sums = np.bincount(column, heavy * entries, minlength=p) - empty * shift
+    squares = np.bincount(column, heavy * entries**2, minlength=p) + empty * shift**2
+    return sums, squares
+
+
 def _columns(total: Sums, center: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Variances of all columns, how far off they may be, and means."""
     if total.exact:
@@ -291,8 +321,10 @@ def _columns(total: Sums, center: bool) -> tuple[np.ndarray, np.ndarray, np.ndar
     mean = total.sums / total.weight
     mass = total.squares / total.weight
     variances = mass - mean * mean
+    mass = mass + total.slip / total.weight
     if not center:
-        variances, mass = mass + 2 * shift * mean + shift**2, 2 * (mass + shift**2)
+        variances = total.squares / total.weight + 2 * shift * mean + shift**2
+        mass = 2 * (mass + shift**2)
     errors = (6 * total.depth + 40) * EPS * mass
     return np.maximum(variances, 0.0), errors, mean + shift
 
