@@ -35,7 +35,7 @@ def streamed(seed: int) -> Case:
     source = SOURCES[seed % len(SOURCES)]
     rng = np.random.default_rng([seed, 4242])
     name, X = _table(rng)
-    X = _typed(X, source, rng)
+    X = _far(_typed(X, source, rng), source, np.random.default_rng([seed, 17]))
     p = X.shape[1]
     options = question(p, rng) | treatment(X.shape[0], rng)
     if p >= 4 and rng.random() < 0.8:
@@ -112,6 +112,15 @@ def _typed(X: np.ndarray, source: str, rng: np.random.Generator) -> np.ndarray:
     most = {"uint8": 200, "int8": 100, "bool": 1, "int64": 2**31}.get(kind.name, 500)
     whole = np.rint(X / size * rng.choice([3, most]) if most > 3 else X / size * 2)
     return np.clip(whole, 0 if kind.kind in "ub" else -most, most).astype(kind)
+
+
+def _far(X: np.ndarray, source: str, rng: np.random.Generator) -> np.ndarray:
+    """Some columns far from zero, now and then: sums of squares about zero lose their variances."""
+    if X.dtype.kind != "f" or source == "plain" or rng.random() < 0.9:
+        return X
+    size = float(np.abs(X).max())
+    far = size * 10.0 ** rng.uniform(2, 10) * rng.choice([0.0, 1.0, -0.3], X.shape[1])
+    return np.asarray(X + far).astype(X.dtype)
 
 
 @contextlib.contextmanager
