@@ -189,11 +189,11 @@ def _summed(X: Any, kept: np.ndarray, sample_weight: Any) -> Sums:
         for block, _ in _blocks(X, share):
             _exact_products(first, block, kept)
         return first
-    about = np.asarray(first.sums / first.weight, dtype=np.float64)
+    about = first.shift + np.asarray(first.sums / first.weight, dtype=np.float64)
     # Kept columns as the solver sums them; the others where sums lose least, whatever he did.
     has_zero = (first.low[kept] <= 0) & (first.high[kept] >= 0)
     about[kept] = np.where(has_zero, 0.0, about[kept])
-    first.shift = about
+    first.shift, first.slip = about, 0.0
     first.sums, first.squares = np.zeros(p), np.zeros(p)
     first.products, first.depth = np.zeros((kept.size, kept.size)), 8
     for block, weights in _blocks(X, share):
@@ -202,7 +202,7 @@ def _summed(X: Any, kept: np.ndarray, sample_weight: Any) -> Sums:
 
 
 def _first_pass(X: Any, share: np.ndarray | None) -> Sums:
-    """Ranges and sums; exact sums and squares where all entries are integers."""
+    """Ranges and sums, about the first row; exact sums and squares where all are integers."""
     total: Sums | None = None
     for block, weights in _blocks(X, share):
         if total is None:
@@ -212,6 +212,9 @@ def _first_pass(X: Any, share: np.ndarray | None) -> Sums:
                 0, 0.0, np.zeros(p), none, none, np.zeros((0, 0)), np.full(p, np.inf),
                 np.full(p, -np.inf), 0, share is None,
             )  # fmt: skip
+            if share is not None or block.dtype.kind == "f":
+                row = block[[0]].toarray() if sp.issparse(block) else block[:1]
+                total.shift = row[0].astype(np.float64)
         if block.shape[1] != total.low.size:
             raise ValueError("blocks of rows have different numbers of columns")
         total.n += block.shape[0]
@@ -228,10 +231,12 @@ def _first_pass(X: Any, share: np.ndarray | None) -> Sums:
             total.sums, total.squares = total.sums + sums, total.squares + squares
             continue
         table = block.astype(np.float64)
-        if weights is not None:
-            table = table * weights[:, None]
-            table = table.tocsr() if sp.issparse(table) else table
-        total.sums = total.sums + np.asarray(table.sum(axis=0), dtype=np.float64).ravel()
+        if sp.issparse(table):
+            sums = _sparse_sums(total, table, weights)[0]
+        else:
+            table = table - total.shift
+            sums = (table if weights is None else table * weights[:, None]).sum(axis=0)
+        total.sums = total.sums + sums
     if total is None:
         raise ValueError("X has no rows")
     return total
