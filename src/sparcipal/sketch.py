@@ -283,10 +283,10 @@ def _largest_missed(gram: np.ndarray, XW: np.ndarray, WW: np.ndarray) -> float:
 
 def _prove_by_trace(cov: Covariance, guess: Sketch) -> Sketch:
     """A - AQ (Q'AQ)^-1 Q'A is PSD, so that its trace bounds it; VV' is compared with what is
-    taken out.
+    taken out. A matrix that is not quite PSD is raised by what is missing first.
     """
     Q = np.linalg.qr(guess.V)[0]
-    AQ = cov.matmat(Q)
+    AQ = cov.matmat(Q) + cov.psd_shift * Q
     QAQ = Q.T @ AQ
     QAQ = (QAQ + QAQ.T) / 2
     w = np.linalg.eigvalsh(QAQ)
@@ -296,7 +296,8 @@ def _prove_by_trace(cov: Covariance, guess: Sketch) -> Sketch:
     R = np.linalg.qr(np.column_stack([root, guess.V]))[1]
     signs = np.repeat([1.0, -1.0], guess.rank)
     apart = float(np.linalg.norm((R * signs) @ R.T))
-    rest = max(float(cov.diagonal.sum()) - float((root * root).sum()), 0.0)
+    trace = float(cov.diagonal.sum()) + cov.n_features * cov.psd_shift
+    rest = max(trace - float((root * root).sum()), 0.0)
     blur = (8 * (cov.n_features + 16) * EPS + cov.error_unit) * float(cov.error_weights.sum())
     tail = rest + apart + 4 * SAFETY * blur * float(w[-1] / w[0])
     return replace(guess, tail=tail, shift=rest + apart, proof="trace")

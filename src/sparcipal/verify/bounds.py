@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .data import EPS, CheckedCovariance, Question
+from .data import EPS, CheckedCovariance, Question, factorises
 
 FACTOR_LIMIT = 4000  # order of the largest matrix that is factored
 ENUMERATION_LIMIT = 1_000_000
@@ -29,11 +29,8 @@ def ky_fan(M: np.ndarray, k: int) -> float:
     size = float(np.abs(np.diagonal(M)).sum() + np.trace(Z)) + (n + 1) * abs(nu)
     delta = 2 * (n + k + 4) * EPS * size
     for slack in (2 * delta, 50 * delta, 1000 * delta):
-        try:
-            np.linalg.cholesky(Z - M + (nu + slack) * np.eye(n))
-        except np.linalg.LinAlgError:
-            continue
-        return k * (nu + slack + delta) + float(np.trace(Z)) * (1 + n * EPS)
+        if factorises(Z - M + (nu + slack) * np.eye(n)):
+            return k * (nu + slack + delta) + float(np.trace(Z)) * (1 + n * EPS)
     return float("inf")
 
 
@@ -65,11 +62,9 @@ def psd_shift(cov: CheckedCovariance) -> float:
     margin = 2 * (n + 2) * EPS * (float(np.abs(cov.diagonal).sum()) + 1.0)
     shift = margin
     for _ in range(30):
-        try:
-            np.linalg.cholesky(A + shift * np.eye(n))
+        if factorises(A + shift * np.eye(n)):
             return shift + margin
-        except np.linalg.LinAlgError:
-            shift *= 3
+        shift *= 3
     return float("inf")
 
 

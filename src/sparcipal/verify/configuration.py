@@ -78,7 +78,7 @@ def _outside(
     if pads.shape != core.shape or not (pads > 0.0).all():
         raise ValueError("features outside the core need positive pads")
     rows = outside_rows(cov, core, pads, price, s, bool(header["nonnegative"]), level)
-    return max(level, float(rows.max()))
+    return float(np.maximum(level, rows.max()))
 
 
 def _by_packing(

@@ -247,6 +247,16 @@ def matrix_of(X: Any) -> Any:
     return X
 
 
+def factorises(matrix: np.ndarray) -> bool:
+    """Whether there is a Cholesky factor. LAPACK may give one for entries that are no numbers."""
+    if not np.isfinite(matrix).all() or np.diagonal(matrix).min(initial=1.0) <= 0.0:
+        return False
+    try:
+        return bool(np.isfinite(np.linalg.cholesky(matrix)).all())
+    except np.linalg.LinAlgError:
+        return False
+
+
 def names_of(X: Any) -> list[str] | None:
     """The feature names a table or frame brings."""
     for attribute in ("feature_names", "column_names", "columns"):

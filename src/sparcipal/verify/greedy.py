@@ -28,6 +28,8 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
             return float("inf")
     if np.unique(core).size != core.size or x.shape != support.shape:
         return float("inf")
+    if not 0.5 < float(np.linalg.norm(x)) < 2.0:  # squares of smaller or larger ones lose digits
+        return float("inf")
     shift = psd_shift(cov)
     g, dg = _scores(cov, support, x, shift)
     root = np.sqrt(cov.error_unit * np.maximum(cov.weights, 0.0))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .data import EPS, CheckedCovariance, Question
+from .data import EPS, CheckedCovariance, Question, factorises
 
 CHUNK = 400  # rows of the covariance held at a time
 
@@ -166,10 +166,7 @@ def _ky_fan(
     size = float(np.abs(np.diagonal(Z - M)).sum() + np.trace(Z)) + (n + 1) * abs(nu)
     delta = 2 * (n + k + 4) * EPS * size + 2 * EPS * float(np.abs(M).sum(axis=1).max())
     for slack in (2 * delta, 16 * delta, 128 * delta, 1024 * delta):
-        try:
-            np.linalg.cholesky(Z - M + (nu + slack) * np.eye(n))
-        except np.linalg.LinAlgError:
-            continue
-        above = float(np.maximum(outside - nu, 0.0).sum()) * (1 + outside.size * EPS)
-        return k * (nu + slack + delta) + float(np.trace(Z)) * (1 + (n + k) * EPS) + above
+        if factorises(Z - M + (nu + slack) * np.eye(n)):
+            above = float(np.maximum(outside - nu, 0.0).sum()) * (1 + outside.size * EPS)
+            return k * (nu + slack + delta) + float(np.trace(Z)) * (1 + (n + k) * EPS) + above
     return float("inf")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .data import EPS
+from .data import EPS, factorises
 from .split import below
 
 MOST_NODES = 100_000
@@ -153,8 +153,4 @@ class _Charges:
         M[np.diag_indices(m)] += d
         trace = float(np.abs(tau - np.diagonal(M)).sum()) + abs(tau)
         delta = 2 * (m + 2) * EPS * trace + 2 * EPS * float(np.abs(M).sum(axis=1).max())
-        try:
-            np.linalg.cholesky((tau - delta) * np.eye(m) - M)
-        except np.linalg.LinAlgError:
-            return False, M
-        return True, M
+        return factorises((tau - delta) * np.eye(m) - M), M

@@ -77,6 +77,9 @@ class _Replay:
         # the certificates are in these units; a power of two, so that nothing is rounded
         self.unit = float(header["unit"])
         require(np.frexp(self.unit)[0] == 0.5, "a unit that is no power of two")
+        largest = float(np.abs(a).max(initial=0.0)) / self.unit
+        fits = 2.0**-40 <= largest <= 2.0**40 or (largest == 0.0 and self.unit == 1.0)
+        require(fits, "a unit that does not fit the matrix")
         a = a / self.unit
         self.log, self.p = log, p
         self.s, self.nonnegative = int(header["s"]), bool(header["nonnegative"])

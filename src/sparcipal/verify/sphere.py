@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .data import EPS, CheckedCovariance, Question
+from .bounds import psd_shift
+from .data import EPS, CheckedCovariance, Question, factorises
 
 FACTOR_LIMIT = 5000  # order of the largest matrix that is factored
 GRID = 2.0**50  # generators are multiples of 1 / GRID, so that midpoints are exact
@@ -68,7 +69,7 @@ def majorant(
         return _factored(B if clip is None else clipped(B, clip, s, one_sign), V, shift, cov)
     if clip is not None:
         return np.inf
-    if proof == "samples" and not cov.given and cov._left.shape[0] <= FACTOR_LIMIT:
+    if proof == "samples" and cov._mean is not None and cov._left.shape[0] <= FACTOR_LIMIT:
         return _factored_by_samples(cov, V, shift)
     return _by_trace(cov, V)
 
@@ -99,7 +100,7 @@ def _factored(B: np.ndarray, V: np.ndarray, shift: float, cov: CheckedCovariance
     level = shift + 3 * delta
     K = -M
     K[np.diag_indices(n)] += level
-    return level + delta if _is_definite(K) else np.inf
+    return level + delta if factorises(K) else np.inf
 
 
 def _factored_by_samples(cov: CheckedCovariance, V: np.ndarray, shift: float) -> float:
@@ -127,14 +128,17 @@ def _factored_by_samples(cov: CheckedCovariance, V: np.ndarray, shift: float) ->
     K = XW @ np.linalg.solve(inner, XW.T) - K
     K = (K + K.T) / 2
     K[np.diag_indices(n)] += level
-    return level + delta if _is_definite(K) else np.inf
+    return level + delta if factorises(K) else np.inf
 
 
 def _by_trace(cov: CheckedCovariance, V: np.ndarray) -> float:
-    """Nystrom: A - AQ (Q'AQ)^-1 Q'A is PSD for any Q, so its trace bounds its eigenvalues."""
-    Q = np.linalg.qr(V)[0]
-    if cov.given:
-        AQ = cov._left @ Q
+    """Nystrom: A - AQ (Q'AQ)^-1 Q'A is PSD for any Q, so its trace bounds its eigenvalues.
+
+    A matrix that is not quite PSD is raised by what is missing first.
+    """
+    Q, shift = np.linalg.qr(V)[0], psd_shift(cov)
+    if cov._mean is None:
+        AQ = cov._left @ Q + shift * Q
     else:
         mean: Any = cov._mean
         AQ = cov._left.T @ (cov._left @ Q) - np.outer(mean, mean @ Q)
@@ -147,17 +151,9 @@ def _by_trace(cov: CheckedCovariance, V: np.ndarray) -> float:
     signs = np.repeat([1.0, -1.0], V.shape[1])
     R = np.linalg.qr(both)[1]
     apart = float(np.linalg.norm(R @ (signs[:, None] * R.T)))
-    trace = float(cov.diagonal.sum())
+    trace = float(cov.diagonal.sum()) + cov.p * shift
     blur = (8 * (cov.p + 16) * EPS + cov.error_unit) * float(cov.weights.sum()) * (w[-1] / w[0])
     return max(trace - float((root * root).sum()), 0.0) + apart + 4 * blur
-
-
-def _is_definite(K: np.ndarray) -> bool:
-    try:
-        np.linalg.cholesky(K)
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 # --- the sphere ---

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-EPS = float(np.finfo(np.float64).eps)
+from .data import EPS, factorises
 
 
 class Unproved(Exception):
@@ -99,12 +99,3 @@ def below(matrix: np.ndarray, t: float) -> bool:
     spread = float(np.abs(shifted).sum(axis=1).max())
     margin = 2 * (n + 2) * EPS * (float(np.trace(shifted)) + abs(t)) + 2 * EPS * spread
     return factorises(shifted - margin * np.eye(n))
-
-
-def factorises(matrix: np.ndarray) -> bool:
-    if not np.isfinite(matrix).all() or np.diagonal(matrix).min(initial=1.0) <= 0.0:
-        return False
-    try:
-        return bool(np.isfinite(np.linalg.cholesky(matrix)).all())
-    except np.linalg.LinAlgError:
-        return False
