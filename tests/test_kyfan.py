@@ -162,9 +162,13 @@ def test_gradient_of_the_smoothed_bound(nonnegative: bool, floor: float | None) 
         rng.uniform(0.05, 0.2, 9), 0.03,
     )  # fmt: skip
     smooth = Optimiser(A, split, 3, 2, 2.0, nonnegative, 5, floor)
-    value, gradient = smooth._evaluate(smooth.point, 0.05)
-    for i in [*rng.permutation(smooth.point.size)[:40], smooth.point.size - 1]:
-        moved = [smooth.point.copy() for _ in range(2)]
+    here = smooth.point.astype(np.float64)
+    value, gradient = smooth._evaluate(here, 0.05)
+    rough, single = smooth._evaluate(here.astype(np.float32), 0.05)
+    assert (rough, single.dtype) == (pytest.approx(value, rel=1e-5), np.float32)
+    np.testing.assert_allclose(single, gradient, atol=1e-4)
+    for i in [*rng.permutation(here.size)[:40], here.size - 1]:
+        moved = [here.copy() for _ in range(2)]
         moved[0][i] += 1e-6
         moved[1][i] -= 1e-6
         up, down = (smooth._evaluate(point, 0.05)[0] for point in moved)

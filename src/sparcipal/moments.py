@@ -63,8 +63,9 @@ class Moments:
         self._reach = 0  # no sum of squares is larger
         # of sums that are not exact
         self._weight: float | None = None  # of all rows, when they have weights
-        self._shift = np.zeros(self.n_features)
-        self._mass: np.ndarray = np.zeros(self.n_features)
+        # zeros that take no room: exact sums have no use for them
+        self._shift: np.ndarray = np.broadcast_to(0.0, self.n_features)
+        self._mass: np.ndarray = self._shift
         self._depth = 0
 
     def __repr__(self) -> str:

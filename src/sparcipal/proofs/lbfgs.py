@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg.blas import daxpy
+from scipy.linalg import get_blas_funcs
 
 MEMORY = 15  # steps that are remembered
+TINY = 1e-30  # well inside the range of single precision
 
 Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -23,30 +24,32 @@ def minimise(
 ) -> np.ndarray:
     """The last point accepted; the last `nonnegative` variables stay at or above zero.
 
-    `stop` sees the history of function values after every step. Variables at zero whose gradient
-    points outwards rest for that step.
+    All vectors have the precision of `start`, which is overwritten; `evaluate` gives a new gradient
+    every time. `stop` sees the history of function values after every step. Variables at zero
+    whose gradient points outwards rest for that step.
     """
     bounded = start.size - nonnegative
-    y = start.copy()
+    y = start
     np.maximum(y[bounded:], 0.0, out=y[bounded:])
     value, gradient = evaluate(y)
     history = [value]
-    memory = _Memory(memory_size)
+    memory = _Memory(memory_size, start.dtype)
     for _ in range(max_iter):
         resting = (y[bounded:] <= 0.0) & (gradient[bounded:] > 0.0)
         direction = memory.direction(gradient, resting, bounded)
         slope = float(gradient @ direction)
-        if slope >= 0.0:
-            memory = _Memory(memory_size)
+        if not slope < 0.0:
+            memory = _Memory(memory_size, start.dtype)
             direction = memory.direction(gradient, resting, bounded)
             slope = float(gradient @ direction)
-            if slope >= 0.0:
+            if not slope < 0.0:
                 break
         found = _line_search(evaluate, y, value, slope, direction, bounded)
         if found is None:
             break
         new, value, new_gradient = found
-        memory.add(new - y, new_gradient - gradient)
+        # In the place of the old ones: long vectors are what takes the room.
+        memory.add(np.subtract(new, y, out=y), np.subtract(new_gradient, gradient, out=gradient))
         y, gradient = new, new_gradient
         history.append(value)
         if stop(history):
@@ -57,39 +60,41 @@ def minimise(
 class _Memory:
     """The last steps and gradient changes."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, kind: np.dtype) -> None:
         self.size = size
+        (self._axpy,) = get_blas_funcs(["axpy"], dtype=kind)
         self.steps: list[np.ndarray] = []
         self.changes: list[np.ndarray] = []
         self.inverses: list[float] = []
 
     def add(self, step: np.ndarray, change: np.ndarray) -> None:
         curvature = float(step @ change)
-        if curvature > 1e-12 * np.sqrt(float(step @ step) * float(change @ change)):
+        size = np.sqrt(float(step @ step) * float(change @ change))
+        if curvature > max(1e-12 * size, TINY):
+            if len(self.steps) == self.size:
+                del self.steps[0], self.changes[0], self.inverses[0]
             self.steps.append(step)
             self.changes.append(change)
             self.inverses.append(1.0 / curvature)
-        if len(self.steps) > self.size:
-            del self.steps[0], self.changes[0], self.inverses[0]
 
     def direction(self, gradient: np.ndarray, resting: np.ndarray, bounded: int) -> np.ndarray:
         q = -gradient
         q[bounded:][resting] = 0.0
         if not self.steps:
             # Nothing is known about the curvature yet: a short step.
-            q *= 0.01 / max(float(np.linalg.norm(q)), 1e-300)
+            q *= 0.01 / max(float(np.linalg.norm(q)), TINY)
             return q
         factors = []
         for step, change, inverse in self._newest_first():
             factor = inverse * float(step @ q)
-            q = daxpy(change, q, a=-factor)  # in place, without a temporary
+            q = self._axpy(change, q, a=-factor)  # in place, without a temporary
             factors.append(factor)
         last = self.changes[-1]
         q *= 1.0 / (self.inverses[-1] * float(last @ last))
         for (step, change, inverse), factor in zip(
             reversed(list(self._newest_first())), reversed(factors)
         ):
-            q = daxpy(step, q, a=factor - inverse * float(change @ q))
+            q = self._axpy(step, q, a=factor - inverse * float(change @ q))
         q[bounded:][resting] = 0.0
         return q
 

@@ -17,6 +17,7 @@ from ..lbfgs import MEMORY, minimise
 from .certificate import Split
 
 FULL_EIGEN = 120  # below this size a full eigendecomposition is as fast as a partial one
+SHORT = 100  # steps of a run for which single precision is enough
 REACH = 12.0  # weights below exp(-REACH) are neglected
 
 
@@ -48,9 +49,7 @@ class Optimiser:
         self.mu_unit = max(value / k, 1e-300)
         above = np.maximum(split.price - (floor or 0.0), 0.0)
         prices = above if floor is None else np.append(above, floor)
-        self.point = np.concatenate(
-            [split.u / self.u_unit, split.r, prices / self.price_unit]
-        ).astype(np.float64)
+        self.point = np.concatenate([split.u / self.u_unit, split.r, prices / self.price_unit])
         self.evaluations = 0
         self._pads = np.full(n, split.pad)
         self._forced = np.zeros(n, dtype=bool)
@@ -78,20 +77,22 @@ class Optimiser:
 
         self.point = minimise(
             lambda y: self._evaluate(y, absolute),
-            self.point,
+            # vectors are long, and a short run does as well with few of them, in single precision
+            self.point.astype(np.float32 if max_iter < SHORT else np.float64, copy=False),
             max_iter,
             stop,
             nonnegative=self.a.shape[0] + self.floored,
-            # vectors are long, and a short run does as well with few of them
-            memory_size=min(MEMORY, max(max_iter // 8, 5)),
+            memory_size=min(MEMORY, max(max_iter // 8, 6)),
         )
 
     def _unpacked(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """U, R, prices above the floor, the floor."""
         m, n = self.pairs, self.a.shape[0]
-        price = np.maximum(y[2 * m :], 0.0) * self.price_unit
+        u = np.multiply(y[:m], self.u_unit, dtype=np.float64)
+        r = y[m : 2 * m].astype(np.float64, copy=False)
+        price = np.multiply(np.maximum(y[2 * m :], 0.0), self.price_unit, dtype=np.float64)
         floor = float(price[n]) if self.floored else 0.0
-        return y[:m] * self.u_unit, y[m : 2 * m], price[:n], floor
+        return u, r, price[:n], floor
 
     def _evaluate(self, y: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
         self.evaluations += 1
@@ -103,7 +104,8 @@ class Optimiser:
         )  # fmt: skip
         q, weight, value = self._occupied(mu)
         scaled = q * np.sqrt(weight)
-        density = scaled @ scaled.T
+        # in the place of the matrix, whose eigenvectors are known now
+        density = np.matmul(scaled, scaled.T, out=self._matrix)
         gradient = np.empty_like(y)
         m = self.pairs
         smoothed_gradient(
