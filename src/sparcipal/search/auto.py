@@ -39,8 +39,6 @@ def run(problem: Problem, options: Options, *, effort: int = 3, orthogonal: bool
     Components with disjoint supports are orthogonal by themselves; with free supports they are if
     `orthogonal` asks for it.
     """
-    if effort < 0:
-        raise ValueError(f"effort={effort} must be at least 0; 3 suffices for most data")
     if problem.total is not None:
         return _shared(problem, options, effort)
     if problem.disjoint or problem.k == 1:

@@ -45,8 +45,6 @@ def count_supports(problem: Problem) -> int:
 
 def run(problem: Problem, options: Options, *, max_packings: int = 10_000_000) -> Found:
     """Look at every support and, for several components, at up to `max_packings` of them."""
-    if max_packings < 1:
-        raise ValueError(f"max_packings={max_packings} must be at least 1")
     count = count_supports(problem)
     if count > LIMIT:
         raise ValueError(

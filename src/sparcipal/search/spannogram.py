@@ -86,8 +86,6 @@ def run(
         check_rank(options.rank)
     if algorithm not in ALGORITHMS:
         raise ValueError(f"algorithm must be 'cones' or 'net', got {algorithm!r}")
-    if max_cones < 1:
-        raise ValueError(f"max_cones must be at least 1, got {max_cones}")
     told: list[dict[str, Any]] = []
 
     def one(
