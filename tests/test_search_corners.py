@@ -133,22 +133,25 @@ def test_a_component_without_features_gets_one():
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_features_outside_the_working_set_come_in(nonnegative, monkeypatch):
     """A working set of few features is widened until no exchange promises a gain."""
+    monkeypatch.setattr(auto, "ALL_FEATURES", 20)
     monkeypatch.setattr(auto, "WORKING_SET", 12)
-    table = np.random.default_rng(4).standard_normal((40, 60))
-    table[:, 50:54] += 1.2 * np.random.default_rng(5).standard_normal((40, 1))
-    whole = {"n_components": 2, "n_nonzero_coefs": 4, "nonnegative": nonnegative, "certify": False}
+    table = np.random.default_rng(4).standard_normal((30, 30))
+    table[:, 20:24] += 1.2 * np.random.default_rng(5).standard_normal((30, 1))
+    whole = {"n_components": 2, "n_nonzero_coefs": 3, "nonnegative": nonnegative, "certify": False}
+    whole["method_options"] = {"effort": 1}
     narrow = sparse_pca(table, **whole)
     monkeypatch.undo()
     assert narrow.value >= 0.97 * sparse_pca(table, **whole).value
 
 
 def test_a_total_of_nonzeros_in_a_working_set(monkeypatch):
+    monkeypatch.setattr(auto, "ALL_FEATURES", 20)
     monkeypatch.setattr(auto, "WORKING_SET", 10)
-    table = np.random.default_rng(6).standard_normal((40, 50))
-    few = sparse_pca(table, n_components=2, n_nonzero_coefs={"total": 6}, certify=False)
-    assert sum(s.size for s in few.supports) <= 6
+    table = np.random.default_rng(6).standard_normal((30, 26))
+    few = sparse_pca(table, n_components=2, n_nonzero_coefs={"total": 5}, certify=False)
+    assert sum(s.size for s in few.supports) <= 5
     monkeypatch.undo()
-    full = sparse_pca(table, n_components=2, n_nonzero_coefs={"total": 6}, certify=False)
+    full = sparse_pca(table, n_components=2, n_nonzero_coefs={"total": 5}, certify=False)
     assert few.value >= 0.9 * full.value
 
 
