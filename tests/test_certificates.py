@@ -106,6 +106,20 @@ def test_free_supports(A, data):
     assert verdict, verdict.reason
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_components_that_explain_nothing_add_nothing(seed):
+    """Of rank one, a second component has rounding for its variance: it must not be divided by."""
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(3, 6))
+    v = rng.standard_normal(p)[rng.integers(0, p, size=p)] * rng.choice([-1.0, 1.0], p)
+    A = np.outer(v, v)
+    result = sparse_pca(covariance=A, n_components=3, n_nonzero_coefs=p, supports="free")
+    assert result.value == pytest.approx(float(v @ v), rel=1e-12)
+    assert result.certificate.rounding <= 1e-9 * result.value
+    verdict = verify(result, covariance=A)
+    assert verdict, verdict.reason
+
+
 def test_deflation_fails_where_the_joint_search_does_not():
     """The four by four example of Asteris et al.: one at a time reaches 1 + e + d, together 2."""
     e, d = 0.3, 0.2

@@ -130,6 +130,8 @@ def _wrong(case: Case, result: Result, oracle: Oracle, verdict: Verdict) -> Iter
     verdict.above = min(verdict.above, float(above / size))
     if below < 0:
         yield f"the loadings give {float(worth)!r}: {float(-below / size):.3g} less than claimed"
+    if value > worth + size / 1000:
+        yield f"a value of {certificate.value!r} for {float(worth)!r}: a margin is no excuse for it"
     if above < 0:
         yield (
             f"the bound {certificate.proved_by!r} is {certificate.bound!r}, the optimum "

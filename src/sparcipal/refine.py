@@ -12,8 +12,8 @@ from .search.base import Component
 NEGLIGIBLE = 1e-10
 # Supports up to this size have their nonnegative optimum found by looking at every part of them.
 EXHAUSTIVE = 10
-# A component whose scores are left with less than this fraction of their variance, when those of
-# others are taken out, is a combination of them.
+# A component whose scores are left with less than this fraction of the variance it could have had,
+# when those of others are taken out, is a combination of them.
 DEPENDENT = 1e-12
 
 
@@ -111,24 +111,7 @@ def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray
         return np.array(
             [c.weights @ covariance.submatrix(c.support) @ c.weights for c in components]
         )
-    products = _products(covariance, components)
-    return adjusted(products)
-
-
-def adjusted(products: np.ndarray) -> np.ndarray:
-    """Adjusted variances from W'AW: the squared diagonal of R in the QR decomposition of the
-    scores."""
-    rest = products.copy()
-    out = np.zeros(rest.shape[0])
-    for j in range(rest.shape[0]):
-        pivot = float(rest[j, j])
-        # Below this the scores of j are a combination of those before it: what is left, also of
-        # those after it, may be rounding, and counts for nothing.
-        if not pivot > DEPENDENT * max(float(products[j, j]), 1e-300):
-            break
-        out[j] = pivot
-        rest = rest - np.outer(rest[:, j], rest[j]) / pivot
-    return out
+    return _elimination(*_products(covariance, components))[0]
 
 
 def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> float:
@@ -139,44 +122,62 @@ def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> fl
     error = 4 * problem.covariance.rounding(m) + 8 * (m + 4) * EPS * abs(size)
     if problem.disjoint or problem.k == 1:
         return error
-    return error * growth(_products(problem.covariance, components))
+    return error * _elimination(*_products(problem.covariance, components))[1]
 
 
-def growth(products: np.ndarray) -> float:
-    """How much the error of an entry of W'AW can grow in the sum of adjusted variances.
+def _elimination(products: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, float]:
+    """Adjusted variances from W'AW, and how much the error of an entry of it can grow in their sum.
 
-    A pivot's row is subtracted from the rest with factors l: errors grow by (1 + |l|)^2 each time.
+    They are the squared diagonal of R in the QR decomposition of the scores: the pivots of Gaussian
+    elimination. A pivot's row is subtracted from the rest with factors l: errors grow by
+    (1 + |l|)^2 each time.
     """
     rest = products.copy()
-    error = total = 1.0
-    for j in range(rest.shape[0] - 1):
+    out = np.zeros(reach.size)
+    error = growth = 1.0
+    for j in range(reach.size):
         pivot = float(rest[j, j])
-        if not pivot > DEPENDENT * max(float(products[j, j]), 1e-300):
+        # Below this the scores of j are constant or a combination of those before it: what is
+        # left, also of those after it, may be rounding, and counts for nothing.
+        if not pivot > _lost(reach[j]):
             break
-        error *= (1.0 + float(np.abs(rest[j + 1 :, j]).max()) / pivot) ** 2
-        total += error
+        out[j] = pivot
+        if j + 1 < reach.size:
+            error *= (1.0 + float(np.abs(rest[j + 1 :, j]).max()) / pivot) ** 2
+            growth += error
         rest = rest - np.outer(rest[:, j], rest[j]) / pivot
-    return total
+    return out, growth
 
 
-def _products(covariance: Covariance, components: tuple[Component, ...]) -> np.ndarray:
+def _lost(reach: float) -> float:
+    """Variance below which rounding may be all there is of a component that reaches so far."""
+    return DEPENDENT * max(float(reach), 1e-300)
+
+
+def _products(
+    covariance: Covariance, components: tuple[Component, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """W'AW, and what each component would explain if its features were all parallel: rounding is
+    relative to that, however little is left of it."""
     features = np.unique(np.concatenate([c.support for c in components]))
     W = np.zeros((features.size, len(components)))
     for j, c in enumerate(components):
         W[np.searchsorted(features, c.support), j] = c.weights
-    return W.T @ covariance.submatrix(features) @ W
+    A = covariance.submatrix(features)
+    deviation = np.sqrt(np.maximum(np.diagonal(A), 0.0))
+    return W.T @ A @ W, (deviation @ np.abs(W)) ** 2
 
 
 def _greedy_order(problem: Problem, components: tuple[Component, ...]) -> list[Component]:
     """Each next component is the one that adds the most to those before it."""
-    products = _products(problem.covariance, components)
-    rest, order = products.copy(), []
+    rest, reach = _products(problem.covariance, components)
+    order = []
     left = list(range(len(components)))
     while left:
         j = max(left, key=lambda i: float(rest[i, i]))
         left.remove(j)
         order.append(components[j])
-        if rest[j, j] > DEPENDENT * products[j, j]:
+        if rest[j, j] > _lost(reach[j]):
             rest = rest - np.outer(rest[:, j], rest[j]) / rest[j, j]
     # The order in which components were asked for may explain more than the greedy one.
     choices = [list(components), order]

@@ -245,7 +245,11 @@ def _check_settings(result: Result) -> None:
     total = settings.get("n_nonzero_total")
     _require(
         total is None
-        or (type(total) is int and settings["supports"] == "disjoint" and total >= len(sizes)),
+        or (
+            type(total) is int
+            and settings["supports"] == "disjoint"
+            and set(sizes) == {total - len(sizes) + 1}
+        ),
         "n_nonzero_total is no total of nonzeros of disjoint components",
     )
     _require(settings["tol"] == result.certificate.tol, "tol is not the tolerance asked for")
@@ -333,12 +337,15 @@ def _variances(A: np.ndarray, W: np.ndarray, adjusted: bool) -> tuple[np.ndarray
         return np.diagonal(products).copy(), 1.0
     # What each component explains beyond those before it: the pivots of the Gaussian elimination.
     rest = products.copy()
+    # Rounding is relative to what a component would explain if its features were all parallel.
+    reach = (np.sqrt(np.maximum(np.diagonal(A), 0.0)) @ np.abs(W)) ** 2
     out = np.zeros(rest.shape[0])
     error = growth = 1.0
     for j in range(rest.shape[0]):
         pivot = float(rest[j, j])
-        # A combination of those before it: what is left of it, and of those after it, is rounding.
-        if not pivot > 1e-12 * max(float(products[j, j]), 1e-300):
+        # Constant, or a combination of those before it: what is left of it, and of those after it,
+        # is rounding.
+        if not pivot > 1e-12 * max(float(reach[j]), 1e-300):
             break
         out[j] = pivot
         factor = float(np.abs(rest[j + 1 :, j]).max(initial=0.0)) / pivot

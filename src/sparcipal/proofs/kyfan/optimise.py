@@ -82,7 +82,7 @@ class Optimiser:
             max_iter,
             stop,
             nonnegative=self.a.shape[0] + self.floored,
-            memory_size=min(MEMORY, max(max_iter // 8, 6)),
+            memory_size=min(MEMORY, max(max_iter // 8, 5)),
         )
 
     def _unpacked(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
