@@ -365,3 +365,62 @@ def test_logs_in_units_of_another_matrix(exponent):
     log[0]["unit"] = 2.0**exponent
     with pytest.raises(checked_proof.Unproved, match="unit that does not fit"):
         checked_proof.replay(log, A)
+
+
+# --- proofs of something else ---
+
+
+def first_three(X: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """The covariance in the proof's units, and what features 0, 1, 2 explain: not the optimum."""
+    matrix = checked_covariance_of_data(X, True, False, None, unit)[0].dense()
+    x = np.linalg.eigh(matrix[:3, :3])[1][:, -1]
+    return matrix, x, float(x @ matrix[:3, :3] @ x) * unit
+
+
+def test_logs_with_prices_bound_less_than_the_value():
+    """What a support is worth beyond its price says nothing about what it is worth."""
+    X = np.random.default_rng(0).standard_normal((40, 8))
+    result = sparse_pca(X, n_nonzero_coefs=3)
+    unit = result.certificate.unit
+    matrix, x, poor = first_three(X, unit)
+    assert poor < 0.9 * result.value
+    for price in (0.2, 0.3, 0.5):
+        data = prove(matrix, 3, prices=np.full(8, price * float(matrix.max()))).data()
+        forged = optimal(
+            result,
+            Bound("pair-split", poor * (1 + 5e-7), data),
+            value=poor,
+            supports=(np.arange(3),),
+            weights=(x,),
+            variances=np.array([poor]),
+        )
+        assert verify(forged, X).verdict == "refused"
+        question = Question((3,), False, True, 0.0)
+        assert checked_proof.recheck(data, checked_covariance(matrix, 1.0), question) == np.inf
+
+
+@pytest.mark.parametrize("c", [-1e16, -1e20, -1e30, -1.0])
+def test_frobenius_norms_about_a_number_below_zero(c):
+    """k c + sqrt(k rho) is the difference of two large numbers there, and rounding is all of it."""
+    X = np.random.default_rng(0).standard_normal((40, 8)) * np.r_[0.5, np.ones(7)]
+    result = sparse_pca(X, n_nonzero_coefs=1)
+    least = float(X[:, 0].var())
+    poor = {"supports": (np.array([0]),), "weights": (np.ones(1),), "variances": np.array([least])}
+    bound = Bound("frobenius", least * (1 + 1e-7), {"c": c})
+    assert verify(optimal(result, bound, value=least, **poor), X).verdict == "refused"
+
+
+def test_a_total_is_for_components_of_any_size():
+    """A bound for one nonzero each is none for five nonzeros in all."""
+    X = np.random.default_rng(0).standard_normal((40, 8))
+    X[:, 3] += X[:, 1]
+    total = sparse_pca(X, n_components=2, n_nonzero_coefs={"total": 5})
+    assert verify(total, X)
+    single = sparse_pca(X, n_components=2, n_nonzero_coefs=1)
+    assert single.value < 0.9 * total.value
+    bound = next(b for b in single.certificate.bounds if b.name == "gershgorin")
+    settings = {**single.settings, "n_nonzero_total": 5}
+    forged = replace(optimal(single, bound), settings=settings)
+    verdict = verify(forged, X)
+    assert verdict.verdict == "refused"
+    assert "no total of nonzeros" in verdict.reason

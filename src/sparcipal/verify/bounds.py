@@ -111,7 +111,8 @@ def clip(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> fl
 
 def frobenius(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
     c = float(data["c"])
-    if not np.isfinite(c) or cov.p > FACTOR_LIMIT:
+    # below zero, the two parts of the sum would cancel
+    if not (c >= 0 and np.isfinite(c)) or cov.p > FACTOR_LIMIT:
         return float("inf")
     A = cov.dense()
     off = A - np.diag(np.diagonal(A))

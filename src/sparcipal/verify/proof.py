@@ -49,6 +49,8 @@ def recheck(data: dict[str, Any], cov: Any, problem: Any) -> float:
             return np.inf
         if header["nonnegative"] and not problem.nonnegative:
             return np.inf
+        if np.any(header.get("prices", 0.0)):  # less than the value is what such a log bounds
+            return np.inf
         core, outside = np.arange(cov.p), -np.inf
         if "extension" in data:
             core, outside = check_extension(data["extension"], s, bool(header["nonnegative"]), cov)
