@@ -13,10 +13,11 @@ import pytest
 from conftest import ROOT
 from margins import charges, matrices
 from sparcipal import Screened
+from sparcipal.verify import bounds as checked
 from sparcipal.verify import configuration as checked_configuration
+from sparcipal.verify import extension, screened, sphere, split
 from sparcipal.verify import greedy as checked_greedy
 from sparcipal.verify import kyfan as checked_kyfan
-from sparcipal.verify import screened, sphere, split
 from sparcipal.verify.data import Question
 from sparcipal.verify.data import covariance_of as checked_covariance_of
 from sparcipal.verify.data import covariance_of_data as checked_covariance_of_data
@@ -218,3 +219,173 @@ def test_scores_of_the_greedy_dual_know_their_error():
         root = np.sqrt(unit * own.weights)
         due = root * (x @ root[support]) + 80 * 2.0**-52 * (x @ d[support]) * d
         assert np.allclose(lost, due / np.sqrt(value), rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+@pytest.mark.parametrize("center", [True, False])
+def test_units_and_rounding_of_the_covariance(layout, center):
+    """Entries in any unit, and the s largest weights in the margin."""
+    import scipy.sparse as sp
+
+    X = np.random.default_rng(3).standard_normal((15, 4)) * [0.1, 3.0, 1.0, 2.0] + 0.5
+    X[:3, 2] = 0.0
+    data = X if layout == "dense" else sp.csc_array(X)
+    plain = X.T @ X / 15 - np.outer(X.mean(axis=0), X.mean(axis=0)) * center
+    for unit in (2.0**-8, 1.0, 2.0**5):
+        cov, mean, _ = checked_covariance_of_data(data, center, False, None, unit)
+        assert np.allclose(cov.dense() * unit, plain, rtol=1e-12, atol=1e-14)
+        assert np.allclose(cov.diagonal * unit, np.diagonal(plain), rtol=1e-12)
+        assert np.allclose(mean, X.mean(axis=0) * center, rtol=1e-12)
+        weights = np.sort(cov.weights)[::-1]
+        assert (cov.weights * unit >= np.diagonal(plain) * (1 - 1e-12)).all()
+        assert cov.error_unit >= (15 + 2) * 2.0**-52
+        for s in (1, 2, 4):
+            assert cov.rounding(s) == pytest.approx(cov.error_unit * weights[:s].sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+@pytest.mark.parametrize("scale", [False, True])
+def test_columns_far_from_zero_are_centred_twice(layout, scale):
+    import scipy.sparse as sp
+
+    X = np.random.default_rng(4).standard_normal((25, 3)) * [1.0, 2.0, 0.5] + 3e12
+    data = X if layout == "dense" else sp.csr_array(X)
+    cov = checked_covariance_of_data(data, True, scale, None, 1.0)[0]
+    exact = oracle.exact_covariance(X, center=True, scale=scale, weights=None)
+    A, root = cov.dense(), np.sqrt(cov.error_unit * cov.weights)
+    for i in range(3):
+        for j in range(3):
+            assert abs(Fraction(A[i, j]) - exact[i][j]) <= Fraction(root[i] * root[j])
+    assert root.max() < 1e-6
+
+
+def outside_formula(A, core, theta, price, s, nonnegative):
+    """m_j, the largest sum of charges of a row outside the core, one by one."""
+    rest = np.setdiff1d(np.arange(len(A)), core)
+    out = []
+    for j in rest:
+        size = np.maximum(A[j], 0.0) if nonnegative else np.abs(A[j])
+        terms = [size[a] ** 2 / t - b for a, t, b in zip(core, theta, price)]
+        terms += [size[i] for i in rest if i != j]
+        out.append(A[j, j] + sum(sorted((max(v, 0.0) for v in terms), reverse=True)[: s - 1]))
+    return rest, np.array(out)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_rows_outside_a_core(nonnegative, monkeypatch):
+    monkeypatch.setattr(checked_kyfan, "CHUNK", 3)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((12, 9)) * np.geomspace(3, 0.3, 9) + rng.standard_normal((12, 1))
+        own = checked_covariance_of_data(X, True, False, None, 1.0)[0]
+        A = own.dense()
+        core = np.sort(rng.permutation(9)[:4])
+        theta, price = rng.uniform(0.05, 2.0, 4), rng.random(4) * 0.3
+        for cov in (own, checked_covariance_of(A, 1.0)):
+            for s in (1, 2, 4):
+                _, plain = outside_formula(A, core, theta, price, s, nonnegative)
+                for level in (-np.inf, float(np.median(plain)), float(plain.max()) * 1.5):
+                    given = (core, theta, price, s, nonnegative, level)
+                    found = checked_kyfan.outside_rows(cov, *given)
+                    assert (found >= np.minimum(plain, found.max()) * (1 - 1e-15)).all()
+                    assert (found >= plain * (1 - 1e-14))[plain > level].all()
+                    exact = np.isclose(found, plain, rtol=1e-9)
+                    assert (exact | (found == level)).all()
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_features_outside_the_core_of_a_proof(nonnegative):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((12, 9)) * np.geomspace(3, 0.3, 9) + rng.standard_normal((12, 1))
+        own = checked_covariance_of_data(X, True, False, None, 1.0)[0]
+        A, pad = own.dense(), float(rng.uniform(0.2, 2.0))
+        core = np.sort(rng.permutation(9)[:4])
+        for cov in (own, checked_covariance_of(A, 1.0)):
+            for s in (2, 4):
+                given = (core, np.full(4, pad), np.zeros(4), s, nonnegative)
+                rest, plain = outside_formula(A, *given)
+                most = float(plain.max())
+                extension._check_rest(rest, core, s, pad, most * (1 + 1e-9), nonnegative, cov)
+                with pytest.raises(split.Unproved, match="outside"):
+                    extension._check_rest(rest, core, s, pad, most * (1 - 1e-9), nonnegative, cov)
+
+
+def test_variances_outside_the_core_are_rounded_up():
+    """Entries that are off by more than their variances show must not be dismissed."""
+    X = np.random.default_rng(0).standard_normal((12, 6))
+    own = checked_covariance_of_data(X, True, False, None, 1.0)[0]
+    own.error_unit = 0.05
+    core, rest = np.array([0, 1]), np.array([2, 3, 4, 5])
+    v = own.diagonal + 4 * own.error_unit * own.weights
+    seen = []
+    cov_rows = lambda features, t, q, diagonal, terms: seen.append(terms(features)) or rest  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extension, "_above", cov_rows)
+        with pytest.raises(split.Unproved):
+            extension._check_rest(rest, core, 2, 0.5, 1.0, False, own)
+    assert np.allclose(seen[0][:, 0], v[rest] * v[core].max() / 0.5)
+    assert np.allclose(seen[0][:, 1], np.sqrt(v[rest] * v[rest].max()))
+
+
+def test_pads_of_a_configuration():
+    own = checked_covariance_of(np.eye(4) + 0.25, 1.0)
+    core, price = np.array([0, 1]), np.zeros(2)
+    header = {"s": 2, "nonnegative": False, "pads": [0.5, 0.5]}
+    level = checked_configuration._outside(header, core, price, 0.0, own)
+    assert level == pytest.approx(1.5)
+    for pads in ([0.5, 0.0], [0.5, -0.5], [0.5], [0.5, np.nan]):
+        with pytest.raises(ValueError, match="positive pads"):
+            checked_configuration._outside({**header, "pads": pads}, core, price, 0.0, own)
+    assert checked_configuration._outside(header, core, price, 9.0, own) == 9.0
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_sums_of_pairs_of_generators(nonnegative, monkeypatch):
+    """All rows one by one; short rows are left out only where they cannot be chosen."""
+    rng = np.random.default_rng(5)
+    p, r, s = 900, 3, 2
+    V = rng.standard_normal((p, r)) * rng.permutation(np.geomspace(1, 0.3, p))[:, None]
+    V = V[np.argsort(-(V * V).sum(axis=1))]
+    points = np.vstack([np.eye(r), rng.random((5, r))])  # of one orthant, as in a cone
+    pairs = np.array([(i, j) for i in range(8) for j in range(i, 8)])
+    for prices in (np.zeros(p), rng.random(p) * 0.2):
+        found = sphere.pair_sums(V, (V * V).sum(axis=1), prices, s, nonnegative, points, pairs)
+        for (i, j), value in zip(pairs, found):
+            x, y = V @ points[i], V @ points[j]
+            gain = np.maximum(x, 0) * np.maximum(y, 0) if nonnegative else x * y
+            gain = gain - prices * (points[i] @ points[j])
+            plain = np.maximum(np.sort(gain)[::-1][:s], 0.0).sum()
+            assert value == pytest.approx(plain, rel=1e-12, abs=1e-14)
+
+
+def test_units_of_cones():
+    """Long and short rows are brought to one size; the bound comes back in theirs."""
+    V = np.array([[0.5, 0.1], [0.2, -0.4], [0.1, 0.3]])
+    for size in (2.0**-30, 1.0, 2.0**20):
+        top = float(np.sort((V * V).sum(axis=1))[::-1][:2].sum())
+        for price in (0.0, 0.05):
+            prices, tree = np.full(3, price * size**2), np.zeros(0, dtype=np.int8)
+            due = float(np.sort((V * V).sum(axis=1) - price)[::-1][:2].sum())
+            level = due * size**2 * (1 + 1e-9)
+            found = sphere.sphere(V * size, 2, False, prices, level, tree)
+            assert due * size**2 <= found <= level * (1 + 1e-12)
+        with pytest.raises(ValueError, match="malformed"):  # no tree, and the rows are too long
+            sphere.sphere(V * size, 2, False, np.zeros(3), 0.9 * top * size**2, tree)
+
+
+def test_majorants_by_traces_of_given_matrices():
+    """What is missing to a PSD matrix is added before anything is split off."""
+    A = np.diag([4.0, 3.0, 0.5, 0.25]) + 0.1
+    A[3, 3] = -0.2
+    own = checked_covariance_of(A, 1.0)
+    shift = checked.psd_shift(own)
+    B = A + shift * np.eye(4)
+    Q = np.eye(4)[:, :2]
+    split_off = B[:, :2] @ np.linalg.inv(B[:2, :2]) @ B[:2]
+    V = np.linalg.cholesky(B[:2, :2])
+    V = B[:, :2] @ np.linalg.inv(V).T
+    found = sphere._by_trace(own, V)
+    apart = np.linalg.norm(B[:, :2] @ np.linalg.inv(Q.T @ B @ Q) @ B[:2] - V @ V.T)
+    assert found >= np.trace(B - split_off) * (1 - 1e-12)
+    assert apart < 1e-12
