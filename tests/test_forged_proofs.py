@@ -424,3 +424,30 @@ def test_a_total_is_for_components_of_any_size():
     verdict = verify(forged, X)
     assert verdict.verdict == "refused"
     assert "no total of nonzeros" in verdict.reason
+
+
+def test_full_supports_need_enough_features():
+    """Where there are none, the best of none is no bound: smaller supports are what is left."""
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    X[:, 2:] = 1.0
+    result = sparse_pca(X, n_nonzero_coefs=3)
+    assert verify(result, X)
+    least = int(np.argmin(X[:, :2].var(axis=0)))
+    value = float(X[:, least].var())
+    poor = {"supports": (np.array([least]),), "weights": (np.ones(1),)}
+    bound = Bound("enumeration", value * (1 + 1e-7), {"kept": np.array([0, 1])})
+    forged = optimal(result, bound, value=value, variances=np.array([value]), **poor)
+    assert verify(forged, X).verdict == "refused"
+    cov, three = checked_covariance(A[:5, :5], 1.0), Question((3, 3), False, True, 0.0)
+    assert bounds.enumeration({}, cov, three) == np.inf
+    # nonnegative components: supports of every size are looked at
+    best = best_value(A[:5, :5], (3, 2), True)
+    positive = Question((3, 3), True, True, 0.0)
+    assert bounds.enumeration({}, cov, positive) >= best * (1 - 1e-12)
+
+
+def test_disjoint_supports_need_as_many_features():
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=[3, 2])
+    more = replace(result, settings={**result.settings, "n_nonzero_coefs": [3, 3]})
+    assert "fewer features than nonzeros" in verify(more, X).reason

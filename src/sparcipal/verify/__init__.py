@@ -242,6 +242,8 @@ def _check_settings(result: Result) -> None:
     )
     _require(len(sizes) == settings["n_components"], "there is not one cardinality per component")
     _require(max(sizes) <= result.n_features, "a cardinality is larger than the number of features")
+    apart = settings["supports"] == "disjoint" and settings.get("n_nonzero_total") is None
+    _require(not apart or sum(sizes) <= result.n_features, "there are fewer features than nonzeros")
     total = settings.get("n_nonzero_total")
     _require(
         total is None

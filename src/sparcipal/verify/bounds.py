@@ -135,6 +135,9 @@ def enumeration(data: dict[str, Any], cov: CheckedCovariance, question: Question
     """
     sizes = sorted(set(question.cardinalities))
     p = cov.p
+    # full supports are all that matter only where there are enough features for them
+    if sum(question.cardinalities) > p and not question.nonnegative:
+        return float("inf")
     counts = {s: _sizes(s, question.nonnegative) for s in sizes}
     if sum(comb(p, t) for s in sizes for t in counts[s]) > ENUMERATION_LIMIT:
         return float("inf")
