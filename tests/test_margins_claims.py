@@ -1,0 +1,208 @@
+"""Claims that are a little more than what is proved: `verify` refuses them, and says why."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal import Status, sparse_pca, verify
+from sparcipal.stream import Stream
+from sparcipal.verify import screened
+from sparcipal.verify.data import Question
+from sparcipal.verify.data import covariance_of as checked_covariance_of
+from sparcipal.verify.data import covariance_of_data as checked_covariance_of_data
+
+checker = importlib.import_module("sparcipal.verify")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((30, 6)) * [2.0, 1.8, 1.5, 1.2, 1.0, 0.8] + RNG.standard_normal((30, 1))
+
+
+def claim(result, **changes):
+    """The result with another certificate: gaps and statuses as they follow."""
+    new = replace(result.certificate, **changes)
+    status = Status.OPTIMAL if new.gap <= new.tol else Status.GAP
+    if result.certificate.status is not Status.OPTIMAL and status is not Status.OPTIMAL:
+        status = result.certificate.status
+    return replace(result, certificate=replace(new, status=status))
+
+
+def with_bound(result, place: int, factor: float):
+    """Only one of the bounds, larger or smaller than it was."""
+    bound = result.certificate.bounds[place]
+    bound = replace(bound, value=bound.value * factor)
+    return claim(result, bound=bound.value, bounds=(bound,))
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Bounds of every cheap kind, all with a gap."""
+    options = [{"n_nonzero_coefs": 3}, {"n_components": 2, "n_nonzero_coefs": 2}]
+    options.append({"n_components": 2, "n_nonzero_coefs": [3, 2], "supports": "free"})
+    options.append({"n_nonzero_coefs": 3, "nonnegative": True})
+    return [sparse_pca(X, certify=False, tol=1e-9, **option) for option in options]
+
+
+def test_bounds_lie_between_their_proof_and_a_little_more(results):
+    seen = set()
+    for result in results:
+        for place, bound in enumerate(result.certificate.bounds):
+            if bound.value <= result.value * (1 + 1e-3):
+                continue
+            seen.add(bound.name)
+            assert verify(with_bound(result, place, 1.0), X)
+            for factor, words in (
+                (1 - 1e-9, "can be proved"),
+                (1 - 1e-4, "can be proved"),
+                (1 + 1e-3, "its proof gives"),
+                (1.5, "its proof gives"),
+            ):
+                verdict = verify(with_bound(result, place, factor), X)
+                assert verdict.verdict == "refused"
+                assert words in verdict.reason
+    assert seen >= {"trace", "gershgorin", "clip", "frobenius", "one by one"}
+
+
+def test_parts_are_added_and_rounded_up(results, monkeypatch):
+    result = results[2]
+    bound = next(b for b in result.certificate.bounds if b.name == "one by one")
+    monkeypatch.setattr(checker, "_recheck", lambda part, cov, question: 0.1)
+    question = Question((3, 2), False, False, 0.0)
+    total = checker._recheck_parts(bound, None, question)
+    assert total > 0.2
+    assert total < 0.2 * (1 + 1e-14)
+    with pytest.raises(checker._Refused, match="one bound per component"):
+        checker._recheck_parts(bound, None, Question((3, 3), False, False, 0.0))
+
+
+def test_values_are_what_the_loadings_give(results):
+    for result in results:
+        certificate = result.certificate
+        for factor in (1 - 1e-6, 1 + 1e-6):
+            assert "explain" in verify(claim(result, value=certificate.value * factor), X).reason
+            variances = result.variances.copy()
+            variances[-1] *= factor
+            assert "explains" in verify(replace(result, variances=variances), X).reason
+        more = replace(result, variances=np.append(result.variances, 0.0))
+        assert "as many components" in verify(more, X).reason
+        for rounding in (0.0, -1e-9, 1e-6 * certificate.value):
+            assert "rounding margin" in verify(claim(result, rounding=rounding), X).reason
+
+
+def test_the_margin_of_a_value(results, monkeypatch):
+    """Errors of the covariance and of the sum, both in full."""
+    result = results[0]
+    cov = checked_covariance_of_data(X, True, False, None, result.certificate.unit)[0]
+    for unit, eps in ((1e-6, 0.0), (0.0, 1e-6)):
+        monkeypatch.setattr(checker, "EPS", eps)
+        cov.error_unit = unit
+        size = float(np.abs(cov.diagonal[result.supports[0]]).sum())
+        margin = (cov.rounding(3) + 4 * 11 * eps * size) * cov.unit
+        short = 1e-9 * result.value
+        enough = claim(result, rounding=margin + short)
+        checker._check_value(enough, cov)
+        with pytest.raises(checker._Refused, match="rounding margin"):
+            checker._check_value(claim(result, rounding=margin - short), cov)
+
+
+def test_errors_grow_with_every_pivot():
+    A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+    variances, growth = checker._variances(A, np.eye(3), True)
+    first = (1 + 0.25) ** 2
+    rest = A[1:, 1:] - np.outer(A[1:, 0], A[1:, 0]) / 4
+    second = (1 + rest[1, 0] / rest[0, 0]) ** 2
+    assert growth == pytest.approx(1 + first + first * second)
+    assert variances == pytest.approx([4.0, rest[0, 0], np.linalg.det(A) / 4 / rest[0, 0]])
+    assert checker._variances(A, np.eye(3), False)[1] == 1.0
+    # the third is a combination of the others: it explains nothing
+    W = np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8], [0.0, 0.0, 0.0]])
+    assert checker._variances(A, W, True)[0][2] == 0.0
+
+
+@pytest.mark.parametrize(
+    "sizes", [[0], [-1], [2.0], ["2"], [True], "2", 2, [2, 0]], ids=lambda sizes: repr(sizes)
+)
+def test_cardinalities_are_positive_integers(results, sizes):
+    settings = {**results[0].settings, "n_nonzero_coefs": sizes}
+    if isinstance(sizes, list):
+        settings["n_components"] = len(sizes)
+    assert verify(replace(results[0], settings=settings), X).verdict == "refused"
+
+
+def test_features_that_vary_are_not_left_out():
+    """Zeros and ones are no constant, centred or not."""
+    table = np.array([[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 3.0], [1.0, 1.0, 0.0, 2.0]])
+    for data in (table, sp.csr_array(table)):
+        for center, inert in ((True, [1, 2]), (False, [2])):
+            cov = checked_covariance_of_data(data, center, False, None, 1.0)[0]
+            assert np.flatnonzero(cov.inert).tolist() == inert
+            assert cov.restrict(np.setdiff1d(np.arange(4), inert)).p == 4 - len(inert)
+            with pytest.raises(ValueError, match="varies"):
+                cov.restrict(np.array([1, 2, 3]))
+            kept = np.array([0, 3])
+            own = screened.of_data(data, kept, center, False, None, 1.0)[0]
+            assert np.flatnonzero(own.inert).tolist() == inert
+    given = checked_covariance_of(np.diag([1.0, 0.0, 2.0]), 1.0)
+    assert given.inert.tolist() == [False, True, False]
+
+
+def test_blocks_of_an_array_are_all_read(monkeypatch):
+    monkeypatch.setattr(screened, "ENTRIES", 12)
+    for data in (X, sp.csr_array(X)):
+        cov, mean, _, n = screened.of_data(data, np.array([0, 1]), True, False, None, 1.0)
+        assert n == 30
+        assert np.allclose(mean, X.mean(axis=0))
+        assert np.allclose(cov.diagonal, X.var(axis=0))
+        assert len(list(screened._pieces(data))) == 15
+
+
+# --- features that were dropped ---
+
+
+@pytest.fixture
+def dropping(monkeypatch):
+    monkeypatch.setattr(Stream, "most", lambda self, needed: 4)
+    monkeypatch.setattr(Stream, "first", lambda self, needed: 4)
+
+
+def told(result, **changes):
+    """What is said of dropped features, changed in certificate and proof alike."""
+    (bound,) = result.certificate.bounds
+    unit = result.certificate.unit
+    inner = {key: value / unit for key, value in changes.items() if key != "rule"}
+    inner |= {"rule": changes["rule"]} if "rule" in changes else {}
+    data = {**bound.data, "screened": {**bound.data["screened"], **inner}}
+    screening = {**result.certificate.screening, **changes}
+    value = max(screening["touching"], screening["inside"])
+    sure = result.value - result.certificate.rounding
+    screening["support_unchanged"] = bool(screening["touching"] < sure)
+    screening["bound_holds"] = bool(screening["touching"] <= screening["inside"])
+    bound = replace(bound, value=value, data=data)
+    return claim(result, bound=value, bounds=(bound,), screening=screening)
+
+
+@pytest.mark.parametrize("supports", ["disjoint", "free"])
+def test_dropped_features_are_not_played_down(dropping, supports):
+    result = sparse_pca(
+        X, n_components=2, n_nonzero_coefs=2, supports=supports, memory_limit=1, certify=False
+    )
+    claims = result.certificate.screening
+    assert claims["dropped"] == 2
+    assert verify(told(result), X)
+    for name, words in (("touching", "may add more"), ("inside", "bound is too small")):
+        for factor in (1 - 1e-9, 1 - 1e-3):
+            verdict = verify(told(result, **{name: claims[name] * factor}), X)
+            assert verdict.verdict == "refused"
+            assert words in verdict.reason or "can be proved" in verdict.reason
+    for name in ("kept", "dropped"):
+        changed = {**claims, name: claims[name] + 1}
+        assert "numbers of kept" in verify(claim(result, screening=changed), X).reason
+    for factor in (1 - 1e-6, 1 + 1e-6):
+        changed = {**claims, "largest_dropped": claims["largest_dropped"] * factor}
+        assert "largest variance" in verify(claim(result, screening=changed), X).reason
+    for name in ("support_unchanged", "bound_holds"):
+        changed = {**claims, name: not claims[name]}
+        assert "does not follow" in verify(claim(result, screening=changed), X).reason
