@@ -13,6 +13,14 @@ def factorises(matrix: np.ndarray) -> bool:
     return bool(info == 0)
 
 
+def all_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, increasing, and eigenvectors as columns, in the place of the matrix."""
+    w, q, info = lapack.dsyevd(matrix.T, overwrite_a=1)
+    if info:
+        raise np.linalg.LinAlgError("the eigenvalues did not converge")
+    return w, q
+
+
 def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The `count` largest eigenvalues, increasing, and their eigenvectors as columns.
 
@@ -21,12 +29,17 @@ def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.n
     """
     n = matrix.shape[0]
     count = min(count, n)
-    if 4 * count < n:
+    if partly(count, n):
         w, q, found, _, info = lapack.dsyevr(matrix, range="I", il=n - count + 1, iu=n)
         if info == 0 and found == count:
             return w[:count], q[:, :count]
     w, q = np.linalg.eigh(matrix)
     return w[n - count :], q[:, n - count :]
+
+
+def partly(count: int, n: int) -> bool:
+    """Whether the driver for a part of the spectrum is the faster one."""
+    return 4 * count < n
 
 
 def largest_eigenvalues(matrix: np.ndarray, count: int) -> np.ndarray:

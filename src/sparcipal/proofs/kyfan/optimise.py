@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
-from ...linalg import largest_eigenpairs
+from ...linalg import all_eigenpairs, largest_eigenpairs, partly
 from ..lbfgs import MEMORY, minimise
 from .certificate import Split
 
@@ -121,18 +121,19 @@ class Optimiser:
         return value + float(price.sum()) + floor * self.total, gradient
 
     def _occupied(self, mu: float) -> tuple[np.ndarray, np.ndarray, float]:
-        """Leading eigenvectors, their Fermi-Dirac weights, the smoothed sum of the k largest."""
+        """Leading eigenvectors, their Fermi-Dirac weights, the smoothed sum of the k largest; the
+        matrix is used up."""
         n = self.a.shape[0]
         while True:
-            kept = n if n <= FULL_EIGEN else self._kept
-            if kept == n:
-                w, q = np.linalg.eigh(self._matrix)
+            whole = n <= FULL_EIGEN or not partly(self._kept, n)
+            if whole:
+                w, q = all_eigenpairs(self._matrix)
             else:
-                w, q = largest_eigenpairs(self._matrix, kept)
+                w, q = largest_eigenpairs(self._matrix, self._kept)
             weight, nu, value = fermi_dirac(w, self.k, mu)
-            if kept == n or w[0] < nu - REACH * mu:
+            if whole or w[0] < nu - REACH * mu:
                 break
-            self._kept = min(n, kept + kept // 2)
+            self._kept = min(n, self._kept + self._kept // 2)
         needed = int(np.count_nonzero(w >= nu - REACH * mu))
         self._kept = min(n, max(self.k + 4, needed + needed // 4 + 4))
         used = weight > 1e-12
