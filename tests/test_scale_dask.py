@@ -318,10 +318,14 @@ def cluster():
 @pytest.fixture
 def client(cluster):
     """Both workers are there, also after a test that has killed one; and so are those who start
-    them again: a worker that dies before they are ready is not replaced."""
-    cluster.wait_for_workers(2, timeout=60)
+    them again: a worker that dies before they are ready is not replaced, but by another one."""
+    try:
+        cluster.wait_for_workers(2, timeout=60)
+    except TimeoutError:
+        cluster.cluster.scale(len(cluster.cluster.worker_spec) + 1)
+        cluster.wait_for_workers(2, timeout=60)
     nannies = cluster.cluster.workers.values()
-    while any(nanny.status.name != "running" for nanny in nannies):
+    while sum(nanny.status.name == "running" for nanny in nannies) < 2:
         time.sleep(0.05)
     time.sleep(0.3)
     return cluster
