@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from sparcipal import Status, sparse_pca, verify
 from sparcipal.stream import Stream
-from sparcipal.verify import screened
+from sparcipal.verify import proof, screened, split
 from sparcipal.verify.data import Question
 from sparcipal.verify.data import covariance_of as checked_covariance_of
 from sparcipal.verify.data import covariance_of_data as checked_covariance_of_data
@@ -206,3 +206,35 @@ def test_dropped_features_are_not_played_down(dropping, supports):
     for name in ("support_unchanged", "bound_holds"):
         changed = {**claims, name: not claims[name]}
         assert "does not follow" in verify(claim(result, screening=changed), X).reason
+
+
+def test_errors_of_sums_grow_with_the_rows(monkeypatch):
+    """In single steps of a coarse unit of rounding: at least one for every row."""
+    unit = 2.0**-30
+    monkeypatch.setattr(screened, "EPS", unit)
+    for n in (10, 40):
+        rows = np.random.default_rng(n).standard_normal((n, 4)) + 3.0
+        second = (rows**2).mean(axis=0)
+        for center, mass in ((True, rows.var(axis=0)), (False, second)):
+            cov = screened.of_data(rows, np.array([0, 1]), center, False, None, 1.0)[0]
+            assert cov.inner.error_unit >= (6 * n + 40) * unit
+            assert (cov.inner.weights >= mass[:2] * (1 - 1e-9)).all()
+            assert (cov.upper - cov.diagonal >= (6 * n + 40) * unit * mass * (1 - 1e-6)).all()
+
+
+@pytest.mark.parametrize("exponent", [-30, 0, 30])
+def test_logs_are_in_units_of_their_matrix(exponent):
+    size = 2.0**exponent
+    A = size * (np.eye(3) + 0.25)
+    header = {"unit": size, "s": 2, "nonnegative": False, "bound": 9 * size, "step": "problem"}
+    replayed = proof._Replay([header], A)
+    assert np.array_equal(replayed.a, A / size)
+    assert replayed.bound == 9.0
+    for wrong in (2.0**45, 2.0**-45):
+        with pytest.raises(split.Unproved, match="does not fit"):
+            proof._Replay([{**header, "unit": size * wrong}], A)
+    for wrong in (3.0, 0.0, -1.0, np.inf):
+        with pytest.raises(split.Unproved):
+            proof._Replay([{**header, "unit": size * wrong}], A)
+    with pytest.raises(split.Unproved, match="does not fit"):
+        proof._Replay([{**header, "unit": 1.0}], A * 2.0**-80)

@@ -363,8 +363,9 @@ def test_branches_that_are_cut(factored):
     A = np.cov(rng.standard_normal((9, n)).T)
     price, u, r = rng.random(n) * 0.1, rng.standard_normal(10) * 0.1, rng.standard_normal(10)
     charging = packing._Charges(A, s, price, u, r)
-    v = charging.v
-    full = charging.u
+    v, full = charging.v, np.zeros((n, n))
+    full[np.triu_indices(n, 1)] = u
+    full = full + full.T
     assert (v * v.T >= full**2 * (1 + 12 * E) * LESS).all()
     for forced, free in (([], [0, 1, 2, 3]), ([4], [0, 2, 3]), ([1, 3], [0, 4])):
         _, M = charging.settled(forced, free, tau)

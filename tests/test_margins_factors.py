@@ -94,7 +94,7 @@ def test_margins_of_many_small_matrices():
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_enumeration_is_proved(nonnegative):
     for A, rng in matrices(25, p=5):
-        sizes = ((2,), (3,), (2, 2), (1, 3))[int(rng.integers(4))]
+        sizes = ((2,), (3,), (2, 2), (1, 3), (1, 2, 2), (1, 1, 1))[int(rng.integers(6))]
         A = A * rng.choice([-1.0, 1.0], 5)[:, None]
         A = A * np.sign(np.diagonal(A))[None, :] if not (np.diagonal(A) > 0).all() else A
         cov = covariance_of(A)
