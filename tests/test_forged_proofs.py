@@ -446,8 +446,33 @@ def test_full_supports_need_enough_features():
     assert bounds.enumeration({}, cov, positive) >= best * (1 - 1e-12)
 
 
-def test_disjoint_supports_need_as_many_features():
+def test_bounds_are_of_full_components():
+    """With fewer features than components, prices on one feature would be paid by empty ones."""
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    X[:, 1:] = 1.0
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=1)
+    unit = result.certificate.unit
+    only = float(X[:, 0].var()) / unit
+    data = {"features": np.array([0]), "price": np.array([1.9 * only]), "pad": 0.0}
+    data |= {"u": np.zeros(0), "r": np.zeros(0), "kept": np.array([0])}
+    low = Bound("kyfan-split", 0.1 * only * unit * (1 + 1e-5), data)
+    certificate = replace(
+        result.certificate,
+        value=0.0,
+        rounding=1e-13,
+        bounds=(low,),
+        bound=low.value,
+        status=Status.GAP,
+    )
+    nothing = {"supports": (np.array([1]), np.array([2])), "weights": (np.ones(1), np.ones(1))}
+    forged = replace(result, certificate=certificate, variances=np.zeros(2), **nothing)
+    assert verify(result, X)
+    assert "fewer features than there are nonzeros" in verify(forged, X).reason
+
+
+@pytest.mark.parametrize("sizes", [[3, 3], [5, 5]])
+def test_disjoint_supports_need_as_many_features(sizes):
     X = np.random.default_rng(0).standard_normal((40, 5))
     result = sparse_pca(X, n_components=2, n_nonzero_coefs=[3, 2])
-    more = replace(result, settings={**result.settings, "n_nonzero_coefs": [3, 3]})
-    assert "fewer features than nonzeros" in verify(more, X).reason
+    more = replace(result, settings={**result.settings, "n_nonzero_coefs": sizes})
+    assert "fewer features than there are nonzeros" in verify(more, X).reason

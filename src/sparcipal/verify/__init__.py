@@ -242,8 +242,6 @@ def _check_settings(result: Result) -> None:
     )
     _require(len(sizes) == settings["n_components"], "there is not one cardinality per component")
     _require(max(sizes) <= result.n_features, "a cardinality is larger than the number of features")
-    apart = settings["supports"] == "disjoint" and settings.get("n_nonzero_total") is None
-    _require(not apart or sum(sizes) <= result.n_features, "there are fewer features than nonzeros")
     total = settings.get("n_nonzero_total")
     _require(
         total is None
@@ -395,7 +393,7 @@ def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
         if isinstance(cov, screened.ScreenedCovariance):
             own = _recheck_screened(result, bound, cov, question) * cov.unit
         else:
-            own = _recheck(bound, _among(bound, cov), question) * cov.unit
+            own = _recheck(bound, _among(bound, cov, question), question) * cov.unit
         _require(
             own <= bound.value * (1 + 1e-12),
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
@@ -410,9 +408,13 @@ def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
     return float(certificate.bound)
 
 
-def _among(bound: Bound, cov: CheckedCovariance) -> CheckedCovariance:
+def _among(bound: Bound, cov: CheckedCovariance, question: Question) -> CheckedCovariance:
+    """The features that a bound speaks of: enough for full components, of which all bounds are."""
     kept = bound.data.get("kept")
-    return cov if kept is None else cov.restrict(np.asarray(kept, dtype=np.intp))
+    part = cov if kept is None else cov.restrict(np.asarray(kept, dtype=np.intp))
+    needed = question.n_nonzero if question.disjoint else question.s_max
+    _require(part.p >= needed, "a bound speaks of fewer features than there are nonzeros")
+    return part
 
 
 def _recheck_screened(
@@ -420,7 +422,7 @@ def _recheck_screened(
 ) -> float:
     """The bound on the kept features, and what choices with a dropped one explain at most."""
     data = bound.data["screened"]
-    among = _among(bound, cov.inner)
+    among = _among(bound, cov.inner, question)
     own = {}
     if question.disjoint:
         inside = _recheck(bound, among, question)
