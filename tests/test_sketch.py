@@ -146,3 +146,13 @@ def test_unknown_sketch():
     mine, _ = both("dense", 10, 5)
     with pytest.raises(ValueError, match="'randomized'"):
         sketches.sketch(mine, 2, kind="magic")
+
+
+def test_a_condition_number_is_proved_not_believed(monkeypatch):
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((9, 6))
+    M = Y.T @ Y
+    truth = np.linalg.eigvalsh(M)
+    assert truth[-1] / truth[0] <= sketches._proved_condition(M) <= 12 * truth[-1] / truth[0]
+    monkeypatch.setattr(np.linalg, "eigvalsh", lambda _: 4 * truth)
+    assert sketches._proved_condition(M) == np.inf

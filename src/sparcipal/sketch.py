@@ -289,8 +289,8 @@ def _prove_by_trace(cov: Covariance, guess: Sketch) -> Sketch:
     AQ = cov.matmat(Q) + cov.psd_shift * Q
     QAQ = Q.T @ AQ
     QAQ = (QAQ + QAQ.T) / 2
-    w = np.linalg.eigvalsh(QAQ)
-    if not w[0] > 1e-10 * w[-1]:
+    condition = _proved_condition(QAQ)
+    if condition > 1e10:
         return guess
     root = scipy.linalg.solve_triangular(np.linalg.cholesky(QAQ), AQ.T, lower=True).T
     R = np.linalg.qr(np.column_stack([root, guess.V]))[1]
@@ -299,8 +299,17 @@ def _prove_by_trace(cov: Covariance, guess: Sketch) -> Sketch:
     trace = float(cov.diagonal.sum()) + cov.n_features * cov.psd_shift
     rest = max(trace - float((root * root).sum()), 0.0)
     blur = (8 * (cov.n_features + 16) * EPS + cov.error_unit) * float(cov.error_weights.sum())
-    tail = rest + apart + 4 * SAFETY * blur * float(w[-1] / w[0])
+    tail = rest + apart + 4 * SAFETY * blur * condition
     return replace(guess, tail=tail, shift=rest + apart, proof="trace")
+
+
+def _proved_condition(M: np.ndarray) -> float:
+    """At least the condition number of a symmetric matrix: its trace over an eigenvalue bound that
+    a Cholesky factorisation proves; infinite where that fails."""
+    r, trace = M.shape[0], float(np.trace(M))
+    low = 0.5 * float(np.linalg.eigvalsh(M)[0])
+    K = M - (low + 2 * (r + 4) * EPS * trace) * np.eye(r)
+    return trace / low if low > 0.0 and _is_definite(K) else np.inf
 
 
 def _largest_eigenvalue(M: np.ndarray) -> float:

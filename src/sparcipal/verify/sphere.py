@@ -143,16 +143,21 @@ def _by_trace(cov: CheckedCovariance, V: np.ndarray) -> float:
         mean: Any = cov._mean
         AQ = cov._left.T @ (cov._left @ Q) - np.outer(mean, mean @ Q)
     QAQ = Q.T @ AQ
-    w = np.linalg.eigvalsh((QAQ + QAQ.T) / 2)
-    if not w[0] > 1e-10 * w[-1]:
+    QAQ = (QAQ + QAQ.T) / 2
+    # The condition number enters the margin: eigenvalues are at most the trace, and at least what
+    # a factorisation proves.
+    r, size = QAQ.shape[0], float(np.trace(QAQ))
+    low = 0.5 * float(np.linalg.eigvalsh(QAQ)[0])
+    proved = factorises(QAQ - (low + 2 * (r + 4) * EPS * size) * np.eye(r))
+    if not (low > 1e-11 * size and proved):
         return np.inf
-    root = np.linalg.solve(np.linalg.cholesky((QAQ + QAQ.T) / 2), AQ.T).T
+    root = np.linalg.solve(np.linalg.cholesky(QAQ), AQ.T).T
     both = np.column_stack([root, V])
     signs = np.repeat([1.0, -1.0], V.shape[1])
     R = np.linalg.qr(both)[1]
     apart = float(np.linalg.norm(R @ (signs[:, None] * R.T)))
     trace = float(cov.diagonal.sum()) + cov.p * shift
-    blur = (8 * (cov.p + 16) * EPS + cov.error_unit) * float(cov.weights.sum()) * (w[-1] / w[0])
+    blur = (8 * (cov.p + 16) * EPS + cov.error_unit) * float(cov.weights.sum()) * (size / low)
     return max(trace - float((root * root).sum()), 0.0) + apart + 4 * blur
 
 
