@@ -79,17 +79,24 @@ def test_parts_are_added_and_rounded_up(results, monkeypatch):
 
 
 def test_values_are_what_the_loadings_give(results):
-    for result in results:
+    small = sparse_pca(X * 2.0**-30, n_nonzero_coefs=3, certify=False, tol=1e-9)
+    large = sparse_pca(X * 2.0**30, n_nonzero_coefs=3, certify=False, tol=1e-9)
+    cases = [(result, X) for result in results]
+    for result, data in [*cases, (small, X * 2.0**-30), (large, X * 2.0**30)]:
         certificate = result.certificate
         for factor in (1 - 1e-6, 1 + 1e-6):
-            assert "explain" in verify(claim(result, value=certificate.value * factor), X).reason
+            assert "explain" in verify(claim(result, value=certificate.value * factor), data).reason
             variances = result.variances.copy()
             variances[-1] *= factor
-            assert "explains" in verify(replace(result, variances=variances), X).reason
+            assert "explains" in verify(replace(result, variances=variances), data).reason
         more = replace(result, variances=np.append(result.variances, 0.0))
-        assert "as many components" in verify(more, X).reason
-        for rounding in (0.0, -1e-9, 1e-6 * certificate.value):
-            assert "rounding margin" in verify(claim(result, rounding=rounding), X).reason
+        assert "as many components" in verify(more, data).reason
+        for rounding in (0.0, -1e-9 * certificate.value, 1e-6 * certificate.value):
+            assert "rounding margin" in verify(claim(result, rounding=rounding), data).reason
+        total = replace(result, total_variance=result.total_variance * (1 + 1e-5))
+        assert "total variance" in verify(total, data).reason
+        raised = with_bound(result, 0, 1.01)
+        assert verify(raised, data).verdict == "refused"
 
 
 def test_the_margin_of_a_value(results, monkeypatch):

@@ -360,7 +360,7 @@ def test_branches_that_are_cut(factored):
     """M and the level it is compared with, against all supports of the branch."""
     rng = np.random.default_rng(6)
     n, s, tau = 5, 3, 0.7
-    A = np.cov(rng.standard_normal((9, n)).T)
+    A = 4 * np.cov(rng.standard_normal((9, n)).T)
     price, u, r = rng.random(n) * 0.1, rng.standard_normal(10) * 0.1, rng.standard_normal(10)
     charging = packing._Charges(A, s, price, u, r)
     v, full = charging.v, np.zeros((n, n))

@@ -1,0 +1,241 @@
+"""The checker's cones, cores and replayed steps: what is a little too low is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal.verify import bounds, dspca, extension, kyfan, proof, sphere, split
+from sparcipal.verify.data import Question, covariance_of, covariance_of_data
+
+ONE = Question((2,), False, True, 0.0)
+E = 2.0**-20
+
+
+def halved(depth: int, orthants: int) -> np.ndarray:
+    """The tree that halves the only edge of every plane cone `depth` times."""
+    levels = [np.full(orthants * 2**level, 1) for level in range(depth)]
+    return np.concatenate([*levels, np.full(orthants * 2**depth, -1)]).astype(np.int8)
+
+
+@pytest.mark.parametrize("one_sign", [False, True])
+def test_levels_of_plane_cones(one_sign):
+    angles = np.linspace(0, 2 * np.pi, 20001)
+    c = np.vstack([np.cos(angles), np.sin(angles)])
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        V, s = rng.standard_normal((7, 2)) * 2.0 ** rng.integers(-3, 4), int(rng.integers(1, 4))
+        prices = rng.random(7) * (V * V).sum() / 40 * (seed % 2)
+        reach = V @ c
+        gains = (np.maximum(reach, 0.0) if one_sign else reach) ** 2 - prices[:, None]
+        top = float(np.maximum(np.sort(gains, axis=0)[-s:], 0.0).sum(axis=0).max())
+        tree = halved(7, 4 if one_sign else 2)
+        for factor in (1.001, 1.1):
+            found = sphere.sphere(V, s, one_sign, prices, top * factor, tree)
+            assert top <= found <= top * factor * (1 + 1e-9)
+        for factor in (0.5, 0.99, 1 - 1e-5):
+            assert sphere.sphere(V, s, one_sign, prices, top * factor, tree) == np.inf
+
+
+def test_what_is_returned_is_above_what_was_tested(monkeypatch):
+    monkeypatch.setattr(sphere, "EPS", E)
+    V = np.array([[0.5, 0.1], [0.2, -0.4], [0.1, 0.3]])
+    longest = np.sort((V * V).sum(axis=1))[::-1][:2].sum()
+    top = np.linalg.eigvalsh(V.T @ V)[-1]
+    for level, tree in ((longest, np.zeros(0, dtype=np.int8)), (top * 1.2, halved(6, 2))):
+        level = float(min(level, longest * 1.5))
+        margin = sphere._rounding(2, 2, float(longest), level)
+        found = sphere.sphere(V, 2, False, np.zeros(3), level, tree)
+        assert found >= (level + 2 * margin) * (1 - 1e-3 * E)
+        assert found < level * 1.1
+
+
+def test_copositive_matrices_are_told_truly():
+    """Never yes where a nonnegative vector gives less than nothing, and yes for what is easy."""
+    rng = np.random.default_rng(0)
+    vectors = rng.random((4000, 3)) * (rng.random((4000, 3)) < 0.7)
+    yes = 0
+    for _ in range(300):
+        B = rng.standard_normal((3, 3))
+        S = (B @ B.T + np.abs(B + B.T) * rng.random()) * 0.5 - rng.random() * np.eye(3)
+        told = bool(sphere.copositive(S[None])[0])
+        yes += told
+        least = np.einsum("ni,ij,nj->n", vectors, S, vectors).min()
+        assert not told or least >= -1e-12
+    assert yes > 60
+    easy = np.array([np.eye(3), np.ones((3, 3)) + 1e-3 * np.eye(3), -np.eye(3), -np.ones((3, 3))])
+    assert sphere.copositive(easy).tolist() == [True, True, False, False]
+    # positive off the diagonal, in either order of elimination
+    for S in ([[1.0, 5.0], [5.0, 1.0]], [[1.0, -0.9], [-0.9, 1.0]]):
+        assert sphere.copositive(np.array([S])).all()
+    for S in ([[1.0, -1.1], [-1.1, 1.0]], [[0.0, 1.0], [1.0, 1.0]], [[4.0, -2.1], [-2.1, 1.0]]):
+        assert not sphere.copositive(np.array([S])).any()
+
+
+def test_nystrom_needs_a_condition_number():
+    cov = covariance_of_data(np.outer(np.arange(5.0), [1.0, 2.0, 3.0]), True, False, None, 1.0)[0]
+    assert sphere._by_trace(cov, np.eye(3)[:, :2]) == np.inf
+    assert sphere._by_trace(cov, np.array([[1.0], [2.0], [3.0]])) < np.inf
+
+
+# --- cores ---
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_the_core_of_an_extension(nonnegative, monkeypatch):
+    """A_HH - U + Diag(pad + the s - 2 largest of V and copies of the pad)."""
+    seen = []
+    for module in (extension, split):
+        monkeypatch.setattr(module, "EPS", E)
+    monkeypatch.setattr(extension, "below", lambda M, t: seen.append(M) or True)
+    rng = np.random.default_rng(1)
+    A = np.cov(rng.standard_normal((9, 4)).T)
+    u, r = rng.standard_normal(6) * 0.2, rng.standard_normal(6)
+    step = {"features": np.arange(4), "u": u, "r": r}
+    full, turn = np.zeros((4, 4)), np.zeros((4, 4))
+    full[np.triu_indices(4, 1)], turn[np.triu_indices(4, 1)] = u, r
+    full, turn = full + full.T, turn - turn.T
+    v = split.pair_charges(full, turn, nonnegative)
+    for s, pad in ((2, 0.1), (3, 0.1), (5, 0.05), (8, 0.3)):
+        extension._check_core(step, A, s, pad, 1.0, nonnegative)
+        for i in range(4):
+            charges = sorted([*np.maximum(np.delete(v[i], i), pad), *[pad] * s], reverse=True)
+            due = sum(charges[: s - 2]) * (1 + 8 * E) + pad
+            assert seen[-1][i, i] >= (A[i, i] + due) * (1 - 1e-9)
+        off = ~np.eye(4, dtype=bool)
+        assert np.allclose(seen[-1][off], (A - full)[off])
+        assert np.diagonal(seen[-1]).sum() <= np.trace(A) + 4 * 8 * max(v.max(), pad)
+
+
+def test_cores_that_are_none():
+    cov = covariance_of(np.eye(4), 1.0)
+    data = {"pad": 0.5, "bound": 2.0, "split": {"clip": 0.0}}
+    for core in ([1, 1], [2, 1], [], [-1, 0], [0, 4]):
+        with pytest.raises((split.Unproved, IndexError)):
+            extension.check_extension({**data, "core": core}, 2, False, cov)
+        joint = {"features": core, "u": np.zeros(len(core) * (len(core) - 1) // 2)}
+        joint |= {"r": joint["u"], "price": np.zeros(len(core)), "pad": 0.5}
+        if core != [2, 1]:  # whose order does not matter here
+            with pytest.raises(ValueError, match="core"):
+                kyfan.recheck(joint, cov, ONE)
+    for number in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(split.Unproved):
+            extension.check_extension({**data, "core": [0, 1], "pad": number}, 2, False, cov)
+    with pytest.raises(split.Unproved):
+        extension.check_extension({**data, "core": [0, 1], "bound": np.nan}, 2, False, cov)
+
+
+def test_given_matrices_are_not_dismissed_by_variances(monkeypatch):
+    """Where nobody promises a PSD matrix, a small variance may stand beside a large entry."""
+    A = np.diag([1.0, 1.0, 1e-3, 1e-3])
+    A[0, 2] = A[2, 0] = 0.9
+    core, theta, price = np.array([0, 1]), np.full(2, 0.5), np.zeros(2)
+    found = kyfan.outside_rows(covariance_of(A, 1.0), core, theta, price, 2, False, 1.0)
+    assert found[0] >= 1e-3 + 0.81 / 0.5
+    seen = []
+    monkeypatch.setattr(kyfan, "_up", lambda charges, *rest: seen.append(charges) or np.zeros(2))
+    X = np.random.default_rng(2).standard_normal((9, 4))
+    own = covariance_of_data(X, True, False, None, 1.0)[0]
+    own.error_unit = 0.05
+    kyfan.outside_rows(own, core, theta, price, 2, False, 9.0)
+    variance = own.diagonal + 0.05 * own.weights
+    assert (seen[0][:, :2] >= np.outer(variance[2:], variance[:2]) / 0.5 * (1 - 1e-12)).all()
+    assert (seen[0][:, 2] >= np.sqrt(variance[2:] * variance[2:].max()) * (1 - 1e-12)).all()
+
+
+def test_the_matrix_of_the_dspca_dual(monkeypatch):
+    seen = []
+    monkeypatch.setattr(dspca, "ky_fan", lambda M, k: seen.append(M) or 1.0)
+    A = np.eye(3) + 0.5
+    moved = np.array([-0.3, 0.1, 0.2])
+    data = {"penalty": 0.3, "core": [0, 1, 2], "moved": moved}
+    dspca.recheck(data, covariance_of(A, 1.0), ONE)
+    U = np.array([[0.0, -0.3, 0.1], [-0.3, 0.0, 0.2], [0.1, 0.2, 0.0]])
+    assert np.allclose(seen[0][:3, :3], A + U - 0.3 * np.eye(3))
+    assert not seen[0][3:].any()
+    for wrong in ({"penalty": 0.29}, {"core": [0, 1, 1]}, {"penalty": np.nan}, {"core": [0, 1, 3]}):
+        assert dspca.recheck({**data, **wrong}, covariance_of(A, 1.0), ONE) == np.inf
+    high = {**data, "moved": np.array([0.4, 0.1, 0.2])}
+    assert dspca.recheck(high, covariance_of(A, 1.0), ONE) == np.inf
+    positive = Question((2,), True, True, 0.0)
+    assert dspca.recheck(high, covariance_of(A, 1.0), positive) < np.inf
+
+
+def test_supports_that_are_passed_over_count_in_full(monkeypatch):
+    A = np.array([[2.0, -0.5, 0.3], [-0.5, 2.0, 0.2], [0.3, 0.2, 1.0]])
+    mixed = []
+
+    def quotients(blocks, vectors):
+        both = (vectors.min(axis=1) < -1e-7) & (vectors.max(axis=1) > 1e-7)
+        mixed.extend(both)
+        return bounds._proved_tops(blocks, np.linalg.eigvalsh(blocks)[:, -1]) - 0.25 * both
+
+    monkeypatch.setattr(bounds, "_rayleigh", quotients)
+    _, supports, lost = bounds._scored(A, [1, 2], True)
+    assert any(mixed)
+    assert lost == pytest.approx(0.25)
+    assert (0, 1) not in supports
+
+
+# --- steps of a log ---
+
+
+def header(**more):
+    plain = {"unit": 1.0, "s": 2, "nonnegative": True, "bound": 1.0, "step": "problem"}
+    return {**plain, **more}
+
+
+def test_shrinking_is_for_full_nonnegative_supports():
+    A = np.array([[2.0, -0.5, 0.1], [-0.5, 2.0, 0.1], [0.1, 0.1, 1.0]])
+    both = np.array([True, True, False])
+    none = np.zeros(3, dtype=bool)
+    step = {"end": "shrink"}
+    good = proof._Replay([header(bound=2.2)], A)
+    good._settle(1, step, both, both)
+    assert good.pending[1] == {"shrink": {0, 1}}
+    for log, alive, forced in (
+        (header(bound=2.2), both, none),
+        (header(bound=2.2, nonnegative=False), both, both),
+        (header(bound=2.2, prices=np.full(3, 0.1)), both, both),
+        (header(bound=1.4), both, both),
+    ):
+        with pytest.raises(split.Unproved):
+            proof._Replay([log], A)._settle(1, step, alive, forced)
+    plus = np.abs(A)  # its vector is positive
+    with pytest.raises(split.Unproved):
+        proof._Replay([header(bound=2.2)], plus)._settle(1, step, both, both)
+
+
+def test_vectors_of_equal_eigenvalues_say_nothing(monkeypatch):
+    Q = np.array([[1.0, 1.0, 1.0], [-1.0, 1.0, 1.0], [0.0, -2.0, 1.0]]) / np.sqrt([2.0, 6.0, 3.0])
+    for gap, told in ((0.0, False), (1e-14, False), (0.5, True)):
+        block = (Q * np.array([2.0 + gap, 2.0, 0.5])) @ Q.T
+        assert proof._no_positive_eigenvector((block + block.T) / 2, 1.0) is told
+    seen = []
+    monkeypatch.setattr(proof, "EPS", E)
+    monkeypatch.setattr(proof, "below", lambda M, t: seen.append(t) or True)
+    proof._no_positive_eigenvector(np.diag([2.0, 0.5, 0.25]), 1.0)
+    assert seen[0] <= 0.5 + 1e-9 - 8 * 3 * E * 2.0 * (1 - 1e-9)
+
+
+def test_weights_of_samples_are_checked():
+    X = np.ones((4, 2))
+    for weights in ([1.0, 1.0], [1.0, 1.0, -1.0, 1.0], [1.0, np.nan, 1.0, 1.0], np.zeros(4)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            covariance_of_data(X, True, False, weights, 1.0)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_standardised_sparse_columns(center):
+    X = np.random.default_rng(4).poisson(1.0, (30, 4)) * [1.0, 2.0, 5.0, 0.5]
+    dense = covariance_of_data(X, center, True, None, 1.0)
+    sparse = covariance_of_data(sp.csr_array(X), center, True, None, 1.0)
+    assert np.allclose(dense[0].dense(), sparse[0].dense(), rtol=1e-12, atol=1e-14)
+    assert np.allclose(dense[2], sparse[2], rtol=1e-12)
+    if center:
+        assert np.allclose(sparse[0].dense(), np.corrcoef(X.T), atol=1e-12)
+    weights = np.array([1.0, 2.0, 0.0, 3.0] * 7 + [1.0, 0.0])
+    plain = np.cov(X.T, aweights=weights, ddof=0)
+    for data in (X, sp.csr_array(X)):
+        assert np.allclose(covariance_of_data(data, True, False, weights, 1.0)[0].dense(), plain)
