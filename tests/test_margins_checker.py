@@ -106,6 +106,21 @@ def test_variances_that_were_handed_over_are_rounded_up():
     assert (screened.of_given(unsure, kept, 0.25).upper >= 4 * np.diagonal(A) + 2).all()
     with pytest.raises(KeyError, match="other features"):
         screened.of_given(given, np.array([0, 1]), 1.0)
+    # nobody has promised that this matrix is PSD
+    assert cov.inner.given
+    assert cov.inner.restrict(np.arange(2)).given
+    assert not screened.of_data(X, kept, True, False, None, 1.0)[0].inner.given
+
+
+@pytest.mark.parametrize("prices", [[0.1, -0.1], [0.1], [0.1, np.nan], [0.1, np.inf]])
+def test_prices_are_not_negative(prices):
+    own = checked_covariance_of(np.eye(2), 1.0)
+    joint = {"features": [0, 1], "u": [0.0], "r": [0.0], "price": prices, "pad": 0.5}
+    question = Question((1,), False, True, 0.0)
+    with pytest.raises(ValueError, match="prices"):
+        checked_kyfan.recheck(joint, own, question)
+    with pytest.raises(ValueError, match="prices"):
+        checked_configuration.recheck({"price": prices, "parts": []}, own, question)
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])

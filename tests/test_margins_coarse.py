@@ -391,12 +391,12 @@ def test_branches_that_are_cut(factored):
 
 
 def test_twins_that_are_not_quite_multiples():
-    A = np.array([[1.0, 0.5, 0.1], [0.5, 0.25 + 1e-3, 0.05], [0.1, 0.05, 1.0]])
-    header = {"unit": 1.0, "s": 2, "nonnegative": False, "bound": 1.5, "step": "problem"}
+    A = np.array([[4.0, 2.0, 0.4], [2.0, 1.0 + 1e-3, 0.2], [0.4, 0.2, 4.0]])
+    header = {"unit": 1.0, "s": 2, "nonnegative": False, "bound": 6.0, "step": "problem"}
     header["twins"] = {"features": [1], "leaders": [0], "factors": [0.5]}
     replayed = proof._Replay([header], A)
-    assert replayed.bound - replayed.t >= 2 * (1e-3 + 4 * E) * LESS
-    assert replayed.a[1, 1] == 0.25
+    assert replayed.bound - replayed.t >= 2 * (1e-3 + 4 * E * 4.0) * LESS
+    assert replayed.a[1, 1] == 1.0
 
 
 def test_fixed_features_leave_room(monkeypatch):
@@ -406,7 +406,7 @@ def test_fixed_features_leave_room(monkeypatch):
     rng = np.random.default_rng(7)
     A = np.cov(rng.standard_normal((9, 4)).T)
     header = {"unit": 1.0, "s": 2, "nonnegative": False, "bound": 5.0, "step": "problem"}
-    step = {"step": "split", "features": np.arange(4), "u": np.full(6, 0.1), "r": np.zeros(6)}
+    step = {"step": "split", "features": np.arange(4), "u": np.full(6, 3.0), "r": np.zeros(6)}
     replayed = proof._Replay([header, step], A)
     alive, forced = np.ones(4, dtype=bool), np.zeros(4, dtype=bool)
     _, w, level, following = replayed._split(1, alive, forced)
