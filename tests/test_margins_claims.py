@@ -84,6 +84,7 @@ def test_values_are_what_the_loadings_give(results):
     cases = [(result, X) for result in results]
     for result, data in [*cases, (small, X * 2.0**-30), (large, X * 2.0**30)]:
         certificate = result.certificate
+        assert verify(result, data)
         for factor in (1 - 1e-6, 1 + 1e-6):
             assert "explain" in verify(claim(result, value=certificate.value * factor), data).reason
             variances = result.variances.copy()
@@ -113,6 +114,16 @@ def test_the_margin_of_a_value(results, monkeypatch):
         checker._check_value(enough, cov)
         with pytest.raises(checker._Refused, match="rounding margin"):
             checker._check_value(claim(result, rounding=margin - short), cov)
+    # of overlapping components as much more as errors grow
+    result, cov.error_unit = results[2], 1e-9
+    monkeypatch.setattr(checker, "EPS", 0.0)
+    monkeypatch.setattr(
+        checker, "_variances", lambda A, W, free: (result.variances / cov.unit, 9.0)
+    )
+    margin = 9.0 * cov.rounding(5) * cov.unit
+    checker._check_value(claim(result, rounding=margin * 1.01), cov)
+    with pytest.raises(checker._Refused, match="rounding margin"):
+        checker._check_value(claim(result, rounding=margin * 0.99), cov)
 
 
 def test_errors_grow_with_every_pivot():
@@ -127,6 +138,13 @@ def test_errors_grow_with_every_pivot():
     # the third is a combination of the others: it explains nothing
     W = np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8], [0.0, 0.0, 0.0]])
     assert checker._variances(A, W, True)[0][2] == 0.0
+
+
+def test_supports_name_every_feature_once(results):
+    result = results[0]
+    support = result.supports[0].copy()
+    for wrong in (support[[0, 0, 2]], support[[1, 0, 2]], support - support.max() - 1, support + 6):
+        assert "support" in verify(replace(result, supports=(wrong,)), X).reason
 
 
 @pytest.mark.parametrize(
@@ -220,13 +238,17 @@ def test_errors_of_sums_grow_with_the_rows(monkeypatch):
     unit = 2.0**-30
     monkeypatch.setattr(screened, "EPS", unit)
     for n in (10, 40):
-        rows = np.random.default_rng(n).standard_normal((n, 4)) + 3.0
+        rows = np.random.default_rng(n).standard_normal((n, 4)) * 4.0 + 3.0
         second = (rows**2).mean(axis=0)
         for center, mass in ((True, rows.var(axis=0)), (False, second)):
             cov = screened.of_data(rows, np.array([0, 1]), center, False, None, 1.0)[0]
             assert cov.inner.error_unit >= (6 * n + 40) * unit
             assert (cov.inner.weights >= mass[:2] * (1 - 1e-9)).all()
             assert (cov.upper - cov.diagonal >= (6 * n + 40) * unit * mass * (1 - 1e-6)).all()
+    # and for every block
+    monkeypatch.setattr(screened, "ENTRIES", 8)
+    cov = screened.of_data(rows, np.array([0, 1]), True, False, None, 1.0)[0]
+    assert cov.inner.error_unit >= (6 * (n / 2 + 2) + 40) * unit
 
 
 @pytest.mark.parametrize("exponent", [-30, 0, 30])

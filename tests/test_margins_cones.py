@@ -25,8 +25,14 @@ def test_levels_of_plane_cones(one_sign):
     c = np.vstack([np.cos(angles), np.sin(angles)])
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        V, s = rng.standard_normal((7, 2)) * 2.0 ** rng.integers(-3, 4), int(rng.integers(1, 4))
-        prices = rng.random(7) * (V * V).sum() / 40 * (seed % 2)
+        p, s = (400 if seed == 4 else 7), int(rng.integers(1, 4))
+        V = rng.standard_normal((p, 2)) * 2.0 ** rng.integers(-3, 4)
+        if p > 256:  # the rows that count are the last ones, and shorter than most
+            V = (
+                np.array([[1.0, 0.0]] * 300 + [[0.9, 0.3]] * 100)
+                * np.geomspace(1, 0.99, p)[:, None]
+            )
+        prices = rng.random(p) * (V * V).sum() / p / 6 * (seed % 2)
         reach = V @ c
         gains = (np.maximum(reach, 0.0) if one_sign else reach) ** 2 - prices[:, None]
         top = float(np.maximum(np.sort(gains, axis=0)[-s:], 0.0).sum(axis=0).max())
@@ -97,7 +103,7 @@ def test_the_core_of_an_extension(nonnegative, monkeypatch):
     full[np.triu_indices(4, 1)], turn[np.triu_indices(4, 1)] = u, r
     full, turn = full + full.T, turn - turn.T
     v = split.pair_charges(full, turn, nonnegative)
-    for s, pad in ((2, 0.1), (3, 0.1), (5, 0.05), (8, 0.3)):
+    for s, pad in ((2, 0.1), (3, 0.1), (5, 0.05), (8, 0.3), (9, 3.0)):
         extension._check_core(step, A, s, pad, 1.0, nonnegative)
         for i in range(4):
             charges = sorted([*np.maximum(np.delete(v[i], i), pad), *[pad] * s], reverse=True)
@@ -105,7 +111,7 @@ def test_the_core_of_an_extension(nonnegative, monkeypatch):
             assert seen[-1][i, i] >= (A[i, i] + due) * (1 - 1e-9)
         off = ~np.eye(4, dtype=bool)
         assert np.allclose(seen[-1][off], (A - full)[off])
-        assert np.diagonal(seen[-1]).sum() <= np.trace(A) + 4 * 8 * max(v.max(), pad)
+        assert np.diagonal(seen[-1]).sum() <= np.trace(A) + 4 * s * max(v.max(), pad)
 
 
 def test_cores_that_are_none():
@@ -162,6 +168,18 @@ def test_the_matrix_of_the_dspca_dual(monkeypatch):
     assert dspca.recheck(high, covariance_of(A, 1.0), positive) < np.inf
 
 
+def test_errors_of_the_covariance_are_added():
+    X = np.random.default_rng(5).standard_normal((9, 4))
+    own = covariance_of_data(X, True, False, None, 1.0)[0]
+    split_data = {"features": np.arange(4), "u": np.full(6, 0.1), "r": np.zeros(6)}
+    split_data |= {"price": np.zeros(4), "pad": 0.1}
+    plain = [kyfan.recheck(split_data, own, ONE), bounds.enumeration({}, own, ONE)]
+    own.error_unit += 1e-3
+    more = [kyfan.recheck(split_data, own, ONE), bounds.enumeration({}, own, ONE)]
+    due = 1e-3 * np.sort(own.weights)[::-1][:2].sum()
+    assert np.allclose(np.array(more) - plain, due, rtol=1e-6)
+
+
 def test_supports_that_are_passed_over_count_in_full(monkeypatch):
     A = np.array([[2.0, -0.5, 0.3], [-0.5, 2.0, 0.2], [0.3, 0.2, 1.0]])
     mixed = []
@@ -205,6 +223,60 @@ def test_shrinking_is_for_full_nonnegative_supports():
     plus = np.abs(A)  # its vector is positive
     with pytest.raises(split.Unproved):
         proof._Replay([header(bound=2.2)], plus)._settle(1, step, both, both)
+
+
+def test_nodes_that_are_the_same():
+    A = np.eye(3)
+    alive, forced = np.ones(3, dtype=bool), np.array([True, False, False])
+    replayed = proof._Replay([header()], A)
+    replayed.entered = {1: (alive, forced), 2: (alive, forced)}
+    replayed._settle(2, {"end": "same", "node": 1}, alive, forced)
+    for node, own, held in (
+        (2, alive, forced),
+        (3, alive, forced),
+        (1, alive, ~forced),
+        (1, np.array([True, True, False]), forced),
+    ):
+        with pytest.raises((split.Unproved, KeyError)):
+            replayed._settle(2, {"end": "same", "node": node}, own, held)
+    with pytest.raises(split.Unproved, match="open"):
+        replayed._settle(2, {"end": "later"}, alive, forced)
+    for wrong in (header(prices=np.array([0.1, -0.1, 0.0])), header(step="node")):
+        with pytest.raises(split.Unproved):
+            proof.replay([wrong], A)
+
+
+def test_rows_without_a_choice_have_nothing_to_lose(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        proof, "_small_test", lambda B, room, drop: asked.append((room, drop)) or True
+    )
+    monkeypatch.setattr(proof, "_majorant", lambda M, t: (np.zeros((4, 2)), 0.25))
+    step = {"step": "split", "features": np.arange(4), "u": np.full(6, 0.5), "r": np.zeros(6)}
+    replayed = proof._Replay([header(bound=5.0), step], np.eye(4) + 0.5)
+    alive, forced = np.ones(4, dtype=bool), np.array([True, False, False, False])
+    replayed._check_fixing(1, alive, forced, np.array([1]), np.array([2]))
+    for room, drop in asked:
+        assert room == 4.75
+        assert not drop[1:].any()
+
+
+def test_vectors_of_both_signs_need_an_angle(monkeypatch):
+    """A negative entry counts only where rounding could not have made it."""
+    fine = 2.0**-46  # the majorant leaves 1e-10 for the rounding of the rest
+    for module in (proof, split):
+        monkeypatch.setattr(module, "EPS", fine)
+    angle = 2 * (16 * fine * 2.0) / 1.5 + 16 * fine
+    close = 2 * (16 * fine * 1.2) / 0.3 + 16 * fine
+    for entry, top, rest, told in (
+        (1e-2, 2.0, 0.5, True), (2 * angle, 2.0, 0.5, True), (0.8 * angle, 2.0, 0.5, False),
+        (-0.1, 2.0, 0.5, False), (2 * close, 1.2, 0.9, True), (0.8 * close, 1.2, 0.9, False),
+    ):  # fmt: skip
+        q = np.array([np.sqrt(1 - entry**2), -entry])
+        block = top * np.outer(q, q) + rest * (np.eye(2) - np.outer(q, q))
+        assert proof._no_positive_eigenvector(block, 1.0) is told
+    assert proof._no_positive_eigenvector(np.eye(2), 1.1)
+    assert not proof._no_positive_eigenvector(np.eye(2), 0.9)
 
 
 def test_vectors_of_equal_eigenvalues_say_nothing(monkeypatch):
