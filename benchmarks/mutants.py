@@ -32,15 +32,20 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "sparcipal"
 LIMIT = 60  # seconds; a mutant that makes the tests take so long is noticed
-BUDGET = 10.0  # seconds of tests per mutant, measured without it
-LONGEST = 2.0  # tests that take longer are left out
-MARGINS = ["test_margins", "test_margins_factors", "test_margins_checker"]
+BUDGET = 4.0  # seconds of tests per mutant, measured without it
+LONGEST = 1.5  # tests that take longer are left out
+MARGINS = sorted(path.stem for path in (ROOT / "tests").glob("test_margins*.py"))
 CHECKER = [*MARGINS, "test_proof", "test_verify", "test_verify_mutations", "test_refusals"]
-CHECKER += ["test_forged_units", "test_forged_proofs", "test_forged_screening"]
+CHECKER += ["test_forged_units", "test_forged_proofs", "test_forged_screening", "test_replay"]
 # File or folder -> the tests that are meant to notice.
 TARGETS = {
     # not the many runs of the solver, whose results are among the saved ones
-    "verify": [*CHECKER, "test_corners", "--deselect=tests/test_verify.py::test_true_results_pass"],
+    "verify": [
+        *CHECKER,
+        "test_streamed_soundness",
+        "--deselect=tests/test_verify.py::test_true_results_pass",
+        "--deselect=tests/test_streamed_soundness.py::test_campaign",
+    ],
     "certify.py": [*MARGINS, "test_certificates", "test_values"],
     "proofs/exact.py": ["test_proof", "test_exact", "test_soundness"],
     "proofs/extend.py": ["test_proof", "test_exact", "test_soundness"],
