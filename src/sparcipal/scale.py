@@ -408,8 +408,9 @@ def lazy_scores(source: Any, scorer: Scorer, columns: Sequence[str] | None) -> A
 
 def _scores_of_array(X: Any, scorer: Scorer) -> Any:
     check_dimensions(X)
-    if not np.isnan(X.shape[1]):
-        scorer.check_width(X.shape[1])
+    if np.isnan(X.shape[1]):  # columns cannot be picked before they are counted
+        return _scores_of_blocks(by_rows(X).to_delayed().ravel().tolist(), scorer)
+    scorer.check_width(X.shape[1])
     used = X[:, scorer.used].rechunk({1: -1})
     chunks = (used.chunks[0], (scorer.n_components,))
     return used.map_blocks(scorer.of_columns, chunks=chunks, meta=np.empty((0, 0)))
