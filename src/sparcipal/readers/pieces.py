@@ -40,11 +40,6 @@ class Pieces:
         if draft is not None:
             self._safely(lambda: None)
 
-    @property
-    def count(self) -> int:
-        kept = self._memory or self._disk
-        return 0 if kept is None else kept.count
-
     def add(self, indices: np.ndarray, counts: np.ndarray, largest: int) -> None:
         """Append; no count of this piece or of those before is above `largest`."""
         if self._memory is None:
