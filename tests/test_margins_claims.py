@@ -126,6 +126,29 @@ def test_the_margin_of_a_value(results, monkeypatch):
         checker._check_value(claim(result, rounding=margin * 0.99), cov)
 
 
+@pytest.mark.parametrize("tol", [1e-9, 0.1])
+def test_optimal_answers_hide_nothing_in_rounding(results, monkeypatch, tol):
+    result = results[2]
+    cov = checked_covariance_of_data(X, True, False, None, result.certificate.unit)[0]
+    monkeypatch.setattr(checker, "EPS", 0.0)
+    known = (result.variances / cov.unit, 1.0)
+    monkeypatch.setattr(checker, "_variances", lambda A, W, free: known)
+    for share, refused in ((0.9, False), (1.1, True)):
+        margin = share * (2 * tol + 1e-6) * result.value
+        cov.error_unit = 1.0
+        cov.error_unit = margin / cov.unit / cov.rounding(5)
+        bound = replace(result.certificate.bounds[0], value=result.value)
+        sure = claim(
+            result, bound=bound.value, bounds=(bound,), tol=tol, rounding=margin * (1 + 1e-9)
+        )
+        assert sure.certificate.status is Status.OPTIMAL
+        if refused:
+            with pytest.raises(checker._Refused, match="may hide"):
+                checker._check_value(sure, cov)
+        else:
+            checker._check_value(sure, cov)
+
+
 def test_errors_grow_with_every_pivot():
     A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
     variances, growth = checker._variances(A, np.eye(3), True)
