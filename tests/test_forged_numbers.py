@@ -185,7 +185,7 @@ def outcome(family: str, seed: int) -> float:
 @pytest.mark.parametrize("family", FORGERS)
 def test_nothing_below_the_optimum_is_proved(family):
     proved = 0
-    for seed in range(60):
+    for seed in range(400 if family in ("clip", "frobenius") else 60):
         ratio = outcome(family, seed)
         assert ratio >= 1 - 1e-12, f"seed {seed}"
         proved += ratio < np.inf
