@@ -253,7 +253,7 @@ def test_units_and_rounding_of_the_covariance(layout, center):
         assert np.allclose(mean, X.mean(axis=0) * center, rtol=1e-12)
         weights = np.sort(cov.weights)[::-1]
         assert (cov.weights * unit >= np.diagonal(plain) * (1 - 1e-12)).all()
-        assert cov.error_unit >= (15 + 2) * 2.0**-52
+        assert cov.error_unit >= (4 * 15 + 40) * 2.0**-52
         for s in (1, 2, 4):
             assert cov.rounding(s) == pytest.approx(cov.error_unit * weights[:s].sum(), rel=1e-12)
 

@@ -361,7 +361,7 @@ def test_branches_that_are_cut(factored):
     rng = np.random.default_rng(6)
     n, s, tau = 5, 3, 0.7
     A = 4 * np.cov(rng.standard_normal((9, n)).T)
-    price, u, r = rng.random(n) * 0.1, rng.standard_normal(10) * 0.1, rng.standard_normal(10)
+    price, u, r = rng.random(n) * 0.1, 4 * rng.standard_normal(10), rng.standard_normal(10)
     charging = packing._Charges(A, s, price, u, r)
     v, full = charging.v, np.zeros((n, n))
     full[np.triu_indices(n, 1)] = u

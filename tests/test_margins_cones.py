@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal.verify import bounds, dspca, extension, kyfan, proof, sphere, split
+from sparcipal.verify import bounds, dspca, extension, kyfan, proof, screened, sphere, split
 from sparcipal.verify.data import Question, covariance_of, covariance_of_data
 
 ONE = Question((2,), False, True, 0.0)
@@ -311,3 +311,70 @@ def test_standardised_sparse_columns(center):
     plain = np.cov(X.T, aweights=weights, ddof=0)
     for data in (X, sp.csr_array(X)):
         assert np.allclose(covariance_of_data(data, True, False, weights, 1.0)[0].dense(), plain)
+
+
+def test_closed_nodes_are_factored():
+    """The matrix of the node, not its charges: those are smaller than many a bound."""
+    A = np.eye(4) + 0.5
+    step = {"step": "split", "features": np.arange(4), "u": np.full(6, 0.1), "r": np.zeros(6)}
+    alive, forced = np.ones(4, dtype=bool), np.zeros(4, dtype=bool)
+    node = {"end": "closed", "split": 1}
+    for bound, proved in ((3.0, True), (1.5, False), (0.5, False)):
+        replayed = proof._Replay([header(bound=bound, nonnegative=False), step], A)
+        if proved:
+            replayed._settle(2, node, alive, forced)
+        else:
+            with pytest.raises(split.Unproved, match="too large"):
+                replayed._settle(2, node, alive, forced)
+
+
+def test_every_leaf_is_looked_at(monkeypatch):
+    seen = []
+    monkeypatch.setattr(sphere, "CHUNK", 12)
+    monkeypatch.setattr(
+        sphere, "copositive", lambda S: seen.append(len(S)) or np.ones(len(S), dtype=bool)
+    )
+    V = np.array([[0.5, 0.1], [0.2, -0.4], [0.1, 0.3]])
+    sphere.sphere(V, 2, False, np.zeros(3), 0.1, halved(3, 2))
+    assert sum(seen) == 16
+    assert max(seen) == 3
+
+
+def test_short_rows_in_another_direction():
+    V = np.array([[1.0, 0.0]] * 300 + [[0.0, 0.9]] * 100)
+    points, pairs = np.eye(2), np.array([[0, 0], [0, 1], [1, 1]])
+    found = sphere.pair_sums(V, (V * V).sum(axis=1), np.zeros(400), 3, False, points, pairs)
+    assert found == pytest.approx([3.0, 0.0, 3 * 0.81])
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_rows_that_reach_their_limit(nonnegative):
+    """Of rank one: every entry is as large as variances allow."""
+    X = np.outer([1.0, -1.0, 2.0, -2.0], [2.0, 1.5, 1.0, 0.5])
+    cov = covariance_of_data(X, True, False, None, 1.0)[0]
+    for s in (1, 2, 3, 4):
+        plain = cov.dense()[0, :s].sum()
+        found = bounds.gershgorin({}, cov, Question((s,), nonnegative, True, 0.0))
+        assert plain * (1 - 1e-14) <= found <= plain * (1 + 1e-11)
+
+
+def test_dropped_features_and_prices(monkeypatch):
+    """A component may lie outside the kept features, and prices are rounded up."""
+    asked = []
+
+    def spectrum(data, cov, question, floor, empty=False):
+        asked.append((floor, empty))
+        return 1.0, np.array([0.5, 0.25])
+
+    monkeypatch.setattr(screened.kyfan, "spectrum", spectrum)
+    monkeypatch.setattr(screened, "EPS", E)
+    X = np.random.default_rng(6).standard_normal((30, 6)) * [3.0, 2.5, 2.0, 1.5, 0.3, 0.2]
+    cov = screened.of_data(X, np.arange(4), True, False, None, 1.0)[0]
+    cov.inner.error_unit = 0.0
+    v = np.sort(np.delete(cov.upper, np.arange(4)))[::-1]
+    data = {"rule": "prices", "price": 0.125, "split": {}}
+    found = screened.touching(data, 100.0, cov, Question((3,), False, True, 0.0))
+    one = 1.0 + (0.5 + 0.25) * (1 + 3 * E) + v[0]
+    two = 1.0 + 0.5 * (1 + 3 * E) + v[:2].sum()
+    assert asked == [(0.125, True)]
+    assert max(one, two) * (1 + 7 * E) * (1 - 1e-9) <= found <= max(one, two) * (1 + 1e-4)
