@@ -126,6 +126,20 @@ def test_the_margin_of_a_value(results, monkeypatch):
         checker._check_value(claim(result, rounding=margin * 0.99), cov)
 
 
+def test_growing_errors_are_no_excuse(monkeypatch):
+    """Whoever chooses loadings that make errors grow may not claim what he likes for it."""
+    for size in (2.0**-30, 1.0, 2.0**30):
+        result = sparse_pca(
+            X * size, n_components=2, n_nonzero_coefs=2, supports="free", certify=False
+        )
+        cov = checked_covariance_of_data(X * size, True, False, None, result.certificate.unit)[0]
+        known = (result.variances / cov.unit, 1e12)
+        monkeypatch.setattr(checker, "_variances", lambda A, W, free, known=known: known)
+        for factor in (1 - 1e-4, 1 + 1e-4):
+            with pytest.raises(checker._Refused, match="explain"):
+                checker._check_value(claim(result, value=result.value * factor), cov)
+
+
 @pytest.mark.parametrize("tol", [1e-9, 0.1])
 def test_optimal_answers_hide_nothing_in_rounding(results, monkeypatch, tol):
     result = results[2]
@@ -290,3 +304,15 @@ def test_logs_are_in_units_of_their_matrix(exponent):
             proof._Replay([{**header, "unit": size * wrong}], A)
     with pytest.raises(split.Unproved, match="does not fit"):
         proof._Replay([{**header, "unit": 1.0}], A * 2.0**-80)
+
+
+def test_dropped_features_that_add_little(dropping):
+    """Where kept features bound the whole, a claim about the others is still checked."""
+    table = RNG.standard_normal((40, 6)) * [3.0, 2.8, 2.5, 2.2, 0.1, 0.05]
+    result = sparse_pca(table, n_components=3, n_nonzero_coefs=1, memory_limit=1, certify=False)
+    claims = result.certificate.screening
+    assert claims["touching"] < 0.99 * claims["inside"]
+    assert verify(told(result), table)
+    for factor in (1 - 1e-9, 0.9):
+        verdict = verify(told(result, touching=claims["touching"] * factor), table)
+        assert "may add more" in verdict.reason

@@ -267,9 +267,13 @@ def test_prices_of_configurations(monkeypatch):
     monkeypatch.setattr(configuration, "replay", lambda log, a: -3.0)
     assert configuration.recheck(data, cov, one(2, 1)) >= 1.0
     packed = {**data, "packing": {"target": 5.0, "u": [], "r": []}}
+    matrix: list[np.ndarray] = []
     for best, least in ((4.0, 5.0), (6.0, 6.0)):
-        monkeypatch.setattr(configuration, "largest_packing", lambda *given, b=best: b)
+        monkeypatch.setattr(
+            configuration, "largest_packing", lambda *given, b=best: matrix.append(given[0]) or b
+        )
         assert configuration.recheck(packed, cov, one(2, 2)) >= least * (1 + 4 * E) * LESS
+        assert np.allclose(matrix[0], cov.dense())
     cov.error_unit = 1e-3
     assert configuration.recheck(packed, cov, one(2, 2)) >= 6.0 + cov.rounding(4)
     monkeypatch.setattr(configuration, "replay", lambda log, a: 3.0)

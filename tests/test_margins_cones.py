@@ -180,6 +180,22 @@ def test_errors_of_the_covariance_are_added():
     assert np.allclose(np.array(more) - plain, due, rtol=1e-6)
 
 
+def test_charges_of_rows_outside_the_core(monkeypatch):
+    """A feature outside takes the smallest charge that a row of the core pays anyway."""
+    seen = []
+    outside = lambda cov, core, theta, *rest: seen.append(theta) or np.zeros(2)  # noqa: E731
+    monkeypatch.setattr(kyfan, "outside_rows", outside)
+    data = {"features": [0, 1, 2], "u": [0.3, 0.2, 0.1], "r": np.zeros(3)}
+    data |= {"price": np.zeros(3), "pad": 0.15}
+    cov = covariance_of(np.eye(5), 1.0)
+    kyfan.spectrum(data, cov, Question((2,), False, True, 0.0))
+    kyfan.spectrum(data, cov, Question((3,), False, True, 0.0))
+    kyfan.spectrum(data, cov, Question((1,), False, True, 0.0))
+    assert np.allclose(seen[0], [0.3, 0.3, 0.2])
+    assert np.allclose(seen[1], [0.2, 0.15, 0.15])
+    assert np.isinf(seen[2]).all()
+
+
 def test_supports_that_are_passed_over_count_in_full(monkeypatch):
     A = np.array([[2.0, -0.5, 0.3], [-0.5, 2.0, 0.2], [0.3, 0.2, 1.0]])
     mixed = []
@@ -223,6 +239,29 @@ def test_shrinking_is_for_full_nonnegative_supports():
     plus = np.abs(A)  # its vector is positive
     with pytest.raises(split.Unproved):
         proof._Replay([header(bound=2.2)], plus)._settle(1, step, both, both)
+
+
+def test_what_a_log_may_say_of_its_problem(monkeypatch):
+    A = np.eye(3) + 0.25
+    for wrong in (
+        {"pads": [0.1, -0.1, 0.1]},
+        {"pads": [0.1, 0.1]},
+        {"twins": {"features": [1], "leaders": [0], "factors": [1.5]}},
+        {"twins": {"features": [1], "leaders": [0], "factors": [-0.5]}},
+        {"twins": {"features": [1, 0], "leaders": [0, 2], "factors": [0.5, 0.5]}},
+        {"s": 0},
+        {"s": 4},
+        {"bound": np.nan},
+    ):
+        with pytest.raises((split.Unproved, ValueError)):
+            proof._Replay([header(**wrong)], A)
+    own = covariance_of_data(
+        np.random.default_rng(7).standard_normal((9, 3)), True, False, None, 1
+    )[0]
+    own.error_unit = 1e-3
+    monkeypatch.setattr(proof, "replay", lambda log, a: 1.0)
+    found = proof.recheck({"log": [header(nonnegative=False)]}, own, ONE)
+    assert found == pytest.approx(1.0 + own.rounding(2))
 
 
 def test_nodes_that_are_the_same():
@@ -274,7 +313,12 @@ def test_vectors_of_both_signs_need_an_angle(monkeypatch):
     ):  # fmt: skip
         q = np.array([np.sqrt(1 - entry**2), -entry])
         block = top * np.outer(q, q) + rest * (np.eye(2) - np.outer(q, q))
-        assert proof._no_positive_eigenvector(block, 1.0) is told
+        w, vectors = np.linalg.eigh(block)
+        for sign in (-1.0, 1.0):  # LAPACK may return either
+            pair = (w, vectors * sign)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(np.linalg, "eigh", lambda block, pair=pair: pair)
+                assert proof._no_positive_eigenvector(block, 1.0) is told
     assert proof._no_positive_eigenvector(np.eye(2), 1.1)
     assert not proof._no_positive_eigenvector(np.eye(2), 0.9)
 

@@ -144,6 +144,19 @@ def test_features_that_are_left_out():
         assert greedy.recheck(given, cov, ONE) == np.inf
 
 
+def test_variances_of_the_greedy_dual_are_rounded_up(monkeypatch):
+    unit, seen = 2.0**-20, []
+    cov, support, x, _, _ = problem(3)
+    cov.error_unit = 1e-3
+    data = {"support": support, "weights": x, "rho": 0.5, "core": np.arange(5)}
+    monkeypatch.setattr(greedy, "EPS", unit)
+    monkeypatch.setattr(greedy, "psd_shift", lambda cov: 0.125)
+    monkeypatch.setattr(greedy, "_gram", lambda *given: seen.append(given) or (np.eye(5), 0.0))
+    greedy.recheck(data, cov, ONE)
+    due = cov.diagonal + 0.125 + 1e-3 * cov.weights + 8 * unit * cov.diagonal
+    assert (seen[0][5] >= due * (1 - 1e-12)).all()
+
+
 def test_the_total(monkeypatch):
     unit = 2.0**-20
     cov, support, x, _, _ = problem(2)
