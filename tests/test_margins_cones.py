@@ -394,12 +394,13 @@ def test_short_rows_in_another_direction():
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_rows_that_reach_their_limit(nonnegative):
     """Of rank one: every entry is as large as variances allow."""
-    X = np.outer([1.0, -1.0, 2.0, -2.0], [2.0, 1.5, 1.0, 0.5])
-    cov = covariance_of_data(X, True, False, None, 1.0)[0]
-    for s in (1, 2, 3, 4):
-        plain = cov.dense()[0, :s].sum()
-        found = bounds.gershgorin({}, cov, Question((s,), nonnegative, True, 0.0))
-        assert plain * (1 - 1e-14) <= found <= plain * (1 + 1e-11)
+    for row in ([2.0, 1.5, 1.0, 0.5], [1.0, 1.0, 1.0, 1.0]):
+        X = np.outer([1.0, -1.0, 2.0, -2.0], row)
+        cov = covariance_of_data(X, True, False, None, 1.0)[0]
+        for s in (1, 2, 3, 4):
+            plain = cov.dense()[0, :s].sum()
+            found = bounds.gershgorin({}, cov, Question((s,), nonnegative, True, 0.0))
+            assert plain * (1 - 1e-14) <= found <= plain * (1 + 1e-11)
 
 
 def test_dropped_features_and_prices(monkeypatch):
