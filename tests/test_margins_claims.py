@@ -126,6 +126,16 @@ def test_the_margin_of_a_value(results, monkeypatch):
         checker._check_value(claim(result, rounding=margin * 0.99), cov)
 
 
+@pytest.mark.parametrize("off", [1e-12, 1e-6, 1.0])
+def test_loadings_have_length_one(results, off):
+    for result in results:
+        for factor in (1 + off, 1 / (1 + off)):
+            weights = tuple(w * factor for w in result.weights)
+            longer = replace(result, weights=weights, variances=result.variances * factor**2)
+            verdict = verify(claim(longer, value=result.value * factor**2), X)
+            assert "norm" in verdict.reason
+
+
 def test_growing_errors_are_no_excuse(monkeypatch):
     """Whoever chooses loadings that make errors grow may not claim what he likes for it."""
     for size in (2.0**-30, 1.0, 2.0**30):
@@ -211,6 +221,15 @@ def test_features_that_vary_are_not_left_out():
     assert given.inert.tolist() == [False, True, False]
 
 
+def test_integers_that_differ_by_one_are_not_constant():
+    table = np.array([[2**60, 1, 5], [2**60 + 1, 1, 7], [2**60, 0, 5], [2**60 + 1, 1, 6]])
+    for data in (table, sp.csr_array(table)):
+        cov = screened.of_data(data, np.array([0, 2]), True, False, None, 1.0)[0]
+        assert not cov.inert.any()
+        assert cov.diagonal[0] == 0.25
+        assert cov.inner.dense()[0, 0] == 0.25
+
+
 def test_blocks_of_an_array_are_all_read(monkeypatch):
     monkeypatch.setattr(screened, "ENTRIES", 12)
     for data in (X, sp.csr_array(X)):
@@ -265,6 +284,9 @@ def test_dropped_features_are_not_played_down(dropping, supports):
     for factor in (1 - 1e-6, 1 + 1e-6):
         changed = {**claims, "largest_dropped": claims["largest_dropped"] * factor}
         assert "largest variance" in verify(claim(result, screening=changed), X).reason
+    for name, other in (("touching", 0.9), ("inside", 0.9), ("touching", 1.1), ("inside", 1.1)):
+        changed = {**claims, name: claims[name] * other}
+        assert "told differently" in verify(claim(result, screening=changed), X).reason
     for name in ("support_unchanged", "bound_holds"):
         changed = {**claims, name: not claims[name]}
         assert "does not follow" in verify(claim(result, screening=changed), X).reason

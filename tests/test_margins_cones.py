@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sparcipal import Screened
 from sparcipal.verify import bounds, dspca, extension, kyfan, proof, screened, sphere, split
 from sparcipal.verify.data import Question, covariance_of, covariance_of_data
 
@@ -77,6 +78,16 @@ def test_copositive_matrices_are_told_truly():
         assert sphere.copositive(np.array([S])).all()
     for S in ([[1.0, -1.1], [-1.1, 1.0]], [[0.0, 1.0], [1.0, 1.0]], [[4.0, -2.1], [-2.1, 1.0]]):
         assert not sphere.copositive(np.array([S])).any()
+
+
+def test_nystrom_of_sparse_rows_is_that_of_dense_ones():
+    X = np.random.default_rng(9).poisson(1.0, (20, 5)) * np.array([3.0, 2.0, 1.0, 1.0, 1.0])
+    dense = covariance_of_data(X, True, False, None, 1.0)[0]
+    w, Q = np.linalg.eigh(dense.dense())
+    V = Q[:, -2:] * np.sqrt(w[-2:])
+    for data in (X, sp.csr_array(X)):
+        cov = covariance_of_data(data, True, False, None, 1.0)[0]
+        assert sphere._by_trace(cov, V) == pytest.approx(w[:3].sum(), rel=1e-9)
 
 
 def test_nystrom_needs_a_condition_number():
@@ -389,6 +400,30 @@ def test_short_rows_in_another_direction():
     points, pairs = np.eye(2), np.array([[0, 0], [0, 1], [1, 1]])
     found = sphere.pair_sums(V, (V * V).sum(axis=1), np.zeros(400), 3, False, points, pairs)
     assert found == pytest.approx([3.0, 0.0, 3 * 0.81])
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_given_matrices_that_are_not_psd(nonnegative):
+    """Entries may be larger than variances allow; what is missing is in every rule."""
+    A = np.array([[1.0, 1.05, 0.0], [1.05, 1.0, 0.0], [0.0, 0.0, 0.5]])
+    question = Question((2,), nonnegative, True, 0.0)
+    cov = covariance_of(A, 1.0)
+    assert bounds.gershgorin({}, cov, question) >= 2.05
+    assert bounds.trace({}, cov, question) >= 2.05
+    given = Screened(A[:2, :2], np.array([0, 1]), np.diagonal(A).copy())
+    own = screened.of_given(given, np.array([0, 1]), 1.0)
+    found = screened.touching({"rule": "variances"}, 9.0, own, Question((3,), False, True, 0.0))
+    assert found >= 2.0 + 2 * 0.05 + 0.5
+
+
+def test_errors_of_kept_features_count_for_dropped_ones():
+    X = np.random.default_rng(8).standard_normal((30, 4)) * [3.0, 2.5, 0.3, 0.2]
+    cov = screened.of_data(X, np.arange(2), True, False, None, 1.0)[0]
+    question = Question((3,), False, True, 0.0)
+    plain = screened.touching({"rule": "variances"}, 99.0, cov, question)
+    cov.inner.error_unit = 1e-3
+    more = screened.touching({"rule": "variances"}, 99.0, cov, question)
+    assert more - plain >= 1e-3 * cov.inner.weights.sum() * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
