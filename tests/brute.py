@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import scipy.sparse as sp
 
 
 def best_value(A: np.ndarray, cardinalities: tuple[int, ...], nonnegative: bool = False) -> float:
@@ -43,3 +44,9 @@ def _pack(tables: dict, sizes: list[int], used: frozenset) -> float:
 def covariance(X: np.ndarray, center: bool = True) -> np.ndarray:
     Y = X - X.mean(axis=0) if center else X
     return Y.T @ Y / X.shape[0]
+
+
+def sparse_rows(shape: tuple[int, int], density: float, seed: int) -> sp.csr_array:
+    """Positive numbers at random places (SciPy's own maker has changed its name for the seed)."""
+    rng = np.random.default_rng(seed)
+    return sp.csr_array(rng.random(shape) * (rng.random(shape) < density))

@@ -25,6 +25,7 @@ from sparcipal.readers import (
     cache,
     documents,
     matrices,
+    matrixmarket,
     pieces,
     tables,
 )
@@ -225,7 +226,8 @@ def test_other_text_is_kept_too(tmp_path, monkeypatch, name):
     read(path, cache=tmp_path / "kept")
     for module, function in (
         (tables, "read_csv"), (documents, "read_jsonl"), (documents, "read_lines"),
-        (matrices, "read_svmlight"), (matrices, "read_matrixmarket"), (blocks, "write_blocks"),
+        (matrices, "read_svmlight"), (matrixmarket, "read_matrixmarket"),
+        (blocks, "write_blocks"),
     ):  # fmt: skip
         original = getattr(module, function)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from brute import best_value
+from brute import best_value, sparse_rows
 from sparcipal import Result, Status, sketch, sparse_pca, verify
 from sparcipal.covariance import covariance_of
 from sparcipal.proofs import kyfan
@@ -72,7 +72,7 @@ def test_few_samples_have_a_small_matrix_with_the_same_eigenvalues():
 
 
 def test_sparse_tables_that_are_not_centred():
-    X = sp.random_array((30, 6), density=0.4, rng=np.random.default_rng(2)).tocsr()
+    X = sparse_rows((30, 6), 0.4, 2)
     result = sparse_pca(X, n_nonzero_coefs=2, center=False)
     assert verify(result, X), verify(result, X).reason
     assert verify(result, X.toarray())

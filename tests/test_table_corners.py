@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from brute import sparse_rows
 from sparcipal import Moments, Result, SparsePCA, read, sparse_path, sparse_pca, verify
 from sparcipal import sketch as sketches
 from sparcipal.certify import _minimise, _row_tops
@@ -37,7 +38,7 @@ def test_rows_of_files_are_opened_where_they_are_read(tmp_path):
 
 
 def test_sparse_rows_of_files(tmp_path):
-    S = sp.random_array((12, 7), density=0.4, rng=np.random.default_rng(1)).tocsr()
+    S = sparse_rows((12, 7), 0.4, 1)
     S.data[:] = np.arange(S.nnz) + 1.0
     parts = {}
     for name in ("data", "indices", "indptr"):
@@ -142,7 +143,7 @@ def test_sums_of_different_words_merge():
 
 def test_fractions_in_sparse_rows():
     """Products of fractions by rows, against the dense sums."""
-    wide = sp.random_array((40, 3000), density=0.002, rng=np.random.default_rng(2)).tocsr()
+    wide = sparse_rows((40, 3000), 0.002, 2)
     columns = np.arange(0, 3000, 3)
     gram = Gram(columns).add(wide)
     dense = wide.toarray()[:, columns]

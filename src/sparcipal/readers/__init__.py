@@ -23,7 +23,7 @@ FORMATS = {
     "h5ad": ("matrices", "read_h5ad"),
     "jsonl": ("documents", "read_jsonl"),
     "lines": ("documents", "read_lines"),
-    "matrixmarket": ("matrices", "read_matrixmarket"),
+    "matrixmarket": ("matrixmarket", "read_matrixmarket"),
     "npy": ("matrices", "read_npy"),
     "npz": ("matrices", "read_npz"),
     "parquet": ("tables", "read_parquet"),

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from . import frames, tables
 from .cache import Column, Draft
-from .matrices import parse_matrixmarket
+from .matrixmarket import parse_matrixmarket
 from .source import Path_, open_bytes
 
 Read = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples

@@ -1,8 +1,7 @@
-"""Files that hold a matrix: Matrix Market, svmlight, .npz, .npy, .h5ad."""
+"""Files that hold a matrix: svmlight, .npz, .npy, .h5ad."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import zipfile
 from typing import Any
@@ -15,27 +14,6 @@ from . import source as limits
 from .source import Path_, open_bytes, size_words
 
 Read = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
-
-
-def read_matrixmarket(source: Path_, names: Any, *, transpose: bool = False) -> Read:
-    """Rows are samples; `transpose` when they are features, as single-cell tools write them."""
-    with open_bytes(source) as stream:
-        try:
-            matrix = parse_matrixmarket(stream)
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"{source}: not a Matrix Market file: {error}") from error
-    matrix = matrix.T if transpose else matrix
-    # here, where it is told whose size does not fit in memory
-    return (sp.csr_array(matrix) if sp.issparse(matrix) else matrix), None, None
-
-
-def parse_matrixmarket(stream: Any) -> Any:
-    """An array, in coordinates where it is sparse."""
-    from scipy.io import mmread
-
-    # SciPy 1.15 is asked for arrays and 1.18 warns when it is not; those before make matrices.
-    asked = "spmatrix" in inspect.signature(mmread).parameters
-    return mmread(stream, **({"spmatrix": False} if asked else {}))
 
 
 def read_svmlight(source: Path_, names: Any, *, n_features: int | None = None) -> Read:
