@@ -190,8 +190,10 @@ def test_errors_grow_with_every_pivot():
 def test_supports_name_every_feature_once(results):
     result = results[0]
     support = result.supports[0].copy()
-    for wrong in (support[[0, 0, 2]], support[[1, 0, 2]], support - support.max() - 1, support + 6):
-        assert "support" in verify(replace(result, supports=(wrong,)), X).reason
+    for wrong in (support[[0, 0, 2]], support[[1, 0, 2]]):
+        assert "strictly increasing" in verify(replace(result, supports=(wrong,)), X).reason
+    for wrong in (support - support.max() - 1, support + 6):
+        assert "not there" in verify(replace(result, supports=(wrong,)), X).reason
 
 
 @pytest.mark.parametrize(
@@ -278,6 +280,11 @@ def test_dropped_features_are_not_played_down(dropping, supports):
             verdict = verify(told(result, **{name: claims[name] * factor}), X)
             assert verdict.verdict == "refused"
             assert words in verdict.reason or "can be proved" in verdict.reason
+    sure = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(screened, "unfounded", lambda *given: sure.append(given[-1]) or "")
+        verify(told(result), X)
+    assert sure == [result.value - result.certificate.rounding]
     for name in ("kept", "dropped"):
         changed = {**claims, name: claims[name] + 1}
         assert "numbers of kept" in verify(claim(result, screening=changed), X).reason

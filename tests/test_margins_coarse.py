@@ -262,8 +262,10 @@ def test_prices_of_configurations(monkeypatch):
     price = np.array([0.1, 0.2, 0.3, 0.4])
     header = {"s": 2, "nonnegative": False, "prices": price}
     data = {"price": price, "parts": [{"s": 2, "log": [header]}]}
-    monkeypatch.setattr(configuration, "replay", lambda log, a: 3.0)
+    given: list[np.ndarray] = []
+    monkeypatch.setattr(configuration, "replay", lambda log, a: given.append(a) or 3.0)
     assert configuration.recheck(data, cov, one(2, 2)) >= 7.0 * (1 + 8 * E) * LESS
+    assert np.allclose(given[0], cov.dense())
     monkeypatch.setattr(configuration, "replay", lambda log, a: -3.0)
     assert configuration.recheck(data, cov, one(2, 1)) >= 1.0
     packed = {**data, "packing": {"target": 5.0, "u": [], "r": []}}
@@ -385,7 +387,7 @@ def test_branches_that_are_cut(factored):
             paid = held + sum(gains[: s - f - (a >= f)]) - price[i]
             size = v[i, order].max() + price[order].max()
             plain[a, a] = A[i, i] + paid + (s + 8) * E * s * size
-        assert np.allclose(M, plain, atol=1e-12)
+        assert np.allclose(M, plain, rtol=0, atol=1e-12)
         size = np.abs(tau - np.diagonal(M)).sum() + tau
         due = 2 * (m + 2) * E * size + 2 * E * np.abs(M).sum(axis=1).max()
         assert (np.diagonal(tau * np.eye(m) - M - factored[-1]) >= due * LESS).all()
@@ -445,8 +447,8 @@ def test_low_rank_totals(monkeypatch):
 
 def test_low_rank_majorants(factored):
     cov = from_data(6)
-    A, V, shift = cov.dense(), np.ones((6, 2)) * 0.1, 0.5
-    for error in (0.0, 1e-3):
+    A, shift = cov.dense(), 0.5
+    for error, V in ((0.0, np.full((6, 2), 0.1)), (1e-3, np.full((6, 2), 2.0))):
         cov.error_unit = error
         claim = sphere._factored(A, V, shift, cov)
         tested = factored[-1][0, 0] + (A - V @ V.T)[0, 0]
@@ -473,11 +475,11 @@ def test_low_rank_majorants(factored):
 
 
 def test_low_rank_traces():
-    cov = from_data(6, scale=0.25)
-    w, Q = np.linalg.eigh(cov.dense())
-    V = Q[:, -2:] * np.sqrt(w[-2:])
-    plain = w[:4].sum()
-    for error in (0.0, 1e-3):
+    for error, scale in ((0.0, 0.25), (1e-3, 0.25), (0.0, 4.0), (1e-3, 4.0)):
+        cov = from_data(6, scale)
+        w, Q = np.linalg.eigh(cov.dense())
+        V = Q[:, -2:] * np.sqrt(w[-2:])
+        plain = w[:4].sum()
         cov.error_unit = error
         due = 4 * (8 * 22 * E + error) * cov.weights.sum() * w[-1] / w[-2]
         assert sphere._by_trace(cov, V) >= (plain + due) * LESS

@@ -339,6 +339,10 @@ def test_vectors_of_equal_eigenvalues_say_nothing(monkeypatch):
     for gap, told in ((0.0, False), (1e-14, False), (0.5, True)):
         block = (Q * np.array([2.0 + gap, 2.0, 0.5])) @ Q.T
         assert proof._no_positive_eigenvector((block + block.T) / 2, 1.0) is told
+    # what is left must lie below t, with room for its rounding
+    block = (Q * np.array([2.0, 0.25, 0.5])) @ Q.T
+    assert proof._no_positive_eigenvector((block + block.T) / 2, 0.6)
+    assert not proof._no_positive_eigenvector((block + block.T) / 2, 0.5 + 1e-11)
     seen = []
     monkeypatch.setattr(proof, "EPS", E)
     monkeypatch.setattr(proof, "below", lambda M, t: seen.append(t) or True)
@@ -366,6 +370,18 @@ def test_standardised_sparse_columns(center):
     plain = np.cov(X.T, aweights=weights, ddof=0)
     for data in (X, sp.csr_array(X)):
         assert np.allclose(covariance_of_data(data, True, False, weights, 1.0)[0].dense(), plain)
+
+
+def test_leaves_that_features_outside_may_join():
+    A = np.eye(3) * 0.5
+    alive, forced = np.array([True, True, False]), np.array([True, False, False])
+    both = np.array([True, True, False])
+    plain = proof._Replay([header(nonnegative=False)], A)
+    plain._settle(1, {"end": "leaf"}, alive, forced)
+    padded = proof._Replay([header(nonnegative=False, pads=np.full(3, 0.1))], A)
+    padded._settle(1, {"end": "leaf"}, both, both)
+    with pytest.raises(split.Unproved, match="join"):
+        padded._settle(1, {"end": "leaf"}, alive, forced)
 
 
 def test_closed_nodes_are_factored():
@@ -458,3 +474,6 @@ def test_dropped_features_and_prices(monkeypatch):
     two = 1.0 + 0.5 * (1 + 3 * E) + v[:2].sum()
     assert asked == [(0.125, True)]
     assert max(one, two) * (1 + 7 * E) * (1 - 1e-9) <= found <= max(one, two) * (1 + 1e-4)
+    cov.inner.error_unit = 1e-3
+    more = screened.touching(data, 100.0, cov, Question((3,), False, True, 0.0))
+    assert more - found >= cov.inner.rounding(3) * (1 - 1e-6)
