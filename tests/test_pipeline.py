@@ -128,3 +128,25 @@ def test_a_missing_entry_in_a_later_block_is_placed_in_the_table(form):
     place = r"block 1 \(its row 0 is row 4 of the table\): .*the first in row 1, column 1"
     with pytest.raises(ValueError, match=place):
         sparse_pca(lambda: (form(X[i : i + 4]) for i in (0, 4)), n_nonzero_coefs=2)
+
+
+def test_a_bound_below_the_value_is_an_error_not_an_answer():
+    from sparcipal.covariance import covariance_of
+    from sparcipal.monitor import Monitor
+    from sparcipal.pipeline import _certificate
+    from sparcipal.problem import Problem
+    from sparcipal.prove import Proved
+    from sparcipal.result import Bound
+    from sparcipal.search.base import Component, Found, Options
+
+    problem = Problem(covariance_of(np.diag([1.0, 0.5])), (1,))
+    best = (Component(np.array([0]), np.ones(1)),)
+    options = Options(rank=None, seed=0, n_jobs=1, monitor=Monitor(), tol=1e-6, max_nodes=None)
+    found = Found(best, 1)
+    for value, right in ((1.0 - 1e-16, True), (1.0 - 1e-12, False)):
+        proved = Proved(best, (Bound("trace", value, {}),))
+        if right:
+            assert _certificate(problem, proved, options, "fast", found).bound == 1.0
+        else:
+            with pytest.raises(ArithmeticError, match=r"below the value 1 by more than rounding"):
+                _certificate(problem, proved, options, "fast", found)

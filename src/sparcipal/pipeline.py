@@ -313,6 +313,13 @@ def _certificate(
     value = _value(problem, proved.components)
     rounding = rounding_of_value(problem, proved.components)
     bounds = tuple(sorted(proved.bounds, key=lambda bound: bound.value))
+    lowest = bounds[0]
+    if lowest.value < value - rounding:
+        raise ArithmeticError(
+            f"the bound {lowest.name!r} of {lowest.value:.12g} is below the value {value:.12g} "
+            f"by more than rounding ({rounding:.3g}), so that one of them is wrong; please report "
+            "it with the data"
+        )
     # A bound can come out below the computed value by rounding only; the claim must not.
     bounds = tuple(b if b.value >= value else Bound(b.name, value, b.data) for b in bounds)
     certificate = Certificate(
