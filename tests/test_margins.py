@@ -204,3 +204,12 @@ def test_bounds_of_more_rows_than_are_looked_at_together(name):
         bound = solver_bound(name, Problem(cov, (4, 3), nonnegative))
         plain = formula(name, A / cov.unit, (4, 3), nonnegative, bound.data)
         assert plain * (1 - 1e-13) <= bound.value <= plain * (1 + 1e-9)
+
+
+def test_rows_of_matrices_that_are_not_psd():
+    """Entries may be larger than variances allow: what is missing is added to these first."""
+    A = np.array([[1.0, 1.0 + 1e-10], [1.0 + 1e-10, 1.0]])
+    cov = covariance_of(A)
+    sums = certify._row_sums(Problem(cov, (2,)))
+    assert (sums * cov.unit >= 2.0 + 1e-10).all()
+    assert certify.trace_bound(Problem(cov, (2,))).value * cov.unit >= 2.0 + 1e-10
