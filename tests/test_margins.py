@@ -213,3 +213,16 @@ def test_rows_of_matrices_that_are_not_psd():
     sums = certify._row_sums(Problem(cov, (2,)))
     assert (sums * cov.unit >= 2.0 + 1e-10).all()
     assert certify.trace_bound(Problem(cov, (2,))).value * cov.unit >= 2.0 + 1e-10
+
+
+def test_charges_of_a_clipped_matrix_are_rounded_up(monkeypatch):
+    unit = 2.0**-20
+    monkeypatch.setattr(certify, "EPS", unit)
+    monkeypatch.setattr(certify, "proved_eigenvalue_sum", lambda M, k: float(np.trace(M)))
+    for A, _ in matrices(4):
+        cov = covariance_of(A)
+        for s in (2, 4):
+            bound = certify.clip_bound(Problem(cov, (s,)))
+            off = np.clip(A / cov.unit, -bound.data["rho"], bound.data["rho"])
+            paid = charges(off, s, False).sum() * (1 + (s + 8) * unit)
+            assert bound.value >= (np.trace(A) / cov.unit + paid) * (1 - 1e-9)
