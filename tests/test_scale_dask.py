@@ -301,6 +301,10 @@ def test_bad_lazy_input_to_the_estimator():
 # --- a cluster ---
 
 
+# What an older dask says of threads while there is a cluster.
+BESIDE_A_CLIENT = pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler")
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """Two worker processes; one that is killed comes back. Any port: other tests run beside."""
@@ -338,7 +342,7 @@ def with_a_death(X, size, folder):
     return parts
 
 
-@pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler")
+@BESIDE_A_CLIENT
 def test_a_worker_killed_in_the_middle_of_a_pass(client, tmp_path):
     X = np.random.default_rng(0).standard_normal((400, 6))
     with dask.config.set(scheduler="synchronous"):
@@ -459,6 +463,7 @@ def stop_at(stage, heard):
     return callback
 
 
+@BESIDE_A_CLIENT
 @pytest.mark.parametrize("kind", STOPS)
 @pytest.mark.parametrize("stage", ["moments", "products"])
 def test_a_pass_can_be_stopped(kind, stage, monkeypatch):
@@ -474,6 +479,7 @@ def test_a_pass_can_be_stopped(kind, stage, monkeypatch):
     assert "% of the blocks" in heard[-1][1] or "rows" in heard[-1][1]
 
 
+@BESIDE_A_CLIENT
 @pytest.mark.parametrize("kind", STOPS)
 def test_a_time_limit_ends_a_pass(kind, monkeypatch):
     monkeypatch.setattr(rows_module, "GRACE", 0.05)
