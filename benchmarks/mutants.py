@@ -47,7 +47,7 @@ TARGETS = {
         "--deselect=tests/test_streamed_soundness.py::test_campaign",
     ],
     "certify.py": [*MARGINS, "test_certificates", "test_values"],
-    "proofs/exact.py": ["test_proof", "test_exact", "test_soundness"],
+    "proofs/exact.py": ["test_proof", "test_exact", "test_soundness", "test_subtrees"],
     "proofs/extend.py": ["test_proof", "test_exact", "test_soundness"],
     "proofs/fixing.py": ["test_exact", "test_proof", "test_soundness"],
     "proofs/leaf.py": ["test_exact", "test_soundness"],

@@ -11,8 +11,10 @@ from conftest import data_file
 from proof_cases import one_case, one_large_case, optimum
 from sparcipal.covariance import covariance_of_data
 from sparcipal.monitor import Monitor
-from sparcipal.proofs.exact import prove
+from sparcipal.proofs import exact
+from sparcipal.proofs.exact import Search, prove
 from sparcipal.proofs.extend import prove_large
+from sparcipal.proofs.pairsplit import split_matrix
 from sparcipal.proofs.twins import find_twins
 from sparcipal.verify.proof import replay
 
@@ -199,3 +201,95 @@ def test_features_outside_at_their_pads(scale, priced):
         assert proof.bound >= best * (1 - 1e-12)
         assert proof.bound <= 4 * best + 4 * scale
         assert replay(proof.log, A) <= proof.bound
+
+
+# --- what a tree may not do ---
+
+
+def a_search(A, s, nonnegative=False, prices=None, tol=1e-6):
+    search = Search(np.asarray(A), s, nonnegative, prices, tol, True, None)
+    search.set_budget("full", None, None)
+    return search
+
+
+@pytest.mark.parametrize("size", [0.3, 0.65, 0.9, 1.7])
+def test_nothing_is_settled_above_the_claim(size):
+    """An incumbent a little too poor to be within the tolerance: the bound knows the optimum."""
+    for ratio in np.linspace(0.76, 0.98, 12):
+        A = size * np.diag(np.append(np.full(9, ratio), 1.0))
+        proof = prove(A, 2, incumbent=(np.array([0]), 0.0), tol=0.1)
+        assert proof.bound >= size
+        assert proof.value >= proof.bound - 0.1 * size
+
+
+def test_open_nodes_leave_room_for_the_replay():
+    for scale in (1 / 48, 1.0, 48.0):
+        search = a_search(noise(14) * scale + 3 * scale, 5, tol=1e-3)
+        search.start(None)
+        root = search._root(None)
+        top = np.linalg.eigvalsh(split_matrix(root.part, root.split).matrix)[-1]
+        assert top > search.claim
+        root.guess = float(top)
+        search.open.push(root, root.guess)
+        proof = search.finish("nodes")
+        room = (proof.bound / search.unit - top) / (1e-3 * search.scale_of_value)
+        assert 0.029 < room < 0.031
+        assert search.scale_of_value > 2.0
+
+
+@pytest.mark.parametrize("case", ["interior", "signs", "prices"])
+def test_full_supports_shrink_with_a_reason_only(case):
+    """A positive solution, signs that are free, prices: what is left open is bounded."""
+    off = 0.5 if case == "interior" else -0.5
+    A = np.array([[1.0, off], [off, 1.0]])
+    prices = np.array([0.1, 0.1]) if case == "prices" else None
+    search = a_search(A, 2, case != "signs", prices)
+    search.offer(np.array([0]), 1.0)
+    root = search._root(None)
+    root.part = root.part.restrict(np.ones(2, dtype=bool), np.ones(2, dtype=bool))
+    root.guess = 1.5
+    search._shrink(root)
+    assert search.stuck == [root]
+    if case != "prices":
+        assert search.finish("nodes").bound >= 1.5
+
+
+@pytest.mark.parametrize("prices", [[0.5, 0.25, 1.0], [2.0, 2.0, 3.0]])
+def test_matrix_of_zeros_at_a_price(prices):
+    proof = prove(np.zeros((3, 3)), 2, prices=np.array(prices))
+    assert proof.value == proof.bound == -min(prices)
+    assert proof.support.tolist() == [int(np.argmin(prices))]
+    assert proof.eliminated == 2
+
+
+def test_eliminated_are_the_features_that_the_root_excludes():
+    trees = 0
+    for seed in range(2):
+        A = noise(24, seed) + 0.4 * np.diag(np.arange(24) % 3 == 0)
+        proof = prove(A, 5, max_nodes=8)
+        root = next(step for step in proof.log if step["step"] == "node")
+        out = [j for one in root["passes"] for j in one["out"].tolist()]
+        assert len(set(out)) == len(out) == proof.eliminated
+        assert 1 <= proof.nodes <= 8
+        trees += proof.nodes > 1
+    assert trees
+
+
+@pytest.mark.parametrize("stage", ["root", "branch"])
+def test_progress_tells_values_in_units_of_the_data(stage, monkeypatch):
+    if stage == "branch":
+        monkeypatch.setattr(exact, "ROOT_SMOOTHING", ())
+    told = []
+    monitor = Monitor(callback=lambda progress: told.append(progress))
+    proof = prove(noise(24) * 48, 5, monitor=monitor)
+    values = [progress.value for progress in told if progress.stage == stage]
+    assert values
+    assert max(values) == pytest.approx(proof.value, rel=1e-9)
+
+
+def test_enough_is_in_units_of_the_data():
+    A = noise(24) * 48
+    options = {"incumbent": (np.array([0]), 0.0)}
+    best = prove(A, 5).value
+    assert prove(A, 5, enough=1.01 * A[0, 0], **options).status == "enough"
+    assert prove(A, 5, enough=1.01 * best, **options).status == "optimal"
