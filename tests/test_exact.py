@@ -293,3 +293,21 @@ def test_enough_is_in_units_of_the_data():
     best = prove(A, 5).value
     assert prove(A, 5, enough=1.01 * A[0, 0], **options).status == "enough"
     assert prove(A, 5, enough=1.01 * best, **options).status == "optimal"
+
+
+@pytest.mark.parametrize("guess", ["low", "top"])
+def test_a_guess_settles_no_node(guess):
+    """Eigenvalues as computed order the nodes; what is dropped is proved, and in the log."""
+    A, s = noise(11), 4
+    search = a_search(A, s)
+    search.start((np.array([0]), 0.0))
+    root = search._root(None)
+    top = float(np.linalg.eigvalsh(split_matrix(root.part, root.split).matrix)[-1])
+    root.guess = top if guess == "top" else 0.0
+    search.open.push(root, root.guess)
+    if guess == "top":
+        search.offer(search.support, top)  # a better incumbent is met while the node waits
+    assert search.search() is None
+    proof = search.finish("optimal")
+    assert proof.bound >= optimum(A, s, False, np.zeros(11))
+    assert replay(proof.log, A) <= proof.bound
