@@ -8,6 +8,7 @@ import pytest
 from proof_cases import one_case
 from sparcipal.monitor import Monitor
 from sparcipal.proofs import exact, subtrees
+from sparcipal.proofs.prooflog import ProofLog
 from sparcipal.verify.proof import replay
 
 
@@ -105,3 +106,29 @@ def test_without_a_log():
     kept, bare = exact.prove(B, 6), exact.prove(B, 6, keep_log=False, n_jobs=2)
     assert bare.log == []
     assert (bare.value, bare.bound, bare.nodes) == (kept.value, kept.bound, kept.nodes)
+
+
+@pytest.mark.parametrize("alone", [0.0, np.inf])
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_a_log_that_is_not_kept_changes_nothing(alone, nonnegative, monkeypatch):
+    """Nor which features the root eliminated, nor which supports were looked at before."""
+    monkeypatch.setattr(exact, "ALONE", alone)
+    monkeypatch.setattr(subtrees, "WORK", 1.0)
+    if nonnegative:
+        B = noise(8, 40) - 0.35 * (1 - np.eye(8))
+        B += max(0.0, 1e-9 - float(np.linalg.eigvalsh(B)[0])) * np.eye(8)
+    else:
+        B = noise(16, 32) + 0.4 * np.diag(np.arange(16) % 3 == 0)
+    question = {"nonnegative": nonnegative, "incumbent": (np.array([0]), 0.0)}
+    kept = exact.prove(B, 6 if nonnegative else 4, **question)
+    bare = exact.prove(B, 6 if nonnegative else 4, keep_log=False, **question)
+    for name in ("value", "bound", "status", "nodes", "n_eigen", "eliminated"):
+        assert getattr(bare, name) == getattr(kept, name), name
+
+
+def test_nodes_of_a_log_that_is_not_kept_are_told_apart():
+    log = ProofLog(False)
+    root, _ = log.node(-1, "root", [])
+    positions = {root, log.node(root, "in", [0])[0], log.node(root, "out", [0])[0]}
+    assert len(positions) == 3
+    assert min(positions) == root == 1

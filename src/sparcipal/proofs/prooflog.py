@@ -73,7 +73,7 @@ class ProofLog:
 
     def __init__(self, keep: bool) -> None:
         self.keep = keep
-        self.size = 0
+        self.size = self._unkept = 0
         self._steps: list[dict[str, Any]] = [{}]
         self._positions: dict[int, int] = {}
         self._origins: list[dict[str, Any]] = []  # kept alive, so that their ids stay theirs
@@ -89,7 +89,8 @@ class ProofLog:
             "end": "",
         }
         if not self.keep:
-            return -1, record
+            self._unkept += 1  # nodes are told apart by their positions, kept or not
+            return self._unkept, record
         self._steps.append(record)
         self.size += 300
         return len(self._steps) - 1, record

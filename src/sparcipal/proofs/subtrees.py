@@ -184,6 +184,11 @@ def _node(search: Search, root: Node, leaf: Leaf, place: list[int]) -> Node:
         split = Split(split.features, split.u, split.r, root.split.origin)
     elif leaf.certificate is not None and place:
         search.log.adopt(split, place[leaf.certificate])
-    position = place[leaf.position] if place else -1
-    record = search.log.record(position) if place else {**root.record, "passes": []}
+    if place:
+        position = place[leaf.position]
+        record = search.log.record(position)
+    elif leaf.position == 1:  # the node itself
+        position, record = root.position, root.record
+    else:
+        position, record = search.log.node(root.position, "", [])
     return Node(seed.part(search), split, record, position, seed.guess)
