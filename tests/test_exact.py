@@ -167,6 +167,8 @@ def test_rejects_what_makes_no_sense():
         prove(A, 1, effort="hard")
     with pytest.raises(ValueError, match="between 1 and 2 features"):
         prove(A, 2, incumbent=(np.arange(3), 1.0))
+    with pytest.raises(ValueError, match="between 1 and 2 features"):
+        prove(A, 2, incumbent=(np.arange(0), 1.0))
 
 
 @pytest.mark.parametrize(("s", "value"), [(5, 6.564053), (20, 17.832113)])
@@ -311,3 +313,16 @@ def test_a_guess_settles_no_node(guess):
     proof = search.finish("optimal")
     assert proof.bound >= optimum(A, s, False, np.zeros(11))
     assert replay(proof.log, A) <= proof.bound
+
+
+def test_supports_shrink_by_one_feature_each(monkeypatch):
+    apart = np.array([[2.0, -1.0, -0.3], [-1.0, 2.0, -0.2], [-0.3, -0.2, 0.1]])
+    search = a_search(apart, 3, nonnegative=True)
+    search.start(None)
+    root = search._root(None)
+    root.part = root.part.restrict(np.ones(3, dtype=bool), np.ones(3, dtype=bool))
+    monkeypatch.setattr(search, "_settle", lambda node: False)
+    search._shrink(root)
+    assert not search.stuck
+    left = sorted(node.part.features.tolist() for node in search.open)
+    assert left == [[0, 1], [0, 2], [1, 2]]
