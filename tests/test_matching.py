@@ -106,6 +106,28 @@ def test_a_cycle_of_gains_leaves_the_best_free_row(held: float) -> None:
     augment(weight, missing, owner, reals[:2], integers[:2], reals[2], integers[2], integers[3])
     assert owner.tolist() == [0, -1, 0, 1]
     assert missing.tolist() == [0, 0]
+    rows = np.array([2, 3, 0, 1])  # the rows that are held come first
+    owner, missing = np.array([0, 1, -1, -1]), np.array([1, 0])
+    augment(
+        weight[rows], missing, owner, reals[:2], integers[:2], reals[2], integers[2], integers[3]
+    )
+    assert owner.tolist() == [0, 1, 0, -1]
+
+
+def test_paths_through_every_column() -> None:
+    """The only free row is worth something to the last column: every column hands a row on."""
+    for k in range(2, 8):
+        weight = np.zeros((k, k))
+        weight[0, k - 1] = 1.0
+        for j in range(1, k):
+            weight[j, j] = weight[j, j - 1] = 1.0
+        owner, missing = np.arange(k), np.zeros(k, dtype=np.int64)
+        owner[0], missing[0] = -1, 1
+        integers, reals = np.zeros((k + 2, k), dtype=np.int64), np.zeros((k + 1, k))
+        augment(
+            weight, missing, owner, reals[:k], integers[:k], reals[k], integers[k], integers[k + 1]
+        )
+        assert owner.tolist() == [k - 1, *range(k - 1)]
 
 
 def test_ties_within_rounding_close_no_cycle() -> None:
