@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -326,3 +327,10 @@ def test_supports_shrink_by_one_feature_each(monkeypatch):
     assert not search.stuck
     left = sorted(node.part.features.tolist() for node in search.open)
     assert left == [[0, 1], [0, 2], [1, 2]]
+
+
+def test_what_twins_change_is_added():
+    search = a_search(noise(6), 2)
+    search.start(None)
+    search.twins = replace(search.twins, error=0.25)
+    assert search.finish("nodes").bound >= (search.claim + 0.25) * search.unit
