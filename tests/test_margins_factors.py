@@ -261,3 +261,23 @@ def test_majorants_by_samples():
         for shift in (0.999 * w[-3], 0.1 * w[-3], -1.0):
             assert sphere._factored_by_samples(own, V, shift) == np.inf
             assert sphere._factored(own.dense(), V, shift, own) == np.inf
+
+
+def test_rows_reach_as_far_as_their_features_can():
+    """No row of features that are nearly parallel may be cut below what it has."""
+    A = 4.0 * (0.9 + 0.1 * np.eye(6))
+    cov = covariance_of(A)
+    bound = certify.gershgorin_bound(Problem(cov, (4,))).value * cov.unit
+    assert 14.8 <= bound <= 14.8 * (1 + 1e-9)
+
+
+def test_rounding_of_the_matrix_of_samples_counts(monkeypatch):
+    """Eigenvalues from n x n: forming that matrix rounds by (p + 2) eps of its trace."""
+    X = 30.0 * np.random.default_rng(0).standard_normal((5, 2000))
+    cov = covariance_of_data(X)[0]
+    truth = float(np.linalg.eigvalsh(cov.gram())[-2:].sum())
+    monkeypatch.setattr(certify, "DENSE_LIMIT", 20)
+    monkeypatch.setattr(certify, "EPS", 1e-9)
+    slack = 2 * 2002 * 1e-9 * float(cov.diagonal.sum())
+    bound = certify.eigenvalue_bound(Problem(cov, (3, 3)))
+    assert bound.value >= truth + certify.SAFETY * slack * (1 - 1e-6)
