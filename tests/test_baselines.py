@@ -499,6 +499,8 @@ def test_nspca_entry_is_the_maximum_of_the_quartic():
         u = kernel.best_entry(alpha, c2, c1)
         assert -alpha / 4 * u**4 + c2 / 2 * u**2 + c1 * u >= value.max() - 1e-6
         assert u >= 0
+    # so small that a power underflows
+    assert kernel.best_entry(1.0, 3e-220, 0.0) == pytest.approx(np.sqrt(3e-220), rel=1e-12)
 
 
 def twin_ascend(A, U, alpha, beta, sweeps):

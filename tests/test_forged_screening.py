@@ -71,11 +71,13 @@ def test_components_of_dropped_features(result):
         ([0, 2, 1, 3], "not in increasing order"),
         ([0, 1, 1, 3], "not in increasing order"),
         ([0, 1, 2, 4], "other features were kept"),
+        ([0.0, 1.0, float("nan"), 3.0], "no numbers of features"),
     ],
 )
 def test_lists_of_kept_features(result, kept, words):
+    kept = np.array(kept, dtype=None if kept else int)
     bounds = [
-        replace(b, data={**b.data, "screened": {**b.data["screened"], "kept": np.array(kept, int)}})
+        replace(b, data={**b.data, "screened": {**b.data["screened"], "kept": kept}})
         for b in result.certificate.bounds
     ]
     changed = replace(result, certificate=replace(result.certificate, bounds=tuple(bounds)))

@@ -23,8 +23,10 @@ def best_entry(alpha, c2, c1):
         root = sqrt(spread)
         u = cube_root(h + root) + cube_root(h - root)
     elif m > 0.0:
-        # Three real roots; the first of the cosine formula is the largest.
-        u = 2.0 * sqrt(m) * cos(acos(max(-1.0, min(1.0, h / m**1.5))) / 3.0)
+        # Three real roots; the first of the cosine formula is the largest. The power may underflow.
+        power = m**1.5
+        ratio = h / power if power > 0.0 else 0.0
+        u = 2.0 * sqrt(m) * cos(acos(max(-1.0, min(1.0, ratio))) / 3.0)
     if u <= 0.0 or u * (c1 + u * (c2 / 2.0 - alpha / 4.0 * u * u)) <= 0.0:
         return 0.0
     return u
