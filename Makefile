@@ -47,7 +47,7 @@ soundness: $(VENV)/.installed  ## certificates against exact arithmetic on N sma
 	$(RUN)python -m benchmarks.soundness $(N)
 
 forgeries: $(VENV)/.installed  ## results changed at random, N of them, that the checker must refuse
-	$(RUN)python -m benchmarks.soundness.forgeries $(N)
+	$(RUN)python -m tests.support.forgeries $(N)
 
 load: $(VENV)/.installed  ## many fits at once and in a row, faults at many random moments
 	SPARCIPAL_LOAD=200 SPARCIPAL_FITS=1000 SPARCIPAL_FAULTS=40 SPARCIPAL_FUZZ=1000 \

@@ -141,7 +141,7 @@ def main() -> int:
                 if old.get(key) != new.get(key)
             ]
         different += bool(wrong)
-        print(f"{name}: {'same' if not wrong else wrong}", flush=True)
+        print(f"{name}: {wrong or 'same'}", flush=True)
     return int(different > 0)
 
 

@@ -348,7 +348,7 @@ def run(target: str, amount: int, seed: int, start: int, single: list[int]) -> l
 
 def keep_subjects(folder: str) -> None:
     """Save the results that the checker's tests begin with: no mutant has to make them again."""
-    from benchmarks.soundness import forgeries
+    from tests.support import forgeries
 
     saved = Path(folder) / "subjects.pickle"
     saved.write_bytes(pickle.dumps(forgeries.subjects()))

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from sparcipal.cli.phrases import said_in_the_shell
+from sparcipal.problem.result import Result
 from sparcipal.report.terminal import result_view
-from sparcipal.result import Result
 
 
 def picture(model: str, target: str) -> None:

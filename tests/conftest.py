@@ -1,4 +1,4 @@
-"""Shared by all tests: where real data lie, and how golden files are renewed."""
+"""Shared by all tests: one thread of linear algebra each, and how golden files are renewed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_limits
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.support.places import ROOT, data_dir
 
 # Two test processes on two cores: each keeps its linear algebra to one thread.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -19,22 +19,6 @@ threadpool_limits(1)
 # A shell starts its background jobs with Ctrl-C ignored; tests of it are to see it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def data_dir() -> Path:
-    """The folder of public data sets; the test that asks skips when there is none."""
-    folder = Path(os.environ.get("SPARCIPAL_DATA", ROOT.parent / "shared" / "data"))
-    if not folder.is_dir():
-        pytest.skip(f"no data sets in {folder}; name their folder in SPARCIPAL_DATA")
-    return folder
-
-
-def data_file(name: str) -> Path:
-    """One public data set; the test that asks skips when it is absent."""
-    path = data_dir() / name
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    return path
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

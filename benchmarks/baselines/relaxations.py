@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.baselines.sets import SETS, words
-from sparcipal.covariance import covariance_of_data
-from sparcipal.problem import Problem
-from sparcipal.search import dspca
-from sparcipal.search.base import Options
-from sparcipal.search.dspca_first_order import first_order
+from sparcipal.problem.base import Options
+from sparcipal.problem.covariance import covariance_of_data
+from sparcipal.problem.problem import Problem
+from sparcipal.search.methods import dspca
+from sparcipal.search.methods.dspca_first_order import first_order
 from sparcipal.search.relaxation import Relaxation, ascend
 
 GAP = 1e-2  # relative duality gap that both solvers have to reach

@@ -244,11 +244,11 @@ def rate() -> None:
     """Leukemia, k=5, s=50, r=4: points per second."""
     from scipy.optimize import linear_sum_assignment
 
-    from sparcipal.covariance import covariance_of_data
-    from sparcipal.problem import Problem
-    from sparcipal.search import bipartite
-    from sparcipal.search.base import Options
-    from sparcipal.sketch import sketch
+    from sparcipal.problem.base import Options
+    from sparcipal.problem.covariance import covariance_of_data
+    from sparcipal.problem.problem import Problem
+    from sparcipal.problem.sketch import sketch
+    from sparcipal.search.methods import bipartite
 
     X = CASES["leukemia"].load()
     cov = covariance_of_data(X)[0]

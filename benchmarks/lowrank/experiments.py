@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.lowrank.search import say
-from sparcipal.covariance import covariance_of_data
-from sparcipal.problem import Problem
-from sparcipal.search import get_method
-from sparcipal.search.base import Options
+from sparcipal.problem.base import Options
+from sparcipal.problem.covariance import covariance_of_data
+from sparcipal.problem.problem import Problem
+from sparcipal.search.registry import get_method
 
 P, SIZE, VALUES = 500, 10, (400.0, 300.0)
 # method, its options, and what the paper prints for 50 and for 5 samples (nan: nothing)

@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, svds
 
 from benchmarks import data
-from sparcipal.proofs.sphere import SphereResult, sphere_search
+from sparcipal.bounds.lowrank.sphere import SphereResult, sphere_search
 from sparcipal.search import spannogram_reference as reference
 
-checker = importlib.import_module("sparcipal.verify.sphere")
+checker = importlib.import_module("sparcipal.checker.lowrank")
 
 
 def say(text: str) -> None:

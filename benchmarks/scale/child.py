@@ -27,7 +27,7 @@ K, S = 8, 10
 
 
 def gunzip(source: str) -> dict[str, Any]:
-    from sparcipal.readers.source import open_bytes
+    from sparcipal.data.files.bytes import open_bytes
 
     buffer, total = np.empty(1 << 20, dtype=np.uint8), 0
     with open_bytes(source) as stream:
@@ -238,8 +238,8 @@ def tree(source: str, how: str) -> dict[str, Any]:
     import contextlib
     import hashlib
 
-    from sparcipal.parallel import one_blas_thread
-    from sparcipal.proofs.exact import prove
+    from sparcipal.bounds.tree.search import prove
+    from sparcipal.numerics.threads import one_blas_thread
 
     X = np.random.default_rng(0).standard_normal((1200, 120))
     A = X.T @ X / 1200
@@ -286,7 +286,7 @@ def _flat(thing: Any) -> Iterator[bytes]:
 
 
 def _warm_tree() -> None:
-    from sparcipal.proofs.exact import prove
+    from sparcipal.bounds.tree.search import prove
 
     prove(np.diag(np.arange(1.0, 9.0)) + 0.5, 3)
 

@@ -18,15 +18,11 @@ import sys
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 
-from .cases import case
-from .judge import Verdict, judge
-from .streams import streamed
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-
-from proof_cases import one_case, one_large_case
+from tests.support.cases import case
+from tests.support.judge import Verdict, judge
+from tests.support.proof_cases import one_case, one_large_case
+from tests.support.streams import streamed
 
 
 class Tally:

@@ -12,37 +12,37 @@ __version__ = "0.1.0"
 # Public name -> the module that defines it, loaded on first use: importing the package costs
 # nothing.
 _EXPORTS = {
-    "Certificate": "result",
-    "Gram": "gram",
-    "Moments": "moments",
-    "Result": "result",
-    "Screened": "screen",
+    "Certificate": "problem.result",
+    "Gram": "data.products",
+    "Moments": "data.moments",
+    "Result": "problem.result",
+    "Screened": "data.screening",
     "SparsePCA": "estimator",
-    "Status": "result",
-    "Table": "read",
-    "compare": "compare",
-    "read": "read",
+    "Status": "problem.result",
+    "Table": "data.table",
+    "compare": "comparison",
+    "read": "data.table",
     "sparse_path": "path",
-    "sparse_pca": "pipeline",
-    "verify": "verify",
+    "sparse_pca": "fit",
+    "verify": "checker",
 }
 
 __all__ = sorted(_EXPORTS)
 
 if TYPE_CHECKING:
-    from .compare import compare as compare
+    from .checker import verify as verify
+    from .comparison import compare as compare
+    from .data.moments import Moments as Moments
+    from .data.products import Gram as Gram
+    from .data.screening import Screened as Screened
+    from .data.table import Table as Table
+    from .data.table import read as read
     from .estimator import SparsePCA as SparsePCA
-    from .gram import Gram as Gram
-    from .moments import Moments as Moments
+    from .fit import sparse_pca as sparse_pca
     from .path import sparse_path as sparse_path
-    from .pipeline import sparse_pca as sparse_pca
-    from .read import Table as Table
-    from .read import read as read
-    from .result import Certificate as Certificate
-    from .result import Result as Result
-    from .result import Status as Status
-    from .screen import Screened as Screened
-    from .verify import verify as verify
+    from .problem.result import Certificate as Certificate
+    from .problem.result import Result as Result
+    from .problem.result import Status as Status
 
 
 def __getattr__(name: str) -> Any:

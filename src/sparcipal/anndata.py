@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .pipeline import sparse_pca
-from .read import Table, as_table
-from .readers.frames import from_anndata, is_anndata
-from .result import Result
-from .scores import scores
+from .data.frames import from_anndata, is_anndata
+from .data.scores import scores
+from .data.table import Table, as_table
+from .fit import sparse_pca
+from .problem.result import Result
 
 # scanpy's words for ours
 _PARAMS = ("center", "scale", "supports", "nonnegative", "method", "certify", "random_state")

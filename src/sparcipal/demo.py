@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from .read import Table, as_table
-from .result import Result
+from .data.table import Table, as_table
+from .problem.result import Result
 
 PACKAGES = ("numpy", "scipy", "sklearn")
 SHORTEST = 200  # characters of a docstring that says something
@@ -53,7 +53,7 @@ def run(
     n_jobs: int | None = None,
 ) -> Demo:
     """Build the corpus and find its topics; `say` hears what is done, `callback` the progress."""
-    from .pipeline import sparse_pca
+    from .fit import sparse_pca
 
     say(f"reading the docstrings of {', '.join(PACKAGES)}")
     table = docstring_table()

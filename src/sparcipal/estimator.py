@@ -25,14 +25,14 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
         return method
 
 
-from . import validate
-from .monitor import Monitor, Progress
-from .pipeline import sparse_pca
-from .read import Table, as_table, is_lazy
-from .result import Certificate, Result
-from .rows import Rows, as_rows, memory_map
-from .scores import Scorer, scores_of_blocks
-from .stream import MEMORY_LIMIT, memory_bytes, source_of
+from . import settings as validate
+from .data.passes import MEMORY_LIMIT, memory_bytes, source_of
+from .data.rows import Rows, as_rows, memory_map
+from .data.scores import Scorer, scores_of_blocks
+from .data.table import Table, as_table, is_lazy
+from .fit import sparse_pca
+from .problem.monitor import Monitor, Progress
+from .problem.result import Certificate, Result
 
 
 class SparsePCA(
@@ -281,7 +281,7 @@ class SparsePCA(
 
     def _lazily(self, X: Any) -> Any:
         """`transform` of what dask makes."""
-        from .scale import lazy_scores
+        from .data.dask import lazy_scores
 
         check_is_fitted(self)
         given = getattr(X, "columns", None) if hasattr(X, "map_partitions") else None

@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from . import validate
-from .covariance import DENSE_LIMIT, Covariance
-from .data import Data, data_of, from_screened
-from .eliminate import informative
-from .monitor import Monitor
-from .parallel import one_blas_thread
-from .pipeline import Answer, extended, reporter, result_of, solve
-from .problem import Problem
-from .proofs.incumbent import Rounder
-from .result import Result, Status
-from .search.base import Component, Found, Options
+from . import settings as validate
+from .bounds.tree.incumbent import Rounder
+from .data.inputs import Data, data_of, from_screened
+from .data.passes import MEMORY_LIMIT, Stream, memory_bytes
+from .fit import Answer, extended, reporter, result_of, solve
+from .numerics.threads import one_blas_thread
+from .problem.base import Component, Found, Options
+from .problem.covariance import DENSE_LIMIT, Covariance
+from .problem.eliminate import informative
+from .problem.monitor import Monitor
+from .problem.problem import Problem
+from .problem.result import Result, Status
 from .search.joint import joint_search
-from .stream import MEMORY_LIMIT, Stream, memory_bytes
 
 LONGEST = 30  # numbers of nonzeros of a path, unless the user says
 ALL_FEATURES = 500  # up to here all features are searched

@@ -23,8 +23,8 @@ def cache(what: str, folder: str | None) -> None:
     Text whose arrays take more than 64 MB is kept in the folder of the environment variable
     SPARCIPAL_CACHE, or of the system for caches; SPARCIPAL_CACHE=off keeps nothing.
     """
-    from ..readers.cache import Cache, default_folder
-    from ..readers.source import size_words
+    from ..data.files.bytes import size_words
+    from ..data.files.cache import Cache, default_folder
 
     kept = Cache(default_folder() if folder is None else Path(folder))
     if what == "clear":

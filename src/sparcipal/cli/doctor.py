@@ -63,7 +63,7 @@ def _smoke() -> tuple[str, bool]:
     """A small question with a known answer, which also compiles the kernels it needs."""
     import numpy as np
 
-    from ..pipeline import sparse_pca
+    from ..fit import sparse_pca
 
     start = time.perf_counter()
     matrix = np.array([[3.0, 1.0, 0.0], [1.0, 3.0, 0.0], [0.0, 0.0, 3.5]])

@@ -37,8 +37,8 @@ def verify(model: str, source: str, **options: Any) -> None:
 
     Exit code 0: proved. 3: nothing is wrong, but the proof is not there. 1: refused.
     """
-    from ..result import Result
-    from ..verify import verify as recheck
+    from ..checker import verify as recheck
+    from ..problem.result import Result
 
     result = Result.load(model)
     options = as_for_the_fit(result, source, options)
@@ -72,8 +72,8 @@ def transform(model: str, source: str, **options: Any) -> None:
         raise click.UsageError("a covariance matrix has no samples to score; leave --covariance")
     import numpy as np
 
-    from ..result import Result
-    from ..scores import scores
+    from ..data.scores import scores
+    from ..problem.result import Result
 
     result = Result.load(model)
     options = as_for_the_fit(result, source, options)
@@ -112,7 +112,7 @@ def show(model: str, form: str, report: str | None) -> None:
     sparcipal show wine.json --format csv > loadings.csv
     sparcipal show wine.json --report wine.html
     """
-    from ..result import Result
+    from ..problem.result import Result
 
     distinct_files(None, {"report": report}, model=model)
     result = Result.load(model)
@@ -178,7 +178,7 @@ def doctor() -> None:
 
 
 def _counts_words(source: str, options: dict[str, Any]) -> bool:
-    from ..readers import format_of
+    from ..data.files.formats import format_of
 
     return (options.get("input_format") or format_of(source)) in {"folder", "jsonl", "lines"}
 

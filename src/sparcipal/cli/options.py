@@ -259,7 +259,7 @@ def distinct_files(source: str | None, options: dict[str, Any], **others: str) -
 def read_table(source: str, options: dict[str, Any], callback: F | None = None) -> Any:
     """SOURCE as a Table; only the options that were given are passed on, so that a format that does
     not have them says so."""
-    from ..read import read
+    from ..data.table import read
 
     cache = options.get("cache")
     return read(
@@ -323,7 +323,7 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
         raise ValueError(f"the model is damaged: its entry read is {recorded!r}")
     if not recorded:
         return options
-    from ..readers import FORMATS, format_of
+    from ..data.files.formats import FORMATS, format_of
 
     format = options["input_format"] or recorded.get("format") or format_of(source)
     if format not in FORMATS:

@@ -223,7 +223,7 @@ def compare(source: str, **options: Any) -> None:
     \b
     sparcipal compare wine.csv -s 4 --scale --methods auto,greedy,dspca
     """
-    from ..compare import compare as run
+    from ..comparison import compare as run
 
     names = [name.strip() for name in options["methods"].split(",") if name.strip()]
     for name in names:
@@ -260,8 +260,8 @@ def _path_rows(
     data: dict[str, Any], options: dict[str, Any], say: Any, update: Any
 ) -> list[tuple[int, Any]]:
     """Sizes and results. One component by `auto` is warm started from size to size."""
+    from ..fit import sparse_pca
     from ..path import sparse_path
-    from ..pipeline import sparse_pca
 
     asked = {**keywords(options), **_memory(options)}
     if options["components"] == 1 and options["method"] == "auto" and options["rank"] is None:
@@ -288,7 +288,7 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     with live(options["time_limit"], options["quiet"]) as (say, update):
         say(f"reading {source}")
         data = data_keywords(source, options, update)
-        from ..pipeline import sparse_pca
+        from ..fit import sparse_pca
 
         result = sparse_pca(
             **data,
@@ -324,7 +324,7 @@ def _sizes(options: dict[str, Any]) -> Any:
 
 def _documents(result: Any, table: Any, count: int) -> list[list[dict[str, Any]]]:
     """For each topic the documents that load highest, with their scores."""
-    from ..scores import scores, strongest_samples
+    from ..data.scores import scores, strongest_samples
 
     values, names = scores(result, table.X), table.sample_names
     return [

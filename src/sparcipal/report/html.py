@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..result import Certificate, Result
+from ..problem.result import Certificate, Result
 from . import words
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..result import Result, write_atomically
-from ..scores import scores, strongest_samples
+from ..data.scores import scores, strongest_samples
+from ..problem.result import Result, write_atomically
 from . import words
 from .svg import bounds_chart, variance_chart
 from .text import ComponentRow, ComponentTable

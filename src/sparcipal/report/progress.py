@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
-from ..monitor import Progress
+from ..problem.monitor import Progress
 from . import words
 
 HEAD = f"{'seconds':>8}  {'stage':<10}  {'value':>12}  {'bound':>12}  {'gap':>9}  {'nodes':>8}"

@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from ..result import Certificate, Result
+from ..problem.result import Certificate, Result
 from . import words
 
 WIDTH, LEFT, RIGHT, ROW = 680, 170, 215, 26

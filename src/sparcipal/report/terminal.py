@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ..result import Certificate, Result
+from ..problem.result import Certificate, Result
 from . import words
 from .text import ComponentRow, ComponentTable
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..result import Certificate, Result
+from ..problem.result import Certificate, Result
 from . import words
 
 WIDTH = 100

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
-from ..result import Certificate, Result, Status
+from ..problem.result import Certificate, Result, Status
 
 
 def rounded(x: float, digits: int, mode: str = ROUND_HALF_EVEN) -> str:

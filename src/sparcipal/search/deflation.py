@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..covariance import LARGE_PART, Covariance, MatrixCovariance, PartCovariance
-from ..problem import Problem
-from ..result import Bound
-from .base import Component, Found, Options
+from ..problem.base import Component, Found, Options
+from ..problem.covariance import LARGE_PART, Covariance, MatrixCovariance, PartCovariance
+from ..problem.problem import Problem
+from ..problem.result import Bound
 
 DEFLATIONS = ("remove", "projection", "hotelling", "schur")
 

@@ -12,7 +12,7 @@ from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 
-from ..linalg import largest_eigenpairs, largest_eigenvalues
+from ..numerics.eigen import largest_eigenpairs, largest_eigenvalues
 
 # Eigenvectors of Z with less weight than this are what the barrier leaves.
 NOISE = 0.01

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..parallel import ordered_map
+from ..numerics.threads import ordered_map
 from .assign import assign
 from .exchange import Exchange, support_value
 

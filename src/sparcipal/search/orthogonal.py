@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..covariance import Covariance
-from ..problem import Problem
-from ..refine import variances
-from .base import Component, Options
+from ..problem.base import Component, Options
+from ..problem.components import variances
+from ..problem.covariance import Covariance
+from ..problem.problem import Problem
 from .deflation import Downdated
 
 SWEEPS = 4  # over all components

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .threshold import truncate
+from .methods.threshold import truncate
 
 
 def check_penalty(penalty: float | None) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..covariance import Covariance, top_sum
-from ..problem import Problem
-from ..sketch import DENSE_EIGEN, Sketch
+from ..problem.covariance import Covariance, top_sum
+from ..problem.problem import Problem
+from ..problem.sketch import DENSE_EIGEN, Sketch
 
 
 def guarantees(

@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from ..linalg import largest_eigenpairs, largest_eigenvalues
+from ..numerics.eigen import largest_eigenpairs, largest_eigenvalues
 from .finish import box, is_ripe, leading, objective, purified, pushed_down
 
 # Sweeps between two looks at the duality gap.

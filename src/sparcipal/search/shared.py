@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..covariance import Covariance
+from ..problem.covariance import Covariance
 from .exchange import support_value
 
 STARTS = 6  # random points of the matching ascent, times the effort

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..proofs.sphere import best_rows, check_eps, sphere_search
+from ..bounds.lowrank.sphere import best_rows, check_eps, sphere_search
 
 Support = tuple[int, ...]
 # Rows are moved by this fraction of their length: far above rounding, far below any gap that

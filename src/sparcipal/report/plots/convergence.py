@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...monitor import Progress
+from ...problem.monitor import Progress
 from . import common
 
 

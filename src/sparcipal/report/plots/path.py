@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...result import Result
+from ...problem.result import Result
 from . import common
 
 # Lines of other methods: told apart by dash and marker as well as by colour.
@@ -70,7 +70,7 @@ class PathDisplay:
         cls, X: Any, n_nonzero_coefs: Sequence[int], *, ax: Any = None, **settings: Any
     ) -> PathDisplay:
         """Solve for every number of nonzeros and draw; `settings` go to `sparse_pca`."""
-        from ...pipeline import sparse_pca
+        from ...fit import sparse_pca
 
         results = [
             sparse_pca(X, n_components=1, n_nonzero_coefs=int(s), **settings)

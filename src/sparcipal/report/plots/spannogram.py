@@ -93,7 +93,7 @@ class SpannogramDisplay:
         return self
 
     def _solve(self) -> None:
-        from ...proofs.sphere import sphere_search
+        from ...bounds.lowrank.sphere import sphere_search
 
         found = sphere_search(self.V, self.n_nonzero_coefs, nonnegative=self.nonnegative)
         span = 180.0 if self.nonnegative else 90.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...result import Result
+from ...problem.result import Result
 from . import common
 
 

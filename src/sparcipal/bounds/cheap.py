@@ -1,0 +1,337 @@
+"""Upper bounds that cost milliseconds to seconds: each named, each with its rounding margin.
+
+Write OPT for the best sum of x_j'Ax_j over k unit vectors with disjoint supports of at most
+s_1..s_k features, s = max s_j and m = sum s_j. The computed matrix differs from the exact one by at
+most `covariance.rounding(m)` in that sum, so that is added to every bound of the computed matrix.
+
+eigenvalues  Orthonormal vectors: OPT <= the k largest eigenvalues (Ky Fan).
+trace        A is PSD: x'Ax <= trace of A on the support, so OPT <= the m largest variances.
+gershgorin   lambda_max(A_S) <= max over i in S of A_ii + the s-1 largest |A_ij|; supports are
+             disjoint, so OPT <= the k largest of these row sums.
+clip         2 u x_i x_j <= |u| (x_i^2 + x_j^2): move U = clip(A, -rho, rho) off the matrix and
+             charge each row its s-1 largest |U_ij| on the diagonal; then the k largest eigenvalues.
+             What stays off the diagonal is the soft-thresholded matrix.
+frobenius    lambda_max(A_S) <= c + |A_S - cI|_F, so with rho_i = (A_ii - c)^2 + the s-1 largest
+             A_ij^2: OPT <= kc + sqrt(k * the m largest rho_i).
+
+For nonnegative components x'Ax <= x'A_+x, A_+ with its negative off-diagonal entries set to zero:
+row sums, clipping and Frobenius norms count only positive entries.
+
+Eigenvalues here are never taken on trust: `proved_eigenvalue_sum` backs them by a Cholesky
+factorisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse.linalg
+
+from ..numerics.eigen import factorises, largest_eigenpairs, largest_eigenvalues
+from ..problem.covariance import DENSE_LIMIT, EPS, top_sum
+from ..problem.problem import Problem
+from ..problem.result import Bound
+
+# The checker recomputes the matrix in its own way; both roundings must fit under the claim.
+SAFETY = 4.0
+# Clipping costs some twenty eigenvalue problems. Beyond this many features only the pair-split
+# bounds do it: they start from the best clipping and improve on it.
+CLIP_LIMIT = 150
+GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+# Rows of a large covariance that the Gershgorin bound may look at.
+ROW_BUDGET = 4096
+
+
+def cheap_bounds(problem: Problem) -> list[Bound]:
+    """Every bound of about p^2 operations, the smallest first, in the covariance's own (inside)
+    units.
+
+    The eigenvalue bound costs p^3; `prove` adds it where more than these is asked for.
+    """
+    if not problem.disjoint and problem.k > 1:
+        return _free_support_bounds(problem)
+    bounds = [trace_bound(problem)]
+    if problem.covariance.n_features <= DENSE_LIMIT:
+        largest = _largest_magnitudes(problem)
+        bounds += [gershgorin_bound(problem, largest), frobenius_bound(problem, largest)]
+    else:
+        bounds.append(gershgorin_bound(problem))
+    if problem.covariance.n_features <= CLIP_LIMIT:
+        bounds.append(clip_bound(problem))
+    return sorted(bounds, key=lambda bound: bound.value)
+
+
+def _free_support_bounds(problem: Problem) -> list[Bound]:
+    """Adjusted variance never exceeds the Ky Fan sum, nor the sum of the components' own optima."""
+    parts = {
+        s: cheap_bounds(Problem(problem.covariance, (s,), problem.nonnegative))[0]
+        for s in set(problem.cardinalities)
+    }
+    return [sum_of_parts([parts[s] for s in problem.cardinalities], problem.cardinalities)]
+
+
+def sum_of_parts(parts: list[Bound], cardinalities: tuple[int, ...]) -> Bound:
+    """The sum of one bound per component, each proved for that component alone."""
+    data = [
+        {"name": part.name, "value": part.value, "s": s, "data": part.data}
+        for part, s in zip(parts, cardinalities)
+    ]
+    value = sum(part.value for part in parts) * (1 + len(parts) * EPS)
+    return Bound("one by one", value, {"parts": data})
+
+
+def trace_bound(problem: Problem) -> Bound:
+    covariance, m = problem.covariance, problem.n_nonzero
+    total = top_sum(covariance.diagonal, m) * (1 + m * EPS) + m * covariance.psd_shift
+    return Bound("trace", total + _margin(problem))
+
+
+def eigenvalue_bound(problem: Problem) -> Bound | None:
+    """Ky Fan; None when neither the p x p nor an n x n matrix is small enough to factor."""
+    covariance = problem.covariance
+    k = min(problem.k, covariance.n_features)
+    if covariance.n_features <= DENSE_LIMIT:
+        total = proved_eigenvalue_sum(covariance.dense(), k)
+    else:
+        gram = covariance.gram() if (covariance.n_samples or DENSE_LIMIT) < DENSE_LIMIT else None
+        if gram is None:
+            return None
+        # Forming the n x n matrix rounds once more: at most (p + 2) eps times its trace.
+        slack = k * (covariance.n_features + 2) * EPS * float(np.trace(gram))
+        total = proved_eigenvalue_sum(gram, min(k, gram.shape[0])) + SAFETY * slack
+    # The eigenvalues of the computed matrix move by at most the error over all p features.
+    shift = k * covariance.rounding(covariance.n_features)
+    return Bound("eigenvalues", total + SAFETY * shift)
+
+
+def _largest_magnitudes(problem: Problem) -> np.ndarray:
+    """The s - 1 largest |A_ij| of every row, j != i; positive A_ij only for nonnegative
+    components."""
+    A = problem.covariance.dense()
+    p, count = A.shape[0], min(problem.s_max - 1, A.shape[0])
+    largest = np.empty((p, count))
+    for start in range(0, p, 64):  # a few rows at a time, so that no second matrix is needed
+        rows = A[start : start + 64]
+        magnitude = np.maximum(rows, 0.0) if problem.nonnegative else np.abs(rows)
+        np.fill_diagonal(magnitude[:, start:], 0.0)
+        largest[start : start + 64] = _row_tops(magnitude, count)
+    return largest
+
+
+def gershgorin_bound(problem: Problem, largest: np.ndarray | None = None) -> Bound:
+    """From the largest entries of all rows or, for large p, of the rows that can matter."""
+    covariance, s, k = problem.covariance, problem.s_max, problem.k
+    if largest is not None:
+        sums = covariance.diagonal + largest.sum(axis=1)
+    else:
+        sums = _row_sums(problem)
+    total = top_sum(np.maximum(sums, 0.0), k) * (1 + (s + k + 4) * EPS)
+    # A row sum carries the error of its entries, which the quadratic form's margin does not cover.
+    roots = np.sqrt(covariance.error_weights)
+    row_error = covariance.error_unit * float(roots.max()) * top_sum(roots, s)
+    return Bound("gershgorin", total + SAFETY * k * row_error + _margin(problem))
+
+
+def _row_sums(problem: Problem) -> np.ndarray:
+    """Rows are looked at in the order of what they could reach at most by Cauchy-Schwarz."""
+    covariance, s, k = problem.covariance, problem.s_max, problem.k
+    # |A_ij|^2 <= (A_ii + d)(A_jj + d) when A + dI is PSD.
+    deviation = np.sqrt(np.maximum(covariance.diagonal, 0.0) + covariance.psd_shift)
+    reach = covariance.diagonal + deviation * top_sum(deviation, s - 1)
+    sums = reach.copy()
+    order = np.argsort(-reach, kind="stable")
+    for start in range(0, min(order.size, ROW_BUDGET), 256):
+        block = order[start : start + 256]
+        if start and _kth_largest(sums[order[:start]], k) >= reach[block[0]]:
+            break
+        rows = covariance.columns(block).T  # (256, p)
+        rows[np.arange(block.size), block] = 0.0
+        magnitude = np.maximum(rows, 0.0) if problem.nonnegative else np.abs(rows)
+        exact = covariance.diagonal[block] + _row_tops(magnitude, s - 1).sum(axis=1)
+        sums[block] = np.minimum(reach[block], exact)
+    return sums
+
+
+def clip_bound(problem: Problem) -> Bound:
+    """The best clipping threshold of a short one-dimensional search (the bound is convex in
+    rho)."""
+    A = problem.covariance.dense()
+    s, k = problem.s_max, min(problem.k, A.shape[0])
+    off = _off_diagonal(A, problem.nonnegative)
+    largest = float(np.abs(off).max()) if off.size else 0.0
+
+    def matrix(rho: float) -> np.ndarray:
+        clipped = np.clip(off, -rho, rho)
+        M = off - clipped
+        charge = _row_tops(np.abs(clipped), s - 1).sum(axis=1) * (1 + (s + 8) * EPS)
+        M[np.diag_indices_from(M)] = problem.covariance.diagonal + charge
+        return M
+
+    if largest == 0.0 or s == 1:
+        rho = largest
+    else:
+        rho = _minimise(lambda r: _largest_eigenvalues(matrix(r), k).sum(), 0.0, largest)
+        rho = float(np.float32(rho))
+    return Bound(
+        "clip", proved_eigenvalue_sum(matrix(rho), k) + _margin(problem), {"rho": float(rho)}
+    )
+
+
+def frobenius_bound(problem: Problem, largest: np.ndarray) -> Bound:
+    s, k, m = problem.s_max, problem.k, problem.n_nonzero
+    rest = np.square(largest).sum(axis=1)
+    diagonal = problem.covariance.diagonal
+
+    def bound(c: float) -> float:
+        return k * c + float(np.sqrt(k * top_sum((diagonal - c) ** 2 + rest, m)))
+
+    c = _minimise(bound, 0.0, float(diagonal.max()))
+    value = bound(c) * (1 + (m + s + 16) * EPS)
+    return Bound("frobenius", value + _margin(problem), {"c": float(c)})
+
+
+def proved_eigenvalue_sum(M: np.ndarray, k: int) -> float:
+    """An upper bound on the sum of the k largest eigenvalues of M, proved by a Cholesky
+    factorisation.
+
+    If nu I + Z - M is PSD with Z PSD, the sum is at most k nu + tr Z. Approximate leading
+    eigenpairs give Z = sum (lambda_i - nu) q_i q_i'; whatever they are worth, a factorisation of nu
+    I + Z - M + 2 delta I that runs to its end proves that matrix minus delta I PSD, where delta
+    bounds the backward error.
+    """
+    n = M.shape[0]
+    if n <= k:
+        return float(np.trace(M)) + 4 * n * EPS * float(np.abs(np.diagonal(M)).sum())
+    eigenvalues, vectors = _leading_eigenpairs(M, k)
+    for _ in range(2):
+        proved = _ky_fan_by_cholesky(M, k, eigenvalues, vectors)
+        if proved is not None:
+            return proved
+        # The iterative solver missed an eigenvalue: take the complete decomposition.
+        eigenvalues, vectors = largest_eigenpairs(M, k)
+    raise ArithmeticError("the eigenvalues of the matrix could not be certified; is it finite?")
+
+
+def _ky_fan_by_cholesky(
+    M: np.ndarray, k: int, eigenvalues: np.ndarray, vectors: np.ndarray
+) -> float | None:
+    n = M.shape[0]
+    nu = float(eigenvalues.min())
+    lift = eigenvalues - nu
+    Q = vectors * np.sqrt(lift)
+    B = _difference(Q, M)
+    diagonal = np.diagonal(B).copy()
+    trace_Z = float((Q * Q).sum())
+    size = float(np.abs(diagonal).sum()) + n * abs(nu) + trace_Z + float(lift.max(initial=0.0))
+    delta = 2 * (n + k + 4) * EPS * size
+    for slack in (2 * delta, 64 * delta, 2**14 * delta):
+        B[np.diag_indices_from(B)] = diagonal + (nu + slack)
+        if not factorises(B):
+            B = _difference(Q, M)  # the factorisation worked in its place
+            continue
+        return k * (nu + slack + delta) + trace_Z * (1 + (n + k) * EPS) + SAFETY * k * delta
+    return None
+
+
+def _difference(Q: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """QQ' - M, without a third matrix."""
+    B = Q @ Q.T
+    B -= M
+    return B
+
+
+def proved_margins(blocks: np.ndarray, tops: np.ndarray) -> np.ndarray:
+    """What must be added to each of `tops`, the computed largest eigenvalues of small matrices,
+    so that a Cholesky factorisation proves the sum to be an upper bound; infinity if none does."""
+    m = blocks.shape[-1]
+    diagonal = np.einsum("...ii->...i", blocks)
+    # the trace of t I - M at most, and more than nothing where everything underflows
+    size = np.abs(diagonal).sum(axis=-1) + (m + 1) * np.abs(tops) + 1e-20
+    delta = 2 * (m + 4) * EPS * size
+    for factor in (2.0, 32.0, 1024.0):
+        shifted = -blocks
+        np.einsum("...ii->...i", shifted)[...] += (tops + factor * delta)[..., None]
+        try:
+            np.linalg.cholesky(shifted)
+        except np.linalg.LinAlgError:
+            continue
+        return (factor + 1) * delta
+    return np.full(tops.shape, np.inf)
+
+
+def _leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    n = M.shape[0]
+    if n <= 200 or k > n // 8:
+        return largest_eigenpairs(M, k)
+    start = np.random.default_rng(0).standard_normal(n)
+    try:
+        return scipy.sparse.linalg.eigsh(M, k, which="LA", v0=start, tol=1e-9)
+    except scipy.sparse.linalg.ArpackError:
+        return largest_eigenpairs(M, k)
+
+
+def _largest_eigenvalues(M: np.ndarray, k: int) -> np.ndarray:
+    """For steering a search only; nothing is proved with these."""
+    n = M.shape[0]
+    if n <= 200 or k > n // 8:
+        return largest_eigenvalues(M, k)
+    start = np.random.default_rng(0).standard_normal(n)
+    return scipy.sparse.linalg.eigsh(
+        M, k, which="LA", v0=start, tol=1e-3, return_eigenvectors=False
+    )
+
+
+def _minimise(function: Callable[[float], float], low: float, high: float) -> float:
+    """A coarse grid, then golden sections around its best point; any point gives a valid bound.
+
+    By hand, as importing SciPy's optimisers takes 20 MB that nothing else here needs.
+    """
+    grid = np.linspace(low, high, 8)
+    values = [function(float(point)) for point in grid]
+    best = int(np.argmin(values))
+    found = (values[best], float(grid[best]))
+    if high <= low:
+        return found[1]
+    left, right = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, grid.size - 1)])
+    points = [right - GOLDEN * (right - left), left + GOLDEN * (right - left)]
+    heights = [function(point) for point in points]
+    for _ in range(10):
+        found = min(found, *zip(heights, points))
+        if heights[0] <= heights[1]:
+            right, points[1], heights[1] = points[1], points[0], heights[0]
+            points[0] = right - GOLDEN * (right - left)
+            heights[0] = function(points[0])
+        else:
+            left, points[0], heights[0] = points[0], points[1], heights[1]
+            points[1] = left + GOLDEN * (right - left)
+            heights[1] = function(points[1])
+    return min(found, *zip(heights, points))[1]
+
+
+def _off_diagonal(A: np.ndarray, nonnegative: bool) -> np.ndarray:
+    off = np.maximum(A, 0.0) if nonnegative else A.copy()
+    np.fill_diagonal(off, 0.0)
+    return off
+
+
+def _row_tops(rows: np.ndarray, count: int) -> np.ndarray:
+    """Per row, the `count` largest entries."""
+    if count >= rows.shape[1]:
+        return rows
+    split = rows.shape[1] - count
+    return np.partition(rows, split, axis=1)[:, split:] if count else rows[:, :0]
+
+
+def _kth_largest(values: np.ndarray, k: int) -> float:
+    return (
+        float(np.partition(values, values.size - k)[values.size - k])
+        if values.size >= k
+        else -np.inf
+    )
+
+
+def _margin(problem: Problem) -> float:
+    """What every bound of the computed matrix must add to hold for the exact one."""
+    return SAFETY * problem.covariance.rounding(problem.n_nonzero)

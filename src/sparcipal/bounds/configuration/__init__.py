@@ -1,0 +1,1 @@
+"""Prices for several components, each proved by branch and bound."""

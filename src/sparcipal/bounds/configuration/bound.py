@@ -1,0 +1,309 @@
+"""The configuration bound: prices of the features, and the best support at these prices.
+
+For any prices beta >= 0 and components with disjoint supports S_j of at most s_j features,
+
+    sum_j value(S_j) <= sum beta + sum_j max_S (value(S) - beta(S)),
+
+because every feature is used at most once. The best prices solve the dual of a linear program over
+all supports, the configuration LP. Good ones come from a Ky Fan split without loss, and are moved
+towards a lower level as little as possible, see level.py. At fixed prices the branch and bound for
+one component proves the maximum; where it meets a support that is worth more than the level, that
+support joins those known and the prices are moved again. Only what was proved enters the bound.
+
+Features outside the core of the split cost nothing. Rows of the core pay pad_a for each of them in
+every node of the branch and bound, and what is left is a number for each feature outside,
+
+    m_j = A_jj + the s-1 largest of {A_ja^2 / pad_a - beta_a} and {|A_jl|},
+
+as in kyfan/certificate.py: value(S) - beta(S) is at most the largest of the bound on the core and
+these. What gap the linear program leaves is closed by packing the supports that can still matter,
+see packing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...numerics.eigen import largest_eigenpairs
+from ...numerics.threads import one_blas_thread
+from ...problem.covariance import EPS, Covariance
+from ...problem.monitor import Monitor, Quiet
+from ...problem.result import Bound
+from ..kyfan.certificate import Split, SplitMatrix, split_matrix
+from ..kyfan.outside import violators
+from ..pairsplit import Split as PairSplit
+from ..tree.search import Proof, power_of_two, prove
+from .packing import best_packing
+from .prices import Pool, converted
+
+NAME = "configuration"
+MOST_CORE = 700  # a branch and bound on more takes too long
+MOST_PACKED = 400  # features among which supports are enumerated
+SAFETY = 4.0
+ROUNDS = 60  # how often prices may be moved
+MOVES = 30  # of the prices until the local search finds nothing more
+MIXTURES = 60  # random starts of the local search at first
+LEVELS = (0.0, 0.5)  # aims, as fractions of the gap: first the optimum, then half way
+SOONER = 0.25  # after a success the next aim is that much bolder
+FIRST = 0.3  # share of the work for the first aim
+PADS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)  # times what rows of the Ky Fan split pay
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A bound by prices, and supports that explain more than the answer known, if it met any."""
+
+    bound: Bound
+    supports: tuple[np.ndarray, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """Prices, and what was proved at them for every kind of component."""
+
+    price: np.ndarray  # (n,) on the core
+    proofs: list[Proof]
+    total: float
+
+
+def configuration_bound(
+    cov: Covariance,
+    cardinalities: Sequence[int],
+    *,
+    nonnegative: bool = False,
+    supports: Sequence[np.ndarray],
+    value: float,
+    start: Bound,
+    tol: float = 1e-6,
+    work: float = np.inf,
+    monitor: Monitor | None = None,
+    n_jobs: int = 1,
+) -> Priced | None:
+    """A bound by prices, started from a Ky Fan split; None when its core is too large.
+
+    `work` is about nanoseconds of one core for all branch and bound together.
+    """
+    if len(start.data["features"]) > MOST_CORE:
+        return None
+    search = _Prices(cov, tuple(cardinalities), nonnegative, value, tol, monitor or Monitor())
+    search.n_jobs = n_jobs
+    with one_blas_thread:
+        return search.run([np.asarray(support) for support in supports], start, work)
+
+
+class _Prices:
+    def __init__(
+        self,
+        cov: Covariance,
+        cardinalities: tuple[int, ...],
+        nonnegative: bool,
+        value: float,
+        tol: float,
+        monitor: Monitor,
+    ) -> None:
+        self.cov, self.sizes, self.nonnegative = cov, cardinalities, nonnegative
+        self.k = len(cardinalities)
+        self.value, self.tol = value, tol
+        self.monitor = monitor
+        self.n_jobs = 1
+        self.rng = np.random.default_rng(0)
+        self.work = 0.0
+
+    def run(self, supports: list[np.ndarray], start: Bound, work: float) -> Priced | None:
+        self._prepare(supports, start)
+        best: _Attempt | None = None
+        lowest, settled = start.value, False
+        for share, part in zip(LEVELS, (FIRST, 1.0)):
+            budget = part * work
+            # once the lowest aim is settled, only packing can do more
+            while self.work < budget and not settled and not self._closed(lowest):
+                # a level slightly above the optimum leaves room for the prices
+                aim = max(share * (lowest / self.value - 1.0), 0.6 * self.tol)
+                attempt = self._attempt(aim, budget - self.work)
+                if attempt is None:
+                    break
+                # even prices that do not improve the bound may be good enough for packing
+                if best is None or attempt.total < best.total:
+                    best = attempt
+                done = all(proof.status == "optimal" for proof in attempt.proofs)
+                settled = done and aim <= 0.6 * self.tol
+                if not done or attempt.total >= lowest:
+                    break
+                lowest, share = attempt.total, SOONER * share
+                self.monitor.update("prices", bound=lowest, message=self._text(attempt))
+        priced = None if best is None else self._bound(best)
+        return priced if priced is not None and priced.bound.value < start.value else None
+
+    def _text(self, attempt: _Attempt) -> str:
+        nodes = sum(proof.nodes for proof in attempt.proofs)
+        return f"{len(self.pool.columns)} supports priced, {nodes} nodes"
+
+    def _closed(self, total: float) -> bool:
+        return bool(total <= self.value * (1.0 + self.tol) or self.monitor.stopped)
+
+    def _prepare(self, supports: list[np.ndarray], start: Bound) -> None:
+        """The core, its prices without loss, and first supports."""
+        data = start.data
+        split = Split(
+            np.asarray(data["features"]), data["u"], data["r"], data["price"], data["pad"]
+        )
+        self.core = split.features.astype(np.intp)
+        a = self.cov.submatrix(self.core)
+        self.a = np.ascontiguousarray(0.5 * (a + a.T))
+        s = max(self.sizes)
+        pair, self.center, _ = converted(self.a, split, s, self.k, self.nonnegative)
+        self.evaluated = split_matrix(self.a, split, s, self.nonnegative)
+        self.leading = largest_eigenpairs(self.evaluated.matrix, 3 * self.k)[1]
+        unit = power_of_two(float(np.abs(self.a).max()))
+        self.starts: dict[int, PairSplit] = dict.fromkeys(self.sizes, pair.scaled(1.0 / unit))
+        self.pool = Pool(self.a, self.sizes, self.nonnegative, self.value)
+        for support in supports:
+            self.pool.add(np.searchsorted(self.core, support))
+        self.pool.search(self.center, self._mixtures(MIXTURES))
+
+    def _mixtures(self, count: int) -> np.ndarray:
+        weights = self.rng.standard_normal((count, self.leading.shape[1]))
+        return np.asarray(weights @ self.leading.T)
+
+    # one aim --------------------------------------------------------------------------------
+
+    def _attempt(self, aim: float, work: float) -> _Attempt | None:
+        """Prices at which all supports stay below (1 + aim) times the value, or nearly; proved."""
+        last = self.work + work
+        for _ in range(ROUNDS):
+            prices = self._prices(aim)
+            if prices is None:
+                return None
+            price, level, levels = prices
+            room = max(level - float(price.sum()) - float(self.pool.counts @ levels), 0.0) / self.k
+            room = max(room, 0.02 * self.tol * self.value / self.k)
+            proofs = self._priced(price, levels + room, room, last - self.work)
+            if proofs is None:
+                return None
+            better = [
+                proof.support for proof, t in zip(proofs, levels) if proof.value > t + 1.1 * room
+            ]
+            if not better or self.work >= last or self.monitor.stopped:
+                return _Attempt(price, proofs, self._total(price, proofs))
+            for support in better:
+                self.pool.add(support)
+        return None
+
+    def _prices(self, aim: float) -> tuple[np.ndarray, float, np.ndarray] | None:
+        """Prices close to the centre, their level in all, and what supports known are worth."""
+        level = self.value * (1.0 + aim)
+        found = None
+        for move in range(MOVES):
+            least = self.pool.least_total()
+            if least > level:  # the linear program leaves a gap
+                level = self.value + 1.1 * (least - self.value) + 0.1 * self.tol * self.value
+            price = self.pool.central(self.center, level)
+            if price is None:
+                break
+            price = price.astype(np.float32).astype(np.float64)
+            new = self.pool.search(price, self._mixtures(4 if move else 16))
+            total, levels = self.pool.total(price)
+            found = price, max(level, total), levels
+            if not new or total <= level + 0.02 * (level - self.value):
+                break
+        return found
+
+    def _priced(
+        self, price: np.ndarray, targets: np.ndarray, room: float, work: float
+    ) -> list[Proof] | None:
+        """The best support at these prices for every kind of component, proved up to targets."""
+        proofs = []
+        for s, target in zip(self.pool.kinds, targets.tolist()):
+            pads = self._pads(price, s, target)
+            if pads is None:
+                return None
+            support, known = self.pool.best(price, s)
+            size = max(abs(known), float(np.abs(self.a).max()))
+            proof = prove(
+                self.a,
+                s,
+                nonnegative=self.nonnegative,
+                prices=price,
+                incumbent=(support, known),
+                tol=max((target - known) / size, 1e-9),
+                monitor=Quiet(self.monitor),
+                effort=work,
+                start=self.starts[s],
+                pads=pads if pads.any() else None,
+                enough=target + 0.1 * room,
+                n_jobs=self.n_jobs,
+            )
+            self.work += proof.work
+            if proof.status == "optimal" and proof.again is not None:
+                self.starts[s] = proof.again
+            proofs.append(proof)
+            if proof.status == "enough":
+                break
+        return proofs
+
+    def _pads(self, price: np.ndarray, s: int, target: float) -> np.ndarray | None:
+        """What rows of the core pay for a feature outside, so that no m_j exceeds the target."""
+        if self.core.size == self.cov.n_features:
+            return np.zeros(self.core.size)
+        for factor in PADS:
+            pads = (factor * self.evaluated.theta).astype(np.float32).astype(np.float64)
+            charged = SplitMatrix(self.evaluated.matrix, pads, price)
+            found = violators(self.cov, self.core, charged, s, self.nonnegative, target)[0]
+            if found.size == 0:
+                return pads
+        return None
+
+    def _total(self, price: np.ndarray, proofs: list[Proof]) -> float:
+        if len(proofs) < len(self.pool.kinds):
+            return np.inf
+        parts = float(self.pool.counts @ np.array([max(proof.bound, 0.0) for proof in proofs]))
+        return (float(price.sum()) + parts) * (1 + (price.size + 8) * EPS)
+
+    # the end --------------------------------------------------------------------------------
+
+    def _bound(self, attempt: _Attempt) -> Priced:
+        margin = SAFETY * sum(self.cov.rounding(s) for s in self.sizes)
+        parts: list[dict[str, Any]] = [
+            {"s": s, "log": proof.log} for s, proof in zip(self.pool.kinds, attempt.proofs)
+        ]
+        price = attempt.price
+        data: dict[str, Any] = {"price": price.astype(np.float32), "parts": parts}
+        if self.core.size < self.cov.n_features:
+            data["features"] = self.core.astype(np.int32)
+            return Priced(Bound(NAME, attempt.total + margin, data))
+        gap = attempt.total > self.value * (1.0 + self.tol)
+        if gap and self._packable():
+            packing = self._packed(price, attempt.proofs[0])
+            if packing is not None:
+                data["packing"], total, supports = packing
+                return Priced(Bound(NAME, total + margin, data), supports)
+        return Priced(Bound(NAME, attempt.total + margin, data))
+
+    def _packable(self) -> bool:
+        alike = len(self.pool.kinds) == 1 and not self.nonnegative
+        return alike and self.core.size <= MOST_PACKED and not self.monitor.stopped
+
+    def _packed(
+        self, price: np.ndarray, proof: Proof
+    ) -> tuple[dict[str, Any], float, tuple[np.ndarray, ...]] | None:
+        """Where prices alone leave a gap: the certificate that no packing does better.
+
+        All packings above the target are looked at: one that is found there is the optimum.
+        """
+        target = self.value * (1.0 + 0.5 * self.tol)
+        s = self.pool.kinds[0]
+        found = best_packing(self.a, s, self.k, price, proof.bound, target, self.monitor)
+        if found is None:
+            return None
+        data = {"target": target, "u": found.split.origin["u"], "r": found.split.origin["r"]}
+        if found.value <= target:
+            return data, target * (1 + 8 * EPS), ()
+        # Eigenvalues of the supports are rounded, here and in the checker.
+        size = float(np.abs(np.diagonal(self.a)).sum() + price.sum())
+        rounding = 64 * (price.size + s + 8) * EPS * size
+        total = found.value * (1 + 8 * EPS) + SAFETY * self.k * rounding
+        return data, total, tuple(found.supports)

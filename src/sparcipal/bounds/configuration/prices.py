@@ -1,0 +1,233 @@
+"""Central prices: near those of a Ky Fan split, and so that supports known are worth no more than
+a level.
+
+For prices beta >= 0 of the features, components of kinds t (count_t of them with at most s_t
+features) explain at most
+
+    paid(beta) + sum_t count_t level_t,    level_t >= value(S) - beta(S) for all S, |S| <= s_t,
+
+where paid is the sum of beta over as many features as may be used. The best prices solve the dual
+of a linear program over all supports, the configuration LP. Its vertices are bad prices: many
+other supports tie with the best ones there, and no bound tells them apart. So, as in the level
+method of Lemarechal, Nemirovskii and Nesterov (1995), prices are asked to reach a level above the
+best value known on the supports met so far, and among these prices those closest to the prices of
+the Ky Fan split are taken. Local search then looks for supports that violate them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...problem.components import nonnegative_leading
+from ...search.exchange import removals
+from ..kyfan.certificate import R_LIMIT, split_matrix
+from ..kyfan.certificate import Split as KyFanSplit
+from ..pairsplit import Split
+
+STARTS = 14  # supports from which the local search at given prices starts
+CANDIDATES = 6  # swaps evaluated in one step of it
+STEPS = 40
+SPREAD = 2.0  # weight of the mean change of prices beside the largest
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices on the features of a core, and what the supports known are worth at them."""
+
+    price: np.ndarray  # (n,)
+    levels: np.ndarray  # one for every kind of component
+    total: float  # paid + sum_t count_t level_t: what is to be proved
+
+
+def converted(
+    a: np.ndarray, split: KyFanSplit, s: int, k: int, nonnegative: bool
+) -> tuple[Split, np.ndarray, float]:
+    """A Ky Fan split as a pair split with prices, without loss: (U', R'), beta', lambda_max(M').
+
+    With nu the k-th eigenvalue of M and Z = (M - nu I)_+, U' = U + Z off the diagonal,
+    V'_ab = V_ab + Z_bb and beta' = beta + diag Z give M' = M - Z: k nu + sum beta' is the Ky Fan
+    bound. V' V'^T >= U'^2 by Cauchy and Schwarz; only the ratio of V'_ab and V'_ba is kept.
+    """
+    n = a.shape[0]
+    u, r = split.full()
+    w, q = np.linalg.eigh(split_matrix(a, split, s, nonnegative).matrix)
+    nu = float(w[max(n - k, 0)])
+    root = q * np.sqrt(np.maximum(w - nu, 0.0))
+    z = root @ root.T
+    lift = np.diagonal(z).copy()
+    size = np.maximum(u, 0.0) if nonnegative else np.abs(u)
+    charge = size * np.exp(r) + lift[None, :]
+    logs = np.log(np.maximum(charge, 1e-300))
+    upper = np.triu_indices(n, 1)
+    ratio = np.clip(0.5 * (logs - logs.T), -R_LIMIT, R_LIMIT)
+    pair = Split.rounded(np.arange(n), upper, (u + z)[upper], ratio[upper])
+    return pair, split.price.astype(np.float64) + lift, nu
+
+
+class Pool:
+    """Supports met so far, by increasing size of what they were searched for, with their values."""
+
+    def __init__(
+        self, a: np.ndarray, cardinalities: Sequence[int], nonnegative: bool, value: float
+    ) -> None:
+        self.a, self.nonnegative, self.value = a, nonnegative, value
+        self.kinds = sorted(set(cardinalities))
+        self.counts = np.array([list(cardinalities).count(s) for s in self.kinds])
+        self.columns: dict[tuple[int, ...], float] = {}
+        self._climbed: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def add(self, support: np.ndarray) -> bool:
+        """Remember a support; whether it is new."""
+        key = tuple(int(i) for i in np.sort(support))
+        if key in self.columns:
+            return False
+        self.columns[key] = self.value_of(np.array(key))
+        return True
+
+    def value_of(self, support: np.ndarray) -> float:
+        block = self.a[np.ix_(support, support)]
+        if self.nonnegative:
+            x = nonnegative_leading(block)
+            return float(x @ block @ x)
+        return float(np.linalg.eigvalsh(block)[-1])
+
+    def worth(self, key: tuple[int, ...], price: np.ndarray) -> float:
+        return self.columns[key] - float(price[list(key)].sum())
+
+    def best(self, price: np.ndarray, s: int) -> tuple[np.ndarray, float]:
+        """The support of at most s features that is worth most, and how much."""
+        keys = [key for key in self.columns if len(key) <= s]
+        found = max(keys, key=lambda key: self.worth(key, price))
+        return np.array(found), self.worth(found, price)
+
+    def total(self, price: np.ndarray) -> tuple[float, np.ndarray]:
+        """What all components explain at most if no better support exists, and the levels."""
+        levels = np.array([max(self.best(price, s)[1], 0.0) for s in self.kinds])
+        return float(price.sum()) + float(self.counts @ levels), levels
+
+    # local search ---------------------------------------------------------------------------
+
+    def search(self, price: np.ndarray, mixtures: np.ndarray | None = None) -> bool:
+        """Climb from the supports that are worth most at these prices; whether any is new.
+
+        `mixtures` (m, n) are further vectors from which to start.
+        """
+        new = False
+        for s in self.kinds:
+            keys = [key for key in self.columns if len(key) == s]
+            keys.sort(key=lambda key: -self.worth(key, price))
+            starts = [np.array(key) for key in keys[:STARTS]]
+            if mixtures is not None:
+                starts += [self._cut(x, price, s) for x in mixtures]
+            for start in {start.tobytes(): start for start in starts}.values():
+                new |= self.add(self._climb(start, price))
+        return new
+
+    def _cut(self, x: np.ndarray, price: np.ndarray, s: int) -> np.ndarray:
+        """Truncated power steps in which a feature counts by its share less its price."""
+        support = np.arange(s)
+        for _ in range(4):
+            y = self.a @ x
+            value = max(float(x @ y), 1e-300)
+            score = (np.maximum(y, 0.0) if self.nonnegative else y) ** 2 / value - price
+            support = np.sort(np.argpartition(-score, s - 1)[:s])
+            block = self.a[np.ix_(support, support)]
+            x = np.zeros(price.size)
+            x[support] = (
+                nonnegative_leading(block) if self.nonnegative else np.linalg.eigh(block)[1][:, -1]
+            )
+        return support
+
+    def _climb(self, support: np.ndarray, price: np.ndarray) -> np.ndarray:
+        """Exchange one feature while value minus price grows."""
+        from ...kernels.exchange import predict
+
+        now = self.value_of(support) - price[support].sum()
+        for _ in range(STEPS):
+            block = self.a[np.ix_(support, support)]
+            lead = np.linalg.eigh(block)[1][:, -1]
+            if self.nonnegative:
+                lead = nonnegative_leading(block)
+            vectors, values = removals(block, lead, self.nonnegative)
+            gain = np.empty((support.size, self.a.shape[0]))
+            predict(self.a, support, vectors, values, self.nonnegative, gain)
+            gain += price[support][:, None] - price[None, :]
+            gain[:, support] = -np.inf
+            count = min(CANDIDATES, gain.size)
+            order = np.argpartition(-gain.ravel(), count - 1)[:count]
+            tried = [(now, support)]
+            for t, b in zip(*np.unravel_index(order, gain.shape)):
+                if gain[t, b] == -np.inf:  # a member already
+                    continue
+                other = support.copy()
+                other[t] = b
+                tried.append((self.value_of(other) - price[other].sum(), other))
+            best, other = max(tried, key=lambda pair: pair[0])
+            if best <= now + 1e-10 * self.value:
+                break
+            now, support = best, other
+        return support
+
+    # linear programs ------------------------------------------------------------------------
+
+    def _rows(self) -> tuple[sp.csr_array, np.ndarray]:
+        """The constraints level_t + beta(S) >= value(S), over (beta, levels)."""
+        n = self.a.shape[0]
+        rows: list[int] = []
+        cols: list[int] = []
+        values: list[float] = []
+        for key, value in self.columns.items():
+            for t, s in enumerate(self.kinds):
+                if len(key) <= s:
+                    rows += [len(values)] * (len(key) + 1)
+                    cols += [*key, n + t]
+                    values.append(value)
+        shape = (len(values), n + len(self.kinds))
+        return sp.csr_array((np.ones(len(rows)), (rows, cols)), shape=shape), np.array(values)
+
+    def least_total(self) -> float:
+        """The configuration LP over the supports known: no prices do better on them."""
+        matrix, values = self._rows()
+        cost = np.concatenate([np.ones(self.a.shape[0]), self.counts])
+        options: dict[str, Any] = {"A_ub": -matrix, "b_ub": -values, "method": "highs"}
+        answer = _linprog(cost, **options)
+        return float(answer.fun) if answer.x is not None else np.inf
+
+    def central(self, center: np.ndarray, level: float) -> np.ndarray | None:
+        """The prices closest to `center` at which the supports known reach no more than `level`.
+
+        Distance is the largest relative change plus a part of the mean; None if there are none.
+        """
+        n, kinds = self.a.shape[0], len(self.kinds)
+        matrix, values = self._rows()
+        width = center + 0.1 * self.value / float(self.counts @ np.array(self.kinds))
+        one, zero = sp.identity(n, format="csr"), sp.csr_array((n, kinds))
+        none = sp.csr_array((values.size, n + 1))
+        column, empty = sp.csr_array(-width[:, None]), sp.csr_array((n, 1))
+        total = np.concatenate([np.ones(n), self.counts, np.zeros(n + 1)])
+        above = sp.vstack(
+            [
+                sp.hstack([-matrix, none]),
+                sp.hstack([one, zero, -one, empty]),
+                sp.hstack([-one, zero, -one, empty]),
+                sp.hstack([sp.csr_array((n, n + kinds)), one, column]),
+                sp.csr_array(total[None, :]),
+            ],
+            format="csr",
+        )
+        limits = np.concatenate([-values, center, -center, np.zeros(n), [level]])
+        cost = np.concatenate([np.zeros(n + kinds), SPREAD / (n * width), [1.0]])
+        options: dict[str, Any] = {"A_ub": above, "b_ub": limits, "method": "highs"}
+        answer = _linprog(cost, **options)
+        return np.maximum(answer.x[:n], 0.0) if answer.x is not None else None
+
+
+def _linprog(cost: np.ndarray, **options: Any) -> Any:
+    from scipy.optimize import linprog  # here: few proofs need it, and it takes 20 MB
+
+    return linprog(cost, **options)

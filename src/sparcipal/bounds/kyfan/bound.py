@@ -1,0 +1,192 @@
+"""Upper bounds for several components with disjoint supports, over all features.
+
+`kyfan_bound` optimises a pair-split certificate with prices on a core of features, extends it to
+all, moves the features that stand in the way into the core, and proves what is left by a Cholesky
+factorisation. See certificate.py for the mathematics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...numerics.threads import one_blas_thread
+from ...problem.covariance import Covariance, top_sum
+from ...problem.monitor import Monitor
+from ...problem.result import Bound
+from ...search.exchange import removals, support_value
+from .certificate import Split, SplitMatrix, proved_sum, split_matrix
+from .optimise import Optimiser
+from .outside import violators
+from .starts import first_core, first_split, grown, guess
+
+__all__ = ["kyfan_bound"]
+
+SAFETY = 4.0  # the checker's own roundings must fit under the claim, too
+NAME = "kyfan-split"
+USUAL = 13.0  # nonzeros up to which the pad of a short optimisation need not be larger
+LONG = 100  # steps from which on an optimisation finds its way with any pad
+NEAR = 0.8  # outside features this close to the level join the core with those above it
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to optimise: counts, not seconds."""
+
+    core: int  # features of the first core
+    temperatures: tuple[float, ...]
+    steps: int  # L-BFGS steps at each temperature
+    later: tuple[float, ...]  # temperatures after the core has grown, or when it need not
+    later_steps: int
+    rounds: int  # how often the core may grow
+    pad: float  # what a row pays for an outside feature, in units of value / (k s)
+
+
+EFFORTS = {
+    "fast": Effort(160, (0.03, 0.01), 40, (3e-3, 1e-3), 30, 4, 0.03),
+    "full": Effort(
+        450, (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4), 300, (3e-3, 1e-3, 3e-4, 1e-4), 150, 5, 0.02
+    ),
+}
+
+
+def kyfan_bound(
+    cov: Covariance,
+    cardinalities: Sequence[int],
+    *,
+    nonnegative: bool = False,
+    supports: Sequence[np.ndarray],
+    value: float,
+    tol: float = 1e-6,
+    effort: str = "fast",
+    monitor: Monitor | None = None,
+    total: int | None = None,
+    least_pad: float = 0.0,
+) -> Bound:
+    """No components with these cardinalities and disjoint supports explain more than the bound.
+
+    `supports` and `value` are the best answer known, in the covariance's own units: they choose the
+    core and the scales, the bound is valid whatever they are. Ends early within `tol` of the value.
+    With `total`, components have at most so many nonzeros together; with `least_pad`, the core is
+    made to pay at least so much for a feature outside it.
+    """
+    run = _Run(
+        cov, cardinalities, nonnegative, value, tol, EFFORTS[effort], monitor or Monitor(), total,
+        least_pad,
+    )  # fmt: skip
+    with one_blas_thread:
+        return run.bound([np.asarray(support) for support in supports])
+
+
+class _Run:
+    def __init__(
+        self,
+        cov: Covariance,
+        cardinalities: Sequence[int],
+        nonnegative: bool,
+        value: float,
+        tol: float,
+        effort: Effort,
+        monitor: Monitor,
+        total: int | None,
+        least_pad: float,
+    ) -> None:
+        self.cov = cov
+        self.s, self.k = max(cardinalities), len(cardinalities)
+        self.total = sum(cardinalities) if total is None else total
+        # Where the cardinalities allow more than the total, all prices have a floor.
+        self.floor: float | None = None
+        self.nonnegative = nonnegative
+        # Scales need a positive number; a zero covariance has none, and any will do.
+        self.value = value if value > 0.0 else max(float(cov.diagonal.max()), 1e-280)
+        self.target = value * (1.0 + tol)
+        self.effort = effort
+        self.monitor = monitor
+        self.least_pad = least_pad
+
+    def bound(self, supports: list[np.ndarray]) -> Bound:
+        features = first_core(
+            self.cov, supports, max(self.effort.core, self.total), self.nonnegative
+        )
+        pad = self.least_pad
+        if features.size < self.cov.n_features:
+            pad = max(pad, self._usual_pad())
+        a = self.cov.submatrix(features)
+        a = 0.5 * (a + a.T)
+        if self.total < self.k * self.s:
+            self.floor = self._marginal(supports)
+        split = first_split(a, features, self.s, self.k, self.total, pad, self.nonnegative)
+        best = self._proved(a, split)[0]
+        temperatures, steps = self.effort.temperatures, self.effort.steps
+        for rounds_left in range(self.effort.rounds, -1, -1):
+            split = self._optimised(a, split, temperatures, steps)
+            proved, evaluated, level, features, heights = self._proved(a, split)
+            best = min(best, proved, key=lambda bound: bound.value)
+            self.monitor.update("prove", bound=best.value)
+            done = best.value <= self.target or self.monitor.stopped
+            in_the_way, cold = (heights > level).any(), temperatures[-1] <= self.effort.later[-1]
+            if done or not rounds_left or (cold and not in_the_way):
+                break
+            if in_the_way:
+                new = features[heights > NEAR * level]
+                width = 10 * self.effort.later[0] * self.value / self.total
+                a, split = grown(self.cov, split, evaluated, np.sort(new), width)
+            temperatures, steps = self.effort.later, self.effort.later_steps
+        return best
+
+    def _usual_pad(self) -> float:
+        pad = self.effort.pad * self.value / self.total
+        # Long supports: a short optimisation cannot make up for a core that pays too little.
+        return pad * max((self.s / USUAL) ** 2, 1.0) if self.effort.steps < LONG else pad
+
+    def _marginal(self, supports: list[np.ndarray]) -> float:
+        """What the least useful nonzero of the answer is worth."""
+        lost = np.inf
+        for support in supports:
+            if support.size == 1:
+                continue
+            A = self.cov.submatrix(support)
+            value, x = support_value(A, np.arange(support.size), self.nonnegative)
+            lost = min(lost, value - float(removals(A, x, self.nonnegative)[1].max()))
+        return max(float(lost), 0.0) if np.isfinite(lost) else 0.0
+
+    def _optimised(
+        self, a: np.ndarray, split: Split, temperatures: Sequence[float], steps: int
+    ) -> Split:
+        """The best split met while the temperature falls."""
+        optimiser = Optimiser(
+            a, split, self.s, self.k, self.value, self.nonnegative, self.total, self.floor
+        )
+
+        def guessed(split: Split) -> float:
+            return guess(split_matrix(a, split, self.s, self.nonnegative), self.k, self.total)
+
+        best, lowest = split, guessed(split)
+        for mu in temperatures:
+            optimiser.run(mu, steps, self.monitor)
+            split, self.floor = optimiser.split(), optimiser.floor
+            now = guessed(split)
+            if now < lowest:
+                best, lowest = split, now
+            if lowest <= self.target or self.monitor.stopped:
+                break
+        return best
+
+    def _proved(
+        self, a: np.ndarray, split: Split
+    ) -> tuple[Bound, SplitMatrix, float, np.ndarray, np.ndarray]:
+        """The bound for all features, and the outside features near or above its level."""
+        evaluated = split_matrix(a, split, self.s, self.nonnegative)
+        n = evaluated.matrix.shape[0]
+        level = -np.inf
+        if n >= self.k:
+            level = float(np.linalg.eigvalsh(evaluated.matrix)[n - self.k])
+        features, heights = violators(
+            self.cov, split.features, evaluated, self.s, self.nonnegative, min(level, NEAR * level)
+        )
+        total = float(proved_sum(evaluated.matrix, heights[heights > level], self.k))
+        total += top_sum(evaluated.price, self.total) * (1 + 2 * n * np.finfo(float).eps)
+        total += SAFETY * self.cov.rounding(self.total)
+        return Bound(NAME, total, split.data()), evaluated, level, features, heights

@@ -1,0 +1,161 @@
+"""Optimise a Ky Fan split: smooth the bound, then L-BFGS over the packed (U, R) and the prices.
+
+The sum of the k largest eigenvalues is smoothed by Fermi-Dirac weights of temperature mu, the sum
+of the s-1 largest charges of a row to max {p.v - tau/2 |p|^2}, |U| to sqrt(U^2 + eps^2). With X the
+matrix of the weights and p the smoothed choices the gradient in beta_b is
+1 - X_bb - sum_a X_aa p_ab; in U and R it is that of the bound for one component. Conditioning asks
+for eps = tau = 10 mu / s.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
+from ...numerics.eigen import all_eigenpairs, largest_eigenpairs, partly
+from ...numerics.lbfgs import MEMORY, minimise
+from .certificate import Split
+
+FULL_EIGEN = 120  # below this size a full eigendecomposition is as fast as a partial one
+SHORT = 100  # steps of a run for which single precision is enough
+REACH = 12.0  # weights below exp(-REACH) are neglected
+
+
+class Optimiser:
+    """The smoothed bound on one core, its current point, and the work arrays."""
+
+    def __init__(
+        self,
+        a: np.ndarray,
+        split: Split,
+        s: int,
+        k: int,
+        value: float,
+        nonnegative: bool,
+        total: int,
+        floor: float | None = None,
+    ):
+        n = a.shape[0]
+        self.a = np.ascontiguousarray(a)
+        self.features, self.pad = split.features, split.pad
+        self.s, self.k, self.nonnegative = s, k, nonnegative
+        # With a floor, no price is below it and `total` features pay it: one more variable.
+        self.total, self.floored = total, floor is not None
+        self.pairs = n * (n - 1) // 2
+        # One unit for all U (their conditioning depends on it), one for all prices.
+        largest = np.sort(np.diagonal(a))[::-1][:total]
+        self.u_unit = max(float(largest.mean()), 1e-300)
+        self.price_unit = max(value / total, 1e-300)
+        self.mu_unit = max(value / k, 1e-300)
+        above = np.maximum(split.price - (floor or 0.0), 0.0)
+        prices = above if floor is None else np.append(above, floor)
+        self.point = np.concatenate([split.u / self.u_unit, split.r, prices / self.price_unit])
+        self.evaluations = 0
+        self._pads = np.full(n, split.pad)
+        self._forced = np.zeros(n, dtype=bool)
+        self._charge, self._select, self._matrix = np.empty((3, n, n))
+        self._level = np.zeros(n)
+        self._kept = min(n, max(2 * k, k + 12))
+        self._nu = 0.0
+
+    def split(self) -> Split:
+        u, r, price, floor = self._unpacked(self.point)
+        return Split.rounded(self.features, u, r, price + floor, self.pad)
+
+    @property
+    def floor(self) -> float | None:
+        return self._unpacked(self.point)[3] if self.floored else None
+
+    def run(self, mu: float, max_iter: int, stopped: object = None) -> None:
+        """Up to max_iter L-BFGS steps at temperature mu (relative to value / k)."""
+        absolute = mu * self.mu_unit
+        least = 0.01 * absolute * self.k
+
+        def stop(history: list[float]) -> bool:
+            slow = len(history) > 25 and history[-26] - history[-1] < least
+            return slow or bool(getattr(stopped, "stopped", None))
+
+        self.point = minimise(
+            lambda y: self._evaluate(y, absolute),
+            # vectors are long, and a short run does as well with few of them, in single precision
+            self.point.astype(np.float32 if max_iter < SHORT else np.float64, copy=False),
+            max_iter,
+            stop,
+            nonnegative=self.a.shape[0] + self.floored,
+            memory_size=min(MEMORY, max(max_iter // 8, 5)),
+        )
+
+    def _unpacked(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """U, R, prices above the floor, the floor."""
+        m, n = self.pairs, self.a.shape[0]
+        u = np.multiply(y[:m], self.u_unit, dtype=np.float64)
+        r = y[m : 2 * m].astype(np.float64, copy=False)
+        price = np.multiply(np.maximum(y[2 * m :], 0.0), self.price_unit, dtype=np.float64)
+        floor = float(price[n]) if self.floored else 0.0
+        return u, r, price[:n], floor
+
+    def _evaluate(self, y: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
+        self.evaluations += 1
+        width = 10.0 * mu * self.k / self.total
+        u, r, price, floor = self._unpacked(y)
+        smoothed_matrix(
+            self.a, u, r, self._forced, price + floor, self._pads, self.s, width, width,
+            self.nonnegative, self._charge, self._select, self._matrix, self._level,
+        )  # fmt: skip
+        q, weight, value = self._occupied(mu)
+        scaled = q * np.sqrt(weight)
+        # in the place of the matrix, whose eigenvectors are known now
+        density = np.matmul(scaled, scaled.T, out=self._matrix)
+        gradient = np.empty_like(y)
+        m = self.pairs
+        smoothed_gradient(
+            u, self._forced, width, self.nonnegative, self._charge, self._select, density,
+            gradient[:m], gradient[m : 2 * m],
+        )  # fmt: skip
+        gradient[:m] *= self.u_unit
+        diagonal = np.diagonal(density)
+        used = diagonal + diagonal @ self._select
+        gradient[2 * m : 2 * m + price.size] = (1.0 - used) * self.price_unit
+        if self.floored:
+            gradient[-1] = (self.total - float(used.sum())) * self.price_unit
+        return value + float(price.sum()) + floor * self.total, gradient
+
+    def _occupied(self, mu: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """Leading eigenvectors, their Fermi-Dirac weights, the smoothed sum of the k largest; the
+        matrix is used up."""
+        n = self.a.shape[0]
+        while True:
+            whole = n <= FULL_EIGEN or not partly(self._kept, n)
+            if whole:
+                w, q = all_eigenpairs(self._matrix)
+            else:
+                w, q = largest_eigenpairs(self._matrix, self._kept)
+            weight, nu, value = fermi_dirac(w, self.k, mu)
+            if whole or w[0] < nu - REACH * mu:
+                break
+            self._kept = min(n, self._kept + self._kept // 2)
+        needed = int(np.count_nonzero(w >= nu - REACH * mu))
+        self._kept = min(n, max(self.k + 4, needed + needed // 4 + 4))
+        used = weight > 1e-12
+        return q[:, used], weight[used], value
+
+
+def fermi_dirac(w: np.ndarray, k: int, mu: float) -> tuple[np.ndarray, float, float]:
+    """Weights 1 / (1 + exp((nu - w) / mu)) that sum to k, nu, and the smoothed sum they give."""
+    if w.size <= k:
+        return np.ones(w.size), float(w[0]) - 100.0 * mu, float(w.sum())
+    low, high = float(w[0]) - 40.0 * mu, float(w[-1]) + 40.0 * mu
+    nu = float(w[w.size - k]) * 0.5 + float(w[w.size - k - 1]) * 0.5
+    for _ in range(100):
+        weight = 1.0 / (1.0 + np.exp(np.clip((nu - w) / mu, -500.0, 500.0)))
+        excess = float(weight.sum()) - k
+        if abs(excess) < 1e-12 * k:
+            break
+        low, high = (nu, high) if excess > 0.0 else (low, nu)
+        slope = float((weight * (1.0 - weight)).sum()) / mu
+        step = nu + excess / slope if slope > 0.0 else np.inf
+        nu = step if low < step < high else 0.5 * (low + high)
+    empty = 1.0 - weight
+    entropy = -(weight * np.log(np.maximum(weight, 1e-300))).sum()
+    entropy -= (empty * np.log(np.maximum(empty, 1e-300))).sum()
+    return weight, nu, float((w * weight).sum() + mu * entropy)

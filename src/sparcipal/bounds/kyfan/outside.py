@@ -1,0 +1,114 @@
+"""From a core of features to all of them: row blocks of the covariance only, never p x p."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...problem.covariance import Covariance
+from .certificate import EPS, SplitMatrix
+
+BLOCK = 512  # rows of the covariance looked at together
+
+
+def violators(
+    cov: Covariance,
+    core: np.ndarray,
+    split: SplitMatrix,
+    s: int,
+    nonnegative: bool,
+    level: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Features outside the core whose m_j may exceed `level`, and their m_j rounded up.
+
+    Most features are dismissed by their variance alone (|A_ja|^2 <= A_jj A_aa), most others by
+    their covariances with the core; only the rest needs whole rows.
+    """
+    outside = np.setdiff1d(np.arange(cov.n_features), core)
+    if outside.size == 0:
+        return outside, np.zeros(0)
+    variance = cov.diagonal + cov.error_unit * cov.error_weights + cov.psd_shift
+    outside = outside[np.argsort(-variance[outside], kind="stable")]
+    rows = _Rows(split, s, variance[core], variance[outside])
+    kept = outside[: rows.needed(variance[outside], level)]
+    found, levels = [], []
+    for start in range(0, kept.size, BLOCK):
+        block = kept[start : start + BLOCK]
+        charges = rows.core_charges(_charged(cov.submatrix(block, core), nonnegative))
+        total = cov.diagonal[block] + rows.with_reach(charges, variance[block])
+        high = total > level
+        if high.any():
+            found.append(block[high])
+            levels.append(_exact(cov, block[high], outside, rows, charges[high], nonnegative))
+    if not found:
+        return outside[:0], np.zeros(0)
+    features, values = np.concatenate(found), np.concatenate(levels)
+    return features[values > level], values[values > level]
+
+
+def _exact(
+    cov: Covariance,
+    block: np.ndarray,
+    outside: np.ndarray,
+    rows: _Rows,
+    charges: np.ndarray,
+    nonnegative: bool,
+) -> np.ndarray:
+    """m_j with the covariances among the outside features themselves."""
+    out = np.empty(block.size)
+    for start in range(0, block.size, BLOCK):
+        part = block[start : start + BLOCK]
+        among = _charged(cov.submatrix(part, outside), nonnegative)
+        among[outside[None, :] == part[:, None]] = 0.0
+        both = np.hstack([charges[start : start + BLOCK], _largest(among, rows.q)])
+        out[start : start + BLOCK] = cov.diagonal[part] + rows.rounded(_largest(both, rows.q))
+    return out
+
+
+class _Rows:
+    """The s-1 largest charges of features outside the core."""
+
+    def __init__(self, split: SplitMatrix, s: int, core: np.ndarray, outside: np.ndarray) -> None:
+        self.split = split
+        self.q = s - 1
+        self.core = core  # variances, rounded up
+        self.reach = np.sqrt(np.maximum(outside[: self.q], 0.0))  # the largest deviations outside
+
+    def core_charges(self, cross: np.ndarray) -> np.ndarray:
+        return _largest(np.square(cross) / self.split.theta - self.split.price, self.q)
+
+    def with_reach(self, charges: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """Charges of the core, and of the outside features by what they can reach at most."""
+        among = np.sqrt(np.maximum(variance, 0.0))[:, None] * self.reach[None, :]
+        return self.rounded(_largest(np.hstack([charges, among]), self.q))
+
+    def needed(self, variance: np.ndarray, level: float) -> int:
+        """How many of the features, by decreasing variance, their variance does not dismiss."""
+        low, high = 0, variance.size
+        while low < high:
+            middle = (low + high) // 2
+            v = variance[middle : middle + 1]
+            charges = _largest((v * self.core / self.split.theta - self.split.price)[None], self.q)
+            if v[0] + self.with_reach(charges, v)[0] > level:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def rounded(self, charges: np.ndarray) -> np.ndarray:
+        """Row sums, rounded up; a charge is a difference in which the price may cancel."""
+        total = charges.sum(axis=1)
+        largest = float(self.split.price.max(initial=0.0))
+        return total + 4 * (self.q + 8) * EPS * (total + 2 * self.q * largest)
+
+
+def _charged(cross: np.ndarray, nonnegative: bool) -> np.ndarray:
+    return np.maximum(cross, 0.0) if nonnegative else np.abs(cross)
+
+
+def _largest(rows: np.ndarray, count: int) -> np.ndarray:
+    """Per row the `count` largest entries, negative ones counted as zero."""
+    if count == 0:
+        return np.zeros((rows.shape[0], 0))
+    if rows.shape[1] > count:
+        rows = np.partition(rows, rows.shape[1] - count, axis=1)[:, rows.shape[1] - count :]
+    return np.maximum(rows, 0.0)

@@ -1,0 +1,92 @@
+"""Where the optimisation of a Ky Fan split starts: the best of some closed forms; its growth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...numerics.eigen import largest_eigenpairs, largest_eigenvalues
+from ...problem.covariance import Covariance, top_sum
+from .certificate import R_LIMIT, Split, SplitMatrix, split_matrix
+
+CLIPS = (0.03, 0.06, 0.12, 0.2, 0.35, 0.6, 1.0)
+FRACTIONS = (0.5, 0.75, 1.0)
+
+
+def first_core(
+    cov: Covariance, supports: Sequence[np.ndarray], size: int, nonnegative: bool
+) -> np.ndarray:
+    """The supports, the features that could join them best, and the largest variances."""
+    p = cov.n_features
+    if p <= size:
+        return np.arange(p)
+    score = np.zeros(p)
+    for support in supports:
+        w, q = np.linalg.eigh(cov.submatrix(support))
+        value = float(w[-1])
+        cross = cov.columns(support) @ q[:, -1]
+        half = 0.5 * (value - cov.diagonal)
+        gain = np.sqrt(half * half + cross * cross) - half
+        score = np.maximum(score, gain / np.sqrt(max(value, 1e-300)))
+    used = np.concatenate([np.asarray(support) for support in supports])
+    score[used] = np.inf
+    by_score = np.argsort(-score, kind="stable")[: used.size + size // 2]
+    by_variance = np.argsort(-cov.diagonal, kind="stable")[: size // 2]
+    return np.unique(np.concatenate([by_score, by_variance]))
+
+
+def first_split(
+    a: np.ndarray, features: np.ndarray, s: int, k: int, total: int, pad: float, nonnegative: bool
+) -> Split:
+    """U = clip(A), or the off-diagonal part of the leading eigenvectors' share of A."""
+    n = a.shape[0]
+    upper = np.triu_indices(n, 1)
+    zero = np.zeros(n)
+    off = a[upper]
+    largest = float(np.abs(off).max(initial=0.0))
+    candidates = []
+    for fraction in CLIPS:
+        rho = fraction * largest
+        u = np.minimum(off, rho) if nonnegative else np.clip(off, -rho, rho)
+        candidates.append(Split.rounded(features, u, np.zeros(off.size), zero, pad))
+    most = min(n, 4 * k)
+    w, q = largest_eigenpairs(a, most)
+    for rank in sorted({1, min(k, n), min(2 * k, n), most}):
+        part = (q[:, -rank:] * np.maximum(w[-rank:], 0.0)) @ q[:, -rank:].T
+        logs = 0.5 * np.log(np.maximum(np.diagonal(part), 1e-10 * max(largest, 1e-300)))
+        r = np.clip(logs[None, :] - logs[:, None], -R_LIMIT, R_LIMIT)[upper]
+        for fraction in FRACTIONS:
+            candidates.append(Split.rounded(features, fraction * part[upper], r, zero, pad))
+    guesses = [guess(split_matrix(a, split, s, nonnegative), k, total) for split in candidates]
+    return candidates[int(np.argmin(guesses))]
+
+
+def guess(evaluated: SplitMatrix, k: int, total: int) -> float:
+    """About the bound on the core, for comparisons; not proved."""
+    w = largest_eigenvalues(evaluated.matrix, k)
+    return float(w.sum()) + top_sum(evaluated.price, total)
+
+
+def grown(
+    cov: Covariance, split: Split, evaluated: SplitMatrix, new: np.ndarray, width: float
+) -> tuple[np.ndarray, Split]:
+    """The core with `new` features, split as the extension splits them; width smooths |U|."""
+    features = np.union1d(split.features, new)
+    n = features.size
+    a = cov.submatrix(features)
+    a = 0.5 * (a + a.T)
+    old = np.searchsorted(features, split.features)
+    added = np.searchsorted(features, new)
+    u, r, price = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
+    u[np.ix_(old, old)], r[np.ix_(old, old)] = split.full()
+    price[old] = split.price
+    cross = a[np.ix_(added, old)]
+    u[np.ix_(added, old)] = cross
+    u[np.ix_(old, added)] = cross.T
+    u[np.ix_(added, added)] = a[np.ix_(added, added)]
+    ratio = np.log(np.hypot(cross, width)) - np.log(evaluated.theta)[None, :]
+    r[np.ix_(added, old)] = ratio
+    r[np.ix_(old, added)] = -ratio.T
+    upper = np.triu_indices(n, 1)
+    return a, Split.rounded(features, u[upper], r[upper], price, split.pad)

@@ -1,0 +1,1 @@
+"""Bounds from a low-rank sketch."""

@@ -1,0 +1,138 @@
+"""Optimise a pair-split certificate: smooth, then L-BFGS over the packed (U, R).
+
+lambda_max is smoothed to mu log sum exp(lambda / mu), the sum of the q largest charges of a row to
+max {p.v - tau/2 |p|^2 : 0 <= p <= 1, sum p <= q}, and |U| to sqrt(U^2 + eps^2). With X the softmax
+density matrix of M and p the smoothed choices,
+
+    df/dU_ij = -2 X_ij + U_ij / (U_ij^2 + eps^2) (X_ii p_ij V_ij + X_jj p_ji V_ji)
+    df/dR_ij = X_ii p_ij V_ij - X_jj p_ji V_ji.
+
+eps = tau = 10 mu / s, and U in one common unit: the conditioning depends on both. The problem is
+jointly convex in (U, V), so every iterate is a certificate, and z_j = X_jj + sum_i X_ii p_ij is a
+relaxed indicator of the support: it is rounded for incumbents and branched on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
+from ...numerics.eigen import largest_eigenpairs
+from ...numerics.lbfgs import minimise
+from .certificate import Part, Split
+
+# Below this size a full eigendecomposition is as fast as a partial one.
+FULL_EIGEN = 150
+
+
+class Optimiser:
+    """One subproblem's smoothed objective, its current point, and the work arrays."""
+
+    def __init__(self, part: Part, split: Split) -> None:
+        n = part.n
+        self.part = part
+        self.upper = np.triu_indices(n, 1)
+        self.pairs = self.upper[0].size
+        self.n_eigen = 0
+        self.work = 0.0
+        # U in units of a typical variance of the solution, R as it is
+        self.unit = float(np.sort(np.diagonal(part.a))[-part.s :].mean())
+        self.unit = self.unit if self.unit > 0.0 else 1.0
+        u = split.u[self.upper].astype(np.float64) / self.unit
+        self.point = np.concatenate([u, split.r[self.upper].astype(np.float64)])
+        self.z = np.zeros(n)
+        self.leading = np.zeros(n)
+        self._charge = np.empty((n, n))
+        self._select = np.empty((n, n))
+        self._matrix = np.empty((n, n))
+        self._level = np.zeros(n)
+        self._kept = min(n, 24)
+
+    def split(self) -> Split:
+        """The current point as a certificate of single precision."""
+        u, r = self.unit * self.point[: self.pairs], self.point[self.pairs :]
+        return Split.rounded(self.part.features, self.upper, u, r)
+
+    def run(self, mu: float, max_iter: int, target: float) -> float:
+        """Up to `max_iter` L-BFGS steps at smoothing `mu`; ends early once below `target`.
+
+        Returns the largest eigenvalue of the last smoothed matrix: a guess of the bound.
+        """
+        part = self.part
+        width = 10.0 * mu / part.s
+        lowest = [np.inf]
+
+        def evaluate(y: np.ndarray) -> tuple[float, np.ndarray]:
+            value, top, grad = self._evaluate(y, mu, width)
+            lowest[0] = top + 0.5 * width * part.s
+            return value, grad
+
+        def stop(history: list[float]) -> bool:
+            if lowest[0] <= target:
+                return True
+            return len(history) > 25 and history[-26] - history[-1] < 0.01 * mu
+
+        self.point = minimise(evaluate, self.point, max_iter, stop)
+        return lowest[0]
+
+    def _evaluate(self, y: np.ndarray, mu: float, width: float) -> tuple[float, float, np.ndarray]:
+        part, n = self.part, self.part.n
+        u, r = self.unit * y[: self.pairs], y[self.pairs :]
+        smoothed_matrix(
+            part.a,
+            u,
+            r,
+            part.forced,
+            part.price,
+            part.pad,
+            part.s,
+            width,
+            width,
+            part.nonnegative,
+            self._charge,
+            self._select,
+            self._matrix,
+            self._level,
+        )
+        w, q = self._top_eigenpairs(mu)
+        weight = np.exp((w - w[-1]) / mu)
+        total = weight.sum()
+        scaled = q * np.sqrt(weight / total)
+        density = scaled @ scaled.T
+        grad = np.empty_like(y)
+        smoothed_gradient(
+            u,
+            part.forced,
+            width,
+            part.nonnegative,
+            self._charge,
+            self._select,
+            density,
+            grad[: self.pairs],
+            grad[self.pairs :],
+        )
+        grad[: self.pairs] *= self.unit
+        diagonal = np.diagonal(density)
+        self.z = diagonal + diagonal @ self._select
+        self.leading = q[:, -1]
+        self.n_eigen += 1
+        self.work += float(n) ** 3 + 40.0 * n * n
+        return float(w[-1] + mu * np.log(total)), float(w[-1]), grad
+
+    def _top_eigenpairs(self, mu: float) -> tuple[np.ndarray, np.ndarray]:
+        """The eigenpairs whose softmax weight is not negligible (all of them for small n)."""
+        n = self.part.n
+        if n <= FULL_EIGEN:
+            w, q = np.linalg.eigh(self._matrix)
+            first = int(np.searchsorted(w, w[-1] - 30.0 * mu))
+            return w[first:], q[:, first:]
+        while True:
+            kept = self._kept
+            w, q = largest_eigenpairs(self._matrix, kept)
+            if kept == n or w[0] < w[-1] - 14.0 * mu:
+                break
+            self._kept = min(n, 2 * kept)
+        # keep a third more than was needed, so that the next call rarely repeats
+        needed = int(np.count_nonzero(w >= w[-1] - 14.0 * mu))
+        self._kept = min(n, max(12, needed + needed // 3 + 4))
+        return w, q

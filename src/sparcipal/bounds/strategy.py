@@ -1,0 +1,243 @@
+"""Which proofs to try for a problem, in the order of their cost, and what they leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..problem.base import Component, Options
+from ..problem.components import refit, variances
+from ..problem.problem import Problem
+from ..problem.result import Bound
+from ..search.methods.enumerate import count_supports, exhaust
+from ..search.methods.spannogram import low_rank_bound
+from .cheap import SAFETY, cheap_bounds, eigenvalue_bound, sum_of_parts, trace_bound
+from .configuration.bound import configuration_bound
+from .kyfan import kyfan_bound
+from .tree import search as exact
+from .tree.core import prove_large
+
+# The tolerance must also hold what rounding margins add to a bound.
+TIGHTER = 0.9
+# Up to this many features the branch and bound works on all of them; beyond, on a core that it
+# extends.
+WHOLE = 400
+# Supports that are simply all looked at, by how hard the user asked to prove.
+EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
+# How many packings of them, and how many entries of support tables they may read; where that does
+# not suffice, other bounds are cheaper.
+PACKINGS = {"fast": 100_000, "full": 1_000_000}
+READS = {"fast": 2e9, "full": 4e10}
+# Branch and bound at prices, all together, see exact.py; and the share of it that follows the short
+# Ky Fan bound where both are tried.
+PRICING_WORK = 1e11
+QUICK_SHARE = 0.6
+# Relative gap above which the low-rank bound is tried as well, and how many cones that may take.
+WIDE = 0.02
+CONES = {"fast": 20_000, "full": 200_000}
+
+
+@dataclass(frozen=True)
+class Proved:
+    """The best components, perhaps better than those that came in, and every bound on the
+    optimum."""
+
+    components: tuple[Component, ...]
+    bounds: tuple[Bound, ...]
+    nodes: int = 0
+    eliminated: int = 0
+    out_of_nodes: bool = False
+    again: Any = None  # what the proof for a neighbouring cardinality may begin with
+
+
+def prove(
+    problem: Problem,
+    components: tuple[Component, ...],
+    known: tuple[Bound, ...],
+    options: Options,
+    certify: Any,
+    start: Any = None,
+) -> Proved:
+    """Bounds in the order of their cost until the gap closes; `known` came from the search
+    itself, and `start` (one component) is `again` of a neighbouring problem."""
+    if start is not None and certify:
+        # a certificate that nearly fits costs less than the cheap bounds
+        near = _prove_one(
+            problem, Proved(components, (*known, trace_bound(problem))), options, certify, start
+        )
+        if _closed(problem, near, options):
+            return near
+        near = replace(near, bounds=(*near.bounds, *cheap_bounds(problem)))
+        return _with_low_rank(problem, near, options, certify)
+    proved = Proved(components, (*known, *cheap_bounds(problem)))
+    if certify is False:
+        return proved
+    eigen = eigenvalue_bound(problem)
+    if eigen is not None:
+        proved = replace(proved, bounds=(*proved.bounds, eigen))
+    if _closed(problem, proved, options):
+        return proved
+    if problem.k > 1 and not problem.disjoint:
+        return _prove_parts(problem, proved, options, certify)
+    attempt = _prove_jointly if problem.k > 1 else _prove_one
+    return _with_low_rank(problem, attempt(problem, proved, options, certify), options, certify)
+
+
+def _closed(problem: Problem, proved: Proved, options: Options) -> bool:
+    value = float(variances(problem, proved.components).sum())
+    bound = min(b.value for b in proved.bounds)
+    options.monitor.update("bounds", value=value, bound=bound)
+    return bound <= value * (1 + options.tol)
+
+
+def _with_low_rank(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """Where the gap stays wide, a low-rank sketch may bound better than pairs of features."""
+    value = float(variances(problem, proved.components).sum())
+    lowest = min(bound.value for bound in proved.bounds)
+    if lowest <= value * (1 + max(WIDE, options.tol)) or options.monitor.stopped is not None:
+        return proved
+    low = low_rank_bound(problem, options, max_cones=CONES[certify])
+    # a sketch is large: it is kept only when it is the best bound
+    if low is None or low.value >= lowest:
+        return proved
+    options.monitor.update("bounds", value=value, bound=low.value)
+    return replace(proved, bounds=(*proved.bounds, low))
+
+
+def _prove_one(
+    problem: Problem, proved: Proved, options: Options, certify: str, start: Any = None
+) -> Proved:
+    """Branch and bound on the pair-split bound; it may find a better component on the way."""
+    covariance, s = problem.covariance, problem.cardinalities[0]
+    component = proved.components[0]
+    value = float(variances(problem, proved.components)[0])
+    ask: dict[str, Any] = {
+        "nonnegative": problem.nonnegative,
+        "incumbent": (component.support, value),
+        "tol": TIGHTER * options.tol,
+        "max_nodes": options.max_nodes,
+        "monitor": options.monitor,
+        "effort": certify,
+        "start": start,
+        "n_jobs": options.n_jobs,
+    }
+    if covariance.n_features <= WHOLE:
+        proof = exact.prove(covariance.dense(), s, **ask)
+    else:
+        proof = prove_large(covariance, s, **ask)
+    bound = Bound("pair-split", proof.bound + SAFETY * covariance.rounding(s), proof.data())
+    best = proved.components
+    if proof.value > value:
+        found = (Component(proof.support, np.ones(proof.support.size)),)
+        better = refit(problem, found)
+        if float(variances(problem, better)[0]) > value:
+            best = better
+    return Proved(
+        best,
+        (*proved.bounds, bound),
+        nodes=proof.nodes,
+        eliminated=proof.eliminated,
+        out_of_nodes=proof.status == "nodes" and options.max_nodes is not None,
+        again=proof.again,
+    )
+
+
+def _prove_parts(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """Overlapping supports: no component explains more than the best one of its size alone."""
+    parts: dict[int, Bound] = {}
+    nodes = 0
+    for s in sorted(set(problem.cardinalities)):
+        alone = Problem(problem.covariance, (s,), problem.nonnegative)
+        first = refit(alone, _shortened(proved.components[0], s))
+        one = prove(alone, first, (), options, certify)
+        parts[s] = min(one.bounds, key=lambda bound: bound.value)
+        nodes += one.nodes
+    total = sum_of_parts([parts[s] for s in problem.cardinalities], problem.cardinalities)
+    return replace(proved, bounds=(*proved.bounds, total), nodes=nodes)
+
+
+def _shortened(component: Component, s: int) -> tuple[Component, ...]:
+    order = np.argsort(-np.abs(component.weights), kind="stable")[:s]
+    keep = np.sort(order)
+    return (Component(component.support[keep], component.weights[keep]),)
+
+
+def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """Disjoint supports: all packings where they are few, otherwise the priced Ky Fan bound."""
+    count = count_supports(problem)
+    if problem.total is None and count <= EXHAUSTIBLE[certify]:
+        value = float(variances(problem, proved.components).sum())
+        most = min(PACKINGS[certify], int(READS[certify] / count / problem.covariance.n_features))
+        found, bound, _ = exhaust(problem, options, most, known=value)
+        better = refit(problem, found)
+        if float(variances(problem, better).sum()) > value:
+            proved = replace(proved, components=better)
+        if bound is not None:
+            return replace(proved, bounds=(*proved.bounds, bound))
+    return _joint_bounds(problem, proved, options, certify)
+
+
+def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """The Ky Fan bound, then prices and packing where features are few, until the gap closes."""
+    value = float(variances(problem, proved.components).sum())
+    question: dict[str, Any] = {
+        "nonnegative": problem.nonnegative,
+        "supports": [component.support for component in proved.components],
+        "value": value,
+        "tol": options.tol,
+        "monitor": options.monitor,
+    }
+    pad = 1.001 * problem.dropped  # splits are kept in single precision
+    covariance, sizes = problem.covariance, problem.cardinalities
+    bounds: list[Bound] = []
+
+    def closed() -> bool:
+        lowest = min(bound.value for bound in bounds)
+        return bool(lowest <= value * (1 + options.tol) or options.monitor.stopped)
+
+    # Prices found from a quick bound often prove the optimum before the long one would have ended.
+    quick = covariance.n_features <= WHOLE
+    if certify != "full":
+        shares = {"fast": 0.0}
+    else:
+        shares = {"fast": QUICK_SHARE, "full": 1 - QUICK_SHARE} if quick else {"full": 1.0}
+    for effort, share in shares.items():
+        bounds.append(
+            kyfan_bound(
+                covariance, sizes, total=problem.total, effort=effort, least_pad=pad, **question
+            )
+        )
+        if closed():
+            break
+        if certify != "full" or problem.total is not None:
+            continue
+        priced = configuration_bound(
+            covariance,
+            sizes,
+            start=bounds[-1],
+            work=share * PRICING_WORK,
+            n_jobs=options.n_jobs,
+            **question,
+        )
+        if priced is not None:
+            bounds.append(priced.bound)
+            proved = _with_supports(problem, proved, priced.supports)
+            value = float(variances(problem, proved.components).sum())
+            supports = [component.support for component in proved.components]
+            question |= {"value": value, "supports": supports}
+        if closed():
+            break
+    return replace(proved, bounds=(*proved.bounds, *bounds))
+
+
+def _with_supports(problem: Problem, proved: Proved, supports: Sequence[np.ndarray]) -> Proved:
+    """The components on these supports, if they explain more."""
+    if not supports:
+        return proved
+    found = tuple(Component(support, np.ones(support.size)) for support in supports)
+    better = refit(problem, found)
+    gain = variances(problem, better).sum() - variances(problem, proved.components).sum()
+    return replace(proved, components=better) if gain > 0 else proved

@@ -1,0 +1,35 @@
+"""Nodes with so few supports that all are looked at."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from ..pairsplit import Part
+
+FEW = 12  # supports that are looked at one by one rather than bounded
+
+
+def few_supports(part: Part, priced: bool) -> list[np.ndarray] | None:
+    """All supports that have to be looked at, if at most FEW; None otherwise.
+
+    Without prices a larger support is never worse, so only the largest ones count.
+    """
+    forced, free = np.flatnonzero(part.forced), np.flatnonzero(~part.forced)
+    room = min(part.s - forced.size, free.size)
+    if not priced:
+        if comb(free.size, room) > max(FEW, free.size if room == 1 else 0):
+            return None
+        sizes = [room]
+    else:
+        if sum(comb(free.size, q) for q in range(room + 1)) > FEW:
+            return None
+        sizes = list(range(room + 1))
+    supports = [
+        np.sort(np.append(forced, np.array(chosen, dtype=np.intp)))
+        for q in sizes
+        for chosen in combinations(free, q)
+    ]
+    return [support for support in supports if support.size]

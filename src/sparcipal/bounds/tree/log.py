@@ -1,0 +1,189 @@
+"""The proof as data: a list of steps that somebody else can replay.
+
+- `problem` (first): s, nonnegative, prices, the bound that is claimed, twins, the unit: u of every
+  certificate is to be multiplied by it, and pads: what row i pays for a feature outside.
+- `split`: a certificate. `features`, and `u`, `r` as packed upper triangles in single precision; or
+  `clip` (U = clip(A, -rho, rho), R = 0; min(A, rho) for x >= 0); or `rank_one` (U = vv').
+- `node`: `parent` (position of a node in the list, -1 for the root), `side` and `moved` say how its
+  supports differ from the parent's: "in" (moved features are forced), "out" (moved features are
+  excluded: the branching feature and its twins), "shrink" (one feature of a full support is
+  excluded). `passes` are rounds of fixing, each with the position of its `split` and the features
+  that it puts `out` or `in`. `end` says how it was settled: "closed" by the bound of `split`,
+  "empty" by contradiction, "leaf" by looking at all its supports, "branch" by its two children,
+  "shrink" by its children (x >= 0 only), "same" by another `node` with the same supports.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..pairsplit import Split
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a branch and bound found and proved.
+
+    Attributes
+    ----------
+    value, support
+        The best support found, increasing, and lambda_max of its block less its prices (for
+        nonnegative weights, the value of the nonnegative vector found there).
+    bound
+        No admissible support has a larger value than this; rounding is included.
+    status
+        "optimal" when the bound is within the tolerance; otherwise what ended the search: "nodes"
+        (any counted budget), "time", "user", "memory", or "enough" (a better support was met).
+    nodes, n_eigen, work
+        Nodes looked at, eigendecompositions, and about how many nanoseconds of one core it took.
+    eliminated
+        Features that the root proved to be in no better solution.
+    log
+        The proof as data; empty when it was not kept.
+    extension
+        When the log speaks of a core only: the certificate for supports that leave the core.
+    again
+        What the proof for a neighbouring s may begin with (its `start`); not part of the proof.
+    """
+
+    value: float
+    support: np.ndarray
+    bound: float
+    status: str
+    nodes: int
+    n_eigen: int
+    eliminated: int
+    log: list[dict]
+    extension: dict[str, Any] | None = None
+    again: Any = field(default=None, compare=False, repr=False)
+    work: float = 0.0
+
+    def data(self) -> dict[str, Any]:
+        """Everything needed to replay the proof."""
+        if self.extension is None:
+            return {"log": self.log}
+        return {"log": self.log, "extension": self.extension}
+
+
+class ProofLog:
+    """Collects steps; `keep=False` counts but stores nothing."""
+
+    def __init__(self, keep: bool) -> None:
+        self.keep = keep
+        self.size = self._unkept = 0
+        self._steps: list[dict[str, Any]] = [{}]
+        self._positions: dict[int, int] = {}
+        self._origins: list[dict[str, Any]] = []  # kept alive, so that their ids stay theirs
+
+    def node(self, parent: int, side: str, moved: Any) -> tuple[int, dict[str, Any]]:
+        """A new node: its position and its record, to be completed by the caller."""
+        record: dict[str, Any] = {
+            "step": "node",
+            "parent": parent,
+            "side": side,
+            "moved": np.asarray(moved, dtype=np.int32),
+            "passes": [],
+            "end": "",
+        }
+        if not self.keep:
+            self._unkept += 1  # nodes are told apart by their positions, kept or not
+            return self._unkept, record
+        self._steps.append(record)
+        self.size += 300
+        return len(self._steps) - 1, record
+
+    def split(self, split: Split) -> int:
+        """The position of a certificate, stored at its first use."""
+        if not self.keep:
+            return -1
+        key = id(split.origin)
+        if key not in self._positions:
+            self._steps.append({"step": "split", **split.origin})
+            self._positions[key] = len(self._steps) - 1
+            self._origins.append(split.origin)
+            self.size += sum(a.nbytes for a in split.origin.values() if isinstance(a, np.ndarray))
+        return self._positions[key]
+
+    def inherit(self, split: Split) -> None:
+        """In the log of a subtree, position 0 is the certificate that its root came with."""
+        self._positions[id(split.origin)] = 0
+        self._origins.append(split.origin)
+
+    def known(self, split: Split) -> int | None:
+        """The position of a certificate, if it has been used."""
+        return self._positions.get(id(split.origin))
+
+    def record(self, position: int) -> dict[str, Any]:
+        return self._steps[position]
+
+    def graft(self, position: int, split: Split, other: ProofLog) -> list[int]:
+        """Take over the log of the subtree below a node that had come to `split`; returns where its
+        positions are now: 0 was that certificate, 1 the node itself."""
+        if not self.keep:
+            return []
+        own, added = other._steps[1], other._steps[2:]
+        used = any(0 in _certificates(step) for step in other._steps[1:])
+        place = [self.split(split) if used else -1, position]
+        place += range(len(self._steps), len(self._steps) + len(added))
+        for step in other._steps[1:]:
+            _move(step, place)
+        mine = self._steps[position]
+        passes = [*mine["passes"], *own["passes"]]
+        mine.update(own, parent=mine["parent"], side=mine["side"], moved=mine["moved"])
+        mine["passes"] = passes
+        self._steps += added
+        self.size += other.size
+        return place
+
+    def adopt(self, split: Split, position: int) -> None:
+        """A certificate that is in the log already."""
+        self._positions[id(split.origin)] = position
+        self._origins.append(split.origin)
+
+    def fixed(
+        self,
+        record: dict[str, Any],
+        split: Split,
+        features: np.ndarray,
+        out: np.ndarray,
+        into: np.ndarray,
+    ) -> None:
+        record["passes"].append(
+            {
+                "split": self.split(split),
+                "out": features[out].astype(np.int32),
+                "in": features[into].astype(np.int32),
+            }
+        )
+
+    def close(self, record: dict[str, Any], split: Split) -> None:
+        record["end"], record["split"] = "closed", self.split(split)
+
+    def steps(self, header: dict[str, Any]) -> list[dict[str, Any]]:
+        """The finished list; empty when nothing was kept."""
+        if not self.keep:
+            return []
+        return [header, *self._steps[1:]]
+
+
+def _certificates(step: dict[str, Any]) -> set[int]:
+    """Positions of the certificates that a step refers to."""
+    if step["step"] != "node":
+        return set()
+    return {step.get("split", -1), *(fixed["split"] for fixed in step["passes"])}
+
+
+def _move(step: dict[str, Any], place: list[int]) -> None:
+    """Let a step refer to other positions."""
+    if step["step"] != "node":
+        return
+    if step["parent"] >= 0:
+        step["parent"] = place[step["parent"]]
+    for fixed in step["passes"]:
+        fixed["split"] = place[fixed["split"]]
+    for name in ("split", "node"):
+        if name in step:
+            step[name] = place[step[name]]

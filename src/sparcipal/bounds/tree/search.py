@@ -1,0 +1,484 @@
+"""Branch and bound for one component: the proof that a support is optimal.
+
+A node is a set of admissible supports, forced <= S <= features, |S| <= s. It is settled when its
+pair-split bound is at most t = value + tol, when the fixing tests leave nothing, or when so few
+supports remain that all are looked at. Otherwise the certificate (U, R) it inherited is optimised a
+little, the tests run again, and the node is split on the most fractional feature.
+
+Everything is proved at `threshold`, slightly below the t that is finally claimed, so that whoever
+replays the log with his own rounding comes out below the claim. The log is the proof as data; its
+steps are described in `prooflog`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...numerics.threads import ordered_map
+from ...problem.monitor import Monitor
+from ..pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
+from ..pairsplit.certificate import EPS, top_eigenvalue
+from . import subtrees
+from .branching import best_feature
+from .fixing import fix
+from .frontier import Frontier, Node
+from .incumbent import Rounder
+from .leaf import few_supports
+from .log import Proof, ProofLog
+from .positive import no_interior_solution
+from .twins import Twins, find_twins, no_twins
+
+# Work is counted in units of about a nanosecond of one core; it does not depend on the clock.
+WORK = {"fast": 4e9, "full": np.inf}
+MAX_NODES = {"fast": 2_000, "full": 1_000_000}
+ALONE = 4e9  # work after which the tree is searched in rounds of subtrees
+LOG_LIMIT = 1_000_000_000  # bytes of proof
+CLOSE = 0.04  # gap up to which a given certificate is not compared with others
+# smoothing of the rounds at the root, relative to the value
+ROOT_SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
+
+
+def prove(
+    A: np.ndarray,
+    s: int,
+    *,
+    nonnegative: bool = False,
+    prices: np.ndarray | None = None,
+    incumbent: tuple[np.ndarray, float] | None = None,
+    tol: float = 1e-6,
+    max_nodes: int | None = None,
+    monitor: Monitor | None = None,
+    effort: str | float = "full",
+    keep_log: bool = True,
+    start: Split | None = None,
+    pads: np.ndarray | None = None,
+    enough: float = np.inf,
+    n_jobs: int = 1,
+) -> Proof:
+    """Maximise lambda_max(A_S) - prices(S) over nonempty |S| <= s, and prove it.
+
+    Parameters
+    ----------
+    A : ndarray (p, p)
+        Symmetric; for prices all zero, positive semidefinite up to rounding.
+    s : int
+        Largest support, 1 <= s <= p.
+    nonnegative : bool
+        Maximise x'Ax over unit x >= 0 with support in S instead of lambda_max(A_S).
+    prices : ndarray (p,), optional
+        Nonnegative price of each feature.
+    incumbent : (support, value), optional
+        A known support; its value is recomputed, never trusted.
+    tol : float
+        Gap, relative to max(|value|, max |A|), that counts as optimal; at least 1e-9.
+    max_nodes : int, optional
+    monitor : Monitor, optional
+    effort : "fast", "full" or a number
+        The budget: a few seconds, no limit, or so many units of work.
+    keep_log : bool
+    start : Split, optional
+        A certificate to begin with, on all features and for A / power_of_two(max |A|): `again` of
+        a proof for another s.
+    pads : ndarray (p,), optional
+        Supports may also contain features outside A; each of them is charged pads[i] to row i at
+        most, and the caller takes care of the rows outside.
+    enough : float
+        The search ends once a support of a larger value is met; its status is "enough" then.
+    n_jobs : int
+        Subtrees of a long proof that are searched at once; the proof does not depend on it.
+
+    Returns
+    -------
+    Proof
+    """
+    search = Search(A, s, nonnegative, prices, tol, keep_log, pads)
+    if not (search.a.any() or search.padded):
+        return search.nothing()
+    search.set_budget(effort, max_nodes, monitor)
+    search.enough, search.n_jobs = enough / search.unit, n_jobs
+    search.start(incumbent)
+    status = search.run(start)
+    return search.finish(status)
+
+
+class Search:
+    def __init__(
+        self,
+        A: np.ndarray,
+        s: int,
+        nonnegative: bool,
+        prices: np.ndarray | None,
+        tol: float,
+        keep_log: bool,
+        pads: np.ndarray | None,
+    ) -> None:
+        p = A.shape[0]
+        if not 1 <= s <= p:
+            raise ValueError(f"s must lie between 1 and the number of features {p}, got {s}")
+        self.p, self.s, self.nonnegative = p, s, nonnegative
+        A = np.ascontiguousarray(A, dtype=np.float64)
+        # inside, the largest entry is about 1; a power of two changes no digit
+        self.unit = power_of_two(float(np.abs(A).max()))
+        self.price = np.zeros(p) if prices is None else np.asarray(prices, dtype=np.float64)
+        self.price = self.price / self.unit
+        if self.price.shape != (p,) or not (self.price >= 0.0).all():
+            raise ValueError(f"prices must be {p} nonnegative numbers")
+        self.priced = bool(self.price.any())
+        self.pad = np.zeros(p) if pads is None else np.asarray(pads, dtype=np.float64) / self.unit
+        self.padded = bool(self.pad.any())
+        # what is a multiple here need not be one outside
+        find = no_twins if self.padded else find_twins
+        self.twins: Twins = find(A / self.unit, s, nonnegative)
+        self.a = self.twins.matrix
+        # the largest variance; larger entries than that mean a matrix that is no covariance
+        self.scale = float(np.abs(self.a).max())
+        self.tol = max(float(tol), 1e-9)
+        self.log = ProofLog(keep_log)
+        self.rounder = Rounder(self.a, s, self.price, nonnegative)
+        self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
+        self.open: Frontier[Node] = Frontier()
+        self.again: Split | None = None
+        self.stuck: list[Node] = []
+        self.shrunk: dict[bytes, int] = {}
+        self.nodes = self.n_eigen = self.eliminated = 0
+        self.enough, self.n_jobs = np.inf, 1
+        self.work = 0.0
+
+    def set_budget(
+        self, effort: str | float, max_nodes: int | None, monitor: Monitor | None
+    ) -> None:
+        named = effort if isinstance(effort, str) else "full"
+        if named not in WORK:
+            raise ValueError(f"effort must be 'fast', 'full' or a number, got {effort!r}")
+        self.max_work = WORK[named] if isinstance(effort, str) else float(effort)
+        self.max_nodes = MAX_NODES[named] if max_nodes is None else max_nodes
+        self.monitor = Monitor() if monitor is None else monitor
+
+    # --- incumbents ---
+
+    @property
+    def claim(self) -> float:
+        """The t that is claimed once every node is settled; the rest of tol is for rounding."""
+        return self.value + 0.98 * self.tol * max(abs(self.value), self.scale)
+
+    @property
+    def threshold(self) -> float:
+        """The t at which nodes are settled."""
+        return self.value + 0.95 * self.tol * max(abs(self.value), self.scale)
+
+    def offer(self, support: np.ndarray, value: float) -> None:
+        if value > self.value:
+            self.value, self.support = value, np.sort(support)
+
+    def start(self, incumbent: tuple[np.ndarray, float] | None) -> None:
+        if incumbent is None:
+            first = self.rounder.first()
+            self.offer(first.support, first.value)
+            self.work += 60.0 * float(self.p) ** 2 + 1e6
+        else:
+            support = np.unique(np.asarray(incumbent[0], dtype=np.intp))
+            if not 0 < support.size <= self.s:
+                raise ValueError(f"the incumbent must have between 1 and {self.s} features")
+            self.offer(support, self.rounder.evaluate(support)[0])
+
+    def round(self, node: Node, optimiser: Optimiser) -> None:
+        """Try the relaxed indicator and the leading eigenvector as incumbents."""
+        scores, vector = np.full(self.p, -np.inf), np.zeros(self.p)
+        scores[node.part.features] = optimiser.z + np.where(node.part.forced, 2.0, 0.0)
+        vector[node.part.features] = optimiser.leading
+        for found in (self.rounder.from_scores(scores), self.rounder.from_vector(vector)):
+            self.offer(found.support, found.value)
+        self.work += self.rounder.spent()
+
+    # --- the tree ---
+
+    def run(self, start: Split | None) -> str:
+        """Search until nothing is open or a budget ends; returns the status."""
+        root = self._root(start)
+        if not self._settle(root) and not self._improve_root(root):
+            self.open.push(root, root.guess)
+        reason = self.search(ALONE)
+        if self.open and reason is None:
+            with ordered_map(self.n_jobs, subtrees.common(self)) as submit:
+                while self.open and (reason := self._out_of_budget()) is None:
+                    subtrees.grow_round(self, submit)
+        return reason or ("nodes" if self.stuck else "optimal")
+
+    def search(self, work: float = np.inf) -> str | None:
+        """The best node first, until none is open, a budget ends (which one?), or so much work."""
+        while self.open and self.work < work:
+            reason = self._out_of_budget()
+            if reason is not None:
+                return reason
+            node = self.open.pop()
+            if node.guess <= self.threshold and self._settle(node):
+                continue
+            self.nodes += 1
+            self._expand(node)
+            self.monitor.update("branch", value=self.value * self.unit, nodes=self.nodes)
+        return None
+
+    def plant(self, part: Part, split: Split, guess: float) -> None:
+        """The root of a subtree, with a log of its own."""
+        position, record = self.log.node(-1, "root", [])
+        self.log.inherit(split)
+        self.open.push(Node(part, split, record, position, guess), guess)
+
+    def _root(self, start: Split | None) -> Node:
+        features = np.arange(self.p)
+        part = Part(
+            features,
+            self.a,
+            np.zeros(self.p, dtype=bool),
+            self.price,
+            self.s,
+            self.nonnegative,
+            self.pad,
+        )
+        split = self.again = self._first_split(part, start)
+        position, record = self.log.node(-1, "root", [])
+        self.nodes = 1
+        return Node(part, split, record, position)
+
+    def _first_split(self, part: Part, start: Split | None) -> Split:
+        """The given start if it is close, otherwise the best of it and the usual ones."""
+        guess = np.inf
+        if start is not None and start.features.size == self.p:
+            guess = top_eigenvalue(split_matrix(part, start).matrix)
+            if guess <= self.value + CLOSE * self.scale_of_value:
+                return start
+        usual, count = best_start(part)
+        self.n_eigen += count
+        self.work += count * (0.4 * float(self.p) ** 3 + 1e5)
+        if start is None or top_eigenvalue(split_matrix(part, usual).matrix) < guess:
+            return usual
+        return start
+
+    def _improve_root(self, root: Node) -> bool:
+        """Rounds of optimisation and fixing at the root; True when that settles everything."""
+        previous = root.guess
+        for mu in ROOT_SMOOTHING:
+            for _ in range(3):
+                if self._out_of_budget() is not None:
+                    return False
+                size = root.part.n
+                if self._optimise(root, mu * self.scale_of_value, 30, incumbents=True):
+                    return True
+                message = self._eliminated_text(root)
+                self.monitor.update("root", value=self.value * self.unit, message=message)
+                if root.part.n > 0.8 * size:
+                    break
+            gap, old = root.guess - self.value, previous - self.value
+            if mu <= 1e-3 and gap > 0.7 * old:
+                break
+            previous = root.guess
+        return False
+
+    @property
+    def scale_of_value(self) -> float:
+        return max(abs(self.value), self.scale)
+
+    def _eliminated_text(self, root: Node) -> str:
+        return f"eliminated {self.p - root.part.n} of {self.p} features, {root.part.n_forced} fixed"
+
+    def _expand(self, node: Node) -> None:
+        gap = max((node.guess - self.value) / self.scale_of_value, 1e-5)
+        for mu in (min(1e-2, gap / 4), min(3e-3, gap / 16)):
+            look = self.nodes < 20 or self.nodes % 10 == 0
+            if self._optimise(node, mu * self.scale_of_value, 30, incumbents=look):
+                return
+            if self._out_of_budget() in ("time", "user"):
+                break
+        if node.part.forced.all():
+            self._shrink(node)
+        else:
+            self._branch(node)
+
+    def _optimise(self, node: Node, mu: float, steps: int, *, incumbents: bool) -> bool:
+        """Improve the node's certificate and apply it; True when the node is settled."""
+        optimiser = Optimiser(node.part, node.split)
+        optimiser.run(mu, steps, self.threshold)
+        self.n_eigen += optimiser.n_eigen
+        self.work += optimiser.work
+        if incumbents:
+            self.round(node, optimiser)
+        node.z = np.zeros(self.p)
+        node.z[node.part.features] = optimiser.z
+        old, old_guess = node.split, node.guess
+        node.split = optimiser.split()
+        if node.record["parent"] < 0 and self.again is not None:
+            self.again = self.again.merged(node.split)
+        if self._settle(node):
+            return True
+        if node.guess > old_guess:
+            node.split, node.guess = old.on(node.part.features), old_guess
+        return False
+
+    def _settle(self, node: Node) -> bool:
+        """Bound and fix with the certificate at hand, as long as something changes."""
+        while True:
+            if self._leaf(node):
+                return True
+            part = node.part
+            result = fix(part, split_matrix(part, node.split), self.threshold)
+            self.n_eigen += 1
+            self.work += float(part.n) ** 3 + 100.0 * part.n**2 + 2e5
+            node.guess = min(node.guess, result.top)
+            if result.closed:
+                self.log.close(node.record, node.split)
+                return True
+            if not result.any:
+                node.guess = result.top
+                return False
+            self.log.fixed(node.record, node.split, part.features, result.out, result.into)
+            forced, keep = part.forced | result.into, ~result.out
+            contradiction = bool((result.out & result.into).any()) or not keep.any()
+            if contradiction or np.count_nonzero(forced) > self.s:
+                node.record["end"] = "empty"
+                return True
+            node.part = part.restrict(keep, forced)
+            node.split = node.split.on(node.part.features)
+            if node.record["parent"] < 0:
+                self.eliminated = self.p - node.part.n
+
+    def _leaf(self, node: Node) -> bool:
+        """Look at every support of the node when they are few; True when that settles it."""
+        part = node.part
+        if self.padded and part.n_forced < self.s:
+            return False  # features outside may join
+        supports = few_supports(part, self.priced)
+        if supports is None:
+            return False
+        for local in supports:
+            value, _ = self.rounder.evaluate(part.features[local])
+            self.offer(part.features[local], value)
+        self.work += 1e5 * len(supports)
+        # for x >= 0 a support can need more than its eigenvalue
+        for local in supports:
+            limit = self.threshold + float(part.price[local].sum())
+            if not prove_below(part.a[np.ix_(local, local)], limit):
+                return False
+        node.record["end"] = "leaf"
+        return True
+
+    def _branch(self, node: Node) -> None:
+        part = node.part
+        z = np.zeros(part.n) if node.z is None else node.z[part.features]
+        j = best_feature(part, node.split, z) if self.priced else self._branching_feature(part, z)
+        j = self.twins.leader(part, j, self.price)
+        out = self.twins.dominated(part, j, self.price)
+        node.record["end"] = "branch"
+        keep = np.ones(part.n, dtype=bool)
+        keep[out] = False
+        forced = part.forced.copy()
+        forced[j] = True
+        everything = np.ones(part.n, dtype=bool)
+        self._child(node, "in", part.features[[j]], part.restrict(everything, forced))
+        self._child(node, "out", part.features[out], part.restrict(keep, part.forced))
+
+    def _branching_feature(self, part: Part, z: np.ndarray) -> int:
+        score = np.minimum(z, 1.0 - z)
+        score[part.forced] = -np.inf
+        j = int(np.argmax(score))
+        if score[j] < 1e-6:
+            j = int(np.argmax(np.where(part.forced, -np.inf, z)))
+        return j
+
+    def _shrink(self, node: Node) -> None:
+        """x >= 0 on one support S: no x > 0 there is a solution, so some x_i is zero."""
+        part = node.part
+        if not self.nonnegative or self.priced:
+            self.stuck.append(node)
+            return
+        if part.n < 2 or not no_interior_solution(part.a, self.threshold):
+            self.stuck.append(node)
+            return
+        node.record["end"] = "shrink"
+        for i in range(part.n):
+            keep = np.ones(part.n, dtype=bool)
+            keep[i] = False
+            key = part.features[keep].astype(np.int32).tobytes()
+            self._child(node, "shrink", part.features[[i]], part.restrict(keep, part.forced), key)
+
+    def _child(
+        self, node: Node, side: str, moved: np.ndarray, part: Part, key: bytes | None = None
+    ) -> None:
+        position, record = self.log.node(node.position, side, moved)
+        if key is not None and key in self.shrunk:
+            record["end"], record["node"] = "same", self.shrunk[key]
+            return
+        if key is not None:
+            self.shrunk[key] = position
+        # a full support leaves no room: for x >= 0 that is met before the others are excluded
+        if part.n == 0 or part.n_forced > self.s:
+            record["end"] = "empty"
+            return
+        child = Node(part, node.split.on(part.features), record, position, node.guess, node.z)
+        if not self._settle(child):
+            self.open.push(child, child.guess)
+
+    def _out_of_budget(self) -> str | None:
+        stopped = self.monitor.stopped
+        if stopped is not None:
+            return stopped
+        if self.value > self.enough:
+            return "enough"
+        if self.nodes >= self.max_nodes or self.work >= self.max_work:
+            return "nodes"
+        return "memory" if self.log.size > LOG_LIMIT else None
+
+    # --- the end ---
+
+    def nothing(self) -> Proof:
+        """A matrix of zeros: the cheapest feature is optimal, and that needs no proof."""
+        support = np.array([int(np.argmin(self.price))])
+        value = -float(self.price[support[0]])
+        log = self.log.steps(self._header(value))
+        return Proof(value, support, value, "optimal", 0, 0, self.p - 1, log)
+
+    def _header(self, bound: float) -> dict[str, Any]:
+        header = {
+            "step": "problem",
+            "s": self.s,
+            "nonnegative": self.nonnegative,
+            "bound": bound * self.unit,
+            "unit": self.unit,
+            "twins": self.twins.record(),
+        }
+        if self.priced:
+            header["prices"] = self.price * self.unit
+        if self.padded:
+            header["pads"] = self.pad * self.unit
+        return header
+
+    def finish(self, status: str) -> Proof:
+        """Bound what is still open, and claim."""
+        bound = self.claim
+        for node in [*self.open, *self.stuck]:
+            matrix = split_matrix(node.part, node.split).matrix
+            guess = max(node.guess, self.threshold)
+            slack = 0.03 * self.tol * self.scale_of_value
+            bound = max(bound, proven_bound(matrix, guess, self.scale_of_value) + slack)
+            self.log.close(node.record, node.split)
+        if bound <= self.claim:
+            status = "optimal"
+        bound += self.twins.error + 8 * self.s * EPS * self.scale_of_value
+        return Proof(
+            self.value * self.unit,
+            self.support,
+            bound * self.unit,
+            status,
+            self.nodes,
+            self.n_eigen,
+            self.eliminated,
+            self.log.steps(self._header(bound)),
+            again=self.again,
+            work=self.work,
+        )
+
+
+def power_of_two(size: float) -> float:
+    """The power of two next above `size`; 1 for zero."""
+    return float(2.0 ** np.ceil(np.log2(size))) if size > 0.0 else 1.0

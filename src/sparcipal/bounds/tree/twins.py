@@ -1,0 +1,107 @@
+"""Duplicated features: when j is excluded, features that are multiples of j go with it.
+
+If row i of A is c times row j with |c| <= 1, moving the weight of i to j (times c) keeps x'Ax and
+does not lengthen x. So a support that contains i but not j is no better than the one with j in
+place of i, provided that j costs no more than i (and c > 0 when x >= 0): among supports without j
+those with i need not be looked at. This has to hold for the whole row; two correlations of 1 are
+not enough. Rows that are multiples up to rounding are replaced by exact multiples, and what that
+changes is added to the bound: |x'(A - A~)x| <= s max |A - A~|.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..pairsplit.certificate import EPS, Part
+
+CLOSE = 1e-13  # relative: what rounding may leave between multiples
+
+
+@dataclass(frozen=True)
+class Twins:
+    matrix: np.ndarray  # (p, p) with exact multiples
+    leader_of: np.ndarray  # (p,) the feature of which this one is a multiple (often itself)
+    factor: np.ndarray  # (p,) the multiple, |factor| <= 1
+    error: float  # to be added to every bound
+
+    @property
+    def any(self) -> bool:
+        return bool((self.leader_of != np.arange(self.leader_of.size)).any())
+
+    def record(self) -> dict[str, np.ndarray]:
+        """What a proof stores."""
+        if not self.any:
+            return {}
+        moved = np.flatnonzero(self.leader_of != np.arange(self.leader_of.size))
+        return {
+            "features": moved.astype(np.int32),
+            "leaders": self.leader_of[moved].astype(np.int32),
+            "factors": self.factor[moved],
+        }
+
+    def leader(self, part: Part, j: int, price: np.ndarray) -> int:
+        """The free feature that dominates most of j's free twins (positions within the part)."""
+        group = self._free_group(part, j)
+        if group.size < 2:
+            return j
+        features = part.features[group]
+        order = np.lexsort((features, price[features], -np.abs(self.factor[features])))
+        return int(group[order[0]])
+
+    def dominated(self, part: Part, j: int, price: np.ndarray) -> np.ndarray:
+        """j and its free twins that may be excluded together with it (positions)."""
+        group = self._free_group(part, j)
+        features, lead = part.features[group], part.features[j]
+        smaller = np.abs(self.factor[features]) <= abs(self.factor[lead])
+        follow = smaller & (price[features] >= price[lead])
+        return np.union1d(group[follow], [j])
+
+    def _free_group(self, part: Part, j: int) -> np.ndarray:
+        same = self.leader_of[part.features] == self.leader_of[part.features[j]]
+        return np.flatnonzero(same & ~part.forced)
+
+
+def no_twins(a: np.ndarray, s: int, nonnegative: bool) -> Twins:
+    """Every feature on its own."""
+    return Twins(a, np.arange(a.shape[0]), np.ones(a.shape[0]), 0.0)
+
+
+def find_twins(a: np.ndarray, s: int, nonnegative: bool) -> Twins:
+    """Group the features whose rows are multiples of one another."""
+    p = a.shape[0]
+    diagonal = np.diagonal(a)
+    scale = float(np.abs(a).max(initial=0.0))
+    leader_of, factor = np.arange(p), np.ones(p)
+    order = np.argsort(-diagonal, kind="stable")
+    taken = np.zeros(p, dtype=bool)
+    suspects = _suspects(a, diagonal)
+    for j in order:
+        if taken[j] or diagonal[j] <= 0.0 or not suspects[j]:
+            continue
+        for i in np.flatnonzero(
+            np.abs(a[j]) >= (1 - 1e-9) * np.sqrt(np.abs(diagonal * diagonal[j]))
+        ):
+            if i == j or taken[i] or diagonal[i] <= 0.0 or leader_of[i] != i:
+                continue
+            c = a[i, j] / diagonal[j]
+            c = float(np.sign(c)) if abs(abs(c) - 1.0) <= 1e-12 else float(c)
+            wrong_sign = nonnegative and c < 0.0
+            if wrong_sign or abs(c) > 1.0 or np.abs(a[i] - c * a[j]).max() > CLOSE * scale:
+                continue
+            leader_of[i], factor[i], taken[i] = j, c, True
+        taken[j] = True
+    if (leader_of == np.arange(p)).all():
+        return Twins(a, leader_of, factor, 0.0)
+    exact = a[np.ix_(leader_of, leader_of)] * np.outer(factor, factor)
+    error = s * (float(np.abs(exact - a).max()) + 4 * EPS * scale)
+    return Twins(exact, leader_of, factor, 4 * error)
+
+
+def _suspects(a: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+    """Features with a correlation of about 1 to another one."""
+    root = np.sqrt(np.maximum(diagonal, 0.0))
+    close = np.abs(a) >= (1 - 1e-9) * np.outer(root, root)
+    np.fill_diagonal(close, False)
+    return close.any(axis=1)

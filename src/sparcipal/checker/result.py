@@ -1,0 +1,499 @@
+"""Recheck a saved result against the data, with plain NumPy and no code of the solver.
+
+`verify` recomputes the covariance, the value that the loadings give, and every bound that the
+certificate names. A claim that does not follow is refused, with the reason.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ..problem.result import Bound, Result, Status
+from . import cheap
+from . import dropped as screened
+from .covariance import (
+    EPS,
+    CheckedCovariance,
+    Question,
+    covariance_of,
+    covariance_of_data,
+    matrix_of,
+    names_of,
+)
+
+# Bounds with a family of their own: name -> the module whose `recheck(data, cov, question)` redoes
+# them.
+FAMILIES = {
+    "configuration": "configuration",
+    "dspca-dual": "dspca",
+    "greedy-dual": "greedy",
+    "kyfan-split": "kyfan",
+    "low-rank": "lowrank",
+    "pair-split": "tree",
+}
+# Bounds that know of a number of nonzeros shared among all components.
+FOR_TOTALS = ("clip", "eigenvalues", "frobenius", "gershgorin", "kyfan-split", "trace")
+# A bound may be larger than what the checker proves by this much (its own margins differ), not
+# more.
+LOOSENESS = 1e-4
+# What a document that no one honest wrote can cause.
+MALFORMED = (
+    TypeError,
+    KeyError,
+    IndexError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The checker's verdict. It is true exactly when everything claimed was confirmed.
+
+    Attributes
+    ----------
+    verdict : "proved", "not proved" or "refused"
+        "not proved" means that nothing is wrong, but that the proof is not there to be rechecked.
+    reason : str
+    value, bound : float
+        As recomputed here; nan when it did not come to that.
+    """
+
+    verdict: Literal["proved", "not proved", "refused"]
+    reason: str
+    value: float = math.nan
+    bound: float = math.nan
+
+    def __bool__(self) -> bool:
+        return self.verdict == "proved"
+
+
+class _Refused(Exception):
+    """The claim is wrong; the message says why."""
+
+
+class _Unproved(Exception):
+    """The claim may be right, but what would prove it is missing."""
+
+
+def verify(
+    result: Result,
+    X: Any = None,
+    *,
+    covariance: Any = None,
+    sample_weight: Any = None,
+) -> Verification:
+    """Recheck `result` against the data it was computed from.
+
+    Parameters
+    ----------
+    result : Result
+    X : array, memory map, sparse matrix, frame, Table, or function that returns blocks of rows
+        The data; or pass `covariance` if the result came from a covariance matrix.
+    covariance : array of shape (p, p), or Screened
+    sample_weight : array of shape (n,)
+
+    Returns
+    -------
+    Verification
+        True when proved; `.reason` says what was refused, and why.
+    """
+    if (X is None) == (covariance is None):
+        raise ValueError("pass exactly one of X and covariance: the data the result came from")
+    # Forged numbers overflow; what is then infinite or no number proves nothing.
+    with np.errstate(all="ignore"):
+        return _verify(result, X, covariance, sample_weight)
+
+
+def _verify(result: Result, X: Any, covariance: Any, sample_weight: Any) -> Verification:
+    try:
+        cov = _check_data(result, X, covariance, sample_weight)
+        _check_settings(result)
+        _check_components(result, cov)
+        value = _check_value(result, cov)
+    except _Refused as refused:
+        return Verification("refused", str(refused))
+    except _Unproved as missing:
+        return Verification("not proved", str(missing))
+    except MALFORMED as error:
+        return Verification("refused", f"the document is malformed: {error!r}")
+    try:
+        bound = _check_bounds(result, cov)
+    except _Refused as refused:
+        return Verification("refused", str(refused), value)
+    except _Unproved as missing:
+        return Verification("not proved", str(missing), value)
+    except (ValueError, *MALFORMED) as error:
+        return Verification("refused", f"the proof is malformed: {error!r}", value)
+    return Verification(
+        "proved", f"value and bound confirmed: {result.status.sentence}", value, bound
+    )
+
+
+def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> CheckedCovariance:
+    settings, unit = result.settings, result.certificate.unit
+    mantissa = math.frexp(unit)[0] if isinstance(unit, float) and math.isfinite(unit) else 0.0
+    _require(mantissa == 0.5, f"unit {unit!r} is not a power of two")
+    _require(type(result.n_features) is int, "n_features is not an integer")
+    dropped = bool(result.certificate.screening)
+    if dropped:
+        if not result.certificate.bounds or not result.certificate.bounds[0].data:
+            raise _Unproved("the proof of the bound was not saved with the result")
+        kept = screened.kept_of(result.certificate.bounds, result.n_features)
+    if covariance is not None and dropped:
+        _require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
+        cov: CheckedCovariance = screened.of_given(covariance, kept, unit)
+        same = (covariance.n_samples, covariance.center, covariance.scaled, covariance.weighted)
+        asked = (settings["center"], settings["scale"], settings["sample_weight"])
+        _require((result.n_samples, *asked) == same, "the settings are not those of the Screened")
+        _check_given_moments(result, covariance)
+    elif covariance is not None:
+        _require(
+            result.n_samples is None, "the result came from data, not from a covariance matrix"
+        )
+        _require(result.mean is None and result.scale is None, "a covariance has no mean or scale")
+        for name in ("center", "scale", "sample_weight"):
+            _require(settings[name] is False, f"{name} does not apply to a covariance matrix")
+        cov = covariance_of(covariance, unit)
+    else:
+        _require(
+            result.n_samples is not None, "the result came from a covariance matrix, not from X"
+        )
+        for name in ("center", "scale", "sample_weight"):
+            _require(isinstance(settings[name], bool), f"{name} is not a truth value")
+        weighted = settings["sample_weight"]
+        _require(
+            weighted == (sample_weight is not None),
+            f"the result was computed {'with' if weighted else 'without'} sample weights",
+        )
+        table = (settings["center"], settings["scale"], sample_weight, unit)
+        if dropped:
+            cov, mean, spread, n = screened.of_data(X, kept, *table)
+            blur = cov.blur
+        else:
+            cov, mean, spread = covariance_of_data(_whole(X), *table)
+            n, blur = matrix_of(_whole(X)).shape[0], np.zeros(spread.size)
+        _require(n == result.n_samples, "the number of samples differs")
+        _require(cov.p == result.n_features, _size_reason(result, cov))
+        _check_moments(result, mean, spread, blur)
+    _require(cov.p == result.n_features, _size_reason(result, cov))
+    _require(unit == cov.unit and cov.in_range(), f"unit {unit:.3g} does not fit the data")
+    names = result.feature_names
+    _require(names is None or len(names) == cov.p, "there is not one feature name per feature")
+    columns = names_of(X)
+    if names is not None and columns is not None:
+        _require(columns == list(names), "the feature names differ from the data's")
+    total = float(cov.diagonal.sum()) * unit
+    slack = 1e-7 * total + 8 * (cov.rounding(cov.p) + cov.doubt) * unit
+    _require(
+        abs(result.total_variance - total) <= slack,
+        f"the total variance is {total:.10g}, not {result.total_variance:.10g}",
+    )
+    return cov
+
+
+def _whole(X: Any) -> Any:
+    """All rows of a function that returns blocks of them; anything else as it is."""
+    blocks = getattr(X, "blocks", None)
+    return screened.stacked(X) if callable(X) or callable(blocks) else X
+
+
+def _size_reason(result: Result, cov: CheckedCovariance) -> str:
+    return f"the result speaks of {result.n_features} features, the data has {cov.p}"
+
+
+def _check_moments(result: Result, mean: np.ndarray, spread: np.ndarray, blur: np.ndarray) -> None:
+    for name, claimed, own, off in (
+        ("mean", result.mean, mean, 0.0),
+        ("scale", result.scale, spread, blur),
+    ):
+        _require(
+            isinstance(claimed, np.ndarray) and claimed.shape == own.shape, f"{name} is missing"
+        )
+        size = np.abs(own) + np.abs(own).max(initial=0.0) * 1e-3
+        _require(
+            bool((np.abs(claimed - own) <= 1e-7 * size + off).all()),
+            f"{name} differs from the data's",
+        )
+
+
+def _check_given_moments(result: Result, given: Any) -> None:
+    """Mean and scale are those of the Screened; ones for a scale that goes without saying."""
+    known = given.n_samples is not None and given.mean is not None
+    spread = np.ones(result.n_features) if known and given.scale is None else given.scale
+    for name, claimed, own in (("mean", result.mean, given.mean), ("scale", result.scale, spread)):
+        same = claimed is None if own is None else np.array_equal(np.asarray(claimed), own)
+        _require(bool(same), f"{name} is not that of the Screened")
+
+
+def _check_settings(result: Result) -> None:
+    settings = result.settings
+    sizes = settings["n_nonzero_coefs"]
+    _require(
+        isinstance(sizes, list | tuple) and all(type(s) is int and s >= 1 for s in sizes),
+        "n_nonzero_coefs is not a list of positive integers",
+    )
+    _require(len(sizes) == settings["n_components"], "there is not one cardinality per component")
+    _require(max(sizes) <= result.n_features, "a cardinality is larger than the number of features")
+    total = settings.get("n_nonzero_total")
+    _require(
+        total is None
+        or (
+            type(total) is int
+            and settings["supports"] == "disjoint"
+            and set(sizes) == {total - len(sizes) + 1}
+        ),
+        "n_nonzero_total is no total of nonzeros of disjoint components",
+    )
+    _require(settings["tol"] == result.certificate.tol, "tol is not the tolerance asked for")
+    _require(0 <= settings["tol"] <= 1, "tol does not lie between 0 and 1")
+    _require(settings["supports"] in ("disjoint", "free"), "supports is neither disjoint nor free")
+    _require(isinstance(settings["nonnegative"], bool), "nonnegative is not a truth value")
+
+
+def _check_components(result: Result, cov: CheckedCovariance) -> None:
+    settings = result.settings
+    _require(
+        len(result.supports) == len(result.weights) == len(settings["n_nonzero_coefs"])
+        and result.variances.shape == (len(result.supports),),
+        "there are not as many components as were asked for",
+    )
+    for support, weights in zip(result.supports, result.weights):
+        _require(support.shape == weights.shape and support.size > 0, "a component is empty")
+        inside = bool((support >= 0).all() and (support < cov.p).all())
+        _require(inside, "a support names a feature that is not there")
+        _require(bool((np.diff(support) > 0).all()), "a support is not strictly increasing")
+        _require(bool(np.isfinite(weights).all()), "a loading is not finite")
+        norm = float(np.linalg.norm(weights))
+        _require(
+            abs(norm - 1.0) <= (weights.size + 8) * EPS, f"a component has norm {norm:.17g}, not 1"
+        )
+        if settings["nonnegative"]:
+            _require(bool((weights >= 0).all()), "a loading is negative")
+    sizes = sorted((s.size for s in result.supports), reverse=True)
+    allowed = sorted(settings["n_nonzero_coefs"], reverse=True)
+    _require(
+        all(a <= b for a, b in zip(sizes, allowed)), "a component has more nonzeros than allowed"
+    )
+    total = settings.get("n_nonzero_total")
+    _require(total is None or sum(sizes) <= total, "there are more nonzeros in all than allowed")
+    if settings["supports"] == "disjoint":
+        everything = np.concatenate(result.supports)
+        _require(np.unique(everything).size == everything.size, "supports are not disjoint")
+
+
+def _check_value(result: Result, cov: CheckedCovariance) -> float:
+    """What the loadings give, in the user's units."""
+    features, place = np.unique(np.concatenate(result.supports), return_inverse=True)
+    W = np.zeros((features.size, len(result.supports)))
+    start = 0
+    for j, (support, weights) in enumerate(zip(result.supports, result.weights)):
+        W[place[start : start + support.size], j] = weights
+        start += support.size
+    A = cov.submatrix(features)
+    own, growth = _variances(A, W, result.settings["supports"] == "free")
+    certificate, unit = result.certificate, cov.unit
+    m = result.settings.get("n_nonzero_total") or sum(result.settings["n_nonzero_coefs"])
+    total = float(own.sum()) * unit
+    slack = (8 * cov.rounding(m) + 1e-12 * float(np.abs(own).sum())) * unit
+    # Who chooses loadings that make errors grow may not claim what he likes for it.
+    slack = max(slack, min(slack * growth, 1e-6 * abs(total)))
+    claimed = result.variances
+    for j in range(own.size):
+        _require(
+            abs(float(claimed[j]) - own[j] * unit) <= slack,
+            f"component {j} explains {own[j] * unit:.12g}, not {float(claimed[j]):.12g}",
+        )
+    _require(
+        abs(certificate.value - total) <= slack,
+        f"the components explain {total:.12g}, not {certificate.value:.12g}",
+    )
+    size = sum(float(np.abs(cov.diagonal[support]).sum()) for support in result.supports)
+    margin = (cov.rounding(m) + 4 * (m + 8) * EPS * size) * unit * growth
+    _require(
+        0 <= certificate.rounding <= 4 * (slack + margin) + 1e-9 * abs(total)
+        and certificate.value - certificate.rounding <= total - margin,
+        f"the rounding margin {certificate.rounding:.3g} is not that of this computation",
+    )
+    short = certificate.bound - (total - margin)
+    _require(
+        certificate.status is not Status.OPTIMAL or short <= (2 * certificate.tol + 1e-6) * total,
+        f"rounding may hide {margin:.3g} of the value: too much for {Status.OPTIMAL.value!r}",
+    )
+    return total
+
+
+def _variances(A: np.ndarray, W: np.ndarray, adjusted: bool) -> tuple[np.ndarray, float]:
+    """What each component explains, and by how much an error of the entries of W'AW grows."""
+    products = W.T @ A @ W
+    if not adjusted or W.shape[1] == 1:
+        return np.diagonal(products).copy(), 1.0
+    # What each component explains beyond those before it: the pivots of the Gaussian elimination.
+    rest = products.copy()
+    # Rounding is relative to what a component would explain if its features were all parallel.
+    reach = (np.sqrt(np.maximum(np.diagonal(A), 0.0)) @ np.abs(W)) ** 2
+    out = np.zeros(rest.shape[0])
+    error = growth = 1.0
+    for j in range(rest.shape[0]):
+        pivot = float(rest[j, j])
+        # Constant, or a combination of those before it: what is left of it, and of those after it,
+        # is rounding.
+        if not pivot > 1e-12 * max(float(reach[j]), 1e-300):
+            break
+        out[j] = pivot
+        factor = float(np.abs(rest[j + 1 :, j]).max(initial=0.0)) / pivot
+        rest -= np.outer(rest[:, j], rest[j]) / pivot
+        error *= (1.0 + factor) ** 2
+        growth += error if j + 1 < rest.shape[0] else 0.0
+    return out, growth
+
+
+def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
+    """Redo every bound; the smallest one, in the user's units."""
+    certificate, settings = result.certificate, result.settings
+    _require(len(certificate.bounds) > 0, "the certificate names no bound")
+    values = [bound.value for bound in certificate.bounds]
+    _require(
+        all(isinstance(v, float) and not math.isnan(v) for v in values), "a bound is no number"
+    )
+    _require(values == sorted(values), "the bounds are not in increasing order")
+    _require(
+        certificate.bound == values[0], "the bound is not the smallest of those that are proved"
+    )
+    _require(
+        certificate.bound >= certificate.value - certificate.rounding,
+        "the bound is below the value",
+    )
+    optimal = certificate.gap <= certificate.tol
+    _require(
+        optimal == (certificate.status is Status.OPTIMAL),
+        f"a gap of {certificate.gap:.3g} at tolerance {certificate.tol:.3g} does not mean "
+        f"{certificate.status.value!r}",
+    )
+    for status, limit in ((Status.NODE_LIMIT, "max_nodes"), (Status.TIME_LIMIT, "time_limit")):
+        _require(
+            certificate.status is not status or settings[limit] is not None,
+            f"{status.value!r} without a {limit}",
+        )
+    question = Question(
+        tuple(settings["n_nonzero_coefs"]),
+        settings["nonnegative"],
+        settings["supports"] == "disjoint" or settings["n_components"] == 1,
+        (certificate.value - certificate.rounding) / cov.unit,
+        settings.get("n_nonzero_total"),
+    )
+    for bound in certificate.bounds:
+        if isinstance(cov, screened.ScreenedCovariance):
+            own = _recheck_screened(result, bound, cov, question) * cov.unit
+        else:
+            own = _recheck(bound, _among(bound, cov, question), question) * cov.unit
+        _require(
+            own <= bound.value * (1 + 1e-12),
+            f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
+        )
+        # A bound far above the others says nothing; what rounding adds to it may differ.
+        slack = 64 * (question.k * cov.rounding(cov.p) + cov.doubt) * cov.unit
+        loose = max(own, result.value) * (1 + LOOSENESS) + slack
+        _require(
+            bound.value <= loose or bound.value > 4 * certificate.bound,
+            f"the bound {bound.name!r} is {bound.value:.12g}, but its proof gives {own:.12g}",
+        )
+    return float(certificate.bound)
+
+
+def _among(bound: Bound, cov: CheckedCovariance, question: Question) -> CheckedCovariance:
+    """The features that a bound speaks of: enough for full components, of which all bounds are."""
+    kept = bound.data.get("kept")
+    part = cov if kept is None else cov.restrict(np.asarray(kept, dtype=np.intp))
+    needed = question.n_nonzero if question.disjoint else question.s_max
+    _require(part.p >= needed, "a bound speaks of fewer features than there are nonzeros")
+    return part
+
+
+def _recheck_screened(
+    result: Result, bound: Bound, cov: screened.ScreenedCovariance, question: Question
+) -> float:
+    """The bound on the kept features, and what choices with a dropped one explain at most."""
+    data = bound.data["screened"]
+    among = _among(bound, cov.inner, question)
+    own = {}
+    if question.disjoint:
+        inside = _recheck(bound, among, question)
+        touching = screened.touching(data, float(data["inside"]), cov, question)
+        total = max(inside, touching)
+    else:
+        for part in bound.data["parts"]:
+            alone = Question((int(part["s"]),), question.nonnegative, True, 0.0)
+            part_bound = Bound(part["name"], float(part["value"]), part["data"])
+            proved = _recheck(part_bound, among, alone)
+            _require(proved <= float(part["value"]) * (1 + 1e-12), "a part's bound is too small")
+            own[int(part["s"])] = float(part["value"])
+        inside = _recheck(bound, among, question)
+        touching, total = screened.by_parts(data, own, cov, question)
+    _require(inside <= float(data["inside"]) * (1 + 1e-12), "the kept features' bound is too small")
+    _require(touching <= float(data["touching"]) * (1 + 1e-12), "a dropped feature may add more")
+    sure = result.value - result.certificate.rounding
+    wrong = screened.unfounded(result.certificate.screening, data, cov, sure)
+    _require(not wrong, wrong)
+    return max(total, float(data["inside"]) if not question.disjoint else 0.0)
+
+
+def _recheck(bound: Bound, cov: CheckedCovariance, question: Question) -> float:
+    _require(
+        question.total is None or bound.name in FOR_TOTALS,
+        f"the bound {bound.name!r} is not one for a total number of nonzeros",
+    )
+    if bound.name == "one by one":
+        return _recheck_parts(bound, cov, question)
+    if bound.name in FAMILIES:
+        if not bound.data:
+            raise _Unproved(f"the proof of the bound {bound.name!r} was not saved with the result")
+        family = importlib.import_module(f".{FAMILIES[bound.name]}", __package__)
+        return float(family.recheck(bound.data, cov, question))
+    simple = {
+        "clip": cheap.clip,
+        "eigenvalues": cheap.eigenvalues,
+        "enumeration": cheap.enumeration,
+        "frobenius": cheap.frobenius,
+        "gershgorin": cheap.gershgorin,
+        "trace": cheap.trace,
+    }
+    _require(bound.name in simple, f"there is no bound called {bound.name!r}")
+    if bound.name in ("clip", "frobenius") and not bound.data:
+        raise _Unproved(f"the proof of the bound {bound.name!r} was not saved with the result")
+    only_eigenvalues = question.k > 1 and not question.disjoint
+    _require(
+        not only_eigenvalues or bound.name == "eigenvalues",
+        f"the bound {bound.name!r} does not hold for overlapping supports",
+    )
+    return simple[bound.name](bound.data, cov, question)
+
+
+def _recheck_parts(bound: Bound, cov: CheckedCovariance, question: Question) -> float:
+    """One bound per component: their sum bounds the whole, whatever the supports."""
+    if not bound.data:
+        raise _Unproved("the proof of the bound 'one by one' was not saved with the result")
+    parts = bound.data["parts"]
+    sizes = sorted(part["s"] for part in parts)
+    _require(sizes == sorted(question.cardinalities), "there is not one bound per component")
+    total, known = 0.0, {}
+    for part in parts:
+        s = int(part["s"])
+        key = (s, part["name"], float(part["value"]))
+        if key not in known:
+            alone = Question((s,), question.nonnegative, True, 0.0)
+            known[key] = _recheck(Bound(part["name"], key[2], part["data"]), cov, alone)
+        total += known[key]
+    return total * (1 + len(parts) * 2.0**-52)
+
+
+def _require(condition: bool, reason: str) -> None:
+    if not condition:
+        raise _Refused(reason)

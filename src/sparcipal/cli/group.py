@@ -1,0 +1,62 @@
+"""The command line. Data go to stdout, words to stderr; heavy imports wait inside the commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .. import __version__
+from .caching import cache
+from .inspecting import demo, doctor, show, transform, verify
+from .phrases import in_the_shell
+from .solving import compare, fit, path, topics
+
+
+class _Group(click.Group):
+    """Errors are one sentence with the remedy; `--debug` shows where they came from."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+            if ctx.params.get("debug"):
+                raise
+            raise click.ClickException(_sentence(error)) from error
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order of the way, not of the alphabet
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory ({error}); use fewer features or a machine with more"
+    text = " ".join(str(error).split()) or type(error).__name__
+    return in_the_shell(text)
+
+
+@click.group(
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="sparcipal")
+@click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong.")
+def main(debug: bool) -> None:
+    """PCA with few nonzero loadings, and a proof of how good they are.
+
+    \b
+    sparcipal demo                          topics of the installed packages' docstrings
+    sparcipal fit data.csv -k 3 -s 5        three components of five features
+    sparcipal topics texts/ -k 8 -s 10      eight topics of ten words
+    sparcipal verify model.json data.csv    recheck a saved certificate against the data
+
+    A SOURCE is a table (.csv, .tsv, .parquet), a matrix (.npy, .npz, .mtx, .svmlight, .h5ad), a
+    bag of words (docword.*.txt), a folder of text, a file with a document per line (.txt, .jsonl),
+    each gzipped or not, or - for standard input.
+    """
+
+
+for _command in (fit, topics, path, compare, verify, transform, show, demo, cache, doctor):
+    main.add_command(_command)

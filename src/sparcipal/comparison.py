@@ -1,0 +1,265 @@
+"""Several methods on the same problem, side by side, judged by one proof."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from .fit import sparse_pca
+from .problem.result import Result
+from .search.registry import get_method
+
+DEFAULT_METHODS = ("threshold", "tpower", "em", "gpower", "greedy", "spca", "dspca", "auto")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one method came to.
+
+    Attributes
+    ----------
+    label, method : str
+        As asked for; they differ when options were given.
+    value : float
+        The variance that its components explain together; nan when it could not answer.
+    gap : float
+        (bound - value) / value with the best bound of all; inf when nothing was proved.
+    seconds : float
+        CPU time, from the data to the components.
+    note : str
+        What fell short: a cardinality that was not reached, no convergence, not applicable.
+    result : Result or None
+    """
+
+    label: str
+    method: str
+    value: float
+    gap: float
+    seconds: float
+    note: str
+    result: Result | None = field(repr=False, default=None)
+
+    @property
+    def supports(self) -> tuple[np.ndarray, ...]:
+        return self.result.supports if self.result is not None else ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The table of `compare`: rows in the order asked for.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+    bound : float
+        The smallest upper bound that any run proved; it holds for all of them.
+    proved_by : str
+    agreement : ndarray of shape (n_methods, n_methods)
+        Mean overlap of supports, components matched to each other as well as they can be:
+        |S and T| / |S or T|, 1 for the same features, nan where a method gave no answer.
+    """
+
+    rows: tuple[Row, ...]
+    bound: float
+    proved_by: str
+    agreement: np.ndarray = field(repr=False)
+
+    @property
+    def best(self) -> Row:
+        """The row of the largest value; the earlier one if several are equal."""
+        return max(self.rows, key=lambda row: -math.inf if math.isnan(row.value) else row.value)
+
+    def __getitem__(self, label: str) -> Row:
+        for row in self.rows:
+            if row.label == label:
+                return row
+        known = ", ".join(row.label for row in self.rows)
+        raise KeyError(f"no row {label!r}; there are {known}")
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dict per row, for pandas.DataFrame or a CSV writer."""
+        best = self.best
+        overlap = self.agreement[self.rows.index(best)]
+        return [
+            {
+                "method": row.label,
+                "value": row.value,
+                "of_best": row.value / best.value if best.value > 0 else math.nan,
+                "gap": row.gap,
+                "agreement_with_best": float(overlap[i]),
+                "seconds": row.seconds,
+                "nonzeros": [int(support.size) for support in row.supports],
+                "supports": [support.tolist() for support in row.supports],
+                "note": row.note,
+            }
+            for i, row in enumerate(self.rows)
+        ]
+
+    def markdown(self) -> str:
+        """The table as Markdown."""
+        lines = [
+            "| method | value | of best | gap | agrees with best | CPU s | note |",
+            "| --- | --- | --- | --- | --- | --- | --- |",
+        ]
+        lines += ["| " + " | ".join(cells) + " |" for cells in self._cells()]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        head = ["method", "value", "of best", "gap", "agrees", "CPU s", "note"]
+        table = [head, *self._cells()]
+        widths = [max(len(row[i]) for row in table) for i in range(len(head) - 1)]
+        lines = [
+            "  ".join(c.ljust(w) for c, w in zip(row, widths)) + "  " + row[-1] for row in table
+        ]
+        proof = f"no value can exceed {self.bound:.8g} (proved by {self.proved_by})"
+        return "\n".join([*(line.rstrip() for line in lines), proof])
+
+    def _cells(self) -> list[list[str]]:
+        cells = []
+        for record in self.records():
+            if math.isnan(record["value"]):
+                cells.append([record["method"], "-", "-", "-", "-", "-", record["note"]])
+                continue
+            cells.append(
+                [
+                    record["method"],
+                    f"{record['value']:.8g}",
+                    f"{100 * record['of_best']:.2f} %",
+                    _percent(record["gap"]),
+                    f"{record['agreement_with_best']:.2f}",
+                    f"{record['seconds']:.3f}",
+                    record["note"],
+                ]
+            )
+        return cells
+
+
+def _percent(gap: float) -> str:
+    if math.isinf(gap):
+        return "unproved"
+    if 0 < gap < 1e-11:
+        return "< 1e-9 %"  # rounding; the figure itself would say nothing
+    return f"{100 * gap:.3g} %"
+
+
+def compare(
+    X: Any = None,
+    methods: Iterable[str | tuple[str, Mapping[str, Any]]] = DEFAULT_METHODS,
+    *,
+    certify: str | bool = "fast",
+    **problem: Any,
+) -> Comparison:
+    """Run several methods on one problem and set their answers side by side.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, frame or Table
+        The data; or pass `covariance`.
+    methods : list of str or (str, dict)
+        Names of methods, or a name with its own options: `("gpower", {"norm": "l0"})`.
+    certify : {"fast", "full", False}
+        How hard to prove. The proof is about the problem, not a method, so it is made once, by
+        `method="auto"`, and every row is held against it.
+    **problem
+        What `sparse_pca` takes: n_components, n_nonzero_coefs, supports, nonnegative, center, ...
+
+    Returns
+    -------
+    Comparison
+        Prints as a table. A method that cannot answer the question has a row that says why.
+
+    Raises
+    ------
+    ValueError
+        When no method can answer, with the reason of the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparcipal import compare
+    >>> A = np.array([[3.0, 1.0, 0.0], [1.0, 3.0, 0.0], [0.0, 0.0, 3.5]])
+    >>> table = compare(covariance=A, methods=["threshold", "dspca"], n_nonzero_coefs=2)
+    >>> [round(row.value, 6) for row in table.rows]
+    [4.0, 4.0]
+    """
+    asked = _parsed(methods)
+    for name in ("method", "method_options"):
+        if name in problem:
+            raise ValueError(f"compare takes methods=[...], not {name}")
+    rows: list[Row] = []
+    refusals: list[ValueError] = []
+    for label, name, own in asked:
+        start = time.process_time()
+        try:
+            result = sparse_pca(X, method=name, method_options=own, certify=False, **problem)
+        except ValueError as error:
+            refusals.append(error)
+            rows.append(Row(label, name, math.nan, math.inf, math.nan, str(error)))
+            continue
+        seconds = time.process_time() - start
+        rows.append(Row(label, name, result.value, math.inf, seconds, result.note, result))
+    if len(refusals) == len(rows):
+        raise refusals[0]
+    answers = [row.result for row in rows if row.result is not None]
+    if certify is not False:
+        answers.append(sparse_pca(X, method="auto", certify=certify, **problem))
+    proof = min((answer.certificate for answer in answers), key=lambda c: c.bound)
+    judged = tuple(_judged(row, proof.bound) for row in rows)
+    return Comparison(judged, proof.bound, proof.proved_by, _agreement(judged))
+
+
+def _parsed(
+    methods: Iterable[str | tuple[str, Mapping[str, Any]]],
+) -> list[tuple[str, str, dict[str, Any]]]:
+    """(label, name, options) of each; an unknown name is refused before anything runs."""
+    if isinstance(methods, str):
+        methods = [methods]
+    asked: list[tuple[str, str, dict[str, Any]]] = []
+    for entry in methods:
+        name, own = (entry, {}) if isinstance(entry, str) else (entry[0], dict(entry[1]))
+        get_method(name)
+        options = ", ".join(f"{key}={value}" for key, value in own.items())
+        asked.append((f"{name} ({options})" if options else name, name, own))
+    if not asked:
+        raise ValueError("methods is empty; name at least one method")
+    labels = [label for label, _, _ in asked]
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"methods names the same thing twice: {labels}")
+    return asked
+
+
+def _judged(row: Row, bound: float) -> Row:
+    if math.isnan(row.value):
+        return row
+    if row.value > 0:
+        gap = max(0.0, bound / row.value - 1)
+    else:
+        gap = 0.0 if bound <= 0 else math.inf
+    return Row(row.label, row.method, row.value, gap, row.seconds, row.note, row.result)
+
+
+def _agreement(rows: Sequence[Row]) -> np.ndarray:
+    m = len(rows)
+    table = np.full((m, m), math.nan)
+    for i in range(m):
+        for j in range(m):
+            if rows[i].result is not None and rows[j].result is not None:
+                table[i, j] = overlap(rows[i].supports, rows[j].supports)
+    return table
+
+
+def overlap(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
+    """Mean Jaccard index of the components, matched to each other as well as they can be."""
+    jaccard = np.zeros((len(ones), len(others)))
+    for i, one in enumerate(ones):
+        for j, other in enumerate(others):
+            common = np.intersect1d(one, other).size
+            jaccard[i, j] = common / (one.size + other.size - common)
+    rows, cols = linear_sum_assignment(-jaccard)
+    return float(jaccard[rows, cols].mean())

@@ -1,0 +1,1 @@
+"""From anything that people have to a covariance."""

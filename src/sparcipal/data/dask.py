@@ -1,0 +1,491 @@
+"""The only file that knows dask: passes over the rows, and the search, on the workers of a cluster.
+
+A running `distributed.Client` is used when there is one, otherwise dask's threads. One task sums
+one block; the sums are merged by a tree over the blocks in their order. Its shape depends on the
+number of blocks alone, so neither the number of workers nor who finishes first changes a bit, and
+with integer data the blocks do not either. Every task is a function of data that the scheduler
+knows how to make again: a worker may die at any moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import numpy as np
+import scipy.sparse as sp
+from dask.callbacks import Callback
+from dask.delayed import Delayed
+
+from ..numerics.threads import one_blas_thread
+from .fileblock import FileBlock
+from .moments import Moments
+from .rows import TELL, A, MatrixRows, Rows, Watch, working_bytes
+from .scores import Scorer
+from .table import Table, as_table
+
+FAN = 8  # sums merged by one task
+SMALL = 1 << 26  # bytes of a dense table that fits any memory
+BLOCK = "128 MiB"  # of an array whose columns were chunked, once they are together
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a pass learns of a block."""
+
+    rows: int
+    bytes: int  # in double precision, with the indices of a sparse block
+
+
+class DaskRows(Rows):
+    """Blocks of rows that dask makes when they are needed, wherever that is.
+
+    Parameters
+    ----------
+    parts : sequence of Delayed
+        One block of rows each: an array, a sparse matrix or a frame.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Any],
+        n_features: int,
+        feature_names: tuple[str, ...] | None = None,
+        counts: Sequence[int] | None = None,
+    ) -> None:
+        n_samples = None if counts is None else sum(counts)
+        super().__init__(n_features, n_samples, feature_names)
+        self.parts = list(parts)
+        self._counts = None if counts is None else list(counts)
+        dense = None if n_samples is None else 8 * n_samples * n_features
+        self._bytes = dense if dense is not None and dense <= SMALL else None
+
+    def blocks(self) -> Iterator[Any]:
+        for part in self._checked_parts():
+            (block,) = dask.compute(part)
+            if block.shape[0]:
+                yield block
+
+    def gather(self) -> Table:
+        blocks = [block for block in dask.compute(*self._checked_parts()) if block.shape[0]]
+        if any(sp.issparse(block) for block in blocks):
+            X: Any = sp.vstack([sp.csr_array(block) for block in blocks], format="csr")
+        else:
+            X = np.concatenate(blocks)
+        return as_table(Table(X, self.feature_names))
+
+    def nbytes(self) -> int:
+        """Known, or learnt in the pass that every large table needs anyway."""
+        if self._bytes is None:
+            self.moments = self._accumulate(Moments(self.n_features), weighted=False)
+        assert self._bytes is not None
+        return self._bytes
+
+    def weighted(self, sample_weight: np.ndarray) -> DaskRows:
+        self.moments = None
+        super().weighted(sample_weight)
+        return self
+
+    def accumulate(self, empty: A) -> A:
+        return self._accumulate(empty, weighted=self.sample_weight is not None)
+
+    def _accumulate(self, empty: A, *, weighted: bool) -> A:
+        # The result of a task, so that it is in the graph once, and made again if it is lost.
+        topic = f"sparcipal-{uuid.uuid4()}"
+        common = dask.delayed(_same, pure=False)(_Pass(empty, self._columns(), topic))
+        add = dask.delayed(_summed, pure=False)
+        merge = dask.delayed(_merged, pure=False)
+        weights = self._weights() if weighted else [None] * len(self.parts)
+        level = [
+            add(common, part, number, weight)
+            for number, (part, weight) in enumerate(zip(self.parts, weights))
+        ]
+        while len(level) > 1:
+            level = [merge(common, level[i : i + FAN]) for i in range(0, len(level), FAN)]
+        with _large_graphs():
+            total, sizes = _computed(level[0], topic, len(self.parts), self.watch)
+        self._learn(sizes)
+        return total
+
+    def _checked_parts(self) -> list[Any]:
+        check = dask.delayed(checked_block, pure=False)
+        columns = dask.delayed(_same, pure=False)(self._columns())
+        return [check(part, number, columns) for number, part in enumerate(self.parts)]
+
+    def _columns(self) -> _Columns:
+        # rows of files were checked when their table was made
+        checked = all(isinstance(part, FileBlock) for part in self.parts)
+        return _Columns(self.n_features, None if checked else self.feature_names)
+
+    def _weights(self) -> list[np.ndarray]:
+        assert self.sample_weight is not None
+        if self._counts is None:
+            self.nbytes()
+        ends = np.cumsum(np.asarray(self._counts))
+        if ends[-1] != self.sample_weight.size:
+            raise ValueError(
+                f"sample_weight has {self.sample_weight.size} entries, but there are {ends[-1]} "
+                "rows; pass one per row"
+            )
+        return np.split(self.sample_weight, ends[:-1])
+
+    def _learn(self, sizes: list[Size]) -> None:
+        counts = [size.rows for size in sizes]
+        if self._counts is not None and counts != self._counts:
+            number = next(i for i, (a, b) in enumerate(zip(counts, self._counts)) if a != b)
+            raise ValueError(
+                f"block {number} holds {counts[number]} rows now, but held {self._counts[number]} "
+                "before; a source of blocks must give the same rows each time"
+            )
+        self._counts, self.n_samples = counts, sum(counts)
+        self._bytes = sum(size.bytes for size in sizes)
+        if self.n_samples == 0:
+            raise ValueError(f"all {len(counts)} blocks of X are empty; pass at least one row")
+
+
+# Not dataclasses, and no bare tuples: dask looks through those, name by name, for each block.
+
+
+class _Columns:
+    """What every block must have."""
+
+    def __init__(self, count: int, names: tuple[str, ...] | None = None) -> None:
+        self.count, self.names = count, names
+
+
+class _Pass:
+    """What is summed, over which columns, and where it is told that a block is done."""
+
+    def __init__(self, empty: Any, columns: _Columns, topic: str) -> None:
+        self.empty, self.columns, self.topic = empty, columns, topic
+
+
+def checked_block(block: Any, number: int, columns: _Columns) -> Any:
+    """An ndarray or csr_array of finite numbers with these columns, possibly of no rows."""
+    n_features, feature_names = columns.count, columns.names
+    if isinstance(block, FileBlock):
+        return block.open()
+    shape = getattr(block, "shape", None)
+    if shape is not None and len(shape) == 2 and shape[0] == 0 and shape[1] == n_features:
+        return np.empty(shape)
+    try:
+        table = as_table(block)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"block {number} of X: {error}") from error
+    if table.shape[1] != n_features:
+        raise ValueError(
+            f"block {number} of X has {table.shape[1]} columns instead of {n_features}; all blocks "
+            "must have the same columns"
+        )
+    if None not in (table.feature_names, feature_names) and table.feature_names != feature_names:
+        raise ValueError(
+            f"block {number} of X has other feature names than the first one; all blocks must "
+            "have the same columns"
+        )
+    return table.X.tocsr() if sp.issparse(table.X) else table.X
+
+
+# Tasks change nothing that they are given: after a worker's death they may run again on the rest.
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _summed(
+    common: _Pass, part: Any, number: int, weights: np.ndarray | None
+) -> tuple[Any, list[Size]]:
+    block = checked_block(part, number, common.columns)
+    total = common.empty.copy_empty()
+    with one_blas_thread:
+        if block.shape[0]:
+            total.add(block, weights)
+    worker = _worker()
+    if worker is not None:
+        worker.log_event(common.topic, number)
+    return total, [Size(block.shape[0], working_bytes(block))]
+
+
+def _merged(common: _Pass, parts: list[tuple[Any, list[Size]]]) -> tuple[Any, list[Size]]:
+    total = common.empty.copy_empty()
+    for part, _ in parts:
+        total.merge(part)
+    return total, [size for _, sizes in parts for size in sizes]
+
+
+def _computed(task: Any, topic: str, total: int, watch: Watch | None) -> Any:
+    """A task, computed where dask computes; whoever watches hears of blocks and may end it."""
+    client = _client()
+    if watch is None or (client is not None and client.asynchronous):
+        return dask.compute(task)[0]
+    done: set[int] = set()  # a block that is made again, after a death, counts once
+    if client is None:
+        with _Heard(lambda: watch(len(done), total, "blocks"), done):
+            return dask.compute(task)[0]
+    client.subscribe_topic(topic, lambda event: done.add(event[1]))
+    future = client.compute(task)
+    try:
+        while not future.done():
+            with contextlib.suppress(TimeoutError):
+                future.result(timeout=TELL)
+            if not future.done():
+                watch(min(len(done), total), total, "blocks")
+        return future.result()
+    finally:
+        future.cancel()
+        client.unsubscribe_topic(topic)
+
+
+class _Heard(Callback):  # type: ignore[misc]
+    """On threads: looks after every block."""
+
+    def __init__(self, look: Callable[[], None], done: set[int]) -> None:
+        super().__init__()
+        self._look, self._done = look, done
+
+    def _posttask(self, key: Any, *rest: Any) -> None:
+        if str(key).startswith("_summed"):
+            self._done.add(len(self._done))
+            self._look()
+
+
+def _client() -> Any:
+    """The running client, unless somebody has chosen another scheduler."""
+    chosen = dask.config.get("scheduler", None)
+    if "distributed" not in sys.modules or chosen not in (None, "distributed", "dask.distributed"):
+        return None
+    import distributed
+
+    try:
+        return distributed.default_client()
+    except ValueError:
+        return None
+
+
+# what dask has -> rows ---------------------------------------------------------------------------
+
+
+def rows_of(source: Any) -> DaskRows:
+    """Rows of a dask array, a dask data frame, or delayed blocks."""
+    if isinstance(source, list | tuple):
+        return _from_blocks(list(source))
+    if isinstance(source, Delayed):  # has every attribute that it is asked for
+        return _from_blocks([source])
+    if hasattr(source, "map_partitions") and hasattr(source, "columns"):
+        return _from_frame(source)
+    if hasattr(source, "rechunk"):
+        return _from_array(source)
+    raise TypeError(
+        f"X is a lazy {type(source).__module__}.{type(source).__name__}; pass a dask array, a dask "
+        "data frame or a list of delayed blocks of rows"
+    )
+
+
+def _from_array(X: Any) -> DaskRows:
+    X = by_rows(X)
+    parts = X.to_delayed().ravel().tolist()
+    rows = X.chunks[0]
+    known = not any(np.isnan(count) for count in rows)
+    p = X.shape[1]
+    if np.isnan(p):
+        return _from_blocks(parts)
+    return DaskRows(parts, int(p), counts=[int(count) for count in rows] if known else None)
+
+
+def by_rows(X: Any) -> Any:
+    """A dask array whose blocks have all columns; those that had are left as they are."""
+    check_dimensions(X)
+    if len(X.chunks[1]) == 1:
+        return X
+    if any(np.isnan(count) for axis in X.chunks for count in axis):
+        return X.rechunk({1: -1})
+    return X.rechunk({0: "auto", 1: -1}, block_size_limit=dask.utils.parse_bytes(BLOCK))
+
+
+def check_dimensions(X: Any) -> None:
+    if X.ndim != 2:
+        raise ValueError(
+            f"X has {X.ndim} dimensions, shape {X.shape}; pass samples in rows and features in "
+            "columns"
+        )
+
+
+def spread(rows: MatrixRows) -> Rows:
+    """Rows of a memory map on the workers of the running client, if all of them see the file."""
+    client = _client()
+    if client is None or client.asynchronous:  # whoever waits for it here would wait for himself
+        return rows
+    blocks = [FileBlock.of(rows.X, *border) for border in rows.borders()]
+    found = [block for block in blocks if block is not None]
+    if len(found) < len(blocks):
+        return rows
+    paths = sorted({piece.path for block in found for piece in block.parts})
+    here = _seen(paths)
+    # a worker that dies just now sees nothing: the rows are then summed here
+    there = client.run(_seen, paths, on_error="return").values()
+    if not there or any(seen != here for seen in there):
+        return rows
+    counts = [block.shape[0] for block in found]
+    spread_rows = DaskRows(found, rows.n_features, rows.feature_names, counts)
+    spread_rows.moments, spread_rows.kept = rows.moments, rows.kept
+    spread_rows._bytes = rows.nbytes()
+    return spread_rows
+
+
+def _seen(paths: list[str]) -> list[tuple[int, int] | None]:
+    """Sizes and times of change of files, None for one that is not here."""
+    seen: list[tuple[int, int] | None] = []
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except OSError:
+            seen.append(None)
+            continue
+        seen.append((status.st_size, status.st_mtime_ns))
+    return seen
+
+
+def _from_frame(X: Any) -> DaskRows:
+    names = tuple(str(name) for name in X.columns)
+    return DaskRows(X.to_delayed(), len(names), names)
+
+
+def _from_blocks(blocks: list[Any]) -> DaskRows:
+    """Delayed blocks or futures; the first one says how many features there are."""
+    if not blocks:
+        raise ValueError("X is an empty list of blocks; pass at least one block of rows")
+    same = dask.delayed(_same, pure=False)
+    parts = [block if dask.is_dask_collection(block) else same(block) for block in blocks]
+    width, names = dask.compute(dask.delayed(_columns, pure=False)(parts[0]))[0]
+    return DaskRows(parts, width, names)
+
+
+def _columns(block: Any) -> tuple[int, tuple[str, ...] | None]:
+    try:
+        table = as_table(block)
+    except (TypeError, ValueError) as error:
+        shape: tuple[int, ...] = getattr(block, "shape", ())
+        if len(shape) == 2 and shape[0] == 0:  # no rows, but columns
+            return int(shape[1]), None
+        raise ValueError(f"block 0 of X: {error}") from error
+    return table.shape[1], table.feature_names
+
+
+# scores, lazily ----------------------------------------------------------------------------------
+
+
+def lazy_scores(source: Any, scorer: Scorer, columns: Sequence[str] | None) -> Any:
+    """Scores of samples that dask makes, made by dask when they are asked for.
+
+    A dask array; with `columns`, a dask frame with these names. Of an array or a frame, nothing is
+    asked for but the columns that components use.
+    """
+    if isinstance(source, list | tuple | Delayed):
+        scored = _scores_of_blocks(source, scorer)
+    elif hasattr(source, "rechunk"):
+        scored = _scores_of_array(source, scorer)
+    else:
+        scorer.check_width(len(source.columns))
+        used = source[[source.columns[i] for i in scorer.used]]
+        named = range(scorer.n_components) if columns is None else columns
+        frame = used.map_partitions(
+            _score_frame, scorer, list(named), meta=_score_frame(used._meta, scorer, list(named))
+        )
+        return frame.values if columns is None else frame
+    if columns is None:
+        return scored
+    from dask.dataframe import from_dask_array
+
+    return from_dask_array(scored, columns=list(columns))
+
+
+def _scores_of_array(X: Any, scorer: Scorer) -> Any:
+    check_dimensions(X)
+    if np.isnan(X.shape[1]):  # columns cannot be picked before they are counted
+        return _scores_of_blocks(by_rows(X).to_delayed().ravel().tolist(), scorer)
+    scorer.check_width(X.shape[1])
+    used = X[:, scorer.used].rechunk({1: -1})
+    chunks = (used.chunks[0], (scorer.n_components,))
+    return used.map_blocks(scorer.of_columns, chunks=chunks, meta=np.empty((0, 0)))
+
+
+def _scores_of_blocks(blocks: Any, scorer: Scorer) -> Any:
+    from dask.array import concatenate, from_delayed
+
+    score = dask.delayed(_score_block, pure=False)
+    parts = [blocks] if isinstance(blocks, Delayed) else blocks
+    lazy = [
+        from_delayed(score(part, number, scorer), (np.nan, scorer.n_components), dtype=np.float64)
+        for number, part in enumerate(parts)
+    ]
+    return concatenate(lazy, allow_unknown_chunksizes=True)
+
+
+def _score_block(block: Any, number: int, scorer: Scorer) -> np.ndarray:
+    return scorer(checked_block(block, number, _Columns(scorer.n_features)))
+
+
+def _score_frame(frame: Any, scorer: Scorer, columns: list[Any]) -> Any:
+    values = scorer.of_columns(frame.to_numpy(dtype=np.float64))
+    return type(frame)(values, index=frame.index, columns=columns)
+
+
+# the search on workers ---------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def map_on(client: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Iterator[Any]]]:
+    """`submit(function, items)` of `parallel.ordered_map` on the workers of a client."""
+    if _worker() is not None:  # waiting here for other tasks would block the worker they need
+        yield lambda function, items: map(functools.partial(function, *shared), items)
+        return
+    # The result of a task, not scattered data: if its worker dies, it is made again elsewhere.
+    with _large_graphs():
+        common = client.submit(_same, shared, pure=False)
+
+    def submit(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+        futures = [client.submit(_call, function, common, item, pure=False) for item in items]
+        return _results(futures)
+
+    yield submit
+
+
+def _results(futures: list[Any]) -> Iterator[Any]:
+    """One by one; whoever stops listening needs the rest no more."""
+    try:
+        yield from (future.result() for future in futures)
+    finally:
+        for future in futures:
+            if not future.done():
+                future.cancel()
+
+
+def _worker() -> Any:
+    """The worker that this runs on; None outside a cluster."""
+    if "distributed" not in sys.modules:  # dask works without it
+        return None
+    import distributed
+
+    try:
+        return distributed.get_worker()
+    except ValueError:
+        return None
+
+
+def _call(function: Callable[..., Any], shared: tuple[Any, ...], item: Any) -> Any:
+    with one_blas_thread:
+        return function(*shared, item)
+
+
+def _large_graphs() -> Any:
+    """Arrays inside the graph are meant: what is scattered beside it is lost with its worker."""
+    if "distributed" not in sys.modules:
+        return contextlib.nullcontext()
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})

@@ -1,0 +1,273 @@
+"""Opening files: gzip or plain, standard input; watched while they are read.
+
+Whoever reads tells how far it is, notices when the file changes under its hands, and may take a
+fingerprint of the bytes as they pass. A file that is cut short or damaged is a clear error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import importlib
+import io
+import os
+import stat
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ...problem.monitor import Monitor
+
+Path_ = str | os.PathLike[str]
+BUFFER = 1 << 18  # bytes taken from the file at once
+TELL = 0.1  # seconds between two reports of progress
+# A file that unpacks to more than this, and to so many times its own size, was made to harm.
+LARGE, RATIO = 1 << 30, 200
+
+
+def _fast_gzip() -> Any:
+    """python-isal when it is installed: three times as fast as zlib, the same bytes."""
+    try:
+        return importlib.import_module("isal.igzip")
+    except ImportError:
+        return None
+
+
+def spoiled() -> tuple[type[Exception], ...]:
+    """What a damaged gzip file raises."""
+    fast = _fast_gzip()
+    own = () if fast is None else (importlib.import_module("isal.isal_zlib").error,)
+    return (EOFError, zlib.error, gzip.BadGzipFile, *own)
+
+
+class Source(os.PathLike[str]):
+    """A path, what reading it is to come with, and what a reader leaves besides the matrix.
+
+    Reports of progress go to `monitor`; a `cache` has or takes what was parsed, which needs a
+    `fingerprint` of the bytes. `content` is the fingerprint and `state` what the file system said
+    of the file, both after it was read to its end. `moments` were counted on the way; `entry` is
+    where the cache has the matrix.
+    """
+
+    def __init__(self, path: Path_, monitor: Monitor | None = None, cache: Any = None) -> None:
+        self.path = path
+        self.monitor = monitor
+        self.cache = cache
+        self.fingerprint = False
+        self.content: str | None = None
+        self.state: os.stat_result | None = None
+        self.moments: Any = None
+        self.entry: Any = None
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+class Watched(io.RawIOBase):
+    """A raw file whose reader is told about, counted and fingerprinted."""
+
+    def __init__(self, raw: io.RawIOBase, source: Source) -> None:
+        self._raw = raw
+        self._monitor = source.monitor
+        self._name = Path(source).name
+        self._start = self._told = time.monotonic()
+        self._done = 0
+        self.before = os.fstat(raw.fileno())
+        self._total = self.before.st_size if stat.S_ISREG(self.before.st_mode) else None
+        self.digest = hashlib.sha256() if source.fingerprint else None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._raw.readinto(buffer) or 0
+        if self.digest is not None:
+            self.digest.update(memoryview(buffer)[:count])
+        self._done += count
+        now = time.monotonic()
+        if self._monitor is not None and now - self._told >= TELL:
+            self._told = now
+            self._tell(self._monitor, now - self._start)
+        return count
+
+    @property
+    def done(self) -> int:
+        return self._done
+
+    def _tell(self, monitor: Monitor, seconds: float) -> None:
+        if self._total:
+            left = seconds * (self._total - self._done) / self._done if self._done else None
+            message = f"{self._name}: {size_words(self._done)} of {size_words(self._total)}"
+            message += "" if left is None else f", {time_words(left)} left"
+        else:
+            message = f"{self._name}: {size_words(self._done)}"
+        monitor.update("read", message=message, done=self._done, total=self._total)
+        if monitor.stopped == "user":
+            raise KeyboardInterrupt("reading was stopped by the callback")
+
+    def changed(self, path: Path_) -> bool:
+        """Whether the file is another one than when it was opened; a pipe never is."""
+        if self._total is None:
+            return False
+        try:
+            now = [os.fstat(self._raw.fileno()), os.stat(path)]
+        except OSError:
+            return True
+        return any(identity(found) != identity(self.before) for found in now)
+
+
+def identity(state: os.stat_result) -> tuple[int, ...]:
+    """Changes whenever somebody writes to the file or puts another in its place."""
+    return (
+        state.st_dev,
+        state.st_ino,
+        state.st_size,
+        state.st_mtime_ns,
+        0 if sys.platform == "win32" else state.st_ctime_ns,
+    )
+
+
+@contextlib.contextmanager
+def open_bytes(source: Path_) -> Iterator[BinaryIO]:
+    """The bytes of a file, decompressed when they are gzipped; "-" is standard input.
+
+    What goes wrong while reading is told as a ValueError that names the file.
+    """
+    if str(source) == "-":
+        raw: Any = sys.stdin.buffer
+        buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+        with _damage_told("standard input"):
+            yield decompressed(buffered)
+        return
+    whole = source if isinstance(source, Source) else Source(source)
+    with open(whole, "rb", buffering=0) as file:
+        watched = Watched(file, whole)
+        try:
+            with _damage_told(source):
+                buffered = io.BufferedReader(watched, BUFFER)
+                yield decompressed(buffered)
+                if watched.digest is not None:
+                    while buffered.read(BUFFER):  # what follows the last gzip member counts too
+                        pass
+        except ValueError as error:
+            if watched.changed(whole):
+                raise _changed(source) from error
+            raise
+        if watched.changed(whole):
+            raise _changed(source)
+        whole.state = watched.before
+        whole.content = None if watched.digest is None else watched.digest.hexdigest()
+
+
+def decompressed(buffered: Any) -> BinaryIO:
+    """The stream itself, or what is in it when it starts like a gzip file."""
+    if buffered.peek(2)[:2] != b"\x1f\x8b":
+        return buffered  # type: ignore[no-any-return]
+    fast = _fast_gzip()
+    if fast is None:
+        inner: Any = gzip.GzipFile(fileobj=buffered)
+    else:
+        inner = fast._GzipReader(buffered, BUFFER)
+    return io.BufferedReader(_Unpacked(inner, buffered.raw), BUFFER)
+
+
+class _Unpacked(io.RawIOBase):
+    """What comes out of a gzip file, weighed against what went in."""
+
+    def __init__(self, inner: Any, packed: Any) -> None:
+        self._inner, self._packed = inner, packed
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = int(self._inner.readinto(buffer) or 0)
+        self._count += count
+        if self._count > LARGE:
+            packed = getattr(self._packed, "done", self._count)
+            if self._count > RATIO * packed:
+                raise ValueError(
+                    f"the gzip file unpacks to more than {RATIO} times its size, over "
+                    f"{size_words(self._count)}; unpack it yourself if you trust it"
+                )
+        return count
+
+
+@contextlib.contextmanager
+def _damage_told(source: Path_) -> Iterator[None]:
+    try:
+        yield
+    except spoiled() as error:
+        raise damaged(source, error) from error
+
+
+def damaged(source: Path_, error: Exception, where: str = "") -> ValueError:
+    return ValueError(
+        f"{source}: the gzip file is damaged or cut short{where} ({error}); fetch it again"
+    )
+
+
+def _changed(source: Path_) -> ValueError:
+    return ValueError(
+        f"{source}: the file changed while it was read; read it again when it is finished"
+    )
+
+
+def content_of(path: Path_) -> str:
+    """The fingerprint that reading the file would give."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def size_words(count: float) -> str:
+    if count < 999.5:
+        return f"{count:.0f} bytes"
+    power = 1 + (count >= 999.5e3) + (count >= 999.5e6)
+    size = count / 1000**power
+    return f"{size:.1f} {'?kMG'[power]}B" if size < 9.95 else f"{size:.0f} {'?kMG'[power]}B"
+
+
+def time_words(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def decoded_lines(source: Path_, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """Line numbers (from 1) and lines without their ends."""
+    with open_bytes(source) as stream:
+        for number, line in enumerate(stream, start=1):
+            yield number, decode(line, source, encoding, number).rstrip("\r\n")
+
+
+def decode(raw: bytes, source: Path_, encoding: str, line: int | None = None) -> str:
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        where = f"{source}, line {line}" if line is not None else str(source)
+        raise ValueError(
+            f"{where}: not {encoding} text (byte {error.start}); name its encoding, for instance "
+            'encoding="latin-1"'
+        ) from error
+
+
+def read_names(source: Path_) -> tuple[str, ...]:
+    """One name per line; an empty last line is none."""
+    names = [line for _, line in decoded_lines(source)]
+    while names and not names[-1]:
+        names.pop()
+    return tuple(names)
+
+
+def stem_of(source: Path_) -> tuple[str, str]:
+    """The lower-case file name without .gz, and its extension."""
+    name = Path(source).name.lower().removesuffix(".gz")
+    return name, Path(name).suffix

@@ -1,0 +1,415 @@
+"""What was parsed once, kept as arrays that are mapped into memory the next time.
+
+An entry is a folder `<size>-<key>`; the key is made of the content of the source (SHA-256) and of
+how it was read, so that a source that changes has another one. A note per path remembers which
+content the file had in which state: an unchanged file need not be read to be recognised.
+
+A folder appears under its name only when everything in it is on the disk: it is written beside,
+flushed and renamed. Two processes may do that at once; the first wins, both are right. When keeping
+fails (a full disk, a folder that cannot be written), a warning says so and nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import secrets
+import shutil
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .bytes import Source, content_of, identity
+
+VARIABLE = "SPARCIPAL_CACHE"
+LARGE = 64 << 20  # bytes of parsed arrays worth keeping when nobody asked
+VERSION = 1  # of the layout of an entry and of what the readers make of a source
+FRESH = 2.0  # seconds in which a file may change without its time stamps telling
+FORGOTTEN = 2 * 86400.0  # seconds after which an unfinished folder has no owner any more
+HEADER = 128  # bytes before the entries of a .npy file
+
+
+def default_folder() -> Path:
+    """The folder of SPARCIPAL_CACHE, or the one for caches of this system."""
+    named = os.environ.get(VARIABLE, "")
+    if named and named != "off":
+        return Path(named)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "sparcipal"
+
+
+def cache_for(choice: Any, source: Any) -> Cache | None:
+    """The cache that `read(cache=choice)` means for a source; None for none."""
+    if choice is False or str(source) == "-" or not Path(source).is_file():
+        return None
+    if choice is None:
+        off = os.environ.get(VARIABLE) == "off"
+        return None if off else Cache(default_folder(), least=LARGE)
+    if choice is True:
+        return Cache(default_folder())
+    if not isinstance(choice, str | os.PathLike):
+        raise TypeError(f'cache must be True, False, "beside" or a folder, got {choice!r}')
+    if str(choice) == "beside":
+        return Cache(Path(f"{os.fspath(source)}.sparcipal"))
+    if Path(choice).exists() and not Path(choice).is_dir():
+        raise ValueError(f"cache={str(choice)!r} is not a folder; name one, or pass cache=False")
+    return Cache(Path(choice))
+
+
+class Cache:
+    """A folder of entries. `least` is the size from which a source is worth one."""
+
+    def __init__(self, folder: Path, least: int = 0) -> None:
+        self.folder = folder
+        self.least = least
+
+    def find(self, source: Source, recipe: str) -> Entry | None:
+        """The entry of a source as it is now; None when there is none."""
+        try:
+            state = os.stat(source)
+            content = self._content(source, state)
+        except OSError:
+            return None
+        if content is None:
+            return None
+        path = self.folder / _entry_name(state.st_size, content, recipe)
+        if not path.exists():
+            return None
+        try:
+            entry = Entry.open(path)
+            self._take_note(source, state, content)
+            return entry
+        except (OSError, ValueError, KeyError) as error:
+            warnings.warn(
+                f"{path}: the kept data are damaged ({error}) and are made again",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            shutil.rmtree(path, ignore_errors=True)
+            return None
+
+    def _content(self, source: Source, state: os.stat_result) -> str | None:
+        """The content of the file: from the note when the file is in the state noted, by reading it
+        when an entry of its size exists."""
+        note = _read_json(self._note_of(source))
+        if note is not None and note.get("state") == list(identity(state)):
+            return str(note["content"])
+        if not any(self.folder.glob(f"{state.st_size}-*")):
+            return None
+        content = content_of(source)
+        return content if identity(os.stat(source)) == identity(state) else None
+
+    def draft(self) -> Draft | None:
+        """A new folder to write to; None, with a warning, when there can be none."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._sweep()
+            mark = f"part-{_host()}-{os.getpid()}-{secrets.token_hex(4)}"
+            (self.folder / mark).mkdir()
+        except OSError as error:
+            not_kept(self.folder, error)
+            return None
+        return Draft(self.folder / mark)
+
+    def keep(self, draft: Draft, source: Source, recipe: str, facts: dict[str, Any]) -> Entry:
+        """The draft as the entry of a source that was read to its end; OSError when it fails."""
+        content, state = source.content, source.state
+        if content is None or state is None:
+            raise ValueError(f"{source} was not read to its end")
+        path = self.folder / _entry_name(state.st_size, content, recipe)
+        about = {"content": content, "source": _absolute(source), "recipe": recipe, **facts}
+        draft.finish({**about, "created": time.time()})
+        try:
+            os.rename(draft.folder, path)
+        except OSError:
+            if not path.exists():
+                raise
+            draft.abandon()  # another process was first
+        _flush_folder(self.folder)
+        before = _read_json(self._note_of(source))
+        self._take_note(source, state, content)
+        if before is not None and before.get("content") not in (None, content):
+            self._forget(str(before["content"]))
+        return Entry.open(path)
+
+    def entries(self) -> list[Entry]:
+        found = []
+        for path in sorted(self.folder.glob("*-*")):
+            if path.is_dir() and not path.name.startswith("part-"):
+                with contextlib.suppress(OSError, ValueError, KeyError):
+                    found.append(Entry.open(path))
+        return found
+
+    def clear(self) -> int:
+        """Remove every entry, note and unfinished folder; the bytes that were taken."""
+        freed = 0
+        for path in [*self.folder.glob("*-*"), self.folder / "notes"]:
+            if path.is_dir():
+                freed += size_of(path)
+                shutil.rmtree(path, ignore_errors=True)
+        return freed
+
+    def _note_of(self, source: Source) -> Path:
+        name = hashlib.sha256(_absolute(source).encode(errors="surrogateescape")).hexdigest()
+        return self.folder / "notes" / f"{name[:32]}.json"
+
+    def _take_note(self, source: Source, state: os.stat_result, content: str) -> None:
+        # A file written a moment ago may change again within one tick of its clock: what it holds
+        # is then looked at again the next time.
+        fresh = time.time() - max(state.st_mtime, state.st_ctime) < FRESH
+        note = {
+            "source": _absolute(source),
+            "content": content,
+            "state": None if fresh else list(identity(state)),
+        }
+        path = self._note_of(source)
+        if _read_json(path) == note:
+            return
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(exist_ok=True)
+            _replace(path, json.dumps(note).encode())
+
+    def _forget(self, content: str) -> None:
+        """Remove the entries of a content that no file is known to have any more."""
+        notes = map(_read_json, (self.folder / "notes").glob("*.json"))
+        if any(note is not None and note.get("content") == content for note in notes):
+            return
+        for entry in self.entries():
+            if entry.facts.get("content") == content:
+                shutil.rmtree(entry.folder, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        """Remove the folders of processes that ended in the middle of writing."""
+        for path in self.folder.glob("part-*"):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                host, pid = path.name.split("-")[1:3]
+                gone = host == _host() and not _alive(int(pid))
+                if gone or time.time() - path.stat().st_mtime > FORGOTTEN:
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+class Draft:
+    """A folder that becomes an entry, or nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._columns: list[Column] = []
+
+    def column(self, name: str, dtype: Any) -> Column:
+        column = Column(self.folder / f"{name}.npy", np.dtype(dtype))
+        self._columns.append(column)
+        column.start()
+        return column
+
+    def put(self, name: str, array: np.ndarray) -> None:
+        column = self.column(name, array.dtype)
+        column.write(np.ascontiguousarray(array))
+        column.close(array.shape)
+
+    def write(self, name: str, raw: bytes) -> None:
+        _replace(self.folder / name, raw)
+
+    def array(self, name: str) -> np.ndarray:
+        """A map of a finished column."""
+        found: np.ndarray = np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        return found
+
+    def finish(self, facts: dict[str, Any]) -> None:
+        sizes = {path.name: path.stat().st_size for path in self.folder.iterdir()}
+        facts = {"version": VERSION, "files": sizes, **facts}
+        self.write("entry.json", json.dumps(facts).encode())
+        _flush_folder(self.folder)
+
+    def abandon(self) -> None:
+        """Remove the folder, unless it became an entry."""
+        for column in self._columns:
+            column.abandon()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Column:
+    """A .npy file that grows. Written, not mapped: a full disk is then an error, not a crash."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.path = path
+        self.dtype = dtype
+        self.count = 0
+        self._file = open(path, "wb", buffering=0)  # noqa: SIM115
+
+    def start(self) -> None:
+        self._all(b" " * HEADER)
+
+    def write(self, array: np.ndarray) -> None:
+        self._all(np.ascontiguousarray(array, dtype=self.dtype).data.cast("B"))
+        self.count += array.size
+
+    def _all(self, raw: Any) -> None:
+        view = memoryview(raw)
+        while len(view):
+            view = view[self._file.write(view) :]
+
+    def part(self, start: int, count: int) -> np.ndarray:
+        """Entries that were written, read back."""
+        offset = HEADER + start * self.dtype.itemsize
+        found: np.ndarray = np.fromfile(self.path, self.dtype, count, offset=offset)
+        return found
+
+    def abandon(self) -> None:
+        """Write no more; what was written can still be read."""
+        self._file.close()
+
+    def close(self, shape: tuple[int, ...] | None = None) -> None:
+        """Say in the header what the file holds, and flush it to the disk."""
+        shape = (self.count,) if shape is None else shape
+        words = f"{{'descr': {self.dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
+        magic = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
+        self._file.seek(0)
+        self._all(magic + words.encode().ljust(HEADER - 11) + b"\n")
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Finished arrays in a folder, and what is worked out from them later.
+
+    `store` and `load` keep results that cost a pass over the data (the products of some columns,
+    for instance) with the entry; they live and die with it.
+    """
+
+    folder: Path
+    facts: dict[str, Any]
+
+    @staticmethod
+    def open(folder: Path) -> Entry:
+        facts = json.loads((folder / "entry.json").read_bytes())
+        if not isinstance(facts, dict) or facts.get("version") != VERSION:
+            raise ValueError("written by another version")
+        for name, size in facts["files"].items():
+            if (folder / name).stat().st_size != size:
+                raise ValueError(f"{name} is cut short")
+        return Entry(folder, facts)
+
+    def array(self, name: str) -> np.ndarray:
+        """A read-only memory map."""
+        found: np.ndarray = np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        return found
+
+    def load(self, name: str) -> dict[str, np.ndarray] | None:
+        """Arrays kept under a name; None when there are none."""
+        try:
+            with np.load(self.folder / f"{name}.npz", allow_pickle=False) as kept:
+                return {key: kept[key] for key in kept.files}
+        except Exception:  # absent or damaged: whatever zip and NumPy raise, it is made again
+            return None
+
+    def store(self, name: str, arrays: dict[str, np.ndarray]) -> None:
+        """Keep arrays under a name; when that fails a warning says so."""
+        import io
+
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)  # type: ignore[arg-type]
+        try:
+            _replace(self.folder / f"{name}.npz", buffer.getbuffer())
+        except OSError as error:
+            not_kept(self.folder, error)
+
+    @property
+    def size(self) -> int:
+        return size_of(self.folder)
+
+
+def not_kept(folder: Path, error: OSError) -> None:
+    warnings.warn(
+        f"{folder}: the parsed data could not be kept ({error.strerror or error}); the work goes "
+        f"on without. Make room, name another folder in {VARIABLE}, or pass cache=False",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def size_of(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
+def _entry_name(size: int, content: str, recipe: str) -> str:
+    key = hashlib.sha256(f"{VERSION}\n{content}\n{recipe}".encode()).hexdigest()
+    return f"{size}-{key[:32]}"
+
+
+def _absolute(source: Source) -> str:
+    return os.path.realpath(os.fspath(source))
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _replace(path: Path, raw: Any) -> None:
+    """The whole file or nothing."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    with _removed_on_error(part), open(part, "wb") as file:
+        file.write(raw)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
+@contextlib.contextmanager
+def _removed_on_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+
+
+def _flush_folder(folder: Path) -> None:
+    """The names in a folder to the disk, where the system has a way to ask for that."""
+    if os.name != "posix":
+        return
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _host() -> str:
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+
+
+def _alive(pid: int) -> bool:
+    if os.name != "posix":
+        return True  # asking may end the process there; age decides
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

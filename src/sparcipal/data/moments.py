@@ -1,0 +1,431 @@
+"""First and second moments of columns, summed over blocks of rows in any engine, then merged.
+
+Integers are summed exactly: 64-bit words as long as no sum can leave them, Python's integers
+beyond, so that neither the blocks nor the order of merging changes a bit of the result.
+
+Other numbers are summed in double precision about a shift near the data (a row of dense data, zero
+for sparse). A sum computed by a tree of additions of height h is off by at most about h eps times
+the sum of magnitudes, whatever the tree: `depth` is h and `mass` bounds the magnitudes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from .products import Gram
+
+EPS = float(np.finfo(np.float64).eps)
+WORD = 2**62  # what fits an int64 with room for one more addition
+TILE = 1 << 20  # entries of a dense block worked on together
+DIGIT = 60  # bits per word of a saved integer
+
+
+class Moments:
+    """Number of rows, sums, sums of squares, smallest and largest value of every column.
+
+    `add` takes blocks of rows; `merge` adds the moments of other rows, in any order: with integer
+    data the outcome is the same to the last bit.
+
+    Parameters
+    ----------
+    n_features : int
+
+    Attributes
+    ----------
+    n_samples : int
+        Rows seen.
+    exact : bool
+        Only integers so far, without weights: all sums are exact.
+    low, high : ndarray of shape (n_features,)
+        The smallest and the largest value of each column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparcipal import Moments
+    >>> left, right = Moments(2).add(np.array([[1, 5], [2, 5]])), Moments(2).add(np.array([[6, 5]]))
+    >>> left.merge(right).variances().round(6).tolist()
+    [4.666667, 0.0]
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features = int(n_features)
+        self.n_samples = 0
+        self.exact = True
+        self.sums: np.ndarray = np.zeros(self.n_features, dtype=np.int64)
+        self.squares: np.ndarray = np.zeros(self.n_features, dtype=np.int64)
+        self.low = np.full(self.n_features, np.inf)
+        self.high = np.full(self.n_features, -np.inf)
+        self._reach = 0  # no sum of squares is larger
+        # of sums that are not exact
+        self._weight: float | None = None  # of all rows, when they have weights
+        # zeros that take no room: exact sums have no use for them
+        self._shift: np.ndarray = np.broadcast_to(0.0, self.n_features)
+        self._mass: np.ndarray = self._shift
+        self._depth = 0
+
+    def __repr__(self) -> str:
+        kind = "exact" if self.exact else "rounded"
+        return f"<Moments: {self.n_samples} samples x {self.n_features} features, {kind}>"
+
+    def copy_empty(self) -> Moments:
+        """Moments of no rows, for another part of the same table."""
+        return Moments(self.n_features)
+
+    # --- summing ---
+
+    def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
+        """Count a block of rows: an array or a sparse matrix with these columns."""
+        block, weights = rows_of(block, weights, self.n_features)
+        if block.shape[0] == 0:
+            return self
+        part = self._of_block(block, weights)
+        if not part.exact and not np.isfinite(part.squares).all():
+            bad = int(np.argmin(np.isfinite(part.squares)))
+            raise ValueError(
+                f"column {bad} holds NaN, infinity or numbers whose squares overflow; remove or "
+                "impute these entries, or divide by a constant, first"
+            )
+        return self.merge(part)
+
+    def _of_block(self, block: Any, weights: np.ndarray | None) -> Moments:
+        part = Moments(self.n_features)
+        part.n_samples = block.shape[0]
+        whole = weights is None and block.dtype.kind in "iub"
+        largest = largest_magnitude(block)
+        if whole and largest * largest * part.n_samples < WORD:
+            part._reach = int(largest) ** 2 * part.n_samples
+            if sp.issparse(block):
+                part._sparse(block, None)
+            else:
+                part._dense_integers(block)
+        elif whole:
+            part._large_integers(block)
+        else:
+            part.exact, part._depth = False, part.n_samples + 6
+            part._weight = None if weights is None else float(weights.sum())
+            if sp.issparse(block):
+                part._sparse(block, weights)
+            else:
+                # the same shift as before, so that merging costs nothing
+                known = not self.exact and self.n_samples > 0
+                part._shift = self._shift if known else np.array(block[0], dtype=np.float64)
+                part._dense_floats(block, weights)
+            part._mass = part.squares.copy()
+        return part
+
+    def _sparse(self, block: sp.csr_array, weights: np.ndarray | None) -> None:
+        from ..kernels.stream import add_entries
+
+        kind: Any = np.int64 if self.exact else np.float64
+        table = np.zeros((self.n_features, 5), dtype=kind)
+        table[:, 2] = np.iinfo(np.int64).max if self.exact else np.inf
+        table[:, 3] = np.iinfo(np.int64).min if self.exact else -np.inf
+        data = signed(block.data)
+        bad = add_entries(block.indices, data, table, kind(1))
+        if bad >= 0:
+            raise ValueError(
+                f"X is a broken sparse matrix: column index {block.indices[bad]} is not in "
+                f"0..{self.n_features - 1}; build it again"
+            )
+        self.sums, self.squares = table[:, 0].copy(), table[:, 1].copy()
+        stored = table[:, 4] > 0
+        self.low[stored], self.high[stored] = table[stored, 2], table[stored, 3]
+        zeros = table[:, 4] < block.shape[0]
+        self.low[zeros] = np.minimum(self.low[zeros], 0.0)
+        self.high[zeros] = np.maximum(self.high[zeros], 0.0)
+        if weights is not None:
+            heavy = sp.csr_array(block, dtype=np.float64)
+            self.sums = np.asarray(weights @ heavy).ravel()
+            self.squares = np.asarray(weights @ heavy.power(2)).ravel()
+
+    def _dense_integers(self, block: np.ndarray) -> None:
+        self._range(block)
+        for part in tiles(block):
+            tile = part.astype(np.int64)
+            self.sums += tile.sum(axis=0)
+            self.squares += np.einsum("ij,ij->j", tile, tile)
+
+    def _large_integers(self, block: Any) -> None:
+        """Squares that need more than 64 bits: Python's integers, slowly."""
+        if sp.issparse(block):
+            low, high = block.min(axis=0), block.max(axis=0)
+            self.low, self.high = (np.asarray(s.todense(), np.float64).ravel() for s in (low, high))
+            column, entries = block.indices, block.data.astype(object)
+        else:
+            self._range(block)
+            column = np.tile(np.arange(self.n_features), block.shape[0])
+            entries = block.astype(object).ravel()
+        self.sums = self.sums.astype(object)
+        self.squares = self.squares.astype(object)
+        np.add.at(self.sums, column, entries)
+        np.add.at(self.squares, column, entries * entries)
+        self._reach = int(self.squares.max())
+
+    def _dense_floats(self, block: np.ndarray, weights: np.ndarray | None) -> None:
+        self._range(block)
+        self.sums, self.squares = np.zeros(self.n_features), np.zeros(self.n_features)
+        start = 0
+        for part in tiles(block):
+            tile = part.astype(np.float64) - self._shift
+            heavy = tile
+            if weights is not None:
+                heavy = tile * weights[start : start + tile.shape[0], None]
+                start += tile.shape[0]
+            self.sums += heavy.sum(axis=0)
+            self.squares += np.einsum("ij,ij->j", heavy, tile)
+
+    def _range(self, block: np.ndarray) -> None:
+        self.low = np.asarray(block.min(axis=0), dtype=np.float64)
+        self.high = np.asarray(block.max(axis=0), dtype=np.float64)
+
+    def merge(self, other: Moments) -> Self:
+        """Add the moments of other rows of the same table."""
+        if other.n_features != self.n_features:
+            raise ValueError(
+                f"moments of {other.n_features} features cannot be merged into those of "
+                f"{self.n_features}; they are of different tables"
+            )
+        if other.n_samples == 0:
+            return self
+        if self.n_samples and (self._weight is None) != (other._weight is None):
+            raise ValueError(
+                "moments with and without sample weights cannot be merged; weight all rows, or none"
+            )
+        if self.n_samples == 0 and not other.exact:
+            self._shift = other._shift
+        if self.exact and other.exact:
+            self._grow(other)
+        else:
+            self._round()
+            other = other.copy()
+            other._round()
+            other._move(self._shift)
+            self._mass = self._mass + other._mass
+            self._depth = max(self._depth, other._depth) + 1
+            if other._weight is not None:
+                self._weight = (self._weight or 0.0) + other._weight
+        self.sums = self.sums + other.sums
+        self.squares = self.squares + other.squares
+        self.low = np.minimum(self.low, other.low)
+        self.high = np.maximum(self.high, other.high)
+        self.n_samples += other.n_samples
+        return self
+
+    def copy(self) -> Moments:
+        new = Moments(self.n_features)
+        new.__dict__.update(self.__dict__)
+        return new
+
+    def _grow(self, other: Moments) -> None:
+        """Python's integers from here on, if the sums may need them."""
+        self._reach += other._reach
+        if self._reach >= WORD:
+            self._reach = int(self.squares.max(initial=0)) + int(other.squares.max(initial=0))
+        if self._reach >= WORD:
+            self.sums, self.squares = self.sums.astype(object), self.squares.astype(object)
+
+    def _round(self) -> None:
+        """Give up exactness: other rows are not integers."""
+        if not self.exact:
+            return
+        self.exact = False
+        self.sums, self.squares = self.sums.astype(np.float64), self.squares.astype(np.float64)
+        self._mass, self._depth = self.squares, 2
+        shift, self._shift = self._shift, np.zeros(self.n_features)
+        self._move(shift)
+
+    def _move(self, shift: np.ndarray) -> None:
+        """The same sums about another shift."""
+        if np.array_equal(shift, self._shift):
+            return
+        step = self._shift - shift
+        n = self.n_samples if self._weight is None else self._weight
+        self.squares = self.squares + 2 * step * self.sums + n * step * step
+        self.sums = self.sums + n * step
+        self._mass = 2 * (self._mass + n * step * step)
+        self._depth, self._shift = self._depth + 6, shift
+
+    # --- what they say ---
+
+    @property
+    def weight(self) -> float:
+        """The number of rows, or the sum of their weights."""
+        return float(self.n_samples) if self._weight is None else self._weight
+
+    @property
+    def weighted(self) -> bool:
+        return self._weight is not None
+
+    @property
+    def constant(self) -> np.ndarray:
+        """Columns that hold one value only, told by their entries, not by rounding."""
+        same = self.low == self.high
+        # the range is kept in double precision, which cannot tell larger integers apart
+        unsure = same & (np.abs(self.high) >= 2.0**53)
+        if self.exact and unsure.any():
+            sums, squares = (a[unsure].astype(object) for a in (self.sums, self.squares))
+            same[unsure] = (self.n_samples * squares == sums * sums).astype(bool)
+        return same
+
+    def means(self) -> np.ndarray:
+        """Column means."""
+        inside = np.asarray(self.sums / self.weight, dtype=np.float64)
+        return np.where(self.constant, self.low, inside + self._shift)
+
+    def variances(self, center: bool = True) -> np.ndarray:
+        """Column variances (divided by n, or by the sum of weights); without centring, E[x^2]."""
+        if self.exact:
+            return self._exact_variances(center)
+        total = self.squares / self.weight
+        mean = self.sums / self.weight
+        if center:
+            out = np.where(self.constant, 0.0, total - mean * mean)
+        else:
+            out = total + 2 * self._shift * mean + self._shift * self._shift
+        return np.maximum(out, 0.0)
+
+    def _exact_variances(self, center: bool) -> np.ndarray:
+        n, largest = self.n_samples, int(self.squares.max(initial=0))
+        # decided by the sums themselves, so that it does not depend on how they were added
+        kind: Any = np.int64 if n * max(largest, n) < WORD else object
+        squares, sums = self.squares.astype(kind), self.sums.astype(kind)
+        if not center:
+            return np.asarray(squares / n, dtype=np.float64)
+        return np.asarray((n * squares - sums * sums) / (n * n), dtype=np.float64)
+
+    def errors(self, center: bool = True) -> np.ndarray:
+        """How far `variances` may be from what exact arithmetic gives."""
+        if self.exact:
+            return 4 * EPS * self.variances(center)
+        mass = self._mass / self.weight
+        if not center:
+            mass = 2 * (mass + self._shift * self._shift)
+        # whoever sums the rows again, and checks, may have a higher tree
+        depth = max(self._depth, 2 * int(np.sqrt(self.n_samples)) + 8)
+        return np.where(self.constant & center, 0.0, (6 * depth + 24) * EPS * mass)
+
+    def screen(self, count: int, center: bool = True) -> np.ndarray:
+        """The `count` columns of largest variance, in increasing order; ties go to the first."""
+        order = np.argsort(-self.variances(center), kind="stable")
+        return np.sort(order[: max(int(count), 0)])
+
+    def gram(self, columns: Any) -> Gram:
+        """An empty Gram for these columns of the same table: summed exactly, or about the means."""
+        from .products import Gram
+
+        columns = np.asarray(columns, dtype=np.intp)
+        if self.exact:
+            return Gram(columns)
+        # zero stays zero in columns that have zeros: sparse rows are not filled
+        zeros = (self.low <= 0.0) & (self.high >= 0.0)
+        shift = np.where(zeros, 0.0, self.means())[columns]
+        largest = float(np.maximum(np.abs(self.low), np.abs(self.high)).max(initial=0.0))
+        return Gram(columns, shift, -int(np.frexp(largest)[1]))
+
+    # --- keeping them ---
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All there is, as arrays that `numpy.savez` takes; `from_arrays` is the inverse."""
+        weight = np.nan if self._weight is None else self._weight
+        out = {
+            "rows": np.array([self.n_samples, int(self.exact), self._depth], dtype=np.int64),
+            "weight": np.array([weight]),
+            "low": self.low,
+            "high": self.high,
+        }
+        if self.exact:
+            return {**out, "sums": _words(self.sums), "squares": _words(self.squares)}
+        return {
+            **out,
+            "sums": self.sums,
+            "squares": self.squares,
+            "shift": self._shift,
+            "mass": self._mass,
+        }
+
+    @staticmethod
+    def from_arrays(arrays: Any) -> Moments:
+        rows = np.asarray(arrays["rows"])
+        new = Moments(np.asarray(arrays["low"]).size)
+        new.n_samples, new.exact, new._depth = int(rows[0]), bool(rows[1]), int(rows[2])
+        weight = float(np.asarray(arrays["weight"])[0])
+        new._weight = None if np.isnan(weight) else weight
+        new.low, new.high = np.array(arrays["low"]), np.array(arrays["high"])
+        if new.exact:
+            new.sums, new.squares = _number(arrays["sums"]), _number(arrays["squares"])
+            new._reach = int(new.squares.max(initial=0))
+        else:
+            new.sums, new.squares = np.array(arrays["sums"]), np.array(arrays["squares"])
+            new._shift, new._mass = np.array(arrays["shift"]), np.array(arrays["mass"])
+        return new
+
+
+def rows_of(
+    block: Any, weights: np.ndarray | None, n_features: int | None
+) -> tuple[Any, np.ndarray | None]:
+    """A block as ndarray or canonical CSR with its positive weights."""
+    if sp.issparse(block):
+        block = block if isinstance(block, sp.csr_array) else sp.csr_array(block)
+        if not block.has_canonical_format:
+            block = block.copy()
+            block.sum_duplicates()
+    else:
+        block = np.asarray(block)
+    if block.ndim != 2 or (n_features is not None and block.shape[1] != n_features):
+        raise ValueError(
+            f"a block has shape {block.shape}, but rows of {n_features} features are expected"
+        )
+    if block.dtype.kind not in "fiub":
+        raise ValueError(f"a block has dtype {block.dtype}, which does not hold numbers")
+    if block.dtype.kind == "f" and block.dtype.itemsize not in (4, 8):
+        block = block.astype(np.float64)
+    if weights is not None and not weights.all():
+        # A sample of weight zero is not there: without it, constant columns look constant.
+        block, weights = block[weights > 0], weights[weights > 0]
+    return block, weights
+
+
+def tiles(block: np.ndarray) -> list[np.ndarray]:
+    """A dense block in pieces that fit a cache."""
+    step = max(1, TILE // max(block.shape[1], 1))
+    return [block[start : start + step] for start in range(0, block.shape[0], step)]
+
+
+def largest_magnitude(block: Any) -> int | float:
+    """The largest |x| of a block; an int for integers."""
+    entries = block.data if sp.issparse(block) else block
+    if entries.size == 0:
+        return 0
+    kind: Any = float if entries.dtype.kind == "f" else int
+    return max(abs(kind(entries.max())), abs(kind(entries.min())))
+
+
+def signed(data: np.ndarray) -> np.ndarray:
+    """Entries that multiply with a signed word as integers; booleans and 64-bit ones do not."""
+    if data.dtype == np.bool_:
+        return data.view(np.uint8)
+    return data.astype(np.int64) if data.dtype == np.uint64 else data
+
+
+def _words(values: np.ndarray) -> np.ndarray:
+    """Integers as (words, p) int64, the lowest first; the highest carries the sign."""
+    rest, words = values.astype(object), []
+    while any(abs(int(v)) >= 2**DIGIT for v in (rest.max(initial=0), rest.min(initial=0))):
+        words.append((rest & (2**DIGIT - 1)).astype(np.int64))
+        rest = rest >> DIGIT
+    return np.stack([*words, rest.astype(np.int64)])
+
+
+def _number(words: Any) -> np.ndarray:
+    words = np.asarray(words)
+    if words.shape[0] == 1:
+        return np.array(words[0], dtype=np.int64)
+    total: Any = 0
+    for word in words[::-1]:
+        total = total * 2**DIGIT + word.astype(object)
+    return np.asarray(total)

@@ -1,0 +1,168 @@
+"""Tables that do not fit: one pass for the moments, one for the products of the kept columns."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import settings as validate
+from ..problem.monitor import Monitor
+from .moments import Moments
+from .products import Gram
+from .rows import Rows, Watch, as_rows, working_bytes
+from .screening import Screened
+from .table import Table, as_table, is_lazy
+
+MEMORY_LIMIT = 1 << 30
+FIRST = 1000  # features kept at first
+SQUARES = 5  # matrices of the size of the covariance that the stages hold at once
+
+
+def source_of(
+    X: Any, feature_names: Any, memory_limit: int, monitor: Monitor | None = None
+) -> Table | Rows:
+    """A Table where the whole of X may be held in memory, otherwise its rows in blocks."""
+    blocks = isinstance(X, Rows) or (callable(X) and not hasattr(X, "shape"))
+    if not (blocks or is_lazy(X) or hasattr(X, "__next__")):
+        table = as_table(X, feature_names)
+        if working_bytes(table.X) <= memory_limit:
+            return table
+        return as_rows(table)
+    rows = as_rows(X, feature_names)
+    if monitor is not None:  # how much it is may take a pass to find out
+        rows.watch = Watch(monitor, "moments", f"of {rows.n_features} features")
+    table_or_none = _gathered(rows, memory_limit)
+    return rows if table_or_none is None else table_or_none
+
+
+def _gathered(rows: Rows, memory_limit: int) -> Table | None:
+    """All rows, if they take less than the limit."""
+    size = rows.nbytes()
+    if size is not None:
+        return rows.gather() if size <= memory_limit else None
+    blocks, total = [], 0
+    for block in rows.blocks():
+        total += working_bytes(block)
+        if total > memory_limit:
+            return None
+        blocks.append(block)
+    if any(sp.issparse(block) for block in blocks):
+        X: Any = sp.vstack([sp.csr_array(block) for block in blocks], format="csr")
+    else:
+        X = np.concatenate(blocks)
+    return as_table(Table(X, rows.feature_names))
+
+
+def memory_bytes(memory_limit: Any) -> int:
+    """A checked `memory_limit`."""
+    return int(validate.number("memory_limit", memory_limit, 1.0, 2.0**62))
+
+
+class Stream:
+    """A table read in passes, and how many of its features may be kept."""
+
+    def __init__(self, rows: Rows, center: bool, scale: bool, memory_limit: int) -> None:
+        self.rows, self.center, self.scale = rows, center, scale
+        self.memory_limit = memory_limit
+        self.moments = Moments(rows.n_features)
+
+    @property
+    def n_features(self) -> int:
+        return self.rows.n_features
+
+    def count(self, monitor: Monitor) -> None:
+        """The first pass, unless whoever read the table has done it."""
+        known = self.rows.moments
+        if known is not None and self.rows.sample_weight is None:
+            self.moments = known
+        else:
+            self.rows.watch = Watch(monitor, "moments", f"of {self.n_features} features")
+            self.moments = self.rows.accumulate(Moments(self.n_features))
+        _check(self.moments, self.center, self.scale)
+
+    def order(self) -> np.ndarray:
+        """Features by decreasing variance, those that are constant last."""
+        # Of standardised features, too, those that vary most come first: nothing better is known.
+        variances = self.moments.variances(self.center)
+        if self.center:
+            variances = np.where(self.moments.constant, -1.0, variances)
+        return np.argsort(-variances, kind="stable")
+
+    def most(self, needed: int) -> int:
+        """How many features the memory allows to keep."""
+        allowed = int(np.sqrt(self.memory_limit / (8 * SQUARES)))
+        return min(max(allowed, 2 * needed, 2), self._varying(needed))
+
+    def first(self, needed: int) -> int:
+        """How many features to begin with."""
+        most = self.most(needed)
+        return most if self.scale else min(most, max(FIRST, 4 * needed))
+
+    def more(self, count: int, needed: int, enough: float) -> int:
+        """Twice as many; more if it takes more to leave no variance above `enough`."""
+        wanted = int(np.count_nonzero(self.moments.variances(self.center) > enough))
+        return min(self.most(needed), max(2 * count, min(wanted, 4 * count)))
+
+    def _varying(self, needed: int) -> int:
+        moments = self.moments
+        constant = moments.constant if self.center else (moments.low == 0) & (moments.high == 0)
+        varying = self.n_features - int(np.count_nonzero(constant))
+        return min(max(varying, needed), self.n_features)
+
+    def screened(self, count: int, monitor: Monitor) -> Screened:
+        """A pass over the rows: the covariance of the `count` features that vary most."""
+        kept = np.sort(self.order()[:count])
+        what = f"of {kept.size} of {self.n_features} features"
+        self.rows.watch = Watch(monitor, "products", what)
+        gram = self._known(kept)
+        if gram is None:
+            gram = self.rows.accumulate(self.moments.gram(kept))
+            self._remember(gram)
+        gram.spare = True
+        return Screened.of(self.moments, gram, self.center, self.scale)
+
+    def _known(self, kept: np.ndarray) -> Gram | None:
+        """The products, if an earlier run has left them in the cache."""
+        entry = getattr(self.rows, "kept", None)
+        if entry is None or self.rows.sample_weight is not None:
+            return None
+        arrays = entry.load(_name(kept))
+        return None if arrays is None else Gram.from_arrays(arrays)
+
+    def _remember(self, gram: Gram) -> None:
+        entry = getattr(self.rows, "kept", None)
+        if entry is not None and self.rows.sample_weight is None and gram.exact:
+            arrays = gram.arrays()
+            if arrays is not None:
+                entry.store(_name(gram.columns), arrays)
+
+
+def _name(kept: np.ndarray) -> str:
+    return f"products-{hashlib.sha256(kept.astype('<i8').tobytes()).hexdigest()[:24]}"
+
+
+def _check(moments: Moments, center: bool, scale: bool) -> None:
+    n = moments.n_samples
+    if n == 0:
+        raise ValueError("X has no rows; pass at least one sample")
+    if center and n == 1:
+        raise ValueError(
+            "X has 1 sample, n_samples=1: centring leaves nothing of it; pass at least 2 samples, "
+            "or center=False"
+        )
+    size = np.maximum(np.abs(moments.low), np.abs(moments.high))
+    if size.max() > 1e150:
+        raise ValueError(
+            f"X has an entry of size {size.max():.3g}, whose square overflows; divide X by a "
+            "constant so that entries stay below 1e150"
+        )
+    small = size[~moments.constant] if scale else size.max(keepdims=True)
+    if small.size and 0 < small.min() < 1e-140:
+        raise ValueError(
+            f"X has no entry larger than {small.min():.3g}{' in a column' if scale else ''}, so "
+            "that variances underflow; multiply X by a constant so that entries reach at least "
+            "1e-140"
+        )

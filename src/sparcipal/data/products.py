@@ -1,0 +1,291 @@
+"""Sums of products of chosen columns: by BLAS where rows are full, pair by pair where they are not.
+
+Exact for integers, as `Moments` are; otherwise about a shift, with a bounded height of the tree of
+additions."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import blas
+
+from .moments import WORD, largest_magnitude, rows_of, signed
+
+ENTRIES = 1 << 21  # of a dense tile
+# Above this share of nonzeros among the chosen columns, a dense product is faster.
+FULL = 0.25
+# Sums of integers below these are exact in floating point, whatever the order.
+SINGLE, DOUBLE = 2**24, 2**53
+FEWEST = 4096  # rows between two carries from 32 to 64 bits that are worth it
+
+
+class Gram:
+    """Sums of products of chosen columns, over blocks of rows; merges like `Moments`.
+
+    Parameters
+    ----------
+    columns : increasing integers
+        Which columns of the blocks. `Moments.gram` makes a Gram that suits the data.
+    shift : ndarray, optional
+        What is subtracted from each column first: then nothing is summed exactly.
+    exponent : int
+        Entries are multiplied by this power of two, when not summed exactly.
+
+    Attributes
+    ----------
+    n_samples : int
+    exact : bool
+    """
+
+    def __init__(self, columns: Any, shift: np.ndarray | None = None, exponent: int = 0) -> None:
+        self.columns = np.asarray(columns, dtype=np.intp)
+        if self.columns.ndim != 1 or (np.diff(self.columns) <= 0).any():
+            raise ValueError("columns must be increasing integers, each column once")
+        m = self.columns.size
+        self.shift, self.exponent = shift, int(exponent)
+        self.n_samples = 0
+        # the sums will not be read again: what is made of them may take their place
+        self.spare = False
+        self.exact = shift is None
+        kind: Any = np.int64 if self.exact else np.float64
+        self.sums, self.second = np.zeros(m, dtype=kind), np.zeros((m, m), dtype=kind)
+        self.depth = 0
+        self._weight: float | None = None
+        self._reach = 0
+
+    def __repr__(self) -> str:
+        kind = "exact" if self.exact else "rounded"
+        return f"<Gram: {self.n_samples} samples x {self.columns.size} columns, {kind}>"
+
+    def copy_empty(self) -> Gram:
+        """The same columns of no rows."""
+        return Gram(self.columns, self.shift, self.exponent)
+
+    @property
+    def weight(self) -> float:
+        """The number of rows, or the sum of their weights."""
+        return float(self.n_samples) if self._weight is None else self._weight
+
+    def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
+        """Count a block of rows, all columns of the table in it."""
+        block, weights = rows_of(block, weights, None)
+        if self.columns.size and block.shape[1] <= self.columns[-1]:
+            raise ValueError(
+                f"a block has {block.shape[1]} columns, but column {self.columns[-1]} is asked for"
+            )
+        if block.shape[0]:
+            _add_block(self, block, weights)
+        return self
+
+    def merge(self, other: Gram) -> Self:
+        """Add the sums over other rows of the same table."""
+        same = np.array_equal(self.columns, other.columns) and self.exponent == other.exponent
+        if not same or not _same_shift(self.shift, other.shift):
+            raise ValueError("sums of different columns, or about different shifts, cannot merge")
+        if other.n_samples == 0:
+            return self
+        if other._weight is not None:
+            self.add_weight(other._weight)
+        if self.exact and not other.exact:
+            self.round()
+        self.grow(other._reach)
+        self.sums = self.sums + other.sums
+        if self.second.dtype == other.second.dtype:
+            self.second += other.second
+        else:
+            self.second = self.second + other.second
+        self.n_samples += other.n_samples
+        self.depth = max(self.depth, other.depth) + 1
+        return self
+
+    def grow(self, reach: int) -> None:
+        """Make room for sums of products up to `reach` more."""
+        self._reach += reach
+        if self.exact and self._reach >= WORD:
+            self._reach = int(np.diagonal(self.second).max(initial=0)) + reach
+            if self._reach >= WORD:
+                self.sums, self.second = self.sums.astype(object), self.second.astype(object)
+
+    def add_weight(self, weight: float) -> None:
+        """Rows with weights of this sum follow."""
+        if self._weight is None and self.n_samples:
+            raise ValueError("rows with and without sample weights cannot be added to one Gram")
+        self._weight = (self._weight or 0.0) + weight
+
+    def arrays(self) -> dict[str, np.ndarray] | None:
+        """Exact sums as arrays that `numpy.savez` takes; None when there are no such."""
+        if not self.exact or self.second.dtype != np.int64:
+            return None
+        rows = np.array([self.n_samples], dtype=np.int64)
+        return {"rows": rows, "columns": self.columns, "sums": self.sums, "second": self.second}
+
+    @staticmethod
+    def from_arrays(arrays: Any) -> Gram:
+        new = Gram(np.asarray(arrays["columns"]))
+        new.n_samples = int(np.asarray(arrays["rows"])[0])
+        new.sums, new.second = np.array(arrays["sums"]), np.array(arrays["second"])
+        new._reach = int(np.diagonal(new.second).max(initial=0))
+        return new
+
+    def round(self) -> None:
+        """Give up exactness: some rows are not integers."""
+        if self.exact:
+            self.exact, self.depth = False, 2
+            self.sums, self.second = self.sums.astype(np.float64), self.second.astype(np.float64)
+
+
+def _add_block(gram: Gram, block: Any, weights: np.ndarray | None) -> None:
+    """Add a block (ndarray or canonical CSR) to the sums."""
+    if gram.exact and (weights is not None or block.dtype.kind == "f"):
+        gram.round()
+    if gram.exact:
+        _add_integers(gram, block)
+    else:
+        _add_floats(gram, block, weights)
+    gram.n_samples += block.shape[0]
+
+
+def _add_integers(gram: Gram, block: Any) -> None:
+    largest = int(largest_magnitude(block))
+    rows = block.shape[0]
+    gram.grow(largest * largest * rows)
+    if largest * largest >= DOUBLE:
+        chosen = block[:, gram.columns]
+        X = (chosen.toarray() if sp.issparse(chosen) else chosen).astype(object)
+        gram.sums, gram.second = gram.sums + X.sum(axis=0), gram.second + X.T @ X
+        return
+    if sp.issparse(block) and _share(gram, block) < FULL:
+        _pairs(gram, block, largest)
+        return
+    step = max(1, ENTRIES // max(gram.columns.size, 1))
+    square = max(largest * largest, 1)
+    kind: Any = np.float32 if square * 64 < SINGLE else np.float64
+    step = min(step, max(1, ((SINGLE if kind is np.float32 else DOUBLE) - 1) // square))
+    for start in range(0, rows, step):
+        tile = _tile(gram, block, start, min(start + step, rows), kind)
+        gram.sums += tile.sum(axis=0, dtype=np.float64).astype(np.int64)
+        gram.second += _product(tile).astype(np.int64)
+
+
+def _add_floats(gram: Gram, block: Any, weights: np.ndarray | None) -> None:
+    rows, step = block.shape[0], max(1, ENTRIES // max(gram.columns.size, 1))
+    if weights is not None:
+        gram.add_weight(float(weights.sum()))
+    shifted = gram.shift is not None and bool(gram.shift.any())
+    if sp.issparse(block) and not shifted and _share(gram, block) < FULL:
+        _float_pairs(gram, block, weights)
+        gram.depth = max(gram.depth, rows + 8) + 1
+        return
+    for start in range(0, rows, step):
+        tile = _tile(gram, block, start, min(start + step, rows), np.float64)
+        if shifted:
+            tile -= gram.shift
+        tile = np.ldexp(tile, gram.exponent)
+        if weights is None:
+            gram.sums += tile.sum(axis=0)
+        else:
+            heavy = weights[start : start + tile.shape[0], None]
+            gram.sums += (heavy * tile).sum(axis=0)
+            tile *= np.sqrt(heavy)
+        gram.second += _product(tile)
+        gram.depth = max(gram.depth, tile.shape[0] + 8) + 1
+
+
+def _float_pairs(gram: Gram, block: sp.csr_array, weights: np.ndarray | None) -> None:
+    m, longest = gram.columns.size, int(np.diff(block.indptr).max(initial=0))
+    data = np.ldexp(block.data.astype(np.float64), gram.exponent)
+    place, part = _place(gram, block.shape[1]), np.zeros((m, m))
+    scratch = np.empty(longest)
+    if weights is None:
+        gram.sums += _kernel_pairs(block, data, place, 0, block.shape[0], part, scratch)
+    else:
+        per_row = np.diff(block.indptr)
+        where = place[block.indices]
+        heavy = data * np.repeat(weights, per_row)
+        gram.sums += np.bincount(where[where >= 0], heavy[where >= 0], minlength=m)
+        data *= np.repeat(np.sqrt(weights), per_row)
+        _kernel_pairs(block, data, place, 0, block.shape[0], part, scratch)
+    _add_symmetric(gram.second, part)
+
+
+def _share(gram: Gram, block: sp.csr_array) -> float:
+    """About how full the chosen columns are: at most the share if all entries were in them."""
+    chosen = np.zeros(block.shape[1], dtype=bool)
+    chosen[gram.columns] = True
+    sample = block.indices[: 1 << 16]
+    inside = np.count_nonzero(chosen[sample]) / max(sample.size, 1)
+    return float(inside * block.nnz / max(block.shape[0] * gram.columns.size, 1))
+
+
+def _place(gram: Gram, width: int) -> np.ndarray:
+    place = np.full(width, -1, dtype=np.int32)
+    place[gram.columns] = np.arange(gram.columns.size, dtype=np.int32)
+    return place
+
+
+def _pairs(gram: Gram, block: sp.csr_array, largest: int) -> None:
+    """Row by row, all pairs of entries; in 32 bits where carries are rare, for the cache's sake."""
+    rows, m = block.shape[0], gram.columns.size
+    square = max(largest * largest, 1)
+    step = (2**31 - 1) // square
+    kind: Any = np.int32
+    if step < min(FEWEST, rows):
+        kind, step = np.int64, (WORD - 1) // square
+    place, data = _place(gram, block.shape[1]), signed(block.data)
+    scratch = np.empty(int(np.diff(block.indptr).max(initial=0)), dtype=kind)
+    for start in range(0, rows, step):
+        part = np.zeros((m, m), dtype=kind)
+        sums = _kernel_pairs(block, data, place, start, min(start + step, rows), part, scratch)
+        gram.sums = gram.sums + sums
+        _add_symmetric(gram.second, part)
+
+
+def _kernel_pairs(
+    block: sp.csr_array,
+    data: np.ndarray,
+    place: np.ndarray,
+    start: int,
+    stop: int,
+    part: np.ndarray,
+    scratch: np.ndarray,
+) -> np.ndarray:
+    from ..kernels.stream import add_pairs
+
+    sums = np.zeros(part.shape[0], dtype=np.int64 if part.dtype.kind == "i" else np.float64)
+    column = np.empty(scratch.size, dtype=np.int32)
+    add_pairs(block.indptr, block.indices, data, place, start, stop, part, sums, column, scratch)
+    return sums
+
+
+def _add_symmetric(total: np.ndarray, part: np.ndarray) -> None:
+    """Each pair is in one of its two places: both get the sum; the diagonal is there once."""
+    total += part
+    total += part.T
+    diagonal = np.diag_indices(part.shape[0])
+    total[diagonal] -= part[diagonal]
+
+
+def _tile(gram: Gram, block: Any, start: int, stop: int, kind: Any) -> np.ndarray:
+    """The chosen columns of some rows, dense."""
+    if not sp.issparse(block):
+        return block[start:stop, gram.columns].astype(kind)
+    from ..kernels.stream import spread_rows
+
+    tile = np.zeros((stop - start, gram.columns.size), dtype=kind)
+    place = _place(gram, block.shape[1])
+    spread_rows(block.indptr, block.indices, signed(block.data), place, start, stop, tile)
+    return tile
+
+
+def _product(tile: np.ndarray) -> np.ndarray:
+    """tile' tile, exactly symmetric."""
+    syrk = blas.ssyrk if tile.dtype == np.float32 else blas.dsyrk
+    upper = syrk(1.0, tile.T)
+    upper += np.triu(upper, 1).T
+    return upper
+
+
+def _same_shift(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))

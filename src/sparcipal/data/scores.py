@@ -1,0 +1,86 @@
+"""Scores of samples on components: (X - mean) / scale @ components', from the used columns only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..problem.result import Result
+
+BLOCK = 1 << 22  # entries of the used columns of a dense array that are worked on together
+
+
+class Scorer:
+    """What scoring needs of a result: small, so that it can be sent to where the samples are.
+
+    Attributes
+    ----------
+    n_features : int
+    used : ndarray
+        The columns that some component uses, increasing.
+    """
+
+    def __init__(self, result: Result) -> None:
+        if result.mean is None or result.scale is None:
+            raise ValueError(
+                "the result came from a covariance matrix: there are no samples to score"
+            )
+        self.n_features = result.n_features
+        self.n_components = len(result.supports)
+        self.used = np.unique(np.concatenate(result.supports))
+        # (features, components): dividing here leaves the data alone
+        self.loadings = (result.components[:, self.used] / result.scale[self.used]).T
+        self.mean = result.mean[self.used]
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """Scores of the rows of X (array, memory map or sparse); nothing is read but `used`."""
+        self.check_width(X.shape[1])
+        if sp.issparse(X):
+            return self.of_columns(X[:, self.used])
+        step = max(1, BLOCK // self.used.size)
+        scores = np.empty((X.shape[0], self.n_components))
+        for start in range(0, X.shape[0], step):
+            scores[start : start + step] = self.of_columns(X[start : start + step, self.used])
+        return scores
+
+    def check_width(self, width: int) -> None:
+        if width != self.n_features:
+            raise ValueError(
+                f"X has {width} features, but the components were found on {self.n_features}"
+            )
+
+    def of_columns(self, columns: Any) -> np.ndarray:
+        """Scores from the used columns alone; a row's scores depend on that row alone."""
+        if sp.issparse(columns):
+            stored: Any = sp.csr_array(columns).astype(np.float64)
+            self._check_finite(stored.data)
+            return np.asarray(stored @ self.loadings) - self.mean @ self.loadings
+        dense = np.asarray(columns, dtype=np.float64)
+        self._check_finite(dense)
+        # Not a matrix product: its summation order may depend on the number of rows.
+        return np.einsum("ij,jk->ik", dense - self.mean, self.loadings)
+
+    def _check_finite(self, entries: np.ndarray) -> None:
+        if not np.isfinite(entries).all():
+            raise ValueError(
+                "X contains NaN or infinity in columns that components use; remove these rows, or "
+                "impute the entries first"
+            )
+
+
+def scores(result: Result, X: Any) -> np.ndarray:
+    """One row per sample of X (array, memory map or sparse), one column per component."""
+    return Scorer(result)(X)
+
+
+def scores_of_blocks(scorer: Scorer, blocks: Iterator[Any]) -> np.ndarray:
+    """The same of samples that come in blocks of rows, of which one at a time is held."""
+    return np.concatenate([np.empty((0, scorer.n_components)), *map(scorer, blocks)])
+
+
+def strongest_samples(values: np.ndarray, component: int, count: int) -> np.ndarray:
+    """The samples with the largest scores on a component, the largest first."""
+    return np.argsort(-values[:, component], kind="stable")[:count]

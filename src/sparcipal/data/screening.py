@@ -1,0 +1,229 @@
+"""Screening by variance: the covariance of the features that vary most, the variances of all.
+
+Whoever sums the rows (this package, dask, Spark, a data base) hands over a `Screened`; the search
+then sees the kept features only, and `proofs/beyond.py` bounds what the others could add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..problem.covariance import EPS, Covariance, MatrixCovariance, covariance_of, power_of_two
+from .moments import WORD, Moments
+from .products import Gram
+
+ROWS = 64  # of a matrix that are worked on together
+
+
+@dataclass(frozen=True, eq=False)
+class Screened:
+    """The covariance of some features and the variances of all: `sparse_pca(covariance=...)`.
+
+    The matrix and the variances must come from one table: then the covariance of all features is
+    positive semidefinite, and a bound on the kept features extends to all of them.
+
+    Parameters
+    ----------
+    matrix : array of shape (m, m)
+        The covariance of the kept features.
+    kept : array of m increasing integers
+        Which of the p features they are; `Moments.screen(m)` chooses those that vary most.
+    variances : array of shape (p,)
+        The variances of all features, as `Moments.variances()` gives them.
+    n_samples : int, optional
+    mean, scale : arrays of shape (p,), optional
+        Of all features; with both, samples can be transformed later.
+
+    Examples
+    --------
+    Moments and products may be summed anywhere, in any order:
+
+    >>> import numpy as np
+    >>> from sparcipal import Gram, Moments, Screened, sparse_pca
+    >>> X = np.random.default_rng(0).poisson([9, 1, 7, 2, 8], (200, 5))
+    >>> moments = Moments(5).add(X[:120]).merge(Moments(5).add(X[120:]))
+    >>> kept = moments.screen(4)
+    >>> gram = moments.gram(kept).add(X)
+    >>> screened = Screened.of(moments, gram)
+    >>> result = sparse_pca(covariance=screened, n_nonzero_coefs=2)
+    >>> result.n_features, result.certificate.screening["dropped"]
+    (5, 1)
+    """
+
+    matrix: np.ndarray
+    kept: np.ndarray
+    variances: np.ndarray
+    n_samples: int | None = None
+    mean: np.ndarray | None = None
+    scale: np.ndarray | None = None
+    # of sums over rows: how far entries and variances may be from exact arithmetic
+    error_unit: float = 0.0
+    error_weights: np.ndarray | None = field(default=None, repr=False)
+    errors: np.ndarray | None = field(default=None, repr=False)
+    constant: np.ndarray | None = field(default=None, repr=False)
+    # what was done to the table
+    center: bool = True
+    scaled: bool = False
+    weighted: bool = False
+    # nobody else looks at the matrix: it may be worked on in its place
+    _spare: bool = field(default=False, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        matrix, kept = np.asarray(self.matrix), np.asarray(self.kept)
+        variances = np.asarray(self.variances, dtype=np.float64)
+        if kept.ndim != 1 or kept.dtype.kind not in "iu" or (np.diff(kept) <= 0).any():
+            raise ValueError("kept must hold increasing integers, each kept feature once")
+        if matrix.shape != (kept.size, kept.size) or kept.size == 0:
+            raise ValueError(
+                f"matrix has shape {matrix.shape}, but {kept.size} features are kept; pass their "
+                "covariance"
+            )
+        if variances.ndim != 1 or kept[0] < 0 or kept[-1] >= variances.size:
+            raise ValueError(
+                f"kept names feature {int(kept[-1])}, but there are {variances.size} variances; "
+                "pass the variances of all features"
+            )
+        if not np.isfinite(variances).all() or (variances < 0).any():
+            raise ValueError("variances must be finite and not negative")
+        off = np.abs(np.diagonal(matrix) - variances[kept])
+        if (off > 1e-6 * variances[kept] + 1e-9 * variances.max()).any():
+            worst = int(kept[np.argmax(off)])
+            raise ValueError(
+                f"feature {worst} has another variance on the diagonal of matrix than in "
+                "variances; both must come from the same table, centred or not"
+            )
+
+    @property
+    def n_features(self) -> int:
+        return int(np.asarray(self.variances).size)
+
+    @staticmethod
+    def of(moments: Moments, gram: Gram, center: bool = True, scale: bool = False) -> Screened:
+        """From sums over all rows: moments of all columns, products of the kept ones."""
+        if gram.n_samples != moments.n_samples:
+            raise ValueError(
+                f"moments are of {moments.n_samples} rows, products of {gram.n_samples}; both must "
+                "have seen all rows once"
+            )
+        sums = _exact_sums(moments, gram, center) if gram.exact else _rounded_sums(gram, center)
+        matrix, error_unit, weights = sums
+        kept = gram.columns
+        variances, errors = moments.variances(center), moments.errors(center)
+        constant = moments.constant if center else (moments.low == 0) & (moments.high == 0)
+        still = constant[kept]
+        matrix[still], matrix[:, still], weights[still] = 0.0, 0.0, 0.0
+        if not gram.exact:
+            # Products are summed about the means, moments of sparse columns about zero: where a
+            # mean is large, only the former are as good as the errors here say.
+            variances[kept] = np.maximum(np.diagonal(matrix), 0.0)
+            errors[kept] = error_unit * weights
+        spread = np.ones(moments.n_features)
+        if scale:
+            # where rounding has left nothing of a variance, it is not far from its error
+            spread = np.sqrt(np.where(variances > 0, variances, errors))
+            spread = np.where(spread > 0, spread, 1.0)
+            ratio = np.where(still, 0.0, weights / np.maximum(variances[kept], 1e-300))
+            matrix /= np.outer(spread[kept], spread[kept])
+            # both an entry and the deviations it is divided by are off by so much
+            weights, error_unit = ratio**2, 2 * error_unit
+            errors = np.where(constant, 0.0, 4 * EPS)
+            variances = np.where(constant, 0.0, 1.0)
+        matrix[np.diag_indices(kept.size)] = variances[kept]
+        mean = moments.means() if center else np.zeros(moments.n_features)
+        made = Screened(
+            matrix, kept, variances, moments.n_samples, mean, spread, error_unit, weights, errors,
+            constant, center, scale, moments.weighted,
+        )  # fmt: skip
+        object.__setattr__(made, "_spare", gram.spare)
+        return made
+
+
+def _exact_sums(moments: Moments, gram: Gram, center: bool) -> tuple[np.ndarray, float, np.ndarray]:
+    """Covariance, error unit and error weights from integer sums.
+
+    The sums are moved, still exactly, to the integers next to the means: what is subtracted in
+    floating point afterwards is small.
+    """
+    n, second, sums = gram.n_samples, gram.second, gram.sums
+    if center:
+        shift = np.rint(moments.means()[gram.columns])
+        largest = int(np.abs(shift).max(initial=0.0))
+        reach = max(int(np.diagonal(second).max(initial=0)), n * largest * largest)
+        kind: Any = np.int64 if 4 * reach < WORD else object
+        c, sums = shift.astype(np.int64).astype(kind), sums.astype(kind)
+        moved = sums - n * c
+        mean = np.asarray(moved / n, dtype=np.float64)
+    in_place = gram.spare and second.dtype == np.int64 and second.flags.writeable
+    matrix = second.view(np.float64) if in_place else np.empty(second.shape)
+    weights = np.empty(second.shape[0])
+    # some rows at a time: the matrix may be large, and this is its only copy
+    for start in range(0, second.shape[0], ROWS):
+        rows = slice(start, start + ROWS)
+        part = second[rows]
+        if center:
+            part = part.astype(kind) - np.multiply.outer(c[rows], moved)
+            part -= np.multiply.outer(sums[rows], c)
+        matrix[rows] = np.asarray(part / n, dtype=np.float64)
+        weights[rows] = np.diagonal(matrix[rows], start)
+        if center:
+            matrix[rows] -= np.outer(mean[rows], mean)
+    return matrix, 12 * EPS, weights
+
+
+def _rounded_sums(gram: Gram, center: bool) -> tuple[np.ndarray, float, np.ndarray]:
+    """The same from sums in double precision about `gram.shift`."""
+    depth = max(gram.depth, 2 * int(np.sqrt(gram.n_samples)) + 8)
+    shift = np.zeros(gram.columns.size) if gram.shift is None else gram.shift
+    exponent = gram.exponent
+    matrix, mean = gram.second / gram.weight, gram.sums / gram.weight
+    weights = np.diagonal(matrix).copy()
+    if center:
+        matrix = matrix - np.outer(mean, mean)
+    else:
+        moved = np.ldexp(shift, exponent)
+        matrix = matrix + np.outer(moved, mean) + np.outer(mean, moved) + np.outer(moved, moved)
+        weights = 2 * (weights + moved * moved)
+    back = -2 * exponent
+    return np.ldexp(matrix, back), (6 * depth + 40) * EPS, np.ldexp(weights, back)
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """A screened table as the stages see it, in inside units."""
+
+    covariance: Covariance  # of the kept features
+    kept: np.ndarray
+    dropped: np.ndarray  # variances of the others, rounded up
+    total: float  # the variances of all features
+    n_dropped: int  # that vary
+    n_features: int
+
+
+def survivors(screened: Screened) -> Survivors:
+    """The covariance that is searched, and what is known of the rest."""
+    kept = np.asarray(screened.kept, dtype=np.intp)
+    variances = np.asarray(screened.variances, dtype=np.float64)
+    if screened.error_weights is None:
+        covariance = covariance_of(screened.matrix)
+    else:
+        unit = power_of_two(float(np.abs(np.diagonal(screened.matrix)).max(initial=0.0)))
+        place = screened.matrix if screened._spare else None
+        covariance = MatrixCovariance(np.divide(screened.matrix, unit, out=place), unit)
+        covariance.error_unit = screened.error_unit
+        covariance.error_weights = screened.error_weights / unit
+    covariance.n_samples = screened.n_samples
+    if screened.constant is not None:
+        covariance.inert = screened.constant[kept]
+    errors = 0.0 if screened.errors is None else screened.errors
+    upper = np.delete(variances * (1 + 4 * EPS) + 4 * errors, kept) / covariance.unit
+    return Survivors(
+        covariance,
+        kept,
+        upper[upper > 0],
+        float(variances.sum()) / covariance.unit,
+        int(np.count_nonzero(upper)),
+        variances.size,
+    )

@@ -1,0 +1,1 @@
+"""Eigenvalues, an optimiser, rounding margins and threads."""

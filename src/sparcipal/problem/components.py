@@ -1,0 +1,205 @@
+"""The best weights on given supports: exact eigenvectors, in a fixed order with fixed signs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import Component
+from .covariance import EPS, Covariance
+from .problem import Problem
+
+# Weights this far below the largest change the value by less than rounding does.
+NEGLIGIBLE = 1e-10
+# Supports up to this size have their nonnegative optimum found by looking at every part of them.
+EXHAUSTIVE = 10
+# A component whose scores are left with less than this fraction of the variance it could have had,
+# when those of others are taken out, is a combination of them.
+DEPENDENT = 1e-12
+
+
+def refit(
+    problem: Problem, components: tuple[Component, ...], *, orthogonal: bool = False
+) -> tuple[Component, ...]:
+    """Replace the weights of each component by the best ones on its support, the best component
+    first.
+
+    With free supports a component is refitted only if that does not lower the adjusted variance of
+    all, and never if components have been made orthogonal.
+    """
+    if orthogonal and not problem.disjoint:
+        tidy = tuple(_tidy(c.support, c.weights) for c in components)
+        return tuple(_greedy_order(problem, tidy))
+    fitted = tuple(refit_one(problem.covariance, c, problem.nonnegative) for c in components)
+    if problem.disjoint or problem.k == 1:
+        return tuple(_sorted(fitted, variances(problem, fitted)))
+    tidy = tuple(_tidy(c.support, c.weights) for c in components)
+    best = max((tidy, fitted), key=lambda choice: float(variances(problem, choice).sum()))
+    return tuple(_greedy_order(problem, best))
+
+
+def refit_one(covariance: Covariance, component: Component, nonnegative: bool) -> Component:
+    A = covariance.submatrix(component.support)
+    if nonnegative:
+        weights = nonnegative_leading(A, component.weights)
+    else:
+        weights = np.linalg.eigh(A)[1][:, -1]
+    return _tidy(component.support, weights)
+
+
+def nonnegative_leading(A: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """A unit x >= 0 with x'Ax as large as can be found; the optimum for up to EXHAUSTIVE features.
+
+    An optimal x is the leading eigenvector of A on its own support, so eigenvectors of parts are
+    all there is to look at.
+    """
+    size = A.shape[0]
+    lead = np.linalg.eigh(A)[1][:, -1]
+    lead *= np.sign(lead[np.argmax(np.abs(lead))])
+    if (lead >= -NEGLIGIBLE).all():
+        return _unit(np.maximum(lead, 0.0))
+    if size <= EXHAUSTIVE:
+        return _best_part(A)
+    vectors = np.linalg.eigh(A)[1]
+    given = [] if start is None else [start[:, None]]
+    return _climb(A, np.hstack([vectors, -vectors, A, np.eye(size), *given]))
+
+
+def _best_part(A: np.ndarray) -> np.ndarray:
+    """All 2^m - 1 parts, those of one size in one call."""
+    size = A.shape[0]
+    masks = (np.arange(1, 2**size)[:, None] >> np.arange(size)) & 1
+    best, answer = -np.inf, np.zeros(size)
+    for m in range(1, size + 1):
+        parts = np.nonzero(masks[masks.sum(axis=1) == m])[1].reshape(-1, m)
+        w, Q = np.linalg.eigh(A[parts[:, :, None], parts[:, None, :]])
+        lead = Q[:, :, -1]
+        lead = np.where(lead.sum(axis=1, keepdims=True) < 0, -lead, lead)
+        positive = (lead >= -NEGLIGIBLE).all(axis=1)
+        top = np.where(positive, w[:, -1], -np.inf)
+        i = int(np.argmax(top))
+        if top[i] > best:
+            best, answer = top[i], np.zeros(size)
+            answer[parts[i]] = np.maximum(lead[i], 0.0)
+    return _unit(answer)
+
+
+def _climb(A: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Projected power steps from every column (monotone for PSD A); the best end, polished."""
+    X = np.maximum(starts, 0.0)
+    X = X[:, X.any(axis=0)]
+    for _ in range(300):
+        X = X / np.linalg.norm(X, axis=0)
+        image = np.maximum(A @ X, 0.0)
+        X = np.where(image.any(axis=0), image, X)
+    X = X / np.linalg.norm(X, axis=0)
+    values = np.einsum("ij,ij->j", X, A @ X)
+    x, value = X[:, int(np.argmax(values))], float(values.max())
+    support = np.flatnonzero(x > NEGLIGIBLE)
+    part = A[np.ix_(support, support)]
+    lead = np.linalg.eigh(part)[1][:, -1]
+    lead *= np.sign(lead.sum())
+    if (lead > 0).all() and float(lead @ part @ lead) > value:
+        x = np.zeros_like(x)
+        x[support] = lead
+    return x
+
+
+def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray:
+    """What each component explains; with free supports, beyond those before it."""
+    covariance = problem.covariance
+    if problem.disjoint or problem.k == 1:
+        return np.array(
+            [c.weights @ covariance.submatrix(c.support) @ c.weights for c in components]
+        )
+    return _elimination(*_products(covariance, components))[0]
+
+
+def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> float:
+    """Exact arithmetic gives at least the computed value less this."""
+    m = problem.n_nonzero
+    size = float(sum(problem.covariance.diagonal[c.support].sum() for c in components))
+    # The checker's own rounding must fit under it as well.
+    error = 4 * problem.covariance.rounding(m) + 8 * (m + 4) * EPS * abs(size)
+    if problem.disjoint or problem.k == 1:
+        return error
+    return error * _elimination(*_products(problem.covariance, components))[1]
+
+
+def _elimination(products: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, float]:
+    """Adjusted variances from W'AW, and how much the error of an entry of it can grow in their sum.
+
+    They are the squared diagonal of R in the QR decomposition of the scores: the pivots of Gaussian
+    elimination. A pivot's row is subtracted from the rest with factors l: errors grow by
+    (1 + |l|)^2 each time.
+    """
+    rest = products.copy()
+    out = np.zeros(reach.size)
+    error = growth = 1.0
+    for j in range(reach.size):
+        pivot = float(rest[j, j])
+        # Below this the scores of j are constant or a combination of those before it: what is
+        # left, also of those after it, may be rounding, and counts for nothing.
+        if not pivot > _lost(reach[j]):
+            break
+        out[j] = pivot
+        if j + 1 < reach.size:
+            error *= (1.0 + float(np.abs(rest[j + 1 :, j]).max()) / pivot) ** 2
+            growth += error
+        rest = rest - np.outer(rest[:, j], rest[j]) / pivot
+    return out, growth
+
+
+def _lost(reach: float) -> float:
+    """Variance below which rounding may be all there is of a component that reaches so far."""
+    return DEPENDENT * max(float(reach), 1e-300)
+
+
+def _products(
+    covariance: Covariance, components: tuple[Component, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """W'AW, and what each component would explain if its features were all parallel: rounding is
+    relative to that, however little is left of it."""
+    features = np.unique(np.concatenate([c.support for c in components]))
+    W = np.zeros((features.size, len(components)))
+    for j, c in enumerate(components):
+        W[np.searchsorted(features, c.support), j] = c.weights
+    A = covariance.submatrix(features)
+    deviation = np.sqrt(np.maximum(np.diagonal(A), 0.0))
+    return W.T @ A @ W, (deviation @ np.abs(W)) ** 2
+
+
+def _greedy_order(problem: Problem, components: tuple[Component, ...]) -> list[Component]:
+    """Each next component is the one that adds the most to those before it."""
+    rest, reach = _products(problem.covariance, components)
+    order = []
+    left = list(range(len(components)))
+    while left:
+        j = max(left, key=lambda i: float(rest[i, i]))
+        left.remove(j)
+        order.append(components[j])
+        if rest[j, j] > _lost(reach[j]):
+            rest = rest - np.outer(rest[:, j], rest[j]) / rest[j, j]
+    # The order in which components were asked for may explain more than the greedy one.
+    choices = [list(components), order]
+    return max(choices, key=lambda c: float(variances(problem, tuple(c)).sum()))
+
+
+def _sorted(components: tuple[Component, ...], values: np.ndarray) -> list[Component]:
+    order = sorted(range(len(components)), key=lambda j: (-values[j], components[j].support[0]))
+    return [components[j] for j in order]
+
+
+def _tidy(support: np.ndarray, weights: np.ndarray) -> Component:
+    """Unit norm, no negligible weights, the largest one positive: the same answer always looks the
+    same."""
+    size = np.abs(weights)
+    keep = size > NEGLIGIBLE * size.max()
+    support, weights = support[keep], weights[keep]
+    lead = int(np.argmax(np.abs(weights) >= np.abs(weights).max() * (1 - 1e-9)))
+    weights = weights * (1.0 if weights[lead] > 0 else -1.0)
+    order = np.argsort(support)
+    return Component(support[order], _unit(weights[order]))
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x)

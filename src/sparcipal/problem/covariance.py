@@ -1,0 +1,478 @@
+"""The covariance A of a table: exact diagonal, products and submatrices; centring and scaling
+implicit.
+
+One abstraction, several insides. A dense array is centred once; a sparse matrix keeps its zeros and
+the mean is subtracted inside every product; a given matrix is used as it is. Stages see only
+`Covariance`.
+
+Rounding. Every entry that comes out differs from the one exact arithmetic would give by at most
+`error_unit * sqrt(error_weights[i] * error_weights[j])`, so that for a unit x with at most s
+nonzeros `|x'(computed - exact)x| <= error_unit * (sum of the s largest error_weights)`: that is
+`rounding(s)`.
+
+Units. Inside, everything is multiplied by a power of two, so that the largest variance is about 1
+whatever the scale of the data; `unit` turns inside variances back into the user's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..numerics.eigen import factorises
+
+EPS = float(np.finfo(np.float64).eps)
+# Up to this many features the matrix is formed once: products with it beat passes over the data.
+DENSE_LIMIT = 3000
+# From this many features on, a part of a matrix is worth not being copied.
+LARGE_PART = 500
+# What underflow can hide, in inside units.
+TINY = 1e-290
+
+
+def top_sum(values: np.ndarray, count: int) -> float:
+    """The sum of the `count` largest entries."""
+    if count <= 0:
+        return 0.0
+    if count >= values.size:
+        return float(values.sum())
+    return float(np.partition(values, values.size - count)[values.size - count :].sum())
+
+
+class Covariance(ABC):
+    """A symmetric positive semidefinite p x p matrix that need not exist in memory."""
+
+    n_samples: int | None = None
+    diagonal: np.ndarray  # (p,)
+    unit: float = 1.0
+    error_unit: float = 0.0
+    error_weights: np.ndarray  # (p,)
+    # A + psd_shift * I is positive semidefinite; 0 for a covariance of data, proved for a given
+    # one.
+    psd_shift: float = 0.0
+    # Features known, not computed, to have zero covariance with everything: constant columns, zero
+    # rows.
+    inert: np.ndarray  # (p,) bool
+
+    @property
+    def n_features(self) -> int:
+        return int(self.diagonal.size)
+
+    @abstractmethod
+    def matmat(self, Y: np.ndarray) -> np.ndarray: ...
+
+    @abstractmethod
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray: ...
+
+    @abstractmethod
+    def restrict(self, keep: np.ndarray) -> Covariance: ...
+
+    def matvec(self, x: np.ndarray) -> np.ndarray:
+        return self.matmat(x[:, None])[:, 0]
+
+    def columns(self, idx: np.ndarray) -> np.ndarray:
+        return self.submatrix(np.arange(self.n_features), np.asarray(idx))
+
+    def dense(self) -> np.ndarray:
+        """The whole matrix; ask only for p up to DENSE_LIMIT."""
+        return self.submatrix(np.arange(self.n_features))
+
+    def gram(self) -> np.ndarray | None:
+        """An n x n matrix with the same nonzero eigenvalues, when there is one; None otherwise."""
+        return None
+
+    def project(self, Q: np.ndarray) -> Covariance:
+        """(I - QQ') A (I - QQ'): what is left after the orthonormal directions Q."""
+        return _Projected(self, Q)
+
+    def rounding(self, s: int) -> float:
+        return self.error_unit * top_sum(self.error_weights, s) + TINY
+
+    def materialise(self) -> Covariance:
+        """The same covariance with its matrix formed, where that is small enough to pay."""
+        if isinstance(self, MatrixCovariance) or self.n_features > DENSE_LIMIT:
+            return self
+        formed = MatrixCovariance(self.dense(), self.unit)
+        formed.n_samples = self.n_samples
+        formed.error_unit, formed.error_weights = self.error_unit, self.error_weights
+        formed.inert = self.inert
+        return formed
+
+
+class MatrixCovariance(Covariance):
+    """A given (or formed) matrix."""
+
+    def __init__(self, matrix: np.ndarray, unit: float = 1.0, psd_shift: float = 0.0) -> None:
+        self.matrix = matrix
+        self.diagonal = np.ascontiguousarray(np.diagonal(matrix))
+        self.unit = unit
+        self.psd_shift = psd_shift
+        self.error_weights = np.abs(self.diagonal)
+        self.inert = np.logical_not(matrix.any(axis=0))
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        return self.matrix @ Y
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        return self.matrix[np.ix_(rows, rows if cols is None else cols)]
+
+    def dense(self) -> np.ndarray:
+        return self.matrix
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        part = MatrixCovariance(self.submatrix(keep), self.unit, self.psd_shift)
+        part.n_samples = self.n_samples
+        part.error_unit, part.error_weights = self.error_unit, self.error_weights[keep]
+        return part
+
+
+class PartCovariance(Covariance):
+    """Some features of a large matrix that is not copied for products."""
+
+    def __init__(self, whole: MatrixCovariance, keep: np.ndarray) -> None:
+        self.whole, self.keep = whole, keep
+        self.diagonal, self.inert = whole.diagonal[keep], whole.inert[keep]
+        self.unit, self.psd_shift, self.n_samples = whole.unit, whole.psd_shift, whole.n_samples
+        self.error_unit, self.error_weights = whole.error_unit, whole.error_weights[keep]
+        self._formed: np.ndarray | None = None
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        padded = np.zeros((self.whole.n_features, Y.shape[1]))
+        padded[self.keep] = Y
+        return self.whole.matmat(padded)[self.keep]
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        return self.whole.submatrix(self.keep[rows], None if cols is None else self.keep[cols])
+
+    def dense(self) -> np.ndarray:
+        if self._formed is None:
+            self._formed = self.whole.submatrix(self.keep)
+        return self._formed
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        return PartCovariance(self.whole, self.keep[keep])
+
+
+class DenseCovariance(Covariance):
+    """Y'Y for a dense, centred and scaled Y (n x p)."""
+
+    def __init__(self, Y: np.ndarray, unit: float, error_unit: float) -> None:
+        self.Y = Y
+        self.n_samples = Y.shape[0]
+        self.unit = unit
+        self.diagonal = np.einsum("ij,ij->j", Y, Y)
+        self.error_unit = error_unit
+        self.error_weights = self.diagonal
+        self.inert = np.logical_not(Y.any(axis=0))
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        return self.Y.T @ (self.Y @ Y)
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        left = self.Y[:, rows]
+        return left.T @ (left if cols is None else self.Y[:, cols])
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        return DenseCovariance(np.asfortranarray(self.Y[:, keep]), self.unit, self.error_unit)
+
+    def gram(self) -> np.ndarray:
+        return self.Y @ self.Y.T
+
+
+class SparseCovariance(Covariance):
+    """X'X - mm' for a sparse X (n x p, already divided by sqrt n) and the mean m: X is never
+    densified."""
+
+    def __init__(
+        self, X: sp.csc_array, mean: np.ndarray, inert: np.ndarray, unit: float, error_unit: float
+    ) -> None:
+        self.X = X
+        self.mean = mean
+        self.inert = inert
+        self.n_samples = X.shape[0]
+        self.unit = unit
+        second = np.asarray(X.multiply(X).sum(axis=0)).ravel()
+        self.diagonal = np.maximum(second - mean * mean, 0.0)
+        self.error_unit = error_unit
+        self.error_weights = second
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        return self.X.T @ (self.X @ Y) - np.outer(self.mean, self.mean @ Y)
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        left = self.X[:, rows]
+        right = left if cols is None else self.X[:, cols]
+        means = np.outer(self.mean[rows], self.mean[rows if cols is None else cols])
+        return (left.T @ right).toarray() - means
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        part = SparseCovariance(
+            self.X[:, keep], self.mean[keep], self.inert[keep], self.unit, self.error_unit
+        )
+        part.diagonal, part.error_weights = self.diagonal[keep], self.error_weights[keep]
+        return part
+
+
+class _Projected(Covariance):
+    def __init__(self, inner: Covariance, Q: np.ndarray) -> None:
+        self.inner = inner
+        self.Q = Q
+        self.AQ = inner.matmat(Q)
+        self.QAQ = Q.T @ self.AQ
+        self.n_samples = inner.n_samples
+        self.unit = inner.unit
+        correction = 2 * (Q * self.AQ).sum(axis=1) - ((Q @ self.QAQ) * Q).sum(axis=1)
+        self.diagonal = np.maximum(inner.diagonal - correction, 0.0)
+        # A projected matrix only guides the search for the next component; nothing is proved with
+        # it.
+        self.error_unit = inner.error_unit
+        self.error_weights = inner.error_weights
+        self.inert = inner.inert
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray:
+        Y = Y - self.Q @ (self.Q.T @ Y)
+        Z = self.inner.matmat(Y)
+        return Z - self.Q @ (self.Q.T @ Z)
+
+    def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        cols = rows if cols is None else cols
+        cross = self.Q[rows] @ self.AQ[cols].T + self.AQ[rows] @ self.Q[cols].T
+        return self.inner.submatrix(rows, cols) - cross + self.Q[rows] @ self.QAQ @ self.Q[cols].T
+
+    def restrict(self, keep: np.ndarray) -> Covariance:
+        return MatrixCovariance(self.submatrix(keep), self.unit)
+
+
+def covariance_of(matrix: Any) -> MatrixCovariance:
+    """A given symmetric positive semidefinite matrix, checked, in inside units.
+
+    Raises ValueError when it is not square, not finite, not symmetric or not positive semidefinite,
+    saying by how much.
+    """
+    if sp.issparse(matrix):
+        raise ValueError(
+            "covariance is a sparse matrix; pass covariance.toarray(), or sparse data as X"
+        )
+    matrix = np.asarray(matrix)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise ValueError(
+            f"covariance must be a square matrix, got shape {matrix.shape}; "
+            "pass a data table as X instead"
+        )
+    slack = float(np.sqrt(np.finfo(matrix.dtype if matrix.dtype == np.float32 else float).eps))
+    A = _as_float64(matrix, "covariance")
+    largest = max(float(A.max()), -float(A.min()))
+    if largest > 1e300 or 0 < largest < 1e-290:
+        raise ValueError(
+            f"covariance has its largest entry at {largest:.3g}, near the end of floating point; "
+            "multiply it by a constant so that entries lie between 1e-290 and 1e300"
+        )
+    unit = power_of_two(largest)
+    A *= 1.0 / unit
+    skew = float((A - A.T).max())
+    if skew > slack:
+        raise ValueError(
+            f"covariance must be symmetric, but entries differ from their mirror image by up to "
+            f"{skew * unit:.3g}; pass (A + A.T) / 2 if that is rounding"
+        )
+    if skew > 0:
+        A = (A + A.T) / 2
+    return MatrixCovariance(A, unit, _proved_psd_shift(A, slack, unit))
+
+
+def covariance_of_data(
+    X: Any,
+    *,
+    center: bool = True,
+    scale: bool = False,
+    sample_weight: np.ndarray | None = None,
+) -> tuple[Covariance, np.ndarray, np.ndarray]:
+    """Covariance (divided by n, or by the sum of weights), column means and column scales of a
+    table.
+
+    Means are zero without centring, scales are one without scaling; a constant column is scaled by
+    one.
+    """
+    p = X.shape[1]
+    if sample_weight is not None and not sample_weight.all():
+        # A sample of weight zero is not there: without it, constant columns look constant.
+        present = sample_weight > 0
+        X, sample_weight = (X.tocsr() if sp.issparse(X) else X)[present], sample_weight[present]
+    weights = _row_weights(sample_weight)
+    largest = _largest(X)
+    if largest > 1e150:
+        raise ValueError(
+            f"X has an entry of size {largest:.3g}, whose square overflows; divide X by a constant "
+            "so that entries stay below 1e150"
+        )
+    build = _sparse_data if sp.issparse(X) else _dense_data
+    if scale:
+        # Every column in its own unit, so that no square over- or underflows.
+        exponents = _column_exponents(X)
+        covariance, mean, spread = build(X, exponents, weights, center, scale)
+        covariance.unit = 1.0
+        return covariance, np.ldexp(mean, exponents), np.ldexp(spread, exponents)
+    shrink = power_of_two(largest)
+    exponents = np.full(p, int(np.log2(shrink)))
+    covariance, mean, _ = build(X, exponents, weights, center, scale)
+    covariance.unit = shrink * shrink
+    if covariance.unit < 1e-290 and largest > 0:
+        raise ValueError(
+            f"X has no entry larger than {largest:.3g}, so that variances underflow; multiply X by "
+            "a constant so that entries reach at least 1e-140"
+        )
+    return covariance, mean * shrink, np.ones(p)
+
+
+def _dense_data(
+    X: Any, exponents: np.ndarray, weights: np.ndarray | None, center: bool, scale: bool
+) -> tuple[DenseCovariance, np.ndarray, np.ndarray]:
+    n, p = X.shape
+    constant = np.equal(X, X[:1]).all(axis=0)
+    Y = np.array(X, dtype=np.float64, order="F", copy=True)
+    Y = np.asfortranarray(np.ldexp(Y, -exponents))
+    mean = np.zeros(p)
+    if center:
+        mean[constant] = Y[0, constant]
+        Y[:, constant] = 0.0
+        # Twice: the second pass removes what rounding left in the first mean.
+        for _ in range(2):
+            shift = Y.mean(axis=0) if weights is None else weights @ Y
+            Y -= shift
+            mean += shift
+    if weights is None:
+        Y /= np.sqrt(n)
+    else:
+        Y *= np.sqrt(weights)[:, None]
+    spread = np.ones(p)
+    if scale:
+        deviation = np.sqrt(np.einsum("ij,ij->j", Y, Y))
+        spread = np.where(deviation > 0, deviation, 1.0)
+        Y /= spread
+    return DenseCovariance(Y, 1.0, (3 * n + 40) * EPS), mean, spread
+
+
+def _sparse_data(
+    X: Any, exponents: np.ndarray, weights: np.ndarray | None, center: bool, scale: bool
+) -> tuple[SparseCovariance, np.ndarray, np.ndarray]:
+    n, p = X.shape
+    C = sp.csc_array(X, dtype=np.float64, copy=True)
+    C.sum_duplicates()
+    C.data = np.ldexp(C.data, -np.repeat(exponents, np.diff(C.indptr)))
+    # A constant column is told by its entries: what rounding leaves of its variance is not
+    # variation.
+    low, high = (f(axis=0).toarray().ravel() for f in (C.min, C.max))
+    inert = low == high if center else (low == 0) & (high == 0)
+    removed = _center_full_columns(C, weights) if center else np.zeros(p)
+    mean = np.zeros(p)
+    if center:
+        mean = np.asarray(C.mean(axis=0) if weights is None else C.T @ weights).ravel()
+        # What is left in a full column is the rounding of its mean.
+        mean[removed != 0] = 0.0
+    entries = C.copy()
+    if weights is None:
+        C.data /= np.sqrt(n)
+    else:
+        C.data *= np.sqrt(weights)[C.indices]
+    if not scale:
+        plain = SparseCovariance(C, mean, inert, 1.0, (4 * n + 40) * EPS)
+        plain.diagonal[inert] = 0.0
+        return plain, mean + removed, np.ones(p)
+    spread = np.where(inert, 1.0, _sparse_deviations(entries, mean, weights))
+    C.data /= np.repeat(spread, np.diff(C.indptr))
+    scaled = SparseCovariance(C, mean / spread, inert, 1.0, (8 * n + 40) * EPS)
+    scaled.diagonal = np.where(inert, 0.0, 1.0)
+    # Both the entry and the deviations it is divided by carry an error relative to the second
+    # moments.
+    scaled.error_weights = scaled.error_weights**2
+    return scaled, mean + removed, spread
+
+
+def _center_full_columns(C: sp.csc_array, weights: np.ndarray | None) -> np.ndarray:
+    """Subtract the mean from columns without a zero, in place; what was subtracted, per column.
+
+    Such a column loses nothing by being centred explicitly, and subtracting the square of a large
+    mean later would cancel most digits of its variance.
+    """
+    n, p = C.shape
+    full = np.diff(C.indptr) == n
+    removed = np.zeros(p)
+    for j in np.flatnonzero(full):
+        part = slice(C.indptr[j], C.indptr[j + 1])
+        for _ in range(2):
+            column = C.data[part]
+            shift = column.mean() if weights is None else column @ weights[C.indices[part]]
+            C.data[part] -= shift
+            removed[j] += shift
+    return removed
+
+
+def _sparse_deviations(C: sp.csc_array, mean: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Standard deviations around the mean, without the cancellation of E[x^2] - E[x]^2."""
+    n = C.shape[0]
+    share = np.full(n, 1.0 / n) if weights is None else weights
+    column = np.repeat(np.arange(C.shape[1]), np.diff(C.indptr))
+    nonzero_share = np.bincount(column, share[C.indices], minlength=C.shape[1])
+    around = share[C.indices] * (C.data - mean[column]) ** 2
+    variance = np.bincount(column, around, minlength=C.shape[1])
+    return np.sqrt(variance + np.maximum(1.0 - nonzero_share, 0.0) * mean**2)
+
+
+def _row_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weights = sample_weight / sample_weight.max()  # their sum must not overflow
+    return weights / weights.sum()
+
+
+def _column_exponents(X: Any) -> np.ndarray:
+    """Per column, the exponent of the power of two next above its largest entry."""
+    sides = (X.max(axis=0), X.min(axis=0))
+    if sp.issparse(X):
+        sides = tuple(side.toarray().ravel() for side in sides)
+    largest = np.maximum(*(np.abs(np.asarray(side, dtype=np.float64)) for side in sides))
+    return np.frexp(largest)[1]
+
+
+def _largest(X: Any) -> float:
+    data = X.data if sp.issparse(X) else X
+    if data.size == 0:
+        return 0.0
+    return float(max(abs(float(data.max())), abs(float(data.min()))))
+
+
+def power_of_two(size: float) -> float:
+    """The power of two next above `size`; 1 for zero."""
+    return float(2.0 ** np.ceil(np.log2(size))) if size > 0 else 1.0
+
+
+def _as_float64(matrix: np.ndarray, name: str) -> np.ndarray:
+    if matrix.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
+    out = np.array(matrix, dtype=np.float64, order="C")
+    if not np.isfinite(out).all():
+        raise ValueError(f"{name} contains NaN or infinity; remove or impute these entries first")
+    return out
+
+
+def _proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
+    """The smallest tried shift for which a Cholesky factorisation proves A + shift I PSD."""
+    p = A.shape[0]
+    margin = 4 * (p + 2) * EPS * (abs(float(np.trace(A))) + 1.0)
+    shift = margin
+    while shift <= max(slack * float(np.linalg.norm(A)), 2 * margin):
+        shifted = A.copy()
+        shifted[np.diag_indices(p)] += shift
+        if factorises(shifted):
+            # The checker tries other shifts, up to three times what is needed.
+            return 4 * shift + margin
+        shift *= 10
+    low, high = np.linalg.eigvalsh(A)[[0, -1]]
+    compared = f" ({100 * low / high:.2g} % of the largest)" if high > 0 else ""
+    raise ValueError(
+        "covariance must be positive semidefinite, but its smallest eigenvalue is "
+        f"{low * unit:.3g}{compared}; it is not a covariance matrix"
+    )

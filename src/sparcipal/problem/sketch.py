@@ -1,0 +1,328 @@
+"""A few columns V with V V' close to the covariance A, and a proof of what they miss.
+
+`A <= tail I + V V'` holds for every sketch made here: for a unit x with at most s nonzeros x'Ax
+<= tail + x'VV'x. The leading eigenpairs with all eigenvalues lowered by t = lambda_(r+1) give the
+smallest `tail + OPT(VV')` of the kind; if A = sigma I + C with C of rank r, nothing is lost at
+all.
+
+How the inequality is proved: a Cholesky factorisation of `tail I + VV' - A`, of order p, or of
+order n after the Woodbury formula; where both are too large, by the trace of the Nystrom
+residual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse.linalg as spla
+
+from ..numerics.eigen import largest_eigenpairs, largest_eigenvalues
+from .covariance import DENSE_LIMIT, EPS, Covariance, DenseCovariance, SparseCovariance
+
+# Order of the largest matrix that is factored for a proof.
+FACTOR_LIMIT = 5000
+# Up to this order all eigenpairs are computed: faster than Lanczos, and never in doubt.
+DENSE_EIGEN = 500
+# Eigenvalues below this fraction of the largest are rounding.
+NEGLIGIBLE = 1e-12
+# The checker, with other roundings, must be able to prove a little less than we claim.
+SAFETY = 6.0
+
+KINDS = ("eigen", "randomized", "gaussian")
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """`A <= tail I + V V'`."""
+
+    V: np.ndarray  # (p, r)
+    tail: float  # proved, rounding of the proof included; inf when nothing could be proved
+    shift: float  # the level at which the factorisation went through
+    proof: str  # "features", "samples", "trace" or "none"
+    kind: str
+    note: str = ""
+
+    @property
+    def rank(self) -> int:
+        return int(self.V.shape[1])
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The leading eigenpairs of A, computed, not proved."""
+
+    values: np.ndarray  # (m,) decreasing
+    vectors: np.ndarray  # (p, m)
+    trace: float
+
+    @property
+    def rank(self) -> int:
+        """How many of the eigenvalues are more than rounding."""
+        largest = float(self.values[0])
+        return max(1, int((self.values > NEGLIGIBLE * largest).sum())) if largest > 0 else 1
+
+    def flat_from(self) -> int | None:
+        """The smallest j with lambda_(j+1) = ... = lambda_p: A = sigma I + a matrix of rank j.
+
+        No eigenvalue behind the j-th exceeds lambda_(j+1), so their sum decides.
+        """
+        p = self.vectors.shape[0]
+        for j in range(1, self.values.size):
+            rest = self.trace - float(self.values[:j].sum())
+            if rest >= (p - j) * float(self.values[j]) - 1e-10 * self.trace:
+                return j
+        return None
+
+
+def spectrum(cov: Covariance, count: int, seed: int = 0) -> Spectrum:
+    """The `count` leading eigenpairs (fewer if p is smaller), to rounding."""
+    p = cov.n_features
+    count = min(count, p)
+    trace = float(cov.diagonal.sum())
+    if p <= DENSE_EIGEN or count > p // 3:
+        w, Q = largest_eigenpairs(cov.dense(), count)
+        return Spectrum(w[::-1].copy(), np.ascontiguousarray(Q[:, ::-1]), trace)
+    operator = spla.LinearOperator(
+        (p, p), matvec=lambda x: cov.matvec(np.ravel(x)), matmat=cov.matmat, dtype=np.float64
+    )
+    rng = np.random.default_rng(seed)
+    start = np.sqrt(np.maximum(cov.diagonal, 0.0)) * rng.uniform(0.5, 1.5, p)
+    try:
+        w, Q = spla.eigsh(operator, k=count, which="LA", v0=start, ncv=min(p, 2 * count + 30))
+    except spla.ArpackNoConvergence:
+        w, Q = _range_finder(cov, count, rng, steps=50)
+    order = np.argsort(-w, kind="stable")
+    return Spectrum(w[order], np.ascontiguousarray(Q[:, order]), trace)
+
+
+def majorant(cov: Covariance, pairs: Spectrum, rank: int) -> Sketch:
+    """The leading `rank` eigenpairs, lowered by the next eigenvalue: A <= t I + sum (l_i - t) u_i
+    u_i'.
+    """
+    guess = lowered(pairs, rank)
+    proved = prove(cov, guess, guess.shift)
+    if proved.proof != "trace":
+        return proved
+    # A trace counts every eigenvalue that is left: lowering the others gains nothing.
+    return prove(cov, lowered(pairs, rank, 0.0), 0.0)
+
+
+def lowered(pairs: Spectrum, rank: int, by: float | None = None) -> Sketch:
+    """The majorant before it is proved; eigenvalues lowered by the next one unless told."""
+    rank = min(rank, pairs.values.size)
+    if by is None:
+        by = max(float(pairs.values[rank]), 0.0) if rank < pairs.values.size else 0.0
+    V = pairs.vectors[:, :rank] * np.sqrt(np.maximum(pairs.values[:rank] - by, 0.0))
+    return Sketch(_columns(V), np.inf, by, "none", "eigen")
+
+
+def sketch(cov: Covariance, rank: int, *, kind: str = "eigen", seed: int = 0) -> Sketch:
+    """The rank-r approximation itself: truncated eigendecomposition, randomized SVD or Gaussian
+    projection.
+
+    A rank beyond that of A is reduced, with a note.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"sketch must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
+    rng = np.random.default_rng(seed)
+    level = None
+    if kind == "gaussian":
+        V = gaussian_projection(cov, rank, rng)
+        return prove(cov, Sketch(V, np.inf, 0.0, "none", kind), None)
+    if kind == "randomized":
+        w, Q = _range_finder(cov, min(rank, cov.n_features), rng, steps=2)
+    else:
+        pairs = spectrum(cov, rank + 1, seed)
+        w, Q = pairs.values[:rank], pairs.vectors[:, :rank]
+    kept = max(1, int((w > NEGLIGIBLE * max(float(w[0]), 0.0)).sum()))
+    if kind == "eigen" and kept < pairs.values.size:
+        level = max(float(pairs.values[kept]), 0.0)  # what is missed, so it need not be searched
+    note = rank_note(rank, kept)
+    V = Q[:, :kept] * np.sqrt(np.maximum(w[:kept], 0.0))
+    return replace(prove(cov, Sketch(_columns(V), np.inf, 0.0, "none", kind), level), note=note)
+
+
+def rank_note(asked: int, used: int) -> str:
+    return "" if used >= asked else f"rank={asked} reduced to {used}, the rank of the covariance"
+
+
+def gaussian_projection(cov: Covariance, rank: int, rng: np.random.Generator) -> np.ndarray:
+    """V = BR for A = BB' (p x d) and R (d x rank) with N(0, 1/rank) entries: E VV' = A."""
+    if isinstance(cov, DenseCovariance):
+        R = rng.standard_normal((cov.Y.shape[0], rank)) / np.sqrt(rank)
+        return _columns(cov.Y.T @ R)
+    if isinstance(cov, SparseCovariance):
+        # X'X - mm' = BB' with B = X'(I - ee'), e the constant unit vector, X'e = m.
+        n = cov.X.shape[0]
+        R = rng.standard_normal((n, rank)) / np.sqrt(rank)
+        V = cov.X.T @ R - np.outer(cov.mean, R.sum(axis=0) / np.sqrt(n))
+        return _columns(V)
+    w, Q = np.linalg.eigh(cov.dense())
+    R = rng.standard_normal((w.size, rank)) / np.sqrt(rank)
+    return _columns((Q * np.sqrt(np.maximum(w, 0.0))) @ R)
+
+
+def _range_finder(
+    cov: Covariance, count: int, rng: np.random.Generator, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Halko, Martinsson & Tropp (2011): random columns, a few products with A, a small
+    eigenproblem.
+    """
+    p = cov.n_features
+    Q = np.linalg.qr(rng.standard_normal((p, min(p, count + 10))))[0]
+    for _ in range(steps):
+        Q = np.linalg.qr(cov.matmat(Q))[0]
+    inner = Q.T @ cov.matmat(Q)
+    w, turn = np.linalg.eigh((inner + inner.T) / 2)
+    return w[::-1][:count].copy(), (Q @ turn[:, ::-1])[:, :count]
+
+
+def _columns(V: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(V, dtype=np.float64)
+
+
+# --- what is missed, proved ---
+
+
+def prove(cov: Covariance, guess: Sketch, level: float | None) -> Sketch:
+    """Fill in the tail: the smallest level tried at which `level I + VV' - A` is seen to be PSD."""
+    factor = _samples(cov)
+    p = cov.n_features
+    n = factor[0].shape[0] if factor is not None else p
+    # A tail of about zero is proved sharply only by the factorisation of order p.
+    sharp = level is not None and level <= 1e-6 * float(cov.diagonal.sum()) and p <= DENSE_LIMIT
+    if factor is not None and 2 * n <= p and n <= FACTOR_LIMIT and not sharp:
+        proved = _prove_by_samples(cov, factor, guess, level)
+        if np.isfinite(proved.tail):
+            return proved
+    if p <= FACTOR_LIMIT:
+        return prove_dense(cov, cov.dense(), guess, level)
+    if factor is not None and n <= FACTOR_LIMIT:
+        return _prove_by_samples(cov, factor, guess, level)
+    return _prove_by_trace(cov, guess)
+
+
+def prove_dense(cov: Covariance, B: np.ndarray, guess: Sketch, level: float | None) -> Sketch:
+    """B (p x p) against the sketch, by a Cholesky factorisation of order p."""
+    M = B - guess.V @ guess.V.T
+    if level is None:
+        level = _largest_eigenvalue(M)
+    p = M.shape[0]
+    size = float(np.abs(np.diagonal(B)).sum() + (guess.V**2).sum()) + (p + 1) * abs(level)
+    delta = 2 * (p + 16) * EPS * size + cov.error_unit * float(cov.error_weights.sum())
+    for attempt in range(24):
+        shift = level + (2.0**attempt - 1) * delta
+        K = -M
+        K[np.diag_indices(p)] += shift
+        if _is_definite(K):
+            return replace(
+                guess, tail=float(shift + SAFETY * delta), shift=float(shift), proof="features"
+            )
+    return guess
+
+
+def _samples(cov: Covariance) -> tuple[Any, np.ndarray] | None:
+    """X (n x p) and m (p,) with A = X'X - mm', where the data are at hand."""
+    if isinstance(cov, DenseCovariance):
+        return cov.Y, np.zeros(cov.n_features)
+    if isinstance(cov, SparseCovariance):
+        return cov.X, cov.mean
+    return None
+
+
+def _prove_by_samples(
+    cov: Covariance, factor: tuple[Any, np.ndarray], guess: Sketch, level: float | None
+) -> Sketch:
+    """A factorisation of order n: X'X <= t I + WW', W = [V, m], is X (t I + WW')^-1 X' <= I."""
+    X, mean = factor
+    W = np.column_stack([guess.V, mean])
+    n, p = X.shape
+    gram = X @ X.T
+    gram = gram.toarray() if hasattr(gram, "toarray") else np.asarray(gram)
+    XW, WW = np.asarray(X @ W), W.T @ W
+    trace, spread = float(np.trace(WW)), float(np.einsum("ii->", gram))
+    if level is None:
+        level = _largest_missed(gram, XW, WW)
+    # Rounding is magnified by sqrt(trace / level): a level of 1e-8 of the trace is as low as pays.
+    level = max(level, 1e-8 * spread)
+    gamma = 2 * (p + 16) * EPS
+    stretch = 1.0 + 2.0 * np.sqrt(trace / level)
+    delta = (gamma * stretch + 4 * (n + 16) * EPS + cov.error_unit) * (spread + n * level)
+    for attempt in range(24):
+        shift = level + (2.0**attempt - 1) * delta
+        inner = WW + (shift + gamma * trace) * np.eye(W.shape[1])
+        half = scipy.linalg.solve_triangular(np.linalg.cholesky(inner), XW.T, lower=True)
+        K = half.T @ half - gram
+        K[np.diag_indices(n)] += shift
+        if _is_definite(K):
+            return replace(
+                guess, tail=float(shift + SAFETY * delta), shift=float(shift), proof="samples"
+            )
+    return guess
+
+
+def _largest_missed(gram: np.ndarray, XW: np.ndarray, WW: np.ndarray) -> float:
+    """lambda_max(A - VV') by bisection on the test itself, roughly."""
+    low, high = 0.0, float(np.linalg.eigvalsh(gram)[-1])
+    for _ in range(30):
+        level = 0.5 * (low + high)
+        inner = WW + level * np.eye(WW.shape[0])
+        K = XW @ np.linalg.solve(inner, XW.T) - gram
+        K[np.diag_indices(K.shape[0])] += level
+        if _is_definite((K + K.T) / 2):
+            high = level
+        else:
+            low = level
+        if high - low <= 1e-4 * high:
+            break
+    return high
+
+
+def _prove_by_trace(cov: Covariance, guess: Sketch) -> Sketch:
+    """A - AQ (Q'AQ)^-1 Q'A is PSD, so that its trace bounds it; VV' is compared with what is
+    taken out. A matrix that is not quite PSD is raised by what is missing first.
+    """
+    Q = np.linalg.qr(guess.V)[0]
+    AQ = cov.matmat(Q) + cov.psd_shift * Q
+    QAQ = Q.T @ AQ
+    QAQ = (QAQ + QAQ.T) / 2
+    condition = _proved_condition(QAQ)
+    if condition > 1e10:
+        return guess
+    root = scipy.linalg.solve_triangular(np.linalg.cholesky(QAQ), AQ.T, lower=True).T
+    R = np.linalg.qr(np.column_stack([root, guess.V]))[1]
+    signs = np.repeat([1.0, -1.0], guess.rank)
+    apart = float(np.linalg.norm((R * signs) @ R.T))
+    trace = float(cov.diagonal.sum()) + cov.n_features * cov.psd_shift
+    rest = max(trace - float((root * root).sum()), 0.0)
+    blur = (8 * (cov.n_features + 16) * EPS + cov.error_unit) * float(cov.error_weights.sum())
+    tail = rest + apart + 4 * SAFETY * blur * condition
+    return replace(guess, tail=tail, shift=rest + apart, proof="trace")
+
+
+def _proved_condition(M: np.ndarray) -> float:
+    """At least the condition number of a symmetric matrix: its trace over an eigenvalue bound that
+    a Cholesky factorisation proves; infinite where that fails."""
+    r, trace = M.shape[0], float(np.trace(M))
+    low = 0.5 * float(np.linalg.eigvalsh(M)[0])
+    K = M - (low + 2 * (r + 4) * EPS * trace) * np.eye(r)
+    return trace / low if low > 0.0 and _is_definite(K) else np.inf
+
+
+def _largest_eigenvalue(M: np.ndarray) -> float:
+    n = M.shape[0]
+    if n <= DENSE_EIGEN:
+        return float(largest_eigenvalues(M, 1)[0])
+    start = np.sqrt(np.abs(np.diagonal(M))) + 1e-300
+    return float(spla.eigsh(M, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
+
+
+def _is_definite(K: np.ndarray) -> bool:
+    try:
+        np.linalg.cholesky(K)
+    except np.linalg.LinAlgError:
+        return False
+    return True

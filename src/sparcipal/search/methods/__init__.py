@@ -1,0 +1,1 @@
+"""One file per name of `method=`."""

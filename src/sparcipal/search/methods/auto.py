@@ -1,0 +1,252 @@
+"""method="auto": the portfolio a user should get.
+
+All components are searched for at once on a dense working set of promising features; then every
+feature of the data is tried against the answer through a few covariance columns, those that could
+improve it join the working set, and the search goes on until none is left. The simple methods run
+too, and their answers are among the starts: the result is never below theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...problem.base import Component, Found, Method, Options
+from ...problem.components import refit_one, variances
+from ...problem.covariance import Covariance
+from ...problem.problem import Problem
+from ..deflation import Downdated, deflate
+from ..exchange import removals
+from ..joint import joint_search
+from ..orthogonal import ascend_orthogonally
+from ..shared import best_shares
+from . import threshold, tpower
+
+ALL_FEATURES = 1500  # up to here the working set is everything
+WORKING_SET = 800
+NEWCOMERS = 60  # features that may join the working set in one round
+ROUNDS = 12
+JOINT = 3  # times the effort for several components: less misses the best on some texts
+SWEEPS = 2  # over the components, when supports may overlap
+NEARLY = 2e-3  # predictions are first order: look at swaps predicted to lose this little, too
+
+
+def run(problem: Problem, options: Options, *, effort: int = 3, orthogonal: bool = False) -> Found:
+    """Search with `effort` times the standard numbers of starts and perturbations.
+
+    Components with disjoint supports are orthogonal by themselves; with free supports they are if
+    `orthogonal` asks for it.
+    """
+    if problem.total is not None:
+        return _shared(problem, options, effort)
+    if problem.disjoint or problem.k == 1:
+        times = JOINT if problem.k > 1 else 1
+        components, rounds = _disjoint(problem, options, times * effort)
+        return Found(components, n_iter=rounds, info={"effort": effort})
+    found = _free(problem, options, effort)
+    return _orthogonal(problem, options, effort, found) if orthogonal else found
+
+
+def _shared(problem: Problem, options: Options, effort: int) -> Found:
+    """A total number of nonzeros: the search for the shares calls that for given ones."""
+
+    def search(supports: Sequence[np.ndarray], thorough: bool) -> list[np.ndarray]:
+        sizes = tuple(int(support.size) for support in supports)
+        given = replace(problem, cardinalities=sizes, total=None)
+        features = _working_set(given)
+        if features.size < problem.covariance.n_features:
+            features = np.union1d(features, np.concatenate(list(supports)))
+        starts = [list(supports)]
+        return _search_within(given, options, features, starts, effort if thorough else 0)
+
+    supports = best_shares(
+        problem.covariance,
+        problem.k,
+        problem.n_nonzero,
+        problem.nonnegative,
+        search,
+        options.seed,
+        effort,
+    )
+    components = tuple(_weighted(problem, support) for support in supports)
+    return Found(components, n_iter=1, info={"effort": effort})
+
+
+def _free(problem: Problem, options: Options, effort: int) -> Found:
+    """Overlapping supports: deflation, then each component anew beside all the others.
+
+    What x explains beyond the others is x'Bx, B the Schur complement of A on their directions; so
+    every exchange is a search for one component, kept when the adjusted variance of all grows.
+    """
+
+    def one(
+        cov: Covariance, s: int, nonnegative: bool, options: Options, rng: np.random.Generator
+    ) -> Component:
+        return _disjoint(Problem(cov, (s,), nonnegative), options, effort)[0][0]
+
+    def total(components: Iterable[Component]) -> float:
+        return float(variances(problem, tuple(components)).sum())
+
+    found = deflate(problem, options, one)
+    simple = [method.run(problem, options) for method in (threshold.METHOD, tpower.METHOD)]
+    best = list(max((answer.components for answer in (found, *simple)), key=total))
+    value = total(best)
+    rng = np.random.default_rng(options.seed)
+    exchanges = 0
+    for j in list(range(problem.k)) * SWEEPS:
+        if options.monitor.stopped:
+            break
+        rest = problem.covariance
+        for other in best[:j] + best[j + 1 :]:
+            image = rest.matvec(other.vector(rest.n_features))
+            own = float(other.weights @ image[other.support])
+            rest = Downdated(rest, image / np.sqrt(own)) if own > 0.0 else rest
+        new = one(rest, problem.cardinalities[j], problem.nonnegative, options, rng)
+        trial = [*best[:j], new, *best[j + 1 :]]
+        now = total(trial)
+        if now > value * (1.0 + 1e-9):
+            best, value, exchanges = trial, now, exchanges + 1
+    info = {**found.info, "effort": effort, "exchanges": exchanges}
+    return Found(tuple(best), n_iter=found.n_iter, info=info)
+
+
+def _orthogonal(problem: Problem, options: Options, effort: int, found: Found) -> Found:
+    """Overlapping supports, orthogonal components: ascent from free and from disjoint supports."""
+    if problem.nonnegative:
+        raise ValueError(
+            "orthogonal=True with nonnegative=True: nonnegative components that are orthogonal "
+            "have disjoint supports; pass supports='disjoint'"
+        )
+
+    def search(cov: Covariance, s: int) -> np.ndarray:
+        return _disjoint(Problem(cov, (s,)), options, effort)[0][0].support
+
+    share = problem.covariance.n_features // problem.k
+    sizes = tuple(min(s, share) for s in problem.cardinalities)
+    apart = _disjoint(replace(problem, cardinalities=sizes, disjoint=True), options, effort)[0]
+    best = ascend_orthogonally(problem, [found.components, apart], search, options)
+    return replace(found, components=best, info={**found.info, "orthogonal": True})
+
+
+def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Component, ...], int]:
+    cov = problem.covariance
+    features = _working_set(problem)
+    simple = _simple_answers(problem, options, features)
+    supports = _search_within(problem, options, features, simple, effort)
+    rounds = 1
+    while features.size < cov.n_features and rounds < ROUNDS and not options.monitor.stopped:
+        new = _newcomers(problem, supports, features)
+        if new.size == 0:
+            break
+        features = np.union1d(features, new)
+        before = supports
+        supports = _search_within(problem, options, features, [before], 0)
+        rounds += 1
+        if all(map(np.array_equal, before, supports)):
+            break
+    supports = _without_empty(supports, cov)
+    components = tuple(_weighted(problem, support) for support in supports)
+    return components, rounds
+
+
+def _simple_answers(
+    problem: Problem, options: Options, features: np.ndarray
+) -> list[list[np.ndarray]]:
+    """Supports found among the features by thresholding and by the truncated power method."""
+    if problem.k == 1:
+        return []  # the search itself starts from these
+    if features.size < problem.covariance.n_features:
+        inside = problem.covariance.restrict(features).materialise()
+        problem = replace(problem, covariance=inside)
+    found = [method.run(problem, options) for method in (threshold.METHOD, tpower.METHOD)]
+    return [[features[component.support] for component in answer.components] for answer in found]
+
+
+def _working_set(problem: Problem) -> np.ndarray:
+    """Features of large variance or with a large part in the leading subspace."""
+    cov = problem.covariance
+    p = cov.n_features
+    if p <= ALL_FEATURES:
+        return np.arange(p)
+    size = max(WORKING_SET, 4 * sum(problem.cardinalities))
+    block = np.random.default_rng(0).standard_normal((p, min(p, 2 * problem.k + 4)))
+    for _ in range(3):
+        block = np.linalg.qr(cov.matmat(block))[0]
+    image = cov.matmat(block)
+    by_variance = np.argsort(-cov.diagonal, kind="stable")[: size // 2]
+    by_loading = np.argsort(-np.square(image).sum(axis=1), kind="stable")[: size // 2]
+    return np.union1d(by_variance, by_loading)
+
+
+def _search_within(
+    problem: Problem,
+    options: Options,
+    features: np.ndarray,
+    starts: list[list[np.ndarray]],
+    effort: int,
+) -> list[np.ndarray]:
+    cov = problem.covariance
+    whole = features.size == cov.n_features
+    A = cov.dense() if whole else cov.submatrix(features)
+    short = sum(problem.cardinalities) - features.size
+    if short > 0:  # more places than features: the rest stays empty
+        A = np.pad(A, (0, short))
+    local = [[np.searchsorted(features, support) for support in start] for start in starts]
+    found = joint_search(
+        A,
+        problem.cardinalities,
+        nonnegative=problem.nonnegative,
+        seed=options.seed,
+        effort=effort,
+        n_jobs=options.n_jobs,
+        monitor=options.monitor,
+        starts=local,
+    )
+    return [features[support[support < features.size]] for support in found]
+
+
+def _newcomers(
+    problem: Problem, supports: Sequence[np.ndarray], features: np.ndarray
+) -> np.ndarray:
+    """Features outside the working set whose exchange for a member promises a gain."""
+    cov = problem.covariance
+    score = np.full(cov.n_features, -np.inf)
+    for support in supports:
+        if support.size == 0:
+            continue
+        component = _weighted(problem, support)
+        columns = cov.columns(component.support)
+        block = columns[component.support]
+        value = float(component.weights @ block @ component.weights)
+        vectors, values = removals(block, component.weights, problem.nonnegative)
+        cross = columns @ vectors.T  # (p, s)
+        if problem.nonnegative:
+            cross = np.maximum(cross, 0.0)
+        half = 0.5 * (values[None, :] - cov.diagonal[:, None])
+        predicted = values[None, :] - half + np.sqrt(half * half + cross * cross)
+        score = np.maximum(score, predicted.max(axis=1) - (1.0 - NEARLY) * value)
+    score[features] = -np.inf
+    best = np.argsort(-score, kind="stable")[:NEWCOMERS]
+    return best[score[best] > 0.0]
+
+
+def _weighted(problem: Problem, support: np.ndarray) -> Component:
+    even = Component(support, np.full(support.size, support.size**-0.5))
+    return refit_one(problem.covariance, even, problem.nonnegative)
+
+
+def _without_empty(supports: list[np.ndarray], cov: Covariance) -> list[np.ndarray]:
+    """A component left without features takes one from the component that has most."""
+    supports = list(supports)
+    for j, support in enumerate(supports):
+        if support.size == 0:
+            donor = int(np.argmax([other.size for other in supports]))
+            least = int(np.argmin(cov.diagonal[supports[donor]]))
+            supports[j] = supports[donor][[least]]
+            supports[donor] = np.delete(supports[donor], least)
+    return supports
+
+
+METHOD = Method("auto", "portfolio: matching ascent, exchange search, perturbations", run)

@@ -1,0 +1,382 @@
+"""DSPCA by block coordinate ascent with safe elimination (Zhang & El Ghaoui 2011).
+
+For a penalty l, features of variance below l are set aside, the relaxation of relaxation.py is
+solved on the others, and the component is the leading eigenvector of its solution, cut to size.
+A coarse search over l finds the cardinality.
+
+What is proved. For any symmetric U with |U_ij| <= l (nonnegative components: U_ij >= -l) on a
+set K that contains every feature with A_ii > l, and every s,
+
+    OPT(s) <= max(0, lambda_max(A_KK + U)) + l s.
+
+Let x be optimal with support S, |S| <= s, and z = Fx/|Fx| for a factor A = F'F with columns a_i.
+Then x'Ax <= sum over S of (a_i'z)^2 <= l s + sum over T of ((a_i'z)^2 - l), T = {i in S:
+(a_i'z)^2 > l}, and T lies in K because (a_i'z)^2 <= A_ii. That sum is at most lambda_max(A_TT) -
+l|T|, and y'A_TT y - l|T| <= y'(A + U)y for unit y on T, since y'Uy >= -l |y|_1^2 >= -l|T|. So
+the elimination costs this bound nothing. It does change the relaxation: phi(l) of K can be
+smaller than phi(l) of all features, and is no bound on it (A = [[100, 5], [5, .5]], l = 1).
+Disjoint components: the T_j are disjoint, their y_j orthonormal, and the k largest eigenvalues
+of A_KK + U (positive ones) plus l (s_1 + .. + s_k) bound the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...bounds.cheap import SAFETY, proved_eigenvalue_sum
+from ...problem.base import Component, Found, Method, Options
+from ...problem.covariance import EPS, Covariance
+from ...problem.problem import Problem
+from ...problem.result import Bound
+from ..deflation import Single, deflate
+from ..penalty import check_penalty, fewer
+from ..relaxation import Relaxation, Start, ascend, soft_threshold
+from .threshold import truncate
+
+# The relaxation is solved for at most this many features at a time.
+CORE_LIMIT = 1500
+# Loadings below this fraction of the largest are what the barrier leaves.
+NEGLIGIBLE = 1e-2
+# The search for the penalty counts nonzeros, and can do with this gap.
+COARSE = 5e-3
+# Relative distance of penalties up to which one solution is a start for the other.
+NEARBY = 0.15
+
+
+@dataclass(frozen=True)
+class Point:
+    """The relaxation at one penalty, on the features that survive it."""
+
+    core: np.ndarray  # (m,) features with variance above the penalty, and perhaps some more
+    relaxation: Relaxation
+    loadings: np.ndarray  # (m,)
+
+    @property
+    def count(self) -> int:
+        return int(np.count_nonzero(self.loadings))
+
+
+def survivors(cov: Covariance, penalty: float) -> np.ndarray:
+    """K: all features whose variance may exceed the penalty, whatever rounding did to it."""
+    slack = SAFETY * (cov.psd_shift + cov.rounding(1)) + 1e-9 * penalty
+    return np.flatnonzero(cov.diagonal > penalty - slack)
+
+
+def solve_at(
+    cov: Covariance,
+    penalty: float,
+    nonnegative: bool,
+    gap: float,
+    solver: Callable[..., Relaxation] = ascend,
+    known: Sequence[Point] = (),
+) -> Point:
+    """Eliminate, solve the relaxation (from solutions nearby), and read off the loadings."""
+    # The certificate keeps U in single precision, so the penalty that limits it has to be one too;
+    # rounded down, it stays below the largest variance.
+    single = np.float32(penalty)
+    penalty = float(single if single <= penalty else np.nextafter(single, np.float32(0.0)))
+    core = survivors(cov, penalty)
+    A = cov.submatrix(core)
+    if float(np.diagonal(A).max()) <= penalty < float(cov.diagonal.max()):
+        # What deflation leaves of variances that are all explained is rounding, and differs.
+        penalty = float(np.float32(np.diagonal(A).max() / 2))
+    starts = [_carried(p, core, A, penalty, nonnegative) for p in _neighbours(known, penalty)]
+    relaxation = solver(A, penalty, nonnegative=nonnegative, tol=gap, starts=starts)
+    x = relaxation.direction()
+    if nonnegative:
+        x = np.maximum(x, 0.0)
+    x[np.abs(x) < NEGLIGIBLE * np.abs(x).max()] = 0.0
+    return Point(core, relaxation, x)
+
+
+def _carried(
+    near: Point, core: np.ndarray, A: np.ndarray, penalty: float, nonnegative: bool
+) -> Start:
+    """A solution on other survivors, on these."""
+    _, here, there = np.intersect1d(core, near.core, assume_unique=True, return_indices=True)
+    Z, dual = np.zeros_like(A), soft_threshold(A, penalty, nonnegative)
+    Z[np.ix_(here, here)] = near.relaxation.Z[np.ix_(there, there)]
+    dual[np.ix_(here, here)] = near.relaxation.dual[np.ix_(there, there)]
+    return Start(Z, dual)
+
+
+def _neighbours(points: Sequence[Point], penalty: float) -> list[Point]:
+    """The solutions at the closest penalties below and above, unless they are far away."""
+    near = [p for p in points if abs(p.relaxation.penalty / penalty - 1) <= NEARBY]
+    below = [p for p in near if p.relaxation.penalty <= penalty]
+    above = [p for p in near if p.relaxation.penalty > penalty]
+    lower = max(below, key=lambda p: p.relaxation.penalty, default=None)
+    upper = min(above, key=lambda p: p.relaxation.penalty, default=None)
+    return [p for p in (lower, upper) if p is not None]
+
+
+def _lowest_penalty(cov: Covariance) -> float:
+    """The smallest penalty for which no more than CORE_LIMIT features survive."""
+    if cov.n_features <= CORE_LIMIT:
+        return 0.0
+    ranked = np.sort(cov.diagonal)[::-1]
+    return float(ranked[CORE_LIMIT]) * (1 + 1e-6)
+
+
+def search_penalty(
+    cov: Covariance,
+    s: int,
+    nonnegative: bool,
+    *,
+    gap: float,
+    cardinality: str,
+    max_solves: int,
+    solver: Callable[..., Relaxation],
+) -> list[Point]:
+    """Points of a bisection over the penalty; the last one is the one to use."""
+    largest = float(cov.diagonal.max())
+    low, high = _lowest_penalty(cov), largest
+    if low >= largest * (1 - 1e-6):
+        raise ValueError(
+            f"method='dspca' works on at most {CORE_LIMIT} features, but more than that of the "
+            f"{cov.n_features} have the largest variance, so that no penalty sets any aside "
+            "(standardised columns cannot be screened by variance); select features first, or use "
+            "another method"
+        )
+    slack = 1 if cardinality == "about" else 0
+    points: list[Point] = []
+    for _ in range(max_solves):
+        middle = (low + high) / 2
+        point = solve_at(cov, middle, nonnegative, max(gap, COARSE), solver, points)
+        points.append(point)
+        if abs(point.count - s) <= slack:
+            return points
+        if point.count > s:
+            low = point.relaxation.penalty
+        else:
+            high = point.relaxation.penalty
+        if high - low <= 1e-6 * largest:
+            break
+    # The nearest richer one can be cut to size; a poorer one cannot be filled.
+    points.sort(key=lambda point: (point.count >= s, -abs(point.count - s)))
+    return points
+
+
+def tighten(
+    cov: Covariance,
+    points: list[Point],
+    s: float,
+    nonnegative: bool,
+    *,
+    gap: float,
+    solves: int,
+    solver: Callable[..., Relaxation],
+) -> list[Point]:
+    """More points, at penalties for which phi(l) + l s comes closer to its minimum.
+
+    It is convex in l, and |Z|_1 - s is minus its slope: bisect where that changes sign.
+    """
+    norms = {p.relaxation.penalty: float(np.abs(p.relaxation.Z).sum()) for p in points}
+    low = max((level for level, norm in norms.items() if norm > s), default=_lowest_penalty(cov))
+    high = min((level for level, norm in norms.items() if norm <= s), default=cov.diagonal.max())
+    extra: list[Point] = []
+    for _ in range(solves):
+        if high - low <= 1e-3 * high:
+            break
+        middle = (low + high) / 2
+        point = solve_at(cov, middle, nonnegative, gap, solver, [*points, *extra])
+        extra.append(point)
+        if np.abs(point.relaxation.Z).sum() > s:
+            low = point.relaxation.penalty
+        else:
+            high = point.relaxation.penalty
+    return extra
+
+
+def _component(point: Point, s: int, nonnegative: bool) -> Component:
+    """The s largest loadings (or as many as there are), in the features of the covariance."""
+    cut = truncate(point.loadings[:, None], min(s, point.loadings.size), nonnegative)[:, 0]
+    part = Component.from_vector(cut)
+    return Component(point.core[part.support], part.weights)
+
+
+def _note(point: Point, s: int, penalty: float | None, unit: float) -> str:
+    """What fell short; `penalty` is the one that was given, None if it was searched."""
+    notes = []
+    level = point.relaxation.penalty * unit
+    if point.count > s:
+        notes.append(
+            f"dspca: {point.count} nonzeros at penalty {level:.4g}, cut to the {s} largest"
+        )
+    elif point.count < s and penalty is None:
+        notes.append(f"dspca: {point.count} of the {s} nonzeros allowed, at penalty {level:.4g}")
+    elif point.count < s and penalty is not None:
+        notes.append(fewer("dspca", penalty, point.count, s))
+    if not point.relaxation.converged:
+        notes.append(
+            f"dspca: duality gap {100 * point.relaxation.gap:.2g} % after "
+            f"{point.relaxation.n_iter} iterations; the bound holds all the same"
+        )
+    return "; ".join(notes)
+
+
+def _late(points: list[Point], gap: float) -> str:
+    """What to say of relaxations, solved for the bound only, that did not get as far as asked."""
+    open_gaps = [p.relaxation.gap for p in points if not p.relaxation.converged]
+    if not open_gaps:
+        return ""
+    return (
+        f"dspca: {len(open_gaps)} of {len(points)} relaxations for the bound stopped above the gap "
+        f"of {100 * gap:.2g} % (at {100 * max(open_gaps):.2g} %); the bound holds all the same"
+    )
+
+
+def dual_bound(problem: Problem, point: Point) -> Bound:
+    """The certificate of a point for the whole problem, proved in floating point."""
+    cov, core, penalty = problem.covariance, point.core, point.relaxation.penalty
+    m = core.size
+    A = cov.submatrix(core)
+    moved = (point.relaxation.dual - A)[np.triu_indices(m, 1)].astype(np.float32)
+    limit = np.float32(penalty)
+    moved = np.maximum(moved, -limit) if problem.nonnegative else np.clip(moved, -limit, limit)
+    M = A.copy()
+    rows, cols = np.triu_indices(m, 1)
+    M[rows, cols] += moved
+    M[cols, rows] = M[rows, cols]
+    M[np.diag_indices(m)] -= penalty
+    value = _claim(problem, M, penalty)
+    return Bound("dspca-dual", value, {"penalty": penalty, "core": core, "moved": moved})
+
+
+def _claim(problem: Problem, M: np.ndarray, penalty: float) -> float:
+    k, m, cards = problem.k, M.shape[0], problem.cardinalities
+    price = penalty * sum(cards) * (1 + 4 * EPS)
+    if problem.disjoint or k == 1:
+        # Zero rows stand for components that stay empty: only positive eigenvalues count.
+        padded = np.zeros((m + k, m + k))
+        padded[:m, :m] = M
+        total = proved_eigenvalue_sum(padded, k)
+        margin = problem.covariance.rounding(sum(cards))
+    else:
+        total = k * max(0.0, proved_eigenvalue_sum(M, 1))
+        margin = k * problem.covariance.rounding(problem.s_max)
+    # Adding U rounds each entry of the matrix once more.
+    margin += k * EPS * (float(np.abs(np.diagonal(M)).max()) + m * penalty)
+    return (total + price) * (1 + 4 * EPS) + SAFETY * margin
+
+
+def _estimate(problem: Problem, point: Point) -> float:
+    """What `dual_bound` will come to, to choose among points."""
+    w = np.linalg.eigvalsh(point.relaxation.dual)[::-1][: problem.k]
+    return float(np.maximum(w, 0.0).sum()) + point.relaxation.penalty * sum(problem.cardinalities)
+
+
+def run(
+    problem: Problem,
+    options: Options,
+    *,
+    penalty: float | None = None,
+    gap: float = 1e-3,
+    cardinality: str = "exact",
+    max_solves: int = 12,
+    bound_solves: int = 4,
+    deflation: str = "auto",
+) -> Found:
+    """`penalty` is a fraction of the largest variance; left out, it is searched for the
+    cardinality.
+
+    `cardinality="about"` stops the search one nonzero off, as the paper does; `gap` is the relative
+    duality gap to which the relaxations are solved; `bound_solves` more of them make the bound
+    tighter.
+    """
+    return run_with(
+        ascend,
+        problem,
+        options,
+        penalty=penalty,
+        gap=gap,
+        cardinality=cardinality,
+        max_solves=max_solves,
+        bound_solves=bound_solves,
+        deflation=deflation,
+    )
+
+
+def run_with(
+    solver: Callable[..., Relaxation],
+    problem: Problem,
+    options: Options,
+    *,
+    penalty: float | None,
+    gap: float,
+    cardinality: str,
+    max_solves: int,
+    bound_solves: int,
+    deflation: str,
+) -> Found:
+    """The method around any solver of the relaxation."""
+    check_penalty(penalty)
+    if cardinality not in ("exact", "about"):
+        raise ValueError(f"cardinality must be 'exact' or 'about', got {cardinality!r}")
+    if not 0 < gap < 1:
+        raise ValueError(f"gap={gap} must lie strictly between 0 and 1")
+    if max_solves < 1:
+        raise ValueError(f"max_solves={max_solves} must be at least 1")
+    seen: list[Point] = []
+    trail: list[dict[str, float]] = []
+
+    def solve(
+        cov: Covariance, s: int, nonnegative: bool, options: Options, rng: np.random.Generator
+    ) -> Single:
+        if float(cov.diagonal.max()) <= 0:
+            return Single(Component(np.zeros(1, dtype=np.intp), np.ones(1)))
+        if penalty is not None:
+            level = penalty * float(cov.diagonal.max())
+            points = [solve_at(cov, level, nonnegative, gap, solver)]
+        else:
+            points = search_penalty(
+                cov,
+                s,
+                nonnegative,
+                gap=gap,
+                cardinality=cardinality,
+                max_solves=max_solves,
+                solver=solver,
+            )
+        late = ""
+        if not trail:
+            extra: list[Point] = []
+            if bound_solves and penalty is None:
+                extra = tighten(
+                    cov, points, s, nonnegative, gap=gap, solves=bound_solves, solver=solver
+                )
+                late = _late(extra, gap)
+            seen.extend([*points, *extra])
+        trail.extend(_record(point, cov) for point in points)
+        chosen = points[-1]
+        total = sum(point.relaxation.n_iter for point in points)
+        note = "; ".join(filter(None, (_note(chosen, s, penalty, cov.unit), late)))
+        return Single(_component(chosen, s, nonnegative), total, note)
+
+    found = deflate(problem, options, solve, deflation=deflation)
+    # The first component was sought among all features: its dual solutions speak about the whole.
+    bounds: tuple[Bound, ...] = ()
+    if seen:
+        bounds = (dual_bound(problem, min(seen, key=lambda point: _estimate(problem, point))),)
+    return Found(
+        found.components, found.n_iter, found.note, bounds, {**found.info, "relaxations": trail}
+    )
+
+
+def _record(point: Point, cov: Covariance) -> dict[str, float]:
+    """What the relaxation came to, in the user's units; it speaks of the survivors only."""
+    relaxation = point.relaxation
+    return {
+        "penalty": relaxation.penalty * cov.unit,
+        "survivors": point.core.size,
+        "nonzeros": point.count,
+        "value": relaxation.value * cov.unit,
+        "bound": relaxation.bound * cov.unit,
+        "iterations": relaxation.n_iter,
+    }
+
+
+METHOD = Method("dspca", "Zhang & El Ghaoui 2011", run)

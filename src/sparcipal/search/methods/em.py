@@ -1,0 +1,81 @@
+"""EM for sparse and nonnegative PCA (Sigg & Buhmann 2008), from random starts.
+
+E-step: scores `y = Xw / |w|^2`. M-step: `w = X'y / |y|^2`, then the constraint: the s largest
+entries (of positive ones only, when nonnegative). Both steps together are one product with the
+covariance. `thresholding="soft"` subtracts the (s+1)-th largest entry, the M-step under an l1
+constraint.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...problem.base import Component, Found, Method, Options
+from ...problem.covariance import Covariance
+from ...problem.problem import Problem
+from ..deflation import Single, deflate
+from .threshold import truncate
+from .tpower import ascend
+
+
+def soft_truncate(Y: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
+    """Like `truncate`, with every kept entry shrunk by the largest one that is not kept."""
+    p = Y.shape[0]
+    score = np.maximum(Y, 0.0) if nonnegative else np.abs(Y)
+    if s >= p:
+        return truncate(Y, s, nonnegative)
+    level = np.partition(score, p - s - 1, axis=0)[p - s - 1]
+    shrunk = np.where(score > level, np.sign(Y) * (score - level), 0.0)
+    # Ties at the top leave nothing above the level: then shrinking means no choice at all.
+    tied = ~shrunk.any(axis=0)
+    shrunk[:, tied] = Y[:, tied]
+    return truncate(shrunk, s, nonnegative)
+
+
+_CUTS = {"hard": truncate, "soft": soft_truncate}
+
+
+def solve(
+    cov: Covariance,
+    s: int,
+    nonnegative: bool,
+    options: Options,
+    rng: np.random.Generator,
+    *,
+    restarts: int = 5,
+    max_iter: int = 200,
+    thresholding: str = "hard",
+) -> Single:
+    starts = rng.standard_normal((cov.n_features, max(restarts, 1)))
+    if nonnegative:
+        starts = np.abs(starts)
+    X, values, n_iter = ascend(
+        cov, starts, s, nonnegative, max_iter=max_iter, cut=_CUTS[thresholding]
+    )
+    note = "" if n_iter < max_iter else f"em stopped after max_iter={max_iter} steps"
+    return Single(Component.from_vector(X[:, int(np.argmax(values))]), n_iter, note)
+
+
+def run(
+    problem: Problem,
+    options: Options,
+    *,
+    restarts: int = 5,
+    max_iter: int = 200,
+    thresholding: str = "hard",
+    deflation: str = "auto",
+) -> Found:
+    if thresholding not in _CUTS:
+        raise ValueError(f"thresholding must be 'hard' or 'soft', got {thresholding!r}")
+    return deflate(
+        problem,
+        options,
+        solve,
+        deflation=deflation,
+        restarts=restarts,
+        max_iter=max_iter,
+        thresholding=thresholding,
+    )
+
+
+METHOD = Method("em", "Sigg & Buhmann 2008", run)

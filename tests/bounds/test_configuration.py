@@ -1,0 +1,228 @@
+"""Bounds by prices and packing: never below the optimum, rechecked, and sharp."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+
+from sparcipal.bounds import strategy as prove
+from sparcipal.bounds.configuration import bound as configuration
+from sparcipal.bounds.configuration import packing
+from sparcipal.bounds.configuration.prices import converted
+from sparcipal.bounds.kyfan import bound as kyfan
+from sparcipal.bounds.pairsplit import Part, split_matrix
+from sparcipal.checker.configuration import recheck
+from sparcipal.checker.covariance import Question
+from sparcipal.checker.covariance import covariance_of as checked_covariance
+from sparcipal.problem.base import Component, Options
+from sparcipal.problem.components import refit, variances
+from sparcipal.problem.covariance import covariance_of
+from sparcipal.problem.monitor import Monitor
+from sparcipal.problem.problem import Problem
+from sparcipal.search.joint import joint_search
+from tests.support.brute import best_value
+from tests.support.places import data_file
+
+SIZES = [(2, 2), (1, 1, 1), (3, 2), (2,), (3, 3), (1, 2)]
+
+
+def random_covariance(rng: np.random.Generator, p: int) -> np.ndarray:
+    X = rng.standard_normal((int(rng.integers(2, 12)), p))
+    kind = rng.integers(5)
+    if kind == 1:
+        X[:, 0] = X[:, -1]
+    elif kind == 2:
+        X[:, 0] = -X[:, 1]
+        X[:, 2] = 0.0
+    elif kind == 3:
+        X = rng.integers(-1, 2, X.shape).astype(float)
+    return X.T @ X / X.shape[0] + 1e-6 * np.eye(p)
+
+
+def both_bounds(
+    A: np.ndarray, sizes: tuple[int, ...], nonnegative: bool, value: float
+) -> tuple[float, float]:
+    cov = covariance_of(A)
+    supports = joint_search(cov.dense(), sizes, nonnegative=nonnegative, effort=0)
+    arguments = {"nonnegative": nonnegative, "supports": supports, "value": value / cov.unit}
+    first = kyfan.kyfan_bound(cov, sizes, **arguments)
+    priced = configuration.configuration_bound(cov, sizes, start=first, **arguments)
+    if priced is None:  # the Ky Fan bound cannot be improved
+        return first.value * cov.unit, first.value * cov.unit
+    bound = priced.bound
+    question = Question(sizes, nonnegative, True, value / cov.unit)
+    own = recheck(bound.data, checked_covariance(A, cov.unit), question)
+    return bound.value * cov.unit, own * cov.unit
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_never_below_the_optimum(nonnegative: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = kyfan.Effort(10, (0.1, 0.01), 8, (0.01,), 4, 1, 0.05)
+    monkeypatch.setitem(kyfan.EFFORTS, "fast", quick)
+    rng = np.random.default_rng(int(nonnegative))
+    sharp = 0
+    for _ in range(4 if nonnegative else 12):
+        sizes = SIZES[rng.integers(len(SIZES))]
+        A = random_covariance(rng, 7)
+        best = best_value(A, sizes, nonnegative)
+        claimed, own = both_bounds(A, sizes, nonnegative, best)
+        assert best * (1 - 1e-12) <= own <= claimed * (1 + 1e-12)
+        sharp += claimed <= best * (1 + 1e-5)
+    assert sharp >= 2
+
+
+def test_features_outside_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small cores, few nodes, values that are too low: a bound for all features all the same."""
+    rng = np.random.default_rng(8)
+    outside = 0
+    for _ in range(60):
+        p = int(rng.integers(5, 9))
+        sizes = SIZES[rng.integers(len(SIZES))]
+        spread = 10.0 ** rng.uniform(-1.5, 0.0, p)
+        A = random_covariance(rng, p) * np.outer(spread, spread)
+        effort = kyfan.Effort(sum(sizes), (0.1, 0.01), 8, (0.01,), 4, 0, rng.choice([0.05, 0.5]))
+        monkeypatch.setitem(kyfan.EFFORTS, "fast", effort)
+        best, cov = best_value(A, sizes), covariance_of(A)
+        value = best / cov.unit * rng.choice([1.0, 0.8])
+        question = {"value": value, "supports": joint_search(cov.dense(), sizes, effort=0)}
+        first = kyfan.kyfan_bound(cov, sizes, **question)
+        work = float(rng.choice([1e6, 1e8]))
+        priced = configuration.configuration_bound(cov, sizes, start=first, work=work, **question)
+        if priced is None:
+            continue
+        bound = priced.bound
+        outside += "features" in bound.data
+        checked = checked_covariance(A, cov.unit)
+        own = recheck(bound.data, checked, Question(sizes, False, True, value)) * cov.unit
+        assert best * (1 - 1e-12) <= own <= bound.value * cov.unit * (1 + 1e-12)
+        if "features" in bound.data:
+            first_part = bound.data["parts"][0]
+            header = {**first_part["log"][0], "pads": np.zeros(bound.data["features"].size)}
+            parts = [{**first_part, "log": [header, *first_part["log"][1:]]}]
+            parts += bound.data["parts"][1:]
+            with contextlib.suppress(ValueError):  # refused, or not proved
+                forged = {**bound.data, "parts": parts}
+                assert recheck(forged, checked, Question(sizes, False, True, value)) == np.inf
+    assert outside >= 5
+
+
+def test_converted_prices_lose_nothing() -> None:
+    A = random_covariance(np.random.default_rng(9), 9)
+    cov = covariance_of(A)
+    a = cov.dense()
+    supports = joint_search(a, (2, 2, 2))
+    value = sum(float(np.linalg.eigvalsh(a[np.ix_(S, S)])[-1]) for S in supports)
+    bound = kyfan.kyfan_bound(cov, (2, 2, 2), supports=supports, value=value)
+    data = bound.data
+    split = kyfan.Split(data["features"], data["u"], data["r"], data["price"], data["pad"])
+    pair, price, level = converted(a, split, 2, 3, False)
+    part = Part(np.arange(9), a, np.zeros(9, dtype=bool), price, 2, False, np.zeros(9))
+    top = np.linalg.eigvalsh(split_matrix(part, pair).matrix)[-1]
+    assert top == pytest.approx(level, rel=1e-5)
+    assert price.sum() + 3 * top == pytest.approx(bound.value, rel=1e-5)
+
+
+def test_a_wrong_value_does_not_make_a_wrong_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target below the optimum: the enumeration meets better packings and must not hide them."""
+    monkeypatch.setitem(kyfan.EFFORTS, "fast", kyfan.Effort(10, (0.1,), 8, (0.1,), 4, 0, 0.05))
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        A = random_covariance(rng, 7)
+        best = best_value(A, (2, 2))
+        claimed, own = both_bounds(A, (2, 2), False, 0.8 * best)
+        assert best * (1 - 1e-12) <= own <= claimed * (1 + 1e-12)
+
+
+def test_a_better_packing_becomes_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poor answer goes in; where the enumeration meets the best packing, that comes out."""
+    monkeypatch.setattr(prove, "EXHAUSTIBLE", {"fast": 0, "full": 0})
+    rng = np.random.default_rng(6)
+    improved = 0
+    for _ in range(12):
+        A = random_covariance(rng, 7) + 2.0 * np.eye(7)
+        cov = covariance_of(A)
+        problem = Problem(cov, (2, 2))
+        best = best_value(A, (2, 2)) / cov.unit
+        pairs = rng.permutation(7)[:4].reshape(2, 2)
+        poor = refit(problem, tuple(Component(np.sort(S), np.ones(2)) for S in pairs))
+        proved = prove.prove(problem, poor, (), Options(), "full")
+        value = float(variances(problem, proved.components).sum())
+        assert value <= best * (1 + 1e-12)
+        for bound in proved.bounds:
+            assert bound.value >= best * (1 - 1e-12)
+            if bound.name == "configuration":
+                question = Question((2, 2), False, True, value)
+                own = recheck(bound.data, checked_covariance(A, cov.unit), question)
+                assert best * (1 - 1e-12) <= own <= bound.value
+        before = float(variances(problem, poor).sum())
+        improved += before < best * (1 - 1e-9) and value >= best * (1 - 1e-9)
+    assert improved >= 3
+
+
+def test_packing_finds_the_best_packing() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        A = random_covariance(rng, 7)
+        A = A / np.abs(A).max()
+        best = best_value(A, (2, 2))
+        price = np.zeros(7)
+        alone = best_value(A, (2,))
+        target = 0.95 * best
+        found = packing.best_packing(A, 2, 2, price, alone, target, Monitor())
+        if target - alone > 0.0:
+            assert found is not None
+            assert found.value == pytest.approx(best)
+        own = configuration_target(A, price, alone, target, found)
+        assert own == pytest.approx(best, rel=1e-9)
+
+
+def configuration_target(
+    A: np.ndarray, price: np.ndarray, alone: float, target: float, found: packing.Packed
+) -> float:
+    from sparcipal.checker.packing import largest_packing
+
+    origin = found.split.origin
+    return largest_packing(A, 2, 2, price, alone, target, origin["u"], origin["r"])
+
+
+def test_tampering_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kyfan.EFFORTS, "fast", kyfan.Effort(10, (0.1,), 4, (0.1,), 4, 0, 0.05))
+    A = random_covariance(np.random.default_rng(5), 7)
+    cov = covariance_of(A)
+    value = best_value(A, (2, 2)) / cov.unit
+    supports = joint_search(cov.dense(), (2, 2))
+    first = kyfan.kyfan_bound(cov, (2, 2), supports=supports, value=value)
+    bound = configuration.configuration_bound(
+        cov, (2, 2), supports=supports, value=value, start=first
+    ).bound
+    checked, question = checked_covariance(A, cov.unit), Question((2, 2), False, True, value)
+    for change in ({"price": -bound.data["price"] - 1}, {"price": bound.data["price"] * 0.5 + 1}):
+        with pytest.raises(ValueError, match="prices"):
+            recheck({**bound.data, **change}, checked, question)
+    low = {**bound.data, "packing": {"target": 0.5 * value, **_triangles(7)}}
+    assert recheck(low, checked, question) >= value * (1 - 1e-9)
+
+
+def _triangles(n: int) -> dict[str, np.ndarray]:
+    return {"u": np.zeros(n * (n - 1) // 2), "r": np.zeros(n * (n - 1) // 2)}
+
+
+def test_too_large_a_core_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration, "MOST_CORE", 5)
+    cov = covariance_of(np.eye(7))
+    question = {"supports": [np.array([0, 1]), np.array([2, 3])], "value": 2.0}
+    first = kyfan.kyfan_bound(cov, (2, 2), **question)
+    assert configuration.configuration_bound(cov, (2, 2), start=first, **question) is None
+
+
+@pytest.mark.parametrize(("name", "k", "s"), [("communities", 3, 5), ("communities", 5, 5)])
+def test_joint_optima_are_proved(name: str, k: int, s: int) -> None:
+    with np.load(data_file("benchmark_correlations.npz")) as matrices:
+        A = matrices[name]
+    cov = covariance_of(A)
+    supports = joint_search(cov.dense(), (s,) * k, effort=3)
+    value = sum(float(np.linalg.eigvalsh(cov.submatrix(S))[-1]) for S in supports)
+    claimed, own = both_bounds(A, (s,) * k, False, value * cov.unit)
+    assert value * cov.unit <= own <= claimed <= value * cov.unit * (1 + 1e-6)

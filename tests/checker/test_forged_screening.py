@@ -1,0 +1,185 @@
+"""Results of tables in passes, and of low-rank sketches, changed: each refusal with its reason."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparcipal import Result, sparse_pca, verify
+from sparcipal.bounds.lowrank.sphere import sphere_search
+from sparcipal.checker import lowrank as sphere
+from sparcipal.checker.covariance import Question
+from sparcipal.checker.covariance import covariance_of as checked_covariance
+from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
+from sparcipal.data.screening import Screened
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((30, 8)) * np.r_[np.full(4, 3.0), np.full(4, 0.1)]
+WEIGHTS = rng.random(30) + 0.1
+KEPT, DROPPED = np.arange(4), np.arange(4, 8)
+
+
+def screened(**change) -> Screened:
+    A = X.T @ X / 30
+    whole = {"matrix": A[:4, :4], "kept": KEPT, "variances": np.diagonal(A).copy()}
+    return Screened(**{**whole, **change})
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return sparse_pca(covariance=screened(), n_nonzero_coefs=2)
+
+
+def forged(result: Result, change) -> Result:
+    document = json.loads(result.to_json())
+    change(document)
+    return Result.from_json(json.dumps(document))
+
+
+def reason(result: Result, *given, **more) -> str:
+    verdict = verify(result, *given, **more)
+    assert verdict.verdict == "refused"
+    return verdict.reason
+
+
+# --- what was kept ---
+
+
+def test_honest_results_of_screened_tables(result):
+    assert verify(result, covariance=screened())
+    assert verify(result, covariance=screened()).value == pytest.approx(result.value)
+
+
+def test_components_of_dropped_features(result):
+    """A dropped feature has a variance, but nobody has its covariances."""
+    other = replace(result, supports=(np.array([0, 5]),), weights=(np.array([0.6, 0.8]),))
+    assert "was not kept" in reason(other, covariance=screened())
+    beyond = replace(result, supports=(np.array([0, 7]),), weights=(np.array([0.6, 0.8]),))
+    assert "was not kept" in reason(beyond, covariance=screened())
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [
+        ([0, 1, 2, 8], "not features of the data"),
+        ([-1, 0, 1, 2], "not features of the data"),
+        ([], "not features of the data"),
+        ([[0, 1], [2, 3]], "not features of the data"),
+        ([0, 2, 1, 3], "not in increasing order"),
+        ([0, 1, 1, 3], "not in increasing order"),
+        ([0, 1, 2, 4], "other features were kept"),
+        ([0.0, 1.0, float("nan"), 3.0], "no numbers of features"),
+    ],
+)
+def test_lists_of_kept_features(result, kept, words):
+    kept = np.array(kept, dtype=None if kept else int)
+    bounds = [
+        replace(b, data={**b.data, "screened": {**b.data["screened"], "kept": kept}})
+        for b in result.certificate.bounds
+    ]
+    changed = replace(result, certificate=replace(result.certificate, bounds=tuple(bounds)))
+    assert words in reason(changed, covariance=screened())
+
+
+def test_other_screened_tables(result):
+    given = screened()
+    wider = Screened(X.T @ X / 30, np.arange(8), given.variances)
+    assert "other features were kept" in reason(result, covariance=wider)
+    assert "a Screened: pass that" in reason(result, covariance=X.T @ X / 30)
+    tiny = replace(result, certificate=replace(result.certificate, unit=2.0**-1073))
+    assert "not that of the kept features" in reason(tiny, covariance=given)
+
+
+def test_tables_in_passes():
+    streamed = sparse_pca(X, n_nonzero_coefs=2, memory_limit=1, certify=False)
+    assert streamed.certificate.screening
+    for table in (X, X.tolist(), lambda: iter([X[:9], X[9:]])):
+        assert verify(streamed, table), verify(streamed, table).reason
+    last = int(streamed.certificate.bounds[0].data["screened"]["kept"][-1])
+    assert "not features of the data" in reason(streamed, X[:, :last])
+    with pytest.raises(ValueError, match="different numbers of columns"):
+        verify(streamed, lambda: iter([X[:9], X[9:, :5]]))
+    with pytest.raises(ValueError, match="X has no rows"):
+        verify(streamed, lambda: iter([]))
+
+
+def test_weights_in_passes():
+    streamed = sparse_pca(X, n_nonzero_coefs=2, memory_limit=1, sample_weight=WEIGHTS)
+    assert verify(streamed, X, sample_weight=WEIGHTS)
+    with pytest.raises(ValueError, match="not one sample weight per row"):
+        verify(streamed, X, sample_weight=WEIGHTS[:-1])
+    assert "mean" in reason(streamed, X, sample_weight=WEIGHTS[::-1])
+
+
+# --- low-rank sketches ---
+
+
+@pytest.fixture(scope="module")
+def sketched() -> dict:
+    """A proof for V V' of rank two, whose majorant is itself."""
+    V = np.random.default_rng(1).standard_normal((7, 2))
+    found = sphere_search(V, 3)
+    data = {"V": V, "s": 3, "level": found.bound, "shift": 1e-9, "nonnegative": False}
+    return data | {"proof": "features", "tree": found.tree}
+
+
+def low_rank(data: dict, question: Question | None = None) -> float:
+    A = data["V"] @ data["V"].T
+    question = question or Question((3,), False, True, 0.0)
+    return sphere.recheck(data, checked_covariance(A, 1.0), question)
+
+
+def test_sketches_for_other_questions(sketched):
+    top = low_rank(sketched)
+    assert low_rank(sketched, Question((2,), False, True, 0.0)) == pytest.approx(top)
+    with pytest.raises(ValueError, match="for another question"):
+        low_rank(sketched, Question((4,), False, True, 0.0))
+    with pytest.raises(ValueError, match="for another question"):
+        low_rank({**sketched, "nonnegative": True})
+    priced = {**sketched, "prices": np.full(7, 0.1)}
+    with pytest.raises(ValueError, match="prices need disjoint supports"):
+        low_rank(priced, Question((3, 3), False, False, 0.0))
+    assert low_rank(sketched, Question((3, 3), False, False, 0.0)) == pytest.approx(2 * top)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"V": np.ones((6, 2))}, "does not fit the data"),
+        ({"V": np.full((7, 2), np.nan)}, "not finite"),
+        ({"level": np.nan}, "not finite"),
+        ({"prices": -np.ones(7)}, "not finite"),
+        ({"V": np.ones((7, 17))}, "tree of cones is malformed"),
+        ({"tree": np.zeros(4)}, "tree of cones is malformed"),
+        ({"tree": np.full((2, 2), -1, dtype=np.int8)}, "tree of cones is malformed"),
+        ({"tree": np.array([-1], dtype=np.int8)}, "tree of cones is malformed"),
+        ({"tree": np.full(9, -1, dtype=np.int8)}, "tree of cones is malformed"),
+        ({"tree": np.array([4, -1], dtype=np.int8)}, "tree of cones is malformed"),
+        ({"tree": np.array([0, -1], dtype=np.int8)}, "an edge that is a point"),
+    ],
+)
+def test_trees_of_cones(sketched, change, message):
+    cov = checked_covariance(sketched["V"] @ sketched["V"].T, 1.0)
+    with pytest.raises(ValueError, match=message):
+        sphere.recheck({**sketched, **change}, cov, Question((3,), False, True, 0.0))
+
+
+def test_majorants_that_are_not_proved():
+    table = np.random.default_rng(2).standard_normal((5, 9))
+    cov = checked_covariance_of_data(table, True, False, None, 1.0)[0]
+    w, Q = np.linalg.eigh(cov.dense())
+    V, missed = Q[:, -2:] * np.sqrt(w[-2:]), float(w[-3])
+    above = sphere.majorant(cov, V, "samples", missed * 1.01, None, 2, False)
+    assert missed <= above < missed * 1.02
+    assert sphere.majorant(cov, V, "samples", 0.9 * missed, None, 2, False) == np.inf
+    assert sphere.majorant(cov, V, "samples", 0.0, None, 2, False) == np.inf
+    # entries are clipped only where the whole matrix is factored
+    assert sphere.majorant(cov, V, "samples", missed, 0.1, 2, False) == np.inf
+    assert sphere.majorant(cov, V, "trace", 0.0, None, 2, False) >= missed
+    flat = np.column_stack([V[:, 0], V[:, 0]])
+    assert sphere.majorant(cov, flat, "trace", 0.0, None, 2, False) >= float(w[-2])
+    empty = np.column_stack([V[:, 1], Q[:, 0]])  # a direction in which nothing varies
+    assert sphere.majorant(cov, empty, "trace", 0.0, None, 2, False) == np.inf

@@ -1,0 +1,349 @@
+"""Claims that are a little more than what is proved: `verify` refuses them, and says why."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal import Status, sparse_pca, verify
+from sparcipal.checker import dropped as screened
+from sparcipal.checker import pairsplit as split
+from sparcipal.checker import tree as proof
+from sparcipal.checker.covariance import Question
+from sparcipal.checker.covariance import covariance_of as checked_covariance_of
+from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
+from sparcipal.data.passes import Stream
+
+checker = importlib.import_module("sparcipal.checker.result")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((30, 6)) * [2.0, 1.8, 1.5, 1.2, 1.0, 0.8] + RNG.standard_normal((30, 1))
+
+
+def claim(result, **changes):
+    """The result with another certificate: gaps and statuses as they follow."""
+    new = replace(result.certificate, **changes)
+    status = Status.OPTIMAL if new.gap <= new.tol else Status.GAP
+    if result.certificate.status is not Status.OPTIMAL and status is not Status.OPTIMAL:
+        status = result.certificate.status
+    return replace(result, certificate=replace(new, status=status))
+
+
+def with_bound(result, place: int, factor: float):
+    """Only one of the bounds, larger or smaller than it was."""
+    bound = result.certificate.bounds[place]
+    bound = replace(bound, value=bound.value * factor)
+    return claim(result, bound=bound.value, bounds=(bound,))
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Bounds of every cheap kind, all with a gap."""
+    options = [{"n_nonzero_coefs": 3}, {"n_components": 2, "n_nonzero_coefs": 2}]
+    options.append({"n_components": 2, "n_nonzero_coefs": [3, 2], "supports": "free"})
+    options.append({"n_nonzero_coefs": 3, "nonnegative": True})
+    return [sparse_pca(X, certify=False, tol=1e-9, **option) for option in options]
+
+
+def test_bounds_lie_between_their_proof_and_a_little_more(results):
+    seen = set()
+    for result in results:
+        for place, bound in enumerate(result.certificate.bounds):
+            if bound.value <= result.value * (1 + 1e-3):
+                continue
+            seen.add(bound.name)
+            assert verify(with_bound(result, place, 1.0), X)
+            for factor, words in (
+                (1 - 1e-9, "can be proved"),
+                (1 - 1e-4, "can be proved"),
+                (1 + 1e-3, "its proof gives"),
+                (1.5, "its proof gives"),
+            ):
+                verdict = verify(with_bound(result, place, factor), X)
+                assert verdict.verdict == "refused"
+                assert words in verdict.reason
+    assert seen >= {"trace", "gershgorin", "clip", "frobenius", "one by one"}
+
+
+def test_parts_are_added_and_rounded_up(results, monkeypatch):
+    result = results[2]
+    bound = next(b for b in result.certificate.bounds if b.name == "one by one")
+    monkeypatch.setattr(checker, "_recheck", lambda part, cov, question: 0.1)
+    question = Question((3, 2), False, False, 0.0)
+    total = checker._recheck_parts(bound, None, question)
+    assert total > 0.2
+    assert total < 0.2 * (1 + 1e-14)
+    with pytest.raises(checker._Refused, match="one bound per component"):
+        checker._recheck_parts(bound, None, Question((3, 3), False, False, 0.0))
+
+
+def test_values_are_what_the_loadings_give(results):
+    small = sparse_pca(X * 2.0**-30, n_nonzero_coefs=3, certify=False, tol=1e-9)
+    large = sparse_pca(X * 2.0**30, n_nonzero_coefs=3, certify=False, tol=1e-9)
+    cases = [(result, X) for result in results]
+    for result, data in [*cases, (small, X * 2.0**-30), (large, X * 2.0**30)]:
+        certificate = result.certificate
+        assert verify(result, data)
+        for factor in (1 - 1e-6, 1 + 1e-6):
+            assert "explain" in verify(claim(result, value=certificate.value * factor), data).reason
+            variances = result.variances.copy()
+            variances[-1] *= factor
+            assert "explains" in verify(replace(result, variances=variances), data).reason
+        more = replace(result, variances=np.append(result.variances, 0.0))
+        assert "as many components" in verify(more, data).reason
+        for rounding in (0.0, -1e-9 * certificate.value, 1e-6 * certificate.value):
+            assert "rounding margin" in verify(claim(result, rounding=rounding), data).reason
+        total = replace(result, total_variance=result.total_variance * (1 + 1e-5))
+        assert "total variance" in verify(total, data).reason
+        raised = with_bound(result, 0, 1.01)
+        assert verify(raised, data).verdict == "refused"
+
+
+def test_the_margin_of_a_value(results, monkeypatch):
+    """Errors of the covariance and of the sum, both in full."""
+    result = results[0]
+    cov = checked_covariance_of_data(X, True, False, None, result.certificate.unit)[0]
+    for unit, eps in ((1e-6, 0.0), (0.0, 1e-6)):
+        monkeypatch.setattr(checker, "EPS", eps)
+        cov.error_unit = unit
+        size = float(np.abs(cov.diagonal[result.supports[0]]).sum())
+        margin = (cov.rounding(3) + 4 * 11 * eps * size) * cov.unit
+        short = 1e-9 * result.value
+        enough = claim(result, rounding=margin + short)
+        checker._check_value(enough, cov)
+        with pytest.raises(checker._Refused, match="rounding margin"):
+            checker._check_value(claim(result, rounding=margin - short), cov)
+    # of overlapping components as much more as errors grow
+    result, cov.error_unit = results[2], 1e-9
+    monkeypatch.setattr(checker, "EPS", 0.0)
+    monkeypatch.setattr(
+        checker, "_variances", lambda A, W, free: (result.variances / cov.unit, 9.0)
+    )
+    margin = 9.0 * cov.rounding(5) * cov.unit
+    checker._check_value(claim(result, rounding=margin * 1.01), cov)
+    with pytest.raises(checker._Refused, match="rounding margin"):
+        checker._check_value(claim(result, rounding=margin * 0.99), cov)
+
+
+@pytest.mark.parametrize("off", [1e-12, 1e-6, 1.0])
+def test_loadings_have_length_one(results, off):
+    for result in results:
+        for factor in (1 + off, 1 / (1 + off)):
+            weights = tuple(w * factor for w in result.weights)
+            longer = replace(result, weights=weights, variances=result.variances * factor**2)
+            verdict = verify(claim(longer, value=result.value * factor**2), X)
+            assert "norm" in verdict.reason
+
+
+def test_growing_errors_are_no_excuse(monkeypatch):
+    """Whoever chooses loadings that make errors grow may not claim what he likes for it."""
+    for size in (2.0**-30, 1.0, 2.0**30):
+        result = sparse_pca(
+            X * size, n_components=2, n_nonzero_coefs=2, supports="free", certify=False
+        )
+        cov = checked_covariance_of_data(X * size, True, False, None, result.certificate.unit)[0]
+        known = (result.variances / cov.unit, 1e12)
+        monkeypatch.setattr(checker, "_variances", lambda A, W, free, known=known: known)
+        for factor in (1 - 1e-4, 1 + 1e-4):
+            with pytest.raises(checker._Refused, match="explain"):
+                checker._check_value(claim(result, value=result.value * factor), cov)
+
+
+@pytest.mark.parametrize("tol", [1e-9, 0.1])
+def test_optimal_answers_hide_nothing_in_rounding(results, monkeypatch, tol):
+    result = results[2]
+    cov = checked_covariance_of_data(X, True, False, None, result.certificate.unit)[0]
+    monkeypatch.setattr(checker, "EPS", 0.0)
+    known = (result.variances / cov.unit, 1.0)
+    monkeypatch.setattr(checker, "_variances", lambda A, W, free: known)
+    for share, refused in ((0.9, False), (1.1, True)):
+        margin = share * (2 * tol + 1e-6) * result.value
+        cov.error_unit = 1.0
+        cov.error_unit = margin / cov.unit / cov.rounding(5)
+        bound = replace(result.certificate.bounds[0], value=result.value)
+        sure = claim(
+            result, bound=bound.value, bounds=(bound,), tol=tol, rounding=margin * (1 + 1e-9)
+        )
+        assert sure.certificate.status is Status.OPTIMAL
+        if refused:
+            with pytest.raises(checker._Refused, match="may hide"):
+                checker._check_value(sure, cov)
+        else:
+            checker._check_value(sure, cov)
+
+
+def test_errors_grow_with_every_pivot():
+    A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+    variances, growth = checker._variances(A, np.eye(3), True)
+    first = (1 + 0.25) ** 2
+    rest = A[1:, 1:] - np.outer(A[1:, 0], A[1:, 0]) / 4
+    second = (1 + rest[1, 0] / rest[0, 0]) ** 2
+    assert growth == pytest.approx(1 + first + first * second)
+    assert variances == pytest.approx([4.0, rest[0, 0], np.linalg.det(A) / 4 / rest[0, 0]])
+    assert checker._variances(A, np.eye(3), False)[1] == 1.0
+    # the third is a combination of the others: it explains nothing
+    W = np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8], [0.0, 0.0, 0.0]])
+    assert checker._variances(A, W, True)[0][2] == 0.0
+
+
+def test_supports_name_every_feature_once(results):
+    result = results[0]
+    support = result.supports[0].copy()
+    for wrong in (support[[0, 0, 2]], support[[1, 0, 2]]):
+        assert "strictly increasing" in verify(replace(result, supports=(wrong,)), X).reason
+    for wrong in (support - support.max() - 1, support + 6):
+        assert "not there" in verify(replace(result, supports=(wrong,)), X).reason
+
+
+@pytest.mark.parametrize(
+    "sizes", [[0], [-1], [2.0], ["2"], [True], "2", 2, [2, 0]], ids=lambda sizes: repr(sizes)
+)
+def test_cardinalities_are_positive_integers(results, sizes):
+    settings = {**results[0].settings, "n_nonzero_coefs": sizes}
+    if isinstance(sizes, list):
+        settings["n_components"] = len(sizes)
+    assert verify(replace(results[0], settings=settings), X).verdict == "refused"
+
+
+def test_features_that_vary_are_not_left_out():
+    """Zeros and ones are no constant, centred or not."""
+    table = np.array([[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 3.0], [1.0, 1.0, 0.0, 2.0]])
+    for data in (table, sp.csr_array(table)):
+        for center, inert in ((True, [1, 2]), (False, [2])):
+            cov = checked_covariance_of_data(data, center, False, None, 1.0)[0]
+            assert np.flatnonzero(cov.inert).tolist() == inert
+            assert cov.restrict(np.setdiff1d(np.arange(4), inert)).p == 4 - len(inert)
+            with pytest.raises(ValueError, match="varies"):
+                cov.restrict(np.array([1, 2, 3]))
+            kept = np.array([0, 3])
+            own = screened.of_data(data, kept, center, False, None, 1.0)[0]
+            assert np.flatnonzero(own.inert).tolist() == inert
+    given = checked_covariance_of(np.diag([1.0, 0.0, 2.0]), 1.0)
+    assert given.inert.tolist() == [False, True, False]
+
+
+def test_integers_that_differ_by_one_are_not_constant():
+    table = np.array([[2**60, 1, 5], [2**60 + 1, 1, 7], [2**60, 0, 5], [2**60 + 1, 1, 6]])
+    for data in (table, sp.csr_array(table)):
+        cov = screened.of_data(data, np.array([0, 2]), True, False, None, 1.0)[0]
+        assert not cov.inert.any()
+        assert cov.diagonal[0] == 0.25
+        assert cov.inner.dense()[0, 0] == 0.25
+
+
+def test_blocks_of_an_array_are_all_read(monkeypatch):
+    monkeypatch.setattr(screened, "ENTRIES", 12)
+    for data in (X, sp.csr_array(X)):
+        cov, mean, _, n = screened.of_data(data, np.array([0, 1]), True, False, None, 1.0)
+        assert n == 30
+        assert np.allclose(mean, X.mean(axis=0))
+        assert np.allclose(cov.diagonal, X.var(axis=0))
+        assert len(list(screened._pieces(data))) == 15
+
+
+# --- features that were dropped ---
+
+
+@pytest.fixture
+def dropping(monkeypatch):
+    monkeypatch.setattr(Stream, "most", lambda self, needed: 4)
+    monkeypatch.setattr(Stream, "first", lambda self, needed: 4)
+
+
+def told(result, **changes):
+    """What is said of dropped features, changed in certificate and proof alike."""
+    (bound,) = result.certificate.bounds
+    unit = result.certificate.unit
+    inner = {key: value / unit for key, value in changes.items() if key != "rule"}
+    inner |= {"rule": changes["rule"]} if "rule" in changes else {}
+    data = {**bound.data, "screened": {**bound.data["screened"], **inner}}
+    screening = {**result.certificate.screening, **changes}
+    value = max(screening["touching"], screening["inside"])
+    sure = result.value - result.certificate.rounding
+    screening["support_unchanged"] = bool(screening["touching"] < sure)
+    screening["bound_holds"] = bool(screening["touching"] <= screening["inside"])
+    bound = replace(bound, value=value, data=data)
+    return claim(result, bound=value, bounds=(bound,), screening=screening)
+
+
+@pytest.mark.parametrize("supports", ["disjoint", "free"])
+def test_dropped_features_are_not_played_down(dropping, supports):
+    result = sparse_pca(
+        X, n_components=2, n_nonzero_coefs=2, supports=supports, memory_limit=1, certify=False
+    )
+    claims = result.certificate.screening
+    assert claims["dropped"] == 2
+    assert verify(told(result), X)
+    for name, words in (("touching", "may add more"), ("inside", "bound is too small")):
+        for factor in (1 - 1e-9, 1 - 1e-3):
+            verdict = verify(told(result, **{name: claims[name] * factor}), X)
+            assert verdict.verdict == "refused"
+            assert words in verdict.reason or "can be proved" in verdict.reason
+    sure = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(screened, "unfounded", lambda *given: sure.append(given[-1]) or "")
+        verify(told(result), X)
+    assert sure == [result.value - result.certificate.rounding]
+    for name in ("kept", "dropped"):
+        changed = {**claims, name: claims[name] + 1}
+        assert "numbers of kept" in verify(claim(result, screening=changed), X).reason
+    for factor in (1 - 1e-6, 1 + 1e-6):
+        changed = {**claims, "largest_dropped": claims["largest_dropped"] * factor}
+        assert "largest variance" in verify(claim(result, screening=changed), X).reason
+    for name, other in (("touching", 0.9), ("inside", 0.9), ("touching", 1.1), ("inside", 1.1)):
+        changed = {**claims, name: claims[name] * other}
+        assert "told differently" in verify(claim(result, screening=changed), X).reason
+    for name in ("support_unchanged", "bound_holds"):
+        changed = {**claims, name: not claims[name]}
+        assert "does not follow" in verify(claim(result, screening=changed), X).reason
+
+
+def test_errors_of_sums_grow_with_the_rows(monkeypatch):
+    """In single steps of a coarse unit of rounding: at least one for every row."""
+    unit = 2.0**-30
+    monkeypatch.setattr(screened, "EPS", unit)
+    for n in (10, 40):
+        rows = np.random.default_rng(n).standard_normal((n, 4)) * 4.0 + 3.0
+        second = (rows**2).mean(axis=0)
+        for center, mass in ((True, rows.var(axis=0)), (False, second)):
+            cov = screened.of_data(rows, np.array([0, 1]), center, False, None, 1.0)[0]
+            assert cov.inner.error_unit >= (6 * n + 40) * unit
+            assert (cov.inner.weights >= mass[:2] * (1 - 1e-9)).all()
+            assert (cov.upper - cov.diagonal >= (6 * n + 40) * unit * mass * (1 - 1e-6)).all()
+    # and for every block
+    monkeypatch.setattr(screened, "ENTRIES", 8)
+    cov = screened.of_data(rows, np.array([0, 1]), True, False, None, 1.0)[0]
+    assert cov.inner.error_unit >= (6 * (n / 2 + 2) + 40) * unit
+
+
+@pytest.mark.parametrize("exponent", [-30, 0, 30])
+def test_logs_are_in_units_of_their_matrix(exponent):
+    size = 2.0**exponent
+    A = size * (np.eye(3) + 0.25)
+    header = {"unit": size, "s": 2, "nonnegative": False, "bound": 9 * size, "step": "problem"}
+    replayed = proof._Replay([header], A)
+    assert np.array_equal(replayed.a, A / size)
+    assert replayed.bound == 9.0
+    for wrong in (2.0**45, 2.0**-45):
+        with pytest.raises(split.Unproved, match="does not fit"):
+            proof._Replay([{**header, "unit": size * wrong}], A)
+    for wrong in (3.0, 0.0, -1.0, np.inf):
+        with pytest.raises(split.Unproved):
+            proof._Replay([{**header, "unit": size * wrong}], A)
+    with pytest.raises(split.Unproved, match="does not fit"):
+        proof._Replay([{**header, "unit": 1.0}], A * 2.0**-80)
+
+
+def test_dropped_features_that_add_little(dropping):
+    """Where kept features bound the whole, a claim about the others is still checked."""
+    table = RNG.standard_normal((40, 6)) * [3.0, 2.8, 2.5, 2.2, 0.1, 0.05]
+    result = sparse_pca(table, n_components=3, n_nonzero_coefs=1, memory_limit=1, certify=False)
+    claims = result.certificate.screening
+    assert claims["touching"] < 0.99 * claims["inside"]
+    assert verify(told(result), table)
+    for factor in (1 - 1e-9, 0.9):
+        verdict = verify(told(result, touching=claims["touching"] * factor), table)
+        assert "may add more" in verdict.reason

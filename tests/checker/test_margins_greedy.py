@@ -1,0 +1,171 @@
+"""The dual bound of the greedy method: what errors of its entries can do is in its margin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparcipal.checker import greedy
+from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
+
+ONE = Question((2,), False, True, 0.0)
+
+
+def gram(A: np.ndarray, g: np.ndarray, variance: np.ndarray, rho: float) -> np.ndarray:
+    """The matrix as the docstrings of both sides describe it, in a few lines."""
+    strong = g**2 > rho
+    away = np.abs(g**2 - rho)
+    length = np.maximum(variance - g**2, 1e-300)
+    weak = rho * np.maximum(variance - rho, 0.0) / (away * length)
+    weight = np.where(strong, 1.0 / away, weak)
+    factor = np.where(strong, g, 1.0)
+    inner = (A - np.outer(g, g)) * np.outer(factor, factor)
+    both = np.outer(strong * (g**2 - rho), strong * (g**2 - rho))
+    return np.sqrt(np.outer(weight, weight)) * (inner + both)
+
+
+def problem(seed: int, p: int = 5):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20, p)) * np.geomspace(2, 0.7, p) + rng.standard_normal((20, 1))
+    cov = covariance_of_data(X, True, False, None, 1.0)[0]
+    support = np.array([0, 1])
+    x = np.array([0.8, 0.6])
+    Ax = cov.dense()[:, support] @ x
+    g = Ax / np.sqrt(x @ Ax[support])
+    return cov, support, x, g, rng
+
+
+def rho_between(g: np.ndarray) -> float:
+    """Some features are strong and some weak, none of them nearly both."""
+    squares = np.sort(g**2)
+    place = int(np.argmax(np.diff(squares)))
+    return float(squares[place : place + 2].mean())
+
+
+def test_entries_are_their_formula():
+    for seed in range(8):
+        cov, _, _, g, _ = problem(seed)
+        zero = np.zeros(5)
+        for rho in (rho_between(g), 0.01 * float((g**2).min()), 0.3):
+            given = (np.arange(5), g, zero, rho, cov.diagonal, zero, 0.0)
+            G, margin = greedy._gram(cov, *given)
+            plain = gram(cov.dense(), g, cov.diagonal, rho)
+            assert np.allclose(G, plain, rtol=1e-9, atol=1e-12)
+            assert 0 < margin <= 1e-9 * np.abs(plain).sum()
+            G, _ = greedy._gram(cov, *given[:-1], 0.125)
+            plain = gram(cov.dense() + 0.125 * np.eye(5), g, cov.diagonal, rho)
+            assert np.allclose(G, plain, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("which", ["scores", "entries", "both"])
+def test_errors_of_scores_and_entries(which):
+    """All signs of all errors, at random: no eigenvalue rises by more than the margin."""
+    for seed in range(8):
+        cov, _, _, g, rng = problem(seed)
+        rho = rho_between(g)
+        dg = np.full(5, 1e-6 if which != "entries" else 0.0) * rng.random(5)
+        root = np.full(5, 1e-3 if which != "scores" else 0.0) * rng.random(5)
+        variance = cov.diagonal + root**2
+        G, margin = greedy._gram(cov, np.arange(5), g, dg, rho, variance, root, 0.0)
+        top, worst = float(np.linalg.eigvalsh(G)[-1]), -np.inf
+        for _ in range(60):
+            sign = np.triu(rng.choice([-1.0, 1.0], (5, 5)))
+            A = cov.dense() + np.outer(root, root) * (sign + np.triu(sign, 1).T)
+            moved = gram(A, g + dg * rng.choice([-1.0, 1.0], 5), np.diagonal(A), rho)
+            worst = max(worst, float(np.linalg.eigvalsh(moved)[-1]) - top)
+        assert worst <= margin
+        assert worst > 0 or which == "entries"
+
+
+def test_rounding_of_the_entries(monkeypatch):
+    unit = 2.0**-20
+    monkeypatch.setattr(greedy, "EPS", unit)
+    for seed in range(4):
+        cov, _, _, g, _ = problem(seed)
+        rho, zero = rho_between(g), np.zeros(5)
+        strong = g**2 > rho
+        _, margin = greedy._gram(cov, np.arange(5), g, zero, rho, cov.diagonal, zero, 0.0)
+        factor = np.where(strong, np.abs(g), 1.0)
+        away = np.abs(g**2 - rho)
+        weak = rho * np.maximum(cov.diagonal - rho, 0.0) / (away * (cov.diagonal - g**2))
+        scale = np.sqrt(np.where(strong, 1.0 / away, weak))
+        size = np.abs(cov.dense()) + np.outer(np.abs(g), np.abs(g)) + rho
+        size = size + g[:, None] ** 2 + g[None, :] ** 2
+        size = size * np.outer(factor, factor)
+        size += np.outer(strong * (g**2 + rho), strong * (g**2 + rho))
+        plain = np.abs(gram(cov.dense(), g, cov.diagonal, rho))
+        blur = np.where(strong, 0.0, 16 * unit * cov.diagonal / (cov.diagonal - g**2))
+        doubt = 16 * unit + blur
+        due = np.outer(scale, scale) * 16 * unit * size + plain * np.add.outer(doubt, doubt)
+        assert margin >= 2 * np.linalg.norm(due) * (1 - 1e-9)
+
+
+def test_scores_of_matrices_that_are_raised():
+    cov, support, x, _, _ = problem(1)
+    for shift in (0.0, 0.25):
+        A = cov.dense() + shift * np.eye(5)
+        g, lost = greedy._scores(cov, support, x, shift)
+        value = x @ A[np.ix_(support, support)] @ x
+        assert np.allclose(g, A[:, support] @ x / np.sqrt(value), rtol=1e-12)
+        deviation = np.sqrt(cov.diagonal)
+        root = np.sqrt(cov.error_unit * cov.weights)
+        due = root * (x @ root[support])
+        due += 4 * 20 * 2.0**-52 * ((x @ deviation[support]) * deviation + shift)
+        assert np.allclose(lost, due / np.sqrt(value), rtol=1e-9, atol=0)
+    assert np.isnan(greedy._scores(covariance_of(-np.eye(5), 1.0), support, x, 0.0)[0]).all()
+
+
+def test_features_that_are_left_out():
+    """Neither variance nor score of a feature outside the core may exceed rho."""
+    A = np.diag([4.0, 3.0, 1.0, 1.0])
+    A[0, 2] = A[2, 0] = 1.9  # of little variance, and a large score
+    cov = covariance_of(A, 1.0)
+    data = {"support": [0], "weights": [1.0]}
+    g = A[:, 0] / 2.0
+
+    def bound(rho, core):
+        return greedy.recheck({**data, "rho": rho, "core": core}, cov, ONE)
+
+    assert g[2] ** 2 == pytest.approx(0.9025)
+    assert bound(1.1, [0, 1]) < np.inf
+    assert bound(1.1, [0]) == np.inf  # a variance
+    assert bound(0.95, [0, 1]) == np.inf  # both are a little above
+    high = np.diag([4.0, 3.0, 0.85, 0.1])
+    high[0, 2] = high[2, 0] = 1.8
+    cov = covariance_of(high, 1.0)
+    assert bound(0.83, [0, 1, 2]) < np.inf
+    assert bound(0.83, [0, 1]) == np.inf
+    for core in ([], [0, 0, 1, 2], [0, 1, 2, 4], [-1, 0, 1, 2]):
+        assert bound(0.83, core) == np.inf
+    for rho in (0.0, -1.0, np.nan, np.inf):
+        assert bound(rho, [0, 1, 2]) == np.inf
+    for weights in ([0.4], [2.1], [np.nan], [1.0, 0.0]):
+        given = {"support": [0], "weights": weights, "rho": 0.83, "core": [0, 1, 2]}
+        assert greedy.recheck(given, cov, ONE) == np.inf
+
+
+def test_variances_of_the_greedy_dual_are_rounded_up(monkeypatch):
+    unit, seen = 2.0**-20, []
+    cov, support, x, _, _ = problem(3)
+    cov.error_unit = 1e-3
+    data = {"support": support, "weights": x, "rho": 0.5, "core": np.arange(5)}
+    monkeypatch.setattr(greedy, "EPS", unit)
+    monkeypatch.setattr(greedy, "psd_shift", lambda cov: 0.125)
+    monkeypatch.setattr(greedy, "_gram", lambda *given: seen.append(given) or (np.eye(5), 0.0))
+    greedy.recheck(data, cov, ONE)
+    due = cov.diagonal + 0.125 + 1e-3 * cov.weights + 8 * unit * cov.diagonal
+    assert (seen[0][5] >= due * (1 - 1e-12)).all()
+
+
+def test_the_total(monkeypatch):
+    unit = 2.0**-20
+    cov, support, x, _, _ = problem(2)
+    data = {"support": support, "weights": x, "rho": 0.5, "core": np.arange(5)}
+    monkeypatch.setattr(greedy, "EPS", unit)
+    monkeypatch.setattr(greedy, "ky_fan", lambda G, k: 2.0)
+    monkeypatch.setattr(greedy, "_gram", lambda *given: (np.eye(5), 0.25))
+    cov.error_unit = 1e-3
+    plain = (2.0 + 0.5 * 2 * (1 + 4 * unit)) * (1 + 8 * unit) + 0.25 + cov.rounding(2)
+    assert greedy.recheck(data, cov, ONE) >= plain * (1 - 1e-9)
+    monkeypatch.setattr(greedy, "ky_fan", lambda G, k: -2.0)
+    assert greedy.recheck(data, cov, ONE) >= 1.25

@@ -1,0 +1,207 @@
+"""No changed claim is accepted, whatever entry of a saved result was changed, and none crashes.
+
+`python -m tests.support.forgeries 20000` is the long campaign.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparcipal import Result, sparse_pca, verify
+from tests.support import forgeries
+
+KINDS = {
+    "clip",
+    "configuration",
+    "dspca-dual",
+    "eigenvalues",
+    "enumeration",
+    "frobenius",
+    "gershgorin",
+    "greedy-dual",
+    "kyfan-split",
+    "low-rank",
+    "one by one",
+    "pair-split",
+    "trace",
+}
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    """Results of the solver; mutation testing of the checker has them ready in a file."""
+    saved = os.environ.get("SPARCIPAL_SUBJECTS")
+    if saved:
+        return pickle.loads(Path(saved).read_bytes())
+    return forgeries.subjects()
+
+
+def test_honest_results_carry_every_kind_of_proof(subjects):
+    kinds, ends, rules = set(), set(), set()
+    for subject in subjects:
+        result = Result.from_json(subject.document)
+        verdict = verify(result, **subject.given)
+        assert verdict, f"{subject.name}: {verdict.reason}"
+        rules.add(result.certificate.screening.get("rule", "in memory"))
+        for bound in result.certificate.bounds:
+            kinds.add(bound.name)
+            ends |= {step["end"] for step in bound.data.get("log", []) if step["step"] == "node"}
+    assert kinds == KINDS
+    assert rules == {"in memory", "prices", "variances"}
+    assert ends == {"branch", "closed", "empty", "leaf", "same", "shrink"}
+
+
+def test_mutations(subjects):
+    seen = {"refused": 0, "not loaded": 0}
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        subject = subjects[seed % len(subjects)]
+        text, path = forgeries.forged(subject.document, rng)
+        said = forgeries.outcome(subject, text, path)
+        assert not said.startswith("WRONG"), f"seed {seed}, {subject.name}, {path}: {said}"
+        seen[said] = seen.get(said, 0) + 1
+    assert seen["refused"] > 120
+    assert seen["not loaded"] > 30
+
+
+def test_mutations_of_the_files(subjects, tmp_path):
+    """The claim and the proof lie in two files: either may be forged alone."""
+    path = tmp_path / "model.json"
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        subject = subjects[seed % len(subjects)]
+        original = Result.from_json(subject.document)
+        original.save(path)
+        victim = path if seed % 2 else path.with_name("model.json.proof")
+        text, where = forgeries.forged(victim.read_text(), rng)
+        victim.write_text(text)
+        try:
+            result = Result.load(path)
+        except ValueError:
+            continue
+        said = forgeries.outcome(subject, result.to_json(), where)
+        assert not said.startswith("WRONG"), f"seed {seed}, {subject.name}, {where}: {said}"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["settings"].update(scale=True),
+        lambda d: d["settings"].pop("center"),
+        lambda d: d["certificate"].update(status="node_limit"),
+        lambda d: d["certificate"].update(status="time_limit"),
+        lambda d: d["certificate"].update(unit=2.0**-1074),
+        lambda d: d["certificate"].update(unit=2.0**1000),
+        lambda d: d["certificate"]["bounds"][0].update(value=float("nan")),
+        lambda d: d.update(sparcipal=2),
+        lambda d: d.update(n_features=10**9),
+        lambda d: d["settings"].update(n_components=10**9),
+    ],
+)
+def test_changes_of_the_question_are_refused(change):
+    A = np.cov(np.random.default_rng(0).standard_normal((60, 12)).T)
+    result = sparse_pca(covariance=A, n_nonzero_coefs=5, certify=False)
+    document = json.loads(result.to_json())
+    change(document)
+    try:
+        changed = Result.from_json(json.dumps(document))
+    except ValueError:
+        return
+    assert verify(changed, covariance=A).verdict == "refused"
+
+
+def test_deeply_nested_proofs_end():
+    """A proof inside a proof is silly and true; too deep a one is refused, without a crash."""
+    A = np.eye(4) + 0.3
+    whole = sparse_pca(covariance=A, n_nonzero_coefs=2, certify=False)
+    for depth in (3, 100, 200, 400, 2000):
+        document = json.loads(whole.to_json())
+        last = document["certificate"]["bounds"][-1]
+        part = {**last, "s": 2}
+        for _ in range(depth):
+            part = {"name": "one by one", "value": last["value"], "s": 2, "data": {"parts": [part]}}
+        document["certificate"]["bounds"].append({k: part[k] for k in ("name", "value", "data")})
+        try:
+            text = json.dumps(document)
+            changed = Result.from_json(text)
+        except (ValueError, RecursionError):
+            continue
+        assert verify(changed, covariance=A).verdict in ("proved", "refused")
+
+
+def test_the_rounding_margin_may_not_be_lowered():
+    X = np.random.default_rng(4).standard_normal((30, 6))
+    for options in ({}, {"n_components": 2, "supports": "free"}, {"scale": True}):
+        result = sparse_pca(X, n_nonzero_coefs=3, **options)
+        assert verify(result, X)
+        for factor in (0.0, 0.05, 1e4):
+            document = json.loads(result.to_json())
+            document["certificate"]["rounding"] *= factor
+            assert verify(Result.from_json(json.dumps(document)), X).verdict == "refused"
+
+
+def test_screened_claims_may_not_be_changed(subjects):
+    """What is said of kept and dropped features, in the certificate and in its proof."""
+    changes = {
+        "kept": lambda v: v + 1,
+        "dropped": lambda v: v - 1,
+        "largest_dropped": lambda v: v * (1 + 1e-6),
+        "rule": lambda v: "variances" if v == "prices" else "prices",
+        "inside": lambda v: v * (1 - 1e-9),
+        "touching": lambda v: v * (1 - 1e-9),
+        "support_unchanged": lambda v: not v,
+        "bound_holds": lambda v: not v,
+    }
+    for subject in (s for s in subjects if Result.from_json(s.document).certificate.screening):
+        for name, change in changes.items():
+            document = json.loads(subject.document)
+            claims = document["certificate"]["screening"]
+            proof = document["certificate"]["bounds"][0]["data"]["screened"]
+            claims[name] = change(claims[name])
+            changed = Result.from_json(json.dumps(document))
+            assert verify(changed, **subject.given).verdict == "refused", (subject.name, name)
+            if name in ("inside", "touching"):  # told the same way in both places
+                proof[name] = change(proof[name])
+                changed = Result.from_json(json.dumps(document))
+                assert verify(changed, **subject.given).verdict == "refused", (subject.name, name)
+
+
+def test_moments_of_sums_that_were_handed_over(subjects):
+    subject = next(s for s in subjects if s.name.startswith("handed over"))
+    result = Result.from_json(subject.document)
+    for change in ({"mean": result.mean + 1e-9}, {"scale": result.scale * 2}, {"mean": None}):
+        verdict = verify(replace(result, **change), **subject.given)
+        assert verdict.verdict == "refused"
+        assert "of the Screened" in verdict.reason
+
+
+def test_logs_of_supports_larger_than_the_table_end_at_once(subjects):
+    subject = next(s for s in subjects if s.name == "branched")
+    document = json.loads(subject.document)
+    bound = next(b for b in document["certificate"]["bounds"] if b["name"] == "pair-split")
+    bound["data"]["log"][0]["s"] = 10**9
+    verdict = verify(Result.from_json(json.dumps(document)), **subject.given)
+    assert verdict.verdict == "refused"
+
+
+def test_loadings_may_not_be_longer_than_one():
+    """A norm that is off by 1e-10 would raise the value by twice that."""
+    X = np.random.default_rng(4).standard_normal((30, 6))
+    result = sparse_pca(X, n_nonzero_coefs=3)
+    for factor in (1 + 1e-10, 1 - 1e-10):
+        longer = replace(
+            result,
+            weights=tuple(w * factor for w in result.weights),
+            variances=result.variances * factor**2,
+            certificate=replace(result.certificate, value=result.value * factor**2),
+        )
+        verdict = verify(longer, X)
+        assert verdict.verdict == "refused"
+        assert "norm" in verdict.reason

@@ -1,0 +1,190 @@
+"""Logs written by hand: every step that a replay must refuse, and what it accepts beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparcipal.bounds.tree.core import prove_large
+from sparcipal.bounds.tree.search import prove
+from sparcipal.checker import packing
+from sparcipal.checker.covariance import Question
+from sparcipal.checker.covariance import covariance_of as checked_covariance
+from sparcipal.checker.packing import _Charges, _proved_value, largest_packing
+from sparcipal.checker.tree import Unproved, _no_positive_eigenvector, recheck, replay
+from sparcipal.problem.covariance import covariance_of
+from tests.support.brute import best_value
+
+A = np.array([[1.0, 0.4, 0.1], [0.4, 0.9, -0.3], [0.1, -0.3, 0.8]])
+BEST = best_value(A, (2,))
+NONE = np.array([], dtype=np.intp)
+
+
+def header(bound: float = BEST * (1 + 1e-9), **more) -> dict:
+    return {"step": "problem", "s": 2, "nonnegative": False, "bound": bound, "unit": 1.0, **more}
+
+
+def node(parent: int = -1, side: str = "root", moved: object = NONE, end: str = "leaf") -> dict:
+    moved = np.atleast_1d(np.asarray(moved, dtype=np.intp))
+    return {
+        "step": "node",
+        "parent": parent,
+        "side": side,
+        "moved": moved,
+        "passes": [],
+        "end": end,
+    }
+
+
+def branched(into: object, out: object) -> list[dict]:
+    return [header(), node(end="branch"), node(1, "in", into), node(1, "out", out)]
+
+
+def test_every_support_is_looked_at():
+    assert replay([header(), node()], A) == BEST * (1 + 1e-9)
+    assert replay(branched(0, 0), A) == BEST * (1 + 1e-9)
+    with pytest.raises(Unproved, match="larger value"):
+        replay([header(BEST * (1 - 1e-9)), node()], A)
+    with pytest.raises(Unproved, match="supports are missing"):
+        replay(branched(0, 0)[:-1], A)
+
+
+def test_both_sides_of_a_branch_speak_of_one_feature():
+    with pytest.raises(Unproved, match="different features"):
+        replay(branched(0, 1), A)
+    with pytest.raises(Unproved, match="excluded without reason"):
+        replay(branched(0, [0, 1]), A)
+    with pytest.raises(Unproved, match="does not belong to its parent"):
+        replay([header(), node(end="branch"), node(1, "left", 0)], A)
+
+
+def test_forced_features_stay():
+    log = [header(), node(end="branch"), node(1, "in", 0, "branch"), node(1, "out", 0)]
+    with pytest.raises(Unproved, match="branching on a forced feature"):
+        replay([*log, node(2, "out", 0)], A)
+
+
+def test_twins_that_may_follow():
+    """A feature may go out with another one if it is its multiple, and costs no less."""
+    matrix = A.copy()
+    matrix[2], matrix[:, 2] = 0.5 * A[0], 0.5 * A[:, 0]
+    matrix[2, 2], matrix[0, 2] = 0.25 * A[0, 0], 0.5 * A[0, 0]
+    matrix[2, 0] = matrix[0, 2]
+    twins = {"features": np.array([2]), "leaders": np.array([0]), "factors": np.array([0.5])}
+    bound = best_value(matrix, (2,)) * (1 + 1e-9)
+    log = [header(bound, twins=twins), *branched(0, [0, 2])[1:]]
+    assert replay(log, matrix) == bound
+    with pytest.raises(Unproved, match="excluded without reason"):
+        replay([header(bound, twins=twins), *branched(2, [2, 0])[1:]], matrix)
+    cheaper = header(bound, twins=twins, prices=np.array([0.2, 0.2, 0.1]))
+    with pytest.raises(Unproved, match="excluded without reason"):
+        replay([cheaper, *branched(0, [0, 2])[1:]], matrix)
+
+
+def test_negative_multiples_are_no_twins_of_nonnegative_components():
+    twins = {"features": np.array([1]), "leaders": np.array([0]), "factors": np.array([-1.0])}
+    log = [header(5.0, nonnegative=True, twins=twins), node()]
+    with pytest.raises(Unproved, match="negative twins"):
+        replay(log, A)
+    chained = {"features": np.array([1, 2]), "leaders": np.array([0, 1]), "factors": np.ones(2)}
+    with pytest.raises(Unproved, match="not multiples of a leader"):
+        replay([header(5.0, twins=chained), node()], A)
+
+
+def test_bounds_that_are_no_numbers():
+    for bound in (np.nan, np.inf, -np.inf):
+        with pytest.raises(Unproved, match="not finite"):
+            replay([header(bound), node()], A)
+
+
+def test_a_pass_that_fixes_nothing_changes_nothing():
+    root = {**node(), "passes": [{"split": 0, "out": NONE, "in": NONE}]}
+    assert replay([header(), root], A) == BEST * (1 + 1e-9)
+
+
+def test_matrices_of_zeros():
+    """Nothing explains nothing; at prices the cheapest feature alone costs its price."""
+    zero = np.zeros((3, 3))
+    log = prove(zero, 2).log
+    assert 0.0 <= replay(log, zero) < 1e-9
+    priced = header(-0.1, prices=np.array([0.3, 0.1, 0.2]))
+    assert replay([priced], zero) == -0.1
+    with pytest.raises(Unproved):
+        replay([header(-0.2, prices=np.array([0.3, 0.1, 0.2])), node()], zero)
+
+
+def test_eigenvectors_of_one_sign():
+    """True only where every eigenvector above t has both signs, for certain."""
+    signed = np.array([[2.0, -1.5], [-1.5, 2.0]])
+    assert _no_positive_eigenvector(signed, 1.0)
+    assert _no_positive_eigenvector(signed, 4.0), "no eigenvalue is above t"
+    assert not _no_positive_eigenvector(np.abs(signed), 1.0), "(1, 1) is above t"
+    assert not _no_positive_eigenvector(signed, 0.1), "all are above t"
+    # an eigenvalue just below t cannot be told from t
+    assert not _no_positive_eigenvector(np.diag([2.0, 1.0, 1.0]), 1.0)
+
+
+def test_extensions_of_given_matrices():
+    """No variance bounds an entry of a given matrix: rows outside the core are formed."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((30, 16)) * np.geomspace(3.0, 0.05, 16)
+    matrix = X.T @ X / 30
+    cov = covariance_of(matrix)
+    proof = prove_large(cov, 3, first_core=6)
+    assert proof.extension is not None
+    checked = checked_covariance(matrix, cov.unit)
+    question = Question((3,), False, True, proof.value)
+    own = recheck(proof.data(), checked, question)
+    assert best_value(matrix, (3,)) / cov.unit <= own <= proof.bound * (1 + 1e-9)
+    core = np.arange(proof.extension["core"].size)
+    wrong = {"log": proof.log, "extension": {**proof.extension, "core": core + 1}}
+    assert recheck(wrong, checked, question) == np.inf
+
+
+# --- packed supports ---
+
+
+def packed(matrix: np.ndarray, target: float) -> float:
+    """With no certificate at all (U = 0) every support above tau is enumerated."""
+    n = matrix.shape[0]
+    zeros = np.zeros(n * (n - 1) // 2)
+    alone = best_value(matrix, (2,)) * (1 + 1e-9)
+    return largest_packing(matrix, 2, 2, np.zeros(n), alone, target, zeros, zeros)
+
+
+@pytest.fixture
+def matrix() -> np.ndarray:
+    X = np.random.default_rng(3).standard_normal((20, 7))
+    return X.T @ X / 20
+
+
+def test_packings_are_found_without_a_certificate(matrix):
+    best = best_value(matrix, (2, 2))
+    assert packed(matrix, 0.97 * best) == pytest.approx(best, rel=1e-9)
+    assert packed(matrix, 0.97 * best) >= best
+
+
+@pytest.mark.parametrize("limit", ["MOST_NODES", "MOST_CHOICES"])
+def test_packings_beyond_a_limit_prove_nothing(matrix, limit, monkeypatch):
+    monkeypatch.setattr(packing, limit, 3)
+    assert packed(matrix, 0.97 * best_value(matrix, (2, 2))) == np.inf
+
+
+def test_features_drop_out_in_rounds():
+    """After each round fewer are left, until three rounds are over or nothing changes."""
+    n = 12
+    a = np.diag(np.geomspace(1.0, 0.01, n)) + 0.02
+    zeros = np.zeros(n * (n - 1) // 2)
+    charges = _Charges(a, 2, np.zeros(n), zeros, zeros)
+    for tau in (0.05, 0.3, 0.6, 0.9):
+        found = {tuple(S) for S in charges.above(tau)}
+        for i in range(n):
+            for j in range(i):
+                top = np.linalg.eigvalsh(a[np.ix_([j, i], [j, i])])[-1]
+                assert (j, i) in found or top <= tau * (1 + 1e-12)
+
+
+def test_values_that_cannot_be_proved_are_infinite():
+    with np.errstate(all="ignore"):
+        assert _proved_value(np.full((2, 2), 1e308)) == np.inf
+    assert 2.0 <= _proved_value(np.ones((2, 2))) < 2.0 + 1e-12

@@ -1,0 +1,443 @@
+"""What was parsed is kept: found again by content, whole or not at all, whatever happens."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from sparcipal import read
+from sparcipal.data.files import (
+    bagofwords,
+    bagparse,
+    blocks,
+    cache,
+    documents,
+    matrices,
+    matrixmarket,
+    pieces,
+    tables,
+)
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A bag of words old enough for its time stamps to be trusted, and its matrix."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.4, size=(300, 50))
+    X[7, 3] = 70_000
+    X[200, 1] = 300
+    return write(tmp_path / "docword.txt.gz", X), X
+
+
+def write(path, X):
+    rows, cols = np.nonzero(X)
+    lines = [f"{i + 1} {j + 1} {X[i, j]}\n" for i, j in zip(rows, cols)]
+    text = f"{X.shape[0]}\n{X.shape[1]}\n{len(lines)}\n" + "".join(lines)
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    return path
+
+
+def trusted(monkeypatch):
+    """As if the file were old."""
+    monkeypatch.setattr(cache, "FRESH", -1.0)
+
+
+def forbidden(monkeypatch):
+    def fail(*args, **options):
+        raise AssertionError("parsed again")
+
+    monkeypatch.setattr(bagofwords, "parse", fail)
+
+
+def same(table, X):
+    np.testing.assert_array_equal(table.X.toarray(), X)
+    assert table.moments.n_samples == X.shape[0]
+    np.testing.assert_array_equal(table.moments.sums.astype(np.int64), X.sum(axis=0))
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name != "notes")
+
+
+def test_the_second_time_nothing_is_parsed(tmp_path, corpus, monkeypatch):
+    path, X = corpus
+    monkeypatch.setattr(bagparse, "BLOCK", 1000)
+    first = read(path, cache=tmp_path / "kept")
+    same(first, X)
+    assert first.X.dtype == np.uint32
+    forbidden(monkeypatch)
+    second = read(path, cache=tmp_path / "kept")
+    same(second, X)
+    base = second.X.indices
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    assert isinstance(base, np.memmap)
+    assert not second.X.data.flags.writeable
+    assert second.X.dtype == np.uint32
+    assert second.kept.folder.parent == tmp_path / "kept"
+    assert len(names(tmp_path / "kept")) == 1
+
+
+def test_an_unchanged_file_is_not_even_read(tmp_path, corpus, monkeypatch):
+    path, X = corpus
+    trusted(monkeypatch)
+    read(path, cache=tmp_path / "kept")
+    forbidden(monkeypatch)
+    monkeypatch.setattr(cache, "content_of", lambda path: pytest.fail("read again"))
+    same(read(path, cache=tmp_path / "kept"), X)
+
+
+def test_a_file_written_a_moment_ago_is_looked_at_again(tmp_path, corpus):
+    read(corpus[0], cache=tmp_path / "kept")
+    note = json.loads(next((tmp_path / "kept" / "notes").iterdir()).read_text())
+    assert note["state"] is None
+
+
+def test_a_copy_is_found_by_its_content(tmp_path, corpus, monkeypatch):
+    path, X = corpus
+    read(path, cache=tmp_path / "kept")
+    forbidden(monkeypatch)
+    copy = tmp_path / "elsewhere.txt.gz"
+    shutil.copy(path, copy)
+    same(read(copy, cache=tmp_path / "kept"), X)
+    os.utime(path)
+    same(read(path, cache=tmp_path / "kept"), X)
+
+
+def test_a_file_that_changed_is_parsed_again(tmp_path, corpus, monkeypatch):
+    path, X = corpus
+    trusted(monkeypatch)
+    read(path, cache=tmp_path / "kept")
+    before, state = names(tmp_path / "kept"), path.stat()
+    raw = path.read_bytes()
+    X[0, np.flatnonzero(X[0])[0]] += 1
+    for _ in range(50):
+        write(path, X)
+        if path.stat().st_size == len(raw):
+            break
+        X[0, np.flatnonzero(X[0])[0]] += 1
+    # the size and the time of before: only the system's own time stamp tells
+    assert path.stat().st_size == len(raw)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    same(read(path, cache=tmp_path / "kept"), X)
+    after = names(tmp_path / "kept")
+    assert len(after) == 1, "what belonged to the old content is gone"
+    assert after != before
+
+
+def test_damaged_entries_are_made_again(tmp_path, corpus):
+    path, X = corpus
+    for damage in ("indices.npy", "entry.json", "data.npy"):
+        entry = read(path, cache=tmp_path / "kept").kept.folder
+        raw = (entry / damage).read_bytes()
+        (entry / damage).write_bytes(raw[: len(raw) // 2])
+        with pytest.warns(RuntimeWarning, match="damaged .* made again"):
+            same(read(path, cache=tmp_path / "kept"), X)
+    (entry / f"moments-{X.shape[1]}.npz").write_bytes(b"nonsense")
+    same(read(path, cache=tmp_path / "kept"), X)
+
+
+def test_a_fault_leaves_nothing(tmp_path, corpus, monkeypatch):
+    path, _ = corpus
+    text = gzip.decompress(path.read_bytes())
+    path.write_bytes(gzip.compress(text + b"1 1\n"))
+    with pytest.raises(ValueError, match="2 fields"):
+        read(path, cache=tmp_path / "kept")
+    path.write_bytes(gzip.compress(text)[:-9])
+    with pytest.raises(ValueError, match="damaged or cut short"):
+        read(path, cache=tmp_path / "kept")
+    path.write_bytes(gzip.compress(text + b"1 1 1\n"))
+    with pytest.raises(ValueError, match="the header says"):
+        read(path, cache=tmp_path / "kept")
+    assert names(tmp_path / "kept") == []
+
+
+def test_entries_in_any_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(bagparse, "SLICE", 20)
+    rng = np.random.default_rng(1)
+    lines = [f"{d} {w} {c}\n" for d, w, c in rng.integers(1, 200, size=(400, 3))]
+    path = tmp_path / "docword.txt"
+    path.write_text("".join(lines))
+    X = read(path, cache=False).X.toarray()
+    same(read(path, cache=tmp_path / "kept"), X)
+    forbidden(monkeypatch)
+    same(read(path, cache=tmp_path / "kept"), X)
+    assert len(names(tmp_path / "kept")) == 1
+
+
+# --- where, and when nobody asked ---
+
+
+def test_where_it_is_kept(tmp_path, corpus, monkeypatch):
+    path, X = corpus
+    home = tmp_path / "home"
+    monkeypatch.setenv("SPARCIPAL_CACHE", str(home))
+    same(read(path), X)
+    assert not home.exists(), "small files are not kept when nobody asked"
+    same(read(path, cache=False), X)
+    assert not home.exists()
+    same(read(path, cache=True), X)
+    assert len(names(home)) == 1
+    same(read(path, cache="beside"), X)
+    assert len(names(tmp_path / "docword.txt.gz.sparcipal")) == 1
+    monkeypatch.setattr(cache, "LARGE", 5000)
+    shutil.rmtree(home)
+    same(read(path), X)
+    assert len(names(home)) == 1
+    shutil.rmtree(home)
+    monkeypatch.setenv("SPARCIPAL_CACHE", "off")
+    same(read(path), X)
+    assert not home.exists()
+    with pytest.raises(ValueError, match="is not a folder"):
+        read(path, cache=path)
+    with pytest.raises(TypeError, match="cache must be True, False"):
+        read(path, cache=3)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.txt", "x.svmlight", "x.mtx"])
+def test_other_text_is_kept_too(tmp_path, monkeypatch, name):
+    A = np.array([[1.5, 0.0, 2.0], [0.0, 3.0, 0.0], [4.0, 0.0, 5.0]])
+    path = tmp_path / name
+    if name == "x.csv":
+        path.write_text("a,b,c\n" + "".join(",".join(map(str, row)) + "\n" for row in A))
+    elif name == "x.svmlight":
+        rows = (" ".join(f"{j + 1}:{v}" for j, v in enumerate(row) if v) for row in A)
+        path.write_text("".join(f"1 {row}\n" for row in rows))
+    elif name == "x.mtx":
+        scipy.io.mmwrite(path, sp.coo_array(A))
+    else:
+        texts = ["the cat and the dog", "an owl", "a dog saw an owl"]
+        path.write_text("".join((json.dumps(t) if "json" in name else t) + "\n" for t in texts))
+    plain = read(path, cache=False)
+    read(path, cache=tmp_path / "kept")
+    for module, function in (
+        (tables, "read_csv"), (documents, "read_jsonl"), (documents, "read_lines"),
+        (matrices, "read_svmlight"), (matrixmarket, "read_matrixmarket"),
+        (blocks, "write_blocks"),
+    ):  # fmt: skip
+        original = getattr(module, function)
+
+        def fail(source, names, *more, original=original, **options):
+            raise AssertionError("parsed again")
+
+        monkeypatch.setattr(module, function, fail)
+        fail.__kwdefaults__ = {**(original.__kwdefaults__ or {}), "original": original}
+    again = read(path, cache=tmp_path / "kept")
+    assert again.kept is None or again.kept.folder.exists()
+    assert again.feature_names == plain.feature_names
+    assert again.sample_names == plain.sample_names
+    assert again.X.dtype == plain.X.dtype
+    dense = [t.X.toarray() if sp.issparse(t.X) else t.X for t in (again, plain)]
+    np.testing.assert_array_equal(*dense)
+    with pytest.raises(Exception, match="parsed again"):
+        read(path, cache=tmp_path / "kept", feature_names=["cat", "dog", "owl"])
+
+
+def test_results_can_be_kept_with_an_entry(tmp_path, corpus):
+    entry = read(corpus[0], cache=tmp_path / "kept").kept
+    assert entry.load("gram-1") is None
+    entry.store("gram-1", {"columns": np.arange(3), "second": np.eye(3)})
+    np.testing.assert_array_equal(entry.load("gram-1")["second"], np.eye(3))
+    assert entry.size > 0
+    kept = cache.Cache(tmp_path / "kept")
+    assert [e.folder for e in kept.entries()] == [entry.folder]
+    assert kept.clear() > 0
+    assert kept.entries() == []
+
+
+def test_an_interrupted_run_goes_on_from_its_passes(tmp_path, corpus, monkeypatch):
+    from sparcipal import fit as pipeline
+    from sparcipal import sparse_pca
+    from sparcipal.data import rows
+
+    question = {"n_nonzero_coefs": 2, "memory_limit": 1000, "certify": False}
+    expected = sparse_pca(read(corpus[0], cache=False), **question)
+    with monkeypatch.context() as broken:
+
+        def dies(*args, **options):
+            raise RuntimeError("the machine went down")
+
+        broken.setattr(pipeline, "solve", dies)
+        with pytest.raises(RuntimeError, match="went down"):
+            sparse_pca(read(corpus[0], cache=tmp_path / "kept"), **question)
+
+    def passes(self, empty):
+        raise AssertionError("the rows are read again")
+
+    monkeypatch.setattr(rows.Rows, "accumulate", passes)
+    result = sparse_pca(read(corpus[0], cache=tmp_path / "kept"), **question)
+    assert result.value == expected.value
+    assert result.bound == expected.bound
+    # another set of features needs other products
+    with pytest.raises(AssertionError, match="the rows are read again"):
+        sparse_pca(read(corpus[0], cache=tmp_path / "kept"), **{**question, "memory_limit": 400})
+
+
+# --- processes that race, die, or run out of disk ---
+
+READER = """
+    import sys, time, warnings
+    from pathlib import Path
+    import numpy as np
+    from sparcipal import read
+    from sparcipal.data.files import bagparse, cache
+    path, folder = sys.argv[1:3]
+    bagparse.BLOCK = 500
+"""
+
+
+def process(code, *arguments, **options):
+    program = textwrap.dedent(READER) + textwrap.dedent(code)
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
+    )  # fmt: skip
+
+
+def test_two_processes_at_once(tmp_path, corpus):
+    path, X = corpus
+    code = """
+        started = time.time()
+        Path(sys.argv[3]).touch()
+        keep = cache.Cache.keep
+        def wait(*arguments):  # both have parsed before the first one renames
+            Path(sys.argv[3] + "-parsed").touch()
+            while len(list(Path(folder).parent.glob("ready*-parsed"))) < 2:
+                assert time.time() < started + 60
+                time.sleep(0.01)
+            return keep(*arguments)
+        cache.Cache.keep = wait
+        X = read(path, cache=folder).X
+        print(X.nnz, int(X.sum()))
+    """
+    both = [process(code, path, tmp_path / "kept", tmp_path / f"ready{i}") for i in (1, 2)]
+    answers = [p.communicate(timeout=90) for p in both]
+    assert {a[0] for a in answers} == {f"{np.count_nonzero(X)} {X.sum()}\n"}, answers
+    assert len(names(tmp_path / "kept")) == 1
+    same(read(path, cache=tmp_path / "kept"), X)
+
+
+@pytest.mark.parametrize("moment", ["write", "finish"])
+def test_killed_while_writing(tmp_path, corpus, moment):
+    path, X = corpus
+    code = f"""
+        def hang(*arguments):
+            print("now", flush=True)
+            time.sleep(60)
+        if {moment!r} == "finish":
+            cache.os.rename = hang
+        else:
+            write, calls = cache.Column.write, []
+            def some(self, array):
+                calls.append(1)
+                return write(self, array) if len(calls) < 9 else hang()
+            cache.Column.write = some
+        read(path, cache=folder)
+    """
+    victim = process(code, path, tmp_path / "kept")
+    assert victim.stdout.readline() == "now\n"
+    assert names(tmp_path / "kept")[0].startswith("part-")
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.communicate()
+    same(read(path, cache=tmp_path / "kept"), X)
+    (entry,) = names(tmp_path / "kept")
+    assert not entry.startswith("part-"), "what the dead process left is gone"
+
+
+@pytest.mark.parametrize("limit", [100, 600, 2000, 10_000, 17_000])
+def test_a_full_disk(tmp_path, corpus, limit):
+    path, X = corpus
+    code = f"""
+        import resource
+        read(path, cache=False)  # compiled kernels are files too
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            table = read(path, cache=folder)
+        print(int((table.X.astype(np.int64) ** 2).sum()), table.moments.sums.sum(), table.X.dtype)
+        print(len(told), told[0].message)
+    """
+    out, err = process(code, path, tmp_path / "kept").communicate(timeout=90)
+    answer, told = out.splitlines()
+    assert answer == f"{(X.astype(np.int64) ** 2).sum()} {X.sum()} uint32", err
+    assert told.startswith("1 ")
+    assert "could not be kept (File too large); the work goes on without" in told
+    assert names(tmp_path / "kept") == []
+
+
+def test_a_disk_that_fails_at_any_step(tmp_path, corpus, monkeypatch):
+    path, X = corpus
+    monkeypatch.setattr(bagparse, "BLOCK", 500)
+    monkeypatch.setattr(pieces, "CHUNK", 100)
+    write, steps = cache.Column._all, []
+
+    def fails_at(step):
+        def some(self, raw):
+            steps.append(1)
+            if len(steps) >= step:
+                raise OSError(28, "No space left on device")
+            return write(self, raw)
+
+        return some
+
+    for step in range(1, 200, 3):
+        steps.clear()
+        monkeypatch.setattr(cache.Column, "_all", fails_at(step))
+        with pytest.warns(RuntimeWarning, match="No space left"):
+            same(read(path, cache=tmp_path / "kept"), X)
+        assert names(tmp_path / "kept") == []
+    monkeypatch.setattr(cache.Column, "_all", write)
+    same(read(path, cache=tmp_path / "kept"), X)
+
+
+def test_a_folder_that_cannot_be_written(corpus):
+    path, X = corpus
+    with pytest.warns(RuntimeWarning, match=r"/dev/null/kept: .* could not be kept .*cache=False"):
+        same(read(path, cache="/dev/null/kept"), X)
+
+
+def test_what_a_stranger_left_goes_after_days(tmp_path, corpus):
+    kept = tmp_path / "kept"
+    for name in ("part-deadbeef-1-00", "part-odd"):
+        (kept / name).mkdir(parents=True)
+    old = time.time() - 3 * 86400
+    read(corpus[0], cache=kept)
+    assert "part-deadbeef-1-00" in names(kept)
+    os.utime(kept / "part-deadbeef-1-00", (old, old))
+    cache.Cache(kept).draft().abandon()
+    assert "part-deadbeef-1-00" not in names(kept)
+
+
+def test_the_command_lists_and_clears(tmp_path, corpus):
+    from click.testing import CliRunner
+
+    from sparcipal.cli import main
+
+    kept = tmp_path / "kept"
+    shell = CliRunner()
+    read(corpus[0], cache=kept)
+    listed = shell.invoke(main, ["cache", "--folder", str(kept)])
+    assert listed.exit_code == 0
+    assert str(corpus[0]) in listed.output
+    assert "1 kept" in listed.output
+    cleared = shell.invoke(main, ["cache", "clear", "--folder", str(kept)])
+    assert cleared.exit_code == 0
+    assert "cleared" in cleared.output
+    assert names(kept) == []
+    command = ["fit", str(corpus[0]), "-s", "2", "--certify", "none", "--cache", str(kept)]
+    assert shell.invoke(main, command).exit_code == 0
+    assert len(names(kept)) == 1

@@ -1,0 +1,533 @@
+"""dask: the same bits whatever the workers, their number, their order and their deaths."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal import Moments, SparsePCA, sparse_pca
+from sparcipal.data import rows as rows_module
+from sparcipal.data.rows import as_rows
+from sparcipal.data.table import as_table
+from tests.support.deadly import DeadlyElsewhere, Tripling, deadly
+
+dask = pytest.importorskip("dask", reason="dask is not installed")
+distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+da = pytest.importorskip("dask.array", reason="dask.array is not installed")
+dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+joblib = pytest.importorskip("joblib")
+
+# Answers are compared here, not judged: the quickest method will do.
+QUICK = {"certify": False, "method": "threshold"}
+NAMES = [f"word{i}" for i in range(7)]
+
+
+def counts(n=103, p=7, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(2.0, size=(n, p))
+    X[:, 1] += X[:, 0]
+    X[:, 3] += 2 * X[:, 2]
+    return X
+
+
+def cuts(X, size, kind=np.asarray):
+    return [dask.delayed(kind(X[i : i + size])) for i in range(0, X.shape[0], size)]
+
+
+def frame(X, parts):
+    return dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=parts)
+
+
+KINDS = {
+    "array": lambda X: da.from_array(X, chunks=(20, -1)),
+    "array chunked by columns": lambda X: da.from_array(X, chunks=(11, 3)),
+    "sparse blocks": lambda X: da.from_array(X, chunks=(20, -1)).map_blocks(sp.csr_matrix),
+    "sparse blocks chunked by columns": lambda X: da.from_array(X, chunks=(20, 3)).map_blocks(
+        sp.csr_array
+    ),
+    "frame": lambda X: frame(X, 4),
+    "array of unknown chunks": lambda X: frame(X, 4).values,
+    "delayed": lambda X: cuts(X, 9),
+    "delayed sparse": lambda X: cuts(X, 9, sp.csr_array),
+    "one delayed": lambda X: dask.delayed(X),
+    "an empty block among others": lambda X: [*cuts(X, 30), dask.delayed(X[:0])],
+    "many blocks": lambda X: cuts(X, 1),
+}
+
+
+def same(first, second):
+    """Two accumulators hold the same bits."""
+    one, two = ({k: v for k, v in vars(m).items() if k != "_reach"} for m in (first, second))
+    return one.keys() == two.keys() and all(
+        np.array_equal(one[name], two[name], equal_nan=False)
+        if isinstance(one[name], np.ndarray)
+        else one[name] == two[name]
+        for name in one
+    )
+
+
+def same_answer(first, second):
+    return (
+        all(map(np.array_equal, first.supports, second.supports))
+        and all(map(np.array_equal, first.weights, second.weights))
+        and first.value == second.value
+        and first.certificate.bound == second.certificate.bound
+        and np.array_equal(first.mean, second.mean)
+    )
+
+
+# --- threads ---
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_of_integers_do_not_depend_on_blocks(kind):
+    X = counts()
+    rows = as_rows(KINDS[kind](X))
+    moments = rows.accumulate(Moments(rows.n_features))
+    assert same(moments, Moments(7).add(X))
+    assert rows.n_samples == 103
+    gram = rows.accumulate(moments.gram([0, 2, 5]))
+    assert np.array_equal(gram.second, X[:, [0, 2, 5]].T @ X[:, [0, 2, 5]])
+    assert rows.feature_names == (tuple(NAMES) if kind == "frame" else None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_lazy_data_is_gathered(kind):
+    X = counts()
+    table = as_table(KINDS[kind](X))
+    dense = table.X.toarray() if sp.issparse(table.X) else table.X
+    assert np.array_equal(dense, X)
+    assert sp.issparse(table.X) == ("sparse" in kind)
+    in_memory = sp.csr_array(X) if "sparse" in kind else X
+    question = {"n_components": 2, "n_nonzero_coefs": 2, **QUICK}
+    assert same_answer(sparse_pca(KINDS[kind](X), **question), sparse_pca(in_memory, **question))
+
+
+def test_answers_in_passes_do_not_depend_on_blocks():
+    X = counts()
+    question = {"n_components": 2, "n_nonzero_coefs": 2, "memory_limit": 1000, **QUICK}
+    expected = sparse_pca(lambda: iter([X]), **question)
+    assert expected.certificate.screening
+    for kind, make in KINDS.items():
+        assert same_answer(sparse_pca(make(X), **question), expected), kind
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_sums_of_floats_do_not_depend_on_the_scheduler(scheduler):
+    X = np.random.default_rng(0).standard_normal((500, 6))
+    rows = as_rows(da.from_array(X, chunks=(7, -1)))
+    with dask.config.set(scheduler="synchronous"):
+        reference = rows.accumulate(Moments(6))
+        gram = rows.accumulate(reference.gram(np.arange(6)))
+    with dask.config.set(scheduler=scheduler, num_workers=4):
+        assert same(rows.accumulate(Moments(6)), reference)
+        assert same(rows.accumulate(reference.gram(np.arange(6))), gram)
+    assert np.allclose(reference.variances(), X.var(axis=0), rtol=1e-13)
+
+
+def test_sample_weights_find_their_rows():
+    X, weights = counts(), np.random.default_rng(1).uniform(0, 2, 103)
+    for kind in ("array", "frame", "delayed sparse"):
+        rows = as_rows(KINDS[kind](X)).weighted(weights)
+        mean = np.average(X, axis=0, weights=weights)
+        assert np.allclose(rows.accumulate(Moments(7)).means(), mean, rtol=1e-13)
+    rows = as_rows(KINDS["delayed"](X)).weighted(weights[1:])
+    with pytest.raises(ValueError, match="102 entries, but there are 103 rows"):
+        rows.accumulate(Moments(7))
+
+
+def broken(number, make):
+    parts = cuts(counts().astype(float), 30)
+    parts[number] = dask.delayed(make)()
+    return parts
+
+
+def rows_with_nan():
+    block = np.ones((4, 7))
+    block[2, 3] = np.nan
+    return block
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (lambda: broken(2, rows_with_nan), "block 2 of X: X contains 1 NaN, the first in row 2"),
+        (lambda: broken(1, lambda: np.ones((4, 6))), "block 1 of X has 6 columns instead of 7"),
+        (lambda: broken(3, lambda: np.array([["a"] * 7])), "block 3 of X: .*dtype"),
+        (lambda: broken(1, lambda: np.ones(7)), "block 1 of X: Expected 2D array"),
+        (lambda: [dask.delayed(np.ones((0, 3)))], "all 1 blocks of X are empty"),
+        (lambda: da.ones(5, chunks=2), "X has 1 dimensions"),
+        (
+            lambda: [
+                dask.delayed(pd.DataFrame({"a": [1]})),
+                dask.delayed(pd.DataFrame({"b": [1]})),
+            ],
+            "block 1 of X has other feature names",
+        ),
+    ],
+)
+def test_errors_name_the_block(X, words):
+    def summed():
+        rows = as_rows(X())
+        rows.accumulate(Moments(rows.n_features))
+
+    with pytest.raises(ValueError, match=words):
+        summed()
+
+
+def test_other_lazy_things_are_refused():
+    bag = pytest.importorskip("dask.bag")
+    with pytest.raises(
+        TypeError, match="pass a dask array, a dask data frame or a list of delayed"
+    ):
+        as_rows(bag.from_sequence([1, 2]))
+
+
+def test_blocks_that_change_are_noticed():
+    made = []
+
+    def growing():
+        made.append(1)
+        return np.ones((1 + len(made), 2)) * np.arange(2)
+
+    rows = as_rows([dask.delayed(growing, pure=False)()])
+    rows.accumulate(Moments(2))
+    with pytest.raises(ValueError, match=r"block 0 holds \d+ rows now, but held \d+ before"):
+        rows.accumulate(Moments(2))
+
+
+def test_names_are_not_looked_at_for_every_block():
+    from sparcipal.data.dask import DaskRows
+
+    looked = []
+
+    class Name(str):
+        def __getattr__(self, attribute):
+            looked.append(attribute)
+            raise AttributeError(attribute)
+
+    names = tuple(Name(name) for name in NAMES)
+    rows = DaskRows(cuts(counts(), 9), 7, names)
+    rows.accumulate(Moments(7))
+    rows.gather()
+    assert not looked
+
+
+# --- scores ---
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "empty" not in kind])
+def test_scores_are_lazy_and_the_same(kind):
+    X = counts()
+    model = SparsePCA(2, 2, **QUICK).fit(pd.DataFrame(X, columns=NAMES) if kind == "frame" else X)
+    lazy = model.transform(KINDS[kind](X))
+    assert isinstance(lazy, da.Array)
+    expected = model.transform(sp.csr_array(X) if "sparse" in kind else as_table(KINDS[kind](X)))
+    assert np.array_equal(lazy.compute(), expected)
+    model.set_output(transform="pandas")
+    framed = model.transform(KINDS[kind](X))
+    assert isinstance(framed, dd.DataFrame)
+    assert list(framed.columns) == ["sparsepca0", "sparsepca1"]
+    assert np.array_equal(framed.compute().to_numpy(), expected)
+    model.set_output(transform="polars")
+    with pytest.raises(ValueError, match="does not work with lazy data"):
+        model.transform(KINDS[kind](X))
+
+
+def test_fit_transform_is_lazy():
+    X = counts()
+    lazy = SparsePCA(2, 2, **QUICK).fit_transform(da.from_array(X, chunks=(20, -1)))
+    assert isinstance(lazy, da.Array)
+    assert np.array_equal(lazy.compute(), SparsePCA(2, 2, **QUICK).fit(X).transform(X))
+
+
+def test_the_estimator_knows_names_and_limits():
+    X = counts()
+    whole = SparsePCA(2, 2, **QUICK).fit(frame(X, 3))
+    assert list(whole.feature_names_in_) == NAMES
+    passes = SparsePCA(2, 2, memory_limit=1000, **QUICK).fit(frame(X, 3))
+    assert list(passes.feature_names_in_) == NAMES
+    assert passes.certificate_.screening
+    assert np.allclose(passes.components_, whole.components_, rtol=1e-12)
+    lazy = passes.transform(frame(X, 3)).compute()
+    assert np.allclose(lazy, whole.transform(pd.DataFrame(X, columns=NAMES)), rtol=1e-12)
+
+
+def test_scores_ask_for_the_used_columns_only():
+    X = counts().astype(float)
+    model = SparsePCA(1, 2, **QUICK).fit(X)
+    used = np.flatnonzero(model.components_[0])
+    spoilt = X.copy()
+    spoilt[:, np.setdiff1d(np.arange(7), used)] = np.nan
+    expected = model.transform(X)
+    assert np.array_equal(model.transform(da.from_array(spoilt, chunks=(9, 2))).compute(), expected)
+    table = pd.DataFrame(spoilt, columns=NAMES)
+    assert np.array_equal(model.transform(dd.from_pandas(table, npartitions=2)).compute(), expected)
+    spoilt[5, used[0]] = np.inf
+    with pytest.raises(ValueError, match="in columns that components use"):
+        model.transform(da.from_array(spoilt, chunks=(9, 2))).compute()
+
+
+def test_scores_of_memory_maps_and_functions(tmp_path):
+    X = counts().astype(np.float32)
+    model = SparsePCA(2, 2, **QUICK).fit(X)
+    expected = model.transform(X)
+    np.save(tmp_path / "x.npy", X)
+    assert np.array_equal(model.transform(np.load(tmp_path / "x.npy", mmap_mode="r")), expected)
+    assert np.array_equal(
+        model.transform(lambda: (X[i : i + 9] for i in range(0, 103, 9))), expected
+    )
+    with pytest.raises(ValueError, match="X has 6 features"):
+        model.transform(np.load(tmp_path / "x.npy", mmap_mode="r")[:, :6])
+    with pytest.raises(ValueError, match="X has 6 features"):
+        model.transform(lambda: iter([X[:, :6]]))
+
+
+def test_bad_lazy_input_to_the_estimator():
+    X = counts()
+    model = SparsePCA(2, 2, **QUICK).fit(pd.DataFrame(X, columns=NAMES))
+    with pytest.raises(ValueError, match="X has 6 features"):
+        model.transform(da.from_array(X[:, :6], chunks=(9, 2)))
+    with pytest.raises(ValueError, match="first at feature 0: 'word6' instead of 'word0'"):
+        model.transform(frame(X, 2)[NAMES[::-1]])
+    with pytest.raises(ValueError, match="X is lazy, but inverse_transform makes dense rows"):
+        model.inverse_transform(model.transform(frame(X, 2)))
+
+
+# --- a cluster ---
+
+
+# What an older dask says of threads while there is a cluster.
+BESIDE_A_CLIENT = pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two worker processes; one that is killed comes back. Any port: other tests run beside."""
+    config = {"distributed.scheduler.allowed-failures": 10}
+    with (
+        dask.config.set(config),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0
+        ) as cluster,
+        distributed.Client(cluster, timeout=60) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def client(cluster):
+    """Both workers are there, also after a test that has killed one; and so are those who start
+    them again: a worker that dies before they are ready is not replaced, but by another one."""
+    try:
+        cluster.wait_for_workers(2, timeout=60)
+    except TimeoutError:
+        cluster.cluster.scale(len(cluster.cluster.worker_spec) + 1)
+        cluster.wait_for_workers(2, timeout=60)
+    nannies = cluster.cluster.workers.values()
+    while sum(nanny.status.name == "running" for nanny in nannies) < 2:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    return cluster
+
+
+def with_a_death(X, size, folder):
+    """Blocks of rows; the one in the middle takes its worker with it."""
+    parts = cuts(X, size)
+    parts[len(parts) // 2] = dask.delayed(deadly)(parts[len(parts) // 2], str(folder))
+    return parts
+
+
+@BESIDE_A_CLIENT
+def test_a_worker_killed_in_the_middle_of_a_pass(client, tmp_path):
+    X = np.random.default_rng(0).standard_normal((400, 6))
+    with dask.config.set(scheduler="synchronous"):
+        reference = as_rows(cuts(X, 10)).accumulate(Moments(6))
+    rows = as_rows(with_a_death(X, 10, tmp_path))
+    assert same(rows.accumulate(Moments(6)), reference)
+    assert (tmp_path / "killed").exists()
+
+
+def test_answers_do_not_depend_on_the_cluster(client, tmp_path):
+    X = counts(300)
+    question = {"n_components": 2, "n_nonzero_coefs": 2, "memory_limit": 1000, **QUICK}
+    lazy = sparse_pca(with_a_death(X, 20, tmp_path), **question)
+    assert same_answer(lazy, sparse_pca(X, **question))
+    assert (tmp_path / "killed").exists()
+
+
+def test_files_are_summed_where_they_are_seen(client, tmp_path, monkeypatch):
+    from sparcipal.data.dask import DaskRows
+
+    monkeypatch.setattr(rows_module, "DENSE_BLOCK", 1000)
+    monkeypatch.setattr(rows_module, "SPARSE_BLOCK", 100)
+    X = counts()
+    np.save(tmp_path / "x.npy", X)
+    rows = as_rows(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    assert isinstance(rows, DaskRows)
+    assert len(rows.parts) > 5
+    assert same(rows.accumulate(Moments(7)), Moments(7).add(X))
+    part = as_rows(np.load(tmp_path / "x.npy", mmap_mode="r")[50:])
+    assert same(part.accumulate(Moments(7)), Moments(7).add(X[50:]))
+
+    whole = sp.csr_array(X)
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(whole, name))
+    mapped = {
+        n: np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("data", "indices", "indptr")
+    }
+    rows = as_rows(
+        sp.csr_array((mapped["data"], mapped["indices"], mapped["indptr"]), shape=X.shape)
+    )
+    assert isinstance(rows, DaskRows)
+    assert len(rows.parts) > 5
+    assert same(rows.accumulate(Moments(7)), Moments(7).add(X))
+    assert not isinstance(as_rows(X), DaskRows)
+
+
+def test_a_worker_that_dies_while_files_are_looked_for(client, tmp_path, monkeypatch):
+    from sparcipal.data import dask as scale
+
+    X = counts()
+    np.save(tmp_path / "x.npy", X)
+    monkeypatch.setattr(scale, "_seen", DeadlyElsewhere(scale._seen, str(tmp_path)))
+    rows = as_rows(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    assert (tmp_path / "killed").exists()
+    assert same(rows.accumulate(Moments(7)), Moments(7).add(X))
+
+
+def test_the_search_runs_on_workers(client, tmp_path):
+    from sparcipal.numerics.threads import ordered_map
+
+    with joblib.parallel_config("dask"), ordered_map(2, Tripling(str(tmp_path))) as submit:
+        assert list(submit(Tripling.triple, range(8))) == [3 * item for item in range(8)]
+    assert (tmp_path / "killed").exists()
+
+    X = counts(200, 30)
+    question = {"n_components": 2, "n_nonzero_coefs": 4, "certify": False}
+    for method, options in (("auto", {"effort": 1}), ("bipartite", {"max_samples": 1000})):
+        question |= {"method": method, "method_options": options}
+        with joblib.parallel_config("dask"):
+            there = sparse_pca(X, **question)
+        assert same_answer(there, sparse_pca(X, **question))
+
+
+def test_the_proof_runs_on_workers(client, tmp_path, monkeypatch):
+    """Subtrees are searched there, one worker dies, and the proof is the same to the last bit."""
+    from sparcipal.bounds.tree import search as exact
+    from sparcipal.bounds.tree import subtrees
+
+    monkeypatch.setattr(exact, "ALONE", 0.0)
+    monkeypatch.setattr(exact, "ROOT_SMOOTHING", ())
+    monkeypatch.setattr(subtrees, "SUBTREES", 4)
+    monkeypatch.setattr(subtrees, "WORK", 2e7)
+    X = np.random.default_rng(0).standard_normal((600, 30))
+    question = {"n_nonzero_coefs": 6, "certify": "full"}
+    here = sparse_pca(X, **question)
+    assert here.certificate.nodes > 5
+    monkeypatch.setattr(subtrees, "grow", DeadlyElsewhere(subtrees.grow, str(tmp_path)))
+    with joblib.parallel_config("dask"):
+        there = sparse_pca(X, **question)
+    assert (tmp_path / "killed").exists()
+    assert there.to_json() == here.to_json()
+
+
+# --- stopping, and saying how far it is ---
+
+
+def slow(block, seconds):
+    time.sleep(seconds)
+    return block
+
+
+def delays(X, size, seconds):
+    return [dask.delayed(slow)(part, seconds) for part in cuts(X, size)]
+
+
+STOPS = {
+    "threads": lambda X: delays(X, 10, 0.02),
+    "rows": lambda X: lambda: (slow(X[i : i + 10], 0.02) for i in range(0, len(X), 10)),
+}
+
+
+def stop_at(stage, heard):
+    """A callback that ends the run at the second report of a stage."""
+
+    def callback(progress):
+        heard.append((progress.stage, progress.message))
+        return sum(name == stage for name, _ in heard) > 1
+
+    return callback
+
+
+@BESIDE_A_CLIENT
+@pytest.mark.parametrize("kind", STOPS)
+@pytest.mark.parametrize("stage", ["moments", "products"])
+def test_a_pass_can_be_stopped(kind, stage, monkeypatch):
+    monkeypatch.setattr(rows_module, "TELL", 0.0)
+    question = {"n_nonzero_coefs": 2, "memory_limit": 1000, **QUICK}
+    heard = []
+    with (
+        dask.config.set(scheduler="threads"),
+        pytest.raises(KeyboardInterrupt, match=r"stopped while the rows were read \(\d+"),
+    ):
+        sparse_pca(STOPS[kind](counts(200)), callback=stop_at(stage, heard), **question)
+    assert heard[-1][0] == stage
+    assert "% of the blocks" in heard[-1][1] or "rows" in heard[-1][1]
+
+
+@BESIDE_A_CLIENT
+@pytest.mark.parametrize("kind", STOPS)
+def test_a_time_limit_ends_a_pass(kind, monkeypatch):
+    monkeypatch.setattr(rows_module, "GRACE", 0.05)
+    question = {"n_nonzero_coefs": 2, "memory_limit": 1000, **QUICK}
+    with (
+        dask.config.set(scheduler="threads"),
+        pytest.raises(TimeoutError, match=r"time_limit ended while .* raise time_limit"),
+    ):
+        sparse_pca(STOPS[kind](counts(400)), time_limit=0.01, **question)
+
+
+def test_a_pass_on_workers_can_be_stopped(client, monkeypatch):
+    monkeypatch.setattr(rows_module, "GRACE", 0.0)
+    question = {"n_nonzero_coefs": 2, "memory_limit": 1000, **QUICK}
+    heard = []
+    with pytest.raises(KeyboardInterrupt, match=r"stopped while the rows were read \(\d+ % of the"):
+        sparse_pca(delays(counts(120), 10, 0.15), callback=stop_at("moments", heard), **question)
+    with pytest.raises(TimeoutError, match=r"time_limit ended while the rows were read"):
+        sparse_pca(delays(counts(120), 10, 0.15), time_limit=0.3, **question)
+    # the tasks are gone, and the workers do other things
+    assert client.submit(sum, [1, 2]).result(timeout=30) == 3
+    messages = []
+    sparse_pca(
+        delays(counts(60), 10, 0.2), callback=lambda p: messages.append(p.message), **question
+    )
+    assert any("% of the blocks" in message for message in messages)
+
+
+def test_a_stop_while_more_features_are_kept_gives_the_answer_so_far(monkeypatch):
+    from sparcipal.data import passes as stream
+
+    monkeypatch.setattr(stream, "FIRST", 8)
+    monkeypatch.setattr(rows_module, "TELL", 0.0)
+    rng = np.random.default_rng(0)
+    X = rng.poisson(2 / np.arange(1, 201), size=(300, 200))
+    passes = []
+
+    def callback(progress):
+        passes.append(progress.stage == "products" and "%" in progress.message)
+        return sum(passes) > 4
+
+    def blocks():
+        return (X[i : i + 60] for i in range(0, 300, 60))
+
+    result = sparse_pca(
+        blocks, n_nonzero_coefs=2, memory_limit=50_000, certify=False, callback=callback
+    )
+    assert result.status.value == "interrupted"
+    assert result.certificate.screening["kept"] == 8
+    assert result.bound >= sparse_pca(X, n_nonzero_coefs=2).value

@@ -1,0 +1,83 @@
+"""Lazy data of odd shapes, without a cluster: the same answers, or why there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparcipal import SparsePCA, sparse_pca
+from sparcipal.data.rows import as_rows
+
+dask = pytest.importorskip("dask", reason="dask is not installed")
+da = pytest.importorskip("dask.array", reason="dask.array is not installed")
+
+X = np.random.default_rng(0).poisson(3.0, (40, 6)).astype(float)
+QUICK = {"n_nonzero_coefs": 2, "certify": False, "method": "threshold"}
+
+
+@pytest.fixture(autouse=True)
+def here():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def cuts(table: np.ndarray, size: int) -> list:
+    return [dask.delayed(table[i : i + size]) for i in range(0, len(table), size)]
+
+
+def test_blocks_come_one_by_one():
+    """Those without rows are passed over."""
+    rows = as_rows([*cuts(X, 15), dask.delayed(X[:0])])
+    np.testing.assert_array_equal(np.concatenate(list(rows.blocks())), X)
+
+
+def test_a_first_block_without_rows_says_how_wide_the_table_is():
+    expected = sparse_pca(X, **QUICK)
+    found = sparse_pca([dask.delayed(X[:0]), *cuts(X, 15)], **QUICK)
+    assert found.value == expected.value
+    with pytest.raises(ValueError, match="block 0 of X"):
+        sparse_pca([dask.delayed(np.full((3, 6), "a")), *cuts(X, 15)], **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (lambda: [dask.delayed(X[:0]), dask.delayed(X[:0])], "all 2 blocks of X are empty"),
+        (lambda: da.from_array(X[0], chunks=3), "X has 1 dimensions"),
+        (lambda: da.from_array(X.reshape(40, 3, 2), chunks=20), "X has 3 dimensions"),
+    ],
+)
+def test_lazy_data_without_rows_or_columns(source, message):
+    with pytest.raises(ValueError, match=message):
+        sparse_pca(source(), **QUICK)
+
+
+def test_arrays_whose_width_is_not_known():
+    """A mask of columns leaves their number open until it is computed."""
+    lazy = da.from_array(X, chunks=(15, 6))
+    some = lazy[:, da.from_array(np.array([True, True, False, True, True, True]), chunks=6)]
+    assert np.isnan(some.shape[1])
+    kept = X[:, [0, 1, 3, 4, 5]]
+    assert sparse_pca(some, **QUICK).value == sparse_pca(kept, **QUICK).value
+    model = SparsePCA(1, 2, certify=False).fit(kept)
+    np.testing.assert_allclose(model.transform(some).compute(), model.transform(kept))
+    with pytest.raises(ValueError, match="5 columns instead of 6"):
+        SparsePCA(1, 2, certify=False).fit(X).transform(some).compute()
+
+
+def test_scores_of_delayed_blocks():
+    model = SparsePCA(1, 2, certify=False).fit(X)
+    expected = model.transform(X)
+    for source in (cuts(X, 15), dask.delayed(X)):
+        lazy = model.transform(source)
+        np.testing.assert_allclose(np.asarray(lazy.compute()), expected)
+    with pytest.raises(ValueError, match="block 1 of X has 5 columns instead of 6"):
+        model.transform([dask.delayed(X[:9]), dask.delayed(X[9:, :5])]).compute()
+
+
+def test_blocks_whose_names_differ():
+    pandas = pytest.importorskip("pandas")
+    frames = [pandas.DataFrame(X[:20], columns=list("abcdef"))]
+    frames.append(pandas.DataFrame(X[20:], columns=list("abcdeg")))
+    with pytest.raises(ValueError, match="block 1 of X has other feature names"):
+        sparse_pca([dask.delayed(frame) for frame in frames], **QUICK)

@@ -1,0 +1,75 @@
+"""AnnData in, AnnData out, and through a file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+anndata = pytest.importorskip("anndata")
+
+from sparcipal import Result, sparse_pca
+from sparcipal.anndata import spca
+from tests.support.places import data_file
+
+
+@pytest.fixture
+def adata():
+    rng = np.random.default_rng(2)
+    counts = rng.poisson(rng.gamma(0.5, 2.0, size=(50, 12))).astype(np.float32)
+    made = anndata.AnnData(sp.csr_matrix(counts))
+    made.var_names = [f"GENE{i}" for i in range(12)]
+    made.layers["log"] = sp.csr_matrix(np.log1p(counts))
+    return made
+
+
+def test_scores_loadings_and_certificate_are_kept(adata):
+    assert spca(adata, n_comps=2, n_nonzero=3) is None
+    expected = sparse_pca(adata.X, n_components=2, n_nonzero_coefs=3)
+    np.testing.assert_allclose(adata.varm["sPCs"], expected.components.T)
+    dense = adata.X.toarray()
+    np.testing.assert_allclose(
+        adata.obsm["X_spca"], (dense - dense.mean(axis=0)) @ expected.components.T, atol=1e-5
+    )
+    kept = adata.uns["spca"]
+    np.testing.assert_allclose(kept["variance"], expected.variances)
+    assert kept["certificate"]["bound"] >= kept["certificate"]["value"]
+    assert Result.from_json(kept["result"]).names(0)[0].startswith("GENE")
+
+
+def test_layer_key_and_copy(adata):
+    changed = spca(adata, 1, 2, layer="log", key_added="few", copy=True)
+    assert "few" not in adata.uns
+    assert {"few"} <= set(changed.uns) & set(changed.obsm) & set(changed.varm)
+    assert changed.uns["few"]["params"]["layer"] == "log"
+    with pytest.raises(ValueError, match="layer='no' is not in this AnnData object"):
+        spca(adata, layer="no")
+    with pytest.raises(ValueError, match="adata must be an AnnData object"):
+        spca(np.eye(3))
+
+
+def test_through_a_file(adata, tmp_path):
+    spca(adata, n_comps=2, n_nonzero=3)
+    adata.write_h5ad(tmp_path / "x.h5ad")
+    back = anndata.read_h5ad(tmp_path / "x.h5ad")
+    np.testing.assert_array_equal(back.varm["sPCs"], adata.varm["sPCs"])
+    np.testing.assert_array_equal(back.obsm["X_spca"], adata.obsm["X_spca"])
+    assert back.uns["spca"]["certificate"]["status"] == adata.uns["spca"]["certificate"]["status"]
+    assert Result.from_json(back.uns["spca"]["result"]).value == pytest.approx(
+        adata.uns["spca"]["certificate"]["value"]
+    )
+
+
+def test_peripheral_blood_cells(tmp_path):
+    X = sp.load_npz(data_file("pbmc3k_csr.npz"))
+    genes = data_file("pbmc3k_genes.txt").read_text().split()
+    few = np.argsort(-np.asarray(X.sum(axis=0)).ravel())[:300]
+    adata = anndata.AnnData(sp.csr_matrix(X[:, few].astype(np.float32)))
+    adata.var_names = [genes[i] for i in few]
+    adata.var_names_make_unique()
+    adata.X = adata.X.log1p()
+    spca(adata, n_comps=3, n_nonzero=5, certify=False)
+    adata.write_h5ad(tmp_path / "pbmc.h5ad")
+    back = anndata.read_h5ad(tmp_path / "pbmc.h5ad")
+    assert back.obsm["X_spca"].shape == (2700, 3)
+    assert (np.count_nonzero(back.varm["sPCs"], axis=0) <= 5).all()

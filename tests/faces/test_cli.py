@@ -1,0 +1,531 @@
+"""The command line as a user meets it: data to stdout, words to stderr, errors in one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import inspect
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from sparcipal import Result, sparse_pca
+from sparcipal.cli import main
+from sparcipal.cli.options import METHOD_NAMES, Memory
+from sparcipal.cli.phrases import OPTIONS, in_the_shell
+from sparcipal.search.registry import METHODS
+
+RNG = np.random.default_rng(7)
+X = RNG.standard_normal((60, 8)) @ RNG.standard_normal((8, 8))
+NAMES = ["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen"]
+TEXTS = [
+    "stars and planets move around stars",
+    "planets circle stars far away",
+    "bread needs flour water and salt",
+    "flour and salt and water make bread",
+    "a river of water",
+]
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "x.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(NAMES)
+        writer.writerows(X.tolist())
+    return str(path)
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS))
+    return str(path)
+
+
+def shell():
+    """Keeps stderr apart: click 8.2 always does, 8.1 must be asked."""
+    asked = "mix_stderr" in inspect.signature(CliRunner).parameters
+    return CliRunner(**({"mix_stderr": False} if asked else {}))
+
+
+def run(*arguments, code=0):
+    outcome = shell().invoke(main, [str(a) for a in arguments])
+    assert outcome.exit_code == code, outcome.output + repr(outcome.exception)
+    return outcome
+
+
+def test_fit_prints_what_python_finds(source):
+    expected = sparse_pca(X, n_components=2, n_nonzero_coefs=3, feature_names=NAMES)
+    outcome = run("fit", source, "-k", 2, "-s", 3)
+    assert outcome.stdout.strip() == str(expected)
+    assert outcome.stderr == ""
+
+
+def test_fit_as_csv_and_json(source):
+    expected = sparse_pca(X, n_components=2, n_nonzero_coefs=[3, 2], feature_names=NAMES)
+    rows = list(
+        csv.DictReader(
+            io.StringIO(run("fit", source, "-k", 2, "-s", "3,2", "--format", "csv").stdout)
+        )
+    )
+    assert [row["feature"] for row in rows] == expected.names(0) + expected.names(1)
+    assert sorted(float(row["weight"]) for row in rows) == sorted(
+        w for weights in expected.weights for w in weights
+    )
+    document = run("fit", source, "-k", 2, "-s", "3,2", "--format", "json").stdout
+    assert Result.from_json(document).value == expected.value
+
+
+def test_options_reach_the_solver(source):
+    document = run(
+        "fit", source, "-s", 3, "--nonnegative", "--no-center", "--scale", "--certify", "none",
+        "--tol", 0.01, "--seed", 5, "--method", "tpower", "--max-nodes", 9, "--format", "json",
+    ).stdout  # fmt: skip
+    settings = json.loads(document)["settings"]
+    expected = {
+        "nonnegative": True, "center": False, "scale": True, "certify": False, "tol": 0.01,
+        "random_state": 5, "method": "tpower", "max_nodes": 9, "n_nonzero_coefs": [3],
+    }  # fmt: skip
+    assert {name: settings[name] for name in expected} == expected
+
+
+def test_fit_of_a_covariance_matrix(tmp_path):
+    np.save(tmp_path / "a.npy", np.cov(X.T, bias=True))
+    outcome = run("fit", tmp_path / "a.npy", "--covariance", "-s", 3)
+    assert "a given covariance of 8 features" in outcome.stdout
+
+
+def test_save_verify_show_transform(source, tmp_path):
+    model = tmp_path / "model.json"
+    assert "saved" in run("fit", source, "-k", 2, "-s", 3, "-o", model).stderr
+    assert run("verify", model, source).stdout.startswith("proved:")
+    saved = Result.load(model)
+    assert run("show", model).stdout.strip() == str(saved)
+    rows = list(csv.reader(io.StringIO(run("transform", model, source).stdout)))
+    assert rows[0] == ["component1", "component2"]
+    np.testing.assert_allclose(
+        np.array(rows[1:], dtype=float), (X - X.mean(axis=0)) @ saved.components.T, atol=1e-12
+    )
+    run("transform", model, source, "-o", tmp_path / "scores.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), np.array(rows[1:], dtype=float))
+
+
+def test_verify_exit_codes(source, tmp_path):
+    model = tmp_path / "model.json"
+    run("fit", source, "-s", 3, "-o", model)
+    document = json.loads(model.read_text())
+    document["certificate"]["value"] *= 1.01
+    for path in (tmp_path / "tampered.json", tmp_path / "tampered.json.proof"):
+        path.write_text(json.dumps(document))
+    assert run("verify", tmp_path / "tampered.json", source, code=1).stdout.startswith("refused:")
+    np.save(tmp_path / "other.npy", X + RNG.standard_normal(X.shape))
+    assert run("verify", model, tmp_path / "other.npy", code=1).stdout.startswith("refused:")
+
+
+def test_transform_refuses_other_features(source, tmp_path):
+    model = tmp_path / "model.json"
+    run("fit", source, "-s", 3, "-o", model)
+    other = tmp_path / "y.csv"
+    other.write_text(",".join(reversed(NAMES)) + "\n1,2,3,4,5,6,7,8\n")
+    message = run("transform", model, other, code=1).stderr
+    assert "feature names differ from those of the model: 'hen' where 'ant' was" in message
+
+
+def test_topics_show_words_and_documents(texts, tmp_path):
+    model = tmp_path / "m.json"
+    outcome = run("topics", texts, "-k", 2, "-s", 3, "--stop-words", "english", "-o", model)
+    assert "stars" in outcome.stdout
+    _, documents = outcome.stdout.split("documents that load highest")
+    assert TEXTS[0] in documents
+    assert TEXTS[3] in documents
+    rows = list(csv.reader(io.StringIO(run("transform", model, texts).stdout)))
+    assert rows[1][0] == TEXTS[0]
+
+
+def test_a_model_remembers_how_its_text_was_read(texts, tmp_path):
+    model = tmp_path / "m.json"
+    reading = ["--stop-words", "english", "--ngrams", 2, "--max-df", 0.9]
+    run("topics", texts, "-s", 8, *reading, "-o", model)
+    assert Result.load(model).settings["read"] == {
+        "stop_words": "english", "max_df": 0.9, "ngram_range": [1, 2],
+    }  # fmt: skip
+    outcome = run("verify", model, texts)
+    assert outcome.stdout.startswith("proved:")
+    said = "read as for the fit: --stop-words english --max-df 0.9 --ngrams 2\n"
+    assert outcome.stderr == said
+    scores = run("transform", model, texts).stdout
+    assert scores == run("transform", model, texts, *reading).stdout
+    # What is given goes before what is remembered.
+    single = run("transform", model, texts, "--ngrams", 1).stdout
+    assert single != scores
+    assert run("verify", model, texts, "--stop-words", "none", code=1).stdout.startswith("refused")
+
+
+def test_a_model_read_by_default_remembers_nothing(source, tmp_path):
+    run("fit", source, "-s", 3, "-o", tmp_path / "m.json")
+    assert "read" not in Result.load(tmp_path / "m.json").settings
+
+
+def test_what_does_not_apply_to_another_format_is_left_out(tmp_path, texts):
+    lines = [json.dumps({"body": text}) for text in TEXTS]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    model = tmp_path / "m.json"
+    run("topics", tmp_path / "t.jsonl", "-s", 3, "--text-field", "body", "-o", model)
+    assert run("verify", model, tmp_path / "t.jsonl").stdout.startswith("proved:")
+    of_lines, of_json = (run("transform", model, x).stdout for x in (texts, tmp_path / "t.jsonl"))
+    assert of_lines == of_json
+
+
+def test_a_model_with_a_forged_reading_is_refused(texts, tmp_path):
+    model = tmp_path / "m.json"
+    run("topics", texts, "-s", 3, "--ngrams", 2, "-o", model)
+    result = Result.load(model)
+    for forged in (
+        [1],
+        {"ngram_range": 7},
+        {"ngram_range": []},
+        {"format": ["lines"]},
+        {"format": "magic"},
+    ):
+        replace(result, settings={**result.settings, "read": forged}).save(model)
+        assert "Traceback" not in run("transform", model, texts, code=1).stderr
+
+
+def test_topics_as_json_have_documents(texts):
+    document = run("topics", texts, "-k", 2, "-s", 3, "--documents", 2, "--format", "json").stdout
+    documents = Result.from_json(document).info["documents"]
+    assert [len(topic) for topic in documents] == [2, 2]
+    assert documents[0][0]["document"] in TEXTS
+
+
+def test_path_and_compare_count_words_as_topics_do(texts):
+    for command in (["path", texts, "-s", "2"], ["compare", texts, "-s", 2, "--methods", "auto"]):
+        plain = run(*command, "--format", "csv").stdout
+        assert run(*command, "--stop-words", "english", "--format", "csv").stdout != plain
+
+
+def test_too_rare_words_name_the_option(texts):
+    assert "lower --min-df" in run("topics", texts, "--min-df", 1000, code=1).stderr
+
+
+def test_path_lists_value_and_bound(source):
+    lines = run("path", source, "-s", "1:7:3").stdout.splitlines()
+    assert lines[0].split() == ["nonzeros", "value", "bound", "gap", "share", "status"]
+    assert [line.split()[0] for line in lines[1:]] == ["1", "4", "7"]
+    rows = list(
+        csv.DictReader(io.StringIO(run("path", source, "-s", "2,5", "--format", "csv").stdout))
+    )
+    values = [float(row["value"]) for row in rows]
+    assert values == sorted(values)
+    assert all(float(row["bound"]) >= float(row["value"]) for row in rows)
+
+
+def test_path_of_several_components_or_by_another_method(source):
+    for more in (["-k", 2], ["--method", "tpower"]):
+        lines = run("path", source, "-s", "1,2,3", *more).stdout.splitlines()
+        assert [line.split()[0] for line in lines[1:]] == ["1", "2", "3"]
+
+
+def test_path_draws_the_region(source, tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    run("path", source, "-s", "1:4", "--plot", tmp_path / "path.svg")
+    assert "<svg" in (tmp_path / "path.svg").read_text()
+    message = run("path", source, "-s", "1:4", "-k", 2, "--plot", "x.svg", code=2).stderr
+    assert "--plot draws one component" in message
+
+
+def test_compare_judges_by_one_bound(source):
+    outcome = run("compare", source, "-s", 3, "--methods", "threshold,auto", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(outcome.stdout)))
+    assert {row["method"] for row in rows} == {"threshold", "auto"}
+    assert len({row["bound"] for row in rows}) == 1
+    assert all(len(row["supports"].split()) == 3 for row in rows)
+    values = {row["method"]: float(row["value"]) for row in rows}
+    assert values["auto"] >= values["threshold"]
+    assert all(float(row["bound"]) >= float(row["value"]) for row in rows)
+    assert "no value can exceed" in run("compare", source, "-s", 3, "--methods", "auto").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fit", "nowhere.csv"], 1, "Error: nowhere.csv: no such file or folder"),
+        (["fit", "{source}", "-s", "99"], 1, "--nonzero 99 must be at most n_features=8"),
+        (["fit", "{source}", "-k", "0"], 1, "--components 0 must be at least 1"),
+        (["fit", "{source}", "--method", "magic"], 1, "--method magic is unknown; choose one of"),
+        (["fit", "{source}", "-s", "many"], 2, "'many' is neither a number nor"),
+        (["fit", "{source}", "--min-df", "2"], 1, "option '--min-df' is unknown for format 'csv'"),
+        (["path", "{source}", "-s", "3:1"], 2, "'3:1' is no range; write 1:30"),
+        (["compare", "{source}", "--methods", "auto,magic"], 1, "--methods magic is unknown"),
+        (["verify", "{source}", "{source}"], 1, "x.csv: not a sparcipal result"),
+        (["fit", "-"], 1, "pass --input-format, one of bagofwords"),
+        (["show", "nowhere.json"], 1, "Error: nowhere.json: No such file or directory"),
+        (["topics", "{source}", "--covariance"], 2, "topics needs documents"),
+        (["fit", "{source}", "-k", "5", "-s", "4"], 1, "or pass --supports free"),
+        (["fit", "{source}", "-s", "3", "--nonzero-total", "9"], 2, "exclude each other"),
+        (["fit", "{source}", "--nonzero-total", "9"], 1, "--nonzero-total 9 must be at most"),
+        (["fit", "{source}", "--covariance"], 1, "leave out --covariance for a data table"),
+        (["fit", ""], 2, "the name is empty; name a file or folder"),
+        (["transform", "m.json", ""], 2, "the name is empty; name a file or folder"),
+        (["topics", "{source}", "--documents", "-1"], 2, "'--documents': -1 is not in the range"),
+        (["topics", "{source}", "--max-df", "5"], 2, "'--max-df': '5' is not a share from 0 to 1"),
+        (["topics", "{source}", "--min-df", "1.5"], 2, "or a number of documents"),
+        (["topics", "{source}", "--min-df", "nan"], 2, "'--min-df': 'nan' is not a share"),
+        (["topics", "{source}", "--ngrams", "0"], 2, "'--ngrams': 0 is not in the range"),
+        (["topics", "{source}", "--stop-words", "klingon"], 2, "is not one of 'english', 'none'"),
+        (["topics", "{source}", "--encoding", "foo"], 2, "'--encoding': 'foo' is unknown"),
+        (["fit", "{source}", "--tol", "nan"], 1, "--tol must be a number, got nan"),
+        (["transform", "m.json", "{source}", "--covariance"], 2, "has no samples to score"),
+    ],
+)
+def test_errors_are_one_sentence(arguments, code, message, source):
+    outcome = run(*(a.format(source=source) for a in arguments), code=code)
+    assert message in outcome.stderr
+    assert outcome.stdout == ""
+    assert "Traceback" not in outcome.stderr
+    if code == 1:
+        assert len(outcome.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "message"),
+    [
+        ("-o", "nowhere/m.json", "there is no folder"),
+        ("--report", "nowhere/r.html", "there is no folder"),
+        ("-o", "", "is a folder; name a file"),
+        ("--plot", "picture.xyz", "must end in .png, .svg, .pdf"),
+    ],
+)
+def test_files_that_cannot_be_written_are_refused_before_the_work(
+    option, name, message, source, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("sparcipal.cli.solving.data_keywords", lambda *given: pytest.fail("worked"))
+    command = ["path", source, "-s", "1:2"] if option == "--plot" else ["fit", source]
+    outcome = run(*command, option, tmp_path / name, code=2)
+    assert message in outcome.stderr
+    assert list(tmp_path.iterdir()) == [tmp_path / "x.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-o", "x.csv"], "--out would overwrite SOURCE"),
+        (["--report", "x.csv"], "--report would overwrite SOURCE"),
+        (["--names", "n.txt", "-o", "n.txt"], "--out would overwrite --names"),
+        (["-o", "m.json", "--report", "m.json"], "--report would overwrite --out"),
+        (["-o", "m", "--report", "m.proof"], "--report would overwrite the proof of --out"),
+    ],
+)
+def test_nothing_that_is_read_is_written_over(options, message, source, tmp_path, monkeypatch):
+    monkeypatch.setattr("sparcipal.cli.solving.data_keywords", lambda *given: pytest.fail("worked"))
+    monkeypatch.chdir(tmp_path)
+    before = (tmp_path / "x.csv").read_bytes()
+    assert message in " ".join(run("fit", source, *options, code=2).stderr.split())
+    assert (tmp_path / "x.csv").read_bytes() == before
+
+
+def test_a_model_is_not_written_over(source, tmp_path):
+    model = tmp_path / "m.json"
+    run("fit", source, "-s", 3, "-o", model)
+    assert "overwrite MODEL" in run("show", model, "--report", model, code=2).stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_devices_and_pipes_are_not_replaced(source, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for option in ("-o", "--report"):
+        assert "name a regular file" in run("fit", source, option, pipe, code=2).stderr
+    with pytest.raises(ValueError, match="name a regular file"):
+        sparse_pca(X, n_nonzero_coefs=2).save(pipe)
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "x.csv"]
+
+
+@pytest.mark.parametrize("name", ["-", ""])
+def test_a_dash_is_no_file_to_write(name, source):
+    for option in ("-o", "--report"):
+        assert "use --format json on stdout" in run("fit", source, option, name, code=2).stderr
+
+
+def test_a_total_is_shared_out(source):
+    document = run("fit", source, "-k", 2, "--nonzero-total", 5, "--format", "json").stdout
+    result = Result.from_json(document)
+    assert sum(support.size for support in result.supports) == 5
+    expected = sparse_pca(X, n_components=2, n_nonzero_coefs={"total": 5})
+    assert result.value == expected.value
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_"), [("2GB", 2**31), ("1.5 mib", 1572864), ("4096", 4096), ("1k", 1024)]
+)
+def test_sizes_of_memory(text, bytes_):
+    assert Memory().convert(text, None, None) == bytes_
+
+
+def test_little_memory_gives_the_same_answer(source):
+    plenty = Result.from_json(run("fit", source, "-s", 3, "--format", "json").stdout)
+    little = run("fit", source, "-s", 3, "--format", "json", "--memory-limit", "1KB").stdout
+    assert Result.from_json(little).value == pytest.approx(plenty.value, rel=1e-9)
+    assert "is no size; write 2GB" in run("fit", source, "--memory-limit", "x", code=2).stderr
+
+
+def test_a_file_that_is_no_text_is_no_model(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    message = run("show", tmp_path / "x.npy", code=1).stderr
+    assert "not a sparcipal result" in message
+    assert "name the .json file" in message
+
+
+def test_remedies_name_options():
+    assert in_the_shell("pass certify='full', or certify=False") == (
+        "pass --certify full, or --certify none"
+    )
+    assert in_the_shell("n_nonzero_coefs=[2, 3] and n_nonzero_coefs={'total': 7}") == (
+        "--nonzero 2,3 and --nonzero-total 7"
+    )
+    assert in_the_shell("raise time_limit; use center=False") == (
+        "raise --time-limit; use --no-center"
+    )
+    # What is no keyword stays: words of English, names of features, Python that is meant.
+    for text in ("the method is slow; n_features=3", "x['key'] = 1", "a tol of 1"):
+        assert in_the_shell(text) == text
+    options = {
+        name for command in main.commands.values() for p in command.params for name in p.opts
+    }
+    assert set(OPTIONS.values()) <= options
+
+
+def test_remedies_on_stdout_name_options(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((30, 60)))
+    text = run("fit", tmp_path / "x.npy", "-s", 6, "-k", 3, "--certify", "none").stdout
+    assert "pass --certify full, or accept" in text
+
+
+def test_the_methods_listed_are_those_there_are():
+    assert tuple(METHODS) == METHOD_NAMES
+    for command in ("fit", "topics", "path", "compare"):
+        text = "".join(run(command, "--help").stdout.split())
+        assert all(name in text for name in METHODS)
+
+
+def test_debug_shows_where_it_came_from():
+    outcome = shell().invoke(main, ["--debug", "fit", "nowhere.csv"])
+    assert isinstance(outcome.exception, ValueError)
+
+
+def test_every_command_has_help():
+    overview = run("--help").stdout
+    for name, command in main.commands.items():
+        assert name in overview
+        assert "..." not in command.get_short_help_str(100)
+        page = run(name, "--help").stdout
+        assert page.startswith(f"Usage: main {name}")
+
+
+def test_doctor_finds_everything_that_is_needed():
+    outcome = run("doctor").stdout
+    assert "first answer" in outcome
+    assert "MISSING" not in outcome
+    assert "BROKEN" not in outcome
+
+
+def test_help_loads_nothing_heavy():
+    heavy = "{'numpy', 'scipy', 'sklearn', 'numba', 'rich'}"
+    code = (
+        "import sys; from sparcipal.cli import main; main(['fit', '-h'], standalone_mode=False);"
+        f"sys.exit(bool({heavy} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("twice", [False, True])
+def test_progress_on_a_terminal_and_ctrl_c_gives_the_best_so_far(tmp_path, twice):
+    np.save(tmp_path / "big.npy", np.random.default_rng(0).standard_normal((80, 300)))
+    master, slave = os.openpty()
+    command = [
+        sys.executable, "-m", "sparcipal", "fit", str(tmp_path / "big.npy"), "-s", "12",
+        "--certify", "full", "--format", "json",
+    ]  # fmt: skip
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env=environment)
+    os.close(slave)
+    try:
+        seen = b""
+        # The line that moves shows value and bound once the proof is under way.
+        while b"bound" not in seen:
+            seen += os.read(master, 4096)
+        process.send_signal(signal.SIGINT)
+        later: list[bytes] = []
+        drain = threading.Thread(target=_read_all, args=(master, later), daemon=True)
+        drain.start()
+        if twice:
+            while b"stopping" not in b"".join(later) and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+        document, _ = process.communicate(timeout=120)
+        drain.join(timeout=10)
+    finally:
+        process.kill()
+    assert b"reading" in seen
+    assert b"stopping; Ctrl-C again: quit" in b"".join(later)
+    if twice:
+        # Unless the answer came first.
+        assert (process.returncode, document) == (1, b"") or process.returncode == 0
+        return
+    assert process.returncode == 0
+    result = Result.from_json(document.decode())
+    assert result.status.value == "interrupted"
+    assert result.bound >= result.value > 0
+
+
+def _read_all(descriptor, into):
+    with contextlib.suppress(OSError):
+        while part := os.read(descriptor, 4096):
+            into.append(part)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("sparcipal ver", "plain,verify"),
+        ("sparcipal fit --sup", "plain,--supports"),
+        ("sparcipal fit x.csv --method spann", "plain,spannogram"),
+        ("sparcipal compare x.csv --methods auto,gree", "plain,auto,greedy"),
+        ("sparcipal fit wine", "file,wine"),
+        ("sparcipal verify model.json da", "file,da"),
+    ],
+)
+def test_shells_complete(words, expected):
+    environment = {
+        "_SPARCIPAL_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    outcome = shell().invoke(main, prog_name="sparcipal", env=environment)
+    assert expected in outcome.stdout.splitlines()
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(tmp_path, monkeypatch):
+    source = tmp_path / "X.npy"
+    np.save(source, np.eye(4))
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    monkeypatch.setattr("sparcipal.cli.solving.data_keywords", lambda *given: pytest.fail("worked"))
+    picture = str(tmp_path / "path.svg")
+    outcome = shell().invoke(main, ["path", str(source), "-s", "1:2", "--plot", picture])
+    assert outcome.exit_code == 1
+    assert "pip install 'sparcipal[plot]'" in outcome.stderr

@@ -1,0 +1,152 @@
+"""What a run promises besides its numbers: determinism, limits, interruption, progress."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal import Status, sparse_pca, verify
+
+
+def spiked(p=40, n=60, seed=0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    X[:, :5] += 2 * rng.standard_normal((n, 1))
+    X[:, 5:9] -= 1.5 * rng.standard_normal((n, 1))
+    return X
+
+
+@pytest.mark.parametrize("options", [{}, {"nonnegative": True}, {"supports": "free"}])
+def test_identical_for_every_n_jobs(options):
+    X = spiked()
+    runs = [
+        sparse_pca(X, n_components=3, n_nonzero_coefs=4, n_jobs=n_jobs, **options)
+        for n_jobs in (None, 1, 2, 4, -1)
+    ]
+    documents = {run.to_json() for run in runs}
+    assert len(documents) == 1
+
+
+def test_identical_for_the_same_seed():
+    X = spiked()
+    first = sparse_pca(X, n_components=2, n_nonzero_coefs=5, random_state=3)
+    again = sparse_pca(X, n_components=2, n_nonzero_coefs=5, random_state=3)
+    assert first.to_json() == again.to_json()
+
+
+def test_generators_are_accepted():
+    X = spiked()
+    for state in (np.random.default_rng(1), np.random.RandomState(1), None):
+        assert sparse_pca(X, n_nonzero_coefs=5, random_state=state).status == "optimal"
+
+
+def test_callback_sees_the_gap_close_and_can_stop():
+    seen = []
+    result = sparse_pca(spiked(), n_nonzero_coefs=8, callback=seen.append)
+    assert seen
+    assert seen[-1].value == pytest.approx(result.value)
+    assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(seen))
+    bounds = [s.bound for s in seen if s.bound is not None]
+    assert bounds == sorted(bounds, reverse=True)
+
+    noise = np.random.default_rng(0).standard_normal((60, 60))
+    stopped = sparse_pca(noise, n_nonzero_coefs=15, callback=lambda progress: True)
+    assert stopped.status is Status.INTERRUPTED
+    assert verify(stopped, noise)
+
+
+def test_time_limit_is_honest():
+    noise = np.random.default_rng(0).standard_normal((80, 80))
+    result = sparse_pca(noise, n_nonzero_coefs=20, time_limit=1e-3)
+    assert result.status is Status.TIME_LIMIT
+    assert result.bound > result.value
+    assert "raise time_limit" in result.certificate.message
+    assert verify(result, noise)
+
+
+def test_node_limit_is_honest():
+    noise = np.random.default_rng(0).standard_normal((40, 40))
+    result = sparse_pca(noise, n_nonzero_coefs=10, max_nodes=1, certify="full")
+    assert result.status is Status.NODE_LIMIT
+    assert "raise max_nodes" in result.certificate.message
+    assert verify(result, noise)
+
+
+def test_interrupt_once_gives_the_best_answer():
+    import os
+    import signal
+
+    noise = np.random.default_rng(0).standard_normal((60, 60))
+
+    def press(progress):
+        if progress.stage == "search":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    result = sparse_pca(noise, n_nonzero_coefs=15, callback=press)
+    assert result.status is Status.INTERRUPTED
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_constant_features_are_set_aside_and_counted():
+    X = spiked(p=20)
+    X[:, 4] = 3.0
+    X[:, 11] = 0.0
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=3)
+    assert result.certificate.eliminated >= 2
+    assert not {4, 11} & {int(i) for s in result.supports for i in s}
+    assert verify(result, X)
+
+
+def test_more_room_than_features_that_vary():
+    X = np.zeros((10, 6))
+    X[:, 2] = np.arange(10)
+    result = sparse_pca(X, n_components=3, n_nonzero_coefs=2)
+    assert result.value == pytest.approx(X[:, 2].var())
+    assert result.status is Status.OPTIMAL
+    assert [s.size >= 1 for s in result.supports] == [True] * 3
+    assert verify(result, X)
+
+
+def test_a_method_for_comparison_keeps_its_own_answer():
+    A = np.diag([3.0, 3.0, 3.0, 3.0]) + 0.0
+    A[0, 1] = A[1, 0] = 1.0
+    A[2, 3] = A[3, 2] = 2.9
+    own = sparse_pca(covariance=A, n_nonzero_coefs=2, method="threshold")
+    best = sparse_pca(covariance=A, n_nonzero_coefs=2)
+    assert own.value <= best.value == pytest.approx(5.9)
+    assert own.bound >= best.value * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_missing_entry_in_a_later_block_is_placed_in_the_table(form):
+    X = np.ones((7, 3))
+    X[5, 1] = np.nan
+    place = r"block 1 \(its row 0 is row 4 of the table\): .*the first in row 1, column 1"
+    with pytest.raises(ValueError, match=place):
+        sparse_pca(lambda: (form(X[i : i + 4]) for i in (0, 4)), n_nonzero_coefs=2)
+
+
+def test_a_bound_below_the_value_is_an_error_not_an_answer():
+    from sparcipal.bounds.strategy import Proved
+    from sparcipal.fit import _certificate
+    from sparcipal.problem.base import Component, Found, Options
+    from sparcipal.problem.covariance import covariance_of
+    from sparcipal.problem.monitor import Monitor
+    from sparcipal.problem.problem import Problem
+    from sparcipal.problem.result import Bound
+
+    problem = Problem(covariance_of(np.diag([1.0, 0.5])), (1,))
+    best = (Component(np.array([0]), np.ones(1)),)
+    options = Options(rank=None, seed=0, n_jobs=1, monitor=Monitor(), tol=1e-6, max_nodes=None)
+    found = Found(best, 1)
+    for value, right in ((1.0 - 1e-16, True), (1.0 - 1e-12, False)):
+        proved = Proved(best, (Bound("trace", value, {}),))
+        if right:
+            assert _certificate(problem, proved, options, "fast", found).bound == 1.0
+        else:
+            with pytest.raises(ArithmeticError, match=r"below the value 1 by more than rounding"):
+                _certificate(problem, proved, options, "fast", found)

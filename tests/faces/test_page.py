@@ -1,0 +1,185 @@
+"""report.html: self-contained, safe with any feature name, and alive in a real browser."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from sparcipal import sparse_pca
+from sparcipal.data.table import as_table
+from sparcipal.report.page import report_html, write_report
+
+NAMES = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(2)>',
+    "b'c",
+    "delta",
+    "a&b",
+    "fox",
+)
+BROWSER = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((30, 6)) @ rng.standard_normal((6, 6))
+    table = as_table(X, NAMES)
+    samples = tuple(f"<b>sample {i}</b>" for i in range(30))
+    return type(table)(table.X, table.feature_names, samples)
+
+
+@pytest.fixture(scope="module")
+def page(table):
+    result = sparse_pca(table, n_components=2, n_nonzero_coefs=3)
+    return report_html(result, table=table)
+
+
+VOID = {"meta", "input", "br"}
+
+
+class Structure(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append(tag)
+        self.attributes += attrs
+
+
+def test_markup_is_closed_and_names_stay_text(page):
+    structure = Structure()
+    structure.feed(page)
+    assert structure.open == []
+    assert structure.seen.count("script") == 1
+    assert "img" not in structure.seen
+    assert not [name for name, _ in structure.attributes if name.startswith("on")]
+    for name in NAMES:
+        assert html.escape(name) in page
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    assert "default-src 'none'" in page
+    structure = Structure()
+    structure.feed(page)
+    assert not {"src", "href", "data", "action"} & {name for name, _ in structure.attributes}
+    assert not re.search(r"url\(|@import|https?://|fetch\(", page)
+
+
+def test_everything_that_was_promised_is_there(page):
+    for text in (
+        "2 sparse components, at most 3 nonzeros each",
+        "What is proved, and how",
+        "samples that score highest",
+        "copy as CSV",
+        "To do it again",
+        "&quot;n_nonzero_coefs&quot;",
+        "numpy ",
+    ):
+        assert text in page
+    assert len(re.findall(r'<tr><td data-value="', page)) == 6
+    assert page.count("<svg") == 2
+
+
+def test_the_file_is_written_in_one_piece(table, tmp_path):
+    result = sparse_pca(table, n_nonzero_coefs=2, certify=False)
+    write_report(result, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert text.endswith("</html>\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "report.html").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_the_copied_names_are_the_real_ones():
+    names = ("long " * 60 + "end", "two\nlines\tand \x1b", 'quo"te <b>', "caf\u00e9")
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    structure = Structure()
+    structure.feed(report_html(sparse_pca(as_table(X, names), n_nonzero_coefs=4, certify=False)))
+    kept = [value for name, value in structure.attributes if name == "data-name"]
+    # html.parser leaves out the control character that browsers keep.
+    assert sorted(kept) == sorted(name.replace("\x1b", "") for name in names)
+    assert "feature.dataset.name" in report_html(sparse_pca(X, n_nonzero_coefs=1, certify=False))
+
+
+def test_the_shaded_part_is_named_only_where_there_is_one():
+    from tests.faces.test_report import CASES
+
+    phrase = "The optimum lies in the shaded part"
+    assert phrase in report_html(CASES["open"])
+    assert phrase not in report_html(CASES["proved"])
+    assert phrase not in report_html(CASES["nothing"])
+
+
+PROBE = """<script>
+window.addEventListener("load", function () {
+  const found = {};
+  const rows = () => Array.from(document.querySelectorAll("#loadings tbody tr"));
+  const shown = () => rows().filter((row) => !row.hidden);
+  const heads = document.querySelectorAll("#loadings th button");
+  const weights = () => rows().map((row) => Number(row.cells[2].dataset.value));
+  const ordered = (list) => list.every((x, i) => i === 0 || list[i - 1] <= x);
+  heads[2].click();
+  found.ascending = ordered(weights());
+  heads[2].click();
+  found.descending = ordered(weights().reverse());
+  heads[1].click();
+  const names = rows().map((row) => row.cells[1].textContent);
+  found.named = names.every((x, i) => i === 0 || names[i - 1].localeCompare(x) <= 0);
+  const search = document.getElementById("search");
+  search.value = "DELTA";
+  search.dispatchEvent(new Event("input"));
+  found.search = shown().length === 1 && shown()[0].cells[1].textContent === "delta";
+  search.value = "";
+  search.dispatchEvent(new Event("input"));
+  const only = document.getElementById("only");
+  only.value = "2";
+  only.dispatchEvent(new Event("change"));
+  found.filter = shown().length === 3 && shown().every((row) => row.cells[0].textContent === "2");
+  found.count = document.getElementById("count").textContent;
+  found.wide = document.documentElement.scrollWidth <= window.innerWidth;
+  found.errors = window.failures;
+  document.title = JSON.stringify(found);
+});
+</script></body>"""
+TRAP = "<script>window.failures = []; window.onerror = (m) => window.failures.push(m);</script>"
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_it_lives_in_a_browser(page, tmp_path, width):
+    path = tmp_path / "page.html"
+    path.write_text(page.replace("<title>", TRAP + "<title>").replace("</body>", PROBE))
+    command = [
+        BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/b",
+        f"--window-size={width},900", "--virtual-time-budget=3000", "--dump-dom", path.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    title = re.search(r"<title>(.*?)</title>", done.stdout, flags=re.DOTALL)
+    assert title, done.stderr
+    found = json.loads(html.unescape(title.group(1)))
+    assert found.pop("errors") == []
+    assert found.pop("count") == "3 of 6 loadings"
+    assert all(found.values()), found

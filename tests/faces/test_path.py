@@ -1,0 +1,162 @@
+"""A path of cardinalities gives what separate calls give, each with its certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparcipal import sparse_pca, verify
+from sparcipal.path import grow, sparse_path
+from tests.bounds.test_tree import PITPROPS
+from tests.support.places import data_file
+
+
+def test_pitprops_path():
+    A = np.loadtxt(data_file("pitprops.csv"), delimiter=",")
+    path = sparse_path(covariance=A, n_nonzero_coefs=range(2, 13))
+    assert path.n_nonzero_coefs.tolist() == list(range(2, 13))
+    np.testing.assert_allclose(path.values, [PITPROPS[s] for s in range(2, 13)], atol=2e-10)
+    assert (path.gaps <= 1e-6).all()
+    assert (path.bounds >= path.values).all()
+    assert all(verify(result, covariance=A) for result in path)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_path_equals_separate_calls(nonnegative):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 25)) @ rng.standard_normal((25, 25))
+    X[:, 4] = 1.0
+    path = sparse_path(X, n_nonzero_coefs=[9, 2, 5], nonnegative=nonnegative)
+    assert [r.settings["n_nonzero_coefs"] for r in path] == [[2], [5], [9]]
+    for result in path:
+        size = result.settings["n_nonzero_coefs"][0]
+        alone = sparse_pca(X, n_nonzero_coefs=size, nonnegative=nonnegative)
+        assert result.value == pytest.approx(alone.value, rel=2e-6)
+        assert verify(result, X)
+
+
+def test_growing_adds_features_and_value():
+    rng = np.random.default_rng(1)
+    from sparcipal.problem.covariance import covariance_of
+
+    X = rng.standard_normal((40, 12))
+    A = X.T @ X / 40
+    cov = covariance_of(A)
+    support = grow(cov, np.array([3]), 5, False)
+    assert support.size == 5
+    assert (np.diff(support) > 0).all()
+    block = A[np.ix_(support, support)]
+    assert np.linalg.eigvalsh(block)[-1] > A.diagonal().max()
+
+
+def test_sizes_are_checked():
+    with pytest.raises(ValueError, match=r"has 5, more than n_features=3; pass numbers between"):
+        sparse_path(covariance=np.eye(3), n_nonzero_coefs=[2, 4, 5])
+    with pytest.raises(ValueError, match="n_nonzero_coefs"):
+        sparse_path(covariance=np.eye(3), n_nonzero_coefs=[0])
+    with pytest.raises(ValueError, match="n_nonzero_coefs is empty"):
+        sparse_path(covariance=np.eye(3), n_nonzero_coefs=[])
+
+
+@pytest.mark.parametrize(("p", "last"), [(3, 3), (40, 30)])
+def test_sizes_by_default(p, last):
+    path = sparse_path(covariance=np.diag(np.arange(1.0, p + 1)))
+    assert path.n_nonzero_coefs.tolist() == list(range(1, last + 1))
+    np.testing.assert_allclose(path.values, p)
+
+
+def test_constant_features_join_when_nothing_else_is_left():
+    X = np.zeros((20, 6))
+    X[:, [1, 4]] = np.random.default_rng(3).standard_normal((20, 2))
+    path = sparse_path(X)
+    assert (path.gaps <= 1e-6).all()
+    assert all(verify(result, X) for result in path)
+    assert path.values[1:] == pytest.approx(path.values[1])
+
+
+def test_a_path_beyond_the_dense_proof():
+    """The core and its certificate are handed from one cardinality to the next."""
+    X = np.random.default_rng(4).standard_normal((40, 450)) * np.geomspace(4.0, 0.01, 450)
+    path = sparse_path(X, n_nonzero_coefs=[2, 3, 4])
+    assert (path.gaps <= 1e-6).all()
+    for result in path:
+        alone = sparse_pca(X, n_nonzero_coefs=result.settings["n_nonzero_coefs"][0])
+        assert result.value == pytest.approx(alone.value, rel=2e-6)
+        assert verify(result, X)
+
+
+def test_an_interrupted_path_is_complete_and_valid():
+    rng = np.random.default_rng(5)
+    A = np.cov(rng.standard_normal((60, 20)), rowvar=False)
+    calls = iter(range(10**6))
+    path = sparse_path(
+        covariance=A, n_nonzero_coefs=range(2, 7), callback=lambda progress: next(calls) == 12
+    )
+    assert len(path) == 5
+    for result in path:
+        alone = sparse_pca(covariance=A, n_nonzero_coefs=result.settings["n_nonzero_coefs"][0])
+        assert result.value <= alone.bound * (1 + 1e-12)
+        assert result.bound >= alone.value * (1 - 1e-12)
+        assert verify(result, covariance=A)
+
+
+def words(n=300, p=400):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(2 / np.arange(1, p + 1), size=(n, p))
+    X[:, :5] += rng.poisson(8.0, size=(n, 1))
+    return X
+
+
+def counted(X, passes):
+    """Blocks of rows, and how often somebody asked for them."""
+
+    def blocks():
+        passes.append(1)
+        return iter([X[:100], X[100:]])
+
+    return blocks
+
+
+def test_a_path_in_passes_is_about_all_features():
+    X, passes = words(), []
+    path = sparse_path(counted(X, passes), n_nonzero_coefs=[1, 3, 5], memory_limit=100_000)
+    whole = sparse_path(X, n_nonzero_coefs=[1, 3, 5])
+    assert path[0].n_features == 400
+    # once to see the columns and how large they are, once for the variances, once for the products
+    assert len(passes) <= 4
+    for result, other in zip(path, whole):
+        assert result.certificate.screening["bound_holds"]
+        assert result.value == pytest.approx(other.value, rel=1e-9)
+        assert np.array_equal(result.supports[0], other.supports[0])
+        assert verify(result, X)
+    assert (path.gaps <= 1e-6).all()
+
+
+def test_a_path_keeps_more_features_where_it_must(monkeypatch):
+    from sparcipal.data import passes as stream
+
+    monkeypatch.setattr(stream, "FIRST", 8)
+    X = words()
+    path = sparse_path(lambda: iter([X]), n_nonzero_coefs=[2, 5], memory_limit=200_000)
+    kept = [result.certificate.screening["kept"] for result in path]
+    assert kept[0] >= 20  # four times as many as the last one needs
+    assert kept == sorted(kept)
+    harder = sparse_path(
+        lambda: iter([X]), n_nonzero_coefs=[2, 5, 7], memory_limit=200_000, certify=False
+    )
+    assert harder[2].certificate.screening["kept"] > kept[0]
+    for result in [*path, *harder]:
+        assert verify(result, X)
+
+
+def test_a_path_on_sums_from_elsewhere():
+    from sparcipal import Moments, Screened
+
+    X = words()
+    moments = Moments(400).add(X)
+    screened = Screened.of(moments, moments.gram(moments.screen(30)).add(X))
+    path = sparse_path(covariance=screened, n_nonzero_coefs=[2, 5])
+    assert [result.status.value for result in path] == ["optimal"] * 2
+    assert all(verify(result, X) for result in path)
+    with pytest.raises(ValueError, match=r"30 kept features, but n_nonzero_coefs has 31; keep"):
+        sparse_path(covariance=screened, n_nonzero_coefs=[31])

@@ -1,0 +1,122 @@
+"""Pictures, by the data on their artists."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from sparcipal import SparsePCA, sparse_pca
+from sparcipal.problem.monitor import Progress
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+from sparcipal.report import plots
+
+NAMES = ["a$b", "long name " * 6, "c", "d", "e", "f"]
+
+
+@pytest.fixture(scope="module")
+def result():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((40, 6)) @ rng.standard_normal((6, 6))
+    return sparse_pca(X, n_components=2, n_nonzero_coefs=3, feature_names=NAMES)
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def test_loadings_are_bars_with_names(result):
+    display = plots.LoadingsDisplay.from_result(result)
+    assert len(display.axes_) == len(display.bars_) == 2
+    for j, (bars, ax) in enumerate(zip(display.bars_, display.axes_)):
+        order = np.argsort(-np.abs(result.weights[j]), kind="stable")
+        np.testing.assert_array_equal([bar.get_width() for bar in bars], result.weights[j][order])
+        shown = [text.get_text() for text in ax.get_yticklabels()]
+        assert len(shown) == len(result.names(j))
+        assert all(len(text) <= 25 for text in shown)
+    display.figure_.canvas.draw()
+    with pytest.raises(ValueError, match=r"1 axes for 2 components.*plt\.subplots\(1, 2\)"):
+        plots.LoadingsDisplay.from_result(result, ax=plt.subplots()[1])
+    axes = plt.subplots(1, 2)[1]
+    assert plots.LoadingsDisplay.from_result(result, ax=axes).axes_ == list(axes)
+
+
+def test_heatmap_shows_weights_and_leaves_zeros_empty(result):
+    display = plots.HeatmapDisplay.from_result(result)
+    shown = display.image_.get_array()
+    assert shown.shape == (2, display.features_.size)
+    np.testing.assert_array_equal(shown.filled(0.0), result.components[:, display.features_])
+    assert shown.mask.sum() == (result.components[:, display.features_] == 0).sum()
+    assert len(display.ax_.get_xticklabels()) == display.features_.size
+    display.figure_.canvas.draw()
+
+
+def test_images_have_the_shape_of_the_pictures(result):
+    display = plots.ImagesDisplay.from_result(result, (2, 3))
+    for image, component in zip(display.images_, result.components):
+        np.testing.assert_array_equal(image.get_array().filled(0.0), component.reshape(2, 3))
+    with pytest.raises(ValueError, match=r"shape=\(2, 2\) has 4 pixels, but there are 6 features"):
+        plots.ImagesDisplay.from_result(result, (2, 2))
+
+
+def test_variance_is_cumulative_and_has_the_bound(result):
+    display = plots.VarianceDisplay.from_result(result, result)
+    assert len(display.lines_) == 2
+    np.testing.assert_allclose(display.lines_[0].get_ydata(), np.cumsum(result.variances))
+    assert set(display.bound_.get_ydata()) == {result.bound}
+    styles = {line.get_linestyle() for line in display.lines_}
+    assert len(styles) == 2  # distinguishable in grey
+
+
+def test_convergence_shows_value_and_bound_over_time():
+    history = [
+        Progress("search", 0.5, value=1.0),
+        Progress("search", 1.0, value=2.0),
+        Progress("prove", 2.0, value=2.0, bound=4.0),
+        Progress("prove", 3.0, value=2.0, bound=2.5),
+    ]
+    display = plots.ConvergenceDisplay.from_history(history)
+    np.testing.assert_array_equal(display.value_.get_ydata(), [1.0, 2.0, 2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(display.bound_.get_xdata(), [2.0, 3.0, 3.0])
+    with pytest.raises(ValueError, match=r"callback=history\.append"):
+        plots.ConvergenceDisplay([Progress("search", 0.1)])
+
+
+def test_a_real_run_can_be_shown():
+    history: list[Progress] = []
+    rng = np.random.default_rng(0)
+    sparse_pca(rng.standard_normal((30, 8)), n_nonzero_coefs=3, callback=history.append)
+    assert plots.ConvergenceDisplay.from_history(history).value_ is not None
+
+
+def test_from_estimator():
+    rng = np.random.default_rng(1)
+    estimator = SparsePCA(2, 2)
+    with pytest.raises(ValueError, match="not fitted"):
+        plots.LoadingsDisplay.from_estimator(estimator)
+    estimator.fit(rng.standard_normal((30, 6)))
+    ax = plt.subplots()[1]
+    assert plots.HeatmapDisplay.from_estimator(estimator, ax=ax).ax_ is ax
+    assert plots.VarianceDisplay.from_estimator(estimator, ax=ax).ax_ is ax
+    assert len(plots.LoadingsDisplay.from_estimator(estimator).bars_) == 2
+    assert len(plots.ImagesDisplay.from_estimator(estimator, (2, 3)).images_) == 2
+
+
+def test_every_display_is_listed_and_others_are_unknown():
+    for name in plots.__all__:
+        assert getattr(plots, name).__name__ == name
+    with pytest.raises(AttributeError, match="PieDisplay"):
+        _ = plots.PieDisplay
+
+
+def test_without_matplotlib_the_remedy_is_told(result, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'sparcipal\[plot\]'"):
+        plots.HeatmapDisplay.from_result(result)

@@ -1,0 +1,132 @@
+"""The spannogram picture and the path of cardinalities: what they show is what was computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparcipal import sparse_pca
+from sparcipal.bounds.lowrank.sphere import sphere_search
+from sparcipal.report.plots import PathDisplay, SpannogramDisplay
+
+plt = pytest.importorskip("matplotlib.pyplot")
+plt.switch_backend("Agg")
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def table(n=60, p=12):
+    return np.random.default_rng(0).standard_normal((n, p)) * np.geomspace(3, 0.3, p)
+
+
+def path(**settings):
+    X = table()
+    return [sparse_pca(X, n_components=1, n_nonzero_coefs=s, **settings) for s in (6, 1, 3)]
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_spannogram_shows_the_winner(nonnegative):
+    V = np.random.default_rng(1).standard_normal((20, 2))
+    display = SpannogramDisplay.from_factor(V, 4, nonnegative=nonnegative)
+    found = sphere_search(V, 4, nonnegative=nonnegative)
+    assert np.array_equal(display.support_, found.support)
+    f = np.deg2rad(display.angle_)
+    heights = V @ [np.sin(f), np.cos(f)]
+    heights = heights if nonnegative else np.abs(heights)
+    chosen = np.sort(np.argsort(-heights)[:4])
+    assert np.array_equal(chosen[heights[chosen] > 0], found.support)
+    # No drawn value is above the certified optimum, and the curve touches it.
+    assert display.explained.max() <= found.bound
+    assert display.explained.max() == pytest.approx(found.value, rel=1e-3)
+    assert len(display.winners_) == found.support.size
+    assert display.ax_.shape == (2,)
+    display.figure_.canvas.draw()
+
+
+def test_spannogram_from_a_covariance_names_features():
+    A = np.cov(table().T)
+    names = [f"cost $ {i}" for i in range(12)]  # a dollar must not start mathematics
+    display = SpannogramDisplay.from_covariance(A, 3, feature_names=names)
+    display.figure_.canvas.draw()
+    shown = {text.get_text().replace("\\$", "$") for text in display.ax_[0].texts}
+    assert shown == {names[i] for i in display.support_}
+
+
+def test_spannogram_with_many_winners_and_zero_rows():
+    V = np.vstack([np.random.default_rng(2).standard_normal((400, 2)), np.zeros((5, 2))])
+    display = SpannogramDisplay.from_factor(V, 30)
+    display.figure_.canvas.draw()
+    assert "and 18 more" in [text.get_text() for text in display.ax_[0].texts]
+    given = plt.figure().subplots(2, 1)
+    assert SpannogramDisplay(V, 3).plot(ax=given).ax_[0] is given[0]
+    with pytest.raises(ValueError, match="two axes"):
+        SpannogramDisplay(V, 3).plot(ax=given[0])
+
+
+def test_spannogram_refuses_other_ranks():
+    with pytest.raises(ValueError, match="two columns"):
+        SpannogramDisplay(np.ones((4, 3)), 2)
+    with pytest.raises(ValueError, match="from 1 to 4"):
+        SpannogramDisplay(np.ones((4, 2)), 5)
+
+
+def test_path_region_is_value_to_bound():
+    results = path(method="spannogram", rank=2, certify=False)
+    display = PathDisplay.from_results(results)
+    assert [int(r.settings["n_nonzero_coefs"][0]) for r in display.results] == [1, 3, 6]
+    drawn = np.vstack([p.vertices for p in display.region_.get_paths()])
+    for result in display.results:
+        s = result.settings["n_nonzero_coefs"][0]
+        heights = drawn[drawn[:, 0] == s, 1]
+        assert heights.min() == pytest.approx(result.value / display.leading)
+        assert heights.max() == pytest.approx(result.bound / display.leading)
+    assert display.leading == pytest.approx(np.linalg.eigvalsh(np.cov(table().T, bias=True))[-1])
+    assert (display.lines_[0].get_ydata() <= 1 + 1e-12).all()
+
+
+def test_path_with_other_methods_and_bounds():
+    results = path(certify=False)
+    display = PathDisplay.from_results(
+        results,
+        others={"tpower": path(method="tpower", certify=False)},
+        bounds={"other bound": [6.0, 1.0, 3.0]},
+        leading=1.0,
+    )
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert "tpower" in labels
+    # Given in the order of the results, drawn in the order of cardinalities.
+    assert list(display.lines_[-1].get_ydata()) == [1.0, 3.0, 6.0]
+    display.figure_.canvas.draw()
+
+
+def test_path_in_one_call():
+    display = PathDisplay.from_data(table(), [2, 4], method="spannogram", certify=False)
+    assert list(display.lines_[0].get_xdata()) == [2, 4]
+
+
+def test_path_without_a_leading_eigenvalue_shows_shares_of_the_total():
+    results = path(method="threshold", certify=False)
+    bare = [
+        replace(r, certificate=replace(r.certificate, bounds=r.certificate.bounds[-1:]), info={})
+        for r in results
+        if r.certificate.bounds[-1].name != "eigenvalues"
+    ]
+    display = PathDisplay.from_results(bare)
+    assert display.leading is None
+    assert "total variance" in display.ax_.get_ylabel()
+    drawn = display.lines_[0].get_ydata()
+    assert drawn == pytest.approx([r.value / r.total_variance for r in display.results])
+
+
+def test_path_refusals():
+    with pytest.raises(ValueError, match="empty"):
+        PathDisplay([])
+    two = sparse_pca(table(), n_components=2, n_nonzero_coefs=2, certify=False)
+    with pytest.raises(ValueError, match="one component each"):
+        PathDisplay([two])

@@ -1,0 +1,158 @@
+"""Sketches: what they miss is proved, by each of three proofs, and rechecked."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal.problem import sketch as sketches
+from sparcipal.problem.covariance import covariance_of, covariance_of_data
+
+checker = importlib.import_module("sparcipal.checker.lowrank")
+checked = importlib.import_module("sparcipal.checker.covariance")
+
+
+def both(kind, n, p, seed=0, center=True):
+    """A covariance and the checker's own version of it."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * np.geomspace(3, 0.1, p) + 1
+    if kind == "matrix":
+        A = np.cov(X.T, bias=True)
+        mine = covariance_of(A)
+        return mine, checked.covariance_of(A, mine.unit)
+    if kind == "sparse":
+        X = sp.csr_matrix(X * (rng.random((n, p)) < 0.2))
+    mine = covariance_of_data(X, center=center)[0]
+    return mine, checked.covariance_of_data(X, center, False, None, mine.unit)[0]
+
+
+CASES = [
+    ("dense", 50, 30),
+    ("dense", 20, 100),
+    ("sparse", 40, 90),
+    ("sparse", 90, 40),
+    ("matrix", 60, 12),
+    ("dense", 2, 9),
+]
+
+
+@pytest.mark.parametrize(("kind", "n", "p"), CASES)
+@pytest.mark.parametrize("rank", [1, 3])
+@pytest.mark.parametrize("how", ["majorant", *sketches.KINDS])
+def test_tail_is_proved_and_sharp(kind, n, p, rank, how):
+    mine, theirs = both(kind, n, p)
+    if how == "majorant":
+        made = sketches.majorant(mine, sketches.spectrum(mine, rank + 1), rank)
+    else:
+        made = sketches.sketch(mine, rank, kind=how)
+    A = mine.dense()
+    missed = np.linalg.eigvalsh(A - made.V @ made.V.T)[-1]
+    trace = np.trace(A)
+    assert missed - 1e-14 * trace <= made.tail <= missed + 1e-4 * max(missed, 0) + 1e-6 * trace
+    own = checker.majorant(theirs, made.V, made.proof, made.shift, None, 3, False)
+    assert missed - 1e-14 * trace <= own <= made.tail
+
+
+def test_majorant_is_never_worse_than_the_plain_sketch():
+    mine, _ = both("dense", 60, 25)
+    values = np.linalg.eigvalsh(mine.dense())[::-1]
+    made = sketches.majorant(mine, sketches.spectrum(mine, 4), 3)
+    assert made.tail == pytest.approx(values[3], rel=1e-9)
+    assert (made.V**2).sum(axis=0) == pytest.approx(values[:3] - values[3], rel=1e-9)
+
+
+@pytest.mark.parametrize(("kind", "n", "p"), [("dense", 30, 60), ("sparse", 60, 30)])
+def test_trace_proof(kind, n, p, monkeypatch):
+    monkeypatch.setattr(sketches, "FACTOR_LIMIT", 5)
+    monkeypatch.setattr(checker, "FACTOR_LIMIT", 5)
+    mine, theirs = both(kind, n, p)
+    made = sketches.sketch(mine, 3)
+    assert made.proof == "trace"
+    missed = np.linalg.eigvalsh(mine.dense() - made.V @ made.V.T)[-1]
+    own = checker.majorant(theirs, made.V, made.proof, made.shift, None, 3, False)
+    assert missed <= own <= made.tail
+    rest = np.linalg.eigvalsh(mine.dense())[:-3].sum()
+    assert made.tail == pytest.approx(rest, rel=1e-6)
+
+
+def test_samples_proof_refuses_a_lie(monkeypatch):
+    mine, theirs = both("dense", 20, 100)
+    made = sketches.sketch(mine, 3)
+    assert made.proof == "samples"
+    missed = np.linalg.eigvalsh(mine.dense() - made.V @ made.V.T)[-1]
+    for proof in ("samples", "features"):
+        assert checker.majorant(theirs, made.V, proof, 0.99 * missed, None, 3, False) == np.inf
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("one_sign", [False, True])
+def test_clipped_matrix_dominates_on_sparse_vectors(rho, one_sign):
+    from sparcipal.search.methods.spannogram import clipped
+
+    rng = np.random.default_rng(1)
+    A = np.corrcoef(rng.standard_normal((30, 12)), rowvar=False)
+    B = clipped(A, rho, 4, one_sign)
+    assert pytest.approx(checker.clipped(A, rho, 4, one_sign), rel=1e-13) == B
+    for _ in range(300):
+        x = np.zeros(12)
+        x[rng.permutation(12)[:4]] = rng.standard_normal(4)
+        x = np.abs(x) if one_sign else x
+        assert x @ A @ x <= x @ B @ x + 1e-12
+
+
+def test_rank_is_reduced_with_a_note():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 15))
+    cov = covariance_of_data(X)[0]
+    made = sketches.sketch(cov, 6)
+    assert made.rank == 3
+    assert made.note == "rank=6 reduced to 3, the rank of the covariance"
+    assert made.tail <= 1e-12 * np.trace(cov.dense()) or made.proof == "samples"
+
+
+def test_flat_spectrum_is_recognised():
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((30, 3))
+    assert sketches.spectrum(covariance_of(2 * np.eye(30) + W @ W.T), 6).flat_from() == 3
+    assert sketches.spectrum(covariance_of(W @ W.T), 6).flat_from() == 3
+    A = np.diag([3.0, 2.0, 1.0, 0.9, 0.9])
+    assert sketches.spectrum(covariance_of(A), 3).flat_from() is None
+    assert sketches.spectrum(covariance_of(A), 5).flat_from() == 3
+
+
+def test_large_spectrum_agrees_with_a_complete_one():
+    mine, _ = both("dense", 700, 600)
+    few, all_of_them = sketches.spectrum(mine, 5), np.linalg.eigvalsh(mine.dense())[::-1]
+    assert few.values == pytest.approx(all_of_them[:5], rel=1e-10)
+    assert few.vectors.T @ few.vectors == pytest.approx(np.eye(5), abs=1e-10)
+
+
+def test_gaussian_projection_is_right_on_average():
+    for kind in ("dense", "sparse", "matrix"):
+        mine, _ = both(kind, 40, 6)
+        draws = [
+            sketches.gaussian_projection(mine, 4, np.random.default_rng(seed))
+            for seed in range(400)
+        ]
+        mean = sum(V @ V.T for V in draws) / len(draws)
+        A = mine.dense()
+        assert np.abs(mean - A).max() <= 0.12 * np.abs(A).max()
+
+
+def test_unknown_sketch():
+    mine, _ = both("dense", 10, 5)
+    with pytest.raises(ValueError, match="'randomized'"):
+        sketches.sketch(mine, 2, kind="magic")
+
+
+def test_a_condition_number_is_proved_not_believed(monkeypatch):
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((9, 6))
+    M = Y.T @ Y
+    truth = np.linalg.eigvalsh(M)
+    assert truth[-1] / truth[0] <= sketches._proved_condition(M) <= 12 * truth[-1] / truth[0]
+    monkeypatch.setattr(np.linalg, "eigvalsh", lambda _: 4 * truth)
+    assert sketches._proved_condition(M) == np.inf

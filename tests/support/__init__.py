@@ -1,0 +1,1 @@
+"""Oracles, judges and hostile input that tests and benchmarks share."""

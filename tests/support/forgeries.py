@@ -1,0 +1,385 @@
+"""Does the checker accept anything false? Saved results with every kind of proof, changed anywhere.
+
+    python -m tests.support.forgeries [MUTATIONS [FIRST_SEED]]
+
+One entry of the document is changed at random: a number, a word, a list, an entry of an array, a
+type. The document must then be refused, by the loader or by `verify`, unless what it still claims
+is true: then the claim is that of the original, or the exact judge confirms it. Nothing may crash,
+warn or take long.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sparcipal import Result, sparse_pca, verify
+
+from .cases import Case, on_road
+from .judge import screening
+from .oracle import Oracle, exact_covariance, exact_matrix
+from .streams import handed, streamed, topic
+
+# Tables read in passes whose dropped features are bounded by prices (streams.py).
+PRICED = (101, 106, 118, 129, 159, 160)
+SLOW = 20.0  # seconds that no check of so small a problem may take
+# Entries that are no claim: how much work it was, words, and what was asked for in vain.
+NOTES = (
+    ("certificate", "nodes"),
+    ("certificate", "eliminated"),
+    ("certificate", "message"),
+    ("certificate", "guarantees"),
+    ("n_iter",),
+    ("note",),
+    ("info",),
+    *(
+        ("settings", name)
+        for name in ("method", "method_options", "rank", "certify", "random_state", "max_nodes")
+    ),
+    ("settings", "time_limit"),
+)
+WORDS = ("optimal", "gap", "node_limit", "trace", "clip", "enumeration", "low-rank", "free", "")
+WORDS += ("disjoint", "eigenvalues", "pair-split", "kyfan-split", "one by one", "closed", "\x00")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A true result and the data it came from."""
+
+    name: str
+    given: dict[str, Any]
+    document: str
+    table: Any = None  # what a Screened came from
+
+
+def subjects() -> list[Subject]:
+    """Results that between them carry every kind of proof."""
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((40, 8))
+    X[:, 3] += 1.5 * X[:, 1]
+    X[:, 6] -= X[:, 2]
+    X[:, 5] = X[:, 4]
+    A = np.cov(X.T) + 0.2
+    weights = rng.random(40) + 0.1
+    questions: dict[str, tuple[str, dict[str, Any]]] = {
+        "one": ("usual", {"X": X, "n_nonzero_coefs": 3}),
+        "exact": ("usual", {"covariance": A, "n_nonzero_coefs": 4, "certify": "full"}),
+        "positive": ("usual", {"X": -X, "n_nonzero_coefs": 4, "nonnegative": True}),
+        "core": ("core", {"X": X, "n_nonzero_coefs": 4, "certify": "full"}),
+        "packed": ("usual", {"X": X, "n_components": 2, "n_nonzero_coefs": [3, 2]}),
+        "joint": ("no enumeration", {"X": X, "n_components": 2, "n_nonzero_coefs": 3}),
+        "priced": (
+            "no enumeration",
+            {"covariance": A, "n_components": 2, "n_nonzero_coefs": 3, "certify": "full"},
+        ),
+        "low rank": ("low rank", {"X": X, "n_nonzero_coefs": 3, "method": "spannogram", "rank": 2}),
+        "dspca": ("usual", {"X": X, "n_nonzero_coefs": 3, "method": "dspca", "certify": False}),
+        "greedy": ("usual", {"covariance": A, "n_nonzero_coefs": 3, "method": "greedy"}),
+        "free": ("usual", {"X": X, "n_components": 2, "n_nonzero_coefs": 3, "supports": "free"}),
+        "total": ("usual", {"X": X, "n_components": 2, "n_nonzero_coefs": {"total": 5}}),
+        "scaled": (
+            "usual",
+            {"X": X * 1e40, "n_nonzero_coefs": 3, "scale": True, "sample_weight": weights},
+        ),
+        "constant": ("usual", {"X": np.c_[X, np.ones((40, 2))], "n_nonzero_coefs": 3}),
+        "branched": (
+            "usual",
+            {
+                "X": np.random.default_rng(3).standard_normal((30, 12)),
+                "n_nonzero_coefs": 5,
+                "certify": "full",
+            },
+        ),
+        "shrunk": (
+            "usual",
+            {"X": shrinking(), "n_nonzero_coefs": 6, "certify": "full", "nonnegative": True},
+        ),
+        "packings": (
+            "no enumeration",
+            {
+                "X": np.random.default_rng(8).standard_normal((30, 9)),
+                "n_components": 2,
+                "n_nonzero_coefs": 3,
+                "certify": "full",
+            },
+        ),
+        "stopped": ("no enumeration", {"X": X, "n_nonzero_coefs": 4, "max_nodes": 0, "tol": 0.0}),
+    }
+    found = []
+    for name, (road, asked) in questions.items():
+        with on_road(road):
+            result = sparse_pca(**asked)
+        given = {key: asked[key] for key in ("X", "covariance", "sample_weight") if key in asked}
+        found.append(Subject(name, given, result.to_json()))
+    return found + screened_subjects()
+
+
+def screened_subjects() -> list[Subject]:
+    """Results of tables of which only some features were kept, by every rule."""
+    counts = np.rint(3 * topic(np.random.default_rng(5), 24, 8)).astype(np.int16)
+    numbers = topic(np.random.default_rng(6), 20, 8)
+    weights = np.random.default_rng(7).random(20) + 0.1
+    plain = {"n_nonzero_coefs": 3, "center": True, "scale": False}
+    two = {**plain, "n_components": 2, "n_nonzero_coefs": 2}
+    questions: dict[str, tuple[str, np.ndarray, dict[str, Any]]] = {
+        "passes": ("array", counts, plain),
+        "cheap passes": ("csr", counts, {**plain, "certify": False}),
+        "two in passes": ("blocks", counts, two),
+        "free in passes": ("mixed blocks", numbers, {**two, "supports": "free"}),
+        "total in passes": ("map", numbers, {**two, "n_nonzero_coefs": {"total": 5}}),
+        "scaled passes": ("array", numbers, {**plain, "scale": True, "sample_weight": weights}),
+        "positive passes": ("array", numbers, {**plain, "nonnegative": True}),
+        "handed over": ("screened", counts, two),
+        "given over": ("plain", counts[:8], plain),
+    }
+    found = []
+    cases = [
+        Case(0, name, "usual", "sparse_pca", X, False, options, None, source, (6, 4, 7))
+        for name, (source, X, options) in questions.items()
+    ]
+    for case in cases + [streamed(seed) for seed in PRICED]:
+        own = case.source in ("screened", "plain")
+        asked = _without(case.options) if own else case.options
+        with handed(case) as (given, again):
+            result = sparse_pca(**{**asked, **given, "memory_limit": 1})
+        # blocks and files were there for the fit; the numbers are enough for the checker
+        again = given if own else {**again, "X": case.data}
+        found.append(Subject(f"{case.family} {case.seed}", again, result.to_json(), case.data))
+    return found
+
+
+def _without(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key not in ("center", "scale")}
+
+
+def shrinking() -> np.ndarray:
+    """A table whose nonnegative proof meets full supports that no positive vector solves."""
+    rng = np.random.default_rng(119)
+    p = int(rng.integers(5, 11))
+    return rng.standard_normal((p + 4, p))
+
+
+# --- changing a document ---
+
+
+def sites(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every entry of a document; arrays count once, they are opened when they are changed."""
+    if path:
+        yield path
+    if isinstance(node, dict) and "$array" not in node:
+        for key, item in node.items():
+            yield from sites(item, (*path, key))
+    elif isinstance(node, list):
+        for i, item in enumerate(node[:40]):
+            yield from sites(item, (*path, i))
+
+
+def forged(document: str, rng: np.random.Generator) -> tuple[str, tuple[Any, ...]]:
+    """The document with one entry changed, and where."""
+    copy = json.loads(document)
+    places = list(sites(copy))
+    # claims and proofs alike: first one of the branches, then an entry of it
+    branch = places[int(rng.integers(len(places)))][0]
+    places = [p for p in places if p[0] == branch]
+    path = places[int(rng.integers(len(places)))]
+    parent = copy
+    for key in path[:-1]:
+        parent = parent[key]
+    if rng.random() < 0.04:
+        del parent[path[-1]]
+    else:
+        parent[path[-1]] = _changed(parent[path[-1]], rng)
+    return json.dumps(copy), path
+
+
+def _changed(value: Any, rng: np.random.Generator) -> Any:
+    if rng.random() < 0.1:
+        others = (None, True, False, 0, -1, 1.5, "x", [], {}, [[]], 10**400, float("nan"))
+        return others[int(rng.integers(len(others)))]
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + int(rng.choice([-2, -1, 1, 2, 10, 10**9, -(10**9)]))
+    if isinstance(value, float):
+        return _number(value, rng)
+    if isinstance(value, str):
+        return WORDS[int(rng.integers(len(WORDS)))]
+    if isinstance(value, dict) and "$array" in value:
+        return _array(value, rng)
+    if isinstance(value, dict):
+        keys = list(value)
+        return {key: value[key] for key in keys[: int(rng.integers(len(keys) + 1))]}
+    if isinstance(value, list) and value:
+        i = int(rng.integers(len(value)))
+        return ([*value, value[i]], value[:i] + value[i + 1 :], value[::-1])[int(rng.integers(3))]
+    return 7 if value is None else [value]
+
+
+def _number(x: float, rng: np.random.Generator) -> float:
+    factor = float(rng.choice([0.5, 0.9, 1 - 1e-6, 1 + 1e-6, 1.1, 2.0, -1.0, 1e30, 1e-30]))
+    choices = (x * factor, x + factor, 0.0, float("inf"), float("nan"), 2.0**-1074, 1e308)
+    return choices[int(rng.choice(7, p=[0.6, 0.2, 0.04, 0.04, 0.04, 0.04, 0.04]))]
+
+
+def _array(entry: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """An entry, the shape, the type or the bytes of an encoded array."""
+    kind = rng.random()
+    if kind < 0.04:
+        return {**entry, "dtype": str(rng.choice(["<f4", "<i8", "|b1", "<f8", "|O", "<c16", "?"]))}
+    if kind < 0.08:
+        shape = [*entry["shape"]]
+        shapes = ([*shape, 1], [-1], [10**12], [0], shape[::-1], "x", [1.5])
+        return {**entry, "shape": shapes[int(rng.integers(len(shapes)))]}
+    if kind < 0.12:
+        return {**entry, "$array": entry["$array"][: int(rng.integers(len(entry["$array"]) + 1))]}
+    array = np.frombuffer(base64.b64decode(entry["$array"]), dtype=entry["dtype"]).copy()
+    if array.size == 0:
+        return {**entry, "shape": [1]}
+    if kind < 0.2:
+        array = array[::-1].copy() if kind < 0.16 else np.roll(array, 1)
+    else:
+        i = int(rng.integers(array.size))
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if array.dtype.kind == "f":
+                array[i] = _number(float(array[i]), rng)
+            elif array.dtype.kind == "b":
+                array[i] = not array[i]
+            else:
+                array[i] += array.dtype.type(rng.choice([-1, 1, 3]))
+    return {**entry, "$array": base64.b64encode(array.tobytes()).decode()}
+
+
+# --- judging what the checker said ---
+
+
+def outcome(subject: Subject, text: str, path: tuple[Any, ...]) -> str:
+    """What became of a forgery; words that start with WRONG are violations."""
+    start = time.process_time()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                result = Result.from_json(text)
+            except ValueError:
+                return "not loaded"
+            verdict = verify(result, **subject.given)
+    except Exception as error:
+        return f"WRONG: raised {error!r}"
+    if time.process_time() - start > SLOW:
+        return "WRONG: took too long"
+    if verdict.verdict != "proved":
+        return verdict.verdict
+    if any(path[: len(note)] == note for note in NOTES):
+        return "a note"
+    original = Result.from_json(subject.document)
+    if claim(result) == claim(original):
+        return "the same claim"
+    untrue = falsehood(subject, result)
+    return f"WRONG: accepted, but {untrue}" if untrue else "another claim, and true"
+
+
+def claim(result: Result) -> tuple[Any, ...]:
+    """What is asserted about the data."""
+    certificate, settings = result.certificate, result.settings
+    return (
+        certificate.value,
+        certificate.bound,
+        certificate.rounding,
+        certificate.status,
+        certificate.tol,
+        tuple(s.tolist() for s in result.supports),
+        tuple(w.tolist() for w in result.weights),
+        result.variances.tolist(),
+        result.n_features,
+        result.n_samples,
+        tuple(
+            (key, settings.get(key))
+            for key in ("n_nonzero_coefs", "nonnegative", "supports", "center", "scale")
+        ),
+        settings.get("n_nonzero_total"),
+        result.total_variance,
+        None if result.mean is None else result.mean.tolist(),
+        None if result.scale is None else result.scale.tolist(),
+        result.feature_names,
+        tuple(certificate.screening.items()),
+    )
+
+
+def falsehood(subject: Subject, result: Result) -> str:
+    """Why a claim is not true of the data ("" if it is), by exact arithmetic."""
+    settings, certificate = result.settings, result.certificate
+    oracle = _oracle(subject, settings)
+    vectors = list(result.components)
+    free = settings["supports"] == "free" and len(vectors) > 1
+    worth = oracle.adjusted(vectors) if free else oracle.worth(vectors)
+    if free:
+        best = oracle.deflated(settings["n_nonzero_coefs"])
+    else:
+        best = oracle.optimum(settings["n_nonzero_coefs"], settings.get("n_nonzero_total"))
+    if Fraction(certificate.bound) < best:
+        return f"the bound {certificate.bound!r} is below the optimum {float(best)!r}"
+    if Fraction(certificate.value) - Fraction(certificate.rounding) > worth:
+        return f"the value {certificate.value!r} is not {float(worth)!r}"
+    if certificate.screening and not free:
+        return next(screening(result, oracle), "")
+    return ""
+
+
+_ORACLES: dict[tuple[Any, ...], Oracle] = {}
+
+
+def _oracle(subject: Subject, settings: dict[str, Any]) -> Oracle:
+    key = subject.name, settings["center"], settings["scale"], settings["nonnegative"]
+    if key not in _ORACLES:
+        given = subject.given
+        if "covariance" in given and subject.table is None:
+            exact = exact_matrix(given["covariance"])
+        else:
+            exact = exact_covariance(
+                given["X"] if subject.table is None else subject.table,
+                center=settings["center"],
+                scale=settings["scale"],
+                weights=given.get("sample_weight"),
+            )
+        _ORACLES[key] = Oracle(exact, settings["nonnegative"])
+    return _ORACLES[key]
+
+
+def campaign(mutations: int, first: int) -> Counter[str]:
+    """Outcomes and how often each; every violation is printed with its seed."""
+    everyone, seen = subjects(), Counter[str]()
+    for subject in everyone:
+        verdict = verify(Result.from_json(subject.document), **subject.given)
+        if not verdict:
+            seen["WRONG: an honest result was refused"] += 1
+            print(f"{subject.name}: {verdict.reason}")
+    for seed in range(first, first + mutations):
+        rng = np.random.default_rng(seed)
+        subject = everyone[seed % len(everyone)]
+        text, path = forged(subject.document, rng)
+        said = outcome(subject, text, path)
+        seen[said.split(":")[0]] += 1
+        if said.startswith("WRONG"):
+            print(f"seed {seed}, {subject.name}, {'/'.join(map(str, path))}: {said}", flush=True)
+    return seen
+
+
+def main(mutations: int = 3000, first: int = 0) -> int:
+    seen = campaign(mutations, first)
+    print(", ".join(f"{count} {name}" for name, count in seen.most_common()))
+    return 1 if any(name.startswith("WRONG") for name in seen) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:3])))
