@@ -85,7 +85,7 @@ def draw(folder: Path, name: str) -> Iterator[Row]:
         best = solve(X, s, method="spannogram", rank=7, certify="fast", method_options=cap)
         spent = time.process_time() - start
         papers.append(third.info["rank_bound"])
-        low_rank = next(b.value for b in fourth.certificate.bounds if b.name == "low-rank")
+        low_rank = next(b.value for b in fourth.certificate.bounds if b.name == "lowrank")
         ours.append(best)
         many = {"restarts": RESTARTS}
         em.append(solve(X, s, method="em", certify=False, method_options=many))

@@ -81,7 +81,7 @@ def test_certificate_of_data_of_low_rank(center: bool) -> None:
     result = sparse_pca(
         X, n_components=3, n_nonzero_coefs=6, method="bipartite", rank=3, center=center
     )
-    bound = next(b for b in result.certificate.bounds if b.name == "low-rank")
+    bound = next(b for b in result.certificate.bounds if b.name == "lowrank")
     assert result.value <= bound.value <= 1.05 * result.value
     assert bound.value == pytest.approx(result.info["rank_optimum_at_most"], rel=1e-3)
     checked = verify(Result.from_json(result.to_json()), X)
@@ -114,7 +114,7 @@ def test_forged_prices_are_refused() -> None:
     result = sparse_pca(
         covariance=A, n_components=2, n_nonzero_coefs=4, method="bipartite", rank=2, certify=False
     )
-    bound = next(b for b in result.certificate.bounds if b.name == "low-rank")
+    bound = next(b for b in result.certificate.bounds if b.name == "lowrank")
     assert verify(result, covariance=A)
     honest = bound.data["prices"]
     for forged in (honest * 0.5, -honest, honest[:-1]):

@@ -158,7 +158,7 @@ def test_one_bound_per_component():
     problem = Problem(cov, (2, 3, 2), disjoint=False)
     (total,) = certify.cheap_bounds(problem)
     parts = [min(b.value for b in certify.cheap_bounds(Problem(cov, (s,)))) for s in (2, 3, 2)]
-    assert total.name == "one by one"
+    assert total.name == "parts"
     assert sum(map(Fraction, parts)) <= Fraction(total.value)
     assert total.value <= sum(parts) * (1 + 1e-14)
     values = [bound.value for bound in certify.cheap_bounds(Problem(cov, (3,)))]

@@ -96,12 +96,12 @@ def test_units_that_make_a_covariance_infinite():
 def test_one_bound_per_component_without_its_parts():
     X = np.random.default_rng(3).standard_normal((30, 6))
     result = sparse_pca(X, n_components=2, n_nonzero_coefs=2, supports="free")
-    assert result.certificate.proved_by == "one by one"
+    assert result.certificate.proved_by == "parts"
     document = json.loads(result.to_json())
     document["certificate"]["bounds"][0]["data"] = {}
     verdict = verify(Result.from_json(json.dumps(document)), X)
     assert verdict.verdict == "not proved"
-    assert "'one by one' was not saved" in verdict.reason
+    assert "'parts' was not saved" in verdict.reason
 
 
 # --- duals ---
@@ -303,7 +303,7 @@ def test_majorants_with_entries_that_are_no_numbers():
     data = {"V": V, "s": 1, "level": least / unit, "shift": 1e-9, "nonnegative": False}
     data |= {"proof": "features", "clip": np.nan, "tree": np.array([-1], dtype=np.int8)}
     poor = {"supports": (np.array([0]),), "weights": (np.ones(1),), "variances": np.array([least])}
-    forged = optimal(result, Bound("low-rank", least * (1 + 1e-7), data), value=least, **poor)
+    forged = optimal(result, Bound("lowrank", least * (1 + 1e-7), data), value=least, **poor)
     assert result.value > 2 * least
     assert verify(forged, X).verdict == "refused"
     assert verify(Result.from_json(forged.to_json()), X).verdict == "refused"
@@ -391,7 +391,7 @@ def test_logs_with_prices_bound_less_than_the_value():
         data = prove(matrix, 3, prices=np.full(8, price * float(matrix.max()))).data()
         forged = optimal(
             result,
-            Bound("pair-split", poor * (1 + 5e-7), data),
+            Bound("tree", poor * (1 + 5e-7), data),
             value=poor,
             supports=(np.arange(3),),
             weights=(x,),
@@ -458,7 +458,7 @@ def test_bounds_are_of_full_components():
     only = float(X[:, 0].var()) / unit
     data = {"features": np.array([0]), "price": np.array([1.9 * only]), "pad": 0.0}
     data |= {"u": np.zeros(0), "r": np.zeros(0), "kept": np.array([0])}
-    low = Bound("kyfan-split", 0.1 * only * unit * (1 + 1e-5), data)
+    low = Bound("kyfan", 0.1 * only * unit * (1 + 1e-5), data)
     certificate = replace(
         result.certificate,
         value=0.0,

@@ -65,12 +65,12 @@ def test_bounds_lie_between_their_proof_and_a_little_more(results):
                 verdict = verify(with_bound(result, place, factor), X)
                 assert verdict.verdict == "refused"
                 assert words in verdict.reason
-    assert seen >= {"trace", "gershgorin", "clip", "frobenius", "one by one"}
+    assert seen >= {"trace", "gershgorin", "clip", "frobenius", "parts"}
 
 
 def test_parts_are_added_and_rounded_up(results, monkeypatch):
     result = results[2]
-    bound = next(b for b in result.certificate.bounds if b.name == "one by one")
+    bound = next(b for b in result.certificate.bounds if b.name == "parts")
     monkeypatch.setattr(checker, "_recheck", lambda part, cov, question: 0.1)
     question = Question((3, 2), False, False, 0.0)
     total = checker._recheck_parts(bound, None, question)

@@ -26,10 +26,10 @@ KINDS = {
     "frobenius",
     "gershgorin",
     "greedy-dual",
-    "kyfan-split",
-    "low-rank",
-    "one by one",
-    "pair-split",
+    "kyfan",
+    "lowrank",
+    "parts",
+    "tree",
     "trace",
 }
 
@@ -126,7 +126,7 @@ def test_deeply_nested_proofs_end():
         last = document["certificate"]["bounds"][-1]
         part = {**last, "s": 2}
         for _ in range(depth):
-            part = {"name": "one by one", "value": last["value"], "s": 2, "data": {"parts": [part]}}
+            part = {"name": "parts", "value": last["value"], "s": 2, "data": {"parts": [part]}}
         document["certificate"]["bounds"].append({k: part[k] for k in ("name", "value", "data")})
         try:
             text = json.dumps(document)
@@ -185,7 +185,7 @@ def test_moments_of_sums_that_were_handed_over(subjects):
 def test_logs_of_supports_larger_than_the_table_end_at_once(subjects):
     subject = next(s for s in subjects if s.name == "branched")
     document = json.loads(subject.document)
-    bound = next(b for b in document["certificate"]["bounds"] if b["name"] == "pair-split")
+    bound = next(b for b in document["certificate"]["bounds"] if b["name"] == "tree")
     bound["data"]["log"][0]["s"] = 10**9
     verdict = verify(Result.from_json(json.dumps(document)), **subject.given)
     assert verdict.verdict == "refused"

@@ -140,7 +140,7 @@ def test_certificates_hold_and_are_confirmed(nonnegative):
         assert result.value <= optimum * (1 + 1e-9)
         for bound in result.certificate.bounds:
             assert bound.value >= optimum * (1 - 1e-12)
-        assert any(bound.name == "low-rank" for bound in result.certificate.bounds)
+        assert any(bound.name == "lowrank" for bound in result.certificate.bounds)
         assert verify(result, X), verify(result, X).reason
         if rank >= min(p, len(X) - 1):
             assert result.value >= optimum * (1 - 1e-5)
@@ -173,7 +173,7 @@ def test_sigma_identity_plus_low_rank_is_solved_exactly():
             **METHOD,
         )
         assert result.value == pytest.approx(optimum_of(A, 3, nonnegative), rel=1e-9)
-        assert result.certificate.proved_by == "low-rank"
+        assert result.certificate.proved_by == "lowrank"
         assert result.status.value == "optimal"
         assert "sigma I + a matrix of rank 2" in result.note
 
@@ -279,7 +279,7 @@ def test_proof_survives_json_and_is_refused_when_changed():
     result = sparse_pca(X, n_nonzero_coefs=4, rank=3, certify=False, **METHOD)
     again = Result.from_json(result.to_json())
     assert verify(again, X)
-    low = next(b for b in again.certificate.bounds if b.name == "low-rank")
+    low = next(b for b in again.certificate.bounds if b.name == "lowrank")
     low.data["level"] = low.data["level"] * 0.9
     assert not verify(again, X)
 

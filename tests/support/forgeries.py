@@ -48,8 +48,8 @@ NOTES = (
     ),
     ("settings", "time_limit"),
 )
-WORDS = ("optimal", "gap", "node_limit", "trace", "clip", "enumeration", "low-rank", "free", "")
-WORDS += ("disjoint", "eigenvalues", "pair-split", "kyfan-split", "one by one", "closed", "\x00")
+WORDS = ("optimal", "gap", "node_limit", "trace", "clip", "enumeration", "lowrank", "free", "")
+WORDS += ("disjoint", "eigenvalues", "tree", "kyfan", "parts", "closed", "\x00")
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def sum_of_parts(parts: list[Bound], cardinalities: tuple[int, ...]) -> Bound:
         for part, s in zip(parts, cardinalities)
     ]
     value = sum(part.value for part in parts) * (1 + len(parts) * EPS)
-    return Bound("one by one", value, {"parts": data})
+    return Bound("parts", value, {"parts": data})
 
 
 def trace_bound(problem: Problem) -> Bound:

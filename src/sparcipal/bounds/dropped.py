@@ -150,7 +150,7 @@ def _attempts(
 ) -> Iterator[tuple[Split, float]]:
     """Splits with a price for every feature, the cheap ones first."""
     value = max(target - highest, 0.5 * target)
-    known = [split_of(b.data) for b in bounds if b.name == "kyfan-split"]
+    known = [split_of(b.data) for b in bounds if b.name == "kyfan"]
     if not known:
         # a bound for one nonzero less: it is tight where the last nonzero is worth much
         found = kyfan_bound(

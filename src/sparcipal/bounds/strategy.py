@@ -128,7 +128,7 @@ def _prove_one(
         proof = exact.prove(covariance.dense(), s, **ask)
     else:
         proof = prove_large(covariance, s, **ask)
-    bound = Bound("pair-split", proof.bound + SAFETY * covariance.rounding(s), proof.data())
+    bound = Bound("tree", proof.bound + SAFETY * covariance.rounding(s), proof.data())
     best = proved.components
     if proof.value > value:
         found = (Component(proof.support, np.ones(proof.support.size)),)

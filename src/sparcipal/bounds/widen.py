@@ -70,7 +70,7 @@ def widened(
         eliminated=certificate.eliminated + proved_away,
         screening=screening,
     )
-    pads = [float(b.data["pad"]) for b in certificate.bounds if b.name == "kyfan-split"]
+    pads = [float(b.data["pad"]) for b in certificate.bounds if b.name == "kyfan"]
     return Widened(new, total <= target, max(pads, default=0.0))
 
 
@@ -78,7 +78,7 @@ def _inside(problem: Problem, certificate: Certificate) -> Bound:
     """The bound on the kept features that is extended."""
     if problem.disjoint or problem.k == 1:
         return certificate.bounds[0]
-    return next(b for b in certificate.bounds if b.name == "one by one")
+    return next(b for b in certificate.bounds if b.name == "parts")
 
 
 def _by_parts(
@@ -96,7 +96,7 @@ def _by_parts(
         alone = Problem(problem.covariance, (s,), problem.nonnegative)
         known = [Bound(p["name"], p["value"], p["data"]) for p in inside.data["parts"]]
         found[s] = beyond(
-            alone, value, [b for b in known if b.name == "kyfan-split"], components[:1],
+            alone, value, [b for b in known if b.name == "kyfan"], components[:1],
             survivors.dropped, value, options, certify,
         )  # fmt: skip
     highest = {s: max(found[s].bound, own[s]) for s in own}

@@ -32,12 +32,12 @@ FAMILIES = {
     "configuration": "configuration",
     "dspca-dual": "dspca",
     "greedy-dual": "greedy",
-    "kyfan-split": "kyfan",
-    "low-rank": "lowrank",
-    "pair-split": "tree",
+    "kyfan": "kyfan",
+    "lowrank": "lowrank",
+    "tree": "tree",
 }
 # Bounds that know of a number of nonzeros shared among all components.
-FOR_TOTALS = ("clip", "eigenvalues", "frobenius", "gershgorin", "kyfan-split", "trace")
+FOR_TOTALS = ("clip", "eigenvalues", "frobenius", "gershgorin", "kyfan", "trace")
 # A bound may be larger than what the checker proves by this much (its own margins differ), not
 # more.
 LOOSENESS = 1e-4
@@ -450,7 +450,7 @@ def _recheck(bound: Bound, cov: CheckedCovariance, question: Question) -> float:
         question.total is None or bound.name in FOR_TOTALS,
         f"the bound {bound.name!r} is not one for a total number of nonzeros",
     )
-    if bound.name == "one by one":
+    if bound.name == "parts":
         return _recheck_parts(bound, cov, question)
     if bound.name in FAMILIES:
         if not bound.data:
@@ -479,7 +479,7 @@ def _recheck(bound: Bound, cov: CheckedCovariance, question: Question) -> float:
 def _recheck_parts(bound: Bound, cov: CheckedCovariance, question: Question) -> float:
     """One bound per component: their sum bounds the whole, whatever the supports."""
     if not bound.data:
-        raise _Unproved("the proof of the bound 'one by one' was not saved with the result")
+        raise _Unproved("the proof of the bound 'parts' was not saved with the result")
     parts = bound.data["parts"]
     sizes = sorted(part["s"] for part in parts)
     _require(sizes == sorted(question.cardinalities), "there is not one bound per component")

@@ -25,7 +25,7 @@ from .starts import first_core, first_split, grown, guess
 __all__ = ["kyfan_bound"]
 
 SAFETY = 4.0  # the checker's own roundings must fit under the claim, too
-NAME = "kyfan-split"
+NAME = "kyfan"
 USUAL = 13.0  # nonzeros up to which the pad of a short optimisation need not be larger
 LONG = 100  # steps from which on an optimisation finds its way with any pad
 NEAR = 0.8  # outside features this close to the level join the core with those above it

@@ -402,7 +402,7 @@ def _proved(
         "tree": priced.found.tree,
         "prices": priced.prices,
     }
-    return priced.bound, (Bound("low-rank", total * (1 + 16 * cov.n_features * EPS), data),)
+    return priced.bound, (Bound("lowrank", total * (1 + 16 * cov.n_features * EPS), data),)
 
 
 def _ascend(matcher: Matcher, pool: Pool) -> None:

@@ -291,7 +291,7 @@ class _Component:
         }
         if rho is not None:
             data["clip"] = rho
-        return Bound("low-rank", total * (1 + 16 * self.cov.n_features * EPS), data)
+        return Bound("lowrank", total * (1 + 16 * self.cov.n_features * EPS), data)
 
     def _clipped(self, rank: int) -> tuple[Bound, list[np.ndarray]] | None:
         """The same bound for A - U + Diag(d), U the entries up to rho: the best of a few rho."""
@@ -336,7 +336,7 @@ def low_rank_bound(
     if not bounds:
         return None
     total = problem.k * bounds[0].value * (1 + 8 * problem.k * EPS)
-    return Bound("low-rank", total, bounds[0].data)
+    return Bound("lowrank", total, bounds[0].data)
 
 
 def _exact_note(pairs: Spectrum, rank: int, asked: int) -> str:
