@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sparcipal.bounds import cheap as certify
+from sparcipal.bounds import enumeration as exhaustive
 from sparcipal.bounds.configuration import packing
 from sparcipal.bounds.pairsplit import prove_below
 from sparcipal.checker import cheap as checked
@@ -22,7 +23,6 @@ from sparcipal.checker.covariance import covariance_of_data as checked_covarianc
 from sparcipal.problem.base import Options
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.problem import Problem
-from sparcipal.search.methods import enumerate as exhaustive
 from tests.support import oracle
 from tests.support.margins import matrices
 

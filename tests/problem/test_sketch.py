@@ -90,7 +90,7 @@ def test_samples_proof_refuses_a_lie(monkeypatch):
 @pytest.mark.parametrize("rho", [0.0, 0.05, 0.3])
 @pytest.mark.parametrize("one_sign", [False, True])
 def test_clipped_matrix_dominates_on_sparse_vectors(rho, one_sign):
-    from sparcipal.search.methods.spannogram import clipped
+    from sparcipal.bounds.lowrank.bound import clipped
 
     rng = np.random.default_rng(1)
     A = np.corrcoef(rng.standard_normal((30, 12)), rowvar=False)

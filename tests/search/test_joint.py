@@ -7,10 +7,9 @@ import pytest
 
 from sparcipal.kernels.exchange import leading, predict, promising
 from sparcipal.problem.base import Component, Options
-from sparcipal.problem.components import refit_one, variances
+from sparcipal.problem.components import refit_one, removals, variances
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.problem import Problem
-from sparcipal.search.exchange import removals
 from sparcipal.search.joint import joint_search
 from sparcipal.search.methods import auto, threshold, tpower
 from tests.support.brute import best_value

@@ -33,6 +33,7 @@ from ..numerics.eigen import factorises, largest_eigenpairs, largest_eigenvalues
 from ..problem.covariance import DENSE_LIMIT, EPS, top_sum
 from ..problem.problem import Problem
 from ..problem.result import Bound
+from .parts import sum_of_parts
 
 # The checker recomputes the matrix in its own way; both roundings must fit under the claim.
 SAFETY = 4.0
@@ -70,16 +71,6 @@ def _free_support_bounds(problem: Problem) -> list[Bound]:
         for s in set(problem.cardinalities)
     }
     return [sum_of_parts([parts[s] for s in problem.cardinalities], problem.cardinalities)]
-
-
-def sum_of_parts(parts: list[Bound], cardinalities: tuple[int, ...]) -> Bound:
-    """The sum of one bound per component, each proved for that component alone."""
-    data = [
-        {"name": part.name, "value": part.value, "s": s, "data": part.data}
-        for part, s in zip(parts, cardinalities)
-    ]
-    value = sum(part.value for part in parts) * (1 + len(parts) * EPS)
-    return Bound("parts", value, {"parts": data})
 
 
 def trace_bound(problem: Problem) -> Bound:

@@ -12,11 +12,12 @@ from ..problem.base import Component, Options
 from ..problem.components import refit, variances
 from ..problem.problem import Problem
 from ..problem.result import Bound
-from ..search.methods.enumerate import count_supports, exhaust
-from ..search.methods.spannogram import low_rank_bound
-from .cheap import SAFETY, cheap_bounds, eigenvalue_bound, sum_of_parts, trace_bound
+from .cheap import SAFETY, cheap_bounds, eigenvalue_bound, trace_bound
 from .configuration.bound import configuration_bound
+from .enumeration import count_supports, exhaust
 from .kyfan import kyfan_bound
+from .lowrank.bound import low_rank_bound
+from .parts import sum_of_parts
 from .tree import search as exact
 from .tree.core import prove_large
 

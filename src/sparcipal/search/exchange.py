@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..problem.components import removals, support_value
+
 CANDIDATES = 8  # predicted swaps evaluated exactly before the search gives up
 
 
@@ -110,35 +112,3 @@ class Exchange:
             self.flat[self.place[b]] = a
         self.place[a], self.place[b] = self.place[b], self.place[a]
         self.owner[a], self.owner[b] = self.owner[b], self.owner[a]
-
-
-def support_value(
-    A: np.ndarray, support: np.ndarray, nonnegative: bool
-) -> tuple[float, np.ndarray]:
-    """Best value found on a support and its unit vector."""
-    from ..kernels.exchange import leading
-
-    block = A[np.ix_(support, support)]
-    row = block[int(np.argmax(np.square(block).sum(axis=0)))]
-    x = np.maximum(row, 0.0) if nonnegative else row.copy()
-    norm = np.sqrt(x @ x)
-    x = x / norm if norm > 0.0 else np.full(support.size, support.size**-0.5)
-    image = np.empty(support.size)
-    return leading(block, np.arange(support.size), nonnegative, 300, x, image), x
-
-
-def removals(
-    block: np.ndarray, weights: np.ndarray, nonnegative: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Row t: nearly the best unit vector on the support without its t-th member, and its value."""
-    s = weights.size
-    image = np.tile(weights, (s, 1))
-    vectors = image
-    for _ in range(4):  # power steps, for all t at a time
-        image.flat[:: s + 1] = 0.0
-        if nonnegative:
-            np.maximum(image, 0.0, out=image)
-        norm = np.sqrt(np.einsum("ti,ti->t", image, image))
-        vectors = image / np.where(norm > 0.0, norm, 1.0)[:, None]
-        image = vectors @ block
-    return vectors, np.einsum("ti,ti->t", image, vectors)

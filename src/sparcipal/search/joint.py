@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..numerics.threads import ordered_map
+from ..problem.components import support_value
 from .assign import assign
-from .exchange import Exchange, support_value
+from .exchange import Exchange
 
 CHAINS = 2  # starts from which the search wanders
 WORSE = 0.01  # how much below the best the search may wander

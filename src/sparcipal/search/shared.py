@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..problem.components import support_value
 from ..problem.covariance import Covariance
-from .exchange import support_value
 
 STARTS = 6  # random points of the matching ascent, times the effort
 STEPS = 40  # of one ascent

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...problem.components import nonnegative_leading
-from ...search.exchange import removals
+from ...problem.components import nonnegative_leading, removals
 from ..kyfan.certificate import R_LIMIT, split_matrix
 from ..kyfan.certificate import Split as KyFanSplit
 from ..pairsplit import Split

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...numerics.threads import one_blas_thread
+from ...problem.components import removals, support_value
 from ...problem.covariance import Covariance, top_sum
 from ...problem.monitor import Monitor
 from ...problem.result import Bound
-from ...search.exchange import removals, support_value
 from .certificate import Split, SplitMatrix, proved_sum, split_matrix
 from .optimise import Optimiser
 from .outside import violators

@@ -14,11 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from ...problem.base import Component, Found, Method, Options
-from ...problem.components import refit_one, variances
+from ...problem.components import refit_one, removals, variances
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
 from ..deflation import Downdated, deflate
-from ..exchange import removals
 from ..joint import joint_search
 from ..orthogonal import ascend_orthogonally
 from ..shared import best_shares

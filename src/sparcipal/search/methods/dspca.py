@@ -4,19 +4,7 @@ For a penalty l, features of variance below l are set aside, the relaxation of r
 solved on the others, and the component is the leading eigenvector of its solution, cut to size.
 A coarse search over l finds the cardinality.
 
-What is proved. For any symmetric U with |U_ij| <= l (nonnegative components: U_ij >= -l) on a
-set K that contains every feature with A_ii > l, and every s,
-
-    OPT(s) <= max(0, lambda_max(A_KK + U)) + l s.
-
-Let x be optimal with support S, |S| <= s, and z = Fx/|Fx| for a factor A = F'F with columns a_i.
-Then x'Ax <= sum over S of (a_i'z)^2 <= l s + sum over T of ((a_i'z)^2 - l), T = {i in S:
-(a_i'z)^2 > l}, and T lies in K because (a_i'z)^2 <= A_ii. That sum is at most lambda_max(A_TT) -
-l|T|, and y'A_TT y - l|T| <= y'(A + U)y for unit y on T, since y'Uy >= -l |y|_1^2 >= -l|T|. So
-the elimination costs this bound nothing. It does change the relaxation: phi(l) of K can be
-smaller than phi(l) of all features, and is no bound on it (A = [[100, 5], [5, .5]], l = 1).
-Disjoint components: the T_j are disjoint, their y_j orthonormal, and the k largest eigenvalues
-of A_KK + U (positive ones) plus l (s_1 + .. + s_k) bound the sum.
+What the solutions of the relaxation prove is the bound "dspca-dual" (bounds/duals.py).
 """
 
 from __future__ import annotations
@@ -26,9 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...bounds.cheap import SAFETY, proved_eigenvalue_sum
+from ...bounds.cheap import SAFETY
+from ...bounds.duals import dspca_dual
 from ...problem.base import Component, Found, Method, Options
-from ...problem.covariance import EPS, Covariance
+from ...problem.covariance import Covariance
 from ...problem.problem import Problem
 from ...problem.result import Bound
 from ..deflation import Single, deflate
@@ -229,42 +218,8 @@ def _late(points: list[Point], gap: float) -> str:
     )
 
 
-def dual_bound(problem: Problem, point: Point) -> Bound:
-    """The certificate of a point for the whole problem, proved in floating point."""
-    cov, core, penalty = problem.covariance, point.core, point.relaxation.penalty
-    m = core.size
-    A = cov.submatrix(core)
-    moved = (point.relaxation.dual - A)[np.triu_indices(m, 1)].astype(np.float32)
-    limit = np.float32(penalty)
-    moved = np.maximum(moved, -limit) if problem.nonnegative else np.clip(moved, -limit, limit)
-    M = A.copy()
-    rows, cols = np.triu_indices(m, 1)
-    M[rows, cols] += moved
-    M[cols, rows] = M[rows, cols]
-    M[np.diag_indices(m)] -= penalty
-    value = _claim(problem, M, penalty)
-    return Bound("dspca-dual", value, {"penalty": penalty, "core": core, "moved": moved})
-
-
-def _claim(problem: Problem, M: np.ndarray, penalty: float) -> float:
-    k, m, cards = problem.k, M.shape[0], problem.cardinalities
-    price = penalty * sum(cards) * (1 + 4 * EPS)
-    if problem.disjoint or k == 1:
-        # Zero rows stand for components that stay empty: only positive eigenvalues count.
-        padded = np.zeros((m + k, m + k))
-        padded[:m, :m] = M
-        total = proved_eigenvalue_sum(padded, k)
-        margin = problem.covariance.rounding(sum(cards))
-    else:
-        total = k * max(0.0, proved_eigenvalue_sum(M, 1))
-        margin = k * problem.covariance.rounding(problem.s_max)
-    # Adding U rounds each entry of the matrix once more.
-    margin += k * EPS * (float(np.abs(np.diagonal(M)).max()) + m * penalty)
-    return (total + price) * (1 + 4 * EPS) + SAFETY * margin
-
-
 def _estimate(problem: Problem, point: Point) -> float:
-    """What `dual_bound` will come to, to choose among points."""
+    """What `dspca_dual` will come to, to choose among points."""
     w = np.linalg.eigvalsh(point.relaxation.dual)[::-1][: problem.k]
     return float(np.maximum(w, 0.0).sum()) + point.relaxation.penalty * sum(problem.cardinalities)
 
@@ -360,7 +315,8 @@ def run_with(
     # The first component was sought among all features: its dual solutions speak about the whole.
     bounds: tuple[Bound, ...] = ()
     if seen:
-        bounds = (dual_bound(problem, min(seen, key=lambda point: _estimate(problem, point))),)
+        best = min(seen, key=lambda point: _estimate(problem, point))
+        bounds = (dspca_dual(problem, best.core, best.relaxation.dual, best.relaxation.penalty),)
     return Found(
         found.components, found.n_iter, found.note, bounds, {**found.info, "relaxations": trail}
     )

@@ -5,35 +5,23 @@ Dimakis (2014) for nonnegative ones. Their enumerations, in spannogram_reference
 steps; the search over cones in sphere.py finds the same optimum and proves it. Supports found
 there are scored on the full matrix.
 
-The bound for the full matrix: A <= t I + V V' (sketch.py), so no s-sparse x explains more than t
-+ OPT(V V'). Where p allows, the same is done for the matrix with its small entries traded for a
-diagonal.
+The bound for the full matrix is "lowrank" (bounds/lowrank/bound.py).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...bounds.lowrank.sphere import MAX_RANK, SphereResult, check_eps, check_rank, sphere_search
+from ...bounds.lowrank.bound import STARTS, LowRank
+from ...bounds.lowrank.sphere import MAX_RANK, SphereResult, check_eps, check_rank
 from ...problem.base import Component, Found, Method, Options
 from ...problem.components import nonnegative_leading
-from ...problem.covariance import DENSE_LIMIT, EPS, Covariance, MatrixCovariance, top_sum
+from ...problem.covariance import Covariance
 from ...problem.problem import Problem
-from ...problem.result import Bound
-from ...problem.sketch import (
-    NEGLIGIBLE,
-    Sketch,
-    Spectrum,
-    lowered,
-    majorant,
-    prove_dense,
-    rank_note,
-    spectrum,
-)
+from ...problem.sketch import NEGLIGIBLE, Spectrum, lowered, majorant, rank_note, spectrum
 from ...problem.sketch import sketch as make_sketch
 from .. import spannogram_reference as reference
 from ..deflation import Single, deflate
@@ -47,11 +35,7 @@ SWEEP = 300
 SCORED = 1000
 # Random nets larger than this are refused: the cones are faster and prove more.
 NET_LIMIT = 1_000_000
-# Supports from which truncated power steps on the full matrix begin.
-STARTS = 24
 ALGORITHMS = ("cones", "net")
-# The checker, with other roundings, must be able to prove a little less than we claim.
-SAFETY = 4.0
 
 
 def run(
@@ -104,15 +88,8 @@ def run(
 
 
 @dataclass(frozen=True)
-class _Component:
-    """One component of one covariance."""
-
-    cov: Covariance
-    s: int
-    nonnegative: bool
-    options: Options
-    eps: float
-    max_cones: int
+class _Component(LowRank):
+    """One component of one covariance, scored on the full matrix."""
 
     def solve(
         self, algorithm: str, kind: str, clip: bool, rng: np.random.Generator, proving: bool
@@ -139,7 +116,7 @@ class _Component:
         else:
             candidates, low, more = self._cones(V, info)
             note = "; ".join(part for part in (note, more) if part)
-        bounds, extra = self._bounds(shifted, clip, exact)
+        bounds, extra = self.bounds(shifted, clip, exact)
         component = self._best_on_full_matrix([*candidates, *extra])
         info["guarantees"] = guarantees(pairs, rank, self.cov, self.s, self.nonnegative)
         if algorithm == "cones" and kind == "eigen" and not exact and proving:
@@ -156,22 +133,10 @@ class _Component:
             return make_sketch(self.cov, rank, kind=kind, seed=self.options.seed).V
         return pairs.vectors[:, :rank] * np.sqrt(np.maximum(pairs.values[:rank], 0.0))
 
-    def _search(self, V: np.ndarray, eps: float) -> SphereResult:
-        return sphere_search(
-            V,
-            self.s,
-            nonnegative=self.nonnegative,
-            eps=eps,
-            max_cones=self.max_cones,
-            others=STARTS,
-            seed=self.options.seed,
-            monitor=self.options.monitor,
-        )
-
     def _cones(
         self, V: np.ndarray, info: dict[str, Any]
     ) -> tuple[list[np.ndarray], SphereResult, str]:
-        found = self._search(V, self.eps)
+        found = self.search(V, self.eps)
         self.options.monitor.update("spannogram", nodes=found.cones)
         info.update(
             rank_value=found.value * self.cov.unit,
@@ -182,7 +147,7 @@ class _Component:
         candidates = [found.support, *found.others]
         # What a smaller rank finds is sometimes better on the full matrix, and costs a tenth.
         for rank in range(1, V.shape[1]):
-            less = self._search(np.ascontiguousarray(V[:, :rank]), 1e-3)
+            less = self.search(np.ascontiguousarray(V[:, :rank]), 1e-3)
             candidates += [less.support, *less.others]
         if V.shape[1] == 2:
             candidates += self._swept(V, found.value)
@@ -249,128 +214,12 @@ class _Component:
         x = nonnegative_leading(A) if self.nonnegative else np.linalg.eigh(A)[1][:, -1]
         return float(x @ A @ x), x
 
-    # --- upper bounds for the full matrix ---
-
-    def _bounds(
-        self, shifted: Sketch, clip: bool, exact: bool
-    ) -> tuple[tuple[Bound, ...], list[np.ndarray]]:
-        """The low-rank bound, the better of plain and clipped, and the supports met on the way."""
-        if not math.isfinite(shifted.tail):
-            found = self._search(shifted.V, 1e-3)
-            return (), [found.support, *found.others]
-        plain = self._search(shifted.V, self._fine(shifted, exact))
-        supports = [plain.support, *plain.others]
-        bound = self._bound(shifted, plain, None)
-        # Nothing is left to gain where A is the sketch itself.
-        worth = not exact and shifted.tail > 1e-9 * plain.value
-        if clip and worth and self.s > 1 and self.cov.n_features <= DENSE_LIMIT:
-            other = self._clipped(shifted.rank)
-            if other is not None and other[0].value < bound.value:
-                return (other[0],), [*supports, *other[1]]
-        return (bound,), supports
-
-    def _fine(self, sketch: Sketch, exact: bool) -> float:
-        """Half the tolerance, as rounding comes on top; a thousandth of a tail that is lost."""
-        wanted = min(self.eps, 0.5 * self.options.tol) if self.options.tol > 0 else self.eps
-        leading = float((sketch.V**2).sum(axis=0).max(initial=0.0))
-        useful = 1e-3 * sketch.tail / max(sketch.tail + leading, 1e-300)
-        return wanted if exact else max(wanted, min(useful, 1e-4))
-
-    def _bound(self, sketch: Sketch, found: SphereResult, rho: float | None) -> Bound:
-        diagonal = top_sum(np.abs(self.cov.diagonal), self.s)
-        margin = SAFETY * (self.cov.rounding(self.s) + self.s * EPS * diagonal)
-        total = sketch.tail + found.bound + margin
-        data: dict[str, Any] = {
-            "V": sketch.V,
-            "proof": sketch.proof,
-            "shift": sketch.shift,
-            "s": self.s,
-            "nonnegative": self.nonnegative,
-            "level": found.level,
-            "tree": found.tree,
-        }
-        if rho is not None:
-            data["clip"] = rho
-        return Bound("lowrank", total * (1 + 16 * self.cov.n_features * EPS), data)
-
-    def _clipped(self, rank: int) -> tuple[Bound, list[np.ndarray]] | None:
-        """The same bound for A - U + Diag(d), U the entries up to rho: the best of a few rho."""
-        A = self.cov.dense()
-        off = np.abs(A - np.diag(np.diagonal(A)))
-        largest = float(off.max(initial=0.0))
-        if largest == 0.0:
-            return None
-        # Each trial costs a few eigenvectors and a coarse search; a small rank finds the same rho.
-        count = 8 if A.shape[0] <= 800 else 4
-        trials = []
-        for rho in np.float32(largest) * np.linspace(0.1, 0.9, count, dtype=np.float32):
-            B = clipped(A, float(rho), self.s, self.nonnegative)
-            V, tail = _lowered(B, min(rank, 4), self.options.seed)
-            trials.append((tail + self._search(V, 1e-2).value, float(rho)))
-        rho = min(trials)[1]
-        B = clipped(A, rho, self.s, self.nonnegative)
-        V, tail = _lowered(B, rank, self.options.seed)
-        sketch = prove_dense(self.cov, B, Sketch(V, np.inf, 0.0, "none", "eigen"), tail)
-        if not math.isfinite(sketch.tail):
-            return None
-        found = self._search(V, self._fine(sketch, False))
-        return self._bound(sketch, found, rho), [found.support, *found.others]
-
-
-def low_rank_bound(
-    problem: Problem,
-    options: Options,
-    *,
-    rank: int = 6,
-    clip: bool = True,
-    max_cones: int = 200_000,
-) -> Bound | None:
-    """The bound alone, for any number of components: k times that of the largest cardinality."""
-    cov, s = problem.covariance, problem.s_max
-    pairs = spectrum(cov, min(rank + 1, cov.n_features), options.seed)
-    rank = min(rank, pairs.rank)
-    flat = pairs.flat_from()
-    shifted = majorant(cov, pairs, rank if flat is None else min(flat, rank))
-    alone = _Component(cov, s, problem.nonnegative, options, 1e-4, max_cones)
-    bounds, _ = alone._bounds(shifted, clip, flat is not None and flat <= rank)
-    if not bounds:
-        return None
-    total = problem.k * bounds[0].value * (1 + 8 * problem.k * EPS)
-    return Bound("lowrank", total, bounds[0].data)
-
 
 def _exact_note(pairs: Spectrum, rank: int, asked: int) -> str:
     sigma = float(pairs.values[rank]) > NEGLIGIBLE * float(pairs.values[0])
     what = f"sigma I + a matrix of rank {rank}" if sigma else f"a matrix of rank {rank}"
     less = f"rank={asked} reduced to {rank}: " if asked > rank else ""
     return f"{less}the covariance is {what}, solved exactly"
-
-
-def clipped(A: np.ndarray, rho: float, s: int, nonnegative: bool) -> np.ndarray:
-    """A - U + Diag(d): entries up to rho are moved to the diagonal, where s nonzeros can use them
-    at most.
-
-    2 u x_i x_j <= |u| (x_i^2 + x_j^2), and a row meets at most s - 1 others; for x >= 0 a
-    negative entry costs nothing.
-    """
-    U = np.minimum(A, rho) if nonnegative else np.clip(A, -rho, rho)
-    np.fill_diagonal(U, 0.0)
-    charged = np.maximum(U, 0.0) if nonnegative else np.abs(U)
-    p = A.shape[0]
-    split = p - min(s - 1, p - 1)
-    d = np.partition(charged, split, axis=1)[:, split:].sum(axis=1) if split < p else np.zeros(p)
-    B = A - U
-    B[np.diag_indices(p)] += d * (1 + (s + 8) * EPS)
-    return B
-
-
-def _lowered(B: np.ndarray, rank: int, seed: int) -> tuple[np.ndarray, float]:
-    """V and t for the majorant t I + V V' of a given matrix."""
-    pairs = spectrum(MatrixCovariance(B), min(rank + 1, B.shape[0]), seed)
-    rank = min(rank, pairs.values.size)
-    after = float(pairs.values[rank]) if rank < pairs.values.size else float(pairs.values[-1])
-    V = pairs.vectors[:, :rank] * np.sqrt(np.maximum(pairs.values[:rank] - after, 0.0))
-    return np.ascontiguousarray(V), after
 
 
 def guarantees(
@@ -395,4 +244,4 @@ def guarantees(
 
 
 METHOD = Method("spannogram", "Papailiopoulos et al. 2013; Asteris et al. 2014", run)
-__all__ = ["MAX_RANK", "METHOD", "clipped", "guarantees", "low_rank_bound", "run"]
+__all__ = ["MAX_RANK", "METHOD", "guarantees", "run"]

@@ -1,0 +1,187 @@
+"""Bound "enumeration"; statement and proof: docs/methods/enumeration.rst.
+
+Every support is looked at.
+
+A signed component never loses by a larger support, so supports of exactly s features are enough.
+The best nonnegative x is the leading eigenvector of A on its own support, so there all supports of
+at most s features count whose leading eigenvector has one sign. Several disjoint components are the
+best packing of such supports, found by a depth-first search through the supports in the order of
+their values.
+
+LAPACK's eigenvalues order the supports; a Cholesky factorisation for each of them says how much may
+be missing. A support T whose computed vector q has both signs is passed over: if the best x >= 0
+were positive on all of T, it would be a leading eigenvector, and on the arc from x to q (or -q)
+some entry vanishes first, at a point z >= 0 on fewer features. In the plane of x and q the Rayleigh
+quotient falls all the way from x, so z'Az >= q'Aq / q'q: fewer features are worth as much, up to
+the difference of the proved bound on T and this quotient.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from math import comb
+
+import numpy as np
+
+from ..problem.base import Component, Options
+from ..problem.covariance import EPS
+from ..problem.monitor import Monitor
+from ..problem.problem import Problem
+from ..problem.result import Bound
+from .cheap import SAFETY, proved_margins
+
+BATCH = 16_384
+ONE_SIGN = 1e-9
+
+
+def count_supports(problem: Problem) -> int:
+    """How many supports an enumeration would look at."""
+    p = problem.covariance.n_features
+    return sum(
+        comb(p, size) for s in set(problem.cardinalities) for size in _sizes(s, problem.nonnegative)
+    )
+
+
+def exhaust(
+    problem: Problem, options: Options, most: int, known: float = -np.inf
+) -> tuple[tuple[Component, ...], Bound | None, int]:
+    """The best components, the bound if nothing was left out, and the number of packings looked at.
+
+    Packings that are worth no more than `known` are passed over: there may be no components then.
+    """
+    A = problem.covariance.dense()
+    A = (A + A.T) / 2
+    scored = {s: _scored(A, s, problem.nonnegative) for s in set(problem.cardinalities)}
+    tables = {s: (values, supports) for s, (values, supports, _) in scored.items()}
+    packing = _Packing(tables, problem.cardinalities, A.shape[0], options.monitor, most, known)
+    packing.search()
+    components = tuple(_component(A, support) for support in _padded(packing.supports, problem))
+    if not packing.complete:
+        return components, None, packing.looked
+    m = sum(problem.cardinalities)
+    margin = sum(scored[s][2] for s in problem.cardinalities) + problem.covariance.rounding(m)
+    margin += 4 * problem.k * EPS * packing.rest[0]  # of the sums of values
+    return components, Bound("enumeration", packing.value + SAFETY * margin), packing.looked
+
+
+def _sizes(s: int, nonnegative: bool) -> range:
+    return range(1, s + 1) if nonnegative else range(s, s + 1)
+
+
+def _scored(
+    A: np.ndarray, s: int, nonnegative: bool
+) -> tuple[np.ndarray, list[tuple[int, ...]], float]:
+    """The value of every support, the largest first, and what all of them may lack at most."""
+    values: list[np.ndarray] = []
+    supports: list[tuple[int, ...]] = []
+    margin, lost = 0.0, 0.0
+    for size in _sizes(s, nonnegative):
+        combinations = itertools.combinations(range(A.shape[0]), size)
+        while batch := list(itertools.islice(combinations, BATCH)):
+            index = np.array(batch, dtype=np.intp)
+            blocks = A[index[:, :, None], index[:, None, :]]
+            if nonnegative:
+                w, Q = np.linalg.eigh(blocks)
+                top, lead = w[:, -1], Q[:, :, -1]
+                good = np.logical_or(
+                    (lead >= -ONE_SIGN).all(axis=1), (lead <= ONE_SIGN).all(axis=1)
+                )
+            else:
+                top, good = np.linalg.eigvalsh(blocks)[:, -1], np.ones(len(batch), dtype=bool)
+            missing = proved_margins(blocks, top)
+            margin = max(margin, float(missing.max()))
+            if not good.all():
+                above = top + missing - _quotients(blocks, lead)
+                lost = max(lost, float(above[~good].max()))
+            values.append(top[good])
+            supports.extend(itertools.compress(batch, good))
+    everything = np.concatenate(values)
+    order = np.argsort(-everything, kind="stable")
+    # what is passed over may lead to another support that is, down to a single feature
+    return everything[order], [supports[i] for i in order], margin + (s - 1) * lost
+
+
+def _quotients(blocks: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """q'Aq / q'q, rounded down."""
+    m = blocks.shape[-1]
+    image = (blocks @ vectors[:, :, None])[:, :, 0]
+    length = np.square(vectors).sum(axis=1)
+    size = np.sqrt(np.square(blocks).sum(axis=(1, 2)))
+    return (vectors * image).sum(axis=1) / length - 4 * (m + 4) * EPS * size
+
+
+class _Packing:
+    """Disjoint supports, one per component, with the largest sum of values."""
+
+    def __init__(
+        self,
+        tables: dict[int, tuple[np.ndarray, list[tuple[int, ...]]]],
+        cardinalities: tuple[int, ...],
+        p: int,
+        monitor: Monitor,
+        most: int,
+        known: float,
+    ) -> None:
+        self.tables = tables
+        self.sizes = sorted(cardinalities)
+        self.member = {s: _membership(supports, p) for s, (_, supports) in tables.items()}
+        # what the components from a level on can explain at most
+        heads = [float(tables[s][0][0]) for s in self.sizes]
+        self.rest = [sum(heads[level:]) for level in range(len(heads) + 1)]
+        self.monitor, self.most = monitor, most
+        self.looked = 0
+        self.complete = True
+        self.value, self.supports = known, list[tuple[int, ...]]()
+
+    def search(self) -> None:
+        p = self.member[self.sizes[0]].shape[1]
+        self._descend(0, np.zeros(p, dtype=bool), 0, 0.0, [])
+
+    def _descend(
+        self, level: int, used: np.ndarray, start: int, total: float, chosen: list[tuple[int, ...]]
+    ) -> None:
+        self.looked += 1
+        if self.looked > self.most or self.monitor.stopped:
+            self.complete = False
+            return
+        if total > self.value:
+            self.value, self.supports = total, list(chosen)
+        if level == len(self.sizes):
+            return
+        size = self.sizes[level]
+        values, supports = self.tables[size]
+        # Components of one size are alike: take their supports in increasing position.
+        first = start if level and size == self.sizes[level - 1] else 0
+        # Nothing after this position can lead to a better total.
+        least = self.value - total - self.rest[level + 1]
+        last = int(np.searchsorted(-values, -least, side="left")) if np.isfinite(least) else None
+        free = np.flatnonzero(~(self.member[size][first:last] & used).any(axis=1)) + first
+        for i in free:
+            if total + values[i] + self.rest[level + 1] <= self.value or not self.complete:
+                break
+            taken = used | self.member[size][i]
+            value = total + float(values[i])
+            self._descend(level + 1, taken, int(i) + 1, value, [*chosen, supports[i]])
+
+
+def _membership(supports: list[tuple[int, ...]], p: int) -> np.ndarray:
+    member = np.zeros((len(supports), p), dtype=bool)
+    for row, support in enumerate(supports):
+        member[row, list(support)] = True
+    return member
+
+
+def _padded(chosen: list[tuple[int, ...]], problem: Problem) -> Iterable[tuple[int, ...]]:
+    """A component that can explain nothing still gets a feature of its own."""
+    used = {i for support in chosen for i in support}
+    spare = (i for i in range(problem.covariance.n_features) if i not in used)
+    yield from chosen
+    for _ in range(problem.k - len(chosen)):
+        yield (next(spare),)
+
+
+def _component(A: np.ndarray, support: tuple[int, ...]) -> Component:
+    index = np.array(support, dtype=np.intp)
+    weights = np.linalg.eigh(A[np.ix_(index, index)])[1][:, -1]
+    return Component(index, weights)
