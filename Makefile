@@ -51,7 +51,7 @@ forgeries: $(VENV)/.installed  ## results changed at random, N of them, that the
 
 load: $(VENV)/.installed  ## many fits at once and in a row, faults at many random moments
 	SPARCIPAL_LOAD=200 SPARCIPAL_FITS=1000 SPARCIPAL_FAULTS=40 SPARCIPAL_FUZZ=1000 \
-	  $(RUN)python -m pytest tests/test_load.py tests/test_faults.py tests/test_fuzz.py
+	  $(RUN)python -m pytest tests/properties/test_load.py tests/properties/test_faults.py tests/properties/test_fuzz.py
 
 mutants: $(VENV)/.installed  ## mutation testing of what proofs rest on (a sample)
 	$(RUN)python -m benchmarks.mutants 20

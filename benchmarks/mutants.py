@@ -9,7 +9,7 @@ and runs the tests that reach the changed line, the quick ones first, until one 
 
 Survivors are printed with their number and line: each has to be looked at, for a mutant may be as
 right as the original (a margin made larger, a limit moved). SEED orders the places, so that a run
-can be repeated, and continued from START; `verify/bounds.py#17` tries a single mutant again.
+can be repeated, and continued from START; `checker/cheap.py#17` tries a single mutant again.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ PACKAGE = ROOT / "src" / "sparcipal"
 LIMIT = 60  # seconds; a mutant that makes the tests take so long is noticed
 BUDGET = 4.0  # seconds of tests per mutant, measured without it
 LONGEST = 1.5  # tests that take longer are left out
-MARGINS = sorted(path.stem for path in (ROOT / "tests").glob("test_margins*.py"))
-CHECKER = [*MARGINS, "test_proof", "test_verify", "test_verify_mutations", "test_refusals"]
-CHECKER += ["test_forged_units", "test_forged_proofs", "test_forged_screening", "test_replay"]
+MARGINS = sorted(
+    path.relative_to(ROOT / "tests").with_suffix("").as_posix()
+    for path in (ROOT / "tests").rglob("test_margins*.py")
+)
+SOUND = "properties/test_soundness"
+TREE = ["bounds/test_tree", "checker/test_tree", SOUND]
 # File or folder -> the tests that are meant to notice.
 TARGETS = {
     # not the many runs of the solver, whose results are among the saved ones
-    "verify": [
-        *CHECKER,
-        "test_streamed_soundness",
-        "--deselect=tests/test_verify.py::test_true_results_pass",
-        "--deselect=tests/test_streamed_soundness.py::test_campaign",
+    "checker": [
+        *MARGINS,
+        *("checker/test_tree", "checker/test_verify", "checker/test_mutations"),
+        *("checker/test_forged_units", "checker/test_forged_proofs"),
+        *("checker/test_forged_screening", "checker/test_replay"),
+        *("properties/test_refusals", "properties/test_streamed_soundness"),
+        "--deselect=tests/checker/test_verify.py::test_true_results_pass",
+        "--deselect=tests/properties/test_streamed_soundness.py::test_campaign",
     ],
-    "certify.py": [*MARGINS, "test_certificates", "test_values"],
-    "proofs/exact.py": ["test_proof", "test_exact", "test_soundness", "test_subtrees"],
-    "proofs/extend.py": ["test_proof", "test_exact", "test_soundness"],
-    "proofs/fixing.py": ["test_exact", "test_proof", "test_soundness"],
-    "proofs/leaf.py": ["test_exact", "test_soundness"],
-    "proofs/twins.py": ["test_exact", "test_soundness"],
-    "proofs/positive.py": ["test_exact", "test_soundness"],
-    "proofs/pairsplit": [*MARGINS, "test_pairsplit", "test_soundness"],
-    "proofs/kyfan": [*MARGINS, "test_kyfan", "test_joint"],
-    "proofs/configuration.py": ["test_configuration", "test_joint"],
-    "proofs/packing.py": [*MARGINS, "test_configuration", "test_joint"],
-    "proofs/beyond.py": [*MARGINS, "test_screening", "test_streamed_soundness"],
-    "proofs/lowrank.py": [*MARGINS, "test_lowrank", "test_sphere"],
-    "proofs/sphere.py": [*MARGINS, "test_lowrank", "test_sphere"],
-    "kernels/matching.py": ["test_matching"],
+    "bounds/cheap.py": [*MARGINS, "properties/test_certificates", "properties/test_values"],
+    "bounds/tree/search.py": [*TREE, "bounds/test_subtrees"],
+    "bounds/tree": TREE,
+    "bounds/pairsplit": [*MARGINS, "bounds/test_pairsplit", SOUND],
+    "bounds/kyfan": [*MARGINS, "bounds/test_kyfan", "search/test_joint"],
+    "bounds/configuration": [*MARGINS, "bounds/test_configuration", "search/test_joint"],
+    "bounds/dropped.py": [*MARGINS, "data/test_screening", "properties/test_streamed_soundness"],
+    "bounds/lowrank": [*MARGINS, "bounds/test_lowrank", "bounds/test_sphere"],
+    "kernels/matching.py": ["kernels/test_matching"],
 }
 SWAPS: dict[type, type] = {
     ast.Add: ast.Sub,
@@ -363,7 +363,7 @@ def main(arguments: list[str]) -> None:
         target, _, which = argument.partition("#")
         targets.setdefault(target, []).extend([int(which)] if which else [])
     with tempfile.TemporaryDirectory() as folder:
-        if any(target.startswith("verify") for target in targets):
+        if any(target.startswith("checker") for target in targets):
             keep_subjects(folder)
         for target, single in targets.items():
             _fork(lambda t=target, s=single: run(t, amount, seed, start, s) is not None)

@@ -29,10 +29,10 @@ COARSE = 2.0**-36
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch):
-    for folder in ("proofs", "proofs.kyfan", "proofs.pairsplit", "search", "verify"):
+    for folder in ("bounds", "checker", "search"):
         package = importlib.import_module(f"sparcipal.{folder}")
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
     touched = 0
     for name, module in list(sys.modules.items()):
         if name.startswith(sparcipal.__name__) and getattr(module, "EPS", None) == 2.0**-52:

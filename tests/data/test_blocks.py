@@ -109,7 +109,7 @@ def test_what_cannot_be_read_in_blocks_is_read_whole(tmp_path, content, why):
 def test_parquet_in_blocks(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")
-    from sparcipal.data import files as readers
+    from sparcipal.data.files import formats as readers
 
     path = tmp_path / "x.parquet"
     parquet.write_table(pa.table({f"w{j}": X[:, j] for j in range(9)}), path)

@@ -1,7 +1,7 @@
 """The public names and their parameters: what changes here changes for every user.
 
-After a change that is meant: `pytest tests/test_api.py --update-golden`, an entry in CHANGELOG.md,
-and the deprecation policy of CONTRIBUTING.md for what goes away.
+After a change that is meant: `pytest tests/properties/test_api.py --update-golden`, an entry in
+CHANGELOG.md, and the deprecation policy of CONTRIBUTING.md for what goes away.
 """
 
 from __future__ import annotations

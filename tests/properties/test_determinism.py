@@ -1,6 +1,6 @@
 """The same input and seed give the same bytes: for every n_jobs, run, process and container.
 
-Chunks and dask: tests/test_scale_dask.py. Dense against sparse: the sums are taken in another
+Chunks and dask: tests/data/test_dask.py. Dense against sparse: the sums are taken in another
 order, so that last digits differ and what is proved stays true of both.
 """
 

@@ -22,7 +22,8 @@ from tests.support.places import ROOT, data_file
 
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.rst") if not {"_build", "gallery"} & set(path.parts))
-MODULES = ["compare", "estimator", "pipeline", "read"]
+MODULES = ["comparison", "data.table", "estimator", "fit"]
+RENEW = "run pytest tests/properties/test_docs.py --update-golden"
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -77,7 +78,7 @@ def test_the_comparison_shows_what_the_benchmarks_wrote(request):
     if renew:
         path.write_text(renewed, encoding="utf-8")
         text = renewed
-    assert text == renewed, "run pytest tests/test_docs.py --update-golden"
+    assert text == renewed, RENEW
 
 
 def test_every_bound_that_can_be_rechecked_has_a_page():
@@ -129,7 +130,9 @@ def test_the_command_reference_is_that_of_help(request):
     text = command_reference()
     if request.config.getoption("--update-golden"):
         path.write_text(text, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == text, "run pytest tests/test_docs.py --update-golden"
+    assert path.read_text(encoding="utf-8") == text, (
+        "run pytest tests/properties/test_docs.py --update-golden"
+    )
 
 
 def test_manual_pages_say_what_help_says():

@@ -1,6 +1,6 @@
 """Files from strangers, damaged, lying or bombs: a clear error in bounded time and memory.
 
-Thousands more: `SPARCIPAL_FUZZ=5000 pytest tests/test_fuzz.py`.
+Thousands more: `SPARCIPAL_FUZZ=5000 pytest tests/properties/test_fuzz.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The map in CONTRIBUTING.md is true, and imports go one way: kernels <- stages <- faces."""
+"""The source is as CONTRIBUTING.md draws it: the map, the direction of imports, one home each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,37 +17,139 @@ from tests.support.places import ROOT
 
 PACKAGE = ROOT / "src" / "sparcipal"
 FILES = sorted(PACKAGE.rglob("*.py"))
-FACES = {"anndata", "cli", "compare", "demo", "estimator", "report"}
-LONGEST = 500  # lines of a file that people still enjoy reading
+# Each room imports from itself and from the lines before it.
+ORDER = [
+    {"kernels"},
+    {"numerics"},
+    {"problem"},
+    {"data"},
+    {"bounds"},
+    {"search"},
+    {"settings", "fit", "path"},
+    {"estimator", "comparison", "anndata", "demo", "report", "cli"},
+]
+# Imports against the order, each with its reason.
+ALLOWED = {
+    ("problem.result", "report"): "a result prints itself; loaded when it does",
+}
+# The checker stands outside the order: it knows a result, and the faces know it.
+CHECKER_KNOWS = {"problem.result"}
+LONG = 500  # lines; a smell, not a wall
+# Longer files, each with the reason why it is one.
+LONGER: dict[str, str] = {}
+
+
+# What does not hold yet.
+WAITING = {
+    *("bounds", "data", "fit", "numerics", "path"),
+    *("cheap", "configuration", "core", "dropped", "dspca", "greedy", "kyfan", "lowrank"),
+    *("packing", "pairsplit", "tree"),
+}
+WAITS = pytest.mark.xfail(reason="does not hold yet")
+
+
+def waiting(names: list[str]) -> list[Any]:
+    return [pytest.param(n, marks=WAITS) if n in WAITING else n for n in names]
 
 
 def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
-    """Absolute names of everything a file imports, ours as sparcipal.x.y."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def module_of(path: Path) -> str:
+    """The dotted name below sparcipal; the package itself is the empty one."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a tree but those that only a type checker sees."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            for other in child.orelse:
+                yield other
+                yield from statements(other)
+            continue
+        yield child
+        yield from statements(child)
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """Absolute names of everything a file imports, in functions too."""
     home = ["sparcipal", *path.relative_to(PACKAGE).parts[:-1]]
-    for node in tree.body if top_level else ast.walk(tree):
+    found: set[str] = set()
+    for node in statements(tree_of(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = home[: len(home) - node.level + 1] if node.level else []
             stem = ".".join([*base, *([node.module] if node.module else [])])
-            yield from (f"{stem}.{alias.name}" for alias in node.names)
+            found.update(f"{stem}.{alias.name}" for alias in node.names)
+    return frozenset(found)
 
 
-def ours(path: Path, **options: bool) -> set[str]:
-    """First names below sparcipal that a file imports."""
-    found = {
-        name.split(".")[1] for name in imports(path, **options) if name.startswith("sparcipal.")
-    }
-    return found - {"__version__"}
+def ours(path: Path) -> set[str]:
+    """Modules below sparcipal that a file imports."""
+    found = set()
+    for name in imports(path):
+        if name.startswith("sparcipal."):
+            inner = name.removeprefix("sparcipal.")
+            while inner not in MODULES and "." in inner:
+                inner = inner.rpartition(".")[0]
+            found.add(inner if inner in MODULES else "")
+    return found - {""}
 
 
 def others(path: Path) -> set[str]:
     return {name.split(".")[0] for name in imports(path)} - {"sparcipal"}
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+def level(module: str) -> int:
+    return next(i for i, rooms in enumerate(ORDER) if room(module) in rooms)
+
+
+def test_every_module_has_a_place_in_the_order():
+    rooms = {room(module) for module in MODULES} - {"", "__main__", "checker"}
+    assert rooms == set().union(*ORDER)
+
+
+def against_the_order(path: Path) -> Iterator[str]:
+    module = module_of(path)
+    for other in sorted(ours(path)):
+        allowed = (module, room(other)) in ALLOWED or (module, other) in ALLOWED
+        if room(other) == "checker":
+            wrong = level(module) < len(ORDER) - 1
+        else:
+            wrong = level(other) > level(module)
+        if wrong and not allowed:
+            yield f"{module} -> {other}"
+
+
+@pytest.mark.parametrize("name", waiting(sorted(set().union(*ORDER))))
+def test_imports_follow_the_order_of_the_packages(name):
+    paths = [path for module, path in MODULES.items() if room(module) == name]
+    assert [line for path in paths for line in against_the_order(path)] == []
+
+
+def test_the_checker_shares_no_code_with_the_solver():
+    for module, path in MODULES.items():
+        if room(module) == "checker":
+            known = {other for other in ours(path) if room(other) != "checker"}
+            assert known <= CHECKER_KNOWS, name_of(path)
+            assert "numba" not in others(path), name_of(path)
 
 
 def test_kernels_import_nothing_of_ours():
@@ -54,34 +158,80 @@ def test_kernels_import_nothing_of_ours():
         assert others(path) <= {"__future__", "math", "numba", "numpy"}, name_of(path)
 
 
-def test_the_checker_shares_no_code_with_the_solver():
-    for path in (PACKAGE / "verify").rglob("*.py"):
-        assert ours(path) <= {"verify", "result"}, name_of(path)
-        assert "numba" not in others(path), name_of(path)
+def cycles() -> list[list[str]]:
+    """Groups of modules that import one another, imports inside functions included (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        index[module] = low[module] = len(index)
+        stack.append(module)
+        for other in ours(MODULES[module]) - {module}:
+            if other not in index:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in stack:
+                low[module] = min(low[module], index[other])
+        if low[module] == index[module]:
+            group = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for module in MODULES:
+        if module not in index:
+            visit(module)
+    return sorted(found)
 
 
-def test_stages_do_not_know_the_faces():
-    for path in FILES:
-        if path.relative_to(PACKAGE).parts[0].removesuffix(".py") in FACES | {
-            "__init__",
-            "__main__",
-        }:
-            continue
-        assert not ours(path, top_level=True) & FACES, name_of(path)
+@WAITS
+def test_no_modules_import_one_another():
+    assert cycles() == []
+
+
+def exports_only(path: Path) -> bool:
+    """Whether a file has a docstring, imports and __all__, and nothing else."""
+    return all(
+        isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        or (
+            isinstance(node, ast.Assign)
+            and all(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
+        )
+        for node in tree_of(path).body
+    )
+
+
+# Packages whose names are loaded when they are asked for.
+LAZY = {"__init__.py", "report/plots/__init__.py"}
+
+
+def test_packages_hold_exports_only():
+    code = {name_of(p) for p in FILES if p.name == "__init__.py" and not exports_only(p)}
+    assert code - LAZY == set()
+
+
+def test_no_module_has_the_name_of_a_public_function():
+    import sparcipal
+
+    names = {module.rpartition(".")[2] for module in MODULES}
+    assert names & set(sparcipal.__all__) == set()
 
 
 @pytest.mark.parametrize(
     ("library", "allowed"),
     [
         ("matplotlib", r"report/plots"),
-        ("dask", r"scale\.py"),
-        ("concurrent", r"parallel\.py"),
+        ("dask", r"data/dask\.py"),
+        ("concurrent", r"numerics/threads\.py"),
         ("multiprocessing", r"nowhere"),
         ("click", r"cli/"),
         ("rich", r"cli/|report/terminal\.py"),
-        ("narwhals", r"readers/"),
-        ("pyarrow", r"readers/"),
-        ("anndata", r"readers/|anndata\.py"),
+        ("narwhals", r"data/frames\.py"),
+        ("pyarrow", r"data/files/"),
+        ("anndata", r"data/files/|anndata\.py"),
         ("pandas", r"nowhere"),
         ("polars", r"nowhere"),
         ("numba", r"kernels/"),
@@ -93,23 +243,47 @@ def test_each_library_has_its_place(library, allowed):
             assert re.match(allowed, name_of(path)), f"{name_of(path)} imports {library}"
 
 
+# Files of the checker that hold no family of bounds.
+NO_FAMILY = {"", "__init__", "covariance", "result"}
+FAMILY_FILES = sorted({p.stem for p in (PACKAGE / "checker").glob("*.py")} - NO_FAMILY)
+
+
+def home_of_bound(name: str) -> Path:
+    """The file, or the package's front, that computes a bound."""
+    file = PACKAGE / "bounds" / f"{name}.py"
+    return file if file.exists() else PACKAGE / "bounds" / name / "__init__.py"
+
+
+@pytest.mark.parametrize("name", waiting(FAMILY_FILES))
+def test_a_bound_has_one_name_in_solver_checker_and_documents(name):
+    page = f"docs/methods/{name}.rst"
+    assert home_of_bound(name).exists(), f"no bounds/{name}.py and no bounds/{name}/"
+    assert (ROOT / page).exists(), page
+    doc = ast.get_docstring(tree_of(home_of_bound(name))) or ""
+    assert page in doc.partition("\n")[0], f"the first line of {name_of(home_of_bound(name))}"
+
+
 def test_nothing_prints():
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             called = node.func if isinstance(node, ast.Call) else None
             assert not (isinstance(called, ast.Name) and called.id == "print"), name_of(path)
 
 
-def test_files_stay_readable():
-    long = {name_of(p): n for p in FILES if (n := len(p.read_text().splitlines())) > LONGEST}
-    assert not long
+def test_long_files_have_a_reason():
+    long = {name_of(p) for p in FILES if len(p.read_text().splitlines()) > LONG}
+    assert long == set(LONGER)
 
 
-@pytest.mark.parametrize(("title", "folder"), [("map", ""), ("map of proofs", "proofs")])
-def test_the_map_is_true(title, folder):
+MAPPED = ["", "numerics", "problem", "data", "data/files", "bounds", "search", "checker"]
+
+
+@pytest.mark.parametrize("folder", MAPPED, ids=lambda folder: folder or "root")
+def test_the_map_is_true(folder):
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    title = f"map of {folder}/" if folder else "map"
     block = text.split(f"<!-- {title} -->")[1].split(f"<!-- end of the {title} -->")[0]
-    mapped = re.findall(r"^    (?:\w[\w ]{7} |  +)([\w/.]+) {2,}\S", block, flags=re.MULTILINE)
+    mapped = re.findall(r"^    ([\w/.]+) +\S", block, flags=re.MULTILINE)
     tree = {
         path.name + ("/" if path.is_dir() else "")
         for path in (PACKAGE / folder).iterdir()

@@ -110,7 +110,7 @@ def test_labelled_rows_of_parquet_files(tmp_path, monkeypatch):
     """Labels of rows are not in the blocks: such a file is read whole."""
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    from sparcipal.data import files as readers
+    from sparcipal.data.files import formats as readers
 
     frame = pandas.DataFrame({"a": [1.0, 2.0, 4.0], "b": [3.0, 1.0, 2.0]}, index=["x", "y", "z"])
     frame.to_parquet(tmp_path / "x.parquet")
