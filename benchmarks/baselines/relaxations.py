@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.baselines.first_order import first_order
 from benchmarks.baselines.sets import SETS, words
 from sparcipal.problem.base import Options
 from sparcipal.problem.covariance import covariance_of_data
 from sparcipal.problem.problem import Problem
 from sparcipal.search.methods import dspca
-from sparcipal.search.methods.dspca_first_order import first_order
 from sparcipal.search.relaxation import Relaxation, ascend
 
 GAP = 1e-2  # relative duality gap that both solvers have to reach

@@ -21,13 +21,14 @@ from .data.inputs import Data, data_of, from_screened
 from .data.passes import MEMORY_LIMIT, Stream, memory_bytes
 from .fit import Answer, extended, reporter, result_of, solve
 from .numerics.threads import one_blas_thread
-from .problem.base import Component, Found, Options
+from .problem.base import Component, Options
 from .problem.covariance import DENSE_LIMIT, Covariance
 from .problem.eliminate import informative
 from .problem.monitor import Monitor
 from .problem.problem import Problem
 from .problem.result import Result, Status
 from .search.joint import joint_search
+from .search.method import Found
 
 LONGEST = 30  # numbers of nonzeros of a path, unless the user says
 ALL_FEATURES = 500  # up to here all features are searched

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from .problem.base import Method
-from .search.registry import get_method
+from .search.method import Method
+from .search.registry import get_method, sharing_methods
 
 CERTIFY = ("fast", "full", False)
 SUPPORTS = ("disjoint", "free")
 DEFAULT_NONZERO = 10
-SHARING = ("auto", "bipartite")  # methods that can share a total among components
 
 
 def integer(name: str, value: Any, low: int, remedy: str = "") -> int:
@@ -90,9 +89,10 @@ def budget(
             f"n_nonzero_coefs={{'total': {total}}} needs supports='disjoint', got {supports!r}; "
             "with overlapping supports pass one integer per component"
         )
-    if method not in SHARING:
+    if not get_method(method).shares_totals:
+        sharing = " or ".join(map(repr, sharing_methods()))
         raise ValueError(
-            f"n_nonzero_coefs={{'total': {total}}} needs method={' or '.join(map(repr, SHARING))}, "
+            f"n_nonzero_coefs={{'total': {total}}} needs method={sharing}, "
             f"got {method!r}; this method takes one integer per component"
         )
     if k == 1:

@@ -294,7 +294,7 @@ def test_penalties_are_checked():
         gpower.run(problem, Options(), norm="l2")
 
 
-@pytest.mark.parametrize("method", ["gpower", "dspca", "nspca", "dspca-first-order"])
+@pytest.mark.parametrize("method", ["gpower", "dspca", "nspca"])
 def test_fewer_nonzeros_than_allowed_at_a_given_penalty_are_said(method):
     A = np.diag([1.0, 0.8, 0.3, 0.2])
     A[0, 1] = A[1, 0] = 0.5

@@ -16,7 +16,6 @@ from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.problem import Problem
 from sparcipal.problem.result import Bound
 from sparcipal.search.methods import dspca
-from sparcipal.search.methods.dspca_first_order import first_order
 from sparcipal.search.relaxation import Start, ascend, soft_threshold
 from tests.support.brute import best_value
 from tests.support.places import data_file
@@ -49,15 +48,6 @@ def test_agrees_with_a_conic_solver(n, fraction, nonnegative):
     assert mine.value <= phi * (1 + 1e-6)
     assert mine.bound >= phi * (1 - 1e-6)
     assert mine.bound - mine.value <= 1.01e-4 * phi
-
-
-def test_first_order_agrees_with_the_ascent():
-    A = gaussian(9, 4)
-    slow = first_order(A, 0.3, tol=1e-2)
-    fast = ascend(A, 0.3, tol=1e-5, max_sweeps=3000)
-    assert slow.converged
-    assert slow.value <= fast.bound * (1 + 1e-9)
-    assert slow.bound >= fast.value * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
@@ -199,8 +189,6 @@ def test_bad_input_is_refused_in_words():
             dspca.run(problem, Options(), **options)
     with pytest.raises(ValueError, match="no feature is worth its price"):
         ascend(np.eye(3), 1.0)
-    with pytest.raises(ValueError, match="no nonnegative version"):
-        first_order(np.eye(3), 0.5, nonnegative=True)
 
 
 def test_standardised_columns_cannot_be_screened(monkeypatch):

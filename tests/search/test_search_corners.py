@@ -14,7 +14,6 @@ from sparcipal.problem.problem import Problem
 from sparcipal.problem.sketch import sketch, spectrum
 from sparcipal.search import finish
 from sparcipal.search.methods import auto, bipartite, spannogram
-from sparcipal.search.methods.dspca_first_order import first_order
 from sparcipal.search.methods.em import soft_truncate
 from sparcipal.search.promises import _overshoot
 
@@ -55,12 +54,6 @@ def test_nonnegative_methods_refuse():
 def test_enumeration_is_for_supports_that_do_not_overlap():
     with pytest.raises(ValueError, match="needs supports='disjoint'"):
         sparse_pca(X, n_components=2, n_nonzero_coefs=2, supports="free", method="enumerate")
-
-
-def test_penalties_that_leave_no_feature():
-    for penalty in (-0.1, 2.0, 5.0):
-        with pytest.raises(ValueError, match="no feature is worth its price"):
-            first_order(np.diag([2.0, 1.0]), penalty, nonnegative=False, tol=1e-2, max_iter=10)
 
 
 # --- nothing left to explain ---
@@ -220,14 +213,13 @@ def test_pools_forget_the_worst():
 def test_deflated_variances_that_are_rounding():
     """Everything is explained after one component: the next relaxation has nothing to solve."""
     x = np.array([0.6, 0.8, 0.0])
-    for method in ("dspca", "dspca-first-order"):
-        result = sparse_pca(
-            covariance=np.outer(x, x) * 5,
-            n_components=2,
-            n_nonzero_coefs=2,
-            method=method,
-            supports="free",
-            certify=False,
-        )
-        assert result.variances[0] == pytest.approx(5.0)
-        assert abs(result.variances[1]) < 1e-9
+    result = sparse_pca(
+        covariance=np.outer(x, x) * 5,
+        n_components=2,
+        n_nonzero_coefs=2,
+        method="dspca",
+        supports="free",
+        certify=False,
+    )
+    assert result.variances[0] == pytest.approx(5.0)
+    assert abs(result.variances[1]) < 1e-9

@@ -78,8 +78,6 @@ def case(seed: int) -> Case:
         # what a method cannot do is refused; half of it is not even asked for
         if method == "nspca":
             options["nonnegative"] = True
-        if method == "dspca-first-order":
-            options["nonnegative"] = False
         if method in ("bipartite", "enumerate"):
             options["supports"] = "disjoint"
         if method in ("spannogram", "bipartite") or rng.random() < 0.1:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import click
 
+from ..search.registry import METHODS
 from .output import note
 
 F = Callable[..., Any]
@@ -26,11 +27,6 @@ class Named(click.Path):
 
 
 FILE = Named()
-# As in search.METHODS, which is not imported here: --help answers at once.
-METHOD_NAMES = (
-    "auto", "bipartite", "threshold", "tpower", "em", "gpower", "greedy", "nspca", "spca", "dspca",
-    "dspca-first-order", "spannogram", "enumerate",
-)  # fmt: skip
 PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -142,7 +138,7 @@ class Encoding(click.ParamType):
 def complete_methods(ctx: Any, param: Any, incomplete: str) -> list[str]:
     """Names of methods, for the shell; also after a comma."""
     *before, last = incomplete.split(",")
-    return [",".join([*before, name]) for name in sorted(METHOD_NAMES) if name.startswith(last)]
+    return [",".join([*before, name]) for name in sorted(METHODS) if name.startswith(last)]
 
 
 def complete_cache(ctx: Any, param: Any, incomplete: str) -> list[str]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from ..search.registry import METHODS
 from .live import live
 from .options import (
     FILE,
-    METHOD_NAMES,
     PICTURES,
     Memory,
     Output,
@@ -41,7 +41,7 @@ method = click.option(
     show_default=True,
     shell_complete=complete_methods,
     metavar="NAME",
-    help=f"How to search: {', '.join(METHOD_NAMES)}. All but auto are methods of the literature, "
+    help=f"How to search: {', '.join(METHODS)}. All but auto are methods of the literature, "
     "to compare.",
 )
 memory = click.option(
@@ -209,7 +209,7 @@ def _print_path(rows: list[tuple[int, Any]], form: str) -> None:
     show_default=True,
     shell_complete=complete_methods,
     metavar="NAME,NAME,...",
-    help=f"Of {', '.join(METHOD_NAMES)}.",
+    help=f"Of {', '.join(METHODS)}.",
 )
 @source_options
 @document_options
@@ -227,8 +227,8 @@ def compare(source: str, **options: Any) -> None:
 
     names = [name.strip() for name in options["methods"].split(",") if name.strip()]
     for name in names:
-        if name not in METHOD_NAMES:
-            raise ValueError(f"methods={name!r} is unknown; choose of {', '.join(METHOD_NAMES)}")
+        if name not in METHODS:
+            raise ValueError(f"methods={name!r} is unknown; choose of {', '.join(METHODS)}")
     data = data_keywords(source, options)
     asked = keywords(options) | {"n_nonzero_coefs": _sizes(options)}
     with live(options["time_limit"], options["quiet"]) as (say, update):

@@ -1,15 +1,12 @@
-"""What every search method takes and gives, so that a comparison of methods is a loop."""
+"""A component, and the keywords that every search method takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from .monitor import Monitor
-from .result import Bound
 
 
 @dataclass(frozen=True)
@@ -41,23 +38,3 @@ class Options:
     tol: float = 1e-6
     max_nodes: int | None = None
     monitor: Monitor = field(default_factory=Monitor)
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search returns: components, what it did, and what it could prove on the way."""
-
-    components: tuple[Component, ...]
-    n_iter: int = 0
-    note: str = ""  # a sentence for the user when something fell short, for instance no convergence
-    bounds: tuple[Bound, ...] = ()
-    info: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Method:
-    """A name for `method=`; `run(problem, options, **method_options)` does the work."""
-
-    name: str
-    paper: str
-    run: Callable[..., Found]

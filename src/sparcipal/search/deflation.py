@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..problem.base import Component, Found, Options
+from ..problem.base import Component, Options
 from ..problem.covariance import LARGE_PART, Covariance, MatrixCovariance, PartCovariance
 from ..problem.problem import Problem
 from ..problem.result import Bound
+from .method import Found
 
 DEFLATIONS = ("remove", "projection", "hotelling", "schur")
 

@@ -13,12 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...problem.base import Component, Found, Method, Options
+from ...problem.base import Component, Options
 from ...problem.components import refit_one, removals, variances
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
 from ..deflation import Downdated, deflate
 from ..joint import joint_search
+from ..method import Found, Method
 from ..orthogonal import ascend_orthogonally
 from ..shared import best_shares
 from . import threshold, tpower
@@ -248,4 +249,6 @@ def _without_empty(supports: list[np.ndarray], cov: Covariance) -> list[np.ndarr
     return supports
 
 
-METHOD = Method("auto", "portfolio: matching ascent, exchange search, perturbations", run)
+METHOD = Method(
+    "auto", "portfolio: matching ascent, exchange search, perturbations", run, shares_totals=True
+)

@@ -23,13 +23,14 @@ from ...bounds.cheap import SAFETY, trace_bound
 from ...bounds.lowrank.prices import leading_direction, priced_sphere
 from ...bounds.lowrank.sphere import MAX_RANK
 from ...numerics.threads import ordered_map
-from ...problem.base import Component, Found, Method, Options
+from ...problem.base import Component, Options
 from ...problem.covariance import EPS, Covariance, top_sum
 from ...problem.problem import Problem
 from ...problem.result import Bound
 from ...problem.sketch import Sketch
 from ...problem.sketch import sketch as make_sketch
 from ..assign import assign, dual_bound
+from ..method import Found, Method
 from ..promises import guarantees
 from ..shared import shared_assignment
 
@@ -436,4 +437,4 @@ def _component(V: np.ndarray, support: np.ndarray, nonnegative: bool) -> Compone
     return Component(support[kept], x[kept] / np.linalg.norm(x[kept]))
 
 
-METHOD = Method("bipartite", "Asteris et al. 2015", run)
+METHOD = Method("bipartite", "Asteris et al. 2015", run, shares_totals=True)

@@ -16,11 +16,12 @@ import numpy as np
 
 from ...bounds.cheap import SAFETY
 from ...bounds.duals import dspca_dual
-from ...problem.base import Component, Found, Method, Options
+from ...problem.base import Component, Options
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
 from ...problem.result import Bound
 from ..deflation import Single, deflate
+from ..method import Found, Method
 from ..penalty import check_penalty, fewer
 from ..relaxation import Relaxation, Start, ascend, soft_threshold
 from .threshold import truncate

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...problem.base import Component, Found, Method, Options
+from ...problem.base import Component, Options
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
 from ..deflation import Single, deflate
+from ..method import Found, Method
 from .threshold import truncate
 from .tpower import ascend
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...bounds.duals import greedy_dual
-from ...problem.base import Component, Found, Method, Options
+from ...problem.base import Component, Options
 from ...problem.components import nonnegative_leading
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
 from ..deflation import Single, deflate
+from ..method import Found, Method
 
 
 def path(

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...bounds.lowrank.bound import STARTS, LowRank
 from ...bounds.lowrank.sphere import MAX_RANK, SphereResult, check_eps, check_rank
-from ...problem.base import Component, Found, Method, Options
+from ...problem.base import Component, Options
 from ...problem.components import nonnegative_leading
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
@@ -25,6 +25,7 @@ from ...problem.sketch import NEGLIGIBLE, Spectrum, lowered, majorant, rank_note
 from ...problem.sketch import sketch as make_sketch
 from .. import spannogram_reference as reference
 from ..deflation import Single, deflate
+from ..method import Found, Method
 from .tpower import ascend
 
 DEFAULT_RANK = 4

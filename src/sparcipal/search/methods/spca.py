@@ -16,10 +16,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path_gram
 
-from ...problem.base import Component, Found, Method, Options
+from ...problem.base import Component, Options
 from ...problem.covariance import DENSE_LIMIT, Covariance
 from ...problem.problem import Problem
 from ..deflation import Single, deflate
+from ..method import Found, Method
 from .em import soft_truncate
 from .threshold import leading_eigenvectors, truncate
 

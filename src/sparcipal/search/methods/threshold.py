@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse.linalg as spla
 
-from ...problem.base import Component, Found, Method, Options
+from ...problem.base import Component, Options
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
 from ..deflation import deflate
+from ..method import Found, Method
 
 # Up to here a full eigendecomposition is as fast as an iterative one, and always converges.
 DENSE_EIGEN = 300

@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...problem.base import Component, Found, Method, Options
+from ...problem.base import Component, Options
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
 from ..deflation import Single, deflate
+from ..method import Found, Method
 from .threshold import leading_eigenvectors, truncate
 
 # A support that did not change for so many steps is taken for final.

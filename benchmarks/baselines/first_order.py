@@ -1,21 +1,17 @@
 """DSPCA by Nesterov's smooth minimisation (d'Aspremont, El Ghaoui, Jordan & Lanckriet 2007).
 
 Minimise `mu log tr exp((A + U)/mu)` over the box |U_ij| <= l, mu = gap / (2 log n): every
-iteration takes an eigendecomposition, and their number grows with n. The baseline of the block
-coordinate ascent.
+iteration takes an eigendecomposition, and their number grows with n. It is the baseline that the
+block coordinate ascent of `method="dspca"` is measured against.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from ...problem.base import Found, Method, Options
-from ...problem.problem import Problem
-from ..relaxation import Relaxation, Start
-from .dspca import run_with
+from sparcipal.search.relaxation import Relaxation
 
 # Iterations between two looks at the duality gap.
 CHECK = 10
@@ -25,16 +21,10 @@ def first_order(
     A: np.ndarray,
     penalty: float,
     *,
-    nonnegative: bool = False,
     tol: float = 1e-3,
     max_iter: int = 5000,
 ) -> Relaxation:
-    """Solve the relaxation to a relative duality gap of `tol`; same interface as `ascend`."""
-    if nonnegative:
-        raise ValueError(
-            "the first-order DSPCA solver has no nonnegative version; use method='dspca' "
-            "(threshold, tpower, em, gpower, greedy, nspca and spca have one too)"
-        )
+    """Solve the relaxation to a relative duality gap of `tol`, for signed components."""
     n = A.shape[0]
     largest = float(np.diagonal(A).max())
     if not 0 <= penalty < largest:
@@ -82,36 +72,3 @@ def _density(M: np.ndarray, mu: float) -> np.ndarray:
     weights /= weights.sum()
     use = weights > 1e-18
     return (Q[:, use] * weights[use]) @ Q[:, use].T
-
-
-def run(
-    problem: Problem,
-    options: Options,
-    *,
-    penalty: float | None = None,
-    gap: float = 1e-2,
-    max_iter: int = 5000,
-    cardinality: str = "about",
-    max_solves: int = 12,
-    deflation: str = "auto",
-) -> Found:
-    def solver(
-        A: np.ndarray, level: float, *, nonnegative: bool, tol: float, starts: Sequence[Start]
-    ) -> Relaxation:
-        # Nesterov's scheme starts at zero, whatever is known of other penalties.
-        return first_order(A, level, nonnegative=nonnegative, tol=tol, max_iter=max_iter)
-
-    return run_with(
-        solver,
-        problem,
-        options,
-        penalty=penalty,
-        gap=gap,
-        cardinality=cardinality,
-        max_solves=max_solves,
-        bound_solves=0,
-        deflation=deflation,
-    )
-
-
-METHOD = Method("dspca-first-order", "d'Aspremont et al. 2007", run)
