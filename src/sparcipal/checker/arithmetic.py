@@ -1,0 +1,203 @@
+"""The arithmetic of a replay: one code for the proofs, two kinds of numbers.
+
+`Float` computes with float64, and every proof adds its rounding terms (docs/methods/rounding.rst).
+`exact.Ball` computes with enclosures of real numbers; there `eps` is zero, so that each rounding
+term vanishes. Matrices are NumPy arrays in both: float64, or objects that are balls.
+
+Code that serves both keeps to four habits. `a <= b` between numbers or arrays is true only if it
+is proved, and its negation proves nothing. Maxima, square roots, products of matrices and sorted
+values go through the arithmetic. Rounding terms are multiples of `ar.eps`. What LAPACK says of
+`ar.floats(M)` is a guess and decides nothing but where to look.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+EPS = 2.0**-52
+Numbers = Any  # a float or a ball, or an array of them
+
+
+class Arithmetic(ABC):
+    """What a replay needs of its numbers."""
+
+    eps: float
+    exact: bool
+
+    def running(self) -> AbstractContextManager[Any]:
+        """The context in which numbers of this kind are computed with."""
+        return nullcontext()
+
+    # --- numbers and arrays ---
+
+    @abstractmethod
+    def array(self, x: Any) -> np.ndarray:
+        """Stored numbers, exactly."""
+
+    @abstractmethod
+    def number(self, x: Any) -> Any:
+        """One stored number, exactly."""
+
+    @abstractmethod
+    def floats(self, x: Numbers) -> np.ndarray:
+        """Approximations in float64, for guesses only."""
+
+    @abstractmethod
+    def upper(self, x: Numbers) -> float:
+        """A float that is at least x: what a claim is compared with."""
+
+    @abstractmethod
+    def finite(self, x: Numbers) -> bool:
+        """Whether all are numbers: neither infinite nor nan."""
+
+    @abstractmethod
+    def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray: ...
+
+    @abstractmethod
+    def sqrt(self, x: Numbers) -> Numbers: ...
+
+    @abstractmethod
+    def exp(self, x: Numbers) -> Numbers: ...
+
+    @abstractmethod
+    def maximum(self, a: Numbers, b: Numbers) -> Numbers: ...
+
+    @abstractmethod
+    def minimum(self, a: Numbers, b: Numbers) -> Numbers: ...
+
+    @abstractmethod
+    def top(self, values: np.ndarray, q: int) -> np.ndarray:
+        """Upper bounds of the q largest along the last axis, the largest first; fewer if there are
+        fewer."""
+
+    def zeros(self, *shape: int) -> np.ndarray:
+        return self.array(np.zeros(shape))
+
+    def eye(self, n: int) -> np.ndarray:
+        return self.array(np.eye(n))
+
+    def at_most(self, a: Numbers, b: Numbers) -> bool:
+        """Whether a <= b is proved, everywhere."""
+        return bool(np.all(np.asarray(a <= b, dtype=bool)))
+
+    def size(self, x: Numbers, nonnegative: bool = False) -> Numbers:
+        """What a pair can be charged: |x|, or the positive part where loadings have one sign."""
+        return self.maximum(x, 0.0) if nonnegative else abs(x)
+
+    def top_sum(self, values: np.ndarray, q: int) -> Numbers:
+        """At least the sum of the q largest along the last axis, each off by at most 8 eps of
+        itself."""
+        chosen = self.top(values, max(q, 0))
+        total = chosen.sum(axis=-1)
+        return total + (q + 8) * self.eps * abs(chosen).sum(axis=-1)
+
+    # --- proofs with matrices ---
+
+    @abstractmethod
+    def psd(self, M: np.ndarray, blur: Numbers = 0.0) -> bool:
+        """Whether M less `blur` times the identity is proved positive semidefinite.
+
+        Entries may be off by eps of themselves; other errors are the caller's, in `blur`.
+        """
+
+    def below(self, M: np.ndarray, t: Numbers) -> bool:
+        """Whether lambda_max(M) <= t is proved."""
+        n = M.shape[0]
+        return self.psd(_plus_diagonal(-M, t), 2 * (n + 2) * self.eps * abs(t))
+
+    def ky_fan(self, M: np.ndarray, k: int, others: Any = ()) -> Numbers:
+        """At least the sum of the k largest eigenvalues of M and of the numbers `others`.
+
+        k t + tr Z + sum_j (others_j - t)_+ with t I + Z - M and Z positive semidefinite. Infinity
+        if nothing is proved.
+        """
+        others = self.array(others) if len(others) else self.zeros(0)
+        n, guess = M.shape[0], self.floats(M)
+        k = min(k, n + others.size)
+        if not (np.isfinite(guess).all() and self.finite(others)):
+            return float("inf")
+        w, Q = np.linalg.eigh(guess)
+        kept = min(k, n)
+        w, Q = w[n - kept :], Q[:, n - kept :]
+        everything = np.sort(np.concatenate([w, self.floats(others)]))
+        nu = float(everything[-k])
+        root = self.array(Q * np.sqrt(np.maximum(w - nu, 0.0)))
+        Z = self.matmul(root, root.T)
+        trace = np.trace(Z)
+        size = float(np.abs(np.diagonal(guess)).sum() + self.floats(trace)) + (n + 1) * abs(nu)
+        delta = 2 * (n + k + 4) * EPS * size
+        for factor in (3, 24, 150, 1100):
+            t = nu + factor * delta
+            if self.psd(_plus_diagonal(Z - M, t), 2 * (k + 4) * self.eps * size):
+                above = self.maximum(others - t, 0.0).sum() * (1 + others.size * self.eps)
+                return k * t + trace * (1 + (n + k) * self.eps) + above
+        return float("inf")
+
+
+class Float(Arithmetic):
+    """float64: fast, with rounding terms."""
+
+    eps = EPS
+    exact = False
+
+    def array(self, x: Any) -> np.ndarray:
+        return np.array(x, dtype=np.float64)
+
+    def number(self, x: Any) -> Any:
+        return float(x)
+
+    def floats(self, x: Numbers) -> np.ndarray:
+        return np.asarray(x, dtype=np.float64)
+
+    def upper(self, x: Numbers) -> float:
+        return float(x)
+
+    def finite(self, x: Numbers) -> bool:
+        return bool(np.isfinite(x).all())
+
+    def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a @ b
+
+    def sqrt(self, x: Numbers) -> Numbers:
+        return np.sqrt(x)
+
+    def exp(self, x: Numbers) -> Numbers:
+        return np.exp(x)
+
+    def maximum(self, a: Numbers, b: Numbers) -> Numbers:
+        return np.maximum(a, b)
+
+    def minimum(self, a: Numbers, b: Numbers) -> Numbers:
+        return np.minimum(a, b)
+
+    def top(self, values: np.ndarray, q: int) -> np.ndarray:
+        n = values.shape[-1]
+        if q < n:
+            values = np.partition(values, n - q - 1, axis=-1)[..., n - q :]
+        return -np.sort(-values, axis=-1)
+
+    def psd(self, M: np.ndarray, blur: Numbers = 0.0) -> bool:
+        """By a Cholesky factorisation (Rump 2006), with 2 (n + 2) eps tr(M) for its rounding."""
+        margin = 2 * (M.shape[0] + 2) * EPS * float(np.trace(M)) + blur
+        return factorises(_plus_diagonal(M, -margin))
+
+
+def factorises(matrix: np.ndarray) -> bool:
+    """Whether there is a Cholesky factor. LAPACK may give one for entries that are no numbers."""
+    if not np.isfinite(matrix).all() or np.diagonal(matrix).min(initial=1.0) <= 0.0:
+        return False
+    try:
+        return bool(np.isfinite(np.linalg.cholesky(matrix)).all())
+    except np.linalg.LinAlgError:
+        return False
+
+
+def _plus_diagonal(M: np.ndarray, t: Numbers) -> np.ndarray:
+    """M + t I, in an array of its own."""
+    M = M.copy()
+    M[np.diag_indices(M.shape[0])] += t
+    return M
