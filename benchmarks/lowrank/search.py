@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, svds
+from tests.support.spannogram import best_direction, spannogram
 
 from benchmarks import data
 from sparcipal.bounds.lowrank.sphere import SphereResult, sphere_search
-from sparcipal.search import spannogram_reference as reference
 
 checker = importlib.import_module("sparcipal.checker.lowrank")
 
@@ -53,7 +53,7 @@ def factor(X: Any, rank: int) -> np.ndarray:
 def judge(V: np.ndarray, s: int, nonnegative: bool, found: SphereResult) -> str:
     """The value from its support, the bound from its cones; nothing is taken on trust."""
     rows = V[found.support]
-    c = reference.best_direction(rows) if nonnegative and V.shape[1] < 5 else found.c
+    c = best_direction(rows) if nonnegative and V.shape[1] < 5 else found.c
     heights = rows @ c
     value = float((np.maximum(heights, 0.0) ** 2).sum() if nonnegative else (heights**2).sum())
     seconds, bound = timed(
@@ -110,7 +110,7 @@ def enumeration() -> None:
     sphere_search(np.eye(3), 1)
     for p, r, s in ((40, 3, 5), (1000, 2, 10)):
         V = rng.standard_normal((p, r)) * np.sqrt(np.linspace(1, 0.3, r))
-        slow, listed = timed(lambda V=V, s=s: reference.spannogram(V, s))
+        slow, listed = timed(lambda V=V, s=s: spannogram(V, s))
         runs = [timed(lambda V=V, s=s: sphere_search(V, s)) for _ in range(5)]
         fast, found = min(run[0] for run in runs), runs[0][1]
         same = abs(listed.value / found.value - 1) < 1e-8

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparcipal import sparse_pca, verify
-from sparcipal.path import grow, sparse_path
+from sparcipal.path import sparse_path
 from tests.bounds.test_tree import PITPROPS
 from tests.support.places import data_file
 
@@ -33,20 +33,6 @@ def test_path_equals_separate_calls(nonnegative):
         alone = sparse_pca(X, n_nonzero_coefs=size, nonnegative=nonnegative)
         assert result.value == pytest.approx(alone.value, rel=2e-6)
         assert verify(result, X)
-
-
-def test_growing_adds_features_and_value():
-    rng = np.random.default_rng(1)
-    from sparcipal.problem.covariance import covariance_of
-
-    X = rng.standard_normal((40, 12))
-    A = X.T @ X / 40
-    cov = covariance_of(A)
-    support = grow(cov, np.array([3]), 5, False)
-    assert support.size == 5
-    assert (np.diff(support) > 0).all()
-    block = A[np.ix_(support, support)]
-    assert np.linalg.eigvalsh(block)[-1] > A.diagonal().max()
 
 
 def test_sizes_are_checked():

@@ -11,9 +11,10 @@ import pytest
 from sparcipal import sparse_pca, verify
 from sparcipal.bounds.lowrank.sphere import sphere_search
 from sparcipal.problem.result import Result
-from sparcipal.search import spannogram_reference as reference
+from sparcipal.search import spannogram_enumeration as enumeration
 from tests.bounds.test_sphere import adversarial, brute_force
 from tests.support.places import data_file
+from tests.support.spannogram import best_direction, spannogram
 
 METHOD = {"method": "spannogram", "n_components": 1}
 
@@ -39,7 +40,7 @@ def test_enumeration_agrees_with_brute_force_and_cones(seed, nonnegative):
     for _ in range(50):
         V, s = adversarial(rng)
         optimum = brute_force(V, s, nonnegative)
-        listed = reference.spannogram(V, s, nonnegative=nonnegative)
+        listed = spannogram(V, s, nonnegative=nonnegative)
         cones = sphere_search(V, s, nonnegative=nonnegative)
         assert listed.value == pytest.approx(optimum, rel=1e-8, abs=1e-280)
         assert listed.value <= cones.bound * (1 + 1e-12)
@@ -52,15 +53,15 @@ def test_matrices_without_negative_entries_need_fewer_patterns():
         p, r = int(rng.integers(3, 8)), int(rng.integers(2, 4))
         V = rng.uniform(0, 1, (p, r))  # V V' >= 0
         s = int(rng.integers(1, p))
-        full = reference.spannogram(V, s)
-        fewer = reference.spannogram(V, s, same_sign=True)
+        full = spannogram(V, s)
+        fewer = spannogram(V, s, same_sign=True)
         assert fewer.value == pytest.approx(full.value, rel=1e-9)
 
 
 def test_crossings_are_where_curves_meet():
     W = np.random.default_rng(0).standard_normal((6, 2))
     for nonnegative, count in ((False, 2 * 15), (True, 15 + 6)):
-        angles = reference.crossings(W, nonnegative)
+        angles = enumeration.crossings(W, nonnegative)
         assert len(angles) == count
         assert (np.diff(angles) > 0).all()
         for f in angles:
@@ -74,7 +75,7 @@ def test_best_direction_against_samples_and_definition():
     for _ in range(60):
         m, r = int(rng.integers(1, 6)), int(rng.integers(1, 4))
         R = rng.standard_normal((m, r))
-        c = reference.best_direction(R)
+        c = best_direction(R)
         assert (R @ c >= -1e-9).all()
         value = ((R @ c) ** 2).sum()
         points = rng.standard_normal((4000, r))
@@ -90,12 +91,12 @@ def test_random_net_keeps_its_promise():
     for seed in range(60):
         V = rng.standard_normal((40, 3))
         best = sphere_search(V, 5, nonnegative=True).value
-        net = reference.random_net(V, 5, 0.1, np.random.default_rng(seed))
+        net = enumeration.random_net(V, 5, 0.1, np.random.default_rng(seed))
         assert net.value <= best * (1 + 1e-6)
         misses += net.value < 0.9 * best
     assert misses <= 6  # at most 1 in 40 each; more than 6 of 60 happens once in 10^3
-    assert reference.net_size(40, 3, 0.1) == net.samples
-    assert reference.net_size(40, 1, 0.1) == 1
+    assert enumeration.net_size(40, 3, 0.1) == net.samples
+    assert enumeration.net_size(40, 1, 0.1) == 1
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
@@ -105,7 +106,7 @@ def test_elimination_keeps_every_optimal_row(nonnegative):
     for _ in range(60):
         V, s = adversarial(rng)
         found = sphere_search(V, s, nonnegative=nonnegative)
-        kept = reference.eliminate_rows(V, s, found.value, nonnegative=nonnegative)
+        kept = enumeration.eliminate_rows(V, s, found.value, nonnegative=nonnegative)
         dropped += len(V) - kept.size
         assert brute_force(V[kept], s, nonnegative) == pytest.approx(
             found.value, rel=1e-9, abs=1e-280
@@ -222,7 +223,7 @@ def test_the_net_of_the_paper():
     result = sparse_pca(
         X, n_nonzero_coefs=4, rank=3, nonnegative=True, method_options=settings, **METHOD
     )
-    assert result.info["samples"] == reference.net_size(25, 3, 0.1)
+    assert result.info["samples"] == enumeration.net_size(25, 3, 0.1)
     assert result.info["probability"] == pytest.approx(1 - 1 / 25)
     assert verify(result, X)
 

@@ -21,7 +21,7 @@ from ..deflation import Downdated, deflate
 from ..joint import joint_search
 from ..method import Found, Method
 from ..orthogonal import ascend_orthogonally
-from ..shared import best_shares
+from ..shares import best_shares
 from . import threshold, tpower
 
 ALL_FEATURES = 1500  # up to here the working set is everything

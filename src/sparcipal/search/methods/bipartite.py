@@ -5,7 +5,7 @@ c_j, and for fixed C the best supports are a maximum weight matching with weight
 over random points, or over a net of the product of spheres.
 
 What that promises is in promises.py. Beyond the paper, prices and a search on the sphere bound the
-optimum of A_r, see proofs/lowrank.py.
+optimum of A_r, see bounds/lowrank/prices.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ...problem.sketch import sketch as make_sketch
 from ..assign import assign, dual_bound
 from ..method import Found, Method
 from ..promises import guarantees
-from ..shared import shared_assignment
+from ..shares import shared_assignment
 
 DEFAULT_RANK = 5  # Asteris et al. take 4 and 5
 NET_LIMIT = 2_000_000  # matchings; more would take the better part of an hour

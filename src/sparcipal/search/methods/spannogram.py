@@ -1,9 +1,9 @@
 """The spannogram: sparse PCA solved exactly on a rank-r approximation of the covariance.
 
 Papailiopoulos, Dimakis & Korokythakis (2013) for signed components, Asteris, Papailiopoulos &
-Dimakis (2014) for nonnegative ones. Their enumerations, in spannogram_reference.py, take p^r
-steps; the search over cones in sphere.py finds the same optimum and proves it. Supports found
-there are scored on the full matrix.
+Dimakis (2014) for nonnegative ones. Their enumerations take p^r steps; the search over cones in
+bounds/lowrank/sphere.py finds the same optimum and proves it. Supports found there are scored on
+the full matrix.
 
 The bound for the full matrix is "lowrank" (bounds/lowrank/bound.py).
 """
@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from ...bounds.lowrank.bound import STARTS, LowRank
-from ...bounds.lowrank.sphere import MAX_RANK, SphereResult, check_eps, check_rank
+from ...bounds.lowrank.sphere import SphereResult, check_eps, check_rank
 from ...problem.base import Component, Options
 from ...problem.components import nonnegative_leading
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
 from ...problem.sketch import NEGLIGIBLE, Spectrum, lowered, majorant, rank_note, spectrum
 from ...problem.sketch import sketch as make_sketch
-from .. import spannogram_reference as reference
 from ..deflation import Single, deflate
 from ..method import Found, Method
+from ..spannogram_enumeration import eliminate_rows, net_size, planar_supports, random_net
 from .tpower import ascend
 
 DEFAULT_RANK = 4
@@ -164,10 +164,10 @@ class _Component(LowRank):
 
     def _swept(self, V: np.ndarray, value: float) -> list[np.ndarray]:
         """r = 2 directly: the supports between all crossings of the curves that can matter."""
-        rows = reference.eliminate_rows(V, self.s, value, nonnegative=self.nonnegative)
+        rows = eliminate_rows(V, self.s, value, nonnegative=self.nonnegative)
         if rows.size > SWEEP:
             return []
-        supports = set(reference.candidate_supports(V[rows], self.s, self.nonnegative))
+        supports = set(planar_supports(V[rows], self.s, self.nonnegative))
         chosen = [rows[list(support)] for support in sorted(supports) if support]
         scored = [float(np.linalg.norm(V[part], 2)) for part in chosen]
         return [chosen[i] for i in np.argsort(-np.array(scored), kind="stable")[:SCORED]]
@@ -175,13 +175,13 @@ class _Component(LowRank):
     def _net(
         self, V: np.ndarray, rng: np.random.Generator, info: dict[str, Any]
     ) -> tuple[list[np.ndarray], Any]:
-        samples = reference.net_size(V.shape[0], V.shape[1], self.eps)
+        samples = net_size(V.shape[0], V.shape[1], self.eps)
         if samples > NET_LIMIT:
             raise ValueError(
                 f"algorithm='net' with eps={self.eps} needs {samples:,} random points, the limit "
                 f"is {NET_LIMIT:,}; pass a larger eps (0.1 is the paper's), or algorithm='cones'"
             )
-        net = reference.random_net(V, self.s, self.eps, rng, nonnegative=self.nonnegative)
+        net = random_net(V, self.s, self.eps, rng, nonnegative=self.nonnegative)
         info.update(
             rank_value=net.value * self.cov.unit,
             samples=net.samples,
@@ -245,4 +245,3 @@ def guarantees(
 
 
 METHOD = Method("spannogram", "Papailiopoulos et al. 2013; Asteris et al. 2014", run)
-__all__ = ["MAX_RANK", "METHOD", "guarantees", "run"]

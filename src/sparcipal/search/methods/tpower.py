@@ -81,26 +81,13 @@ def solve(
     restarts: int = 0,
     max_iter: int = 200,
 ) -> Single:
+    """The best component that the standard and `restarts` random starts lead to."""
     starts = standard_starts(cov, s, rng)
     if restarts:
         starts = np.hstack([starts, rng.standard_normal((cov.n_features, restarts))])
     X, values, n_iter = ascend(cov, starts, s, nonnegative, max_iter=max_iter)
     note = "" if n_iter < max_iter else f"tpower stopped after max_iter={max_iter} steps"
     return Single(Component.from_vector(X[:, int(np.argmax(values))]), n_iter, note)
-
-
-def one(
-    cov: Covariance,
-    s: int,
-    nonnegative: bool,
-    options: Options,
-    rng: np.random.Generator,
-    *,
-    restarts: int = 0,
-    max_iter: int = 200,
-) -> Component:
-    """The best component that the standard and `restarts` random starts lead to."""
-    return solve(cov, s, nonnegative, options, rng, restarts=restarts, max_iter=max_iter).component
 
 
 def run(

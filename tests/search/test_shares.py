@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparcipal import Result, sparse_pca, verify
-from sparcipal.search.shared import shared_assignment
+from sparcipal.search.shares import shared_assignment
 from tests.search.test_joint import random_covariance
 from tests.support.brute import best_value
 

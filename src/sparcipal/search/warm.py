@@ -1,0 +1,68 @@
+"""A support grown out of a smaller one: what a path of cardinalities starts each search from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..bounds.tree.incumbent import Rounder
+from ..problem.base import Options
+from ..problem.covariance import DENSE_LIMIT, Covariance
+from ..problem.problem import Problem
+from .joint import joint_search
+
+ALL_FEATURES = 500  # up to here all features are searched
+WORKING_SET = 150  # beyond, the features near a support
+
+
+def warm_support(whole: Problem, support: np.ndarray, options: Options) -> np.ndarray:
+    """A support of up to s features: a short search among those near a smaller support."""
+    cov, s = whole.covariance, whole.cardinalities[0]
+    grown = grow(cov, support, s, whole.nonnegative)
+    near = np.arange(cov.n_features)
+    if near.size > ALL_FEATURES:
+        near = _nearest(cov, grown, max(WORKING_SET, 3 * s), whole.nonnegative)
+    found = joint_search(
+        cov.dense() if near.size == cov.n_features <= DENSE_LIMIT else cov.submatrix(near),
+        (s,),
+        nonnegative=whole.nonnegative,
+        seed=options.seed,
+        effort=1,
+        n_jobs=options.n_jobs,
+        monitor=options.monitor,
+        starts=[[np.searchsorted(near, grown)]],
+    )
+    return near[found[0]]
+
+
+def grow(cov: Covariance, support: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
+    """A support of s features around a smaller one, by greedy additions."""
+    while support.size < s:
+        near = _nearest(cov, support, WORKING_SET, nonnegative)
+        rounder = Rounder(cov.submatrix(near), support.size + 1, np.zeros(near.size), nonnegative)
+        larger = rounder.exchange(np.searchsorted(near, support), rounds=1).support
+        if larger.size == support.size:  # nothing adds to it: take what comes next
+            return np.union1d(support, _others(cov, support)[: s - support.size])
+        support = near[larger]
+    return support
+
+
+def _others(cov: Covariance, support: np.ndarray) -> np.ndarray:
+    """The features outside a support, the largest variances first."""
+    order = np.argsort(-cov.diagonal, kind="stable")
+    return order[~np.isin(order, support)]
+
+
+def _nearest(cov: Covariance, support: np.ndarray, count: int, nonnegative: bool) -> np.ndarray:
+    """The support and the features that would add most to it, by the 2 x 2 problem of each."""
+    block = cov.submatrix(support)
+    rounder = Rounder(block, support.size, np.zeros(support.size), nonnegative)
+    value, weights = rounder.evaluate(np.arange(support.size))
+    x = np.zeros(cov.n_features)
+    x[support] = weights
+    link = cov.matvec(x)
+    if nonnegative:
+        link = np.maximum(link, 0.0)
+    half = 0.5 * (value - cov.diagonal)
+    score = cov.diagonal + half + np.sqrt(half * half + link * link)
+    best = np.argsort(-score, kind="stable")[:count]
+    return np.union1d(support, best)
