@@ -15,6 +15,7 @@ from sparcipal.checker import cheap as checked
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance_of
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
+from sparcipal.numerics import margins
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.problem import Problem
 from tests.support import oracle
@@ -212,7 +213,7 @@ def test_rows_of_matrices_that_are_not_psd():
 
 def test_charges_of_a_clipped_matrix_are_rounded_up(monkeypatch):
     unit = 2.0**-20
-    monkeypatch.setattr(certify, "EPS", unit)
+    monkeypatch.setattr(margins, "EPS", unit)
     monkeypatch.setattr(certify, "proved_eigenvalue_sum", lambda M, k: float(np.trace(M)))
     for A, _ in matrices(4):
         cov = covariance_of(A)

@@ -38,7 +38,7 @@ def coarse(monkeypatch):
         if name.startswith(sparcipal.__name__) and getattr(module, "EPS", None) == 2.0**-52:
             monkeypatch.setattr(module, "EPS", COARSE)
             touched += 1
-    assert touched > 20
+    assert touched > 10
 
 
 def table(seed: int, n: int = 24, p: int = 9) -> np.ndarray:

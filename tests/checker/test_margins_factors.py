@@ -20,6 +20,7 @@ from sparcipal.checker import tree as proof
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance_of
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
+from sparcipal.numerics import margins
 from sparcipal.problem.base import Options
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.problem import Problem
@@ -274,7 +275,7 @@ def test_rounding_of_the_matrix_of_samples_counts(monkeypatch):
     cov = covariance_of_data(X)[0]
     truth = float(np.linalg.eigvalsh(cov.gram())[-2:].sum())
     monkeypatch.setattr(certify, "DENSE_LIMIT", 20)
-    monkeypatch.setattr(certify, "EPS", 1e-9)
+    monkeypatch.setattr(margins, "EPS", 1e-9)
     slack = 2 * 2002 * 1e-9 * float(cov.diagonal.sum())
     bound = certify.eigenvalue_bound(Problem(cov, (3, 3)))
     assert bound.value >= truth + certify.SAFETY * slack * (1 - 1e-6)

@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import sparse_pca
-from sparcipal.problem.covariance import PartCovariance, covariance_of, covariance_of_data, top_sum
+from sparcipal.numerics.margins import top_sum
+from sparcipal.problem.covariance import PartCovariance, covariance_of, covariance_of_data
 
 
 def data(rng=0, n=40, p=12) -> np.ndarray:

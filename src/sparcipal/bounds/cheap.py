@@ -29,14 +29,14 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
+from ..numerics import margins
 from ..numerics.eigen import factorises, largest_eigenpairs, largest_eigenvalues
-from ..problem.covariance import DENSE_LIMIT, EPS, top_sum
+from ..numerics.margins import SAFETY, top_sum
+from ..problem.covariance import DENSE_LIMIT
 from ..problem.problem import Problem
 from ..problem.result import Bound
 from .parts import sum_of_parts
 
-# The checker recomputes the matrix in its own way; both roundings must fit under the claim.
-SAFETY = 4.0
 # Clipping costs some twenty eigenvalue problems. Beyond this many features only the pair-split
 # bounds do it: they start from the best clipping and improve on it.
 CLIP_LIMIT = 150
@@ -75,7 +75,7 @@ def _free_support_bounds(problem: Problem) -> list[Bound]:
 
 def trace_bound(problem: Problem) -> Bound:
     covariance, m = problem.covariance, problem.n_nonzero
-    total = top_sum(covariance.diagonal, m) * (1 + m * EPS) + m * covariance.psd_shift
+    total = top_sum(covariance.diagonal, m) * (1 + margins.sum_of(m)) + m * covariance.psd_shift
     return Bound("trace", total + _margin(problem))
 
 
@@ -89,8 +89,8 @@ def eigenvalue_bound(problem: Problem) -> Bound | None:
         gram = covariance.gram() if (covariance.n_samples or DENSE_LIMIT) < DENSE_LIMIT else None
         if gram is None:
             return None
-        # Forming the n x n matrix rounds once more: at most (p + 2) eps times its trace.
-        slack = k * (covariance.n_features + 2) * EPS * float(np.trace(gram))
+        # Forming the n x n matrix rounds once more.
+        slack = k * margins.gram(covariance.n_features) * float(np.trace(gram))
         total = proved_eigenvalue_sum(gram, min(k, gram.shape[0])) + SAFETY * slack
     # The eigenvalues of the computed matrix move by at most the error over all p features.
     shift = k * covariance.rounding(covariance.n_features)
@@ -118,7 +118,7 @@ def gershgorin_bound(problem: Problem, largest: np.ndarray | None = None) -> Bou
         sums = covariance.diagonal + largest.sum(axis=1)
     else:
         sums = _row_sums(problem)
-    total = top_sum(np.maximum(sums, 0.0), k) * (1 + (s + k + 4) * EPS)
+    total = top_sum(np.maximum(sums, 0.0), k) * (1 + margins.row_sums(s, k))
     # A row sum carries the error of its entries, which the quadratic form's margin does not cover.
     roots = np.sqrt(covariance.error_weights)
     row_error = covariance.error_unit * float(roots.max()) * top_sum(roots, s)
@@ -156,7 +156,7 @@ def clip_bound(problem: Problem) -> Bound:
     def matrix(rho: float) -> np.ndarray:
         clipped = np.clip(off, -rho, rho)
         M = off - clipped
-        charge = _row_tops(np.abs(clipped), s - 1).sum(axis=1) * (1 + (s + 8) * EPS)
+        charge = _row_tops(np.abs(clipped), s - 1).sum(axis=1) * (1 + margins.charges(s))
         M[np.diag_indices_from(M)] = problem.covariance.diagonal + charge
         return M
 
@@ -179,7 +179,7 @@ def frobenius_bound(problem: Problem, largest: np.ndarray) -> Bound:
         return k * c + float(np.sqrt(k * top_sum((diagonal - c) ** 2 + rest, m)))
 
     c = _minimise(bound, 0.0, float(diagonal.max()))
-    value = bound(c) * (1 + (m + s + 16) * EPS)
+    value = bound(c) * (1 + margins.frobenius(m, s))
     return Bound("frobenius", value + _margin(problem), {"c": float(c)})
 
 
@@ -194,7 +194,7 @@ def proved_eigenvalue_sum(M: np.ndarray, k: int) -> float:
     """
     n = M.shape[0]
     if n <= k:
-        return float(np.trace(M)) + 4 * n * EPS * float(np.abs(np.diagonal(M)).sum())
+        return float(np.trace(M)) + margins.trace(n) * float(np.abs(np.diagonal(M)).sum())
     eigenvalues, vectors = _leading_eigenpairs(M, k)
     for _ in range(2):
         proved = _ky_fan_by_cholesky(M, k, eigenvalues, vectors)
@@ -216,13 +216,13 @@ def _ky_fan_by_cholesky(
     diagonal = np.diagonal(B).copy()
     trace_Z = float((Q * Q).sum())
     size = float(np.abs(diagonal).sum()) + n * abs(nu) + trace_Z + float(lift.max(initial=0.0))
-    delta = 2 * (n + k + 4) * EPS * size
+    delta = margins.ky_fan(n, k) * size
     for slack in (2 * delta, 64 * delta, 2**14 * delta):
         B[np.diag_indices_from(B)] = diagonal + (nu + slack)
         if not factorises(B):
             B = _difference(Q, M)  # the factorisation worked in its place
             continue
-        return k * (nu + slack + delta) + trace_Z * (1 + (n + k) * EPS) + SAFETY * k * delta
+        return k * (nu + slack + delta) + trace_Z * (1 + margins.sum_of(n + k)) + SAFETY * k * delta
     return None
 
 
@@ -240,7 +240,7 @@ def proved_margins(blocks: np.ndarray, tops: np.ndarray) -> np.ndarray:
     diagonal = np.einsum("...ii->...i", blocks)
     # the trace of t I - M at most, and more than nothing where everything underflows
     size = np.abs(diagonal).sum(axis=-1) + (m + 1) * np.abs(tops) + 1e-20
-    delta = 2 * (m + 4) * EPS * size
+    delta = margins.support(m) * size
     for factor in (2.0, 32.0, 1024.0):
         shifted = -blocks
         np.einsum("...ii->...i", shifted)[...] += (tops + factor * delta)[..., None]

@@ -34,11 +34,11 @@ from typing import Any
 
 import numpy as np
 
+from ..numerics import margins
+from ..numerics.margins import SAFETY
 from ..problem.base import Component, Options
-from ..problem.covariance import EPS
 from ..problem.problem import Problem
 from ..problem.result import Bound
-from .cheap import SAFETY
 from .kyfan import kyfan_bound
 from .kyfan.certificate import Split, proved_sum, split_matrix
 from .kyfan.optimise import Optimiser
@@ -101,13 +101,13 @@ class _Table:
         heavy = np.append(heavy, np.zeros(self.n - heavy.size)) + covariance.psd_shift
         traces = np.append(0.0, np.cumsum(heavy))[self.n - self.t]
         traces += SAFETY * covariance.rounding(self.n)
-        self.least = np.minimum(inside, traces * (1 + self.n * EPS))
+        self.least = np.minimum(inside, traces * (1 + margins.sum_of(self.n)))
 
     def by_variances(self) -> Beyond:
         return self._largest(self.least, "variances", {})
 
     def _largest(self, stay: np.ndarray, rule: str, data: dict[str, Any]) -> Beyond:
-        rise = 1 + 4 * (self.n + 4) * EPS
+        rise = 1 + margins.dropped(self.n)
         total = float((stay + self.gains).max(initial=0.0)) * rise
         return Beyond(total, rule, {"rule": rule, **data})
 
@@ -130,11 +130,11 @@ class _Table:
         heights = heights - price
         rivals = np.append(heights[heights > level], np.zeros(problem.k))
         base = proved_sum(matrix, rivals, problem.k)
-        base += SAFETY * covariance.rounding(n) + 8 * s * EPS * price * problem.k
+        base += SAFETY * covariance.rounding(n) + margins.flat_price(s) * price * problem.k
         rest = covariance.n_features - split.features.size
         prices = np.append(core.price + price, np.full(min(rest, n), price))
         prices = np.append(np.sort(prices)[::-1][:n], np.zeros(max(n - prices.size, 0)))
-        staying = base + np.append(0.0, np.cumsum(prices))[n - self.t] * (1 + 2 * n * EPS)
+        staying = base + np.append(0.0, np.cumsum(prices))[n - self.t] * (1 + margins.prices(n))
         data = {"split": split.data(), "price": price}
         return self._largest(np.minimum(self.least, staying), "prices", data)
 

@@ -36,11 +36,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..numerics import margins
+from ..numerics.margins import SAFETY
 from ..problem.base import Component
-from ..problem.covariance import EPS, Covariance
+from ..problem.covariance import Covariance
 from ..problem.problem import Problem
 from ..problem.result import Bound
-from .cheap import SAFETY, proved_eigenvalue_sum
+from .cheap import proved_eigenvalue_sum
 
 # The largest matrix that the greedy test factors.
 TEST_LIMIT = 1500
@@ -61,7 +63,7 @@ def _greedy_matrix(
     left = np.maximum(variance - g * g, 1e-300)
     weak_c = rho * np.maximum(variance - rho, 0.0) / (gap * left)
     c = np.where(strong, 1.0 / gap, weak_c)
-    relative = 2 * np.abs(g) * dg / gap + 16 * EPS
+    relative = 2 * np.abs(g) * dg / gap + margins.greedy_entry()
     relative = relative + np.where(strong, 0.0, (2 * da + 2 * np.abs(g) * dg) / left)
     inner = A - np.outer(g, g)
     size = np.abs(A) + np.abs(np.outer(g, g))
@@ -77,7 +79,8 @@ def _greedy_matrix(
     blur = blur * np.outer(np.abs(factor), np.abs(factor))
     blur += np.add.outer(2 * np.abs(g) * dg, 2 * np.abs(g) * dg) * (size + 1.0)
     scale = np.sqrt(np.outer(c, c))
-    error = scale * (blur + 16 * EPS * size + np.abs(G) * np.add.outer(relative, relative))
+    blur = blur + margins.greedy_entry() * size
+    error = scale * (blur + np.abs(G) * np.add.outer(relative, relative))
     return scale * G, 2 * float(np.linalg.norm(error))
 
 
@@ -121,10 +124,10 @@ def _greedy_at(
     G, margin = _greedy_matrix(A, g[core], rho, _errors(cov, core, component))
     if not np.isfinite(G).all():
         return None
-    total = max(0.0, proved_eigenvalue_sum(G, 1)) + rho * s * (1 + 4 * EPS)
+    total = max(0.0, proved_eigenvalue_sum(G, 1)) + rho * s * (1 + margins.dual_claim())
     if SAFETY * margin > 1e-5 * total:
         return None  # rounding would be most of it: other bounds say more
-    claim = total * (1 + 8 * EPS) + SAFETY * margin + SAFETY * cov.rounding(s)
+    claim = total * (1 + margins.claim()) + SAFETY * margin + SAFETY * cov.rounding(s)
     data = {
         "rho": rho,
         "core": core,
@@ -143,9 +146,11 @@ def _errors(
     value = float(component.weights @ cov.submatrix(support) @ component.weights)
     spread = np.sqrt(np.maximum(cov.diagonal, 0.0))
     reach = float(x @ spread[support]) * spread[core] + cov.psd_shift
-    lost = roots[core] * float(x @ roots[support]) + 4 * (support.size + 16) * EPS * reach
-    dg = lost / np.sqrt(value) + 8 * EPS * reach / np.sqrt(value)
-    return roots[core], dg, roots[core] ** 2 + 8 * EPS * np.abs(cov.diagonal[core])
+    product = margins.greedy_product(support.size) * reach
+    lost = roots[core] * float(x @ roots[support]) + product
+    dg = lost / np.sqrt(value) + margins.claim() * reach / np.sqrt(value)
+    da = roots[core] ** 2 + margins.claim() * np.abs(cov.diagonal[core])
+    return roots[core], dg, da
 
 
 def dspca_dual(problem: Problem, core: np.ndarray, dual: np.ndarray, penalty: float) -> Bound:
@@ -167,7 +172,7 @@ def dspca_dual(problem: Problem, core: np.ndarray, dual: np.ndarray, penalty: fl
 
 def _dspca_claim(problem: Problem, M: np.ndarray, penalty: float) -> float:
     k, m, cards = problem.k, M.shape[0], problem.cardinalities
-    price = penalty * sum(cards) * (1 + 4 * EPS)
+    price = penalty * sum(cards) * (1 + margins.dual_claim())
     if problem.disjoint or k == 1:
         # Zero rows stand for components that stay empty: only positive eigenvalues count.
         padded = np.zeros((m + k, m + k))
@@ -178,5 +183,5 @@ def _dspca_claim(problem: Problem, M: np.ndarray, penalty: float) -> float:
         total = k * max(0.0, proved_eigenvalue_sum(M, 1))
         margin = k * problem.covariance.rounding(problem.s_max)
     # Adding U rounds each entry of the matrix once more.
-    margin += k * EPS * (float(np.abs(np.diagonal(M)).max()) + m * penalty)
-    return (total + price) * (1 + 4 * EPS) + SAFETY * margin
+    margin += margins.sum_of(k) * (float(np.abs(np.diagonal(M)).max()) + m * penalty)
+    return (total + price) * (1 + margins.dual_claim()) + SAFETY * margin

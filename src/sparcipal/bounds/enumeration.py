@@ -24,12 +24,13 @@ from math import comb
 
 import numpy as np
 
+from ..numerics import margins
+from ..numerics.margins import SAFETY
 from ..problem.base import Component, Options
-from ..problem.covariance import EPS
 from ..problem.monitor import Monitor
 from ..problem.problem import Problem
 from ..problem.result import Bound
-from .cheap import SAFETY, proved_margins
+from .cheap import proved_margins
 
 BATCH = 16_384
 ONE_SIGN = 1e-9
@@ -61,7 +62,7 @@ def exhaust(
         return components, None, packing.looked
     m = sum(problem.cardinalities)
     margin = sum(scored[s][2] for s in problem.cardinalities) + problem.covariance.rounding(m)
-    margin += 4 * problem.k * EPS * packing.rest[0]  # of the sums of values
+    margin += margins.packing(problem.k) * packing.rest[0]  # of the sums of values
     return components, Bound("enumeration", packing.value + SAFETY * margin), packing.looked
 
 
@@ -108,7 +109,7 @@ def _quotients(blocks: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     image = (blocks @ vectors[:, :, None])[:, :, 0]
     length = np.square(vectors).sum(axis=1)
     size = np.sqrt(np.square(blocks).sum(axis=(1, 2)))
-    return (vectors * image).sum(axis=1) / length - 4 * (m + 4) * EPS * size
+    return (vectors * image).sum(axis=1) / length - margins.quotient(m) * size
 
 
 class _Packing:

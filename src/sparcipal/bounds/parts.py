@@ -6,7 +6,7 @@ to a bound for all, whether or not their supports overlap.
 
 from __future__ import annotations
 
-from ..problem.covariance import EPS
+from ..numerics import margins
 from ..problem.result import Bound
 
 
@@ -16,5 +16,5 @@ def sum_of_parts(parts: list[Bound], cardinalities: tuple[int, ...]) -> Bound:
         {"name": part.name, "value": part.value, "s": s, "data": part.data}
         for part, s in zip(parts, cardinalities)
     ]
-    value = sum(part.value for part in parts) * (1 + len(parts) * EPS)
+    value = sum(part.value for part in parts) * (1 + margins.sum_of(len(parts)))
     return Bound("parts", value, {"parts": data})

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..data.screening import Survivors
+from ..numerics import margins
 from ..problem.base import Component, Options
-from ..problem.covariance import EPS
 from ..problem.problem import Problem
 from ..problem.result import Bound, Certificate
 from .dropped import Beyond, beyond
@@ -103,7 +103,7 @@ def _by_parts(
     total = sum(highest[s] for s in problem.cardinalities)
     # at least one component uses a dropped feature
     touching = max(total - highest[s] + found[s].bound for s in own)
-    rise = 1 + 4 * problem.k * EPS
+    rise = 1 + margins.packing(problem.k)
     parts = [{"s": s, "inside": own[s], **found[s].data} for s in own]
     rule = max(found.values(), key=lambda b: b.bound).rule
     data = {"rule": rule, "parts": parts, "inside": inside.value, "touching": touching * rise}

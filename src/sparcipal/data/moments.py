@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from ..numerics.margins import EPS
+
 if TYPE_CHECKING:
     from .products import Gram
 
-EPS = float(np.finfo(np.float64).eps)
 WORD = 2**62  # what fits an int64 with room for one more addition
 TILE = 1 << 20  # entries of a dense block worked on together
 DIGIT = 60  # bits per word of a saved integer

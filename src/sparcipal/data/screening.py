@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.covariance import EPS, Covariance, MatrixCovariance, covariance_of, power_of_two
+from ..numerics.margins import EPS, power_of_two
+from ..problem.covariance import Covariance, MatrixCovariance, covariance_of
 from .moments import WORD, Moments
 from .products import Gram
 

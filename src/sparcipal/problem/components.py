@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..numerics import margins
+from ..numerics.margins import SAFETY
 from .base import Component
-from .covariance import EPS, Covariance
+from .covariance import Covariance
 from .problem import Problem
 
 # Weights this far below the largest change the value by less than rounding does.
@@ -151,7 +153,7 @@ def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> fl
     m = problem.n_nonzero
     size = float(sum(problem.covariance.diagonal[c.support].sum() for c in components))
     # The checker's own rounding must fit under it as well.
-    error = 4 * problem.covariance.rounding(m) + 8 * (m + 4) * EPS * abs(size)
+    error = SAFETY * problem.covariance.rounding(m) + margins.value(m) * abs(size)
     if problem.disjoint or problem.k == 1:
         return error
     return error * _elimination(*_products(problem.covariance, components))[1]

@@ -22,24 +22,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..numerics import margins
 from ..numerics.eigen import factorises
+from ..numerics.margins import TINY, power_of_two, top_sum
 
-EPS = float(np.finfo(np.float64).eps)
 # Up to this many features the matrix is formed once: products with it beat passes over the data.
 DENSE_LIMIT = 3000
 # From this many features on, a part of a matrix is worth not being copied.
 LARGE_PART = 500
-# What underflow can hide, in inside units.
-TINY = 1e-290
-
-
-def top_sum(values: np.ndarray, count: int) -> float:
-    """The sum of the `count` largest entries."""
-    if count <= 0:
-        return 0.0
-    if count >= values.size:
-        return float(values.sum())
-    return float(np.partition(values, values.size - count)[values.size - count :].sum())
 
 
 class Covariance(ABC):
@@ -352,7 +342,7 @@ def _dense_data(
         deviation = np.sqrt(np.einsum("ij,ij->j", Y, Y))
         spread = np.where(deviation > 0, deviation, 1.0)
         Y /= spread
-    return DenseCovariance(Y, 1.0, (3 * n + 40) * EPS), mean, spread
+    return DenseCovariance(Y, 1.0, margins.dense_products(n)), mean, spread
 
 
 def _sparse_data(
@@ -378,12 +368,12 @@ def _sparse_data(
     else:
         C.data *= np.sqrt(weights)[C.indices]
     if not scale:
-        plain = SparseCovariance(C, mean, inert, 1.0, (4 * n + 40) * EPS)
+        plain = SparseCovariance(C, mean, inert, 1.0, margins.sparse_products(n))
         plain.diagonal[inert] = 0.0
         return plain, mean + removed, np.ones(p)
     spread = np.where(inert, 1.0, _sparse_deviations(entries, mean, weights))
     C.data /= np.repeat(spread, np.diff(C.indptr))
-    scaled = SparseCovariance(C, mean / spread, inert, 1.0, (8 * n + 40) * EPS)
+    scaled = SparseCovariance(C, mean / spread, inert, 1.0, margins.scaled_sparse_products(n))
     scaled.diagonal = np.where(inert, 0.0, 1.0)
     # Both the entry and the deviations it is divided by carry an error relative to the second
     # moments.
@@ -444,11 +434,6 @@ def _largest(X: Any) -> float:
     return float(max(abs(float(data.max())), abs(float(data.min()))))
 
 
-def power_of_two(size: float) -> float:
-    """The power of two next above `size`; 1 for zero."""
-    return float(2.0 ** np.ceil(np.log2(size))) if size > 0 else 1.0
-
-
 def _as_float64(matrix: np.ndarray, name: str) -> np.ndarray:
     if matrix.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
@@ -461,7 +446,7 @@ def _as_float64(matrix: np.ndarray, name: str) -> np.ndarray:
 def _proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
     """The smallest tried shift for which a Cholesky factorisation proves A + shift I PSD."""
     p = A.shape[0]
-    margin = 4 * (p + 2) * EPS * (abs(float(np.trace(A))) + 1.0)
+    margin = margins.semidefinite(p) * (abs(float(np.trace(A))) + 1.0)
     shift = margin
     while shift <= max(slack * float(np.linalg.norm(A)), 2 * margin):
         shifted = A.copy()

@@ -19,8 +19,10 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg as spla
 
+from ..numerics import margins
 from ..numerics.eigen import largest_eigenpairs, largest_eigenvalues
-from .covariance import DENSE_LIMIT, EPS, Covariance, DenseCovariance, SparseCovariance
+from ..numerics.margins import SKETCH_SAFETY
+from .covariance import DENSE_LIMIT, Covariance, DenseCovariance, SparseCovariance
 
 # Order of the largest matrix that is factored for a proof.
 FACTOR_LIMIT = 5000
@@ -28,8 +30,6 @@ FACTOR_LIMIT = 5000
 DENSE_EIGEN = 500
 # Eigenvalues below this fraction of the largest are rounding.
 NEGLIGIBLE = 1e-12
-# The checker, with other roundings, must be able to prove a little less than we claim.
-SAFETY = 6.0
 
 KINDS = ("eigen", "randomized", "gaussian")
 
@@ -212,14 +212,17 @@ def prove_dense(cov: Covariance, B: np.ndarray, guess: Sketch, level: float | No
         level = _largest_eigenvalue(M)
     p = M.shape[0]
     size = float(np.abs(np.diagonal(B)).sum() + (guess.V**2).sum()) + (p + 1) * abs(level)
-    delta = 2 * (p + 16) * EPS * size + cov.error_unit * float(cov.error_weights.sum())
+    delta = margins.sketch(p) * size + cov.error_unit * float(cov.error_weights.sum())
     for attempt in range(24):
         shift = level + (2.0**attempt - 1) * delta
         K = -M
         K[np.diag_indices(p)] += shift
         if _is_definite(K):
             return replace(
-                guess, tail=float(shift + SAFETY * delta), shift=float(shift), proof="features"
+                guess,
+                tail=float(shift + SKETCH_SAFETY * delta),
+                shift=float(shift),
+                proof="features",
             )
     return guess
 
@@ -248,9 +251,9 @@ def _prove_by_samples(
         level = _largest_missed(gram, XW, WW)
     # Rounding is magnified by sqrt(trace / level): a level of 1e-8 of the trace is as low as pays.
     level = max(level, 1e-8 * spread)
-    gamma = 2 * (p + 16) * EPS
+    gamma = margins.sketch(p)
     stretch = 1.0 + 2.0 * np.sqrt(trace / level)
-    delta = (gamma * stretch + 4 * (n + 16) * EPS + cov.error_unit) * (spread + n * level)
+    delta = (gamma * stretch + margins.sketch_samples(n) + cov.error_unit) * (spread + n * level)
     for attempt in range(24):
         shift = level + (2.0**attempt - 1) * delta
         inner = WW + (shift + gamma * trace) * np.eye(W.shape[1])
@@ -259,7 +262,10 @@ def _prove_by_samples(
         K[np.diag_indices(n)] += shift
         if _is_definite(K):
             return replace(
-                guess, tail=float(shift + SAFETY * delta), shift=float(shift), proof="samples"
+                guess,
+                tail=float(shift + SKETCH_SAFETY * delta),
+                shift=float(shift),
+                proof="samples",
             )
     return guess
 
@@ -298,8 +304,8 @@ def _prove_by_trace(cov: Covariance, guess: Sketch) -> Sketch:
     apart = float(np.linalg.norm((R * signs) @ R.T))
     trace = float(cov.diagonal.sum()) + cov.n_features * cov.psd_shift
     rest = max(trace - float((root * root).sum()), 0.0)
-    blur = (8 * (cov.n_features + 16) * EPS + cov.error_unit) * float(cov.error_weights.sum())
-    tail = rest + apart + 4 * SAFETY * blur * condition
+    blur = (margins.nystrom(cov.n_features) + cov.error_unit) * float(cov.error_weights.sum())
+    tail = rest + apart + 4 * SKETCH_SAFETY * blur * condition
     return replace(guess, tail=tail, shift=rest + apart, proof="trace")
 
 
@@ -308,7 +314,7 @@ def _proved_condition(M: np.ndarray) -> float:
     a Cholesky factorisation proves; infinite where that fails."""
     r, trace = M.shape[0], float(np.trace(M))
     low = 0.5 * float(np.linalg.eigvalsh(M)[0])
-    K = M - (low + 2 * (r + 4) * EPS * trace) * np.eye(r)
+    K = M - (low + margins.condition(r) * trace) * np.eye(r)
     return trace / low if low > 0.0 and _is_definite(K) else np.inf
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.covariance import Covariance, top_sum
+from ..numerics.margins import top_sum
+from ..problem.covariance import Covariance
 from ..problem.problem import Problem
 from ..problem.sketch import DENSE_EIGEN, Sketch
 

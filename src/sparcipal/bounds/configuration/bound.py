@@ -28,22 +28,23 @@ from typing import Any
 
 import numpy as np
 
+from ...numerics import margins
 from ...numerics.eigen import largest_eigenpairs
+from ...numerics.margins import SAFETY, power_of_two
 from ...numerics.threads import one_blas_thread
-from ...problem.covariance import EPS, Covariance
+from ...problem.covariance import Covariance
 from ...problem.monitor import Monitor, Quiet
 from ...problem.result import Bound
 from ..kyfan.certificate import Split, SplitMatrix, split_matrix
 from ..kyfan.outside import violators
 from ..pairsplit import Split as PairSplit
-from ..tree.search import Proof, power_of_two, prove
+from ..tree.search import Proof, prove
 from .packing import best_packing
 from .prices import Pool, converted
 
 NAME = "configuration"
 MOST_CORE = 700  # a branch and bound on more takes too long
 MOST_PACKED = 400  # features among which supports are enumerated
-SAFETY = 4.0
 ROUNDS = 60  # how often prices may be moved
 MOVES = 30  # of the prices until the local search finds nothing more
 MIXTURES = 60  # random starts of the local search at first
@@ -261,7 +262,7 @@ class _Prices:
         if len(proofs) < len(self.pool.kinds):
             return np.inf
         parts = float(self.pool.counts @ np.array([max(proof.bound, 0.0) for proof in proofs]))
-        return (float(price.sum()) + parts) * (1 + (price.size + 8) * EPS)
+        return (float(price.sum()) + parts) * (1 + margins.priced(price.size))
 
     # the end --------------------------------------------------------------------------------
 
@@ -301,9 +302,9 @@ class _Prices:
             return None
         data = {"target": target, "u": found.split.origin["u"], "r": found.split.origin["r"]}
         if found.value <= target:
-            return data, target * (1 + 8 * EPS), ()
+            return data, target * (1 + margins.claim()), ()
         # Eigenvalues of the supports are rounded, here and in the checker.
         size = float(np.abs(np.diagonal(self.a)).sum() + price.sum())
-        rounding = 64 * (price.size + s + 8) * EPS * size
-        total = found.value * (1 + 8 * EPS) + SAFETY * self.k * rounding
+        rounding = margins.packing_slack(price.size, s) * size
+        total = found.value * (1 + margins.claim()) + SAFETY * self.k * rounding
         return data, total, tuple(found.supports)

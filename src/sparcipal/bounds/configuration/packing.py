@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...numerics import margins
 from ...problem.monitor import Monitor
 from ..cheap import proved_margins
 from ..pairsplit import Optimiser, Part, Split, best_start, prove_below, split_matrix
@@ -26,7 +27,6 @@ MOST_SUPPORTS = 5_000
 MOST_PACKINGS = 500_000
 SMOOTHING = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 STEPS = 150
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def best_packing(
     of prices and values can be off, in the checker's reckoning.
     """
     scale = float(np.abs(np.diagonal(a)).sum() + price.sum())
-    slack = 128 * (a.shape[0] + s + 8) * EPS * scale
+    slack = 2 * margins.packing_slack(a.shape[0], s) * scale
     tau = target - float(price.sum()) - (k - 1) * best_priced - slack
     if tau <= 0.0:
         return None

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...numerics import margins
+from ...numerics.margins import SAFETY, top_sum
 from ...numerics.threads import one_blas_thread
 from ...problem.components import removals, support_value
-from ...problem.covariance import Covariance, top_sum
+from ...problem.covariance import Covariance
 from ...problem.monitor import Monitor
 from ...problem.result import Bound
 from .certificate import Split, SplitMatrix, proved_sum, split_matrix
@@ -24,7 +26,6 @@ from .starts import first_core, first_split, grown, guess
 
 __all__ = ["kyfan_bound"]
 
-SAFETY = 4.0  # the checker's own roundings must fit under the claim, too
 NAME = "kyfan"
 USUAL = 13.0  # nonzeros up to which the pad of a short optimisation need not be larger
 LONG = 100  # steps from which on an optimisation finds its way with any pad
@@ -187,6 +188,6 @@ class _Run:
             self.cov, split.features, evaluated, self.s, self.nonnegative, min(level, NEAR * level)
         )
         total = float(proved_sum(evaluated.matrix, heights[heights > level], self.k))
-        total += top_sum(evaluated.price, self.total) * (1 + 2 * n * np.finfo(float).eps)
+        total += top_sum(evaluated.price, self.total) * (1 + margins.prices(n))
         total += SAFETY * self.cov.rounding(self.total)
         return Bound(NAME, total, split.data()), evaluated, level, features, heights

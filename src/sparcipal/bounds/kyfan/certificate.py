@@ -36,9 +36,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from ...numerics import margins
 from ...numerics.eigen import largest_eigenpairs
 
-EPS = float(np.finfo(np.float64).eps)
 R_LIMIT = 25.0
 
 
@@ -94,14 +94,14 @@ def split_matrix(a: np.ndarray, split: Split, s: int, nonnegative: bool) -> Spli
     u, r = split.full()
     price = split.price.astype(np.float64)
     size = np.maximum(u, 0.0) if nonnegative else np.abs(u)
-    # exp is good to an ulp: with 8 eps on both sides the product stays above U^2
-    gain = size * np.exp(r) * (1 + 8 * EPS) - price[None, :]
+    # rounded up on both sides, so that the product stays above U^2
+    gain = size * np.exp(r) * (1 + margins.exponential()) - price[None, :]
     np.fill_diagonal(gain, -np.inf)
     count = min(s - 1, n - 1)
     top = np.partition(gain, n - count, axis=1)[:, n - count :] if count else np.zeros((n, 0))
     top = np.maximum(top, split.pad)
     charge = top.sum(axis=1) + (s - 1 - count) * split.pad
-    charge += (s + 8) * EPS * (charge + 2 * s * float(price.max(initial=0.0)))
+    charge += margins.charges(s) * (charge + 2 * s * float(price.max(initial=0.0)))
     theta = top.min(axis=1) if count == s - 1 and count else np.full(n, split.pad)
     matrix = a - u
     matrix[np.diag_indices(n)] += charge - price
@@ -129,7 +129,8 @@ def _proved_at(
     rest = root @ root.T - matrix
     trace = float((root * root).sum())
     size = float(np.abs(np.diagonal(rest)).sum()) + (n + 1) * abs(nu) + trace
-    delta = 2 * (n + k + 4) * EPS * size + 2 * EPS * float(np.abs(matrix).sum(axis=1).max())
+    spread = float(np.abs(matrix).sum(axis=1).max())
+    delta = margins.ky_fan(n, k) * size + margins.difference() * spread
     above = float(np.maximum(outside - nu, 0.0).sum())
     slack = 2 * delta
     while True:
@@ -143,5 +144,5 @@ def _proved_at(
                 raise ArithmeticError("the bound's matrix is not finite") from None
             continue
         # The checker's own margins must fit under this: delta counts more than once.
-        total = k * (nu + slack + 6 * delta) + trace * (1 + (n + k + 4) * EPS)
-        return total + above * (1 + outside.size * EPS)
+        total = k * (nu + slack + 6 * delta) + trace * (1 + margins.sum_of(n + k + 4))
+        return total + above * (1 + margins.sum_of(outside.size))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...numerics import margins
 from ...problem.covariance import Covariance
-from .certificate import EPS, SplitMatrix
+from .certificate import SplitMatrix
 
 BLOCK = 512  # rows of the covariance looked at together
 
@@ -98,7 +99,7 @@ class _Rows:
         """Row sums, rounded up; a charge is a difference in which the price may cancel."""
         total = charges.sum(axis=1)
         largest = float(self.split.price.max(initial=0.0))
-        return total + 4 * (self.q + 8) * EPS * (total + 2 * self.q * largest)
+        return total + margins.priced_outside(self.q + 1) * (total + 2 * self.q * largest)
 
 
 def _charged(cross: np.ndarray, nonnegative: bool) -> np.ndarray:

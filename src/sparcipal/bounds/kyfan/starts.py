@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...numerics.eigen import largest_eigenpairs, largest_eigenvalues
-from ...problem.covariance import Covariance, top_sum
+from ...numerics.margins import top_sum
+from ...problem.covariance import Covariance
 from .certificate import R_LIMIT, Split, SplitMatrix, split_matrix
 
 CLIPS = (0.03, 0.06, 0.12, 0.2, 0.35, 0.6, 1.0)

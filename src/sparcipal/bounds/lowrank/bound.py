@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ...numerics import margins
+from ...numerics.margins import SAFETY, top_sum
 from ...problem.base import Options
-from ...problem.covariance import DENSE_LIMIT, EPS, Covariance, MatrixCovariance, top_sum
+from ...problem.covariance import DENSE_LIMIT, Covariance, MatrixCovariance
 from ...problem.problem import Problem
 from ...problem.result import Bound
 from ...problem.sketch import Sketch, majorant, prove_dense, spectrum
@@ -22,8 +24,6 @@ from .sphere import SphereResult, sphere_search
 
 # Supports that a search keeps besides the best one, for steps on the full matrix to start from.
 STARTS = 24
-# The checker, with other roundings, must be able to prove a little less than we claim.
-SAFETY = 4.0
 
 
 def low_rank_bound(
@@ -44,7 +44,7 @@ def low_rank_bound(
     bounds, _ = alone.bounds(shifted, clip, flat is not None and flat <= rank)
     if not bounds:
         return None
-    total = problem.k * bounds[0].value * (1 + 8 * problem.k * EPS)
+    total = problem.k * bounds[0].value * (1 + margins.copies(problem.k))
     return Bound("lowrank", total, bounds[0].data)
 
 
@@ -98,7 +98,7 @@ class LowRank:
 
     def _bound(self, sketch: Sketch, found: SphereResult, rho: float | None) -> Bound:
         diagonal = top_sum(np.abs(self.cov.diagonal), self.s)
-        margin = SAFETY * (self.cov.rounding(self.s) + self.s * EPS * diagonal)
+        margin = SAFETY * (self.cov.rounding(self.s) + margins.sum_of(self.s) * diagonal)
         total = sketch.tail + found.bound + margin
         data: dict[str, Any] = {
             "V": sketch.V,
@@ -111,7 +111,7 @@ class LowRank:
         }
         if rho is not None:
             data["clip"] = rho
-        return Bound("lowrank", total * (1 + 16 * self.cov.n_features * EPS), data)
+        return Bound("lowrank", total * (1 + margins.low_rank(self.cov.n_features)), data)
 
     def _clipped(self, rank: int) -> tuple[Bound, list[np.ndarray]] | None:
         """The same bound for A - U + Diag(d), U the entries up to rho: the best of a few rho."""
@@ -151,7 +151,7 @@ def clipped(A: np.ndarray, rho: float, s: int, nonnegative: bool) -> np.ndarray:
     split = p - min(s - 1, p - 1)
     d = np.partition(charged, split, axis=1)[:, split:].sum(axis=1) if split < p else np.zeros(p)
     B = A - U
-    B[np.diag_indices(p)] += d * (1 + (s + 8) * EPS)
+    B[np.diag_indices(p)] += d * (1 + margins.charges(s))
     return B
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...problem.covariance import EPS
+from ...numerics import margins
 from ...problem.monitor import Monitor
 from .sphere import SphereResult, sphere_search
 
@@ -188,7 +188,7 @@ class _Prices:
             monitor=self.monitor,
         )
         total = float(exact.sum()) + self.k * found.bound
-        return PricedSphere(total * (1 + (exact.size + 8) * EPS), price, found, self.steps)
+        return PricedSphere(total * (1 + margins.priced(exact.size)), price, found, self.steps)
 
 
 def _directions(points: np.ndarray) -> np.ndarray:

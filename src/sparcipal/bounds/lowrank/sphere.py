@@ -31,7 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from ...problem.covariance import EPS, TINY, top_sum
+from ...numerics import margins
+from ...numerics.margins import SAFETY, TINY, power_of_two, top_sum
 from ...problem.monitor import Monitor
 
 # Beyond this rank the 2^(r-1) orthants alone are too many to be halved often enough.
@@ -44,9 +45,6 @@ SORTED = 8192
 FINEST = 1e-10
 # Cones between two looks at the monitor.
 ROUND = 20_000
-# The checker computes everything again, with other roundings: it may lose this much less than we
-# claim.
-SAFETY = 4.0
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ def sphere_search(
     s = check_size(s, p)
     check_eps(eps)
     prices = check_prices(prices, p)
-    unit = _power_of_two(float(np.abs(V).max(initial=0.0)))
+    unit = power_of_two(float(np.abs(V).max(initial=0.0)))
     search = _Search(V / unit, s, nonnegative, prices / unit**2, max(eps, FINEST), slack / unit**2)
     search.climb(starts, seed)
     search.cover()
@@ -125,7 +123,7 @@ def rounding_margin(V: np.ndarray, s: int, level: float) -> float:
     """
     r = V.shape[1]
     longest = top_sum(np.einsum("ij,ij->i", V, V), s)
-    e = EPS * ((4 * r + s + 20) * longest + (6 * r + 12) * abs(level))
+    e = margins.cone_rows(r, s) * longest + margins.cone_level(r) * abs(level)
     return r * e + 1e-300
 
 
@@ -388,8 +386,3 @@ def _doubled(array: np.ndarray) -> np.ndarray:
     out = np.zeros((2 * array.shape[0], *array.shape[1:]), dtype=array.dtype)
     out[: array.shape[0]] = array
     return out
-
-
-def _power_of_two(size: float) -> float:
-    """The power of two next above `size`; 1 for zero."""
-    return float(2.0 ** np.ceil(np.log2(size))) if size > 0 else 1.0

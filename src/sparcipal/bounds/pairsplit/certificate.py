@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from ...numerics import margins
 from ...numerics.eigen import largest_eigenvalues
 
-EPS = float(np.finfo(np.float64).eps)
 # exp(R) must stay far from overflow; splits beyond e^25 : 1 gain nothing
 R_LIMIT = 25.0
 
@@ -137,8 +137,8 @@ def split_matrix(part: Part, split: Split) -> SplitMatrix:
     both = np.logical_and.outer(part.forced, part.forced)
     u[both] = np.minimum(u[both], 0.0) if part.nonnegative else 0.0
     size = np.maximum(u, 0.0) if part.nonnegative else np.abs(u)
-    # exp is good to an ulp: with 8 eps on both sides the product stays above U^2
-    charge = size * np.exp(split.r.astype(np.float64)) * (1 + 8 * EPS)
+    # rounded up on both sides, so that the product stays above U^2
+    charge = size * np.exp(split.r.astype(np.float64)) * (1 + margins.exponential())
     gain = charge - part.price
     d, level, next_level = _row_sums(gain, charge, part)
     matrix = part.a - u
@@ -172,7 +172,8 @@ def _row_sums(
         d[rows] += top.sum(axis=1) + (q - top.shape[1]) * part.pad[rows]
     # a sum of at most s terms, each V_ij or beta_j, loses at most this much
     terms = np.abs(d) + charge.max(axis=1) + part.price.max()
-    d += (part.s + 8) * EPS * part.s * terms if part.price.any() else (part.s + 8) * EPS * np.abs(d)
+    relative = margins.charges(part.s)
+    d += relative * part.s * terms if part.price.any() else relative * np.abs(d)
     return d - part.price, level, next_level
 
 
@@ -185,7 +186,8 @@ def prove_below(matrix: np.ndarray, t: float) -> bool:
     if diagonal.min() <= 0.0:
         return False
     spread = float(np.abs(shifted).sum(axis=1).max())
-    diagonal -= 2 * (n + 2) * EPS * (float(diagonal.sum()) + abs(t)) + 2 * EPS * spread
+    trace = float(diagonal.sum()) + abs(t)
+    diagonal -= margins.factorisation(n) * trace + margins.difference() * spread
     _, info = lapack.dpotrf(shifted.T, lower=0, clean=0, overwrite_a=1)
     return bool(info == 0)
 

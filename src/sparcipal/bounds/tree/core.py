@@ -25,13 +25,15 @@ from typing import Any
 
 import numpy as np
 
+from ...numerics import margins
+from ...numerics.margins import power_of_two
 from ...problem.covariance import Covariance, MatrixCovariance
 from ...problem.monitor import Monitor
 from ..pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
-from ..pairsplit.certificate import EPS, top_eigenvalue
+from ..pairsplit.certificate import top_eigenvalue
 from ..pairsplit.starts import clipped
 from .incumbent import Rounder
-from .search import WORK, Proof, power_of_two, prove
+from .search import WORK, Proof, prove
 
 CORE = 120  # features of the first core, besides the support
 MOST_CORE = 900
@@ -133,7 +135,7 @@ class _Extension:
 
     @property
     def threshold(self) -> float:
-        return self.value + 0.95 * self.tol * max(abs(self.value), self.scale)
+        return self.value + margins.SETTLED * self.tol * max(abs(self.value), self.scale)
 
     def start(self, incumbent: tuple[np.ndarray, float] | None) -> None:
         """Take the given support, or search among the features of largest variance."""
@@ -283,7 +285,7 @@ class _Extension:
 
     def combine(self, touch: Touch, inside: Proof, done: bool) -> Proof:
         """Both kinds of supports together."""
-        slack = 0.03 * self.tol * max(abs(inside.value), self.scale)
+        slack = margins.OPEN * self.tol * max(abs(inside.value), self.scale)
         bound = max(inside.bound, touch.bound + slack)
         status = inside.status
         if not done and bound > inside.value + self.tol * max(abs(inside.value), self.scale):
@@ -332,7 +334,7 @@ class Outside:
                     bounds[rows] = self._by_entries(rest, rows, core, pad, exact_rows)
             width = rest.size if exact_rows else core.size
             work += float(open_.size) * width * (20.0 + (self.cov.n_samples or 0) / 4)
-        bounds *= 1 + (self.s + 16) * EPS
+        bounds *= 1 + margins.outside(self.s)
         over = np.flatnonzero(bounds > t)
         over = over[np.argsort(-bounds[over], kind="stable")]
         return _Largest(float(bounds.max()), rest[over], work)

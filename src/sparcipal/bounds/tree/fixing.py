@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...numerics import margins
 from ...numerics.eigen import largest_eigenpairs
-from ..pairsplit.certificate import EPS, Part, SplitMatrix, prove_below
+from ..pairsplit.certificate import Part, SplitMatrix, prove_below
 
 # Columns of B beyond the eigenvalues above t, and the most there may be in all.
 EXTRA, MOST = 6, 40
@@ -75,7 +76,7 @@ def _majorant(
     low = next_value + 1e-10 * scale
     factor = q[:, -rank:] * np.sqrt(np.maximum(w[-rank:] - next_value, 0.0))
     rest = matrix - factor @ factor.T
-    slack = 4 * (rank + 2) * EPS * float((factor * factor).sum())
+    slack = margins.majorant(rank) * float((factor * factor).sum())
     if prove_below(rest, low - slack):
         return factor, low
     return None, low
@@ -84,14 +85,14 @@ def _majorant(
 def drops_in(part: Part, split: SplitMatrix, free: np.ndarray) -> np.ndarray:
     """D for "j is in", a row per free j; rounded down."""
     gain, level = split.gain[:, free].T, split.level
-    drop = level - gain - 4 * EPS * (level + np.abs(gain))
+    drop = level - gain - margins.drop() * (level + np.abs(gain))
     return _admissible(part, drop, free)
 
 
 def drops_out(part: Part, split: SplitMatrix, free: np.ndarray) -> np.ndarray:
     """D for "j is out", a row per free j; rounded down."""
     gain, level = split.gain[:, free].T, split.next_level
-    drop = gain - level - 4 * EPS * (level + np.abs(gain))
+    drop = gain - level - margins.drop() * (level + np.abs(gain))
     return _admissible(part, drop, free)
 
 
@@ -120,7 +121,7 @@ def _psd(
     grams = np.zeros((weights.shape[0], rank, rank))
     grams[:, first, second] = packed
     trace = np.einsum("jaa->j", grams)
-    margin = (2 * n + 16) * EPS * trace + 4 * (rank + 2) * EPS * (rank + trace)
+    margin = margins.weighted(n) * trace + margins.majorant(rank) * (rank + trace)
     tests = np.eye(rank) * (1.0 - margin)[:, None, None] - grams
     return _cholesky_passes(tests)
 

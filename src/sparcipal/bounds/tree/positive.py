@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..pairsplit.certificate import EPS, prove_below
+from ...numerics import margins
+from ..pairsplit.certificate import prove_below
 
 
 def no_interior_solution(block: np.ndarray, t: float) -> bool:
@@ -27,16 +28,18 @@ def no_interior_solution(block: np.ndarray, t: float) -> bool:
     upper, vectors = w[-above:], q[:, -above:]
     # at most `above` exact eigenvalues exceed `low`
     rest = block - (vectors * (upper - next_value)) @ vectors.T
-    if low >= t or not prove_below(rest, low - 8 * n * EPS * size):
+    if low >= t or not prove_below(rest, low - margins.eigenvectors(n) * size):
         return False
-    residual = np.linalg.norm(block @ vectors - vectors * upper, axis=0) + 8 * n * EPS * size
+    residual = (
+        np.linalg.norm(block @ vectors - vectors * upper, axis=0) + margins.eigenvectors(n) * size
+    )
     for g in range(above):
         others = np.delete(upper, g)
         distance = np.abs(others - upper[g]) - np.delete(residual, g) - residual[g]
         gap = min(float(distance.min(initial=np.inf)), float(upper[g] - low))
         if gap <= 0.0:
             return False
-        angle = 2.0 * float(residual[g]) / gap + 8 * n * EPS
+        angle = 2.0 * float(residual[g]) / gap + margins.eigenvectors(n)
         if not (vectors[:, g].max() > angle and vectors[:, g].min() < -angle):
             return False
     return True

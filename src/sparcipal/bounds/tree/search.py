@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from ...numerics import margins
+from ...numerics.margins import power_of_two
 from ...numerics.threads import ordered_map
 from ...problem.monitor import Monitor
 from ..pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
-from ..pairsplit.certificate import EPS, top_eigenvalue
+from ..pairsplit.certificate import top_eigenvalue
 from . import subtrees
 from .branching import best_feature
 from .fixing import fix
@@ -161,12 +163,12 @@ class Search:
     @property
     def claim(self) -> float:
         """The t that is claimed once every node is settled; the rest of tol is for rounding."""
-        return self.value + 0.98 * self.tol * max(abs(self.value), self.scale)
+        return self.value + margins.CLAIMED * self.tol * max(abs(self.value), self.scale)
 
     @property
     def threshold(self) -> float:
         """The t at which nodes are settled."""
-        return self.value + 0.95 * self.tol * max(abs(self.value), self.scale)
+        return self.value + margins.SETTLED * self.tol * max(abs(self.value), self.scale)
 
     def offer(self, support: np.ndarray, value: float) -> None:
         if value > self.value:
@@ -459,12 +461,12 @@ class Search:
         for node in [*self.open, *self.stuck]:
             matrix = split_matrix(node.part, node.split).matrix
             guess = max(node.guess, self.threshold)
-            slack = 0.03 * self.tol * self.scale_of_value
+            slack = margins.OPEN * self.tol * self.scale_of_value
             bound = max(bound, proven_bound(matrix, guess, self.scale_of_value) + slack)
             self.log.close(node.record, node.split)
         if bound <= self.claim:
             status = "optimal"
-        bound += self.twins.error + 8 * self.s * EPS * self.scale_of_value
+        bound += self.twins.error + margins.tree(self.s) * self.scale_of_value
         return Proof(
             self.value * self.unit,
             self.support,
@@ -477,8 +479,3 @@ class Search:
             again=self.again,
             work=self.work,
         )
-
-
-def power_of_two(size: float) -> float:
-    """The power of two next above `size`; 1 for zero."""
-    return float(2.0 ** np.ceil(np.log2(size))) if size > 0.0 else 1.0

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..pairsplit.certificate import EPS, Part
+from ...numerics import margins
+from ..pairsplit.certificate import Part
 
 CLOSE = 1e-13  # relative: what rounding may leave between multiples
 
@@ -95,7 +96,7 @@ def find_twins(a: np.ndarray, s: int, nonnegative: bool) -> Twins:
     if (leader_of == np.arange(p)).all():
         return Twins(a, leader_of, factor, 0.0)
     exact = a[np.ix_(leader_of, leader_of)] * np.outer(factor, factor)
-    error = s * (float(np.abs(exact - a).max()) + 4 * EPS * scale)
+    error = s * (float(np.abs(exact - a).max()) + margins.multiples() * scale)
     return Twins(exact, leader_of, factor, 4 * error)
 
 

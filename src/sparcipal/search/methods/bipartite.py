@@ -19,12 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from ...bounds.cheap import SAFETY, trace_bound
+from ...bounds.cheap import trace_bound
 from ...bounds.lowrank.prices import leading_direction, priced_sphere
 from ...bounds.lowrank.sphere import MAX_RANK
+from ...numerics import margins
+from ...numerics.margins import SAFETY, top_sum
 from ...numerics.threads import ordered_map
 from ...problem.base import Component, Options
-from ...problem.covariance import EPS, Covariance, top_sum
+from ...problem.covariance import Covariance
 from ...problem.problem import Problem
 from ...problem.result import Bound
 from ...problem.sketch import Sketch
@@ -389,7 +391,7 @@ def _proved(
         seed=options.seed,
         monitor=options.monitor,
     )
-    margin = SAFETY * (cov.rounding(s) + s * EPS * top_sum(np.abs(cov.diagonal), s))
+    margin = SAFETY * (cov.rounding(s) + margins.sum_of(s) * top_sum(np.abs(cov.diagonal), s))
     total = priced.bound + k * (low.tail + margin)
     if not total < trace_bound(problem).value:
         return priced.bound, ()
@@ -403,7 +405,7 @@ def _proved(
         "tree": priced.found.tree,
         "prices": priced.prices,
     }
-    return priced.bound, (Bound("lowrank", total * (1 + 16 * cov.n_features * EPS), data),)
+    return priced.bound, (Bound("lowrank", total * (1 + margins.low_rank(cov.n_features)), data),)
 
 
 def _ascend(matcher: Matcher, pool: Pool) -> None:

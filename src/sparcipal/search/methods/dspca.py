@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...bounds.cheap import SAFETY
 from ...bounds.duals import dspca_dual
+from ...numerics.margins import SAFETY
 from ...problem.base import Component, Options
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
