@@ -57,7 +57,7 @@ NOT_RUN = """# What is not run, and why
 | Asteris et al. 2015, tables 3, 5-7, figures 4-6 | NYTimes | not among the data sets |
 | Asteris et al. 2015, figure 1 | illustration | a drawing of the bipartite graph |
 | Papailiopoulos et al. 2013, figure 1; Asteris et al. 2014, figures 1, 2 | illustrations | no \
-data behind them; `SpannogramDisplay` draws them for any matrix |
+data behind them; `docs/examples/plot_spannogram.py` draws them for a matrix |
 | Papailiopoulos et al. 2013, figure 2 (one of two sets) | lymphoma | not among the data sets; \
 colon is run, Leukemia added |
 | Papailiopoulos et al. 2013, tables 1 and 2 | Greek tweets of 2011 | never published |

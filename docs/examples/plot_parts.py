@@ -11,11 +11,11 @@ there.
 import os
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
 from sparcipal import SparsePCA
-from sparcipal.report.plots import ImagesDisplay
 
 faces = Path(os.environ.get("SPARCIPAL_DATA", "")) / "cbcl_faces_raw.npz"
 if faces.is_file():
@@ -28,7 +28,17 @@ pca = SparsePCA(n_components=5, n_nonzero_coefs=nonzeros, nonnegative=True).fit(
 pixels = int((pca.components_ > 0).sum())
 print(f"{X.shape[0]} pictures of {X.shape[1]} pixels; {pixels} of them explain", end=" ")
 print(f"{pca.explained_variance_ratio_.sum():.1%} of the variance")
-ImagesDisplay.from_estimator(pca, shape=shape)
+
+# %%
+# Each component over the mean picture.
+
+figure, axes = plt.subplots(1, 5, figsize=(9.5, 2.1), layout="constrained")
+for number, (ax, component) in enumerate(zip(axes, pca.components_), start=1):
+    ax.imshow(pca.mean_.reshape(shape), cmap="gray", alpha=0.55)
+    weights = np.ma.masked_equal(component.reshape(shape), 0.0)
+    ax.imshow(weights, cmap="Blues", vmin=0.0, vmax=pca.components_.max())
+    ax.set_title(f"component {number}", fontsize="small")
+    ax.set_axis_off()
 
 # %%
 # How good is it? No other five parts of that size explain more than a little more.

@@ -259,30 +259,6 @@ def test_pictures_of_paths(result):
     plt.close("all")
 
 
-def test_pictures_of_curves():
-    pytest.importorskip("matplotlib")
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    from sparcipal.report.plots import SpannogramDisplay
-
-    with pytest.raises(ValueError, match="V must have two columns"):
-        SpannogramDisplay(X, 2)
-    with pytest.raises(ValueError, match="n_nonzero_coefs must be from 1 to 20"):
-        SpannogramDisplay(X[:, :2], 21)
-    with pytest.raises(ValueError, match="two axes, one above the other, got 1"):
-        SpannogramDisplay.from_factor(X[:, :2], 2, ax=plt.figure().add_subplot())
-    A = X.T @ X
-    drawn = SpannogramDisplay.from_covariance(A, 3, ax=plt.figure().subplots(2))
-    w, Q = np.linalg.eigh(A)
-    V = Q[:, -2:] * np.sqrt(w[-2:])
-    best = max(np.linalg.norm(V[list(S)], 2) ** 2 for S in _triples(5))
-    assert drawn.value == pytest.approx(best)
-    plt.close("all")
-
-
 def _triples(p: int):
     from itertools import combinations
 

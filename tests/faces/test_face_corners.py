@@ -164,28 +164,6 @@ def test_pictures_of_a_run_without_a_bound(pyplot):
         ConvergenceDisplay.from_history([Progress("search", 0.5)])
 
 
-def test_pictures_of_loadings_as_images(pyplot):
-    from sparcipal.report.plots import ImagesDisplay
-
-    result = sparse_pca(
-        rng.standard_normal((40, 12)), n_components=6, n_nonzero_coefs=2, certify=False
-    )
-    shown = ImagesDisplay.from_result(result, (3, 4))
-    assert len(shown.images_) == 6
-    assert sum(not ax.axison for ax in shown.figure_.axes) >= 4, "places without a component"
-    plain = sparse_pca(covariance=np.diag([3.0, 2.0, 1.0, 0.5]), n_nonzero_coefs=1)
-    figure, axes = pyplot.subplots()
-    again = ImagesDisplay.from_result(plain, (2, 2), ax=axes)
-    assert again.figure_ is figure
-    assert len(axes.images) == 1, "no mean lies behind it"
-
-
-def test_pictures_that_are_listed():
-    import sparcipal.report.plots as plots
-
-    assert {"ImagesDisplay", "ConvergenceDisplay"} <= set(dir(plots))
-
-
 def test_notes_on_a_terminal():
     from rich.console import Console
 

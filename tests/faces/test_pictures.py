@@ -39,19 +39,11 @@ def convergence():
     )
 
 
-def spannogram():
-    angles = np.linspace(0, np.pi, 7)
-    V = np.column_stack([np.cos(angles), np.sin(angles)]) * np.linspace(1.0, 1.6, 7)[:, None]
-    return plots.SpannogramDisplay.from_factor(V, 2)
-
-
 PICTURES = {
     "loadings": lambda result: plots.LoadingsDisplay.from_result(result),
     "heatmap": lambda result: plots.HeatmapDisplay.from_result(result),
-    "images": lambda result: plots.ImagesDisplay.from_result(result, (2, 3)),
     "variance": lambda result: plots.VarianceDisplay.from_result(result, result),
     "convergence": lambda result: convergence(),
-    "spannogram": lambda result: spannogram(),
 }
 
 

@@ -58,14 +58,6 @@ def test_heatmap_shows_weights_and_leaves_zeros_empty(result):
     display.figure_.canvas.draw()
 
 
-def test_images_have_the_shape_of_the_pictures(result):
-    display = plots.ImagesDisplay.from_result(result, (2, 3))
-    for image, component in zip(display.images_, result.components):
-        np.testing.assert_array_equal(image.get_array().filled(0.0), component.reshape(2, 3))
-    with pytest.raises(ValueError, match=r"shape=\(2, 2\) has 4 pixels, but there are 6 features"):
-        plots.ImagesDisplay.from_result(result, (2, 2))
-
-
 def test_variance_is_cumulative_and_has_the_bound(result):
     display = plots.VarianceDisplay.from_result(result, result)
     assert len(display.lines_) == 2
@@ -106,7 +98,6 @@ def test_from_estimator():
     assert plots.HeatmapDisplay.from_estimator(estimator, ax=ax).ax_ is ax
     assert plots.VarianceDisplay.from_estimator(estimator, ax=ax).ax_ is ax
     assert len(plots.LoadingsDisplay.from_estimator(estimator).bars_) == 2
-    assert len(plots.ImagesDisplay.from_estimator(estimator, (2, 3)).images_) == 2
 
 
 def test_every_display_is_listed_and_others_are_unknown():

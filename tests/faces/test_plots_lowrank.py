@@ -1,4 +1,4 @@
-"""The spannogram picture and the path of cardinalities: what they show is what was computed."""
+"""The picture of a path of cardinalities: what it shows is what was computed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from sparcipal import sparse_pca
-from sparcipal.bounds.lowrank.sphere import sphere_search
-from sparcipal.report.plots import PathDisplay, SpannogramDisplay
+from sparcipal.report.plots import PathDisplay
 
 plt = pytest.importorskip("matplotlib.pyplot")
 plt.switch_backend("Agg")
@@ -28,52 +27,6 @@ def table(n=60, p=12):
 def path(**settings):
     X = table()
     return [sparse_pca(X, n_components=1, n_nonzero_coefs=s, **settings) for s in (6, 1, 3)]
-
-
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_spannogram_shows_the_winner(nonnegative):
-    V = np.random.default_rng(1).standard_normal((20, 2))
-    display = SpannogramDisplay.from_factor(V, 4, nonnegative=nonnegative)
-    found = sphere_search(V, 4, nonnegative=nonnegative)
-    assert np.array_equal(display.support_, found.support)
-    f = np.deg2rad(display.angle_)
-    heights = V @ [np.sin(f), np.cos(f)]
-    heights = heights if nonnegative else np.abs(heights)
-    chosen = np.sort(np.argsort(-heights)[:4])
-    assert np.array_equal(chosen[heights[chosen] > 0], found.support)
-    # No drawn value is above the certified optimum, and the curve touches it.
-    assert display.explained.max() <= found.bound
-    assert display.explained.max() == pytest.approx(found.value, rel=1e-3)
-    assert len(display.winners_) == found.support.size
-    assert display.ax_.shape == (2,)
-    display.figure_.canvas.draw()
-
-
-def test_spannogram_from_a_covariance_names_features():
-    A = np.cov(table().T)
-    names = [f"cost $ {i}" for i in range(12)]  # a dollar must not start mathematics
-    display = SpannogramDisplay.from_covariance(A, 3, feature_names=names)
-    display.figure_.canvas.draw()
-    shown = {text.get_text().replace("\\$", "$") for text in display.ax_[0].texts}
-    assert shown == {names[i] for i in display.support_}
-
-
-def test_spannogram_with_many_winners_and_zero_rows():
-    V = np.vstack([np.random.default_rng(2).standard_normal((400, 2)), np.zeros((5, 2))])
-    display = SpannogramDisplay.from_factor(V, 30)
-    display.figure_.canvas.draw()
-    assert "and 18 more" in [text.get_text() for text in display.ax_[0].texts]
-    given = plt.figure().subplots(2, 1)
-    assert SpannogramDisplay(V, 3).plot(ax=given).ax_[0] is given[0]
-    with pytest.raises(ValueError, match="two axes"):
-        SpannogramDisplay(V, 3).plot(ax=given[0])
-
-
-def test_spannogram_refuses_other_ranks():
-    with pytest.raises(ValueError, match="two columns"):
-        SpannogramDisplay(np.ones((4, 3)), 2)
-    with pytest.raises(ValueError, match="from 1 to 4"):
-        SpannogramDisplay(np.ones((4, 2)), 5)
 
 
 def test_path_region_is_value_to_bound():

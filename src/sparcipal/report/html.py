@@ -5,10 +5,10 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..problem.result import Certificate, Result
 from . import words
 
 if TYPE_CHECKING:
+    from ..problem.result import Certificate, Result
     from .text import ComponentRow, ComponentTable
 
 # Colours are translucent, so that cards sit well on light and dark pages alike. What is proved has

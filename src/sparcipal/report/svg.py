@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..problem.result import Certificate, Result
 from . import words
+
+if TYPE_CHECKING:
+    from ..problem.result import Certificate, Result
 
 WIDTH, LEFT, RIGHT, ROW = 680, 170, 215, 26
 

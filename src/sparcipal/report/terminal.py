@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -9,9 +11,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ..problem.result import Certificate, Result
 from . import words
 from .text import ComponentRow, ComponentTable
+
+if TYPE_CHECKING:
+    from ..problem.result import Certificate, Result
 
 
 def result_view(result: Result, *, feature: str = "feature") -> RenderableType:

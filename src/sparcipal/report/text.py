@@ -5,11 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..problem.result import Certificate, Result
 from . import words
+
+if TYPE_CHECKING:
+    from ..problem.result import Certificate, Result
 
 WIDTH = 100
 

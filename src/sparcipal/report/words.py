@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import TYPE_CHECKING
 
-from ..problem.result import Certificate, Result, Status
+if TYPE_CHECKING:
+    from ..problem.result import Certificate, Result
 
 
 def rounded(x: float, digits: int, mode: str = ROUND_HALF_EVEN) -> str:
@@ -67,7 +69,7 @@ def verdict(certificate: Certificate) -> Verdict:
     gap = certificate.gap
     if not math.isfinite(gap):
         return Verdict(False, "NOTHING PROVED", "no useful bound on the optimum is known")
-    if certificate.status is Status.OPTIMAL and gap <= certificate.tol:
+    if certificate.status == "optimal" and gap <= certificate.tol:
         if gap == 0:
             return Verdict(True, "PROVED OPTIMAL", "no components of this kind explain more")
         return Verdict(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...problem.result import Result
 from .. import words
+
+if TYPE_CHECKING:
+    from ...problem.result import Result
 
 # Okabe and Ito (2008): distinguishable for colour-blind readers.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#6b6b6b"
@@ -55,21 +57,6 @@ def given_axes(ax: Any, count: int) -> tuple[Any, list[Any]]:
             f"figure, ax = plt.subplots(1, {count})"
         )
     return axes[0].figure, axes
-
-
-def stacked(
-    count: int, width: float, height: float, ratios: tuple[float, ...]
-) -> tuple[Any, list[Any]]:
-    """A figure with axes below one another that share their horizontal axis."""
-    figure, axes = pyplot().subplots(
-        count,
-        1,
-        figsize=(width, height),
-        sharex=True,
-        height_ratios=ratios,
-        layout="constrained",
-    )
-    return figure, list(axes)
 
 
 def result_of(estimator: Any) -> Result:

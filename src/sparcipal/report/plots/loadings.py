@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...problem.result import Result
 from ..text import ComponentTable
 from . import common
+
+if TYPE_CHECKING:
+    from ...problem.result import Result
 
 
 class LoadingsDisplay:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...problem.result import Result
 from . import common
+
+if TYPE_CHECKING:
+    from ...problem.result import Result
 
 # Lines of other methods: told apart by dash and marker as well as by colour.
 STYLES = (("s--", common.ORANGE), ("^:", common.GREEN), ("d-.", common.GREY), ("v--", "#CC79A7"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...problem.result import Result
 from . import common
+
+if TYPE_CHECKING:
+    from ...problem.result import Result
 
 
 class VarianceDisplay:
