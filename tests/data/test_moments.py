@@ -197,3 +197,7 @@ def test_kernels_agree_with_numpy():
         tile = np.zeros((15, 3), dtype=kind)
         spread_rows(X.indptr, X.indices, X.data, place, 5, 20, tile)
         assert (tile == chosen).all()
+
+
+def test_moments_of_a_sparse_block_without_entries_are_zero():
+    assert Moments(3).add(sp.csr_array((4, 3))).sums.tolist() == [0.0, 0.0, 0.0]

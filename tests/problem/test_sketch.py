@@ -156,3 +156,46 @@ def test_a_condition_number_is_proved_not_believed(monkeypatch):
     assert truth[-1] / truth[0] <= sketches._proved_condition(M) <= 12 * truth[-1] / truth[0]
     monkeypatch.setattr(np.linalg, "eigvalsh", lambda _: 4 * truth)
     assert sketches._proved_condition(M) == np.inf
+
+
+def spiked(p: int = 30) -> np.ndarray:
+    Q = np.linalg.qr(np.random.default_rng(1).standard_normal((p, p)))[0]
+    return (Q * np.r_[9.0, 5.0, np.linspace(1.0, 0.1, p - 2)]) @ Q.T
+
+
+def test_largest_eigenvalue_of_a_large_matrix_is_that_of_lanczos(monkeypatch):
+    from sparcipal.problem import sketch
+
+    monkeypatch.setattr(sketch, "DENSE_EIGEN", 5)
+    assert sketch._largest_eigenvalue(spiked()) == pytest.approx(9.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_sketch_proves_what_it_misses_when_samples_are_few(layout, monkeypatch):
+    """Proved by a factorisation of order n; the level is found by bisection where none is known."""
+    table = np.random.default_rng(3).standard_normal((6, 30))
+    cov = covariance_of_data(layout(table))[0]
+    A = cov.dense()
+    for kind in ("gaussian", "randomized", "eigen"):
+        made = sketches.sketch(cov, 3, kind=kind)
+        missed = float(np.linalg.eigvalsh(A - made.V @ made.V.T)[-1])
+        assert made.proof == ("features" if missed < 1e-6 else "samples")
+        assert missed <= made.tail <= missed * 1.01 + 1e-6
+    monkeypatch.setattr(sketches, "FACTOR_LIMIT", 20)
+    made = sketches.sketch(cov, 3, kind="gaussian")
+    assert made.proof == "samples"
+    monkeypatch.setattr(sketches, "FACTOR_LIMIT", 5)
+    pairs = sketches.spectrum(cov, 4)
+    by_trace = sketches.majorant(cov, pairs, 3)
+    assert by_trace.proof == "trace"
+    missed = float(np.linalg.eigvalsh(A - by_trace.V @ by_trace.V.T)[-1])
+    assert missed <= by_trace.tail < np.trace(A)
+
+
+def test_prove_gives_up_in_directions_without_variance(monkeypatch):
+    """The trace of the residual needs variance in every direction of the sketch."""
+    monkeypatch.setattr(sketches, "FACTOR_LIMIT", 1)
+    A = np.diag([2.0, 1.0, 0.0])
+    cov = covariance_of(A)
+    guess = sketches.Sketch(np.eye(3)[:, 1:], np.inf, 0.0, "none", "eigen")
+    assert sketches.prove(cov, guess, None).tail == np.inf

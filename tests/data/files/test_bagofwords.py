@@ -363,3 +363,29 @@ def test_from_standard_input(monkeypatch, compress):
     table = read("-", format="bagofwords")
     np.testing.assert_array_equal(table.X.toarray(), [[1, 0], [0, 300]])
     assert sp.issparse(table.X)
+
+
+def written(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_bag_of_words_tells_damage_that_follows_a_bad_line(tmp_path):
+    """A line that makes no sense in a gzip file may come from damage further on: that is said."""
+    text = b"2\n2\n3\n1 1 1\n1 x 1\n2 2 2\n" + b"2 2 2\n" * 2_000_000
+    whole = gzip.compress(text)
+    path = written(tmp_path / "docword.x.txt.gz", whole)
+    with pytest.raises(ValueError, match="line 5"):
+        read(path)
+    written(path, whole[:-6] + b"\0\0\0\0\0\0")
+    with pytest.raises(ValueError, match="damaged or cut short, first seen in line 5"):
+        read(path)
+
+
+def test_bag_of_words_refuses_lines_that_never_end(tmp_path, monkeypatch):
+    from sparcipal.data.files import bagparse
+
+    monkeypatch.setattr(bagparse, "LONGEST", 1 << 12)
+    path = written(tmp_path / "docword.x.txt", "2\n2\n1\n1 1 " + "1" * (1 << 23))
+    with pytest.raises(ValueError, match="line 4: longer than 4096 bytes"):
+        read(path)

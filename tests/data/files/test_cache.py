@@ -11,13 +11,14 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from sparcipal import read
+from sparcipal import read, sparse_pca
 from sparcipal.data.files import (
     bagofwords,
     bagparse,
@@ -29,6 +30,8 @@ from sparcipal.data.files import (
     pieces,
     tables,
 )
+from sparcipal.data.files import bytes as source
+from sparcipal.data.files.cache import Cache
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
 
@@ -441,3 +444,119 @@ def test_the_command_lists_and_clears(tmp_path, corpus):
     command = ["fit", str(corpus[0]), "-s", "2", "--certify", "none", "--cache", str(kept)]
     assert shell.invoke(main, command).exit_code == 0
     assert len(names(kept)) == 1
+
+
+@pytest.mark.parametrize(
+    ("platform", "ending"),
+    [("win32", "AppData/Local/sparcipal"), ("darwin", "Library/Caches/sparcipal")],
+)
+def test_default_folder_is_that_of_the_system(platform, ending, monkeypatch):
+    for name in (cache.VARIABLE, "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(cache.sys, "platform", platform)
+    assert cache.default_folder() == Path.home() / ending
+
+
+def test_alive_counts_a_process_that_may_not_be_signalled(monkeypatch):
+    assert cache._alive(os.getpid())
+
+    def refused(pid, signal):
+        raise PermissionError
+
+    monkeypatch.setattr(cache.os, "kill", refused)
+    assert cache._alive(1), "a process of somebody else lives"
+
+
+def test_read_makes_an_entry_again_when_another_version_wrote_it(tmp_path):
+    path = tmp_path / "docword.txt"
+    path.write_text("2\n2\n2\n1 1 1\n2 2 3\n")
+    from sparcipal import read
+
+    read(path, cache=tmp_path / "kept")
+    (facts,) = (tmp_path / "kept").rglob("entry.json")
+    facts.write_text(json.dumps({**json.loads(facts.read_text()), "version": -1}))
+    with pytest.warns(RuntimeWarning, match="written by another version"):
+        assert read(path, cache=tmp_path / "kept").X.sum() == 4
+
+
+def test_fit_in_passes_makes_no_pass_when_products_are_cached(tmp_path, monkeypatch):
+    """The second fit of a streamed file makes no pass for the products."""
+    from sparcipal import read
+    from sparcipal.data.rows import Rows
+
+    rng = np.random.default_rng(5)
+    path = tmp_path / "docword.txt"
+    table = rng.poisson(1.0, (40, 12))
+    lines = [f"{i + 1} {j + 1} {table[i, j]}" for i, j in np.argwhere(table)]
+    path.write_text(f"40\n12\n{len(lines)}\n" + "\n".join(lines) + "\n")
+    question = {"n_nonzero_coefs": 3, "memory_limit": 1}
+    first = sparse_pca(read(path, cache=tmp_path / "kept"), **question)
+    monkeypatch.setattr(Rows, "accumulate", lambda *given: pytest.fail("a pass was made"))
+    again = read(path, cache=tmp_path / "kept")
+    assert sparse_pca(again, **question).to_json() == first.to_json()
+
+
+def test_keep_refuses_a_source_that_was_not_read_to_its_end(tmp_path):
+    kept = cache.Cache(tmp_path / "kept")
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="was not read to its end"):
+        kept.keep(kept.draft(), source.Source(path), "csv", {})
+
+
+def written(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_clear_leaves_other_files_of_the_folder_alone(tmp_path):
+    """Plain files and half-made folders are no entries; clearing leaves the files alone."""
+    folder = tmp_path / "kept"
+    path = written(tmp_path / "x.csv", "a,b\n1,2\n3,5\n")
+    read(path, cache=folder)
+    written(folder / "notes-of-mine.txt", "keep this")
+    (folder / "part-1-x").mkdir()
+    (folder / "empty-entry").mkdir()
+    found = Cache(folder)
+    assert len(found.entries()) == 1
+    assert found.clear() > 0
+    assert found.entries() == []
+    assert (folder / "notes-of-mine.txt").read_text() == "keep this"
+
+
+def test_entry_stays_when_one_of_two_equal_files_changes(tmp_path):
+    """When one of them changes, the entry stays: the other one still has it."""
+    folder = tmp_path / "kept"
+    first = written(tmp_path / "x.csv", "a,b\n1,2\n3,5\n")
+    second = tmp_path / "y.csv"
+    shutil.copy(first, second)
+    read(first, cache=folder)
+    read(second, cache=folder)
+    assert len(Cache(folder).entries()) == 1
+    written(first, "a,b\n1,2\n3,7\n")
+    assert read(first, cache=folder).X[1, 1] == 7.0
+    assert len(Cache(folder).entries()) == 2
+    np.testing.assert_array_equal(read(second, cache=folder).X, [[1.0, 2.0], [3.0, 5.0]])
+
+
+def test_read_warns_once_when_the_cache_cannot_be_written(tmp_path, monkeypatch):
+    path = written(tmp_path / "x.svmlight", "0 1:2 3:1\n1 2:1\n")
+    whole = read(path, cache=False)
+
+    def full(self, *arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cache.Cache, "keep", full)
+    with pytest.warns(RuntimeWarning, match="No space left") as told:
+        table = read(path, cache=tmp_path / "kept")
+    assert len(told) == 1
+    np.testing.assert_array_equal(table.X.toarray(), whole.X.toarray())
+
+
+def test_read_keeps_no_small_table(tmp_path, monkeypatch):
+    """What parses to less than is worth it is handed over and forgotten."""
+    monkeypatch.setattr(cache, "LARGE", 200)
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "kept"))
+    path = written(tmp_path / "x.csv", "a,b\n" + "1.000000,2.0000000\n" * 4)
+    assert read(path).X.tolist() == [[1.0, 2.0]] * 4
+    assert Cache(tmp_path / "kept").entries() == []

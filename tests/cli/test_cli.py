@@ -528,3 +528,77 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(tmp_path, mon
     outcome = shell().invoke(main, ["path", str(source), "-s", "1:2", "--plot", picture])
     assert outcome.exit_code == 1
     assert "pip install 'sparcipal[plot]'" in outcome.stderr
+
+
+SMALL_RNG = np.random.default_rng(0)
+
+
+SMALL = SMALL_RNG.standard_normal((30, 5))
+
+
+SMALL_NAMES = list("abcde")
+
+
+def run_line(*arguments, code: int = 0):
+    outcome = CliRunner().invoke(main, [str(a) for a in arguments])
+    assert outcome.exit_code == code, outcome.output + repr(outcome.exception)
+    return outcome
+
+
+@pytest.fixture
+def small_table(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(
+        ",".join(SMALL_NAMES) + "\n" + "\n".join(",".join(map(repr, r)) for r in SMALL.tolist())
+    )
+    return path
+
+
+def test_fit_reads_features_from_rows_with_transpose(tmp_path):
+    """--transpose: features in rows."""
+    lines = [f"{i + 1} {j + 1} {SMALL[i, j]!r}" for i in range(30) for j in range(5)]
+    path = tmp_path / "x.mtx"
+    head = "%%MatrixMarket matrix coordinate real general\n5 30 150\n"
+    turned = [" ".join([*reversed(line.split()[:2]), line.split()[2]]) for line in lines]
+    path.write_text(head + "\n".join(turned).replace("np.float64(", "").replace(")", "") + "\n")
+    model = tmp_path / "m.json"
+    run_line("fit", path, "--transpose", "-s", 2, "-o", model)
+    found = Result.load(model)
+    assert found.value == pytest.approx(sparse_pca(SMALL, n_nonzero_coefs=2).value, rel=1e-9)
+    assert found.settings["read"] == {"transpose": True}
+    assert "proved" in run_line("verify", model, path).output
+
+
+def test_model_remembers_the_input_format_given(tmp_path, small_table):
+    other = tmp_path / "data.bin"
+    other.write_bytes(small_table.read_bytes())
+    model = tmp_path / "m.json"
+    run_line("fit", other, "--input-format", "csv", "-s", 2, "-o", model)
+    assert Result.load(model).settings["read"] == {"format": "csv"}
+    assert "proved" in run_line("verify", model, other).output
+
+
+def test_show_writes_a_report_of_a_saved_model(tmp_path, small_table):
+    model, page = tmp_path / "m.json", tmp_path / "r.html"
+    run_line("fit", small_table, "-s", 2, "-o", model)
+    run_line("show", model, "--report", page)
+    text = page.read_text()
+    assert all(name in text for name in Result.load(model).names(0))
+
+
+def test_transform_compares_no_names_when_there_are_none(tmp_path):
+    """Where either has no names there is nothing to compare."""
+    np.save(tmp_path / "x.npy", SMALL)
+    model = tmp_path / "m.json"
+    run_line("fit", tmp_path / "x.npy", "-s", 2, "-o", model)
+    lines = run_line("transform", model, tmp_path / "x.npy").output.split()
+    assert lines[0] == "component1"
+    found = np.array(lines[1:], dtype=float)
+    np.testing.assert_allclose(found.var(), Result.load(model).value, rtol=1e-9)
+
+
+def test_cache_list_is_empty_when_nothing_is_kept(tmp_path, monkeypatch):
+    from sparcipal.data.files import cache
+
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "kept"))
+    assert "0 kept, 0 bytes" in run_line("cache", "list").output

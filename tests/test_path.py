@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparcipal import sparse_pca, verify
+from sparcipal import Result, sparse_pca, verify
 from sparcipal.path import sparse_path
+from sparcipal.problem.monitor import Progress
 from tests.bounds.test_tree import PITPROPS
 from tests.support.places import data_file
 
@@ -146,3 +147,32 @@ def test_a_path_on_sums_from_elsewhere():
     assert all(verify(result, X) for result in path)
     with pytest.raises(ValueError, match=r"30 kept features, but n_nonzero_coefs has 31; keep"):
         sparse_path(covariance=screened, n_nonzero_coefs=[31])
+
+
+rng = np.random.default_rng(0)
+
+
+X = rng.standard_normal((30, 5))
+
+
+def test_path_keeps_its_results_when_a_callback_stops_it():
+    """The callback stops it during the second size."""
+    told: list[str] = []
+
+    def stop(progress: Progress) -> bool:
+        told.append(progress.stage)
+        return len(told) > 6
+
+    path = sparse_path(X, n_nonzero_coefs=[1, 2, 3, 4], callback=stop)
+    assert 1 <= len(path.results) <= 4
+    for result in path.results:
+        assert result.value <= result.bound * (1 + 1e-12)
+
+
+TABLE = np.random.default_rng(0).standard_normal((20, 5))
+
+
+def test_results_of_a_nonnegative_path_verify():
+    path = sparse_path(TABLE, n_nonzero_coefs=[1, 2, 4], nonnegative=True, certify=False)
+    for result in path.results:
+        assert verify(Result.from_json(result.to_json()), TABLE)

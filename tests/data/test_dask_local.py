@@ -1,4 +1,4 @@
-"""Lazy data of odd shapes, without a cluster: the same answers, or why there is none."""
+"""Lazy data without a cluster: the same answers, or why there is none."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from sparcipal import SparsePCA, sparse_pca
 from sparcipal.data.rows import as_rows
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
+
+
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 
+
 X = np.random.default_rng(0).poisson(3.0, (40, 6)).astype(float)
+
+
 QUICK = {"n_nonzero_coefs": 2, "certify": False, "method": "threshold"}
 
 
@@ -25,13 +30,13 @@ def cuts(table: np.ndarray, size: int) -> list:
     return [dask.delayed(table[i : i + size]) for i in range(0, len(table), size)]
 
 
-def test_blocks_come_one_by_one():
+def test_delayed_blocks_come_one_by_one_without_empty_ones():
     """Those without rows are passed over."""
     rows = as_rows([*cuts(X, 15), dask.delayed(X[:0])])
     np.testing.assert_array_equal(np.concatenate(list(rows.blocks())), X)
 
 
-def test_a_first_block_without_rows_says_how_wide_the_table_is():
+def test_fit_takes_the_width_from_a_first_block_without_rows():
     expected = sparse_pca(X, **QUICK)
     found = sparse_pca([dask.delayed(X[:0]), *cuts(X, 15)], **QUICK)
     assert found.value == expected.value
@@ -47,12 +52,12 @@ def test_a_first_block_without_rows_says_how_wide_the_table_is():
         (lambda: da.from_array(X.reshape(40, 3, 2), chunks=20), "X has 3 dimensions"),
     ],
 )
-def test_lazy_data_without_rows_or_columns(source, message):
+def test_fit_refuses_lazy_data_without_rows_or_columns(source, message):
     with pytest.raises(ValueError, match=message):
         sparse_pca(source(), **QUICK)
 
 
-def test_arrays_whose_width_is_not_known():
+def test_fit_and_transform_take_arrays_of_unknown_width():
     """A mask of columns leaves their number open until it is computed."""
     lazy = da.from_array(X, chunks=(15, 6))
     some = lazy[:, da.from_array(np.array([True, True, False, True, True, True]), chunks=6)]
@@ -65,7 +70,7 @@ def test_arrays_whose_width_is_not_known():
         SparsePCA(1, 2, certify=False).fit(X).transform(some).compute()
 
 
-def test_scores_of_delayed_blocks():
+def test_transform_of_delayed_blocks_is_that_of_the_array():
     model = SparsePCA(1, 2, certify=False).fit(X)
     expected = model.transform(X)
     for source in (cuts(X, 15), dask.delayed(X)):
@@ -75,7 +80,7 @@ def test_scores_of_delayed_blocks():
         model.transform([dask.delayed(X[:9]), dask.delayed(X[9:, :5])]).compute()
 
 
-def test_blocks_whose_names_differ():
+def test_fit_refuses_delayed_blocks_whose_names_differ():
     pandas = pytest.importorskip("pandas")
     frames = [pandas.DataFrame(X[:20], columns=list("abcdef"))]
     frames.append(pandas.DataFrame(X[20:], columns=list("abcdeg")))

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import Status, sparse_pca, verify
+from sparcipal.fit import _percent
 
 
 def spiked(p=40, n=60, seed=0) -> np.ndarray:
@@ -151,3 +152,24 @@ def test_a_bound_below_the_value_is_an_error_not_an_answer():
         else:
             with pytest.raises(ArithmeticError, match=r"below the value 1 by more than rounding"):
                 _certificate(problem, proved, options, "fast", found)
+
+
+X = np.random.default_rng(0).standard_normal((20, 5))
+
+
+def test_percents_round_up():
+    assert [_percent(f) for f in (0.0, np.inf, 0.0123401)] == ["0 %", "inf %", "1.24 %"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_nonzero_coefs": {"total": 3}, "supports": "free"}, "needs supports='disjoint'"),
+        ({"n_nonzero_coefs": {"total": 3}, "method": "em"}, "needs method="),
+        ({"n_components": 6, "supports": "free"}, "there are no more directions"),
+        ({"method": "dspca", "method_options": {"tol": "a"}}, "tol"),
+    ],
+)
+def test_fit_refuses_questions_without_an_answer(settings, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        sparse_pca(X, **{"n_components": 2, "n_nonzero_coefs": 2, **settings})

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparcipal import sparse_pca
+from sparcipal import Result, sparse_pca
 from sparcipal.report.plots import PathDisplay
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -83,3 +83,34 @@ def test_path_refusals():
     two = sparse_pca(table(), n_components=2, n_nonzero_coefs=2, certify=False)
     with pytest.raises(ValueError, match="one component each"):
         PathDisplay([two])
+
+
+X = np.random.default_rng(0).standard_normal((20, 5))
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return sparse_pca(X, n_nonzero_coefs=2)
+
+
+def test_path_display_refuses_and_draws_other_results(result):
+    pytest.importorskip("matplotlib")
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    from sparcipal.report.plots import PathDisplay
+
+    with pytest.raises(ValueError, match="results is empty"):
+        PathDisplay([])
+    two = sparse_pca(X, n_components=2, n_nonzero_coefs=1, certify=False)
+    with pytest.raises(ValueError, match="one component each"):
+        PathDisplay([two])
+    drawn = PathDisplay.from_data(X, [3, 1], certify=False)
+    assert [len(r.supports[0]) for r in drawn.results] == [1, 3]
+    others = PathDisplay.from_results(
+        [result], others={"another": [result]}, bounds={"a bound": [result.bound]}
+    )
+    assert len(others.lines_) == 3
+    plt.close("all")

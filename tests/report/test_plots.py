@@ -111,3 +111,23 @@ def test_without_matplotlib_the_remedy_is_told(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'sparcipal\[plot\]'"):
         plots.HeatmapDisplay.from_result(result)
+
+
+@pytest.fixture
+def pyplot():
+    mpl = pytest.importorskip("matplotlib")
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    yield plt
+    plt.close("all")
+
+
+def test_convergence_display_draws_a_run_without_a_bound(pyplot):
+    from sparcipal.report.plots import ConvergenceDisplay
+
+    shown = ConvergenceDisplay.from_history([Progress("search", 0.5, value=1.0)])
+    assert shown.value_ is not None
+    assert shown.bound_ is None
+    with pytest.raises(ValueError, match="no value and no bound"):
+        ConvergenceDisplay.from_history([Progress("search", 0.5)])

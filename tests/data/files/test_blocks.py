@@ -174,3 +174,48 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name, make):
         assert memory_map(table.X) is not None
     # one byte per entry says whether it is finite
     assert peaks[2] - peaks[1] < 0.35 * (sizes[2] - sizes[1]), (peaks, sizes)
+
+
+@pytest.fixture
+def tiny_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "BYTES", 20)
+    monkeypatch.setattr(blocks, "ROWS", 2)
+    monkeypatch.setattr(tables, "FIELDS", 4)
+
+
+def written(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+HEAD = "%%MatrixMarket matrix coordinate real general\n"
+
+
+@pytest.mark.usefixtures("tiny_blocks")
+@pytest.mark.parametrize(
+    ("sizes", "entries"),
+    [
+        ("3 2 4", ["1 1 5", "1 2 6", "1 2 1", "3 1 7"]),  # many entries in one row, none in another
+        ("2 2 3", ["2 1 5", "2 2 6", "2 1 1"]),  # all in the last row
+        ("5 2 2", ["1 1 5", "1 2 6"]),  # rows without an entry at the end
+    ],
+)
+def test_matrix_market_in_blocks_adds_entries_by_rows(tmp_path, sizes, entries):
+    path = written(tmp_path / "x.mtx", HEAD + sizes + "\n" + "\n".join(entries) + "\n")
+    dense = np.zeros([int(n) for n in sizes.split()[:2]])
+    for entry in entries:
+        i, j, value = entry.split()
+        dense[int(i) - 1, int(j) - 1] += float(value)
+    for folder in (False, tmp_path / "kept", tmp_path / "kept"):
+        np.testing.assert_array_equal(read(path, cache=folder).X.toarray(), dense)
+
+
+@pytest.mark.usefixtures("tiny_blocks")
+@pytest.mark.parametrize(
+    "body", ["3 2\n1 1 5\n", "3 2 9\n1 1 5\n2 2 1\n", "three two 1\n1 1 5\n", "-3 2 1\n1 1 5\n"]
+)
+def test_matrix_market_refuses_sizes_that_are_wrong(tmp_path, body):
+    path = written(tmp_path / "x.mtx", HEAD + body)
+    for folder in (False, tmp_path / "kept"):
+        with pytest.raises(ValueError, match=r"x\.mtx: not a Matrix Market file"):
+            read(path, cache=folder)

@@ -229,3 +229,20 @@ def test_progress_bars_reach_into_pipelines(wine, capsys):
     model = make_pipeline(StandardScaler(), SparsePCA(2, 3))
     model.set_callbacks(callback.ProgressBar(max_propagation_depth=None)).fit(X)
     assert "SparsePCA" in capsys.readouterr().out
+
+
+X = np.random.default_rng(0).standard_normal((20, 5))
+
+
+def test_fit_forgets_the_names_of_an_earlier_fit():
+    pandas = pytest.importorskip("pandas")
+    model = SparsePCA(1, 2, certify=False).fit(pandas.DataFrame(X, columns=list("abcde")))
+    assert model.feature_names_in_.tolist() == list("abcde")
+    model.set_params(memory_limit=1).fit(lambda: iter([X[:9], X[9:]]))
+    assert not hasattr(model, "feature_names_in_")
+    assert model.n_features_in_ == 5
+
+
+def test_fit_refuses_a_callback_that_cannot_be_called():
+    with pytest.raises((TypeError, ValueError), match="callback"):
+        SparsePCA(1, 2, callback=3).fit(X)

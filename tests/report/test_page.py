@@ -125,7 +125,7 @@ def test_the_copied_names_are_the_real_ones():
 
 
 def test_the_shaded_part_is_named_only_where_there_is_one():
-    from tests.faces.test_report import CASES
+    from tests.report.test_report import CASES
 
     phrase = "The optimum lies in the shaded part"
     assert phrase in report_html(CASES["open"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparcipal import compare
-from sparcipal.comparison import overlap
+from sparcipal.comparison import Row, _judged, overlap
 from tests.support.places import data_file
 
 
@@ -95,3 +95,17 @@ def test_auto_is_at_least_as_good_as_every_baseline(name, k, s, nonnegative):
         certify=False,
     )
     assert table["auto"].value >= table.best.value * (1 - 1e-12)
+
+
+rng = np.random.default_rng(0)
+
+
+X = rng.standard_normal((30, 5))
+
+
+def test_gap_of_a_row_without_a_value_is_infinite_or_zero():
+    row = Row("x", "em", 0.0, float("nan"), 1.0, "", None)
+    assert _judged(row, 2.0).gap == np.inf
+    assert _judged(row, 0.0).gap == 0.0
+    found = compare(X, n_nonzero_coefs=2, methods=["threshold"], certify=False)
+    assert found.rows[0].gap >= 0.0

@@ -1,0 +1,59 @@
+"""Matrices that are refused or taken, each with the reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal import read, sparse_pca
+
+X = np.random.default_rng(0).standard_normal((20, 5))
+
+
+def test_fit_refuses_a_sparse_matrix_without_entries():
+    empty = sp.csr_array((4, 3))
+    with pytest.raises(ValueError, match="every feature is constant"):
+        sparse_pca(empty, n_nonzero_coefs=1)
+    with pytest.raises(ValueError, match="every feature is constant"):
+        sparse_pca(empty, n_nonzero_coefs=1, center=False)
+
+
+def test_fit_refuses_sparse_covariances_and_takes_unmasked_arrays():
+    with pytest.raises(ValueError, match=r"pass covariance.toarray\(\)"):
+        sparse_pca(covariance=sp.eye_array(3), n_nonzero_coefs=1)
+    with pytest.raises(ValueError, match="source='' is empty"):
+        read("")
+    unmasked = np.ma.masked_array(X, mask=False)
+    assert sparse_pca(unmasked, n_nonzero_coefs=2).value == sparse_pca(X, n_nonzero_coefs=2).value
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"indices": np.array([0.5, 1.5])}, "indices are not integers"),
+        ({"indptr": np.array([1, 1, 2])}, "index pointers do not increase from 0"),
+        ({"indptr": np.array([0, 2, 1])}, "index pointers do not increase from 0"),
+        ({"indptr": np.array([0, 1, 3])}, "2 indices and 2 entries for 3 places"),
+        ({"data": np.ones(1)}, "should have the same size"),
+        ({"indices": np.array([0, 7])}, "an index is not in 0..1"),
+        ({"indices": np.array([0, -1])}, "an index is not in 0..1"),
+    ],
+)
+def test_fit_refuses_sparse_matrices_that_were_broken_later(change, words):
+    """SciPy checks what it is given once; its kernels would read beyond the arrays."""
+    whole = sp.csr_array(np.diag([1.0, 2.0]))
+    assert sparse_pca(whole, n_nonzero_coefs=1).supports[0].tolist() == [1]
+    for name, value in change.items():
+        setattr(whole, name, value)
+    with pytest.raises(ValueError, match=words):
+        sparse_pca(whole, n_nonzero_coefs=1)
+
+
+def test_fit_names_the_first_of_many_missing_entries():
+    X = np.ones((3000, 700))
+    X[1500, 2] = np.nan
+    X[2900, 5] = np.inf
+    with pytest.raises(ValueError, match=r"1 NaN.*row 1500, column 2|row 1500") as caught:
+        sparse_pca(X, n_nonzero_coefs=1)
+    assert "2900" not in str(caught.value)

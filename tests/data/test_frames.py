@@ -1,0 +1,30 @@
+"""Data frames and AnnData as a matrix with names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal import sparse_pca
+
+
+def test_frame_names_join_the_levels_of_columns():
+    pandas = pytest.importorskip("pandas")
+    columns = pandas.MultiIndex.from_tuples([("gene", 1), ("gene", 2)])
+    X = np.random.default_rng(0).standard_normal((9, 2))
+    result = sparse_pca(pandas.DataFrame(X, columns=columns), n_nonzero_coefs=1)
+    assert result.feature_names == ("gene 1", "gene 2")
+
+
+def test_fit_takes_anndata_in_backed_mode(tmp_path):
+    """An AnnData object in backed mode, dense and sparse."""
+    anndata = pytest.importorskip("anndata")
+    X = np.random.default_rng(1).poisson(1.0, (12, 4)).astype(np.float32)
+    for name, matrix in (("dense", X), ("sparse", sp.csr_matrix(X))):
+        path = tmp_path / f"{name}.h5ad"
+        anndata.AnnData(matrix).write_h5ad(path)
+        backed = anndata.read_h5ad(path, backed="r")
+        found = sparse_pca(backed, n_nonzero_coefs=2)
+        backed.file.close()
+        assert found.value == pytest.approx(sparse_pca(X, n_nonzero_coefs=2).value, rel=1e-9)

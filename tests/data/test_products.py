@@ -1,0 +1,63 @@
+"""Sums of products of chosen columns: exact for integers, refused when blocks do not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal.data.products import Gram
+from tests.support.brute import sparse_rows
+
+
+def test_gram_refuses_other_blocks_and_survives_arrays():
+    with pytest.raises(ValueError, match="a block has 3 columns, but column 4 is asked for"):
+        Gram(np.array([0, 4])).add(np.ones((2, 3)))
+    gram = Gram(np.array([0, 2])).add(np.arange(12).reshape(4, 3))
+    with pytest.raises(ValueError, match="with and without sample weights"):
+        gram.add_weight(1.0)
+    back = Gram.from_arrays(gram.arrays())
+    assert (back.second == gram.second).all()
+    assert back.n_samples == 4
+    assert Gram(np.array([0])).add(np.array([[0.5]])).arrays() is None
+
+
+def large(exponent: int) -> np.ndarray:
+    return np.array([[2**exponent, 1, 0], [2**exponent - 1, 0, 3]], dtype=np.int64)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("exponent", [4, 16, 30, 31])
+def test_gram_of_integers_is_exact_at_every_size(layout, exponent):
+    """Exact, in whatever words the sums need; Python's integers are the judge."""
+    table = large(exponent)
+    columns = np.arange(3)
+    gram = Gram(columns)
+    for _ in range(3):
+        gram.add(layout(table))
+    exact = 3 * (table.astype(object).T @ table.astype(object))
+    assert gram.exact
+    assert (np.asarray(gram.second, dtype=object) == exact).all()
+
+
+def test_gram_merges_sums_of_different_word_sizes():
+    """One part in Python's integers, the other in words: nothing is lost, in either order."""
+    wide, narrow = Gram(np.arange(3)), Gram(np.arange(3))
+    for _ in range(3):
+        wide.add(large(31))
+    narrow.add(large(4))
+    exact = 3 * (large(31).astype(object).T @ large(31).astype(object))
+    exact = exact + large(4).astype(object).T @ large(4).astype(object)
+    assert wide.second.dtype == object
+    assert narrow.second.dtype != object
+    assert (np.asarray(wide.merge(narrow).second, dtype=object) == exact).all()
+
+
+def test_gram_of_sparse_fractions_is_that_of_dense_ones():
+    """Products of fractions by rows, against the dense sums."""
+    wide = sparse_rows((40, 3000), 0.002, 2)
+    columns = np.arange(0, 3000, 3)
+    gram = Gram(columns).add(wide)
+    dense = wide.toarray()[:, columns]
+    np.testing.assert_allclose(gram.second * 4.0**-gram.exponent, dense.T @ dense, atol=1e-12)
+    assert not gram.exact

@@ -1,0 +1,67 @@
+"""Tables that are not held in memory: blocks of rows, and what is refused of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal import Moments, sparse_pca
+from sparcipal.data.rows import as_rows
+
+X = np.random.default_rng(0).standard_normal((20, 5))
+
+
+def test_rows_gather_the_table_from_blocks_of_any_kind():
+    dense = as_rows(lambda: iter([X[:7], X[7:]]))
+    np.testing.assert_array_equal(dense.gather().X, X)
+    sparse = as_rows(lambda: iter([sp.csr_array(X[:7]), X[7:]]))
+    np.testing.assert_array_equal(sparse.gather().X.toarray(), X)
+    np.testing.assert_array_equal(as_rows(sp.csc_array(X)).gather().X.toarray(), X)
+
+
+def test_rows_refuse_blocks_that_do_not_fit():
+    with pytest.raises(ValueError, match="feature_names has 2 names, but there are 5 features"):
+        as_rows(X, feature_names=["a", "b"])
+    with pytest.raises(TypeError, match="can be read once only"):
+        as_rows(iter([X]))
+    bad = X.copy()
+    bad[9, 1] = np.nan
+    late = as_rows(lambda: iter([bad[:7], bad[7:]]))
+    with pytest.raises(ValueError, match=r"block 1 .its row 0 is row 7 of the table.*NaN"):
+        late.accumulate(Moments(5))
+    uneven = as_rows(lambda: iter([X[:7], X[7:, :4]]))
+    with pytest.raises(ValueError, match="block 1 has 4 features, but the first one has 5"):
+        uneven.accumulate(Moments(5))
+
+
+def test_fit_refuses_blocks_that_change_their_names():
+    pandas = pytest.importorskip("pandas")
+    frames = [pandas.DataFrame(X[:9], columns=list("abcde"))]
+    frames.append(pandas.DataFrame(X[9:], columns=list("abcdf")))
+    with pytest.raises(ValueError, match="block 1 has other feature names than the first one"):
+        sparse_pca(lambda: iter(frames), n_nonzero_coefs=2)
+
+
+def test_fit_counts_rows_from_the_table_when_the_first_block_is_bad():
+    with pytest.raises(ValueError, match="NaN") as caught:
+        sparse_pca(lambda: iter([X * np.nan, X]), n_nonzero_coefs=2)
+    assert "block" not in str(caught.value), "rows count from the first one of the table"
+
+
+def test_fit_refuses_weights_of_another_number_of_rows():
+    for weights in (np.ones(19), np.ones(21)):
+        with pytest.raises(ValueError, match=r"but there are (more|20) rows"):
+            sparse_pca(
+                lambda: iter([X[:9], X[9:]]),
+                n_nonzero_coefs=2,
+                sample_weight=weights,
+                memory_limit=1,
+            )
+
+
+def test_fit_refuses_functions_without_rows():
+    with pytest.raises(ValueError, match="at least one"):
+        sparse_pca(lambda: iter([]), n_nonzero_coefs=2)
+    with pytest.raises(ValueError, match="0 sample"):
+        sparse_pca(lambda: iter([np.empty((0, 5))]), n_nonzero_coefs=2, memory_limit=1)

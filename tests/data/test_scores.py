@@ -1,0 +1,18 @@
+"""Scores of samples on components."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparcipal import sparse_pca
+
+X = np.random.default_rng(0).standard_normal((20, 5))
+
+
+def test_scorer_refuses_a_result_of_a_covariance():
+    result = sparse_pca(covariance=np.cov(X.T), n_nonzero_coefs=2)
+    from sparcipal.data.scores import Scorer
+
+    with pytest.raises(ValueError, match="there are no samples to score"):
+        Scorer(result)
