@@ -24,14 +24,12 @@ def first_order(
     tol: float = 1e-3,
     max_iter: int = 5000,
 ) -> Relaxation:
-    """Solve the relaxation to a relative duality gap of `tol`, for signed components."""
+    """Solve the relaxation to a relative duality gap of `tol`, for signed components.
+
+    The penalty lies below the largest variance.
+    """
     n = A.shape[0]
     largest = float(np.diagonal(A).max())
-    if not 0 <= penalty < largest:
-        raise ValueError(
-            f"penalty={penalty:.6g} must lie in [0, {largest:.6g}): at the largest variance and "
-            "above no feature is worth its price"
-        )
     # of denormal variances the smoothing must not underflow
     mu = max(tol * (largest - penalty) / (2 * math.log(max(n, 2))), np.finfo(np.float64).tiny)
     U = np.zeros((n, n))

@@ -71,16 +71,20 @@ def certificate_card(certificate: Certificate) -> str:
     """The verdict and the figures behind it."""
     verdict = words.verdict(certificate)
     kind = "spc-proved" if verdict.proved else "spc-open"
-    rows = "\n".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in fact) + "</tr>"
-        for fact in words.facts(certificate)
-    )
     message = f"\n<p>{escape(certificate.message)}</p>" if certificate.message else ""
     return (
         f'<div class="spc-verdict {kind}">\n'
         f"<strong>{verdict.headline}</strong>: {escape(verdict.sentence)}\n"
-        f"<table>\n{rows}\n</table>{message}\n</div>"
+        f"{facts_table(certificate)}{message}\n</div>"
     )
+
+
+def facts_table(certificate: Certificate) -> str:
+    rows = "\n".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in fact) + "</tr>"
+        for fact in words.facts(certificate)
+    )
+    return f"<table>\n{rows}\n</table>"
 
 
 def _card(row: ComponentRow) -> str:

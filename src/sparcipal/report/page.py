@@ -19,6 +19,7 @@ import numpy as np
 from ..data.scores import scores, strongest_samples
 from ..problem.result import Result, write_atomically
 from . import words
+from .html import facts_table
 from .svg import bounds_chart, variance_chart
 from .text import ComponentRow, ComponentTable
 
@@ -78,16 +79,8 @@ def _head(result: Result) -> str:
         f"<header><h1>{escape(words.question(result))}</h1>\n"
         f'<p class="soft">{escape(words.data(result))}</p>\n'
         f'<div class="verdict {kind}"><strong>{verdict.headline}</strong>: '
-        f"{escape(verdict.sentence)}\n{_facts(result)}{message}</div>{note}</header>"
+        f"{escape(verdict.sentence)}\n{facts_table(certificate)}{message}</div>{note}</header>"
     )
-
-
-def _facts(result: Result) -> str:
-    rows = "\n".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in fact) + "</tr>"
-        for fact in words.facts(result.certificate)
-    )
-    return f"<table>\n{rows}\n</table>"
 
 
 def _cards(rows: ComponentTable, samples: list[list[tuple[str, float]]]) -> str:

@@ -9,7 +9,7 @@ can leave negative eigenvalues, because x is not an eigenvector of A.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -171,6 +171,16 @@ _REST: dict[str, Callable[[Covariance], _Removed | _Overlapping]] = {
     "hotelling": _Hotelling,
     "schur": _Schur,
 }
+
+
+def beyond(covariance: Covariance, components: Iterable[Component]) -> Covariance:
+    """What the components leave unexplained: the Schur complement on their directions."""
+    for component in components:
+        image = covariance.matvec(component.vector(covariance.n_features))
+        own = float(component.weights @ image[component.support])
+        if own > 0.0:
+            covariance = Downdated(covariance, image / np.sqrt(own))
+    return covariance
 
 
 class Downdated(Covariance):

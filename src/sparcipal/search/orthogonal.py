@@ -17,7 +17,7 @@ from ..problem.base import Component, Options
 from ..problem.components import variances
 from ..problem.covariance import Covariance
 from ..problem.problem import Problem
-from .deflation import Downdated
+from .deflation import beyond
 
 SWEEPS = 4  # over all components
 LEAVING, ENTERING = 4, 6  # features that are tried in an exchange
@@ -76,11 +76,7 @@ class _Ascent:
 
     def _replacements(self, components: list[Component], j: int) -> list[Component]:
         others = components[:j] + components[j + 1 :]
-        basis, rest = self._basis(others), self.cov
-        for other in others:
-            image = rest.matvec(other.vector(rest.n_features))
-            own = float(other.weights @ image[other.support])
-            rest = Downdated(rest, image / np.sqrt(own)) if own > 0.0 else rest
+        basis, rest = self._basis(others), beyond(self.cov, others)
         s = self.problem.cardinalities[j]
         supports = [components[j].support, self.search(rest, s)]
         found = [self._on(rest, support, basis) for support in supports]

@@ -17,7 +17,7 @@ from ...problem.base import Component, Options
 from ...problem.components import refit_one, removals, variances
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
-from ..deflation import Downdated, deflate
+from ..deflation import beyond, deflate
 from ..joint import joint_search
 from ..method import Found, Method
 from ..orthogonal import ascend_orthogonally
@@ -30,6 +30,7 @@ NEWCOMERS = 60  # features that may join the working set in one round
 ROUNDS = 12
 JOINT = 3  # times the effort for several components: less misses the best on some texts
 SWEEPS = 2  # over the components, when supports may overlap
+SIMPLE = (threshold.METHOD, tpower.METHOD)  # their answers are among the starts
 NEARLY = 2e-3  # predictions are first order: look at swaps predicted to lose this little, too
 
 
@@ -90,7 +91,7 @@ def _free(problem: Problem, options: Options, effort: int) -> Found:
         return float(variances(problem, tuple(components)).sum())
 
     found = deflate(problem, options, one)
-    simple = [method.run(problem, options) for method in (threshold.METHOD, tpower.METHOD)]
+    simple = [method.run(problem, options) for method in SIMPLE]
     best = list(max((answer.components for answer in (found, *simple)), key=total))
     value = total(best)
     rng = np.random.default_rng(options.seed)
@@ -98,11 +99,7 @@ def _free(problem: Problem, options: Options, effort: int) -> Found:
     for j in list(range(problem.k)) * SWEEPS:
         if options.monitor.stopped:
             break
-        rest = problem.covariance
-        for other in best[:j] + best[j + 1 :]:
-            image = rest.matvec(other.vector(rest.n_features))
-            own = float(other.weights @ image[other.support])
-            rest = Downdated(rest, image / np.sqrt(own)) if own > 0.0 else rest
+        rest = beyond(problem.covariance, best[:j] + best[j + 1 :])
         new = one(rest, problem.cardinalities[j], problem.nonnegative, options, rng)
         trial = [*best[:j], new, *best[j + 1 :]]
         now = total(trial)
@@ -160,7 +157,7 @@ def _simple_answers(
     if features.size < problem.covariance.n_features:
         inside = problem.covariance.restrict(features).materialise()
         problem = replace(problem, covariance=inside)
-    found = [method.run(problem, options) for method in (threshold.METHOD, tpower.METHOD)]
+    found = [method.run(problem, options) for method in SIMPLE]
     return [[features[component.support] for component in answer.components] for answer in found]
 
 

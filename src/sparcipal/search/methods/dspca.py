@@ -9,7 +9,7 @@ What the solutions of the relaxation prove is the bound "dspca-dual" (bounds/dua
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,7 +60,6 @@ def solve_at(
     penalty: float,
     nonnegative: bool,
     gap: float,
-    solver: Callable[..., Relaxation] = ascend,
     known: Sequence[Point] = (),
 ) -> Point:
     """Eliminate, solve the relaxation (from solutions nearby), and read off the loadings."""
@@ -74,7 +73,7 @@ def solve_at(
         # What deflation leaves of variances that are all explained is rounding, and differs.
         penalty = float(np.float32(np.diagonal(A).max() / 2))
     starts = [_carried(p, core, A, penalty, nonnegative) for p in _neighbours(known, penalty)]
-    relaxation = solver(A, penalty, nonnegative=nonnegative, tol=gap, starts=starts)
+    relaxation = ascend(A, penalty, nonnegative=nonnegative, tol=gap, starts=starts)
     x = relaxation.direction()
     if nonnegative:
         x = np.maximum(x, 0.0)
@@ -119,7 +118,6 @@ def search_penalty(
     gap: float,
     cardinality: str,
     max_solves: int,
-    solver: Callable[..., Relaxation],
 ) -> list[Point]:
     """Points of a bisection over the penalty; the last one is the one to use."""
     largest = float(cov.diagonal.max())
@@ -135,7 +133,7 @@ def search_penalty(
     points: list[Point] = []
     for _ in range(max_solves):
         middle = (low + high) / 2
-        point = solve_at(cov, middle, nonnegative, max(gap, COARSE), solver, points)
+        point = solve_at(cov, middle, nonnegative, max(gap, COARSE), points)
         points.append(point)
         if abs(point.count - s) <= slack:
             return points
@@ -158,7 +156,6 @@ def tighten(
     *,
     gap: float,
     solves: int,
-    solver: Callable[..., Relaxation],
 ) -> list[Point]:
     """More points, at penalties for which phi(l) + l s comes closer to its minimum.
 
@@ -172,7 +169,7 @@ def tighten(
         if high - low <= 1e-3 * high:
             break
         middle = (low + high) / 2
-        point = solve_at(cov, middle, nonnegative, gap, solver, [*points, *extra])
+        point = solve_at(cov, middle, nonnegative, gap, [*points, *extra])
         extra.append(point)
         if np.abs(point.relaxation.Z).sum() > s:
             low = point.relaxation.penalty
@@ -243,32 +240,6 @@ def run(
     duality gap to which the relaxations are solved; `bound_solves` more of them make the bound
     tighter.
     """
-    return run_with(
-        ascend,
-        problem,
-        options,
-        penalty=penalty,
-        gap=gap,
-        cardinality=cardinality,
-        max_solves=max_solves,
-        bound_solves=bound_solves,
-        deflation=deflation,
-    )
-
-
-def run_with(
-    solver: Callable[..., Relaxation],
-    problem: Problem,
-    options: Options,
-    *,
-    penalty: float | None,
-    gap: float,
-    cardinality: str,
-    max_solves: int,
-    bound_solves: int,
-    deflation: str,
-) -> Found:
-    """The method around any solver of the relaxation."""
     check_penalty(penalty)
     if cardinality not in ("exact", "about"):
         raise ValueError(f"cardinality must be 'exact' or 'about', got {cardinality!r}")
@@ -286,24 +257,16 @@ def run_with(
             return Single(Component(np.zeros(1, dtype=np.intp), np.ones(1)))
         if penalty is not None:
             level = penalty * float(cov.diagonal.max())
-            points = [solve_at(cov, level, nonnegative, gap, solver)]
+            points = [solve_at(cov, level, nonnegative, gap)]
         else:
             points = search_penalty(
-                cov,
-                s,
-                nonnegative,
-                gap=gap,
-                cardinality=cardinality,
-                max_solves=max_solves,
-                solver=solver,
+                cov, s, nonnegative, gap=gap, cardinality=cardinality, max_solves=max_solves
             )
         late = ""
         if not trail:
             extra: list[Point] = []
             if bound_solves and penalty is None:
-                extra = tighten(
-                    cov, points, s, nonnegative, gap=gap, solves=bound_solves, solver=solver
-                )
+                extra = tighten(cov, points, s, nonnegative, gap=gap, solves=bound_solves)
                 late = _late(extra, gap)
             seen.extend([*points, *extra])
         trail.extend(_record(point, cov) for point in points)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...problem.base import Component, Options
+from ...problem.base import Options
 from ...problem.covariance import Covariance
 from ...problem.problem import Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
 from .threshold import truncate
-from .tpower import ascend
+from .tpower import ascend, best_end
 
 
 def soft_truncate(Y: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
@@ -50,11 +50,8 @@ def solve(
     starts = rng.standard_normal((cov.n_features, max(restarts, 1)))
     if nonnegative:
         starts = np.abs(starts)
-    X, values, n_iter = ascend(
-        cov, starts, s, nonnegative, max_iter=max_iter, cut=_CUTS[thresholding]
-    )
-    note = "" if n_iter < max_iter else f"em stopped after max_iter={max_iter} steps"
-    return Single(Component.from_vector(X[:, int(np.argmax(values))]), n_iter, note)
+    cut = _CUTS[thresholding]
+    return best_end("em", ascend(cov, starts, s, nonnegative, max_iter=max_iter, cut=cut), max_iter)
 
 
 def run(

@@ -60,6 +60,13 @@ def ascend(
     return best, values, n_iter
 
 
+def best_end(name: str, ends: tuple[np.ndarray, np.ndarray, int], max_iter: int) -> Single:
+    """The best of the vectors that `ascend` returns; a note says if the steps ran out."""
+    X, values, n_iter = ends
+    note = "" if n_iter < max_iter else f"{name} stopped after max_iter={max_iter} steps"
+    return Single(Component.from_vector(X[:, int(np.argmax(values))]), n_iter, note)
+
+
 def standard_starts(cov: Covariance, s: int, rng: np.random.Generator) -> np.ndarray:
     """The starts of the papers: first eigenvector, largest variance, the s largest variances."""
     p = cov.n_features
@@ -85,9 +92,7 @@ def solve(
     starts = standard_starts(cov, s, rng)
     if restarts:
         starts = np.hstack([starts, rng.standard_normal((cov.n_features, restarts))])
-    X, values, n_iter = ascend(cov, starts, s, nonnegative, max_iter=max_iter)
-    note = "" if n_iter < max_iter else f"tpower stopped after max_iter={max_iter} steps"
-    return Single(Component.from_vector(X[:, int(np.argmax(values))]), n_iter, note)
+    return best_end("tpower", ascend(cov, starts, s, nonnegative, max_iter=max_iter), max_iter)
 
 
 def run(
