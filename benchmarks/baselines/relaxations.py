@@ -11,9 +11,8 @@ import numpy as np
 
 from benchmarks.baselines.first_order import first_order
 from benchmarks.baselines.sets import SETS, words
-from sparcipal.problem.base import Options
 from sparcipal.problem.covariance import covariance_of_data
-from sparcipal.problem.problem import Problem
+from sparcipal.problem.problem import Options, Problem
 from sparcipal.search.methods import dspca
 from sparcipal.search.relaxation import Relaxation, ascend
 

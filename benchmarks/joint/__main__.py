@@ -244,9 +244,8 @@ def rate() -> None:
     """Leukemia, k=5, s=50, r=4: points per second."""
     from scipy.optimize import linear_sum_assignment
 
-    from sparcipal.problem.base import Options
     from sparcipal.problem.covariance import covariance_of_data
-    from sparcipal.problem.problem import Problem
+    from sparcipal.problem.problem import Options, Problem
     from sparcipal.problem.sketch import sketch
     from sparcipal.search.methods import bipartite
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.lowrank.search import say
-from sparcipal.problem.base import Options
 from sparcipal.problem.covariance import covariance_of_data
-from sparcipal.problem.problem import Problem
+from sparcipal.problem.problem import Options, Problem
 from sparcipal.search.registry import get_method
 
 P, SIZE, VALUES = 500, 10, (400.0, 300.0)

@@ -19,11 +19,10 @@ from .bounds.widen import Widened, widened
 from .data.inputs import Data, data_of, from_screened
 from .data.passes import MEMORY_LIMIT, Stream, memory_bytes
 from .numerics.threads import one_blas_thread
-from .problem.base import Component, Options
 from .problem.components import refit, rounding_of_value, variances
 from .problem.eliminate import informative
 from .problem.monitor import Monitor, Progress
-from .problem.problem import Problem
+from .problem.problem import Component, Options, Problem
 from .problem.result import Bound, Certificate, Result, Status
 from .search.method import Found, Method
 

@@ -20,10 +20,9 @@ from .data.inputs import Data, data_of, from_screened
 from .data.passes import MEMORY_LIMIT, Stream, memory_bytes
 from .fit import Answer, extended, reporter, result_of, solve
 from .numerics.threads import one_blas_thread
-from .problem.base import Component, Options
 from .problem.eliminate import informative
 from .problem.monitor import Monitor
-from .problem.problem import Problem
+from .problem.problem import Component, Options, Problem
 from .problem.result import Result, Status
 from .search.method import Found
 from .search.warm import warm_support

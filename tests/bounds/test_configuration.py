@@ -16,11 +16,10 @@ from sparcipal.bounds.pairsplit import Part, split_matrix
 from sparcipal.checker.configuration import recheck
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
-from sparcipal.problem.base import Component, Options
 from sparcipal.problem.components import refit, variances
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.monitor import Monitor
-from sparcipal.problem.problem import Problem
+from sparcipal.problem.problem import Component, Options, Problem
 from sparcipal.search.joint import joint_search
 from tests.support.brute import best_value
 from tests.support.places import data_file

@@ -21,9 +21,8 @@ from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance_of
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
 from sparcipal.numerics import margins
-from sparcipal.problem.base import Options
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
-from sparcipal.problem.problem import Problem
+from sparcipal.problem.problem import Options, Problem
 from tests.support import oracle
 from tests.support.margins import matrices
 

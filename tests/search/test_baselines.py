@@ -8,9 +8,8 @@ import pytest
 from sparcipal import sparse_pca, verify
 from sparcipal.bounds.duals import greedy_dual
 from sparcipal.kernels import nspca as kernel
-from sparcipal.problem.base import Component, Options
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
-from sparcipal.problem.problem import Problem
+from sparcipal.problem.problem import Component, Options, Problem
 from sparcipal.search.methods import em, gpower, greedy, nspca, spca, threshold, tpower
 from tests.support.brute import best_value
 from tests.support.places import data_file

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparcipal.problem.base import Options
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
-from sparcipal.problem.problem import Problem
+from sparcipal.problem.problem import Options, Problem
 from sparcipal.search.assign import assign, dual_bound
 from sparcipal.search.methods import bipartite
 from tests.support.brute import best_value

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparcipal.problem.base import Component, Options
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
-from sparcipal.problem.problem import Problem
+from sparcipal.problem.problem import Component, Options, Problem
 from sparcipal.search.deflation import DEFLATIONS, Single, deflate
 from sparcipal.search.methods import threshold, tpower
 

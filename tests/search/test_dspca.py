@@ -11,9 +11,8 @@ from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance_of
 from sparcipal.checker.dspca import recheck
 from sparcipal.kernels import dspca as kernel
-from sparcipal.problem.base import Options
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
-from sparcipal.problem.problem import Problem
+from sparcipal.problem.problem import Options, Problem
 from sparcipal.problem.result import Bound
 from sparcipal.search.methods import dspca
 from sparcipal.search.relaxation import Start, ascend, soft_threshold

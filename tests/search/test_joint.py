@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from sparcipal.kernels.exchange import leading, predict, promising
-from sparcipal.problem.base import Component, Options
 from sparcipal.problem.components import refit_one, removals, variances
 from sparcipal.problem.covariance import covariance_of
-from sparcipal.problem.problem import Problem
+from sparcipal.problem.problem import Component, Options, Problem
 from sparcipal.search.joint import joint_search
 from sparcipal.search.methods import auto, threshold, tpower
 from tests.support.brute import best_value

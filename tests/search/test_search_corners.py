@@ -7,10 +7,9 @@ import pytest
 
 from sparcipal import sparse_pca
 from sparcipal.bounds.duals import greedy_dual
-from sparcipal.problem.base import Component, Options
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.monitor import Monitor
-from sparcipal.problem.problem import Problem
+from sparcipal.problem.problem import Component, Options, Problem
 from sparcipal.problem.sketch import sketch, spectrum
 from sparcipal.search import finish
 from sparcipal.search.methods import auto, bipartite, spannogram

@@ -255,9 +255,8 @@ def test_guarantees_of_the_papers():
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_the_bound_alone_holds_for_several_components(nonnegative):
     from sparcipal.bounds.lowrank.bound import low_rank_bound
-    from sparcipal.problem.base import Options
     from sparcipal.problem.covariance import covariance_of
-    from sparcipal.problem.problem import Problem
+    from sparcipal.problem.problem import Options, Problem
     from sparcipal.search.registry import get_method
 
     checker = importlib.import_module("sparcipal.checker.lowrank")

@@ -36,8 +36,7 @@ import numpy as np
 
 from ..numerics import margins
 from ..numerics.margins import SAFETY
-from ..problem.base import Component, Options
-from ..problem.problem import Problem
+from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .kyfan import kyfan_bound
 from .kyfan.certificate import Split, proved_sum, split_matrix

@@ -38,9 +38,8 @@ import numpy as np
 
 from ..numerics import margins
 from ..numerics.margins import SAFETY
-from ..problem.base import Component
 from ..problem.covariance import Covariance
-from ..problem.problem import Problem
+from ..problem.problem import Component, Problem
 from ..problem.result import Bound
 from .cheap import proved_eigenvalue_sum
 

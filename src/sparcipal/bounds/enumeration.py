@@ -26,9 +26,8 @@ import numpy as np
 
 from ..numerics import margins
 from ..numerics.margins import SAFETY
-from ..problem.base import Component, Options
 from ..problem.monitor import Monitor
-from ..problem.problem import Problem
+from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .cheap import proved_margins
 

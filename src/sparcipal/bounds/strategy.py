@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..numerics.margins import SAFETY
-from ..problem.base import Component, Options
 from ..problem.components import refit, variances
-from ..problem.problem import Problem
+from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .cheap import cheap_bounds, eigenvalue_bound, trace_bound
 from .configuration.bound import configuration_bound

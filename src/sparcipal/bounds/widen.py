@@ -10,8 +10,7 @@ import numpy as np
 
 from ..data.screening import Survivors
 from ..numerics import margins
-from ..problem.base import Component, Options
-from ..problem.problem import Problem
+from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound, Certificate
 from .dropped import Beyond, beyond
 

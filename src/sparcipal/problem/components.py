@@ -6,9 +6,8 @@ import numpy as np
 
 from ..numerics import margins
 from ..numerics.margins import SAFETY
-from .base import Component
 from .covariance import Covariance
-from .problem import Problem
+from .problem import Component, Problem
 
 # Weights this far below the largest change the value by less than rounding does.
 NEGLIGIBLE = 1e-10

@@ -3,19 +3,16 @@ trip."""
 
 from __future__ import annotations
 
-import base64
 import enum
-import json
 import math
 import os
-import secrets
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-FORMAT = 1  # of the JSON document; a reader refuses any other
+from .saving import document_of, proof_path, read_text, text_of, write_together
 
 
 class Status(enum.StrEnum):
@@ -221,12 +218,19 @@ class Result:
     def to_json(self, *, proof: bool = True) -> str:
         """The result as a JSON document. Without `proof`, the claim only: it cannot be
         rechecked."""
-        return json.dumps(_encode(self if proof else _claim(self)), allow_nan=True)
+        return text_of(self if proof else _claim(self))
 
     @staticmethod
     def from_json(text: str) -> Result:
         """Inverse of `to_json`; ValueError when the document is not a result."""
-        return _decode_result(text)
+        try:
+            result = _from_document(document_of(text))
+            _check_types(result)
+        except RecursionError as error:
+            raise ValueError("not a sparcipal result: nested too deeply") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a sparcipal result: {error}") from error
+        return result
 
     def save(self, path: str | os.PathLike[str], *, proof: bool = True) -> None:
         """Write the claim to `path` and, when asked, the proof to `<path>.proof` beside it.
@@ -235,27 +239,16 @@ class Result:
         proof of another claim.
         """
         target = Path(path)
-        beside = _proof_path(target)
+        beside = proof_path(target)
         texts = {target: self.to_json(proof=False)} | ({beside: self.to_json()} if proof else {})
-        for file in texts:
-            _refuse_special(file)
-        ready: dict[Path, Path] = {}
-        try:
-            for file, text in texts.items():
-                ready[file] = _written_beside(file, text)
-            beside.unlink(missing_ok=True)
-            for file in texts:
-                os.replace(ready.pop(file), file)
-        finally:
-            for temporary in ready.values():
-                temporary.unlink(missing_ok=True)
+        write_together(texts, stale=beside)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Result:
         """Read a saved result, with its proof when that lies beside it."""
         target = Path(path)
         claim = _read_from(target)
-        beside = _proof_path(target)
+        beside = proof_path(target)
         if not beside.exists():
             return claim
         full = _read_from(beside)
@@ -267,57 +260,12 @@ class Result:
         return full
 
 
-def write_atomically(target: Path, text: str) -> None:
-    """Write beside the target, then rename: never half a file under the target's name."""
-    _refuse_special(target)
-    temporary = _written_beside(target, text)
-    try:
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _refuse_special(target: Path) -> None:
-    """A rename would put a file in the place of a device or a pipe; folders the system refuses."""
-    if target.exists() and not (target.is_file() or target.is_dir()):
-        raise ValueError(f"{target} is a device or pipe; name a regular file")
-
-
-def _written_beside(target: Path, text: str) -> Path:
-    """A file in the target's folder that is whole and on the disk; none if that fails."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        # Opened like any file, so that it gets the permissions the user's umask leaves.
-        with open(temporary, "x", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return temporary
-
-
 def _read_from(path: Path) -> Result:
-    text = _text_of(path)
+    text = read_text(path)
     try:
         return Result.from_json(text)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"not a sparcipal result: {path} holds no text (byte {error.start} is not UTF-8); name "
-            "the .json file that a result was saved to"
-        ) from error
-
-
-def _proof_path(target: Path) -> Path:
-    return target.with_name(target.name + ".proof")
 
 
 def _claim(result: Result) -> Result:
@@ -325,77 +273,19 @@ def _claim(result: Result) -> Result:
     return replace(result, certificate=replace(result.certificate, bounds=bare))
 
 
-# --- JSON: dataclasses by field, arrays as base64 of their little-endian bytes ---
-
-
-def _encode(value: Any) -> Any:
-    if isinstance(value, Result):
-        return {
-            "sparcipal": FORMAT,
-            **{f.name: _encode(getattr(value, f.name)) for f in fields(value)},
-        }
-    if isinstance(value, Certificate | Bound):
-        return {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, np.ndarray):
-        array = np.ascontiguousarray(value)
-        array = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        data = base64.b64encode(array.tobytes()).decode("ascii")
-        return {"$array": data, "dtype": array.dtype.str, "shape": list(array.shape)}
-    if isinstance(value, dict):
-        return {str(key): _encode(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encode(item) for item in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
-
-
-_DTYPES = {"<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1"}
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict):
-        if "$array" not in value:
-            return {key: _decode(item) for key, item in value.items()}
-        if value.get("dtype") not in _DTYPES:
-            raise ValueError(f"array of unknown dtype {value.get('dtype')!r}")
-        raw = base64.b64decode(value["$array"], validate=True)
-        array = np.frombuffer(raw, dtype=value["dtype"]).reshape([int(n) for n in value["shape"]])
-        return array.astype(array.dtype.newbyteorder("="))
-    if isinstance(value, list):
-        return [_decode(item) for item in value]
-    return value
-
-
-def _decode_result(text: str) -> Result:
-    try:
-        document = json.loads(text)
-        if not isinstance(document, dict) or "sparcipal" not in document:
-            raise ValueError("the document has no 'sparcipal' entry")
-        if document["sparcipal"] != FORMAT:
-            raise ValueError(
-                f"format {document['sparcipal']!r} is not the format {FORMAT} of this version"
-            )
-        parts = _decode(document)
-        del parts["sparcipal"]
-        certificate = parts.pop("certificate")
-        bounds = tuple(Bound(**b) for b in certificate.pop("bounds"))
-        status = Status(certificate.pop("status"))
-        names = parts.pop("feature_names")
-        result = Result(
-            certificate=Certificate(status=status, bounds=bounds, **certificate),
-            feature_names=None if names is None else tuple(str(n) for n in names),
-            supports=tuple(_array(a, np.intp) for a in parts.pop("supports")),
-            weights=tuple(_array(a, np.float64) for a in parts.pop("weights")),
-            variances=_array(parts.pop("variances"), np.float64),
-            **parts,
-        )
-        _check_types(result)
-    except RecursionError as error:
-        raise ValueError("not a sparcipal result: nested too deeply") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a sparcipal result: {error}") from error
-    return result
+def _from_document(parts: dict[str, Any]) -> Result:
+    certificate = parts.pop("certificate")
+    bounds = tuple(Bound(**b) for b in certificate.pop("bounds"))
+    status = Status(certificate.pop("status"))
+    names = parts.pop("feature_names")
+    return Result(
+        certificate=Certificate(status=status, bounds=bounds, **certificate),
+        feature_names=None if names is None else tuple(str(n) for n in names),
+        supports=tuple(_array(a, np.intp) for a in parts.pop("supports")),
+        weights=tuple(_array(a, np.float64) for a in parts.pop("weights")),
+        variances=_array(parts.pop("variances"), np.float64),
+        **parts,
+    )
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -422,7 +312,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def _check_types(result: Result) -> None:
-    """Everything that prints or computes may rely on these."""
+    """Raise ValueError unless the fields have the types on which printing and checking rely."""
     for name, allowed in _TYPES.items():
         value = result
         for part in name.split("."):

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..data.scores import scores, strongest_samples
-from ..problem.result import Result, write_atomically
+from ..problem.result import Result
+from ..problem.saving import write_atomically
 from . import words
 from .html import facts_table
 from .svg import bounds_chart, variance_chart

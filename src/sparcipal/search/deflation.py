@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..problem.base import Component, Options
 from ..problem.covariance import LARGE_PART, Covariance, MatrixCovariance, PartCovariance
-from ..problem.problem import Problem
+from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .method import Found
 

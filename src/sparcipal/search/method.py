@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..problem.base import Component
+from ..problem.problem import Component
 from ..problem.result import Bound
 
 

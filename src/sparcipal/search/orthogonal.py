@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..problem.base import Component, Options
 from ..problem.components import variances
 from ..problem.covariance import Covariance
-from ..problem.problem import Problem
+from ..problem.problem import Component, Options, Problem
 from .deflation import beyond
 
 SWEEPS = 4  # over all components

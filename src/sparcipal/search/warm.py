@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..bounds.tree.incumbent import Rounder
-from ..problem.base import Options
 from ..problem.covariance import DENSE_LIMIT, Covariance
-from ..problem.problem import Problem
+from ..problem.problem import Options, Problem
 from .joint import joint_search
 
 ALL_FEATURES = 500  # up to here all features are searched

@@ -15,9 +15,8 @@ import numpy as np
 
 from ...numerics import margins
 from ...numerics.margins import SAFETY, top_sum
-from ...problem.base import Options
 from ...problem.covariance import DENSE_LIMIT, Covariance, MatrixCovariance
-from ...problem.problem import Problem
+from ...problem.problem import Options, Problem
 from ...problem.result import Bound
 from ...problem.sketch import Sketch, majorant, prove_dense, spectrum
 from .sphere import SphereResult, sphere_search

@@ -13,10 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...problem.base import Component, Options
 from ...problem.components import refit_one, removals, variances
 from ...problem.covariance import Covariance
-from ...problem.problem import Problem
+from ...problem.problem import Component, Options, Problem
 from ..deflation import beyond, deflate
 from ..joint import joint_search
 from ..method import Found, Method

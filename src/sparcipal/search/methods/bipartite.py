@@ -25,9 +25,8 @@ from ...bounds.lowrank.sphere import MAX_RANK
 from ...numerics import margins
 from ...numerics.margins import SAFETY, top_sum
 from ...numerics.threads import ordered_map
-from ...problem.base import Component, Options
 from ...problem.covariance import Covariance
-from ...problem.problem import Problem
+from ...problem.problem import Component, Options, Problem
 from ...problem.result import Bound
 from ...problem.sketch import Sketch
 from ...problem.sketch import sketch as make_sketch

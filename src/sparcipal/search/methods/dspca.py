@@ -16,9 +16,8 @@ import numpy as np
 
 from ...bounds.duals import dspca_dual
 from ...numerics.margins import SAFETY
-from ...problem.base import Component, Options
 from ...problem.covariance import Covariance
-from ...problem.problem import Problem
+from ...problem.problem import Component, Options, Problem
 from ...problem.result import Bound
 from ..deflation import Single, deflate
 from ..method import Found, Method

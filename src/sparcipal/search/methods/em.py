@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...problem.base import Options
 from ...problem.covariance import Covariance
-from ...problem.problem import Problem
+from ...problem.problem import Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
 from .threshold import truncate

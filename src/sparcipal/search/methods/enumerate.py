@@ -5,8 +5,7 @@ methods. The work is done by bounds/enumeration.py, which also says why nothing 
 from __future__ import annotations
 
 from ...bounds.enumeration import count_supports, exhaust
-from ...problem.base import Options
-from ...problem.problem import Problem
+from ...problem.problem import Options, Problem
 from ..method import Found, Method
 
 LIMIT = 1_000_000

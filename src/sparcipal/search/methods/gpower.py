@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...problem.base import Component, Options
 from ...problem.covariance import Covariance
-from ...problem.problem import Problem
+from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
 from ..penalty import check_penalty, reach, unfinished

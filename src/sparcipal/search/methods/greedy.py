@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...bounds.duals import greedy_dual
-from ...problem.base import Component, Options
 from ...problem.components import nonnegative_leading
 from ...problem.covariance import Covariance
-from ...problem.problem import Problem
+from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
 

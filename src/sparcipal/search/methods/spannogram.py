@@ -17,10 +17,9 @@ import numpy as np
 
 from ...bounds.lowrank.bound import STARTS, LowRank
 from ...bounds.lowrank.sphere import SphereResult, check_eps, check_rank
-from ...problem.base import Component, Options
 from ...problem.components import nonnegative_leading
 from ...problem.covariance import Covariance
-from ...problem.problem import Problem
+from ...problem.problem import Component, Options, Problem
 from ...problem.sketch import NEGLIGIBLE, Spectrum, lowered, majorant, rank_note, spectrum
 from ...problem.sketch import sketch as make_sketch
 from ..deflation import Single, deflate

@@ -16,9 +16,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path_gram
 
-from ...problem.base import Component, Options
 from ...problem.covariance import DENSE_LIMIT, Covariance
-from ...problem.problem import Problem
+from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
 from .em import soft_truncate

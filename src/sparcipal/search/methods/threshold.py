@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse.linalg as spla
 
-from ...problem.base import Component, Options
 from ...problem.covariance import Covariance
-from ...problem.problem import Problem
+from ...problem.problem import Component, Options, Problem
 from ..deflation import deflate
 from ..method import Found, Method
 

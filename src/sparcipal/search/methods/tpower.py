@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...problem.base import Component, Options
 from ...problem.covariance import Covariance
-from ...problem.problem import Problem
+from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
 from .threshold import leading_eigenvectors, truncate

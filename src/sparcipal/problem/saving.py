@@ -1,0 +1,136 @@
+"""Results as JSON documents and as files that are never seen half written.
+
+A document holds dataclasses by field and arrays as base64 of their little-endian bytes; its fields
+are listed in docs/proof_format.rst. Nothing here knows what a result is: result.py builds one from
+what `document_of` returns.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT = 1  # of the JSON document; a reader refuses any other
+_DTYPES = {"<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1"}
+
+
+def text_of(result: Any) -> str:
+    """A dataclass as the text of a JSON document."""
+    return json.dumps({"sparcipal": FORMAT, **_encoded(result)}, allow_nan=True)
+
+
+def document_of(text: str) -> dict[str, Any]:
+    """The fields of a document, arrays as arrays; ValueError when it is none of this format."""
+    document = json.loads(text)
+    if not isinstance(document, dict) or "sparcipal" not in document:
+        raise ValueError("the document has no 'sparcipal' entry")
+    if document["sparcipal"] != FORMAT:
+        raise ValueError(
+            f"format {document['sparcipal']!r} is not the format {FORMAT} of this version"
+        )
+    parts: dict[str, Any] = _decoded(document)
+    del parts["sparcipal"]
+    return parts
+
+
+def _encoded(value: Any) -> Any:
+    if is_dataclass(value):
+        return {f.name: _encoded(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, np.ndarray):
+        array = np.ascontiguousarray(value)
+        array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        data = base64.b64encode(array.tobytes()).decode("ascii")
+        return {"$array": data, "dtype": array.dtype.str, "shape": list(array.shape)}
+    if isinstance(value, dict):
+        return {str(key): _encoded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encoded(item) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, dict):
+        if "$array" not in value:
+            return {key: _decoded(item) for key, item in value.items()}
+        if value.get("dtype") not in _DTYPES:
+            raise ValueError(f"array of unknown dtype {value.get('dtype')!r}")
+        raw = base64.b64decode(value["$array"], validate=True)
+        array = np.frombuffer(raw, dtype=value["dtype"]).reshape([int(n) for n in value["shape"]])
+        return array.astype(array.dtype.newbyteorder("="))
+    if isinstance(value, list):
+        return [_decoded(item) for item in value]
+    return value
+
+
+# --- files ---
+
+
+def write_atomically(target: Path, text: str) -> None:
+    """Write beside the target, then rename: never half a file under the target's name."""
+    write_together({target: text})
+
+
+def write_together(texts: dict[Path, str], stale: Path | None = None) -> None:
+    """Write every text beside its target, remove the `stale` file, then rename them all.
+
+    A failure before the first rename leaves the targets as they were.
+    """
+    for file in texts:
+        _refuse_special(file)
+    ready: dict[Path, Path] = {}
+    try:
+        for file, text in texts.items():
+            ready[file] = _written_beside(file, text)
+        if stale is not None:
+            stale.unlink(missing_ok=True)
+        for file in texts:
+            os.replace(ready.pop(file), file)
+    finally:
+        for temporary in ready.values():
+            temporary.unlink(missing_ok=True)
+
+
+def _refuse_special(target: Path) -> None:
+    """A rename would put a file in the place of a device or a pipe; folders the system refuses."""
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise ValueError(f"{target} is a device or pipe; name a regular file")
+
+
+def _written_beside(target: Path, text: str) -> Path:
+    """A file in the target's folder that is whole and on the disk; none if that fails."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        # Opened like any file, so that it gets the permissions the user's umask leaves.
+        with open(temporary, "x", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that should hold a result; ValueError when it holds none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"not a sparcipal result: {path} holds no text (byte {error.start} is not UTF-8); name "
+            "the .json file that a result was saved to"
+        ) from error
+
+
+def proof_path(target: Path) -> Path:
+    """Where the proof of a claim lies: beside it."""
+    return target.with_name(target.name + ".proof")
