@@ -64,14 +64,14 @@ def test_components_of_dropped_features(result):
 @pytest.mark.parametrize(
     ("kept", "words"),
     [
-        ([0, 1, 2, 8], "not features of the data"),
-        ([-1, 0, 1, 2], "not features of the data"),
-        ([], "not features of the data"),
-        ([[0, 1], [2, 3]], "not features of the data"),
-        ([0, 2, 1, 3], "not in increasing order"),
-        ([0, 1, 1, 3], "not in increasing order"),
+        ([0, 1, 2, 8], "must lie in 0..7"),
+        ([-1, 0, 1, 2], "must lie in 0..7"),
+        ([], "at least 1"),
+        ([[0, 1], [2, 3]], "2 dimensions"),
+        ([0, 2, 1, 3], "out of order"),
+        ([0, 1, 1, 3], "out of order, or one of them twice"),
         ([0, 1, 2, 4], "other features were kept"),
-        ([0.0, 1.0, float("nan"), 3.0], "no numbers of features"),
+        ([0.0, 1.0, float("nan"), 3.0], "an array of float64"),
     ],
 )
 def test_lists_of_kept_features(result, kept, words):

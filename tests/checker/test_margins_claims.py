@@ -12,10 +12,14 @@ import scipy.sparse as sp
 from sparcipal import Status, sparse_pca, verify
 from sparcipal.checker import dropped as screened
 from sparcipal.checker import pairsplit as split
+from sparcipal.checker import parts
 from sparcipal.checker import tree as proof
+from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance_of
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
+from sparcipal.checker.gate import parse
+from sparcipal.checker.records import Parts
 from sparcipal.data.passes import Stream
 
 checker = importlib.import_module("sparcipal.checker.result")
@@ -71,13 +75,13 @@ def test_bounds_lie_between_their_proof_and_a_little_more(results):
 def test_parts_are_added_and_rounded_up(results, monkeypatch):
     result = results[2]
     bound = next(b for b in result.certificate.bounds if b.name == "parts")
-    monkeypatch.setattr(checker, "_recheck", lambda part, cov, question: 0.1)
-    question = Question((3, 2), False, False, 0.0)
-    total = checker._recheck_parts(bound, None, question)
+    record = parse(Parts, bound.data, {"p": result.n_features, "n": result.n_features})
+    monkeypatch.setattr(parts, "redone", lambda *_: 0.1)
+    total = parts.recheck(record, None, Question((3, 2), False, False, 0.0), None, Budget())
     assert total > 0.2
     assert total < 0.2 * (1 + 1e-14)
-    with pytest.raises(checker._Refused, match="one bound per component"):
-        checker._recheck_parts(bound, None, Question((3, 3), False, False, 0.0))
+    with pytest.raises(Refused, match="one bound per component"):
+        parts.recheck(record, None, Question((3, 3), False, False, 0.0), None, Budget())
 
 
 def test_values_are_what_the_loadings_give(results):
@@ -114,7 +118,7 @@ def test_the_margin_of_a_value(results, monkeypatch):
         short = 1e-9 * result.value
         enough = claim(result, rounding=margin + short)
         checker._check_value(enough, cov)
-        with pytest.raises(checker._Refused, match="rounding margin"):
+        with pytest.raises(Refused, match="rounding margin"):
             checker._check_value(claim(result, rounding=margin - short), cov)
     # of overlapping components as much more as errors grow
     result, cov.error_unit = results[2], 1e-9
@@ -124,7 +128,7 @@ def test_the_margin_of_a_value(results, monkeypatch):
     )
     margin = 9.0 * cov.rounding(5) * cov.unit
     checker._check_value(claim(result, rounding=margin * 1.01), cov)
-    with pytest.raises(checker._Refused, match="rounding margin"):
+    with pytest.raises(Refused, match="rounding margin"):
         checker._check_value(claim(result, rounding=margin * 0.99), cov)
 
 
@@ -148,7 +152,7 @@ def test_growing_errors_are_no_excuse(monkeypatch):
         known = (result.variances / cov.unit, 1e12)
         monkeypatch.setattr(checker, "_variances", lambda A, W, free, known=known: known)
         for factor in (1 - 1e-4, 1 + 1e-4):
-            with pytest.raises(checker._Refused, match="explain"):
+            with pytest.raises(Refused, match="explain"):
                 checker._check_value(claim(result, value=result.value * factor), cov)
 
 
@@ -169,7 +173,7 @@ def test_optimal_answers_hide_nothing_in_rounding(results, monkeypatch, tol):
         )
         assert sure.certificate.status is Status.OPTIMAL
         if refused:
-            with pytest.raises(checker._Refused, match="may hide"):
+            with pytest.raises(Refused, match="may hide"):
                 checker._check_value(sure, cov)
         else:
             checker._check_value(sure, cov)

@@ -1,5 +1,6 @@
 """Rechecks a saved result against the data, with plain NumPy and no code of the solver."""
 
+from .budget import Budget
 from .result import Verification, verify
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Budget", "Verification", "verify"]

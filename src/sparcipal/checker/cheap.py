@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from .covariance import EPS, CheckedCovariance, Question, factorises
+from .family import Family
+from .records import Clip, Frobenius, Nothing
 
 FACTOR_LIMIT = 4000  # order of the largest matrix that is factored
 ENUMERATION_LIMIT = 1_000_000
@@ -252,3 +254,13 @@ def _best_packing(
 
     descend(0, np.zeros(p, dtype=bool), 0, 0.0)
     return best
+
+
+FAMILIES = (
+    Family("trace", Nothing, trace, totals=True, raw=True),
+    Family("eigenvalues", Nothing, eigenvalues, totals=True, overlapping=True, raw=True),
+    Family("gershgorin", Nothing, gershgorin, totals=True, raw=True),
+    Family("frobenius", Frobenius, frobenius, totals=True, raw=True),
+    Family("clip", Clip, clip, totals=True, raw=True),
+    Family("enumeration", Nothing, enumeration, raw=True),
+)

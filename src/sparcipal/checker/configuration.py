@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from .covariance import EPS, CheckedCovariance, Question
+from .family import Family
 from .kyfan import outside_rows
 from .packing import largest_packing
+from .records import Configuration
 from .tree import Unproved, replay
 
 
@@ -96,3 +98,6 @@ def _by_packing(
     a = 0.5 * (a + a.T)
     best = largest_packing(a, s, question.k, price, proved[s], target, packing["u"], packing["r"])
     return max(target, best) * (1 + 4 * EPS)
+
+
+FAMILIES = (Family("configuration", Configuration, recheck, raw=True),)

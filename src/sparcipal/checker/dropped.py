@@ -77,19 +77,6 @@ class _KeptCovariance(CheckedCovariance):
         return part
 
 
-def kept_of(bounds: Any, p: int) -> np.ndarray:
-    """Which features a certificate says were kept."""
-    kept = np.asarray(bounds[0].data["screened"]["kept"])
-    if kept.dtype.kind not in "iu":
-        raise KeyError("the kept features are no numbers of features")
-    kept = kept.astype(np.intp)
-    if kept.ndim != 1 or kept.size == 0 or kept[0] < 0 or kept[-1] >= p:
-        raise KeyError("the kept features are not features of the data")
-    if (np.diff(kept) <= 0).any():
-        raise KeyError("the kept features are not in increasing order")
-    return kept
-
-
 def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance:
     """From a matrix and variances that somebody else computed."""
     if not np.array_equal(np.asarray(screened.kept), kept):

@@ -12,6 +12,8 @@ import numpy as np
 
 from .cheap import ky_fan, psd_shift
 from .covariance import EPS, CheckedCovariance, Question
+from .family import Family
+from .records import DspcaDual
 
 
 def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
@@ -46,3 +48,6 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
         total, margin = k * max(0.0, ky_fan(M, 1)), k * cov.rounding(max(sizes))
     margin += k * EPS * (float(np.abs(np.diagonal(M)).max()) + m * penalty)
     return (total + penalty * sum(sizes)) * (1 + 4 * EPS) + margin
+
+
+FAMILIES = (Family("dspca-dual", DspcaDual, recheck, overlapping=True, raw=True),)

@@ -13,6 +13,8 @@ import numpy as np
 
 from .cheap import ky_fan, psd_shift
 from .covariance import EPS, CheckedCovariance, Question
+from .family import Family
+from .records import GreedyDual
 
 
 def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
@@ -104,3 +106,6 @@ def _gram(
         G[i] = scale * row
         E[i] = scale * (entry_error + 16 * EPS * size + np.abs(row) * (doubt[i] + doubt))
     return (G + G.T) / 2, 2 * float(np.linalg.norm(E))
+
+
+FAMILIES = (Family("greedy-dual", GreedyDual, recheck, raw=True),)

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from .covariance import EPS, CheckedCovariance, Question, factorises
+from .family import Family
+from .records import KyFan
 
 CHUNK = 400  # rows of the covariance held at a time
 
@@ -170,3 +172,6 @@ def _ky_fan(
             above = float(np.maximum(outside - nu, 0.0).sum()) * (1 + outside.size * EPS)
             return k * (nu + slack + delta) + float(np.trace(Z)) * (1 + (n + k) * EPS) + above
     return float("inf")
+
+
+FAMILIES = (Family("kyfan", KyFan, recheck, totals=True, raw=True),)

@@ -19,6 +19,8 @@ import numpy as np
 
 from .cheap import psd_shift
 from .covariance import EPS, CheckedCovariance, Question, factorises
+from .family import Family
+from .records import LowRank
 
 FACTOR_LIMIT = 5000  # order of the largest matrix that is factored
 GRID = 2.0**50  # generators are multiples of 1 / GRID, so that midpoints are exact
@@ -305,3 +307,6 @@ def copositive(S: np.ndarray) -> np.ndarray:
             R[:, k + 1 :, k + 1 :] -= scaled[:, :, None] * b[:, None, :]
         done[open_[good]] = True
     return done
+
+
+FAMILIES = (Family("lowrank", LowRank, recheck, overlapping=True, raw=True),)

@@ -6,7 +6,6 @@ certificate names. A claim that does not follow is refused, with the reason.
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ..problem.result import Bound, Result, Status
-from . import cheap
 from . import dropped as screened
+from .budget import WORK, Budget, Missing, Refused, require
 from .covariance import (
     EPS,
     CheckedCovariance,
@@ -25,19 +24,11 @@ from .covariance import (
     matrix_of,
     names_of,
 )
+from .family import redone
+from .gate import parse
+from .parts import alone
+from .records import Among, Dropped, Parts, Screening
 
-# Bounds with a family of their own: name -> the module whose `recheck(data, cov, question)` redoes
-# them.
-FAMILIES = {
-    "configuration": "configuration",
-    "dspca-dual": "dspca",
-    "greedy-dual": "greedy",
-    "kyfan": "kyfan",
-    "lowrank": "lowrank",
-    "tree": "tree",
-}
-# Bounds that know of a number of nonzeros shared among all components.
-FOR_TOTALS = ("clip", "eigenvalues", "frobenius", "gershgorin", "kyfan", "trace")
 # A bound may be larger than what the checker proves by this much (its own margins differ), not
 # more.
 LOOSENESS = 1e-4
@@ -75,20 +66,13 @@ class Verification:
         return self.verdict == "proved"
 
 
-class _Refused(Exception):
-    """The claim is wrong; the message says why."""
-
-
-class _Unproved(Exception):
-    """The claim may be right, but what would prove it is missing."""
-
-
 def verify(
     result: Result,
     X: Any = None,
     *,
     covariance: Any = None,
     sample_weight: Any = None,
+    budget: float | Budget = WORK,
 ) -> Verification:
     """Recheck `result` against the data it was computed from.
 
@@ -99,6 +83,10 @@ def verify(
         The data; or pass `covariance` if the result came from a covariance matrix.
     covariance : array of shape (p, p), or Screened
     sample_weight : array of shape (n,)
+    budget : float or Budget
+        The replay of a proof may take so many elementary operations, of about a nanosecond each;
+        a `sparcipal.checker.Budget` limits its memory as well. A file that asks for more is
+        refused before that is spent.
 
     Returns
     -------
@@ -107,28 +95,31 @@ def verify(
     """
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X and covariance: the data the result came from")
+    means = budget if isinstance(budget, Budget) else Budget(budget)
     # Forged numbers overflow; what is then infinite or no number proves nothing.
     with np.errstate(all="ignore"):
-        return _verify(result, X, covariance, sample_weight)
+        return _verify(result, X, covariance, sample_weight, means)
 
 
-def _verify(result: Result, X: Any, covariance: Any, sample_weight: Any) -> Verification:
+def _verify(
+    result: Result, X: Any, covariance: Any, sample_weight: Any, budget: Budget
+) -> Verification:
     try:
         cov = _check_data(result, X, covariance, sample_weight)
         _check_settings(result)
         _check_components(result, cov)
         value = _check_value(result, cov)
-    except _Refused as refused:
+    except Refused as refused:
         return Verification("refused", str(refused))
-    except _Unproved as missing:
+    except Missing as missing:
         return Verification("not proved", str(missing))
     except MALFORMED as error:
         return Verification("refused", f"the document is malformed: {error!r}")
     try:
-        bound = _check_bounds(result, cov)
-    except _Refused as refused:
+        bound = _check_bounds(result, cov, budget)
+    except Refused as refused:
         return Verification("refused", str(refused), value)
-    except _Unproved as missing:
+    except Missing as missing:
         return Verification("not proved", str(missing), value)
     except (ValueError, *MALFORMED) as error:
         return Verification("refused", f"the proof is malformed: {error!r}", value)
@@ -140,36 +131,34 @@ def _verify(result: Result, X: Any, covariance: Any, sample_weight: Any) -> Veri
 def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> CheckedCovariance:
     settings, unit = result.settings, result.certificate.unit
     mantissa = math.frexp(unit)[0] if isinstance(unit, float) and math.isfinite(unit) else 0.0
-    _require(mantissa == 0.5, f"unit {unit!r} is not a power of two")
-    _require(type(result.n_features) is int, "n_features is not an integer")
+    require(mantissa == 0.5, f"unit {unit!r} is not a power of two")
+    require(type(result.n_features) is int, "n_features is not an integer")
     dropped = bool(result.certificate.screening)
     if dropped:
         if not result.certificate.bounds or not result.certificate.bounds[0].data:
-            raise _Unproved("the proof of the bound was not saved with the result")
-        kept = screened.kept_of(result.certificate.bounds, result.n_features)
+            raise Missing("the proof of the bound was not saved with the result")
+        kept = _kept_of(result)
     if covariance is not None and dropped:
-        _require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
+        require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
         cov: CheckedCovariance = screened.of_given(covariance, kept, unit)
         same = (covariance.n_samples, covariance.center, covariance.scaled, covariance.weighted)
         asked = (settings["center"], settings["scale"], settings["sample_weight"])
-        _require((result.n_samples, *asked) == same, "the settings are not those of the Screened")
+        require((result.n_samples, *asked) == same, "the settings are not those of the Screened")
         _check_given_moments(result, covariance)
     elif covariance is not None:
-        _require(
-            result.n_samples is None, "the result came from data, not from a covariance matrix"
-        )
-        _require(result.mean is None and result.scale is None, "a covariance has no mean or scale")
+        require(result.n_samples is None, "the result came from data, not from a covariance matrix")
+        require(result.mean is None and result.scale is None, "a covariance has no mean or scale")
         for name in ("center", "scale", "sample_weight"):
-            _require(settings[name] is False, f"{name} does not apply to a covariance matrix")
+            require(settings[name] is False, f"{name} does not apply to a covariance matrix")
         cov = covariance_of(covariance, unit)
     else:
-        _require(
+        require(
             result.n_samples is not None, "the result came from a covariance matrix, not from X"
         )
         for name in ("center", "scale", "sample_weight"):
-            _require(isinstance(settings[name], bool), f"{name} is not a truth value")
+            require(isinstance(settings[name], bool), f"{name} is not a truth value")
         weighted = settings["sample_weight"]
-        _require(
+        require(
             weighted == (sample_weight is not None),
             f"the result was computed {'with' if weighted else 'without'} sample weights",
         )
@@ -180,23 +169,29 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
         else:
             cov, mean, spread = covariance_of_data(_whole(X), *table)
             n, blur = matrix_of(_whole(X)).shape[0], np.zeros(spread.size)
-        _require(n == result.n_samples, "the number of samples differs")
-        _require(cov.p == result.n_features, _size_reason(result, cov))
+        require(n == result.n_samples, "the number of samples differs")
+        require(cov.p == result.n_features, _size_reason(result, cov))
         _check_moments(result, mean, spread, blur)
-    _require(cov.p == result.n_features, _size_reason(result, cov))
-    _require(unit == cov.unit and cov.in_range(), f"unit {unit:.3g} does not fit the data")
+    require(cov.p == result.n_features, _size_reason(result, cov))
+    require(unit == cov.unit and cov.in_range(), f"unit {unit:.3g} does not fit the data")
     names = result.feature_names
-    _require(names is None or len(names) == cov.p, "there is not one feature name per feature")
+    require(names is None or len(names) == cov.p, "there is not one feature name per feature")
     columns = names_of(X)
     if names is not None and columns is not None:
-        _require(columns == list(names), "the feature names differ from the data's")
+        require(columns == list(names), "the feature names differ from the data's")
     total = float(cov.diagonal.sum()) * unit
     slack = 1e-7 * total + 8 * (cov.rounding(cov.p) + cov.doubt) * unit
-    _require(
+    require(
         abs(result.total_variance - total) <= slack,
         f"the total variance is {total:.10g}, not {result.total_variance:.10g}",
     )
     return cov
+
+
+def _kept_of(result: Result) -> np.ndarray:
+    """Which features a certificate says were kept."""
+    first = result.certificate.bounds[0].data.get("screened")
+    return parse(Dropped, first, {"P": result.n_features}, "screened").kept
 
 
 def _whole(X: Any) -> Any:
@@ -214,11 +209,11 @@ def _check_moments(result: Result, mean: np.ndarray, spread: np.ndarray, blur: n
         ("mean", result.mean, mean, 0.0),
         ("scale", result.scale, spread, blur),
     ):
-        _require(
+        require(
             isinstance(claimed, np.ndarray) and claimed.shape == own.shape, f"{name} is missing"
         )
         size = np.abs(own) + np.abs(own).max(initial=0.0) * 1e-3
-        _require(
+        require(
             bool((np.abs(claimed - own) <= 1e-7 * size + off).all()),
             f"{name} differs from the data's",
         )
@@ -230,20 +225,20 @@ def _check_given_moments(result: Result, given: Any) -> None:
     spread = np.ones(result.n_features) if known and given.scale is None else given.scale
     for name, claimed, own in (("mean", result.mean, given.mean), ("scale", result.scale, spread)):
         same = claimed is None if own is None else np.array_equal(np.asarray(claimed), own)
-        _require(bool(same), f"{name} is not that of the Screened")
+        require(bool(same), f"{name} is not that of the Screened")
 
 
 def _check_settings(result: Result) -> None:
     settings = result.settings
     sizes = settings["n_nonzero_coefs"]
-    _require(
+    require(
         isinstance(sizes, list | tuple) and all(type(s) is int and s >= 1 for s in sizes),
         "n_nonzero_coefs is not a list of positive integers",
     )
-    _require(len(sizes) == settings["n_components"], "there is not one cardinality per component")
-    _require(max(sizes) <= result.n_features, "a cardinality is larger than the number of features")
+    require(len(sizes) == settings["n_components"], "there is not one cardinality per component")
+    require(max(sizes) <= result.n_features, "a cardinality is larger than the number of features")
     total = settings.get("n_nonzero_total")
-    _require(
+    require(
         total is None
         or (
             type(total) is int
@@ -252,41 +247,41 @@ def _check_settings(result: Result) -> None:
         ),
         "n_nonzero_total is no total of nonzeros of disjoint components",
     )
-    _require(settings["tol"] == result.certificate.tol, "tol is not the tolerance asked for")
-    _require(0 <= settings["tol"] <= 1, "tol does not lie between 0 and 1")
-    _require(settings["supports"] in ("disjoint", "free"), "supports is neither disjoint nor free")
-    _require(isinstance(settings["nonnegative"], bool), "nonnegative is not a truth value")
+    require(settings["tol"] == result.certificate.tol, "tol is not the tolerance asked for")
+    require(0 <= settings["tol"] <= 1, "tol does not lie between 0 and 1")
+    require(settings["supports"] in ("disjoint", "free"), "supports is neither disjoint nor free")
+    require(isinstance(settings["nonnegative"], bool), "nonnegative is not a truth value")
 
 
 def _check_components(result: Result, cov: CheckedCovariance) -> None:
     settings = result.settings
-    _require(
+    require(
         len(result.supports) == len(result.weights) == len(settings["n_nonzero_coefs"])
         and result.variances.shape == (len(result.supports),),
         "there are not as many components as were asked for",
     )
     for support, weights in zip(result.supports, result.weights):
-        _require(support.shape == weights.shape and support.size > 0, "a component is empty")
+        require(support.shape == weights.shape and support.size > 0, "a component is empty")
         inside = bool((support >= 0).all() and (support < cov.p).all())
-        _require(inside, "a support names a feature that is not there")
-        _require(bool((np.diff(support) > 0).all()), "a support is not strictly increasing")
-        _require(bool(np.isfinite(weights).all()), "a loading is not finite")
+        require(inside, "a support names a feature that is not there")
+        require(bool((np.diff(support) > 0).all()), "a support is not strictly increasing")
+        require(bool(np.isfinite(weights).all()), "a loading is not finite")
         norm = float(np.linalg.norm(weights))
-        _require(
+        require(
             abs(norm - 1.0) <= (weights.size + 8) * EPS, f"a component has norm {norm:.17g}, not 1"
         )
         if settings["nonnegative"]:
-            _require(bool((weights >= 0).all()), "a loading is negative")
+            require(bool((weights >= 0).all()), "a loading is negative")
     sizes = sorted((s.size for s in result.supports), reverse=True)
     allowed = sorted(settings["n_nonzero_coefs"], reverse=True)
-    _require(
+    require(
         all(a <= b for a, b in zip(sizes, allowed)), "a component has more nonzeros than allowed"
     )
     total = settings.get("n_nonzero_total")
-    _require(total is None or sum(sizes) <= total, "there are more nonzeros in all than allowed")
+    require(total is None or sum(sizes) <= total, "there are more nonzeros in all than allowed")
     if settings["supports"] == "disjoint":
         everything = np.concatenate(result.supports)
-        _require(np.unique(everything).size == everything.size, "supports are not disjoint")
+        require(np.unique(everything).size == everything.size, "supports are not disjoint")
 
 
 def _check_value(result: Result, cov: CheckedCovariance) -> float:
@@ -307,23 +302,23 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
     slack = max(slack, min(slack * growth, 1e-6 * abs(total)))
     claimed = result.variances
     for j in range(own.size):
-        _require(
+        require(
             abs(float(claimed[j]) - own[j] * unit) <= slack,
             f"component {j} explains {own[j] * unit:.12g}, not {float(claimed[j]):.12g}",
         )
-    _require(
+    require(
         abs(certificate.value - total) <= slack,
         f"the components explain {total:.12g}, not {certificate.value:.12g}",
     )
     size = sum(float(np.abs(cov.diagonal[support]).sum()) for support in result.supports)
     margin = (cov.rounding(m) + 4 * (m + 8) * EPS * size) * unit * growth
-    _require(
+    require(
         0 <= certificate.rounding <= 4 * (slack + margin) + 1e-9 * abs(total)
         and certificate.value - certificate.rounding <= total - margin,
         f"the rounding margin {certificate.rounding:.3g} is not that of this computation",
     )
     short = certificate.bound - (total - margin)
-    _require(
+    require(
         certificate.status is not Status.OPTIMAL or short <= (2 * certificate.tol + 1e-6) * total,
         f"rounding may hide {margin:.3g} of the value: too much for {Status.OPTIMAL.value!r}",
     )
@@ -355,30 +350,28 @@ def _variances(A: np.ndarray, W: np.ndarray, adjusted: bool) -> tuple[np.ndarray
     return out, growth
 
 
-def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
+def _check_bounds(result: Result, cov: CheckedCovariance, budget: Budget) -> float:
     """Redo every bound; the smallest one, in the user's units."""
     certificate, settings = result.certificate, result.settings
-    _require(len(certificate.bounds) > 0, "the certificate names no bound")
+    require(len(certificate.bounds) > 0, "the certificate names no bound")
     values = [bound.value for bound in certificate.bounds]
-    _require(
-        all(isinstance(v, float) and not math.isnan(v) for v in values), "a bound is no number"
-    )
-    _require(values == sorted(values), "the bounds are not in increasing order")
-    _require(
+    require(all(isinstance(v, float) and not math.isnan(v) for v in values), "a bound is no number")
+    require(values == sorted(values), "the bounds are not in increasing order")
+    require(
         certificate.bound == values[0], "the bound is not the smallest of those that are proved"
     )
-    _require(
+    require(
         certificate.bound >= certificate.value - certificate.rounding,
         "the bound is below the value",
     )
     optimal = certificate.gap <= certificate.tol
-    _require(
+    require(
         optimal == (certificate.status is Status.OPTIMAL),
         f"a gap of {certificate.gap:.3g} at tolerance {certificate.tol:.3g} does not mean "
         f"{certificate.status.value!r}",
     )
     for status, limit in ((Status.NODE_LIMIT, "max_nodes"), (Status.TIME_LIMIT, "time_limit")):
-        _require(
+        require(
             certificate.status is not status or settings[limit] is not None,
             f"{status.value!r} without a {limit}",
         )
@@ -391,109 +384,74 @@ def _check_bounds(result: Result, cov: CheckedCovariance) -> float:
     )
     for bound in certificate.bounds:
         if isinstance(cov, screened.ScreenedCovariance):
-            own = _recheck_screened(result, bound, cov, question) * cov.unit
+            own = _recheck_screened(result, bound, cov, question, budget) * cov.unit
         else:
-            own = _recheck(bound, _among(bound, cov, question), question) * cov.unit
-        _require(
+            own = _recheck(bound, cov, question, budget) * cov.unit
+        require(
             own <= bound.value * (1 + 1e-12),
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
         )
         # A bound far above the others says nothing; what rounding adds to it may differ.
         slack = 64 * (question.k * cov.rounding(cov.p) + cov.doubt) * cov.unit
         loose = max(own, result.value) * (1 + LOOSENESS) + slack
-        _require(
+        require(
             bound.value <= loose or bound.value > 4 * certificate.bound,
             f"the bound {bound.name!r} is {bound.value:.12g}, but its proof gives {own:.12g}",
         )
     return float(certificate.bound)
 
 
-def _among(bound: Bound, cov: CheckedCovariance, question: Question) -> CheckedCovariance:
+def _own(bound: Bound, cov: CheckedCovariance) -> tuple[Among, dict[str, Any]]:
+    """Which features a bound speaks of, and the proof of its own family."""
+    told = {key: bound.data[key] for key in ("kept", "screened") if key in bound.data}
+    own = {key: value for key, value in bound.data.items() if key not in told}
+    return parse(Among, told, {"P": cov.p, "p": cov.p}, bound.name), own
+
+
+def _among(among: Among, cov: CheckedCovariance, question: Question) -> CheckedCovariance:
     """The features that a bound speaks of: enough for full components, of which all bounds are."""
-    kept = bound.data.get("kept")
-    part = cov if kept is None else cov.restrict(np.asarray(kept, dtype=np.intp))
+    part = cov if among.kept is None else cov.restrict(among.kept)
     needed = question.n_nonzero if question.disjoint else question.s_max
-    _require(part.p >= needed, "a bound speaks of fewer features than there are nonzeros")
+    require(part.p >= needed, "a bound speaks of fewer features than there are nonzeros")
     return part
 
 
+def _recheck(bound: Bound, cov: CheckedCovariance, question: Question, budget: Budget) -> float:
+    among, own = _own(bound, cov)
+    require(among.screened is None, f"the bound {bound.name!r} speaks of a screened table")
+    return redone(bound.name, own, _among(among, cov, question), question, None, budget)
+
+
 def _recheck_screened(
-    result: Result, bound: Bound, cov: screened.ScreenedCovariance, question: Question
+    result: Result,
+    bound: Bound,
+    cov: screened.ScreenedCovariance,
+    question: Question,
+    budget: Budget,
 ) -> float:
     """The bound on the kept features, and what choices with a dropped one explain at most."""
+    told, own_data = _own(bound, cov)
+    dropped = told.screened
+    same = dropped is not None and np.array_equal(dropped.kept, cov.kept)
+    require(same, f"the bound {bound.name!r} speaks of other kept features")
     data = bound.data["screened"]
-    among = _among(bound, cov.inner, question)
+    among = _among(told, cov.inner, question)
     own = {}
+    inside = redone(bound.name, own_data, among, question, None, budget)
     if question.disjoint:
-        inside = _recheck(bound, among, question)
         touching = screened.touching(data, float(data["inside"]), cov, question)
         total = max(inside, touching)
     else:
-        for part in bound.data["parts"]:
-            alone = Question((int(part["s"]),), question.nonnegative, True, 0.0)
-            part_bound = Bound(part["name"], float(part["value"]), part["data"])
-            proved = _recheck(part_bound, among, alone)
-            _require(proved <= float(part["value"]) * (1 + 1e-12), "a part's bound is too small")
-            own[int(part["s"])] = float(part["value"])
-        inside = _recheck(bound, among, question)
+        require(bound.name == "parts", "overlapping supports are extended part by part")
+        for part in parse(Parts, own_data, {"p": among.p, "n": among.p}, bound.name).parts:
+            proved = alone(part, among, question, None, budget)
+            require(proved <= part.value * (1 + 1e-12), "a part's bound is too small")
+            own[part.s] = part.value
         touching, total = screened.by_parts(data, own, cov, question)
-    _require(inside <= float(data["inside"]) * (1 + 1e-12), "the kept features' bound is too small")
-    _require(touching <= float(data["touching"]) * (1 + 1e-12), "a dropped feature may add more")
+    require(inside <= float(data["inside"]) * (1 + 1e-12), "the kept features' bound is too small")
+    require(touching <= float(data["touching"]) * (1 + 1e-12), "a dropped feature may add more")
     sure = result.value - result.certificate.rounding
+    parse(Screening, result.certificate.screening, {}, "screening")
     wrong = screened.unfounded(result.certificate.screening, data, cov, sure)
-    _require(not wrong, wrong)
+    require(not wrong, wrong)
     return max(total, float(data["inside"]) if not question.disjoint else 0.0)
-
-
-def _recheck(bound: Bound, cov: CheckedCovariance, question: Question) -> float:
-    _require(
-        question.total is None or bound.name in FOR_TOTALS,
-        f"the bound {bound.name!r} is not one for a total number of nonzeros",
-    )
-    if bound.name == "parts":
-        return _recheck_parts(bound, cov, question)
-    if bound.name in FAMILIES:
-        if not bound.data:
-            raise _Unproved(f"the proof of the bound {bound.name!r} was not saved with the result")
-        family = importlib.import_module(f".{FAMILIES[bound.name]}", __package__)
-        return float(family.recheck(bound.data, cov, question))
-    simple = {
-        "clip": cheap.clip,
-        "eigenvalues": cheap.eigenvalues,
-        "enumeration": cheap.enumeration,
-        "frobenius": cheap.frobenius,
-        "gershgorin": cheap.gershgorin,
-        "trace": cheap.trace,
-    }
-    _require(bound.name in simple, f"there is no bound called {bound.name!r}")
-    if bound.name in ("clip", "frobenius") and not bound.data:
-        raise _Unproved(f"the proof of the bound {bound.name!r} was not saved with the result")
-    only_eigenvalues = question.k > 1 and not question.disjoint
-    _require(
-        not only_eigenvalues or bound.name == "eigenvalues",
-        f"the bound {bound.name!r} does not hold for overlapping supports",
-    )
-    return simple[bound.name](bound.data, cov, question)
-
-
-def _recheck_parts(bound: Bound, cov: CheckedCovariance, question: Question) -> float:
-    """One bound per component: their sum bounds the whole, whatever the supports."""
-    if not bound.data:
-        raise _Unproved("the proof of the bound 'parts' was not saved with the result")
-    parts = bound.data["parts"]
-    sizes = sorted(part["s"] for part in parts)
-    _require(sizes == sorted(question.cardinalities), "there is not one bound per component")
-    total, known = 0.0, {}
-    for part in parts:
-        s = int(part["s"])
-        key = (s, part["name"], float(part["value"]))
-        if key not in known:
-            alone = Question((s,), question.nonnegative, True, 0.0)
-            known[key] = _recheck(Bound(part["name"], key[2], part["data"]), cov, alone)
-        total += known[key]
-    return total * (1 + len(parts) * 2.0**-52)
-
-
-def _require(condition: bool, reason: str) -> None:
-    if not condition:
-        raise _Refused(reason)

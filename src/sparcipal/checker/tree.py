@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from .core import check_extension
+from .family import Family
 from .pairsplit import (
     EPS,
     Unproved,
@@ -32,6 +33,7 @@ from .pairsplit import (
     pair_charges,
     require,
 )
+from .records import Tree
 
 MOST_SUPPORTS = 200_000  # of one leaf
 
@@ -341,3 +343,6 @@ def _no_positive_eigenvector(block: np.ndarray, t: float) -> bool:
         if not (vectors[:, g].max() > angle and vectors[:, g].min() < -angle):
             return False
     return True
+
+
+FAMILIES = (Family("tree", Tree, recheck, raw=True),)

@@ -1,0 +1,397 @@
+"""The schema: every record of every proof, each field stated once.
+
+The docstrings and the meanings are the text of docs/proof_format.rst, which is made from this
+file. Sizes: p is the number of features that a bound speaks of, n that of the core of a proof, m
+that of the features of a certificate, k that of the components.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .gate import (
+    Codes,
+    Document,
+    Features,
+    Indices,
+    Integer,
+    Many,
+    Matrix,
+    Maybe,
+    Number,
+    Numbers,
+    PowerOfTwo,
+    Record,
+    Steps,
+    Text,
+    Triangle,
+    Truth,
+    Word,
+    entry,
+)
+
+MOST_RANK = 16  # columns of a sketch: a cone has as many generators, and codes have 7 bits
+LARGEST_RATIO = 100.0  # of R: exp(100) squared is far from overflow
+
+
+# --- the claim ---
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for: the part of ``settings`` that the claim depends on."""
+
+    n_components: int = entry(Integer(1), "the number of components, k")
+    n_nonzero_coefs: tuple[int, ...] = entry(
+        Many(Integer(1, "p"), least=1, names="k"), "the most nonzeros of each component"
+    )
+    supports: str = entry(Word("disjoint", "free"), "whether components may share features")
+    nonnegative: bool = entry(Truth(), "whether all loadings are at least zero")
+    center: bool = entry(Truth(), "whether the column means were subtracted")
+    scale: bool = entry(Truth(), "whether columns were divided by their deviations")
+    sample_weight: bool = entry(Truth(), "whether samples had weights")
+    tol: float = entry(Number(0.0, 1.0, whole=True), "the relative gap that counts as optimal")
+    max_nodes: int | None = entry(Maybe(Integer()), "a limit of nodes")
+    time_limit: float | None = entry(Maybe(Number(whole=True)), "a limit of seconds")
+    n_nonzero_total: int | None = entry(
+        Maybe(Integer(1)), "the most nonzeros of all components together", optional=True
+    )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a result asserts about the data; everything else in it is commentary."""
+
+    n_features: int = entry(Integer(1, names="p"), "the number of features of the data")
+    n_samples: int | None = entry(Maybe(Integer(1)), "rows of the data; null for a covariance")
+    feature_names: tuple[str, ...] | None = entry(Maybe(Many(Text())), "one name per feature")
+    settings: Settings = entry(Record(Settings), "what was asked for")
+    supports: tuple[np.ndarray, ...] = entry(
+        Many(Features("p", least=1), least=1, names="k"), "the features of each component"
+    )
+    weights: tuple[np.ndarray, ...] = entry(
+        Many(Numbers(), least=1), "the loadings on those features"
+    )
+    variances: np.ndarray = entry(Numbers("k"), "the variance that each component explains")
+    total_variance: float = entry(Number(), "the trace of the covariance")
+    mean: np.ndarray | None = entry(Maybe(Numbers("p")), "the column means")
+    scale: np.ndarray | None = entry(Maybe(Numbers("p")), "the column scales")
+    unit: float = entry(PowerOfTwo(), "proofs speak of the covariance divided by it")
+    value: float = entry(Number(), "the sum of the variances explained")
+    bound: float = entry(Number(), "no admissible components explain more")
+    rounding: float = entry(Number(0.0), "by how much rounding may have raised the value")
+
+
+# --- cheap bounds (docs/methods/cheap) and enumeration ---
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """The bound is recomputed from the data alone: ``trace``, ``eigenvalues``, ``gershgorin`` and
+    ``enumeration`` need no entry."""
+
+
+@dataclass(frozen=True)
+class Clip:
+    """The bound ``clip``: entries off the diagonal up to rho are traded for charges."""
+
+    rho: float = entry(Number(0.0), "the threshold")
+
+
+@dataclass(frozen=True)
+class Frobenius:
+    """The bound ``frobenius``, for the shift c."""
+
+    c: float = entry(Number(0.0), "the shift: lambda_max(A_S) <= c + |A_S - cI|")
+
+
+# --- one component: pair-split certificates and the tree ---
+
+
+@dataclass(frozen=True)
+class ClipSplit:
+    """A pair-split certificate by one number: U = clip(A, -rho, rho) off the diagonal (min(A, rho)
+    for nonnegative components) and R = 0. A is the matrix of the tree in its unit."""
+
+    clip: float = entry(Number(0.0), "rho")
+
+
+@dataclass(frozen=True)
+class RankOneSplit:
+    """A pair-split certificate U = vv' off the diagonal; R_ij = log max(|v_j|, floor) - log
+    max(|v_i|, floor), cut off at -25 and 25."""
+
+    features: np.ndarray = entry(Features("n", least=1, names="m"), "places in the core")
+    rank_one: np.ndarray = entry(Numbers("m"), "v, one number for each of the features")
+    floor: float = entry(Number(above=0.0), "the floor")
+
+
+@dataclass(frozen=True)
+class PairSplit:
+    """A pair-split certificate, number by number: V_ij = |U_ij| exp(R_ij), and V_ji the smallest
+    number with V_ij V_ji >= U_ij^2. U is symmetric and R antisymmetric."""
+
+    features: np.ndarray = entry(Features("n", least=1, names="m"), "places in the core")
+    u: np.ndarray = entry(Triangle("m"), "U above the diagonal, row by row")
+    r: np.ndarray = entry(Triangle("m", -LARGEST_RATIO, LARGEST_RATIO), "R above the diagonal")
+
+
+SPLITS = (ClipSplit, RankOneSplit, PairSplit)
+
+
+@dataclass(frozen=True)
+class NoTwins:
+    """No feature is a multiple of another."""
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Features whose rows are multiples of the rows of others, up to rounding."""
+
+    features: np.ndarray = entry(Features("n", least=1, names="m"), "places in the core")
+    leaders: np.ndarray = entry(Indices("m", "n"), "of which feature each is a multiple")
+    factors: np.ndarray = entry(Numbers("m", -1.0, 1.0), "the multiples")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a tree proves: for unit x with support S in the core, 1 <= |S| <= s, x'Ax less the
+    prices of S is at most the bound."""
+
+    s: int = entry(Integer(1, "n"), "the most nonzeros")
+    nonnegative: bool = entry(Truth(), "whether only x >= 0 are spoken of")
+    bound: float = entry(Number(), "what is proved")
+    unit: float = entry(PowerOfTwo(), "certificates speak of the matrix divided by it")
+    twins: NoTwins | Twins = entry(Record(NoTwins, Twins), "features that are multiples of others")
+    prices: np.ndarray | None = entry(Numbers("n", 0.0), "the price of each feature", optional=True)
+    pads: np.ndarray | None = entry(
+        Numbers("n", 0.0),
+        "supports may hold features outside the core, each at this charge to a row",
+        optional=True,
+    )
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A round of fixing: with one certificate, features are shown to be in no support, or in every
+    support, of this node above the bound. A feature that is in both lists shows that there is
+    none."""
+
+    split: int = entry(Integer(1), "the place of the certificate in the list of steps")
+    out: np.ndarray = entry(Features("n"), "features in no such support")
+    into: np.ndarray = entry(Features("n"), "features in every such support", key="in")
+
+
+@dataclass(frozen=True)
+class Node:
+    """The supports S with forced <= S <= alive, |S| <= s. The first node of a list is the root:
+    everything alive, nothing forced. ``moved`` says how a node differs from its parent after the
+    parent's passes: "in" forces the one feature moved, "out" excludes the features moved (that one
+    and twins that it can replace), "shrink" excludes one feature of a full support. A node is
+    settled at once when nothing is alive or more than s features are forced. Otherwise by its
+    ``end``: "closed" by the bound of a certificate, "leaf" by all its supports one by one, "branch"
+    by two children, "in" and "out" of the same feature, "shrink" by one child for each feature,
+    "same" by an earlier node with the same supports."""
+
+    parent: int = entry(Integer(-1), "the place of the parent in the list; -1 for the root")
+    side: str = entry(Word("root", "in", "out", "shrink"), "which child of it this is")
+    moved: np.ndarray = entry(Features("n"), "the features moved")
+    passes: tuple[Pass, ...] = entry(Many(Record(Pass)), "rounds of fixing, in their order")
+    end: str = entry(
+        Word("closed", "empty", "leaf", "branch", "shrink", "same"), "how it is settled"
+    )
+    split: int | None = entry(Integer(1), "closed: the place of the certificate", optional=True)
+    node: int | None = entry(Integer(1), "same: the place of the other node", optional=True)
+
+
+LOG = Steps("problem", problem=(Problem,), split=SPLITS, node=(Node,))
+
+
+@dataclass(frozen=True)
+class Extension:
+    """Supports that leave the core of a tree (docs/methods/tree, "a core and its extension")."""
+
+    core: np.ndarray = entry(Features("p", least=1, names="n"), "the features of the core")
+    pad: float = entry(Number(above=0.0), "what a row of the core pays for a feature outside")
+    split: ClipSplit | RankOneSplit | PairSplit = entry(
+        Record(*SPLITS), "the certificate of the core, for s - 1 features and in the units of A"
+    )
+    bound: float = entry(Number(), "no support that leaves the core has a larger value")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The bound ``tree`` for one component."""
+
+    extension: Extension | None = entry(
+        Record(Extension), "when the log speaks of a core only", optional=True
+    )
+    log: tuple[Problem | ClipSplit | RankOneSplit | PairSplit | Node, ...] = entry(
+        LOG, "the proof on the core, step by step"
+    )
+
+
+# --- several components ---
+
+
+@dataclass(frozen=True)
+class KyFan:
+    """The bound ``kyfan``: a pair split with prices for disjoint components, on a core."""
+
+    features: np.ndarray = entry(Features("p", least=1, names="n"), "the core")
+    u: np.ndarray = entry(Triangle("n"), "U above the diagonal, row by row")
+    r: np.ndarray = entry(Triangle("n", -LARGEST_RATIO, LARGEST_RATIO), "R above the diagonal")
+    price: np.ndarray = entry(Numbers("n", 0.0), "the price of each feature of the core")
+    pad: float = entry(Number(0.0), "the least charge of a row for each of its partners")
+
+
+@dataclass(frozen=True)
+class PricedPart:
+    """The best support of at most s features at the prices of the bound."""
+
+    s: int = entry(Integer(1, "p"), "the most nonzeros")
+    log: tuple[Problem | ClipSplit | RankOneSplit | PairSplit | Node, ...] = entry(
+        LOG, "the proof, with these prices"
+    )
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Supports that may be part of an answer above the target are enumerated and packed."""
+
+    target: float = entry(Number(), "no packing is worth more, or its own value is the bound")
+    u: np.ndarray = entry(Triangle("n"), "U above the diagonal, row by row")
+    r: np.ndarray = entry(Triangle("n", -LARGEST_RATIO, LARGEST_RATIO), "R above the diagonal")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The bound ``configuration``: prices, and for each cardinality a tree at these prices."""
+
+    features: np.ndarray | None = entry(
+        Features("p", least=1, names="n"), "the core; all features if absent", optional=True
+    )
+    price: np.ndarray = entry(Numbers("n", 0.0), "the price of each feature of the core")
+    parts: tuple[PricedPart, ...] = entry(
+        Many(Record(PricedPart), least=1), "one tree for each cardinality"
+    )
+    packing: Packing | None = entry(Record(Packing), "where a gap remained", optional=True)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A bound for one component alone."""
+
+    s: int = entry(Integer(1, "p"), "the most nonzeros")
+    name: str = entry(Text(), "the name of a bound")
+    value: float = entry(Number(), "the bound, in the units of the proofs")
+    data: dict = entry(Document(), "its proof, a record of that bound")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The bound ``parts``: one bound per component, whatever they share."""
+
+    parts: tuple[Part, ...] = entry(Many(Record(Part), least=1), "one for each component")
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """The bound ``lowrank``: a sketch and a tree of cones."""
+
+    V: np.ndarray = entry(Matrix("p", MOST_RANK), "the sketch: A <= shift I + VV'")
+    proof: str = entry(
+        Word("features", "samples", "trace"), "which matrix proves the sketch: see the page"
+    )
+    shift: float = entry(Number(), "what the sketch misses")
+    s: int = entry(Integer(1), "the most nonzeros of a component")
+    nonnegative: bool = entry(Truth(), "whether only x >= 0 are spoken of")
+    level: float = entry(Number(), "the s largest (v_i.c)^2 less prices sum to no more")
+    tree: np.ndarray = entry(
+        Codes(-1, 127),
+        "the cones level by level: -1 a leaf, otherwise a r + b for the edge that is halved",
+    )
+    clip: float | None = entry(
+        Number(0.0), "entries of A up to it were traded for charges", optional=True
+    )
+    prices: np.ndarray | None = entry(Numbers("p", 0.0), "the price of a feature", optional=True)
+
+
+@dataclass(frozen=True)
+class DspcaDual:
+    """The bound ``dspca-dual``: a dual point of the relaxation with its penalty."""
+
+    penalty: float = entry(Number(0.0), "the penalty")
+    core: np.ndarray = entry(Features("p", least=1, names="n"), "every feature that varies more")
+    moved: np.ndarray = entry(Triangle("n"), "U above the diagonal, within the penalty")
+
+
+@dataclass(frozen=True)
+class GreedyDual:
+    """The bound ``greedy-dual`` of one component at the level rho."""
+
+    rho: float = entry(Number(above=0.0), "the level")
+    core: np.ndarray = entry(Features("p", least=1), "every feature that the level leaves")
+    support: np.ndarray = entry(Features("p", least=1, names="m"), "the support of x")
+    weights: np.ndarray = entry(Numbers("m"), "x")
+
+
+# --- features that are not in the proof ---
+
+
+@dataclass(frozen=True)
+class DroppedPart:
+    """What one component can gain from dropped features."""
+
+    s: int = entry(Integer(1), "the most nonzeros")
+    inside: float = entry(Number(), "the component's bound on the kept features")
+    rule: str = entry(Word("variances", "prices", "nothing dropped"), "how it is bounded")
+    price: float | None = entry(Number(0.0), "prices: of every kept feature", optional=True)
+    split: KyFan | None = entry(Record(KyFan), "prices: the certificate", optional=True)
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """From the kept features to all: what choices with a dropped feature explain at most."""
+
+    kept: np.ndarray = entry(Features("P", least=1, names="p"), "the kept features, among all P")
+    rule: str = entry(Word("variances", "prices", "nothing dropped"), "how it is bounded")
+    inside: float = entry(Number(), "the bound on the kept features, in the units of the proofs")
+    touching: float = entry(Number(), "choices with a dropped feature explain no more")
+    price: float | None = entry(Number(0.0), "prices: of every kept feature", optional=True)
+    split: KyFan | None = entry(Record(KyFan), "prices: the certificate", optional=True)
+    parts: tuple[DroppedPart, ...] | None = entry(
+        Many(Record(DroppedPart), least=1), "overlapping supports: one per cardinality",
+        optional=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Among:
+    """Beside the entries of its own family, the data of a bound may say which features it speaks
+    of: all others are constant (``kept``), or dropped (``screened``). The proof then numbers the
+    features that are left, 0 to p-1."""
+
+    screened: Dropped | None = entry(
+        Record(Dropped), "the features that were kept by their variance", optional=True
+    )
+    kept: np.ndarray | None = entry(
+        Features("p", least=1), "the features that vary, among those of the data", optional=True
+    )
+
+
+@dataclass(frozen=True)
+class Screening:
+    """What a certificate says of dropped features; all of it follows from the data and from the
+    record of the dropped features."""
+
+    kept: int = entry(Integer(1), "how many features were kept")
+    dropped: int = entry(Integer(0), "how many features that vary were dropped")
+    largest_dropped: float = entry(Number(0.0), "the largest variance of a dropped feature")
+    rule: str = entry(Word("variances", "prices", "nothing dropped"), "how they are bounded")
+    inside: float = entry(Number(), "the bound on the kept features, in the user's units")
+    touching: float = entry(Number(), "choices with a dropped feature explain no more")
+    support_unchanged: bool = entry(Truth(), "no optimum uses a dropped feature")
+    bound_holds: bool = entry(Truth(), "what bounds the kept features bounds all")
