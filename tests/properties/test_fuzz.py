@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from sparcipal import Result, read, sparse_pca
 from sparcipal.data.files import bytes as source_module
-from sparcipal.data.files import matrices
+from sparcipal.data.files import h5ad
 from tests.support import hostile
 from tests.support.places import ROOT
 
@@ -83,7 +83,7 @@ def test_hostile_single_cells(name, tmp_path):
 def test_damaged_single_cells(tmp_path, monkeypatch):
     """Where HDF5 itself loops or crashes, it does so in another process."""
     pytest.importorskip("anndata")
-    monkeypatch.setattr(matrices, "PATIENCE", 4.0)
+    monkeypatch.setattr(h5ad, "PATIENCE", 4.0)
     path = hostile.single_cells(tmp_path)
     content = path.read_bytes()
     for seed in range(ROUNDS // 2):
@@ -103,7 +103,7 @@ def test_single_cells_that_take_the_library_with_them(end, words, tmp_path, monk
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{end}\n")
     python.chmod(0o755)
-    monkeypatch.setattr(matrices, "PATIENCE", 0.5)
+    monkeypatch.setattr(h5ad, "PATIENCE", 0.5)
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(ValueError, match=words):
         read(path)

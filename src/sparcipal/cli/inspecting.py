@@ -178,9 +178,9 @@ def doctor() -> None:
 
 
 def _counts_words(source: str, options: dict[str, Any]) -> bool:
-    from ..data.files.formats import format_of
+    from ..data.files.formats import format_of, reader_of
 
-    return (options.get("input_format") or format_of(source)) in {"folder", "jsonl", "lines"}
+    return reader_of(options.get("input_format") or format_of(source)).counts_words
 
 
 def _check_names(result: Any, table: Any) -> None:

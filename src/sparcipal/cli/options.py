@@ -270,9 +270,7 @@ def read_table(source: str, options: dict[str, Any], callback: F | None = None) 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     """The keywords of `read` that the options stand for."""
-    given = {name: options[name] for name in ("key", "layer") if options.get(name)}
-    if options.get("transpose"):
-        given["transpose"] = True
+    given = {name: options[name] for name in ("key", "layer", "transpose") if options.get(name)}
     given |= {
         name: options[name]
         for name in ("stop_words", "min_df", "max_df", "text_field", "encoding")
@@ -283,21 +281,6 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     if options.get("ngrams") is not None:
         given["ngram_range"] = (1, options["ngrams"])
     return given
-
-
-_DOCUMENTS = frozenset({"folder", "jsonl", "lines"})
-# What a model remembers of how its data were read: the formats it means something for, its types.
-_RECORDED: dict[str, tuple[frozenset[str], tuple[type, ...]]] = {
-    "key": (frozenset({"npz"}), (str,)),
-    "layer": (frozenset({"h5ad"}), (str,)),
-    "transpose": (frozenset({"matrixmarket"}), (bool,)),
-    "stop_words": (_DOCUMENTS, (str,)),
-    "min_df": (_DOCUMENTS, (int, float)),
-    "max_df": (_DOCUMENTS, (int, float)),
-    "ngram_range": (_DOCUMENTS, (list,)),
-    "text_field": (frozenset({"jsonl"}), (str,)),
-    "encoding": (_DOCUMENTS | {"csv", "tsv"}, (str,)),
-}
 
 
 def with_reading(result: Any, source: str, options: dict[str, Any]) -> Any:
@@ -319,21 +302,19 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
         raise ValueError(f"the model is damaged: its entry read is {recorded!r}")
     if not recorded:
         return options
-    from ..data.files.formats import FORMATS, format_of
+    from ..data.files.formats import format_of, reader_of
 
     format = options["input_format"] or recorded.get("format") or format_of(source)
-    if format not in FORMATS:
-        raise ValueError(f"format={format!r} is unknown; choose one of {', '.join(FORMATS)}")
-    kept = {}
-    for name, (formats, types) in _RECORDED.items():
-        if name in recorded and format in formats:
+    keywords = {}
+    for name, types in reader_of(format).options.items():
+        if name in recorded:
             if not isinstance(recorded[name], types):
                 raise ValueError(f"the model is damaged: its entry {name} is {recorded[name]!r}")
-            kept[name] = tuple(recorded[name]) if types == (list,) else recorded[name]
-    silent = {name: value for name, value in kept.items() if name not in _given(options)}
+            keywords[name] = tuple(recorded[name]) if types == (list,) else recorded[name]
+    silent = {name: value for name, value in keywords.items() if name not in _given(options)}
     if silent:
         note(f"read as for the fit: {' '.join(_said(*item) for item in silent.items())}")
-    return {**options, "input_format": format, "recorded": kept}
+    return {**options, "input_format": format, "recorded": keywords}
 
 
 def _said(name: str, value: Any) -> str:

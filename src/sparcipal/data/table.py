@@ -165,12 +165,12 @@ def read(
 
     names = None if feature_names is None else _names(feature_names)
     job = Source(source, _monitor(callback, verbose), cache_for(cache, source))
-    X, own_names, sample_names = open_source(job, format, names, options)
-    table = replace(as_table(X, names), moments=job.moments, kept=job.entry)
-    if table.feature_names is None and own_names is not None:
-        table = replace(table, feature_names=checked_names(own_names))
-    if sample_names is not None:
-        table = replace(table, sample_names=tuple(sample_names))
+    found = open_source(job, format, names, options)
+    table = replace(as_table(found.matrix, names), moments=found.moments, kept=found.cache_entry)
+    if table.feature_names is None and found.features is not None:
+        table = replace(table, feature_names=checked_names(found.features))
+    if found.samples is not None:
+        table = replace(table, sample_names=tuple(found.samples))
     return table
 
 

@@ -160,24 +160,3 @@ def parse_lines(text, words, end, swift, limits, state, numbers, indices, counts
     state[DOCUMENT], state[WORD], state[LARGEST] = document, word, largest
     state[LAST_DOCUMENT], state[LAST_WORD] = last_document, last_word
     state[GROUPED], state[SORTED] = grouped, ordered
-
-
-@njit(cache=True, nogil=True)
-def tally(indices, counts, packed, seen, table, high):
-    """Per word j, for counts below 16: their number (20 bits), sum (20 bits) and sum of squares (24
-    bits) in `packed` (p,), and bit n of `seen` (p,) for every count n. One memory access each: that
-    is what takes the time. Larger counts go to `table` (p, 3) and the largest to `high` (p,).
-
-    A word may come at most 65,535 times before `packed` is emptied.
-    """
-    for i in range(indices.size):
-        j = indices[i]
-        n = np.uint64(counts[i])
-        if n < np.uint64(16):
-            packed[j] += np.uint64(1) + (n << np.uint64(20)) + ((n * n) << np.uint64(40))
-            seen[j] |= np.uint16(1) << np.uint16(n)
-        else:
-            table[j, 0] += 1
-            table[j, 1] += np.int64(n)
-            table[j, 2] += np.int64(n * n)
-            high[j] = max(high[j], np.int64(n))

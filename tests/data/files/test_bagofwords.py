@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import Moments, read
-from sparcipal.data.files import bagofwords, bagparse
+from sparcipal.data.files import bagofwords
 from sparcipal.data.files import bytes as source
 from sparcipal.kernels import parse as kernel
 
@@ -120,41 +120,14 @@ def test_lines_to_entries_against_plain_python(swift):
         assert found == plain
 
 
-@pytest.mark.kernels
-def test_tally_against_numpy():
-    rng = np.random.default_rng(0)
-    indices = rng.integers(0, 50, 3000).astype(np.int32)
-    counts = rng.choice([0, 1, 2, 15, 16, 63, 5000], 3000).astype(np.int32)
-    packed, seen = np.zeros(50, dtype=np.uint64), np.zeros(50, dtype=np.uint16)
-    table, high = np.zeros((50, 3), dtype=np.int64), np.zeros(50, dtype=np.int64)
-    kernel.tally(indices, counts, packed, seen, table, high)
-    for j in range(50):
-        mine = counts[indices == j].astype(np.int64)
-        few, many = mine[mine < 16], mine[mine >= 16]
-        assert int(packed[j]) == few.size + (int(few.sum()) << 20) + (int((few**2).sum()) << 40)
-        assert int(seen[j]) == sum({1 << int(n) for n in few})
-        assert table[j].tolist() == [many.size, many.sum(), (many**2).sum()]
-        assert high[j] == many.max(initial=0)
-
-
-def test_a_word_in_more_documents_than_a_packed_word_holds():
-    X = sp.csr_array(np.full((140_000, 2), 15, dtype=np.uint8))
-    X.data[::7] = 3
-    found, plain = bagofwords.tallied(X), Moments(2).add(X)
-    for name, array in found.arrays().items():
-        np.testing.assert_array_equal(array, plain.arrays()[name], err_msg=name)
-
-
 # --- files in any order ---
 
 
 @pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
 @pytest.mark.parametrize("name", ["docword.txt", "docword.txt.gz"])
 def test_any_order_any_repeats_any_blocks(tmp_path, monkeypatch, block, name, gunzip):
-    monkeypatch.setattr(bagparse, "BLOCK", block)
-    monkeypatch.setattr(bagparse, "SLICE", 10)
-    monkeypatch.setattr(bagofwords, "SLICE", 16)
-    monkeypatch.setattr(bagofwords, "ROWS", 5)
+    monkeypatch.setattr(bagofwords, "BLOCK", block)
+    monkeypatch.setattr(bagofwords, "SLICE", 10)
     rng = random.Random(block)
     for header in (True, False):
         mixed = some_entries(rng, 80)
@@ -187,7 +160,7 @@ def test_a_word_in_every_document_has_its_smallest_count(tmp_path):
     [(255, "uint8"), (256, "uint16"), (65535, "uint16"), (65536, "uint32"), (2**31 - 1, "uint32")],
 )
 def test_counts_widen_when_needed(tmp_path, monkeypatch, largest, dtype):
-    monkeypatch.setattr(bagparse, "BLOCK", 32)
+    monkeypatch.setattr(bagofwords, "BLOCK", 32)
     entries = [(d, w, 1 + (d + w) % 200) for d in range(1, 9) for w in range(1, 9)]
     entries[40] = (*entries[40][:2], largest)
     path = write(tmp_path / "docword.txt", text_of(entries))
@@ -282,7 +255,7 @@ def test_every_damage_to_a_gzip_file_is_noticed(tmp_path, gunzip):
 
 
 def test_a_cut_gzip_file_tells_how_far_it_went(tmp_path, gunzip, monkeypatch):
-    monkeypatch.setattr(bagparse, "BLOCK", 1000)
+    monkeypatch.setattr(bagofwords, "BLOCK", 1000)
     monkeypatch.setattr(source, "BUFFER", 512)
     raw = gzip.compress(text_of([(d, 1, 1) for d in range(1, 3000)]).encode())
     path = tmp_path / "docword.txt.gz"
@@ -348,7 +321,7 @@ def test_progress_in_bytes_with_the_time_left(tmp_path, monkeypatch, name):
 def test_verbose_writes_tenths(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(source, "TELL", 0.0)
     monkeypatch.setattr(source, "BUFFER", 512)
-    monkeypatch.setattr(bagparse, "BLOCK", 512)
+    monkeypatch.setattr(bagofwords, "BLOCK", 512)
     path = write(tmp_path / "docword.txt", text_of([(d, 1, 1) for d in range(1, 5000)]))
     read(path, verbose=1)
     lines = [line for line in capsys.readouterr().err.splitlines() if "docword" in line]
@@ -383,9 +356,7 @@ def test_bag_of_words_tells_damage_that_follows_a_bad_line(tmp_path):
 
 
 def test_bag_of_words_refuses_lines_that_never_end(tmp_path, monkeypatch):
-    from sparcipal.data.files import bagparse
-
-    monkeypatch.setattr(bagparse, "LONGEST", 1 << 12)
+    monkeypatch.setattr(bagofwords, "LONGEST", 1 << 12)
     path = written(tmp_path / "docword.x.txt", "2\n2\n1\n1 1 " + "1" * (1 << 23))
     with pytest.raises(ValueError, match="line 4: longer than 4096 bytes"):
         read(path)

@@ -10,15 +10,17 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import read, sparse_pca
-from sparcipal.data.files import blocks, cache, tables
+from sparcipal.data.files import bytes as source
+from sparcipal.data.files import cache, csv, parquet, spill
 from sparcipal.data.rows import memory_map
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BYTES", 500)
-    monkeypatch.setattr(blocks, "ROWS", 7)
-    monkeypatch.setattr(tables, "FIELDS", 40)
+    monkeypatch.setattr(source, "LINES", 500)
+    monkeypatch.setattr(parquet, "ROWS", 7)
+    monkeypatch.setattr(csv, "FIELDS", 40)
+    monkeypatch.setattr(spill, "CHUNK", 50)
 
 
 def counts(n=60, p=9, seed=0):
@@ -108,14 +110,12 @@ def test_what_cannot_be_read_in_blocks_is_read_whole(tmp_path, content, why):
 
 def test_parquet_in_blocks(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    from sparcipal.data.files import formats as readers
-
+    pq = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "x.parquet"
-    parquet.write_table(pa.table({f"w{j}": X[:, j] for j in range(9)}), path)
+    pq.write_table(pa.table({f"w{j}": X[:, j] for j in range(9)}), path)
     whole = read(path, cache=tmp_path / "kept")
     assert memory_map(whole.X) is None
-    monkeypatch.setattr(readers, "LARGEST_WHOLE", 1000)
+    monkeypatch.setattr(parquet, "LARGEST_WHOLE", 1000)
     for _ in range(2):
         kept = read(path, cache=tmp_path / "kept")
         assert memory_map(kept.X) is not None
@@ -158,8 +158,9 @@ def test_a_full_disk_is_survived(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("name", "make"), [("x.csv", csv_file), ("x.svmlight", svmlight_file)])
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name, make):
-    monkeypatch.setattr(blocks, "BYTES", 1 << 15)
-    monkeypatch.setattr(tables, "FIELDS", 1 << 12)
+    monkeypatch.setattr(source, "LINES", 1 << 15)
+    monkeypatch.setattr(csv, "FIELDS", 1 << 12)
+    monkeypatch.setattr(spill, "CHUNK", 1 << 12)
     peaks, sizes = [], []
     for rows in (500, 500, 3000):  # the first one imports
         large = np.random.default_rng(rows).integers(0, 9, size=(rows, 50)).astype(float)
@@ -178,9 +179,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name, make):
 
 @pytest.fixture
 def tiny_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BYTES", 20)
-    monkeypatch.setattr(blocks, "ROWS", 2)
-    monkeypatch.setattr(tables, "FIELDS", 4)
+    monkeypatch.setattr(source, "LINES", 20)
+    monkeypatch.setattr(parquet, "ROWS", 2)
+    monkeypatch.setattr(csv, "FIELDS", 4)
 
 
 def written(path, content):

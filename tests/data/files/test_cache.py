@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +20,10 @@ import scipy.io
 import scipy.sparse as sp
 
 from sparcipal import read, sparse_pca
-from sparcipal.data.files import (
-    bagofwords,
-    bagparse,
-    blocks,
-    cache,
-    documents,
-    matrices,
-    matrixmarket,
-    pieces,
-    tables,
-)
+from sparcipal.data.files import bagofwords, cache, spill
 from sparcipal.data.files import bytes as source
 from sparcipal.data.files.cache import Cache
+from sparcipal.data.files.formats import format_of, reader_of
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
 
@@ -78,7 +70,7 @@ def names(folder):
 
 def test_the_second_time_nothing_is_parsed(tmp_path, corpus, monkeypatch):
     path, X = corpus
-    monkeypatch.setattr(bagparse, "BLOCK", 1000)
+    monkeypatch.setattr(bagofwords, "BLOCK", 1000)
     first = read(path, cache=tmp_path / "kept")
     same(first, X)
     assert first.X.dtype == np.uint32
@@ -170,7 +162,7 @@ def test_a_fault_leaves_nothing(tmp_path, corpus, monkeypatch):
 
 
 def test_entries_in_any_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(bagparse, "SLICE", 20)
+    monkeypatch.setattr(bagofwords, "SLICE", 20)
     rng = np.random.default_rng(1)
     lines = [f"{d} {w} {c}\n" for d, w, c in rng.integers(1, 200, size=(400, 3))]
     path = tmp_path / "docword.txt"
@@ -227,20 +219,15 @@ def test_other_text_is_kept_too(tmp_path, monkeypatch, name):
         path.write_text("".join((json.dumps(t) if "json" in name else t) + "\n" for t in texts))
     plain = read(path, cache=False)
     read(path, cache=tmp_path / "kept")
-    for module, function in (
-        (tables, "read_csv"), (documents, "read_jsonl"), (documents, "read_lines"),
-        (matrices, "read_svmlight"), (matrixmarket, "read_matrixmarket"),
-        (blocks, "write_blocks"),
-    ):  # fmt: skip
-        original = getattr(module, function)
+    format = format_of(path)
 
-        def fail(source, names, *more, original=original, **options):
-            raise AssertionError("parsed again")
+    def fail(source, names, **options):
+        raise AssertionError("parsed again")
 
-        monkeypatch.setattr(module, function, fail)
-        fail.__kwdefaults__ = {**(original.__kwdefaults__ or {}), "original": original}
+    broken = replace(reader_of(format), read=fail, blocks=fail)
+    monkeypatch.setattr(f"sparcipal.data.files.{format}.READER", broken)
     again = read(path, cache=tmp_path / "kept")
-    assert again.kept is None or again.kept.folder.exists()
+    assert again.kept.folder.parent == tmp_path / "kept"
     assert again.feature_names == plain.feature_names
     assert again.sample_names == plain.sample_names
     assert again.X.dtype == plain.X.dtype
@@ -297,9 +284,9 @@ READER = """
     from pathlib import Path
     import numpy as np
     from sparcipal import read
-    from sparcipal.data.files import bagparse, cache
+    from sparcipal.data.files import bagofwords, cache
     path, folder = sys.argv[1:3]
-    bagparse.BLOCK = 500
+    bagofwords.BLOCK = 500
 """
 
 
@@ -384,8 +371,8 @@ def test_a_full_disk(tmp_path, corpus, limit):
 
 def test_a_disk_that_fails_at_any_step(tmp_path, corpus, monkeypatch):
     path, X = corpus
-    monkeypatch.setattr(bagparse, "BLOCK", 500)
-    monkeypatch.setattr(pieces, "CHUNK", 100)
+    monkeypatch.setattr(bagofwords, "BLOCK", 500)
+    monkeypatch.setattr(spill, "CHUNK", 100)
     write, steps = cache.Column._all, []
 
     def fails_at(step):
@@ -397,7 +384,11 @@ def test_a_disk_that_fails_at_any_step(tmp_path, corpus, monkeypatch):
 
         return some
 
-    for step in range(1, 200, 3):
+    monkeypatch.setattr(cache.Column, "_all", fails_at(np.inf))
+    same(read(path, cache=tmp_path / "healthy"), X)
+    total = len(steps)
+    assert total > 100
+    for step in [*range(1, total, 3), total]:
         steps.clear()
         monkeypatch.setattr(cache.Column, "_all", fails_at(step))
         with pytest.warns(RuntimeWarning, match="No space left"):

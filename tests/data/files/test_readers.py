@@ -13,7 +13,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from sparcipal import read
-from sparcipal.data.files import bagparse
+from sparcipal.data.files import bagofwords
 from tests.support.places import data_file
 
 A = np.array([[1, 0, 2], [0, 3, 0], [4, 0, 5], [0, 1, 0]])
@@ -44,7 +44,7 @@ def test_bag_of_words(tmp_path, compress, header):
 
 
 def test_bag_of_words_in_small_blocks_in_any_order_with_repeats(tmp_path, monkeypatch):
-    monkeypatch.setattr(bagparse, "BLOCK", 7)
+    monkeypatch.setattr(bagofwords, "BLOCK", 7)
     lines = ENTRIES.splitlines()
     lines[0] = "1 1 0"
     text = "4\r\n3\r\n7\r\n" + "\r\n".join([*reversed(lines), "1 1 1"])

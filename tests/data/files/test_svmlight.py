@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from sparcipal import read
-from sparcipal.data.files import blocks, tables
+from sparcipal.data.files import bytes as source
+from sparcipal.data.files import spill
 from sparcipal.data.rows import memory_map
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BYTES", 20)
-    monkeypatch.setattr(blocks, "ROWS", 2)
-    monkeypatch.setattr(tables, "FIELDS", 4)
+    monkeypatch.setattr(source, "LINES", 20)
+    monkeypatch.setattr(spill, "CHUNK", 4)
 
 
 def written(path, content):

@@ -1,54 +1,57 @@
 """UCI bag of words: three header lines (documents, words, entries), then `document word count`.
 
 Ids start at 1. The header may be missing. Every line is checked: a wrong number of fields, an id
-out of range or a count too large is told with its line. Documents in order, words in order inside
-them, give the matrix in one pass; any other order, and entries that come twice, cost another.
+out of range or a count too large is reported with its line. A file with its documents in order, and
+the words in order inside them, is parsed to the matrix in one pass; any other order and repeated
+entries cost a second pass over the parsed arrays.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from ..moments import Moments
-from .bagparse import LARGEST, Entries, csr, in_order, parse
-from .bytes import Path_, Source, open_bytes, read_names
-from .cache import Cache, Draft, Entry, not_kept
-from .pieces import Pieces
+from ..rows import MatrixRows
+from ..table import Table
+from .bytes import Path_, Source, damaged, open_bytes, read_names, spoiled
+from .cache import Cache, Draft, Entry
+from .reader import Parsed, Reader
+from .spill import Spill, assemble, pointers
 
-SLICE = 1 << 18  # entries whose moments are counted together
-ROWS = 65535  # whose counts a packed word holds
+NAME = "bagofwords"
 ROOM = 1 << 20  # documents and words that a header may promise, however few entries there are
-RECIPE = "bagofwords"
-Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, data
+BLOCK = 1 << 20  # bytes parsed together
+LONGEST = 1 << 16  # bytes of a line
+PAD = 32  # bytes after the last line that the parser may look at
+LARGEST = 2**31 - 1  # document, word or count
+SLICE = 1 << 22  # entries sorted together
 
 
-def read_bagofwords(source: Path_, names: tuple[str, ...] | None) -> tuple[Any, Any, None]:
-    """Documents by words as small unsigned counts (CSR), and the vocabulary beside the file."""
-    job = source if isinstance(source, Source) else Source(source)
-    beside = None if names is not None else _vocabulary_beside(job)
+def read_bagofwords(source: Source, names: tuple[str, ...] | None) -> Parsed:
+    """Documents by words as small unsigned counts (CSR), and the vocabulary beside the file.
+
+    The cache entry holds the counts only: the vocabulary may change without them.
+    """
+    beside = None if names is not None else _vocabulary_beside(source)
     vocabulary = names if beside is None else read_names(beside)
-    if job.cache is not None:
-        job.entry = job.cache.find(job, RECIPE)
-    if job.entry is None:
-        arrays, facts = _read(job)
-    else:
-        arrays, facts = _arrays_of(job.entry), job.entry.facts
-    n_words = facts["words"]
-    if vocabulary is not None and not facts["header"] and len(vocabulary) > n_words:
+    matrix, has_header, entry = _counts(source)
+    n_words = matrix.shape[1]
+    if vocabulary is not None and not has_header and len(vocabulary) > n_words:
         n_words = len(vocabulary)
+        matrix.resize(matrix.shape[0], n_words)
     if vocabulary is not None and len(vocabulary) != n_words:
         raise ValueError(
             f"{beside or 'feature_names'}: {len(vocabulary)} words, but {source} has {n_words}; "
             "pass the vocabulary of this file as feature_names"
         )
-    matrix = csr(*arrays, n_words)
-    job.moments = _moments(matrix, job.entry)
-    return matrix, vocabulary, None
+    return Parsed(matrix, vocabulary, None, _moments(matrix, entry), entry)
 
 
 def looks_like_bagofwords(source: Path_) -> bool:
@@ -74,7 +77,65 @@ def _vocabulary_beside(source: Path_) -> Path | None:
     return None
 
 
-def _header(stream: BinaryIO, source: Path_) -> tuple[tuple[int, ...] | None, bytes, int]:
+def _counts(source: Source) -> tuple[Any, bool, Entry | None]:
+    """The matrix, whether the file has a header, and the cache entry: found, made or None."""
+    cache: Cache | None = source.cache
+    entry = None if cache is None else cache.find(source, NAME)
+    if entry is not None:
+        return assemble(entry.array, entry.facts), entry.facts["header"], entry
+    with contextlib.ExitStack() as drafts:
+        spill, facts = _parsed(source, drafts)
+        entry = spill.keep(source, NAME, facts, {})
+        array = spill.in_memory if entry is None else entry.array
+        return assemble(array, facts), facts["header"], entry
+
+
+def _parsed(source: Source, drafts: contextlib.ExitStack) -> tuple[Spill, dict[str, Any]]:
+    """Parse, into the cache when there is one and the arrays are large enough for it."""
+    with open_bytes(source) as stream:
+        header, first, line = _header(stream, source)
+        # A header cannot make us set aside more than the file can hold: an entry takes a byte at
+        # least, however well it is compressed.
+        expected = min(header[2], source.size) if header else source.size // 5
+        wanted = source.hashed and 5 * expected >= source.cache.least
+        spill = Spill(_draft(source.cache, drafts) if wanted else None, max(expected, 1))
+        entries = parse(stream, first, line, source, header, spill)
+    n_documents, n_words = _shape(entries, header, source)
+    if not entries.ordered:
+        spill.finish()
+        draft = None if spill.draft is None else _draft(source.cache, drafts)
+        entries = in_order(entries, source, draft)
+    lengths = np.zeros(n_documents, dtype=np.int64)
+    np.add.at(lengths, entries.documents - 1, entries.lengths)
+    entries.spill.add("indptr", pointers(lengths))
+    entries.spill.finish()
+    facts = {"sparse": True, "shape": [n_documents, n_words], "header": header is not None}
+    return entries.spill, facts
+
+
+def _draft(cache: Cache, drafts: contextlib.ExitStack) -> Draft | None:
+    """A new draft that is removed when the stack closes, unless it became an entry."""
+    draft = cache.draft()
+    if draft is not None:
+        drafts.callback(draft.abandon)
+    return draft
+
+
+def _moments(matrix: Any, entry: Entry | None) -> Moments | None:
+    """Exact moments of the columns, stored with the cache entry."""
+    if matrix.shape[1] > ROOM + 16 * matrix.nnz:
+        return None  # nearly all words never occur: the arrays would be larger than the matrix
+    name = f"moments-{matrix.shape[1]}"
+    stored = None if entry is None else entry.load(name)
+    if stored is not None:
+        return Moments.from_arrays(stored)
+    moments = MatrixRows(Table(matrix)).accumulate(Moments(matrix.shape[1]))
+    if entry is not None:
+        entry.store(name, moments.arrays())
+    return moments
+
+
+def _header(stream: BinaryIO, source: Source) -> tuple[tuple[int, ...] | None, bytes, int]:
     """The three header figures (None without a header), bytes already read, and the next line."""
     lines = [stream.readline(1 << 16)]
     if len(lines[0].split()) == 3:
@@ -89,128 +150,9 @@ def _header(stream: BinaryIO, source: Path_) -> tuple[tuple[int, ...] | None, by
     return tuple(int(parts[0]) for parts in figures), b"", 4
 
 
-def _read(job: Source) -> tuple[Arrays, dict[str, Any]]:
-    """Parse, into the cache when there is one and the source is large enough for it."""
-    size = os.stat(job).st_size if str(job) != "-" else 0
-    cache: Cache | None = job.cache
-    job.fingerprint = cache is not None and 4 * size >= cache.least
-    with contextlib.ExitStack() as drafts:
-        with open_bytes(job) as stream:
-            header, first, line = _header(stream, job)
-            # An entry takes a byte at least, however well compressed: a header cannot make us set
-            # aside more than that.
-            expected = min(header[2], size) if header else size // 5
-            wanted = job.fingerprint and cache is not None and 5 * expected >= cache.least
-            pieces = Pieces(max(expected, 1), _draft(cache, drafts) if wanted else None)
-            entries = parse(stream, first, line, job, header, pieces)
-        return _finished(entries, header, job, drafts)
-
-
-def _finished(
-    entries: Entries, header: tuple[int, ...] | None, job: Source, drafts: contextlib.ExitStack
-) -> tuple[Arrays, dict[str, Any]]:
-    n_documents, n_words = _shape(entries, header, job)
-    if not entries.ordered:
-        draft = None if entries.pieces.draft is None else _draft(job.cache, drafts)
-        entries = in_order(entries, job, draft)
-    facts = {"words": n_words, "header": header is not None}
-    arrays = (entries.pointers(n_documents), *entries.pieces.finish())
-    if entries.pieces.draft is not None:
-        arrays = _keep(arrays, entries.pieces.draft, job, facts)
-    return arrays, facts
-
-
-def _draft(cache: Cache | None, drafts: contextlib.ExitStack) -> Draft | None:
-    """A new draft that is gone when the stack closes, unless it became an entry."""
-    draft = None if cache is None else cache.draft()
-    if draft is not None:
-        drafts.callback(draft.abandon)
-    return draft
-
-
-def _keep(arrays: Arrays, draft: Draft, job: Source, facts: dict[str, Any]) -> Arrays:
-    try:
-        draft.put("indptr", arrays[0])
-        job.entry = job.cache.keep(draft, job, RECIPE, facts)
-        return _arrays_of(job.entry)
-    except OSError as error:
-        not_kept(job.cache.folder, error)
-        return arrays[0], np.array(arrays[1]), np.array(arrays[2])
-
-
-def _arrays_of(entry: Entry) -> Arrays:
-    return np.array(entry.array("indptr")), entry.array("indices"), entry.array("data")
-
-
-def _moments(matrix: Any, entry: Entry | None) -> Moments | None:
-    """Exact moments of the columns; kept with the matrix."""
-    if matrix.shape[1] > ROOM + 16 * matrix.nnz:
-        return None  # mostly words that never occur: whoever needs them counts them
-    name = f"moments-{matrix.shape[1]}"
-    kept = None if entry is None else entry.load(name)
-    if kept is not None:
-        return Moments.from_arrays(kept)
-    largest = int(matrix.data.max(initial=0))
-    if largest**2 * matrix.nnz < 2**62:
-        moments = tallied(matrix)
-    else:
-        moments = Moments(matrix.shape[1]).add(matrix)
-    if entry is not None:
-        entry.store(name, moments.arrays())
-    return moments
-
-
-def tallied(matrix: Any) -> Moments:
-    """Moments of a canonical matrix of counts whose squares add up in 64 bits."""
-    from ...kernels.parse import tally
-
-    n, p = matrix.shape
-    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
-    table, high = np.zeros((p, 3), dtype=np.int64), np.zeros(p, dtype=np.int64)
-    seen = np.zeros(p, dtype=np.uint16)
-    for first in range(0, n, ROWS):
-        packed = np.zeros(p, dtype=np.uint64)
-        end = int(indptr[min(first + ROWS, n)])
-        for start in range(int(indptr[first]), end, SLICE):
-            part = slice(start, min(start + SLICE, end))
-            tally(indices[part], data[part].astype(np.int32), packed, seen, table, high)
-        # one field at a time: what is left in pieces between larger arrays is never given back
-        for column, shift in enumerate((0, 20, 40)):
-            field = (packed >> np.uint64(shift)) & np.uint64(0xFFFFF if shift < 40 else 0xFFFFFF)
-            table[:, column] += field.view(np.int64)
-    entries, sums, squares = table.T
-    # frexp gives the place of the highest bit
-    small = np.frexp(seen.astype(np.float64))[1] - 1
-    high = np.where(high > 0, high, np.maximum(small, 0))
-    low = np.zeros(p)
-    everywhere = np.flatnonzero(entries == n)
-    if everywhere.size:
-        low[everywhere] = _smallest(everywhere, indices, data, p)
-    return Moments.from_arrays(
-        {
-            "rows": np.array([n, 1, 0]),
-            "weight": np.array([np.nan]),
-            "low": low,
-            "high": high.astype(np.float64),
-            "sums": sums[None],
-            "squares": squares[None],
-        }
-    )
-
-
-def _smallest(columns: np.ndarray, indices: np.ndarray, data: np.ndarray, p: int) -> np.ndarray:
-    """The smallest count of words that occur in every document; few do."""
-    place = np.full(p, columns.size)
-    place[columns] = np.arange(columns.size)
-    low = np.full(columns.size + 1, LARGEST)
-    for start in range(0, indices.size, SLICE):
-        part = slice(start, start + SLICE)
-        np.minimum.at(low, place[indices[part]], data[part])
-    return low[:-1]
-
-
-def _shape(entries: Entries, header: tuple[int, ...] | None, source: Path_) -> tuple[int, int]:
-    """Documents and words, by the header if there is one and it can be true."""
+def _shape(entries: Entries, header: tuple[int, ...] | None, source: Source) -> tuple[int, int]:
+    """The numbers of documents and words: those of the header if there is one and they are
+    plausible."""
     total = int(entries.lengths.sum())
     if header is None:
         return entries.last_document, entries.last_word
@@ -226,3 +168,231 @@ def _shape(entries: Entries, header: tuple[int, ...] | None, source: Path_) -> t
                 "header is wrong"
             )
     return header[0], header[1]
+
+
+# --- lines to entries ---
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Parsed entries: the words (from 0) and counts that were spilled, in runs of one document
+    (from 1)."""
+
+    spill: Spill
+    documents: np.ndarray
+    lengths: np.ndarray
+    last_document: int
+    last_word: int
+    ordered: bool  # documents in order, and words in order inside them
+
+
+@dataclass
+class _Runs:
+    documents: list[np.ndarray] = field(default_factory=list)
+    lengths: list[np.ndarray] = field(default_factory=list)
+
+    def joined(self) -> tuple[np.ndarray, np.ndarray]:
+        none = np.empty(0, dtype=np.int32)
+        return np.concatenate([none, *self.documents]), np.concatenate([none, *self.lengths])
+
+
+def _add(spill: Spill, indices: np.ndarray, counts: np.ndarray, largest: int) -> None:
+    """Spill entries; counts take one byte each until one of all so far needs two or four."""
+    kinds = (np.uint8, np.uint16, np.uint32)
+    spill.add("indices", indices)
+    spill.add("data", counts, next(kind for kind in kinds if largest <= np.iinfo(kind).max))
+
+
+def parse(
+    stream: BinaryIO,
+    first: bytes,
+    line: int,
+    source: Source,
+    header: tuple[int, ...] | None,
+    spill: Spill,
+) -> Entries:
+    """Parse all entries of a stream whose next line has number `line`; `first` was read already."""
+    from ...kernels import parse as kernel
+
+    most = (min(header[0], LARGEST), min(header[1], LARGEST)) if header else (LARGEST, LARGEST)
+    limits = np.array([*most, LARGEST])
+    state = np.zeros(kernel.SIZE, dtype=np.int64)
+    state[[kernel.GROUPED, kernel.SORTED]] = 1
+    numbers = np.zeros(3, dtype=np.int64)
+    swift = int(sys.byteorder == "little")
+    runs = _Runs()
+    buffer = _Buffer(stream, first)
+    indices, counts, documents, lengths = (np.empty(0, dtype=np.int32) for _ in range(4))
+    _add(spill, indices, counts, 0)  # the arrays exist even without an entry
+    while end := buffer.fill(source, line):
+        room = end // 6 + 1  # the shortest entry takes six bytes
+        if room > indices.size:
+            indices, counts, documents, lengths = (np.empty(room, np.int32) for _ in range(4))
+        kernel.parse_lines(
+            buffer.text, buffer.words, end, swift, limits, state, numbers, indices, counts,
+            documents, lengths,
+        )  # fmt: skip
+        found, blank = int(state[kernel.ENTRIES]), int(state[kernel.BLANK])
+        line += found + blank
+        if state[kernel.FAULT]:
+            _drain(stream, source, line)
+            raise ValueError(_fault(buffer.line_at(int(state[kernel.AT])), line, limits, source))
+        _add(spill, indices[:found], counts[:found], int(state[kernel.LARGEST]))
+        runs.documents.append(documents[: state[kernel.RUNS]].copy())
+        runs.lengths.append(lengths[: state[kernel.RUNS]].copy())
+    ordered = bool(state[kernel.GROUPED] and state[kernel.SORTED])
+    return Entries(
+        spill, *runs.joined(), int(state[kernel.LAST_DOCUMENT]), int(state[kernel.LAST_WORD]),
+        ordered,
+    )  # fmt: skip
+
+
+class _Buffer:
+    """Whole lines of a stream, a block at a time; the rest of a block is moved to the front."""
+
+    def __init__(self, stream: BinaryIO, first: bytes) -> None:
+        self._stream = stream
+        self._filled = len(first)
+        self._used = 0
+        self._allocate(BLOCK + len(first))
+        self.text[: len(first)] = np.frombuffer(first, dtype=np.uint8)
+
+    def _allocate(self, size: int) -> None:
+        self.text = np.zeros(size + PAD, dtype=np.uint8)
+        # the 64-bit word that starts at every byte
+        self.words = np.lib.stride_tricks.as_strided(
+            self.text[:8].view(np.uint64), shape=(size + PAD - 7,), strides=(1,), writeable=False
+        )
+
+    def fill(self, source: Path_, line: int) -> int:
+        """The end of the whole lines that are now in `text`; 0 when there are no more."""
+        rest = self._filled - self._used
+        self.text[:rest] = self.text[self._used : self._filled].copy()
+        self._filled, self._used = rest, 0
+        while True:
+            room = self.text[self._filled : self.text.size - PAD].data
+            try:
+                count = self._stream.readinto(room)  # type: ignore[attr-defined]
+            except spoiled() as error:
+                raise damaged(source, error, f" after line {line - 1}") from error
+            self._filled += count
+            if not count:
+                break
+            end = self._last_end()
+            if end:
+                self._used = end
+                return end
+            if self._filled > LONGEST:
+                raise ValueError(
+                    f"{source}, line {line}: longer than {LONGEST} bytes; not a bag of words"
+                )
+            self._widen()
+        if not bytes(self.text[: self._filled]).strip():
+            return 0
+        self.text[self._filled] = 10  # the last line has no end; PAD has room for one
+        self._used = self._filled
+        return self._filled + 1
+
+    def _last_end(self) -> int:
+        """The place after the last newline; 0 when there is none."""
+        for look in (64, self._filled):  # nearly always among the last bytes
+            start = max(self._filled - look, 0)
+            found = self.text[start : self._filled].tobytes().rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+        return 0
+
+    def _widen(self) -> None:
+        old = self.text[: self._filled]
+        self._allocate(2 * (self.text.size - PAD))
+        self.text[: old.size] = old
+
+    def line_at(self, start: int) -> bytes:
+        stop = start + int(np.argmax(self.text[start:] == 10))
+        return self.text[start:stop].tobytes()
+
+
+def _drain(stream: BinaryIO, source: Path_, line: int) -> None:
+    """Read to the end: when a fault in the text comes from a damaged gzip file, the check sum there
+    says so."""
+    try:
+        while stream.read(1 << 20):
+            pass
+    except spoiled() as error:
+        raise damaged(source, error, f", first seen in line {line}") from error
+
+
+def _fault(raw: bytes, line: int, limits: np.ndarray, source: Path_) -> str:
+    """Say what is wrong with a line that is no entry."""
+    where = f"{source}, line {line}: "
+    for c in raw:
+        if c not in b"0123456789 \t\r":
+            return f"{where}{chr(c)!r} where a nonnegative integer is expected"
+    fields = raw.split()
+    if len(fields) != 3:
+        return f"{where}{len(fields)} fields instead of `document word count`"
+    if max(map(len, fields)) > 18:
+        return f"{where}a number of more than 18 digits"
+    for what, found, low, limit in zip(
+        ("document", "word", "count"), map(int, fields), (1, 1, 0), limits
+    ):
+        if not low <= found <= limit:
+            return f"{where}{what} {found} is outside {low}..{limit}"
+    return f"{where}not an entry `document word count`"
+
+
+# --- entries in any order ---
+
+
+def in_order(entries: Entries, source: Source, draft: Draft | None) -> Entries:
+    """The same entries sorted by documents and words, with repeated ones added up."""
+    indices, data = entries.spill.array("indices"), entries.spill.array("data")
+    order = np.argsort(entries.documents, kind="stable")
+    documents, lengths = entries.documents[order], entries.lengths[order].astype(np.int64)
+    ends = np.cumsum(entries.lengths, dtype=np.int64)[order]
+    out, runs, largest = Spill(draft, indices.size), _Runs(), 0
+    for a, b in _slices(documents, lengths):
+        count = lengths[a:b]
+        inside = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        at = np.repeat(ends[a:b] - count, count) + inside
+        key = np.repeat(documents[a:b].astype(np.int64), count) * (entries.last_word + 1)
+        key += indices[at]
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+        sums = np.add.reduceat(data[at][order].astype(np.int64), first)
+        document, word = np.divmod(key[first], entries.last_word + 1)
+        largest = max(largest, int(sums.max()))
+        if largest > LARGEST:
+            j = int(np.argmax(sums))
+            raise ValueError(
+                f"{source}: the counts of word {word[j] + 1} in document {document[j]} add up to "
+                f"{sums[j]}, more than {LARGEST}"
+            )
+        _add(out, word.astype(np.int32), sums, largest)
+        found, times = np.unique(document, return_counts=True)
+        runs.documents.append(found)
+        runs.lengths.append(times)
+    return Entries(out, *runs.joined(), entries.last_document, entries.last_word, True)
+
+
+def _slices(documents: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Ranges of runs that hold whole documents, with about SLICE entries together."""
+    last = np.flatnonzero(np.append(documents[1:] != documents[:-1], True)) + 1  # ends of documents
+    total = np.cumsum(lengths)[last - 1]
+    a = done = 0
+    while a < documents.size:
+        i = int(np.searchsorted(total, done + SLICE))
+        i = min(i, last.size - 1)
+        yield a, int(last[i])
+        a, done = int(last[i]), int(total[i])
+
+
+READER = Reader(
+    NAME,
+    ("", ".txt"),
+    read_bagofwords,
+    worth_caching=False,  # the reader looks after its cache entry itself
+    prefixes=("docword",),
+    recognises=looks_like_bagofwords,
+)

@@ -1,7 +1,7 @@
-"""Opening files: gzip or plain, standard input; watched while they are read.
+"""Opening files, plain or compressed by gzip, and standard input.
 
-Whoever reads tells how far it is, notices when the file changes under its hands, and may take a
-fingerprint of the bytes as they pass. A file that is cut short or damaged is a clear error.
+Reading reports its progress, notices when the file changes meanwhile, and hashes the bytes when the
+cache needs to know them. A file that is cut short or damaged is a ValueError that names it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from ...problem.monitor import Monitor
 
 Path_ = str | os.PathLike[str]
 BUFFER = 1 << 18  # bytes taken from the file at once
+LINES = 1 << 24  # bytes of whole lines that are parsed together
 TELL = 0.1  # seconds between two reports of progress
-# A file that unpacks to more than this, and to so many times its own size, was made to harm.
+# A file that unpacks to more bytes than LARGE and to RATIO times its own size is refused: it was
+# probably made to fill the memory.
 LARGE, RATIO = 1 << 30, 200
 
 
 def _fast_gzip() -> Any:
-    """python-isal when it is installed: three times as fast as zlib, the same bytes."""
+    """The module of python-isal, three times as fast as zlib, or None when it is not installed."""
     try:
         return importlib.import_module("isal.igzip")
     except ImportError:
@@ -38,30 +40,25 @@ def _fast_gzip() -> Any:
 
 
 def spoiled() -> tuple[type[Exception], ...]:
-    """What a damaged gzip file raises."""
+    """The exceptions that a damaged gzip file raises."""
     fast = _fast_gzip()
     own = () if fast is None else (importlib.import_module("isal.isal_zlib").error,)
     return (EOFError, zlib.error, gzip.BadGzipFile, *own)
 
 
 class Source(os.PathLike[str]):
-    """A path, what reading it is to come with, and what a reader leaves besides the matrix.
+    """A path in the course of one read: where progress is reported and what the cache is.
 
-    Reports of progress go to `monitor`; a `cache` has or takes what was parsed, which needs a
-    `fingerprint` of the bytes. `content` is the fingerprint and `state` what the file system said
-    of the file, both after it was read to its end. `moments` were counted on the way; `entry` is
-    where the cache has the matrix.
+    After the file was read to its end, `state` is what the file system said of it, and `content`
+    the SHA-256 of its bytes when they were hashed.
     """
 
     def __init__(self, path: Path_, monitor: Monitor | None = None, cache: Any = None) -> None:
         self.path = path
         self.monitor = monitor
         self.cache = cache
-        self.fingerprint = False
         self.content: str | None = None
         self.state: os.stat_result | None = None
-        self.moments: Any = None
-        self.entry: Any = None
 
     def __fspath__(self) -> str:
         return os.fspath(self.path)
@@ -69,9 +66,25 @@ class Source(os.PathLike[str]):
     def __str__(self) -> str:
         return str(self.path)
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file; 0 for standard input."""
+        return 0 if str(self) == "-" else os.stat(self).st_size
+
+    @property
+    def hashed(self) -> bool:
+        """Whether the bytes are hashed: the arrays may be large enough for the cache.
+
+        They are taken to be at most four times as large as the file.
+        """
+        return self.cache is not None and 4 * self.size >= self.cache.least
+
+    def was_read(self, state: os.stat_result, content: str | None) -> None:
+        self.state, self.content = state, content
+
 
 class Watched(io.RawIOBase):
-    """A raw file whose reader is told about, counted and fingerprinted."""
+    """A raw file that reports progress, counts the bytes read and hashes them when asked."""
 
     def __init__(self, raw: io.RawIOBase, source: Source) -> None:
         self._raw = raw
@@ -81,7 +94,7 @@ class Watched(io.RawIOBase):
         self._done = 0
         self.before = os.fstat(raw.fileno())
         self._total = self.before.st_size if stat.S_ISREG(self.before.st_mode) else None
-        self.digest = hashlib.sha256() if source.fingerprint else None
+        self.digest = hashlib.sha256() if source.hashed else None
 
     def readable(self) -> bool:
         return True
@@ -124,7 +137,7 @@ class Watched(io.RawIOBase):
 
 
 def identity(state: os.stat_result) -> tuple[int, ...]:
-    """Changes whenever somebody writes to the file or puts another in its place."""
+    """Numbers that differ after the file was written to or replaced by another one."""
     return (
         state.st_dev,
         state.st_ino,
@@ -138,23 +151,24 @@ def identity(state: os.stat_result) -> tuple[int, ...]:
 def open_bytes(source: Path_) -> Iterator[BinaryIO]:
     """The bytes of a file, decompressed when they are gzipped; "-" is standard input.
 
-    What goes wrong while reading is told as a ValueError that names the file.
+    A gzip file that is damaged and a file that changes meanwhile are ValueErrors that name it.
     """
     if str(source) == "-":
         raw: Any = sys.stdin.buffer
         buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
-        with _damage_told("standard input"):
+        with _damage_named("standard input"):
             yield decompressed(buffered)
         return
     whole = source if isinstance(source, Source) else Source(source)
     with open(whole, "rb", buffering=0) as file:
         watched = Watched(file, whole)
         try:
-            with _damage_told(source):
+            with _damage_named(source):
                 buffered = io.BufferedReader(watched, BUFFER)
                 yield decompressed(buffered)
                 if watched.digest is not None:
-                    while buffered.read(BUFFER):  # what follows the last gzip member counts too
+                    # the bytes after the last gzip member belong to the content too
+                    while buffered.read(BUFFER):
                         pass
         except ValueError as error:
             if watched.changed(whole):
@@ -162,12 +176,12 @@ def open_bytes(source: Path_) -> Iterator[BinaryIO]:
             raise
         if watched.changed(whole):
             raise _changed(source)
-        whole.state = watched.before
-        whole.content = None if watched.digest is None else watched.digest.hexdigest()
+        content = None if watched.digest is None else watched.digest.hexdigest()
+        whole.was_read(watched.before, content)
 
 
 def decompressed(buffered: Any) -> BinaryIO:
-    """The stream itself, or what is in it when it starts like a gzip file."""
+    """The stream itself, or its unpacked content when it starts like a gzip file."""
     if buffered.peek(2)[:2] != b"\x1f\x8b":
         return buffered  # type: ignore[no-any-return]
     fast = _fast_gzip()
@@ -179,7 +193,7 @@ def decompressed(buffered: Any) -> BinaryIO:
 
 
 class _Unpacked(io.RawIOBase):
-    """What comes out of a gzip file, weighed against what went in."""
+    """The content of a gzip file; unpacking to far more than the file has is a ValueError."""
 
     def __init__(self, inner: Any, packed: Any) -> None:
         self._inner, self._packed = inner, packed
@@ -202,7 +216,7 @@ class _Unpacked(io.RawIOBase):
 
 
 @contextlib.contextmanager
-def _damage_told(source: Path_) -> Iterator[None]:
+def _damage_named(source: Path_) -> Iterator[None]:
     try:
         yield
     except spoiled() as error:
@@ -222,7 +236,7 @@ def _changed(source: Path_) -> ValueError:
 
 
 def content_of(path: Path_) -> str:
-    """The fingerprint that reading the file would give."""
+    """The SHA-256 of a file, as `Source.content` has it."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -241,8 +255,22 @@ def time_words(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def whole_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """The lines of a stream, about LINES bytes of them at a time."""
+    rest = b""
+    while text := stream.read(LINES):
+        end = text.rfind(b"\n") + 1
+        if not end:
+            rest += text
+            continue
+        yield rest + text[:end]
+        rest = text[end:]
+    if rest:
+        yield rest
+
+
 def decoded_lines(source: Path_, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """Line numbers (from 1) and lines without their ends."""
+    """Yield line numbers (from 1) and lines without their ends."""
     with open_bytes(source) as stream:
         for number, line in enumerate(stream, start=1):
             yield number, decode(line, source, encoding, number).rstrip("\r\n")
@@ -260,7 +288,7 @@ def decode(raw: bytes, source: Path_, encoding: str, line: int | None = None) ->
 
 
 def read_names(source: Path_) -> tuple[str, ...]:
-    """One name per line; an empty last line is none."""
+    """Names in a file, one per line; empty lines at the end are no names."""
     names = [line for _, line in decoded_lines(source)]
     while names and not names[-1]:
         names.pop()

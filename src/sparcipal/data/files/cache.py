@@ -1,12 +1,13 @@
-"""What was parsed once, kept as arrays that are mapped into memory the next time.
+"""The cache: arrays of files that were parsed, mapped into memory the next time.
 
-An entry is a folder `<size>-<key>`; the key is made of the content of the source (SHA-256) and of
-how it was read, so that a source that changes has another one. A note per path remembers which
-content the file had in which state: an unchanged file need not be read to be recognised.
+A cache entry is a folder `<size>-<key>`; the key is made of the content of the source (SHA-256) and
+of how it was read, so that a source that changes gets another entry. A note per path remembers
+which content the file had in which state: an unchanged file need not be read to be recognised.
 
-A folder appears under its name only when everything in it is on the disk: it is written beside,
-flushed and renamed. Two processes may do that at once; the first wins, both are right. When keeping
-fails (a full disk, a folder that cannot be written), a warning says so and nothing is left behind.
+An entry is written to a draft folder, flushed to the disk and renamed, so that it is complete when
+it has its name. When two processes write the same entry, the first to rename wins and the other one
+uses its entry. When writing fails (a full disk, a folder that cannot be written), a warning says so
+and nothing is left behind.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ import numpy as np
 from .bytes import Source, content_of, identity
 
 VARIABLE = "SPARCIPAL_CACHE"
-LARGE = 64 << 20  # bytes of parsed arrays worth keeping when nobody asked
-VERSION = 1  # of the layout of an entry and of what the readers make of a source
-FRESH = 2.0  # seconds in which a file may change without its time stamps telling
-FORGOTTEN = 2 * 86400.0  # seconds after which an unfinished folder has no owner any more
+LARGE = 64 << 20  # bytes of parsed arrays that are cached by default
+VERSION = 2  # of the layout of an entry and of what the readers make of a source
+FRESH = 2.0  # seconds in which a file may change without a change of its time stamps
+FORGOTTEN = 2 * 86400.0  # seconds after which a draft of another machine is taken for abandoned
 HEADER = 128  # bytes before the entries of a .npy file
 
 
@@ -71,7 +72,7 @@ def cache_for(choice: Any, source: Any) -> Cache | None:
 
 
 class Cache:
-    """A folder of entries. `least` is the size from which a source is worth one."""
+    """A folder of entries. `least` is how many bytes of arrays are worth an entry."""
 
     def __init__(self, folder: Path, least: int = 0) -> None:
         self.folder = folder
@@ -95,7 +96,7 @@ class Cache:
             return entry
         except (OSError, ValueError, KeyError) as error:
             warnings.warn(
-                f"{path}: the kept data are damaged ({error}) and are made again",
+                f"{path}: the cache entry is damaged ({error}) and is made again",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -103,8 +104,8 @@ class Cache:
             return None
 
     def _content(self, source: Source, state: os.stat_result) -> str | None:
-        """The content of the file: from the note when the file is in the state noted, by reading it
-        when an entry of its size exists."""
+        """The SHA-256 of the file: from the note when the file is in the state noted there,
+        otherwise by reading it if there is an entry of a file of its size."""
         note = _read_json(self._note_of(source))
         if note is not None and note.get("state") == list(identity(state)):
             return str(note["content"])
@@ -121,12 +122,12 @@ class Cache:
             mark = f"part-{_host()}-{os.getpid()}-{secrets.token_hex(4)}"
             (self.folder / mark).mkdir()
         except OSError as error:
-            not_kept(self.folder, error)
+            warn_not_cached(self.folder, error)
             return None
         return Draft(self.folder / mark)
 
     def keep(self, draft: Draft, source: Source, recipe: str, facts: dict[str, Any]) -> Entry:
-        """The draft as the entry of a source that was read to its end; OSError when it fails."""
+        """Make a draft the entry of a source that was read to its end; OSError when it fails."""
         content, state = source.content, source.state
         if content is None or state is None:
             raise ValueError(f"{source} was not read to its end")
@@ -168,8 +169,8 @@ class Cache:
         return self.folder / "notes" / f"{name[:32]}.json"
 
     def _take_note(self, source: Source, state: os.stat_result, content: str) -> None:
-        # A file written a moment ago may change again within one tick of its clock: what it holds
-        # is then looked at again the next time.
+        # A file written a moment ago may change again within one tick of its clock, so its state
+        # is not noted and its content is hashed the next time.
         fresh = time.time() - max(state.st_mtime, state.st_ctime) < FRESH
         note = {
             "source": _absolute(source),
@@ -184,7 +185,7 @@ class Cache:
             _replace(path, json.dumps(note).encode())
 
     def _forget(self, content: str) -> None:
-        """Remove the entries of a content that no file is known to have any more."""
+        """Remove the entries of a content unless a note says that another file has it."""
         notes = map(_read_json, (self.folder / "notes").glob("*.json"))
         if any(note is not None and note.get("content") == content for note in notes):
             return
@@ -193,7 +194,7 @@ class Cache:
                 shutil.rmtree(entry.folder, ignore_errors=True)
 
     def _sweep(self) -> None:
-        """Remove the folders of processes that ended in the middle of writing."""
+        """Remove the drafts of processes that ended while they were writing."""
         for path in self.folder.glob("part-*"):
             with contextlib.suppress(OSError, ValueError, IndexError):
                 host, pid = path.name.split("-")[1:3]
@@ -203,22 +204,18 @@ class Cache:
 
 
 class Draft:
-    """A folder that becomes an entry, or nothing."""
+    """A folder that becomes an entry or is removed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._columns: list[Column] = []
 
     def column(self, name: str, dtype: Any) -> Column:
+        """A new file of the draft, for an array that arrives in pieces."""
         column = Column(self.folder / f"{name}.npy", np.dtype(dtype))
         self._columns.append(column)
         column.start()
         return column
-
-    def put(self, name: str, array: np.ndarray) -> None:
-        column = self.column(name, array.dtype)
-        column.write(np.ascontiguousarray(array))
-        column.close(array.shape)
 
     def write(self, name: str, raw: bytes) -> None:
         _replace(self.folder / name, raw)
@@ -242,7 +239,8 @@ class Draft:
 
 
 class Column:
-    """A .npy file that grows. Written, not mapped: a full disk is then an error, not a crash."""
+    """A .npy file that grows. It is written and not mapped, so that a full disk is an OSError and
+    not a crash."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         self.path = path
@@ -263,17 +261,17 @@ class Column:
             view = view[self._file.write(view) :]
 
     def part(self, start: int, count: int) -> np.ndarray:
-        """Entries that were written, read back."""
+        """Read back entries that were written."""
         offset = HEADER + start * self.dtype.itemsize
         found: np.ndarray = np.fromfile(self.path, self.dtype, count, offset=offset)
         return found
 
     def abandon(self) -> None:
-        """Write no more; what was written can still be read."""
+        """Close the file without its header; `part` can still read it."""
         self._file.close()
 
     def close(self, shape: tuple[int, ...] | None = None) -> None:
-        """Say in the header what the file holds, and flush it to the disk."""
+        """Write the header and flush the file to the disk."""
         shape = (self.count,) if shape is None else shape
         words = f"{{'descr': {self.dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
         magic = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
@@ -282,13 +280,16 @@ class Column:
         os.fsync(self._file.fileno())
         self._file.close()
 
+    def rename(self, name: str) -> None:
+        self.path = self.path.replace(self.path.with_name(f"{name}.npy"))
+
 
 @dataclass(frozen=True)
 class Entry:
-    """Finished arrays in a folder, and what is worked out from them later.
+    """Arrays of a parsed file in a folder, and results that were computed from them.
 
-    `store` and `load` keep results that cost a pass over the data (the products of some columns,
-    for instance) with the entry; they live and die with it.
+    `store` and `load` are for results that cost a pass over the data, the products of some columns
+    for instance; they are removed together with the entry.
     """
 
     folder: Path
@@ -310,15 +311,15 @@ class Entry:
         return found
 
     def load(self, name: str) -> dict[str, np.ndarray] | None:
-        """Arrays kept under a name; None when there are none."""
+        """The arrays stored under a name; None when there are none."""
         try:
-            with np.load(self.folder / f"{name}.npz", allow_pickle=False) as kept:
-                return {key: kept[key] for key in kept.files}
-        except Exception:  # absent or damaged: whatever zip and NumPy raise, it is made again
+            with np.load(self.folder / f"{name}.npz", allow_pickle=False) as stored:
+                return {key: stored[key] for key in stored.files}
+        except Exception:  # of many classes when the file is damaged; it is then made again
             return None
 
     def store(self, name: str, arrays: dict[str, np.ndarray]) -> None:
-        """Keep arrays under a name; when that fails a warning says so."""
+        """Store arrays under a name; when that fails a warning says so."""
         import io
 
         buffer = io.BytesIO()
@@ -326,14 +327,14 @@ class Entry:
         try:
             _replace(self.folder / f"{name}.npz", buffer.getbuffer())
         except OSError as error:
-            not_kept(self.folder, error)
+            warn_not_cached(self.folder, error)
 
     @property
     def size(self) -> int:
         return size_of(self.folder)
 
 
-def not_kept(folder: Path, error: OSError) -> None:
+def warn_not_cached(folder: Path, error: OSError) -> None:
     warnings.warn(
         f"{folder}: the parsed data could not be kept ({error.strerror or error}); the work goes "
         f"on without. Make room, name another folder in {VARIABLE}, or pass cache=False",
@@ -368,7 +369,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
 
 
 def _replace(path: Path, raw: Any) -> None:
-    """The whole file or nothing."""
+    """Write a file that is complete when it has its name."""
     part = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     with _removed_on_error(part), open(part, "wb") as file:
         file.write(raw)
@@ -388,7 +389,7 @@ def _removed_on_error(path: Path) -> Iterator[None]:
 
 
 def _flush_folder(folder: Path) -> None:
-    """The names in a folder to the disk, where the system has a way to ask for that."""
+    """Flush the names in a folder to the disk, on systems that can."""
     if os.name != "posix":
         return
     with contextlib.suppress(OSError):
@@ -405,7 +406,7 @@ def _host() -> str:
 
 def _alive(pid: int) -> bool:
     if os.name != "posix":
-        return True  # asking may end the process there; age decides
+        return True  # os.kill would end the process there; the age of the draft decides
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

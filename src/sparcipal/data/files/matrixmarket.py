@@ -1,19 +1,26 @@
-"""Matrix Market files: parsed by SciPy, which takes the numbers it is looking for and skips what is
-behind them; so every byte is looked at here on its way."""
+"""Matrix Market files, parsed by SciPy.
+
+SciPy takes the numbers it expects and skips whatever stands behind them on the line, so the bytes
+are checked here on their way to it.
+"""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any
+import io
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
 
-from .bytes import Path_, open_bytes
+from .bytes import Path_, open_bytes, whole_lines
+from .reader import NotInBlocks, Parsed, Reader
 
-BLOCK = 1 << 18  # bytes looked at together
+BLOCK = 1 << 18  # bytes checked together
+Triples = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
 SPACE, DIGIT, SIGN, DOT, EXPONENT, OTHER = range(6)
-# What may follow what in a list of numbers.
+# Which kinds of byte may follow a kind in a list of numbers.
 _AFTER = {
     SPACE: (SPACE, DIGIT, SIGN, DOT),
     DIGIT: (SPACE, DIGIT, DOT, EXPONENT),
@@ -30,9 +37,7 @@ for _kind, _kinds in _AFTER.items():
     _ALLOWED[[8 * _kind + _next for _next in _kinds]] = True
 
 
-def read_matrixmarket(
-    source: Path_, names: Any, *, transpose: bool = False
-) -> tuple[Any, None, None]:
+def read_matrixmarket(source: Path_, names: Any, *, transpose: bool = False) -> Parsed:
     """Rows are samples; `transpose` when they are features, as single-cell tools write them."""
     with open_bytes(source) as stream:
         try:
@@ -40,15 +45,15 @@ def read_matrixmarket(
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{source}: not a Matrix Market file: {error}") from error
     matrix = matrix.T if transpose else matrix
-    # here, where it is told whose size does not fit in memory
-    return (sp.csr_array(matrix) if sp.issparse(matrix) else matrix), None, None
+    # Converted here, where a size that does not fit into memory is reported with the file.
+    return Parsed(sp.csr_array(matrix) if sp.issparse(matrix) else matrix)
 
 
 def parse_matrixmarket(stream: Any) -> Any:
-    """An array, in coordinates where it is sparse."""
+    """Parse a stream to an array, or to a matrix of coordinates when the file is sparse."""
     from scipy.io import mmread
 
-    # SciPy 1.15 is asked for arrays and 1.18 warns when it is not; those before make matrices.
+    # From SciPy 1.15 on mmread has `spmatrix`, and from 1.18 on it warns when that is left out.
     asked = "spmatrix" in inspect.signature(mmread).parameters
     numbers = _Numbers(stream)
     matrix = mmread(numbers, **({"spmatrix": False} if asked else {}))
@@ -56,8 +61,73 @@ def parse_matrixmarket(stream: Any) -> Any:
     return matrix
 
 
+def matrixmarket_blocks(source: Path_, names: Any, *, transpose: bool = False) -> Iterator[Parsed]:
+    """Blocks of a file whose entries are sorted by samples: by its rows, or by its columns when it
+    is transposed."""
+    with open_bytes(source) as stream:
+        banner = stream.readline(1 << 10)
+        words = banner.lower().split()
+        if words[:3] != [b"%%matrixmarket", b"matrix", b"coordinate"] or words[4:] != [b"general"]:
+            raise NotInBlocks("it is not a list of entries")
+        line = stream.readline(1 << 16)
+        while line.startswith(b"%") or line.isspace():
+            line = stream.readline(1 << 16)
+        figures = line.split()
+        if len(figures) != 3 or not all(figure.isdigit() for figure in figures):
+            raise NotInBlocks("it has no sizes")
+        height, width, count = map(int, figures)
+        entries = _entries(stream, banner, (height, width))
+        if transpose:
+            entries = ((column, row, data) for row, column, data in entries)
+            height, width = width, height
+        seen = 0
+        for block, nnz in _rows(entries, height, width):
+            seen += nnz
+            yield Parsed(block)
+        if seen != count:
+            raise NotInBlocks(f"{seen} entries instead of {count}")
+
+
+def _entries(stream: BinaryIO, banner: bytes, shape: tuple[int, int]) -> Triples:
+    """Rows, columns and values, some lines at a time, parsed as files of their own."""
+    for text in whole_lines(stream):
+        count = text.count(b"\n") + (not text.endswith(b"\n"))
+        sizes = f"{shape[0]} {shape[1]} {count}\n".encode()
+        try:
+            block = parse_matrixmarket(io.BytesIO(banner + sizes + text))
+        except (ValueError, OverflowError) as error:  # reading it whole tells the line
+            raise NotInBlocks(str(error)) from error
+        yield block.row, block.col, block.data
+
+
+def _rows(entries: Triples, height: int, width: int) -> Iterator[tuple[sp.csr_array, int]]:
+    """CSR blocks of complete rows, with their numbers of entries. The last row is held back, as it
+    may go on in the next entries."""
+    first, none = 0, np.empty(0, dtype=np.intp)
+    row, column, data = none, none, np.empty(0)
+    for more in entries:
+        row, column = np.concatenate([row, more[0]]), np.concatenate([column, more[1]])
+        data = np.concatenate([data, more[2]]) if data.size else more[2]
+        if (np.diff(row) < 0).any() or row[0] < first:
+            raise NotInBlocks("entries are not sorted by samples")
+        last = int(row[-1])
+        cut = int(np.searchsorted(row, last))
+        if last > first:
+            yield _block(row[:cut] - first, column[:cut], data[:cut], (last - first, width)), cut
+            first, row, column, data = last, row[cut:], column[cut:], data[cut:]
+    if height > first:
+        yield _block(row - first, column, data, (height - first, width)), row.size
+
+
+def _block(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> sp.csr_array:
+    block = sp.csr_array((data, (row, column)), shape=shape)
+    block.sum_duplicates()
+    return block
+
+
 class _Numbers:
-    """The bytes of a file whose body is nothing but the numbers its head promises."""
+    """A stream that raises unless its body holds the numbers that its head announces, and nothing
+    else."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -65,7 +135,7 @@ class _Numbers:
         self._place = 0
         self._lines = self._block.count(b"\n")
         self._last = SPACE  # kind of the last byte
-        self._within = SPACE  # the last of its number that may not come twice
+        self._within = SPACE  # last kind in this number that may occur only once (dot, exponent)
         self._count = 0
         self._ended = False
 
@@ -78,19 +148,19 @@ class _Numbers:
 
     def _next(self) -> bytes:
         data: bytes = self._stream.read(BLOCK)
-        self._look(data)
+        self._check(data)
         if not data and not self._ended:
-            # SciPy looks for the end of a line beyond the last byte, and crashes, without it.
+            # Without a newline at the end SciPy reads beyond the last byte and crashes.
             self._ended = True
             return b"\n"
         return data
 
-    def _look(self, data: bytes) -> None:
+    def _check(self, data: bytes) -> None:
         kinds = np.empty(len(data) + 1, dtype=np.uint8)
         kinds[0] = self._last
         kinds[1:] = _KINDS[np.frombuffer(data, dtype=np.uint8)]
         wrong = ~_ALLOWED[kinds[:-1] * np.uint8(8) + kinds[1:]]
-        # Of a number, one dot and one exponent, in this order.
+        # A number has at most one dot and one exponent, in this order.
         once = np.flatnonzero((kinds[1:] != DIGIT) & (kinds[1:] != SIGN))
         marks = np.append(np.uint8(self._within), kinds[1:][once])
         twice = (marks[:-1] == EXPONENT) & (marks[1:] == DOT)
@@ -105,7 +175,7 @@ class _Numbers:
         self._lines += data.count(b"\n")
 
     def finish(self) -> None:
-        """Nothing is left, and there was as much as there should be."""
+        """Check the bytes that SciPy left unread, and the count of all numbers."""
         while self._next():
             pass
         if self._expected is not None and self._count != self._expected:
@@ -116,8 +186,8 @@ class _Numbers:
 
 
 def _head(stream: Any) -> tuple[bytes, int | None]:
-    """The lines up to the sizes, and how many numbers must follow; None if nobody can tell, which
-    SciPy finds out as well."""
+    """The lines up to the sizes, and how many numbers must follow; None for a head that SciPy will
+    refuse."""
     banner = line = stream.readline(1 << 10)
     head = banner
     while line and (line is banner or line.startswith(b"%") or line.isspace()):
@@ -137,3 +207,12 @@ def _head(stream: Any) -> tuple[bytes, int | None]:
         triangle = {b"general": 2 * rows * columns, b"skew-symmetric": rows * (columns - 1)}
         return head, triangle.get(words[4], rows * (columns + 1)) // 2 * fields
     return head, None
+
+
+READER = Reader(
+    "matrixmarket",
+    (".mtx",),
+    read_matrixmarket,
+    matrixmarket_blocks,
+    options={"transpose": (bool,)},
+)

@@ -1,23 +1,21 @@
-"""Tables of numbers: CSV, TSV and Parquet."""
+"""CSV: samples in lines, fields separated by commas, semicolons or tabs."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
 import io
-import os
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from .. import frames
 from .bytes import Path_, open_bytes
+from .reader import Parsed, Reader
 
-Read = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
 Line = tuple[int, list[str]]  # its number, its fields
-FIELDS = 1 << 20  # parsed together
+FIELDS = 1 << 20  # fields parsed together
 
 
 def read_csv(
@@ -28,16 +26,17 @@ def read_csv(
     labels: bool | None = None,
     delimiter: str | None = None,
     encoding: str = "utf-8",
-) -> Read:
-    """Samples in lines. A first line with text in it is a header, a first column with text in it
-    labels the samples; `header` and `labels` say so where that guess is wrong. Fields are separated
-    by commas, or by semicolons or tabs where the first line has no comma."""
+) -> Parsed:
+    """A first line with text in it is a header, a first column with text in it labels the samples;
+    `header` and `labels` say so where that guess is wrong. Fields are separated by commas, or by
+    semicolons or tabs where the first line has no comma."""
     blocks = csv_blocks(
         source, names, header=header, labels=labels, delimiter=delimiter, encoding=encoding
     )
-    matrices, heads, samples = zip(*blocks)
+    matrices, heads, samples, *_ = zip(*blocks)
     whole = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
-    return whole, heads[0], None if samples[0] is None else tuple(chain.from_iterable(samples))
+    labels_found = None if samples[0] is None else tuple(chain.from_iterable(samples))
+    return Parsed(whole, heads[0], labels_found)
 
 
 def csv_blocks(
@@ -48,8 +47,8 @@ def csv_blocks(
     labels: bool | None = None,
     delimiter: str | None = None,
     encoding: str = "utf-8",
-) -> Iterator[Read]:
-    """Some lines at a time."""
+) -> Iterator[Parsed]:
+    """The table of `read_csv`, some lines at a time."""
     with open_bytes(source) as stream, _decoding(stream, source, encoding) as text:
         first = list(_first_lines(text))
         delimiter = _delimiter("".join(first)) if delimiter is None else delimiter
@@ -78,12 +77,12 @@ def csv_blocks(
         while some := list(islice(rows, max(1, FIELDS // width))):
             matrix = _numbers(some, int(has_labels), width, head, source)
             samples = tuple(row[0] for _, row in some) if has_labels else None
-            yield matrix, None if head is None else tuple(head), samples
+            yield Parsed(matrix, None if head is None else tuple(head), samples)
 
 
 @contextlib.contextmanager
 def _decoding(stream: BinaryIO, source: Path_, encoding: str) -> Iterator[Iterator[str]]:
-    """The lines of a text, whatever ends them, without a mark of its byte order."""
+    """Decode a stream to lines with any kind of line end, and drop a byte order mark."""
     seen = 0
     text = io.TextIOWrapper(stream, encoding, newline="")
 
@@ -95,7 +94,7 @@ def _decoding(stream: BinaryIO, source: Path_, encoding: str) -> Iterator[Iterat
 
     try:
         yield lines()
-        text.detach()  # the stream stays open: it is not ours
+        text.detach()  # closing the stream is left to the caller
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{source}: not {encoding} text (after line {seen}); name its encoding, for instance "
@@ -104,7 +103,7 @@ def _decoding(stream: BinaryIO, source: Path_, encoding: str) -> Iterator[Iterat
 
 
 def _first_lines(text: Iterator[str]) -> Iterator[str]:
-    """Empty lines and two that are not."""
+    """Yield the lines up to the second one that is not empty."""
     found = 0
     for line in text:
         yield line
@@ -113,32 +112,8 @@ def _first_lines(text: Iterator[str]) -> Iterator[str]:
             return
 
 
-def read_tsv(source: Path_, names: Any, **options: Any) -> Read:
-    return read_csv(source, names, delimiter="\t", **options)
-
-
-def tsv_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Read]:
-    return csv_blocks(source, names, delimiter="\t", **options)
-
-
-def read_parquet(source: Path_, names: Any) -> Read:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise ValueError(
-            f"{source}: Parquet files need pyarrow; pip install 'sparcipal[io]'"
-        ) from error
-    table = parquet.read_table(os.fspath(source))
-    if not table.schema.pandas_metadata:
-        return frames.from_frame(table)
-    try:
-        return frames.from_frame(table.to_pandas())  # restores the labels of the rows
-    except ImportError:
-        return frames.from_frame(table)
-
-
 def _delimiter(text: str) -> str:
-    """What separates the fields: told by the first two lines, a comma when in doubt."""
+    """Tell what separates the fields by the first two lines; a comma when in doubt."""
     first, second = [*text.lstrip("\r\n").split("\n", 2), ""][:2]
     for mark in ";\t":
         if mark not in first or (second.strip() and mark not in second):
@@ -155,7 +130,7 @@ def _has_decimal_comma(field: str) -> bool:
 def _refuse_decimal_commas(
     line: int, row: list[str], source: Path_, fields: int | None = None
 ) -> None:
-    """A number with a comma must not be taken for a name or a label."""
+    """Raise when a number is written with a comma: it would be taken for a name or a label."""
     for j, field in enumerate(row[:fields]):
         if _has_decimal_comma(field):
             raise ValueError(
@@ -195,3 +170,12 @@ def _numbers(
                 "remove or encode columns of text, and impute missing entries, first"
             ) from None
     return out
+
+
+READER = Reader(
+    "csv",
+    (".csv",),
+    read_csv,
+    csv_blocks,
+    options={"header": (bool,), "labels": (bool,), "delimiter": (str,), "encoding": (str,)},
+)

@@ -1,0 +1,43 @@
+"""JSON lines: every line holds a document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from .bytes import Path_, decoded_lines
+from .documents import COUNTING, count_lines
+from .reader import Parsed, Reader
+
+
+def read_jsonl(
+    source: Path_, names: Any, *, text_field: str = "text", encoding: str = "utf-8", **counting: Any
+) -> Parsed:
+    """Every line is a JSON string, or an object whose `text_field` is the document."""
+    return count_lines(_json_texts(source, text_field, encoding), names, source, counting)
+
+
+def _json_texts(source: Path_, text_field: str, encoding: str) -> Iterator[str]:
+    for number, line in decoded_lines(source, encoding):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{source}, line {number}: not JSON ({error})") from error
+        text = entry.get(text_field) if isinstance(entry, dict) else entry
+        if not isinstance(text, str):
+            raise ValueError(
+                f"{source}, line {number}: no text in {text_field!r}; name its field: text_field"
+            )
+        yield text
+
+
+READER = Reader(
+    "jsonl",
+    (".jsonl", ".ndjson"),
+    read_jsonl,
+    options={**COUNTING, "text_field": (str,), "encoding": (str,)},
+    counts_words=True,
+)
