@@ -223,10 +223,9 @@ def test_top_products(positive):
         a, b = np.abs(rng.standard_normal((2, r)))
         value, index = np.empty(s), np.empty(s, dtype=np.int64)
         known = int(rng.integers(0, p + 1))
-        count = kernel.top_products(
-            V, (V * V).sum(axis=1), prices, s, positive, a, b,
-            V[:known] @ a, V[:known] @ b, value, index,
-        )  # fmt: skip
+        question = V, (V * V).sum(axis=1), prices, s, positive
+        dots = V[:known] @ a, V[:known] @ b
+        count = kernel.top_products(question, a, b, *dots, (value, index))
         expected = plain_products(V, prices, s, positive, a, b)
         assert count == expected.size
         assert np.sort(value[:count])[::-1] == pytest.approx(expected, rel=1e-12)
@@ -244,7 +243,8 @@ def test_ascend_never_descends():
         before = best_rows(V, 6, positive, np.zeros(100), c)[0]
         spare, value, index = np.empty(4), np.empty(6), np.empty(6, dtype=np.int64)
         sizes, free, empty = (V * V).sum(axis=1), np.zeros(100), np.empty(0)
-        after = kernel.ascend(V, sizes, free, 6, positive, c, empty, value, index, spare)
+        question = V, sizes, free, 6, positive
+        after = kernel.ascend(question, c, empty, (value, index), spare)
         assert after >= before
         assert after == pytest.approx(best_rows(V, 6, positive, free, spare)[0], rel=1e-12)
 
@@ -269,18 +269,16 @@ def test_copositive_kernel_agrees_with_the_checker_and_with_samples():
 
 
 @pytest.mark.kernels
-def test_heap_keeps_the_largest_on_top():
+def test_heap_keeps_the_smallest_key_on_top():
     rng = np.random.default_rng(3)
-    bounds = rng.standard_normal(200)
-    heap, size, out = np.zeros(200, dtype=np.int64), 0, []
-    for node in range(200):
-        kernel.push(heap, size, bounds, node)
-        size += 1
-    while size:
-        out.append(bounds[heap[0]])
-        kernel.pop(heap, size, bounds)
-        size -= 1
-    assert out == sorted(out, reverse=True)
+    given = rng.standard_normal(200)
+    keys, items, out = np.zeros(200), np.zeros(200, dtype=np.int64), []
+    for item in range(200):
+        kernel.rise(keys, items, item, given[item], item)
+    for size in range(199, -1, -1):
+        out.append(int(items[0]))
+        kernel.sink(keys, items, size, keys[size], items[size])
+    assert out == np.argsort(given).tolist()
 
 
 @pytest.mark.kernels

@@ -59,7 +59,6 @@ def test_sphere_search_finds_the_best_rows_when_no_start_does(seed):
 def test_ascend_is_zero_from_a_point_orthogonal_to_all_rows():
     rows, sizes = np.array([[0.0, 1.0]]), np.ones(1)
     c, spare = np.array([1.0, 0.0]), np.zeros(2)
-    best = sphere.ascend(
-        rows, sizes, np.zeros(1), 1, False, c, np.empty(0), np.empty(1), np.empty(1, int), spare
-    )
+    question, selection = (rows, sizes, np.zeros(1), 1, False), (np.empty(1), np.empty(1, int))
+    best = sphere.ascend(question, c, np.empty(0), selection, spare)
     assert best == 0.0

@@ -1,7 +1,15 @@
 """Best-first search over simplicial cones for max_{|c|=1} F(c), and the selections F is made of.
 
-Rows come sorted by decreasing norm, `sizes[i] = |v_i|^2`, so that every scan stops early.
-Generators are dyadic points of the cross-polytope |c|_1 = 1: halving an edge is exact.
+Generators are dyadic points of the cross-polytope |c|_1 = 1: halving an edge is exact. Arrays that
+belong together are passed as tuples:
+
+    question    rows, sizes, prices, s, positive: rows by decreasing norm, `sizes[i] = |v_i|^2`, so
+                that every scan stops early
+    selection   value, index: room for s rows
+    places      points, dots, squares: the points, v_i.point for the first rows, F(point)
+    edges       keys, tops, middles: a hash table of pairs of points, their T, and their midpoints
+    tree        cones, bounds, children, splits: the cones as points, and how they were halved
+    heap        keys, nodes: open cones, the largest bound first
 """
 
 import math
@@ -13,11 +21,46 @@ LEAF = -1
 
 
 @njit(cache=True, nogil=True)
-def top_products(rows, sizes, prices, s, positive, a, b, dots_a, dots_b, value, index):
-    """The s largest positive (v_i.a)(v_i.b) - price_i a.b, as a min-heap; returns how many.
+def rise(keys, items, slot, key, item):
+    """Put an item into a heap, smallest key first, upwards from a free slot."""
+    while slot > 0:
+        above = (slot - 1) >> 1
+        if keys[above] <= key:
+            break
+        keys[slot] = keys[above]
+        items[slot] = items[above]
+        slot = above
+    keys[slot] = key
+    items[slot] = item
+
+
+@njit(cache=True, nogil=True)
+def sink(keys, items, size, key, item):
+    """Put an item in the place of the root of a heap of `size` items."""
+    slot = 0
+    while True:
+        below = 2 * slot + 1
+        if below >= size:
+            break
+        if below + 1 < size and keys[below + 1] < keys[below]:
+            below += 1
+        if keys[below] >= key:
+            break
+        keys[slot] = keys[below]
+        items[slot] = items[below]
+        slot = below
+    keys[slot] = key
+    items[slot] = item
+
+
+@njit(cache=True, nogil=True)
+def top_products(question, a, b, dots_a, dots_b, selection):
+    """Select the s largest positive (v_i.a)(v_i.b) - price_i a.b; returns how many there are.
 
     dots_a and dots_b hold v_i.a and v_i.b for as many of the first rows as they are long.
     """
+    rows, sizes, prices, s, positive = question
+    value, index = selection
     r = rows.shape[1]
     inner = 0.0
     length_a = 0.0
@@ -48,46 +91,28 @@ def top_products(rows, sizes, prices, s, positive, a, b, dots_a, dots_b, value, 
         if gain <= floor:
             continue
         if count < s:
-            slot = count
+            rise(value, index, count, gain, i)
             count += 1
-            while slot > 0:
-                above = (slot - 1) >> 1
-                if value[above] <= gain:
-                    break
-                value[slot] = value[above]
-                index[slot] = index[above]
-                slot = above
         else:
-            slot = 0
-            while True:
-                below = 2 * slot + 1
-                if below >= s:
-                    break
-                if below + 1 < s and value[below + 1] < value[below]:
-                    below += 1
-                if value[below] >= gain:
-                    break
-                value[slot] = value[below]
-                index[slot] = index[below]
-                slot = below
-        value[slot] = gain
-        index[slot] = i
+            sink(value, index, s, gain, i)
         if count == s:
             floor = value[0]
     return count
 
 
 @njit(cache=True, nogil=True)
-def ascend(rows, sizes, prices, s, positive, c, unknown, value, index, spare):
+def ascend(question, c, unknown, selection, spare):
     """Alternate c -> its best rows -> their leading direction; returns the best F(c).
 
     A power step never lowers the value on fixed rows, nor does choosing the rows anew. c is
     overwritten; the point where the value was taken is left in `spare`. `unknown` is empty.
     """
+    rows = question[0]
+    value, index = selection
     r = rows.shape[1]
     best = -1.0
     for _ in range(200):
-        count = top_products(rows, sizes, prices, s, positive, c, c, unknown, unknown, value, index)
+        count = top_products(question, c, c, unknown, unknown, selection)
         found = 0.0
         for q in range(count):
             found += value[q]
@@ -161,32 +186,34 @@ def find_edge(keys, one, other):
 
 
 @njit(cache=True, nogil=True)
-def pair_value(rows, sizes, prices, s, positive, a, b, points, dots, value, index):
+def pair_value(question, a, b, places, selection):
     """Sum of the s largest products for the points number a and b."""
-    count = top_products(
-        rows, sizes, prices, s, positive, points[a], points[b], dots[a], dots[b], value, index
-    )
+    points, dots, _ = places
+    count = top_products(question, points[a], points[b], dots[a], dots[b], selection)
     out = 0.0
     for q in range(count):
-        out += value[q]
+        out += selection[0][q]
     return out
 
 
 @njit(cache=True, nogil=True)
-def enter(rows, sizes, prices, s, positive, a, points, dots, squares, value, index):
+def enter(question, a, places, selection):
     """Tabulate v_i.a for the first rows and F(a) for the new point number a."""
+    rows = question[0]
+    points, dots, squares = places
     for i in range(dots.shape[1]):
         dot = 0.0
         for m in range(rows.shape[1]):
             dot += rows[i, m] * points[a, m]
         dots[a, i] = dot
-    squares[a] = pair_value(rows, sizes, prices, s, positive, a, a, points, dots, value, index)
+    squares[a] = pair_value(question, a, a, places, selection)
 
 
 @njit(cache=True, nogil=True)
-def measure(rows, sizes, prices, s, positive, cone, points, dots, squares, keys, edge_top,
-            edge_middle, counts, inner, top, value, index):  # fmt: skip
+def measure(question, cone, places, edges, counts, inner, top, selection):
     """Gram matrix and pair values (lower triangles) of a cone; new edges are entered."""
+    points, _, squares = places
+    keys, edge_top, edge_middle = edges
     r = cone.shape[0]
     for j in range(r):
         for k in range(j + 1):
@@ -201,17 +228,13 @@ def measure(rows, sizes, prices, s, positive, cone, points, dots, squares, keys,
                 keys[slot] = key
                 edge_middle[slot] = -1
                 counts[2] += 1
-                edge_top[slot] = pair_value(
-                    rows, sizes, prices, s, positive, cone[j], cone[k], points, dots, value, index
-                )
+                edge_top[slot] = pair_value(question, cone[j], cone[k], places, selection)
             top[j, k] = edge_top[slot]
 
 
 @njit(cache=True, nogil=True)
 def cone_bound(inner, top, target, ceiling, work):
-    """The smallest level proved in a short bisection of [target, ceiling]; ceiling is known to
-    hold.
-    """
+    """The smallest level proved in a short bisection of [target, ceiling]; the ceiling holds."""
     if ceiling <= target or copositive(inner, top, target, work):
         return target
     low = target
@@ -247,45 +270,20 @@ def longest_edge(inner, top, lift):
 
 
 @njit(cache=True, nogil=True)
-def push(heap, size, bounds, node):
-    slot = size
-    while slot > 0:
-        above = (slot - 1) >> 1
-        if bounds[heap[above]] >= bounds[node]:
-            break
-        heap[slot] = heap[above]
-        slot = above
-    heap[slot] = node
-
-
-@njit(cache=True, nogil=True)
-def pop(heap, size, bounds):
-    """Remove the root from a heap of `size` nodes."""
-    node = heap[size - 1]
-    slot = 0
-    while True:
-        below = 2 * slot + 1
-        if below >= size - 1:
-            break
-        if below + 1 < size - 1 and bounds[heap[below + 1]] > bounds[heap[below]]:
-            below += 1
-        if bounds[heap[below]] <= bounds[node]:
-            break
-        heap[slot] = heap[below]
-        slot = below
-    heap[slot] = node
-
-
-@njit(cache=True, nogil=True)
-def grow(rows, sizes, prices, s, positive, eps, slack, lift, counts, best, best_c, cones,
-         bounds, child, split, heap, points, dots, squares, keys, edge_top, edge_middle, small,
-         value, index, spare, unknown, max_cones):  # fmt: skip
+def grow(question, accuracy, lift, counts, best, best_c, tree, heap, places, edges, selection,
+         small, spare, unknown, max_cones):  # fmt: skip
     """Split the cone of largest bound until none exceeds best (1 + eps) + slack.
 
-    counts = [cones, points, edges, heap size]; cones[:counts[0]] with child == LEAF and bound -1
-    wait to be entered. A cone without children is a leaf of the tree.
+    accuracy = (eps, slack); counts = [cones, points, edges, heap size]. A negative bound is minus
+    what is known of a cone that was not measured yet. A cone without children is a leaf of the
+    tree. `small` (3, r, r) and `spare` (2, r) are scratch.
     """
-    r = rows.shape[1]
+    eps, slack = accuracy
+    cones, bounds, child, split = tree
+    heap_keys, heap_nodes = heap
+    points, _, squares = places
+    keys, _, edge_middle = edges
+    r = points.shape[1]
     inner, top, work = small[0], small[1], small[2]
     fresh = 0
     while fresh < counts[0] and bounds[fresh] >= 0.0:
@@ -293,15 +291,14 @@ def grow(rows, sizes, prices, s, positive, eps, slack, lift, counts, best, best_
     while True:
         target = best[0] * (1.0 + eps) + slack
         while fresh < counts[0]:
-            measure(rows, sizes, prices, s, positive, cones[fresh], points, dots, squares, keys,
-                    edge_top, edge_middle, counts, inner, top, value, index)  # fmt: skip
+            measure(question, cones[fresh], places, edges, counts, inner, top, selection)
             ceiling = -bounds[fresh]
             bounds[fresh] = cone_bound(inner, top, target, ceiling, work)
             if bounds[fresh] > target:
-                push(heap, counts[3], bounds, fresh)
+                rise(heap_keys, heap_nodes, counts[3], -bounds[fresh], fresh)
                 counts[3] += 1
             fresh += 1
-        if counts[3] == 0 or bounds[heap[0]] <= target:
+        if counts[3] == 0 or -heap_keys[0] <= target:
             return FINISHED
         if counts[0] >= max_cones:
             return PAUSED
@@ -311,11 +308,10 @@ def grow(rows, sizes, prices, s, positive, eps, slack, lift, counts, best, best_
             or 2 * (counts[2] + r + 1) > keys.shape[0]
         ):
             return OUT_OF_ROOM
-        node = heap[0]
-        pop(heap, counts[3], bounds)
+        node = heap_nodes[0]
         counts[3] -= 1
-        measure(rows, sizes, prices, s, positive, cones[node], points, dots, squares, keys,
-                edge_top, edge_middle, counts, inner, top, value, index)  # fmt: skip
+        sink(heap_keys, heap_nodes, counts[3], heap_keys[counts[3]], heap_nodes[counts[3]])
+        measure(question, cones[node], places, edges, counts, inner, top, selection)
         first, second = longest_edge(inner, top, lift)
         low = cones[node, first]
         high = cones[node, second]
@@ -329,12 +325,11 @@ def grow(rows, sizes, prices, s, positive, eps, slack, lift, counts, best, best_
             for m in range(r):
                 points[middle, m] = 0.5 * (points[low, m] + points[high, m])
                 length += points[middle, m] * points[middle, m]
-            enter(rows, sizes, prices, s, positive, middle, points, dots, squares, value, index)
+            enter(question, middle, places, selection)
             if squares[middle] > best[0] * length:
                 for m in range(r):
                     spare[0, m] = points[middle, m] / math.sqrt(length)
-                found = ascend(rows, sizes, prices, s, positive, spare[0], unknown, value,
-                               index, spare[1])  # fmt: skip
+                found = ascend(question, spare[0], unknown, selection, spare[1])
                 if found > best[0]:
                     best[0] = found
                     for m in range(r):

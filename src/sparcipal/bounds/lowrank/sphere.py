@@ -192,6 +192,7 @@ class _Search:
         self.bounds[: self.roots] = -self._ceiling()
         self.child = np.full(room, self.kernel.LEAF, dtype=np.int64)
         self.split = np.zeros(room, dtype=np.int64)
+        self.heap_keys = np.zeros(room)  # minus the bounds of the nodes
         self.heap = np.zeros(room, dtype=np.int64)
         points = max(256, 4 * r)
         self.points = np.zeros((points, r))
@@ -199,9 +200,7 @@ class _Search:
         self.dots = np.zeros((points, min(self._scanned(), TABLE // points)))
         self.squares = np.zeros(points)
         for a in range(2 * r):
-            self.kernel.enter(
-                *self._question(), a, self.points, self.dots, self.squares, self.value, self.index
-            )
+            self.kernel.enter(self._question(), a, self._places(), self._selection())
         self._make_table(1 << 14 if self.roots * r < 1 << 12 else 1 << 20)
 
     def _scanned(self) -> int:
@@ -219,13 +218,19 @@ class _Search:
     def _question(self) -> tuple[Any, ...]:
         return self.rows, self.limits, self.prices, self.s, self.nonnegative
 
+    def _selection(self) -> tuple[np.ndarray, ...]:
+        return self.value, self.index
+
+    def _places(self) -> tuple[np.ndarray, ...]:
+        return self.points, self.dots, self.squares
+
     def climb(self, starts: int, seed: int) -> None:
         """A first value, by ascent from the axes and from random points."""
         random = np.random.default_rng(seed).standard_normal((starts, self.r))
         for c in np.vstack([np.eye(self.r), -np.eye(self.r), random]):
             c = c / np.linalg.norm(c)
             found = self.kernel.ascend(
-                *self._question(), c, self.unknown, self.value, self.index, self.spare[0]
+                self._question(), c, self.unknown, self._selection(), self.spare[0]
             )
             if found > self.best[0]:
                 self.best[0] = found
@@ -237,12 +242,22 @@ class _Search:
         limit = min(max_cones, ROUND)
         while True:
             status = kernel.grow(
-                *self._question(), self.eps, self.slack, self.lift, self.counts, self.best,
-                self.best_c, self.cones, self.bounds, self.child, self.split, self.heap,
-                self.points, self.dots, self.squares, self.keys, self.edge_top,
-                self.edge_middle, self.small, self.value, self.index, self.spare,
-                self.unknown, limit,
-            )  # fmt: skip
+                self._question(),
+                (self.eps, self.slack),
+                self.lift,
+                self.counts,
+                self.best,
+                self.best_c,
+                (self.cones, self.bounds, self.child, self.split),
+                (self.heap_keys, self.heap),
+                self._places(),
+                (self.keys, self.edge_top, self.edge_middle),
+                self._selection(),
+                self.small,
+                self.spare,
+                self.unknown,
+                limit,
+            )
             if status == kernel.FINISHED:
                 return True
             if status == kernel.OUT_OF_ROOM:
@@ -254,7 +269,7 @@ class _Search:
 
     def _make_room(self) -> None:
         if self.counts[0] + 2 > self.cones.shape[0]:
-            for name in ("cones", "bounds", "child", "split", "heap"):
+            for name in ("cones", "bounds", "child", "split", "heap_keys", "heap"):
                 setattr(self, name, _doubled(getattr(self, name)))
         if self.counts[1] + 1 > self.points.shape[0]:
             for name in ("points", "dots", "squares"):
@@ -316,9 +331,7 @@ class _Search:
         found: list[np.ndarray] = []
         for a in order:
             c, dots = self.points[a], self.dots[a]
-            taken = self.kernel.top_products(
-                *self._question(), c, c, dots, dots, self.value, self.index
-            )
+            taken = self.kernel.top_products(self._question(), c, c, dots, dots, self._selection())
             chosen = self.order[self.index[:taken]]
             shared = max((int(np.isin(chosen, other).sum()) for other in found), default=0)
             apart = 1 if len(found) < count // 3 else max(1, chosen.size // 4)
