@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparcipal.kernels.exchange import leading, predict, promising
-from sparcipal.problem.components import refit_one, removals, variances
+from sparcipal.problem.components import newcomer_gain, refit_one, removals, variances
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.problem import Component, Options, Problem
 from sparcipal.search.joint import joint_search
@@ -86,6 +86,8 @@ def test_predictions(nonnegative: bool) -> None:
     predict(A, members, vectors, values, nonnegative, estimate)
     twin = predict_twin(A, vectors, values, members, nonnegative)
     np.testing.assert_allclose(estimate, twin, rtol=1e-12)
+    gains = newcomer_gain(values[:, None], np.diagonal(A), vectors @ A[members], nonnegative)
+    np.testing.assert_allclose(estimate, values[:, None] + gains, rtol=1e-12)
     for t in range(4):  # a prediction never promises more than the exchange gives
         for b in set(range(12)) - set(members):
             S = np.append(np.delete(members, t), b)

@@ -42,6 +42,8 @@ def predict(matrix, members, vectors, values, nonnegative, estimate):
 
     vectors (s, s) holds in row t a unit vector on the support with a zero at place t, and values
     (s,) its quadratic form; a lower bound for the support in which feature b replaces member t.
+    The formula is that of `newcomer_gain` in problem/components.py, written again because a kernel
+    imports nothing; a test compares the two.
     """
     s = members.shape[0]
     p = matrix.shape[0]

@@ -1,9 +1,27 @@
-"""LAPACK as the stages need it: the largest eigenvalues even where the fast driver gives up."""
+"""LAPACK and Lanczos as the stages need them, with what to do where the fast driver gives up."""
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
+import scipy.sparse.linalg as spla
 from scipy.linalg import lapack
+
+# Up to this order all eigenpairs are computed: faster than Lanczos, and never in doubt.
+DENSE_EIGEN = 500
+
+
+class Symmetric(Protocol):
+    """A positive semidefinite matrix that need not exist in memory."""
+
+    diagonal: np.ndarray
+
+    def matvec(self, x: np.ndarray) -> np.ndarray: ...
+
+    def matmat(self, Y: np.ndarray) -> np.ndarray: ...
+
+    def dense(self) -> np.ndarray: ...
 
 
 def factorises(matrix: np.ndarray) -> bool:
@@ -51,3 +69,51 @@ def largest_eigenvalues(matrix: np.ndarray, count: int) -> np.ndarray:
         if info == 0 and found == count:
             return w[:count]
     return np.linalg.eigvalsh(matrix)[n - count :]
+
+
+def leading_eigenpairs(
+    matrix: Symmetric, count: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The `count` largest eigenvalues (fewer if the order is smaller), decreasing, and their
+    eigenvectors as columns, to rounding: a guide, not a proof."""
+    p = matrix.diagonal.size
+    count = min(count, p)
+    if p <= DENSE_EIGEN or count > p // 3:
+        w, Q = largest_eigenpairs(matrix.dense(), count)
+        return w[::-1].copy(), np.ascontiguousarray(Q[:, ::-1])
+    # Centred at the variances, so that a coordinate eigenvector is met at once.
+    start = np.sqrt(np.maximum(matrix.diagonal, 0.0)) * rng.uniform(0.5, 1.5, p)
+    if not start.any():
+        return np.zeros(count), np.eye(p, count)
+    operator = spla.LinearOperator(
+        (p, p), matvec=lambda x: matrix.matvec(np.ravel(x)), matmat=matrix.matmat, dtype=np.float64
+    )
+    try:
+        w, Q = spla.eigsh(operator, k=count, which="LA", v0=start, ncv=min(p, 2 * count + 30))
+    except spla.ArpackNoConvergence:
+        w, Q = range_finder(matrix, count, rng, steps=50)  # many equal eigenvalues
+    order = np.argsort(-w, kind="stable")
+    return w[order], np.ascontiguousarray(Q[:, order])
+
+
+def range_finder(
+    matrix: Symmetric, count: int, rng: np.random.Generator, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Halko, Martinsson & Tropp (2011): random columns, a few products with the matrix, a small
+    eigenproblem."""
+    p = matrix.diagonal.size
+    Q = np.linalg.qr(rng.standard_normal((p, min(p, count + 10))))[0]
+    for _ in range(steps):
+        Q = np.linalg.qr(matrix.matmat(Q))[0]
+    inner = Q.T @ matrix.matmat(Q)
+    w, turn = np.linalg.eigh((inner + inner.T) / 2)
+    return w[::-1][:count].copy(), (Q @ turn[:, ::-1])[:, :count]
+
+
+def is_definite(matrix: np.ndarray) -> bool:
+    """Whether the lower triangle has a Cholesky factorisation; the matrix stays as it is."""
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True

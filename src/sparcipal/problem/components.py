@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..numerics import margins
@@ -118,6 +120,21 @@ def support_value(
     x = x / norm if norm > 0.0 else np.full(support.size, support.size**-0.5)
     image = np.empty(support.size)
     return leading(block, np.arange(support.size), nonnegative, 300, x, image), x
+
+
+def newcomer_gain(
+    value: Any, variance: np.ndarray, link: np.ndarray, nonnegative: bool
+) -> np.ndarray:
+    """How much the value x'Ax of a component grows at least when a feature joins it.
+
+    `value` plus this is the largest eigenvalue of the 2 x 2 problem spanned by x and the feature,
+    whose entries are the value, the feature's variance and `link`, its entry of Ax.
+    """
+    if nonnegative:
+        link = np.maximum(link, 0.0)
+    half = 0.5 * (value - variance)
+    gain: np.ndarray = np.sqrt(half * half + link * link) - half
+    return gain
 
 
 def removals(

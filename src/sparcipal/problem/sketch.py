@@ -20,14 +20,18 @@ import scipy.linalg
 import scipy.sparse.linalg as spla
 
 from ..numerics import margins
-from ..numerics.eigen import largest_eigenpairs, largest_eigenvalues
+from ..numerics.eigen import (
+    DENSE_EIGEN,
+    is_definite,
+    largest_eigenvalues,
+    leading_eigenpairs,
+    range_finder,
+)
 from ..numerics.margins import SKETCH_SAFETY
 from .covariance import DENSE_LIMIT, Covariance, DenseCovariance, SparseCovariance
 
 # Order of the largest matrix that is factored for a proof.
 FACTOR_LIMIT = 5000
-# Up to this order all eigenpairs are computed: faster than Lanczos, and never in doubt.
-DENSE_EIGEN = 500
 # Eigenvalues below this fraction of the largest are rounding.
 NEGLIGIBLE = 1e-12
 
@@ -79,23 +83,8 @@ class Spectrum:
 
 def spectrum(cov: Covariance, count: int, seed: int = 0) -> Spectrum:
     """The `count` leading eigenpairs (fewer if p is smaller), to rounding."""
-    p = cov.n_features
-    count = min(count, p)
-    trace = float(cov.diagonal.sum())
-    if p <= DENSE_EIGEN or count > p // 3:
-        w, Q = largest_eigenpairs(cov.dense(), count)
-        return Spectrum(w[::-1].copy(), np.ascontiguousarray(Q[:, ::-1]), trace)
-    operator = spla.LinearOperator(
-        (p, p), matvec=lambda x: cov.matvec(np.ravel(x)), matmat=cov.matmat, dtype=np.float64
-    )
-    rng = np.random.default_rng(seed)
-    start = np.sqrt(np.maximum(cov.diagonal, 0.0)) * rng.uniform(0.5, 1.5, p)
-    try:
-        w, Q = spla.eigsh(operator, k=count, which="LA", v0=start, ncv=min(p, 2 * count + 30))
-    except spla.ArpackNoConvergence:
-        w, Q = _range_finder(cov, count, rng, steps=50)
-    order = np.argsort(-w, kind="stable")
-    return Spectrum(w[order], np.ascontiguousarray(Q[:, order]), trace)
+    values, vectors = leading_eigenpairs(cov, count, np.random.default_rng(seed))
+    return Spectrum(values, vectors, float(cov.diagonal.sum()))
 
 
 def majorant(cov: Covariance, pairs: Spectrum, rank: int) -> Sketch:
@@ -133,7 +122,7 @@ def sketch(cov: Covariance, rank: int, *, kind: str = "eigen", seed: int = 0) ->
         V = gaussian_projection(cov, rank, rng)
         return prove(cov, Sketch(V, np.inf, 0.0, "none", kind), None)
     if kind == "randomized":
-        w, Q = _range_finder(cov, min(rank, cov.n_features), rng, steps=2)
+        w, Q = range_finder(cov, min(rank, cov.n_features), rng, steps=2)
     else:
         pairs = spectrum(cov, rank + 1, seed)
         w, Q = pairs.values[:rank], pairs.vectors[:, :rank]
@@ -163,21 +152,6 @@ def gaussian_projection(cov: Covariance, rank: int, rng: np.random.Generator) ->
     w, Q = np.linalg.eigh(cov.dense())
     R = rng.standard_normal((w.size, rank)) / np.sqrt(rank)
     return _columns((Q * np.sqrt(np.maximum(w, 0.0))) @ R)
-
-
-def _range_finder(
-    cov: Covariance, count: int, rng: np.random.Generator, steps: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Halko, Martinsson & Tropp (2011): random columns, a few products with A, a small
-    eigenproblem.
-    """
-    p = cov.n_features
-    Q = np.linalg.qr(rng.standard_normal((p, min(p, count + 10))))[0]
-    for _ in range(steps):
-        Q = np.linalg.qr(cov.matmat(Q))[0]
-    inner = Q.T @ cov.matmat(Q)
-    w, turn = np.linalg.eigh((inner + inner.T) / 2)
-    return w[::-1][:count].copy(), (Q @ turn[:, ::-1])[:, :count]
 
 
 def _columns(V: np.ndarray) -> np.ndarray:
@@ -217,7 +191,7 @@ def prove_dense(cov: Covariance, B: np.ndarray, guess: Sketch, level: float | No
         shift = level + (2.0**attempt - 1) * delta
         K = -M
         K[np.diag_indices(p)] += shift
-        if _is_definite(K):
+        if is_definite(K):
             return replace(
                 guess,
                 tail=float(shift + SKETCH_SAFETY * delta),
@@ -260,7 +234,7 @@ def _prove_by_samples(
         half = scipy.linalg.solve_triangular(np.linalg.cholesky(inner), XW.T, lower=True)
         K = half.T @ half - gram
         K[np.diag_indices(n)] += shift
-        if _is_definite(K):
+        if is_definite(K):
             return replace(
                 guess,
                 tail=float(shift + SKETCH_SAFETY * delta),
@@ -278,7 +252,7 @@ def _largest_missed(gram: np.ndarray, XW: np.ndarray, WW: np.ndarray) -> float:
         inner = WW + level * np.eye(WW.shape[0])
         K = XW @ np.linalg.solve(inner, XW.T) - gram
         K[np.diag_indices(K.shape[0])] += level
-        if _is_definite((K + K.T) / 2):
+        if is_definite((K + K.T) / 2):
             high = level
         else:
             low = level
@@ -315,7 +289,7 @@ def _proved_condition(M: np.ndarray) -> float:
     r, trace = M.shape[0], float(np.trace(M))
     low = 0.5 * float(np.linalg.eigvalsh(M)[0])
     K = M - (low + margins.condition(r) * trace) * np.eye(r)
-    return trace / low if low > 0.0 and _is_definite(K) else np.inf
+    return trace / low if low > 0.0 and is_definite(K) else np.inf
 
 
 def _largest_eigenvalue(M: np.ndarray) -> float:
@@ -324,11 +298,3 @@ def _largest_eigenvalue(M: np.ndarray) -> float:
         return float(largest_eigenvalues(M, 1)[0])
     start = np.sqrt(np.abs(np.diagonal(M))) + 1e-300
     return float(spla.eigsh(M, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
-
-
-def _is_definite(K: np.ndarray) -> bool:
-    try:
-        np.linalg.cholesky(K)
-    except np.linalg.LinAlgError:
-        return False
-    return True

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from ..numerics.eigen import DENSE_EIGEN
 from ..numerics.margins import top_sum
 from ..problem.covariance import Covariance
 from ..problem.problem import Problem
-from ..problem.sketch import DENSE_EIGEN, Sketch
+from ..problem.sketch import Sketch
 
 
 def guarantees(

@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from ..numerics.eigen import largest_eigenpairs, largest_eigenvalues
+from ..numerics.eigen import is_definite, largest_eigenpairs, largest_eigenvalues
 from .finish import box, is_ripe, leading, objective, purified, pushed_down
 
 # Sweeps between two looks at the duality gap.
@@ -229,7 +229,7 @@ def _ascend_block(pair: _Pair, potential: float, max_sweeps: int, plain: bool) -
                 A, X, U, penalty, pair.nonnegative, beta, spare * beta, *lists, *work, PASSES
             )
         done += SWEEPS
-        if not _positive_definite(X):
+        if not (np.isfinite(X).all() and is_definite(X)):
             # Too much was dropped from the columns: go back and drop less.
             X, lists = safe[0], (safe[1], safe[2])
             spare *= 0.1
@@ -242,13 +242,3 @@ def _ascend_block(pair: _Pair, potential: float, max_sweeps: int, plain: bool) -
             pair.finish()
         beta = max(SHRINK * beta, 0.3 * pair.tol * pair.value**2 / n)
     return done, looks
-
-
-def _positive_definite(X: np.ndarray) -> bool:
-    if not np.isfinite(X).all():
-        return False
-    try:
-        np.linalg.cholesky(X)
-    except np.linalg.LinAlgError:
-        return False
-    return True

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..problem.components import support_value
+from ..problem.components import newcomer_gain, support_value
 from ..problem.covariance import Covariance
 
 STARTS = 6  # random points of the matching ascent, times the effort
@@ -161,10 +161,7 @@ class _Shares:
         """Free features that promise most, by the 2 x 2 problem of the component and each."""
         value, x = self._alone(support)
         cross = self.cov.columns(support) @ x
-        if self.nonnegative:
-            cross = np.maximum(cross, 0.0)
-        half = 0.5 * (value - self.cov.diagonal)
-        promise = np.sqrt(half * half + cross * cross) - half
+        promise = newcomer_gain(value, self.cov.diagonal, cross, self.nonnegative)
         promise[taken] = -np.inf
         order = np.argsort(-promise, kind="stable")[:CANDIDATES]
         return [int(b) for b in order if promise[b] > -np.inf]

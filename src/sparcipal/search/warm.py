@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..bounds.tree.incumbent import Rounder
+from ..problem.components import newcomer_gain
 from ..problem.covariance import DENSE_LIMIT, Covariance
 from ..problem.problem import Options, Problem
 from .joint import joint_search
@@ -59,9 +60,6 @@ def _nearest(cov: Covariance, support: np.ndarray, count: int, nonnegative: bool
     x = np.zeros(cov.n_features)
     x[support] = weights
     link = cov.matvec(x)
-    if nonnegative:
-        link = np.maximum(link, 0.0)
-    half = 0.5 * (value - cov.diagonal)
-    score = cov.diagonal + half + np.sqrt(half * half + link * link)
+    score = newcomer_gain(value, cov.diagonal, link, nonnegative)
     best = np.argsort(-score, kind="stable")[:count]
     return np.union1d(support, best)

@@ -108,9 +108,7 @@ class _Run:
         self.least_pad = least_pad
 
     def bound(self, supports: list[np.ndarray]) -> Bound:
-        features = first_core(
-            self.cov, supports, max(self.effort.core, self.total), self.nonnegative
-        )
+        features = first_core(self.cov, supports, max(self.effort.core, self.total))
         pad = self.least_pad
         if features.size < self.cov.n_features:
             pad = max(pad, self._usual_pad())

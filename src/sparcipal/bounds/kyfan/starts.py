@@ -8,6 +8,7 @@ import numpy as np
 
 from ...numerics.eigen import largest_eigenpairs, largest_eigenvalues
 from ...numerics.margins import top_sum
+from ...problem.components import newcomer_gain
 from ...problem.covariance import Covariance
 from .certificate import R_LIMIT, Split, SplitMatrix, split_matrix
 
@@ -15,9 +16,7 @@ CLIPS = (0.03, 0.06, 0.12, 0.2, 0.35, 0.6, 1.0)
 FRACTIONS = (0.5, 0.75, 1.0)
 
 
-def first_core(
-    cov: Covariance, supports: Sequence[np.ndarray], size: int, nonnegative: bool
-) -> np.ndarray:
+def first_core(cov: Covariance, supports: Sequence[np.ndarray], size: int) -> np.ndarray:
     """The supports, the features that could join them best, and the largest variances."""
     p = cov.n_features
     if p <= size:
@@ -27,8 +26,7 @@ def first_core(
         w, q = np.linalg.eigh(cov.submatrix(support))
         value = float(w[-1])
         cross = cov.columns(support) @ q[:, -1]
-        half = 0.5 * (value - cov.diagonal)
-        gain = np.sqrt(half * half + cross * cross) - half
+        gain = newcomer_gain(value, cov.diagonal, cross, nonnegative=False)
         score = np.maximum(score, gain / np.sqrt(max(value, 1e-300)))
     used = np.concatenate([np.asarray(support) for support in supports])
     score[used] = np.inf

@@ -27,6 +27,7 @@ import numpy as np
 
 from ...numerics import margins
 from ...numerics.margins import power_of_two
+from ...problem.components import newcomer_gain
 from ...problem.covariance import Covariance, MatrixCovariance
 from ...problem.monitor import Monitor
 from ..pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
@@ -161,10 +162,8 @@ class _Extension:
         rounder = Rounder(block, self.s, np.zeros(self.support.size), self.nonnegative)
         x[self.support] = rounder.evaluate(np.arange(self.support.size))[1]
         link = self.cov.matvec(x)
-        if self.nonnegative:
-            link = np.maximum(link, 0.0)
-        half = 0.5 * (self.value - diagonal)
-        score = diagonal + np.sqrt(half * half + link * link) - half
+        # a feature of large variance is worth having in the core whatever it adds
+        score = diagonal + newcomer_gain(self.value, diagonal, link, self.nonnegative)
         size = min(p, max(self.core_size, 2 * self.s))
         best = np.argsort(-score, kind="stable")
         heavy = np.argsort(-diagonal, kind="stable")[: size // 3]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...problem.components import newcomer_gain
+
 # Exchanges from one support end after about this much work, in nanoseconds of one core.
 EXCHANGE_WORK = 3e8
 
@@ -155,10 +157,7 @@ class Rounder:
     ) -> np.ndarray:
         """The three features that add most, by the 2 x 2 problem of x and the newcomer."""
         link = self.a[:, rest] @ x
-        if self.nonnegative:
-            link = np.maximum(link, 0.0)
-        diagonal = np.diagonal(self.a)
-        guess = 0.5 * (lam + diagonal) + np.sqrt((0.5 * (lam - diagonal)) ** 2 + link * link)
+        guess = lam + newcomer_gain(lam, np.diagonal(self.a), link, self.nonnegative)
         guess = guess - base - self.price
         guess[rest] = -np.inf
         order = np.argsort(-guess, kind="stable")[:3]

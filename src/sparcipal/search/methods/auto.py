@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...problem.components import refit_one, removals, variances
+from ...problem.components import newcomer_gain, refit_one, removals, variances
 from ...problem.covariance import Covariance
 from ...problem.problem import Component, Options, Problem
 from ..deflation import beyond, deflate
@@ -218,10 +218,8 @@ def _newcomers(
         value = float(component.weights @ block @ component.weights)
         vectors, values = removals(block, component.weights, problem.nonnegative)
         cross = columns @ vectors.T  # (p, s)
-        if problem.nonnegative:
-            cross = np.maximum(cross, 0.0)
-        half = 0.5 * (values[None, :] - cov.diagonal[:, None])
-        predicted = values[None, :] - half + np.sqrt(half * half + cross * cross)
+        gains = newcomer_gain(values, cov.diagonal[:, None], cross, problem.nonnegative)
+        predicted = values + gains
         score = np.maximum(score, predicted.max(axis=1) - (1.0 - NEARLY) * value)
     score[features] = -np.inf
     best = np.argsort(-score, kind="stable")[:NEWCOMERS]

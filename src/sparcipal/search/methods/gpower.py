@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...numerics.eigen import leading_eigenpairs
 from ...problem.covariance import Covariance
 from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
 from ..penalty import check_penalty, reach, unfinished
-from .threshold import leading_eigenvectors, truncate
+from .threshold import truncate
 
 _TOL = 1e-8
 FEW = 500  # features for which a matrix is formed
@@ -182,7 +183,7 @@ def _run_block(
     cov, k = problem.covariance, problem.k
     wanted = np.array(problem.cardinalities)
     top = np.sqrt(max(float(cov.diagonal.max()), 0.0))
-    start = leading_eigenvectors(cov, k, np.random.default_rng(options.seed))
+    start = leading_eigenpairs(cov, k, np.random.default_rng(options.seed))[1]
     low, high = np.zeros(k), np.ones(k)
     fractions = np.full(k, 0.5 if penalty is None else penalty)
     best = np.zeros((cov.n_features, k))

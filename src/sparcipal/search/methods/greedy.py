@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...bounds.duals import greedy_dual
-from ...problem.components import nonnegative_leading
+from ...problem.components import newcomer_gain, nonnegative_leading
 from ...problem.covariance import Covariance
 from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
@@ -70,11 +70,8 @@ def _scores(
     pull = link @ x
     if not exact and not nonnegative:
         return pull * pull
-    if nonnegative:
-        pull = np.maximum(pull, 0.0)
     # The best mixture of x and the newcomer: a lower bound on the eigenvalue.
-    half = (value - cov.diagonal) / 2
-    low = (value + cov.diagonal) / 2 + np.hypot(half, pull)
+    low = value + newcomer_gain(value, cov.diagonal, pull, nonnegative)
     if nonnegative or not exact:
         return low
     return _secular(cov.diagonal, link, cov.submatrix(np.array(chosen)), low)

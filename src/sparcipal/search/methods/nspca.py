@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...numerics.eigen import leading_eigenpairs
 from ...problem.covariance import DENSE_LIMIT, Covariance
 from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
 from ..penalty import check_penalty, reach, unfinished
-from .threshold import leading_eigenvectors, truncate
+from .threshold import truncate
 
 
 def ascend(
@@ -55,7 +56,7 @@ def solve(
     alpha, beta_max = _scales(A, coupling)
     if alpha == 0:
         return Single(Component(np.zeros(1, dtype=np.intp), np.ones(1)))
-    u = leading_eigenvectors(cov, 1, rng)
+    u = leading_eigenpairs(cov, 1, rng)[1]
     starts = [np.maximum(u if u.sum() > 0 else -u, 0.0)]
     starts += [np.abs(rng.standard_normal((cov.n_features, 1))) for _ in range(restarts)]
     total: list[int] = []
@@ -125,7 +126,7 @@ def _run_joint(
     A = cov.dense()
     alpha, beta_max = _scales(A, coupling)
     rng = np.random.default_rng(options.seed)
-    start = np.abs(leading_eigenvectors(cov, k, rng)) + 1e-3 * rng.random((cov.n_features, k))
+    start = np.abs(leading_eigenpairs(cov, k, rng)[1]) + 1e-3 * rng.random((cov.n_features, k))
     wanted = sum(problem.cardinalities)
     low, high = 0.0, 1.0
     fraction = 0.25 if penalty is None else penalty

@@ -16,12 +16,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path_gram
 
+from ...numerics.eigen import leading_eigenpairs
 from ...problem.covariance import DENSE_LIMIT, Covariance
 from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
 from .em import soft_truncate
-from .threshold import leading_eigenvectors, truncate
+from .threshold import truncate
 
 
 def elastic_net(
@@ -67,7 +68,7 @@ def fit(
     With `penalties` (the paper's lambda_1j, in the units of A) the cardinalities are not used.
     """
     p = cov.n_features
-    targets = leading_eigenvectors(cov, len(cardinalities), rng)  # (p, k)
+    targets = leading_eigenpairs(cov, len(cardinalities), rng)[1]  # (p, k)
     gram = cov.dense() + ridge * np.eye(p) if math.isfinite(ridge) else None
     B = np.zeros_like(targets)
     for n_iter in range(1, max_iter + 1):

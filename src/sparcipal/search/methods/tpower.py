@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...numerics.eigen import leading_eigenpairs
 from ...problem.covariance import Covariance
 from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
-from .threshold import leading_eigenvectors, truncate
+from .threshold import truncate
 
 # A support that did not change for so many steps is taken for final.
 SETTLED = 25
@@ -73,7 +74,7 @@ def standard_starts(cov: Covariance, s: int, rng: np.random.Generator) -> np.nda
     single, several = np.zeros(p), np.zeros(p)
     single[order[0]] = 1.0
     several[order[:s]] = 1.0
-    u = leading_eigenvectors(cov, 1, rng)[:, 0]
+    u = leading_eigenpairs(cov, 1, rng)[1][:, 0]
     return np.column_stack([u, -u, single, several])
 
 
