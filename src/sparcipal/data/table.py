@@ -120,9 +120,10 @@ def read(
     source : str, path or data
         A file (compressed by gzip or not), a folder of text files, "-" for standard input, or data.
     format : str, optional
-        Instead of what the file name says: "bagofwords" (UCI: document, word, count per line),
-        "matrixmarket", "svmlight", "npz", "npy" (stays on disk as a memory map), "csv", "tsv",
-        "parquet", "h5ad", "folder" (of text), "jsonl" or "lines" (one document per line).
+        Instead of what the file name says; the guide has a table of all formats. Among them are
+        "bagofwords" (UCI: document, word, count per line), "matrixmarket", "svmlight", "npz", "npy"
+        (stays on disk as a memory map), "csv", "tsv", "parquet", "h5ad", "folder" (of text),
+        "jsonl" and "lines" (one document per line).
     feature_names : iterable of str, or path of a file with one name per line, optional
         Instead of the names the source brings; `vocab.*.txt` beside `docword.*.txt` is found.
     cache : bool, "beside" or path, optional

@@ -1,0 +1,136 @@
+"""The records of the formats: complete, loaded when needed, and all that a new format takes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sparcipal
+from sparcipal.data.files.formats import FORMATS, readers
+
+PACKAGE = Path(sparcipal.__file__).parent
+ROOT = Path(__file__).resolve().parents[3]
+FOLDER = PACKAGE / "data" / "files"
+
+
+def run(*command, package=PACKAGE, code=0):
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "SPARCIPAL_CACHE": "off"}
+    done = subprocess.run(
+        [sys.executable, *map(str, command)],
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_every_module_with_a_record_is_a_format():
+    with_record = {
+        path.stem for path in FOLDER.glob("*.py") if "\nREADER = Reader(" in path.read_text()
+    }
+    assert with_record == set(FORMATS)
+    assert [reader.name for reader in readers()] == list(FORMATS)
+
+
+@pytest.mark.parametrize("reader", readers(), ids=FORMATS)
+def test_options_in_a_record_are_keywords_of_its_functions(reader):
+    for function in (reader.read, reader.blocks or reader.read):
+        parameters = inspect.signature(function).parameters.values()
+        own = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+        if any(p.kind is p.VAR_KEYWORD for p in parameters):
+            assert own <= set(reader.options)
+        else:
+            assert own == set(reader.options)
+
+
+def test_formats_that_share_a_suffix_recognise_their_files():
+    claimed = [suffix for reader in readers() for suffix in reader.suffixes]
+    for suffix in set(claimed):
+        sharing = [reader for reader in readers() if suffix in reader.suffixes]
+        assert sum(reader.recognises is None for reader in sharing) <= 1, suffix
+
+
+@pytest.mark.parametrize("reader", readers(), ids=FORMATS)
+def test_the_guide_names_every_format_and_suffix(reader):
+    guide = (ROOT / "docs" / "guide.rst").read_text(encoding="utf-8")
+    for word in (reader.name, *reader.suffixes):
+        assert not word or f"``{word}``" in guide, word
+
+
+def test_readers_are_not_loaded_for_help_or_import():
+    program = """
+        import sys
+        import sparcipal, sparcipal.cli
+        sparcipal.cli.main(["fit", "--help"], standalone_mode=False)
+        loaded = [name for name in sys.modules if name.startswith("sparcipal.data")]
+        assert not loaded, loaded
+    """
+    run("-c", inspect.cleandoc(program))
+
+
+def example():
+    """The module in CONTRIBUTING.md, and its line."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text[text.index("## Add a reader") :]
+    return re.search(r"```python\n(.*?)```", section, flags=re.DOTALL)[1]
+
+
+@pytest.fixture
+def extended(tmp_path):
+    """A copy of the package with one more file and one more line."""
+    package = tmp_path / "copy" / "sparcipal"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    folder = package / "data" / "files"
+    (folder / "blanks.py").write_text(example())
+    formats = folder / "formats.py"
+    text = formats.read_text()
+    formats.write_text(text.replace('    "bagofwords",\n', '    "bagofwords",\n    "blanks",\n'))
+    assert len(formats.read_text()) == len(text) + len('    "blanks",\n')
+    return package
+
+
+def test_a_new_format_is_one_file_and_one_line(tmp_path, extended):
+    path = tmp_path / "x.blk"
+    path.write_text("# a b c\n1 2 3\n4 5 7\n2 2 9\n")
+    other = tmp_path / "y.blk"
+    other.write_text("% a b c\n1 2 3\n4 5 7\n")
+    program = f"""
+        import sparcipal
+        for cache in (False, {str(tmp_path / "entries")!r}, {str(tmp_path / "entries")!r}):
+            table = sparcipal.read({str(path)!r}, cache=cache)
+            print(table, table.X.tolist(), type(table.X).__name__)
+        print(sparcipal.read({str(other)!r}, comment="%").shape)
+        try:
+            sparcipal.read({str(path)!r}, format="excel")
+        except ValueError as error:
+            print(error)
+        try:
+            sparcipal.read({str(path)!r}, header=True)
+        except ValueError as error:
+            print(error)
+    """
+    said = run("-c", inspect.cleandoc(program), package=extended).splitlines()
+    rows = "[[1.0, 2.0, 3.0], [4.0, 5.0, 7.0], [2.0, 2.0, 9.0]]"
+    table = "<Table: 3 samples x 3 unnamed features, {} of float64> {} {}"
+    assert said[0] == table.format("ndarray", rows, "ndarray")
+    assert said[1] == said[2] == table.format("memmap", rows, "memmap")
+    assert said[3] == "(2, 3)"
+    assert "choose one of bagofwords, blanks, csv" in said[4]
+    assert said[5] == "option 'header' is unknown for format 'blanks'; there are: comment"
+
+
+def test_the_command_line_reads_a_new_format(tmp_path, extended):
+    path, model = tmp_path / "x.blk", tmp_path / "model.json"
+    path.write_text("1 2 3\n4 5 7\n2 2 9\n")
+    fit = ("-m", "sparcipal", "fit", "-s", "1", "--certify", "none")
+    assert "3 samples" in run(*fit, path, "--out", model, package=extended)
+    other = path.rename(tmp_path / "x.dat")
+    failed = run(*fit, other, package=extended, code=1)
+    assert "one of bagofwords, blanks, csv" in failed
+    run(*fit, other, "--input-format", "blanks", package=extended)
