@@ -34,32 +34,29 @@ PACKAGE = ROOT / "src" / "sparcipal"
 LIMIT = 60  # seconds; a mutant that makes the tests take so long is noticed
 BUDGET = 4.0  # seconds of tests per mutant, measured without it
 LONGEST = 1.5  # tests that take longer are left out
-MARGINS = sorted(
-    path.relative_to(ROOT / "tests").with_suffix("").as_posix()
-    for path in (ROOT / "tests").rglob("test_margins*.py")
-)
 SOUND = "properties/test_soundness"
-TREE = ["bounds/test_tree", "checker/test_tree", SOUND]
-# File or folder -> the tests that are meant to notice.
+STREAMED = "properties/test_streamed_soundness"
+# File or folder -> files and folders of tests that are meant to notice.
 TARGETS = {
     # not the many runs of the solver, whose results are among the saved ones
     "checker": [
-        *MARGINS,
-        *("checker/test_tree", "checker/test_verify", "checker/test_mutations"),
-        *("checker/test_forged_units", "checker/test_forged_proofs"),
-        *("checker/test_forged_screening", "checker/test_replay"),
-        *("properties/test_refusals", "properties/test_streamed_soundness"),
+        *("checker", "bounds/test_cheap", "properties/test_rounding"),
+        *("properties/test_refusals", STREAMED),
         "--deselect=tests/checker/test_verify.py::test_true_results_pass",
-        "--deselect=tests/properties/test_streamed_soundness.py::test_campaign",
+        f"--deselect=tests/{STREAMED}.py::test_campaign",
     ],
-    "bounds/cheap.py": [*MARGINS, "properties/test_certificates", "properties/test_values"],
-    "bounds/tree/search.py": [*TREE, "bounds/test_subtrees"],
-    "bounds/tree": TREE,
-    "bounds/pairsplit": [*MARGINS, "bounds/test_pairsplit", SOUND],
-    "bounds/kyfan": [*MARGINS, "bounds/test_kyfan", "search/test_joint"],
-    "bounds/configuration": [*MARGINS, "bounds/test_configuration", "search/test_joint"],
-    "bounds/dropped.py": [*MARGINS, "data/test_screening", "properties/test_streamed_soundness"],
-    "bounds/lowrank": [*MARGINS, "bounds/test_lowrank", "bounds/test_sphere"],
+    "bounds/cheap.py": [
+        *("bounds/test_cheap", "properties/test_rounding"),
+        *("properties/test_certificates", "properties/test_values"),
+    ],
+    "bounds/enumeration.py": ["bounds/test_enumeration", "search/methods/test_enumerate", SOUND],
+    "bounds/duals.py": ["bounds/test_duals", "search/test_baselines", "search/methods/test_dspca"],
+    "bounds/tree": ["bounds/tree", "checker/test_tree", SOUND],
+    "bounds/pairsplit": ["bounds/test_pairsplit", "properties/test_rounding", SOUND],
+    "bounds/kyfan": ["bounds/test_kyfan", "properties/test_rounding", "search/test_joint"],
+    "bounds/configuration": ["bounds/test_configuration", "search/test_joint"],
+    "bounds/dropped.py": ["data/test_screening", "properties/test_rounding", STREAMED],
+    "bounds/lowrank": ["bounds/test_lowrank", "bounds/test_sphere"],
     "kernels/matching.py": ["kernels/test_matching"],
 }
 SWAPS: dict[type, type] = {
@@ -334,7 +331,11 @@ def run(target: str, amount: int, seed: int, start: int, single: list[int]) -> l
     if single:
         chosen = [(names[0], which) for which in single]
     tests = next(TARGETS[key] for key in TARGETS if (target + "/").startswith(key + "/"))
-    paths = [n if n.startswith("-") else str(ROOT / "tests" / f"{n}.py") for n in tests]
+    folder = ROOT / "tests"
+    paths = [
+        n if n.startswith("-") else str(folder / n if (folder / n).is_dir() else folder / f"{n}.py")
+        for n in tests
+    ]
     nearest = Nearest(sources, chosen)
     os.chdir(ROOT)
     options = ["-p", "no:xdist", "-p", "no:cacheprovider", f"--rootdir={ROOT}"]

@@ -8,7 +8,7 @@ import pytest
 from sparcipal import Result, sparse_pca, verify
 from sparcipal.path import sparse_path
 from sparcipal.problem.monitor import Progress
-from tests.bounds.test_tree import PITPROPS
+from tests.bounds.tree.test_search import PITPROPS
 from tests.support.places import data_file
 
 

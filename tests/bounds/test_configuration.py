@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sparcipal.bounds.configuration import packing
 from sparcipal.bounds.configuration.prices import converted
 from sparcipal.bounds.kyfan import bound as kyfan
 from sparcipal.bounds.pairsplit import Part, split_matrix
+from sparcipal.checker import packing as checked_packing
 from sparcipal.checker.configuration import recheck
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
@@ -21,7 +23,9 @@ from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.monitor import Monitor
 from sparcipal.problem.problem import Component, Options, Problem
 from sparcipal.search.joint import joint_search
+from tests.support import oracle
 from tests.support.brute import best_value
+from tests.support.margins import matrices
 from tests.support.places import data_file
 
 SIZES = [(2, 2), (1, 1, 1), (3, 2), (2,), (3, 3), (1, 2)]
@@ -225,3 +229,71 @@ def test_joint_optima_are_proved(name: str, k: int, s: int) -> None:
     value = sum(float(np.linalg.eigvalsh(cov.submatrix(S))[-1]) for S in supports)
     claimed, own = both_bounds(A, (s,) * k, False, value * cov.unit)
     assert value * cov.unit <= own <= claimed <= value * cov.unit * (1 + 1e-6)
+
+
+def plain_covariance(p: int, seed: int = 0, n: int = 20) -> np.ndarray:
+    X = np.random.default_rng(seed).standard_normal((n, p))
+    return X.T @ X / n
+
+
+def priced(A: np.ndarray, sizes: tuple[int, ...], **limits):
+    cov = covariance_of(A)
+    supports = joint_search(cov.dense(), sizes, effort=0)
+    value = best_value(A, sizes) / cov.unit
+    question = {"supports": supports, "value": value}
+    first = kyfan.kyfan_bound(cov, sizes, **question)
+    return (
+        cov,
+        first,
+        configuration.configuration_bound(cov, sizes, start=first, **question, **limits),
+    )
+
+
+def check_priced(A: np.ndarray, sizes: tuple[int, ...], cov, found) -> None:
+    question = Question(sizes, False, True, best_value(A, sizes) / cov.unit)
+    own = recheck(found.bound.data, checked_covariance(A, cov.unit), question)
+    assert question.value * (1 - 1e-12) <= own <= found.bound.value * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("limit", ["ROUNDS", "MOVES"])
+def test_configuration_bound_holds_when_prices_run_out_of_moves(limit, monkeypatch):
+    """Out of moves there are no prices, or worse ones: never a wrong bound."""
+    monkeypatch.setattr(configuration, limit, 1)
+    sizes = (2, 2)
+    for seed in range(4):
+        A = plain_covariance(7, seed, n=5)
+        cov, first, found = priced(A, sizes)
+        assert first.value >= best_value(A, sizes) / cov.unit * (1 - 1e-12)
+        if found is not None:
+            check_priced(A, sizes, cov, found)
+
+
+def test_configuration_bound_is_none_when_no_pad_is_enough(monkeypatch):
+    """Where no pad is enough, prices on the core prove nothing."""
+    monkeypatch.setattr(configuration, "PADS", (1e-6,))
+    monkeypatch.setitem(kyfan.EFFORTS, "fast", kyfan.Effort(4, (0.1,), 8, (0.1,), 4, 0, 0.05))
+    A = plain_covariance(9, 1)
+    cov, first, found = priced(A, (2, 2))
+    assert len(first.data["features"]) < 9
+    assert found is None
+    assert first.value >= best_value(A, (2, 2)) / cov.unit * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("limit", ["MOST_NODES", "MOST_SUPPORTS", "MOST_PACKINGS"])
+def test_best_packing_is_none_beyond_each_limit(limit, monkeypatch):
+    A = plain_covariance(7, 3)
+    best, alone = best_value(A, (2, 2)), best_value(A, (2,)) * (1 + 1e-9)
+    arguments = (A, 2, 2, np.zeros(7), alone, 0.97 * best, Monitor())
+    found = packing.best_packing(*arguments)
+    assert found is not None
+    assert best <= found.value <= best * (1 + 1e-9)
+    monkeypatch.setattr(packing, limit, 1)
+    assert packing.best_packing(*arguments) is None
+
+
+def test_proved_values_of_packed_supports_hold_by_exact_elimination():
+    for A, _ in matrices(20, p=4):
+        exact, top = oracle.exact_matrix(A), float(np.linalg.eigvalsh(A)[-1])
+        for proved in (packing._proved_value(A), checked_packing._proved_value(A)):
+            assert oracle.proves_below(exact, range(4), Fraction(proved))
+            assert proved <= top * (1 + 1e-12)

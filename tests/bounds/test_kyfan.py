@@ -229,3 +229,14 @@ def test_gap_on_real_data(name: str, k: int, s: int, gap: float) -> None:
     value = sum(np.linalg.eigvalsh(cov.submatrix(S))[-1] for S in supports)
     bound = kyfan.kyfan_bound(cov, (s,) * k, supports=supports, value=value)
     assert value <= bound.value <= value * (1 + gap)
+
+
+def test_kyfan_bound_holds_when_the_core_has_fewer_features_than_components(monkeypatch):
+    """A zero covariance outside: components without a feature explain nothing."""
+    monkeypatch.setitem(kyfan.EFFORTS, "fast", kyfan.Effort(1, (0.1,), 6, (0.1,), 4, 0, 0.5))
+    A = np.diag([3.0, 2.0, 1.0, 0.5])
+    cov = covariance_of(A)
+    bound = kyfan.kyfan_bound(
+        cov, (1, 1, 1), supports=[np.array([0]), np.array([1]), np.array([2])], value=6 / cov.unit
+    )
+    assert 6.0 * (1 - 1e-12) <= bound.value * cov.unit < 6.1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparcipal import Result, sparse_pca, verify
-from sparcipal.bounds.lowrank.prices import priced_sphere
+from sparcipal.bounds.lowrank.prices import leading_direction, priced_sphere
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.sketch import gaussian_projection
 from sparcipal.search.joint import joint_search
@@ -141,3 +141,8 @@ def test_theorem_3() -> None:
     (name,) = result.certificate.guarantees
     assert "Theorem 3" in name
     assert 0.0 <= result.certificate.guarantees[name] <= result.value / best_value(A, (2, 2))
+
+
+def test_leading_direction_of_no_rows_is_an_axis():
+    assert leading_direction(np.zeros((0, 3))).tolist() == [1.0, 0.0, 0.0]
+    np.testing.assert_allclose(np.abs(leading_direction(np.array([[0.0, 2.0]]))), [0.0, 1.0])

@@ -323,3 +323,17 @@ def test_rows_beyond_the_sorted_head_count_too(monkeypatch, nonnegative, priced)
         monkeypatch.undo()
         assert part.value == pytest.approx(whole.value, rel=2e-6, abs=1e-12)
         assert part.bound >= whole.value * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"s": 0}, "s must be at least 1 nonzero, got s=0"),
+        ({"prices": np.ones(3)}, "prices must be 4 finite numbers >= 0, one per row of V"),
+        ({"prices": -np.ones(4)}, "prices must be 4 finite numbers >= 0"),
+        ({"prices": np.full(4, np.inf)}, "prices must be 4 finite numbers >= 0"),
+    ],
+)
+def test_sphere_search_refuses_sizes_and_prices_that_do_not_fit(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sphere_search(np.eye(4)[:, :2], **{"s": 2, **arguments})

@@ -63,3 +63,20 @@ def test_nonnegative_and_orthogonal_means_disjoint() -> None:
             nonnegative=True,
             method_options={"orthogonal": True},
         )
+
+
+def test_orthogonal_components_leave_a_support_that_is_full():
+    """Two features have room for two orthogonal components, not for a third one."""
+    matrix = np.diag([5.0, 4.0, 0.1, 0.05])
+    result = sparse_pca(
+        covariance=matrix,
+        n_components=3,
+        n_nonzero_coefs=2,
+        supports="free",
+        method="auto",
+        method_options={"orthogonal": True},
+        certify=False,
+    )
+    W = result.components
+    np.testing.assert_allclose(W @ W.T, np.eye(3), atol=1e-9)
+    assert result.value == pytest.approx(9.1)

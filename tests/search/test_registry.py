@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sparcipal import sparse_pca
 from sparcipal.search.registry import METHODS, get_method, sharing_methods
 from tests.support.places import ROOT
 
@@ -96,3 +97,48 @@ def test_lists_of_names_load_no_method(copy):
         "print([m for m in sys.modules if 'search.methods' in m or m in ('numpy', 'numba')])"
     )
     assert python(copy, "-c", program).strip() == "[]"
+
+
+rng = np.random.default_rng(0)
+
+
+SAMPLES = rng.standard_normal((30, 8))
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        ("em", {"thresholding": "medium"}, "thresholding must be 'hard' or 'soft', got 'medium'"),
+        ("enumerate", {"max_packings": 0}, r"\['max_packings'\]=0 must be at least 1"),
+        ("spannogram", {"algorithm": "magic"}, "algorithm must be 'cones' or 'net', got 'magic'"),
+        ("spannogram", {"max_cones": 0}, r"\['max_cones'\]=0 must be at least 1"),
+        ("spannogram", {"algorithm": "net", "eps": 1e-9}, "random points, the limit is"),
+        ("auto", {"effort": -1}, r"\['effort'\]=-1 must be at least 0"),
+    ],
+)
+def test_methods_refuse_options_out_of_range(method, settings, message):
+    with pytest.raises(ValueError, match=message):
+        sparse_pca(SAMPLES, n_nonzero_coefs=3, method=method, method_options=settings)
+
+
+OVERLAPPING = ("auto", "threshold", "tpower", "em", "gpower", "greedy", "dspca", "spannogram")
+
+
+@pytest.mark.parametrize("method", OVERLAPPING)
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_methods_answer_when_components_outnumber_directions(method, nonnegative):
+    """Rank one, several components: the first explains all, and the others are still components."""
+    x = np.array([0.6, 2.0, 1.1, 0.9, 1.7, 0.7])
+    result = sparse_pca(
+        covariance=np.outer(x, x),
+        n_components=2,
+        n_nonzero_coefs=3,
+        method=method,
+        nonnegative=nonnegative,
+        supports="free",
+        certify=False,
+        rank=2 if method == "spannogram" else None,
+    )
+    assert result.variances[0] == pytest.approx(2.0**2 + 1.7**2 + 1.1**2)
+    assert abs(result.variances[1]) < 1e-9
+    assert min(s.size for s in result.supports) >= 1

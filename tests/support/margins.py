@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparcipal.checker.covariance import CheckedCovariance, Question, covariance_of_data
+
+E = 2.0**-20  # a unit of rounding so coarse that every margin can be seen
+LESS = 1 - 1e-9  # of the sums that tests write down, for their own rounding
+
 
 def matrices(count: int, p: int = 6):
     """Covariances whose sums round; the largest entry lies between 1 and 2."""
@@ -20,3 +25,15 @@ def charges(A: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
     off = np.maximum(A, 0.0) if nonnegative else np.abs(A)
     off = off - np.diag(np.diagonal(off))
     return -np.sort(-off, axis=1)[:, : s - 1]
+
+
+def from_data(p: int = 6, scale: float = 1.0) -> CheckedCovariance:
+    """A covariance of data, with no errors of its own."""
+    X = np.random.default_rng(0).standard_normal((20, p)) * np.geomspace(2, 0.5, p) * scale
+    cov = covariance_of_data(X, True, False, None, 1.0)[0]
+    cov.error_unit = 0.0
+    return cov
+
+
+def one(*sizes: int, nonnegative: bool = False) -> Question:
+    return Question(sizes, nonnegative, True, 0.0)

@@ -8,9 +8,10 @@ import pytest
 from sparcipal.bounds.tree import search as exact
 from sparcipal.bounds.tree import subtrees
 from sparcipal.bounds.tree.log import ProofLog
+from sparcipal.bounds.tree.search import prove
 from sparcipal.checker.tree import replay
 from sparcipal.problem.monitor import Monitor
-from tests.support.proof_cases import one_case
+from tests.support.proof_cases import one_case, optimum
 
 
 @pytest.fixture(autouse=True)
@@ -133,3 +134,20 @@ def test_nodes_of_a_log_that_is_not_kept_are_told_apart():
     positions = {root, log.node(root, "in", [0])[0], log.node(root, "out", [0])[0]}
     assert len(positions) == 3
     assert min(positions) == root == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_supports_that_shrink_in_several_subtrees_are_looked_at_once(seed, monkeypatch):
+    """Supports shrink to the same ones in several subtrees; each is looked at once."""
+    monkeypatch.setattr(exact, "ALONE", 0.0)
+    monkeypatch.setattr(exact, "ROOT_SMOOTHING", ())
+    monkeypatch.setattr(subtrees, "SUBTREES", 3)
+    monkeypatch.setattr(subtrees, "WORK", 1.0)
+    X = np.random.default_rng(seed).standard_normal((40, 8))
+    A = X.T @ X / 40
+    A = A - 0.35 * (1 - np.eye(8))
+    A += max(0.0, 1e-9 - float(np.linalg.eigvalsh(A)[0])) * np.eye(8)
+    proof = prove(A, 6, nonnegative=True)
+    assert proof.status == "optimal"
+    assert proof.value == pytest.approx(optimum(A, 6, True, np.zeros(8)), rel=1e-7)
+    assert replay(proof.log, A) <= proof.bound

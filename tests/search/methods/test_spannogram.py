@@ -10,8 +10,11 @@ import pytest
 
 from sparcipal import sparse_pca, verify
 from sparcipal.bounds.lowrank.sphere import sphere_search
+from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.result import Result
+from sparcipal.problem.sketch import spectrum
 from sparcipal.search import spannogram_enumeration as enumeration
+from sparcipal.search.methods import spannogram as method
 from tests.bounds.test_sphere import adversarial, brute_force
 from tests.support.places import data_file
 from tests.support.spannogram import best_direction, spannogram
@@ -317,3 +320,18 @@ def test_known_optima():
         assert result.value == pytest.approx(value, rel=1e-9)
         assert result.gap < 0.01
         assert verify(result, covariance=A)
+
+
+def test_spannogram_solves_a_diagonal_covariance():
+    matrix = np.diag([3.0, 2.0, 1.0, 0.5])
+    result = sparse_pca(covariance=matrix, n_nonzero_coefs=2, method="spannogram", rank=2)
+    assert result.value == pytest.approx(3.0)
+    assert result.bound >= 3.0
+
+
+def test_guarantees_are_none_for_a_zero_covariance():
+    cov = covariance_of(np.diag([2.0, 1.0]))
+    pairs = spectrum(cov, 2)
+    assert method.guarantees(pairs, 1, cov, 1, False)
+    nothing = covariance_of(np.zeros((2, 2)))
+    assert method.guarantees(spectrum(nothing, 2), 1, nothing, 1, False) == {}

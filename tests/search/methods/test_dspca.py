@@ -339,3 +339,18 @@ def test_power_steps_find_the_direction_of_a_spike():
     np.testing.assert_allclose(x, u, atol=1e-6)
     y = leading(A, 0.5, True, soft_threshold(A, 0.5, True))
     np.testing.assert_allclose(y, u, atol=1e-6)
+
+
+def test_dspca_solves_nothing_when_everything_is_explained():
+    """Everything is explained after one component: the next relaxation has nothing to solve."""
+    x = np.array([0.6, 0.8, 0.0])
+    result = sparse_pca(
+        covariance=np.outer(x, x) * 5,
+        n_components=2,
+        n_nonzero_coefs=2,
+        method="dspca",
+        supports="free",
+        certify=False,
+    )
+    assert result.variances[0] == pytest.approx(5.0)
+    assert abs(result.variances[1]) < 1e-9

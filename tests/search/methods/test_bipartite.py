@@ -7,8 +7,10 @@ import pytest
 
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.problem import Options, Problem
+from sparcipal.problem.sketch import sketch
 from sparcipal.search.assign import assign, dual_bound
 from sparcipal.search.methods import bipartite
+from sparcipal.search.promises import _overshoot
 from tests.support.brute import best_value
 
 
@@ -132,3 +134,34 @@ def test_places_beyond_the_features_and_zero_data() -> None:
     A = np.diag([1.0, 0, 0, 0, 0])
     found = bipartite.run(Problem(covariance_of(A), (2, 2)), Options(rank=2), max_samples=10)
     assert all(c.support.size for c in found.components)
+
+
+rng = np.random.default_rng(0)
+
+
+X = rng.standard_normal((30, 8))
+
+
+A = X.T @ X / 30
+
+
+def test_overshoot_is_what_a_sketch_adds():
+    """lambda_max(V V' - A): nothing for eigenvectors, something for random projections."""
+    cov = covariance_of(A)
+    assert _overshoot(cov, sketch(cov, 2)) == 0.0
+    for kind in ("gaussian", "randomized"):
+        low = sketch(cov, 2, kind=kind, seed=3)
+        exact = max(0.0, float(np.linalg.eigvalsh(low.V @ low.V.T - cov.dense())[-1]))
+        assert _overshoot(cov, low) == pytest.approx(exact, abs=1e-12)
+    wide = covariance_of_data(rng.standard_normal((4, 600)))[0]
+    assert _overshoot(wide, sketch(wide, 2, kind="gaussian")) == np.inf
+
+
+def test_pool_forgets_the_worst_entries():
+    pool = bipartite.Pool(None)
+    for i in range(5 * bipartite.KEPT):
+        pool.keep(float(i), [np.array([i])])
+    values = sorted(value for value, _ in pool.entries.values())
+    assert values[-1] == pool.value == 5 * bipartite.KEPT - 1
+    assert len(values) <= 4 * bipartite.KEPT
+    assert values[0] > 0

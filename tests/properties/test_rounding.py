@@ -60,7 +60,7 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: "-".join(map(str, q.values())))
-def test_honest_results_pass(question):
+def test_verify_accepts_honest_results_when_rounding_is_coarse(question):
     X, given = sp.csr_array(table(1)), np.cov(table(0).T)
     verdict = verify(sparse_pca(X, tol=0.0, scale=True, **question), X)
     assert verdict, verdict.reason
@@ -69,7 +69,7 @@ def test_honest_results_pass(question):
 
 
 @pytest.mark.parametrize("supports", ["disjoint", "free"])
-def test_honest_results_of_tables_read_in_passes_pass(supports, monkeypatch):
+def test_verify_accepts_results_in_passes_when_rounding_is_coarse(supports, monkeypatch):
     from sparcipal.data.passes import Stream
 
     monkeypatch.setattr(Stream, "most", lambda self, needed: 6)
@@ -84,7 +84,7 @@ def test_honest_results_of_tables_read_in_passes_pass(supports, monkeypatch):
         assert verdict, verdict.reason
 
 
-def test_cheap_bounds_are_wider_than_the_checkers():
+def test_cheap_bounds_are_wider_than_the_checkers_when_rounding_is_coarse():
     for A, rng in matrices(10):
         sizes = ((3,), (2, 2), (1, 2, 2))[int(rng.integers(3))]
         X = rng.standard_normal((9, 6))
@@ -102,7 +102,7 @@ def test_cheap_bounds_are_wider_than_the_checkers():
                     assert bound.value <= again * (1 + 1e-6)
 
 
-def test_factorisations_are_at_a_distance(monkeypatch):
+def test_proved_eigenvalue_sums_factor_below_their_claim_by_the_whole_margin(monkeypatch):
     """The level that is factored lies below the one that is claimed, by the whole margin."""
     seen = []
     monkeypatch.setattr(certify, "factorises", lambda B: seen.append(B.copy()) or True)

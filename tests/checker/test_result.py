@@ -7,23 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from sparcipal import Status, sparse_pca, verify
 from sparcipal.checker import dropped as screened
-from sparcipal.checker import pairsplit as split
 from sparcipal.checker import parts
-from sparcipal.checker import tree as proof
 from sparcipal.checker.budget import Budget, Refused
-from sparcipal.checker.covariance import Question
-from sparcipal.checker.covariance import covariance_of as checked_covariance_of
-from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
+from sparcipal.checker.covariance import Question, covariance_of_data
 from sparcipal.checker.gate import parse
 from sparcipal.checker.records import Parts
 from sparcipal.data.passes import Stream
 
 checker = importlib.import_module("sparcipal.checker.result")
+
+
 RNG = np.random.default_rng(0)
+
+
 X = RNG.standard_normal((30, 6)) * [2.0, 1.8, 1.5, 1.2, 1.0, 0.8] + RNG.standard_normal((30, 1))
 
 
@@ -52,7 +51,7 @@ def results():
     return [sparse_pca(X, certify=False, tol=1e-9, **option) for option in options]
 
 
-def test_bounds_lie_between_their_proof_and_a_little_more(results):
+def test_verify_refuses_bounds_below_their_proof_or_far_above(results):
     seen = set()
     for result in results:
         for place, bound in enumerate(result.certificate.bounds):
@@ -72,7 +71,7 @@ def test_bounds_lie_between_their_proof_and_a_little_more(results):
     assert seen >= {"trace", "gershgorin", "clip", "frobenius", "parts"}
 
 
-def test_parts_are_added_and_rounded_up(results, monkeypatch):
+def test_recheck_parts_adds_and_rounds_up(results, monkeypatch):
     result = results[2]
     bound = next(b for b in result.certificate.bounds if b.name == "parts")
     record = parse(Parts, bound.data, {"p": result.n_features, "n": result.n_features})
@@ -84,7 +83,7 @@ def test_parts_are_added_and_rounded_up(results, monkeypatch):
         parts.recheck(record, None, Question((3, 3), False, False, 0.0), None, Budget())
 
 
-def test_values_are_what_the_loadings_give(results):
+def test_verify_refuses_values_that_the_loadings_do_not_give(results):
     small = sparse_pca(X * 2.0**-30, n_nonzero_coefs=3, certify=False, tol=1e-9)
     large = sparse_pca(X * 2.0**30, n_nonzero_coefs=3, certify=False, tol=1e-9)
     cases = [(result, X) for result in results]
@@ -106,10 +105,10 @@ def test_values_are_what_the_loadings_give(results):
         assert verify(raised, data).verdict == "refused"
 
 
-def test_the_margin_of_a_value(results, monkeypatch):
+def test_check_value_asks_for_the_whole_rounding_margin(results, monkeypatch):
     """Errors of the covariance and of the sum, both in full."""
     result = results[0]
-    cov = checked_covariance_of_data(X, True, False, None, result.certificate.unit)[0]
+    cov = covariance_of_data(X, True, False, None, result.certificate.unit)[0]
     for unit, eps in ((1e-6, 0.0), (0.0, 1e-6)):
         monkeypatch.setattr(checker, "EPS", eps)
         cov.error_unit = unit
@@ -133,7 +132,7 @@ def test_the_margin_of_a_value(results, monkeypatch):
 
 
 @pytest.mark.parametrize("off", [1e-12, 1e-6, 1.0])
-def test_loadings_have_length_one(results, off):
+def test_verify_refuses_loadings_of_another_length(results, off):
     for result in results:
         for factor in (1 + off, 1 / (1 + off)):
             weights = tuple(w * factor for w in result.weights)
@@ -142,13 +141,13 @@ def test_loadings_have_length_one(results, off):
             assert "norm" in verdict.reason
 
 
-def test_growing_errors_are_no_excuse(monkeypatch):
+def test_check_value_caps_the_slack_when_errors_grow(monkeypatch):
     """Whoever chooses loadings that make errors grow may not claim what he likes for it."""
     for size in (2.0**-30, 1.0, 2.0**30):
         result = sparse_pca(
             X * size, n_components=2, n_nonzero_coefs=2, supports="free", certify=False
         )
-        cov = checked_covariance_of_data(X * size, True, False, None, result.certificate.unit)[0]
+        cov = covariance_of_data(X * size, True, False, None, result.certificate.unit)[0]
         known = (result.variances / cov.unit, 1e12)
         monkeypatch.setattr(checker, "_variances", lambda A, W, free, known=known: known)
         for factor in (1 - 1e-4, 1 + 1e-4):
@@ -157,9 +156,9 @@ def test_growing_errors_are_no_excuse(monkeypatch):
 
 
 @pytest.mark.parametrize("tol", [1e-9, 0.1])
-def test_optimal_answers_hide_nothing_in_rounding(results, monkeypatch, tol):
+def test_check_value_refuses_optimality_that_rounding_may_hide(results, monkeypatch, tol):
     result = results[2]
-    cov = checked_covariance_of_data(X, True, False, None, result.certificate.unit)[0]
+    cov = covariance_of_data(X, True, False, None, result.certificate.unit)[0]
     monkeypatch.setattr(checker, "EPS", 0.0)
     known = (result.variances / cov.unit, 1.0)
     monkeypatch.setattr(checker, "_variances", lambda A, W, free: known)
@@ -179,7 +178,7 @@ def test_optimal_answers_hide_nothing_in_rounding(results, monkeypatch, tol):
             checker._check_value(sure, cov)
 
 
-def test_errors_grow_with_every_pivot():
+def test_variances_report_how_errors_grow():
     A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
     variances, growth = checker._variances(A, np.eye(3), True)
     first = (1 + 0.25) ** 2
@@ -193,7 +192,7 @@ def test_errors_grow_with_every_pivot():
     assert checker._variances(A, W, True)[0][2] == 0.0
 
 
-def test_supports_name_every_feature_once(results):
+def test_verify_refuses_supports_that_repeat_or_leave_the_table(results):
     result = results[0]
     support = result.supports[0].copy()
     for wrong in (support[[0, 0, 2]], support[[1, 0, 2]]):
@@ -205,50 +204,11 @@ def test_supports_name_every_feature_once(results):
 @pytest.mark.parametrize(
     "sizes", [[0], [-1], [2.0], ["2"], [True], "2", 2, [2, 0]], ids=lambda sizes: repr(sizes)
 )
-def test_cardinalities_are_positive_integers(results, sizes):
+def test_verify_refuses_cardinalities_that_are_no_positive_integers(results, sizes):
     settings = {**results[0].settings, "n_nonzero_coefs": sizes}
     if isinstance(sizes, list):
         settings["n_components"] = len(sizes)
     assert verify(replace(results[0], settings=settings), X).verdict == "refused"
-
-
-def test_features_that_vary_are_not_left_out():
-    """Zeros and ones are no constant, centred or not."""
-    table = np.array([[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 3.0], [1.0, 1.0, 0.0, 2.0]])
-    for data in (table, sp.csr_array(table)):
-        for center, inert in ((True, [1, 2]), (False, [2])):
-            cov = checked_covariance_of_data(data, center, False, None, 1.0)[0]
-            assert np.flatnonzero(cov.inert).tolist() == inert
-            assert cov.restrict(np.setdiff1d(np.arange(4), inert)).p == 4 - len(inert)
-            with pytest.raises(ValueError, match="varies"):
-                cov.restrict(np.array([1, 2, 3]))
-            kept = np.array([0, 3])
-            own = screened.of_data(data, kept, center, False, None, 1.0)[0]
-            assert np.flatnonzero(own.inert).tolist() == inert
-    given = checked_covariance_of(np.diag([1.0, 0.0, 2.0]), 1.0)
-    assert given.inert.tolist() == [False, True, False]
-
-
-def test_integers_that_differ_by_one_are_not_constant():
-    table = np.array([[2**60, 1, 5], [2**60 + 1, 1, 7], [2**60, 0, 5], [2**60 + 1, 1, 6]])
-    for data in (table, sp.csr_array(table)):
-        cov = screened.of_data(data, np.array([0, 2]), True, False, None, 1.0)[0]
-        assert not cov.inert.any()
-        assert cov.diagonal[0] == 0.25
-        assert cov.inner.dense()[0, 0] == 0.25
-
-
-def test_blocks_of_an_array_are_all_read(monkeypatch):
-    monkeypatch.setattr(screened, "ENTRIES", 12)
-    for data in (X, sp.csr_array(X)):
-        cov, mean, _, n = screened.of_data(data, np.array([0, 1]), True, False, None, 1.0)
-        assert n == 30
-        assert np.allclose(mean, X.mean(axis=0))
-        assert np.allclose(cov.diagonal, X.var(axis=0))
-        assert len(list(screened._pieces(data))) == 15
-
-
-# --- features that were dropped ---
 
 
 @pytest.fixture
@@ -274,7 +234,7 @@ def told(result, **changes):
 
 
 @pytest.mark.parametrize("supports", ["disjoint", "free"])
-def test_dropped_features_are_not_played_down(dropping, supports):
+def test_verify_refuses_claims_that_play_dropped_features_down(dropping, supports):
     result = sparse_pca(
         X, n_components=2, n_nonzero_coefs=2, supports=supports, memory_limit=1, certify=False
     )
@@ -305,43 +265,7 @@ def test_dropped_features_are_not_played_down(dropping, supports):
         assert "does not follow" in verify(claim(result, screening=changed), X).reason
 
 
-def test_errors_of_sums_grow_with_the_rows(monkeypatch):
-    """In single steps of a coarse unit of rounding: at least one for every row."""
-    unit = 2.0**-30
-    monkeypatch.setattr(screened, "EPS", unit)
-    for n in (10, 40):
-        rows = np.random.default_rng(n).standard_normal((n, 4)) * 4.0 + 3.0
-        second = (rows**2).mean(axis=0)
-        for center, mass in ((True, rows.var(axis=0)), (False, second)):
-            cov = screened.of_data(rows, np.array([0, 1]), center, False, None, 1.0)[0]
-            assert cov.inner.error_unit >= (6 * n + 40) * unit
-            assert (cov.inner.weights >= mass[:2] * (1 - 1e-9)).all()
-            assert (cov.upper - cov.diagonal >= (6 * n + 40) * unit * mass * (1 - 1e-6)).all()
-    # and for every block
-    monkeypatch.setattr(screened, "ENTRIES", 8)
-    cov = screened.of_data(rows, np.array([0, 1]), True, False, None, 1.0)[0]
-    assert cov.inner.error_unit >= (6 * (n / 2 + 2) + 40) * unit
-
-
-@pytest.mark.parametrize("exponent", [-30, 0, 30])
-def test_logs_are_in_units_of_their_matrix(exponent):
-    size = 2.0**exponent
-    A = size * (np.eye(3) + 0.25)
-    header = {"unit": size, "s": 2, "nonnegative": False, "bound": 9 * size, "step": "problem"}
-    replayed = proof._Replay([header], A)
-    assert np.array_equal(replayed.a, A / size)
-    assert replayed.bound == 9.0
-    for wrong in (2.0**45, 2.0**-45):
-        with pytest.raises(split.Unproved, match="does not fit"):
-            proof._Replay([{**header, "unit": size * wrong}], A)
-    for wrong in (3.0, 0.0, -1.0, np.inf):
-        with pytest.raises(split.Unproved):
-            proof._Replay([{**header, "unit": size * wrong}], A)
-    with pytest.raises(split.Unproved, match="does not fit"):
-        proof._Replay([{**header, "unit": 1.0}], A * 2.0**-80)
-
-
-def test_dropped_features_that_add_little(dropping):
+def test_verify_checks_dropped_features_when_they_add_little(dropping):
     """Where kept features bound the whole, a claim about the others is still checked."""
     table = RNG.standard_normal((40, 6)) * [3.0, 2.8, 2.5, 2.2, 0.1, 0.05]
     result = sparse_pca(table, n_components=3, n_nonzero_coefs=1, memory_limit=1, certify=False)

@@ -1,17 +1,76 @@
-"""The dual bound of the greedy method: what errors of its entries can do is in its margin."""
+"""Dual bounds of the greedy method and of DSPCA, redone, with their margins."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from sparcipal.checker import greedy
+from sparcipal.checker import dspca, greedy
 from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
+from tests.support.margins import LESS, E, from_data, one
+
+
+def test_greedy_scores_know_their_error():
+    X = np.random.default_rng(8).standard_normal((30, 5)) * [2.0, 1.5, 1.0, 0.5, 0.2]
+    own = covariance_of_data(X, True, False, None, 1.0)[0]
+    support, x = np.array([0, 2]), np.array([0.8, 0.6])
+    A, d = own.dense(), np.sqrt(own.diagonal)
+    value = x @ A[np.ix_(support, support)] @ x
+    for unit in (0.0, 1e-6):
+        own.error_unit = unit
+        g, lost = greedy._scores(own, support, x, 0.0)
+        assert np.allclose(g, A[:, support] @ x / np.sqrt(value), rtol=1e-12)
+        root = np.sqrt(unit * own.weights)
+        due = root * (x @ root[support]) + 80 * 2.0**-52 * (x @ d[support]) * d
+        assert np.allclose(lost, due / np.sqrt(value), rtol=1e-9, atol=0)
+
+
+@pytest.mark.usefixtures("coarse")
+def test_dspca_dual_keeps_its_margins(monkeypatch):
+    cov = from_data(4)
+    data = {"penalty": 0.1, "core": np.arange(4), "moved": np.zeros(6)}
+    monkeypatch.setattr(dspca, "ky_fan", lambda M, k: 2.0)
+    wide = np.abs(cov.diagonal - 0.1).max() + 4 * 0.1
+    for question, k in ((one(2), 1), (one(2, 1), 2)):
+        n = sum(question.cardinalities)
+        due = (2.0 + 0.1 * n) * (1 + 4 * E) + k * E * wide
+        assert dspca.recheck(data, cov, question) >= due * LESS
+    free = Question((2, 1), False, False, 0.0)
+    assert dspca.recheck(data, cov, free) >= (4.0 + 0.3) * (1 + 4 * E) * LESS + 2 * E * wide
+    cov.error_unit = 1e-3
+    assert dspca.recheck(data, cov, one(2, 1)) >= 2.3 + cov.rounding(3)
+    assert dspca.recheck(data, cov, free) >= 4.3 + 2 * cov.rounding(2)
+    # variances outside the core may reach the penalty, not rise above it
+    part = {"penalty": float(cov.diagonal[3]), "core": np.arange(3), "moved": np.zeros(3)}
+    assert dspca.recheck(part, cov, one(2)) == np.inf
+    cov.error_unit = 0.0
+    assert dspca.recheck({**part, "penalty": part["penalty"] + 1e-9}, cov, one(2)) < np.inf
+    given = covariance_of(np.diag([1.0, 1.0, 1.0, 0.5]), 1.0)
+    assert dspca.recheck({**part, "penalty": 0.5 + E}, given, one(2)) == np.inf
+
 
 ONE = Question((2,), False, True, 0.0)
 
 
-def gram(A: np.ndarray, g: np.ndarray, variance: np.ndarray, rho: float) -> np.ndarray:
+def test_dspca_dual_is_of_its_matrix(monkeypatch):
+    seen = []
+    monkeypatch.setattr(dspca, "ky_fan", lambda M, k: seen.append(M) or 1.0)
+    A = np.eye(3) + 0.5
+    moved = np.array([-0.3, 0.1, 0.2])
+    data = {"penalty": 0.3, "core": [0, 1, 2], "moved": moved}
+    dspca.recheck(data, covariance_of(A, 1.0), ONE)
+    U = np.array([[0.0, -0.3, 0.1], [-0.3, 0.0, 0.2], [0.1, 0.2, 0.0]])
+    assert np.allclose(seen[0][:3, :3], A + U - 0.3 * np.eye(3))
+    assert not seen[0][3:].any()
+    for wrong in ({"penalty": 0.29}, {"core": [0, 1, 1]}, {"penalty": np.nan}, {"core": [0, 1, 3]}):
+        assert dspca.recheck({**data, **wrong}, covariance_of(A, 1.0), ONE) == np.inf
+    high = {**data, "moved": np.array([0.4, 0.1, 0.2])}
+    assert dspca.recheck(high, covariance_of(A, 1.0), ONE) == np.inf
+    positive = Question((2,), True, True, 0.0)
+    assert dspca.recheck(high, covariance_of(A, 1.0), positive) < np.inf
+
+
+def greedy_gram(A: np.ndarray, g: np.ndarray, variance: np.ndarray, rho: float) -> np.ndarray:
     """The matrix as the docstrings of both sides describe it, in a few lines."""
     strong = g**2 > rho
     away = np.abs(g**2 - rho)
@@ -24,7 +83,7 @@ def gram(A: np.ndarray, g: np.ndarray, variance: np.ndarray, rho: float) -> np.n
     return np.sqrt(np.outer(weight, weight)) * (inner + both)
 
 
-def problem(seed: int, p: int = 5):
+def greedy_problem(seed: int, p: int = 5):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((20, p)) * np.geomspace(2, 0.7, p) + rng.standard_normal((20, 1))
     cov = covariance_of_data(X, True, False, None, 1.0)[0]
@@ -42,26 +101,26 @@ def rho_between(g: np.ndarray) -> float:
     return float(squares[place : place + 2].mean())
 
 
-def test_entries_are_their_formula():
+def test_greedy_gram_equals_its_formula():
     for seed in range(8):
-        cov, _, _, g, _ = problem(seed)
+        cov, _, _, g, _ = greedy_problem(seed)
         zero = np.zeros(5)
         for rho in (rho_between(g), 0.01 * float((g**2).min()), 0.3):
             given = (np.arange(5), g, zero, rho, cov.diagonal, zero, 0.0)
             G, margin = greedy._gram(cov, *given)
-            plain = gram(cov.dense(), g, cov.diagonal, rho)
+            plain = greedy_gram(cov.dense(), g, cov.diagonal, rho)
             assert np.allclose(G, plain, rtol=1e-9, atol=1e-12)
             assert 0 < margin <= 1e-9 * np.abs(plain).sum()
             G, _ = greedy._gram(cov, *given[:-1], 0.125)
-            plain = gram(cov.dense() + 0.125 * np.eye(5), g, cov.diagonal, rho)
+            plain = greedy_gram(cov.dense() + 0.125 * np.eye(5), g, cov.diagonal, rho)
             assert np.allclose(G, plain, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("which", ["scores", "entries", "both"])
-def test_errors_of_scores_and_entries(which):
+def test_greedy_gram_margin_covers_errors_of_scores_and_entries(which):
     """All signs of all errors, at random: no eigenvalue rises by more than the margin."""
     for seed in range(8):
-        cov, _, _, g, rng = problem(seed)
+        cov, _, _, g, rng = greedy_problem(seed)
         rho = rho_between(g)
         dg = np.full(5, 1e-6 if which != "entries" else 0.0) * rng.random(5)
         root = np.full(5, 1e-3 if which != "scores" else 0.0) * rng.random(5)
@@ -71,17 +130,17 @@ def test_errors_of_scores_and_entries(which):
         for _ in range(60):
             sign = np.triu(rng.choice([-1.0, 1.0], (5, 5)))
             A = cov.dense() + np.outer(root, root) * (sign + np.triu(sign, 1).T)
-            moved = gram(A, g + dg * rng.choice([-1.0, 1.0], 5), np.diagonal(A), rho)
+            moved = greedy_gram(A, g + dg * rng.choice([-1.0, 1.0], 5), np.diagonal(A), rho)
             worst = max(worst, float(np.linalg.eigvalsh(moved)[-1]) - top)
         assert worst <= margin
         assert worst > 0 or which == "entries"
 
 
-def test_rounding_of_the_entries(monkeypatch):
+def test_greedy_gram_margin_covers_rounding(monkeypatch):
     unit = 2.0**-20
     monkeypatch.setattr(greedy, "EPS", unit)
     for seed in range(4):
-        cov, _, _, g, _ = problem(seed)
+        cov, _, _, g, _ = greedy_problem(seed)
         rho, zero = rho_between(g), np.zeros(5)
         strong = g**2 > rho
         _, margin = greedy._gram(cov, np.arange(5), g, zero, rho, cov.diagonal, zero, 0.0)
@@ -93,15 +152,15 @@ def test_rounding_of_the_entries(monkeypatch):
         size = size + g[:, None] ** 2 + g[None, :] ** 2
         size = size * np.outer(factor, factor)
         size += np.outer(strong * (g**2 + rho), strong * (g**2 + rho))
-        plain = np.abs(gram(cov.dense(), g, cov.diagonal, rho))
+        plain = np.abs(greedy_gram(cov.dense(), g, cov.diagonal, rho))
         blur = np.where(strong, 0.0, 16 * unit * cov.diagonal / (cov.diagonal - g**2))
         doubt = 16 * unit + blur
         due = np.outer(scale, scale) * 16 * unit * size + plain * np.add.outer(doubt, doubt)
         assert margin >= 2 * np.linalg.norm(due) * (1 - 1e-9)
 
 
-def test_scores_of_matrices_that_are_raised():
-    cov, support, x, _, _ = problem(1)
+def test_greedy_scores_of_a_raised_matrix_know_their_error():
+    cov, support, x, _, _ = greedy_problem(1)
     for shift in (0.0, 0.25):
         A = cov.dense() + shift * np.eye(5)
         g, lost = greedy._scores(cov, support, x, shift)
@@ -115,7 +174,7 @@ def test_scores_of_matrices_that_are_raised():
     assert np.isnan(greedy._scores(covariance_of(-np.eye(5), 1.0), support, x, 0.0)[0]).all()
 
 
-def test_features_that_are_left_out():
+def test_greedy_dual_is_infinite_when_a_feature_left_out_may_matter():
     """Neither variance nor score of a feature outside the core may exceed rho."""
     A = np.diag([4.0, 3.0, 1.0, 1.0])
     A[0, 2] = A[2, 0] = 1.9  # of little variance, and a large score
@@ -144,9 +203,9 @@ def test_features_that_are_left_out():
         assert greedy.recheck(given, cov, ONE) == np.inf
 
 
-def test_variances_of_the_greedy_dual_are_rounded_up(monkeypatch):
+def test_greedy_dual_rounds_variances_up(monkeypatch):
     unit, seen = 2.0**-20, []
-    cov, support, x, _, _ = problem(3)
+    cov, support, x, _, _ = greedy_problem(3)
     cov.error_unit = 1e-3
     data = {"support": support, "weights": x, "rho": 0.5, "core": np.arange(5)}
     monkeypatch.setattr(greedy, "EPS", unit)
@@ -157,9 +216,9 @@ def test_variances_of_the_greedy_dual_are_rounded_up(monkeypatch):
     assert (seen[0][5] >= due * (1 - 1e-12)).all()
 
 
-def test_the_total(monkeypatch):
+def test_greedy_dual_total_keeps_its_margins(monkeypatch):
     unit = 2.0**-20
-    cov, support, x, _, _ = problem(2)
+    cov, support, x, _, _ = greedy_problem(2)
     data = {"support": support, "weights": x, "rho": 0.5, "core": np.arange(5)}
     monkeypatch.setattr(greedy, "EPS", unit)
     monkeypatch.setattr(greedy, "ky_fan", lambda G, k: 2.0)

@@ -1,0 +1,17 @@
+"""Supports on which no positive vector can be a solution."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparcipal.bounds.tree.positive import no_interior_solution
+
+
+def test_no_interior_solution_is_claimed_for_eigenvectors_that_stand_apart_only():
+    """A plane of eigenvectors holds positive ones; which were computed is chance."""
+    turned = np.diag([2.0, 2.0, 1.0])
+    assert not no_interior_solution(turned, 1.5)
+    mixed = np.array([[2.0, -1.0, 0.0], [-1.0, 2.0, 0.0], [0.0, 0.0, 0.1]])
+    assert not no_interior_solution(mixed, 0.5), "(1, 1, 0) is not of both signs"
+    apart = np.array([[2.0, -1.0, -0.3], [-1.0, 2.0, -0.2], [-0.3, -0.2, 0.1]])
+    assert no_interior_solution(apart, 2.5)

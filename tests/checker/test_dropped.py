@@ -1,0 +1,213 @@
+"""Results of screened tables, redone: sums over rows, variances of dropped features, margins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal import Screened
+from sparcipal.checker import dropped as screened
+from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
+from tests.support import oracle
+from tests.support.margins import LESS, E, one
+
+
+def screened_sources(X: np.ndarray):
+    import scipy.sparse as sp
+
+    yield X
+    yield sp.csr_array(X)
+    yield lambda: iter([X[:5], sp.csr_array(X[5:])])
+
+
+@pytest.mark.parametrize("kind", ["floats", "offset", "integers", "wide", "weights"])
+@pytest.mark.parametrize(("center", "scale"), [(True, False), (False, False), (True, True)])
+def test_sums_over_rows_are_as_close_to_fractions_as_they_say(kind, center, scale):
+    """Every entry is as near to the covariance in fractions as its error term says."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((11, 5)) * [3.0, 2.0, 1.0, 0.5, 0.1]
+        X[:, 3] = 4.0 if seed else X[:, 3]
+        weights = rng.integers(0, 4, 11).astype(float) + 1e-3 if kind == "weights" else None
+        if kind == "offset":
+            X += 100.0
+        elif kind in ("integers", "wide"):
+            X = np.rint(40 * X).astype(np.int64) + (2**40 if kind == "wide" else 0)
+        exact = oracle.exact_covariance(X, center=center, scale=scale, weights=weights)
+        kept = np.array([0, 2, 3])
+        for source in screened_sources(X):
+            cov, mean, spread, n = screened.of_data(source, kept, center, scale, weights, 1.0)
+            assert n == 11
+            inner, error = cov.inner, np.sqrt(cov.inner.error_unit * cov.inner.weights)
+            A = inner.submatrix(np.arange(3))
+            for a, i in enumerate(kept):
+                assert Fraction(cov.upper[i]) >= exact[i][i] * (1 - Fraction(1, 10**15))
+                for b, j in enumerate(kept):
+                    assert abs(Fraction(A[a, b]) - exact[i][j]) <= Fraction(error[a] * error[b])
+            for i in (1, 4):
+                off = abs(Fraction(cov.diagonal[i]) - exact[i][i])
+                assert off <= Fraction(cov.upper[i] - cov.diagonal[i])
+                assert cov.upper[i] <= cov.diagonal[i] * (1 + 1e-9) + 1e-10 * X.max() ** 2
+            assert np.allclose(mean, np.average(X, axis=0, weights=weights) * center, rtol=1e-12)
+            good = np.sqrt([float(v) for v in np.diagonal(np.array(exact, dtype=float))])
+            assert scale or (spread == 1).all()
+            assert not scale or np.allclose(good, 1.0 * (cov.diagonal > 0))
+            assert np.count_nonzero(cov.others) == 2
+            assert error.max() <= 1e-4 * max(float(X.max()), 1.0) * (1e-2 if center else 1.0)
+
+
+def test_touching_by_variances_equals_its_formula():
+    """B_(n - t) + v_1 + ... + v_t, written out."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((30, 6)) * [3.0, 2.5, 2.0, 1.5, 1.2, 0.4]
+    kept = np.array([0, 1, 2])
+    cov = screened.of_data(X, kept, True, False, None, 1.0)[0]
+    v = X.var(axis=0)
+    for sizes in ((3,), (2, 2), (5,)):
+        n = sum(sizes)
+        question = Question(sizes, False, True, 0.0)
+        heavy = np.sort(v[kept])[::-1]
+        for inside in (5.0, 14.0, 100.0):
+            plain = max(
+                min(inside, heavy[: n - t].sum()) + np.sort(v[3:])[::-1][:t].sum()
+                for t in range(1, min(n, 3) + 1)
+            )
+            found = screened.touching({"rule": "variances"}, inside, cov, question)
+            assert plain * (1 - 1e-14) <= found <= plain * (1 + 1e-11)
+    with pytest.raises(ValueError, match="no rule"):
+        screened.touching({"rule": "hearsay"}, 1.0, cov, question)
+
+
+def test_of_given_rounds_variances_up():
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((9, 4))
+    A = np.cov(X.T, bias=True)
+    kept = np.array([0, 2])
+    given = Screened(A[np.ix_(kept, kept)], kept, np.diagonal(A).copy())
+    cov = screened.of_given(given, kept, 1.0)
+    assert (cov.upper > np.diagonal(A)).all()
+    assert (cov.upper <= np.diagonal(A) * (1 + 1e-14)).all()
+    unsure = replace(given, errors=np.full(4, 0.5))
+    assert (screened.of_given(unsure, kept, 0.25).upper >= 4 * np.diagonal(A) + 2).all()
+    with pytest.raises(KeyError, match="other features"):
+        screened.of_given(given, np.array([0, 1]), 1.0)
+    # nobody has promised that this matrix is PSD
+    assert cov.inner.given
+    assert cov.inner.restrict(np.arange(2)).given
+    assert not screened.of_data(X, kept, True, False, None, 1.0)[0].inner.given
+
+
+RNG = np.random.default_rng(0)
+
+
+X = RNG.standard_normal((30, 6)) * [2.0, 1.8, 1.5, 1.2, 1.0, 0.8] + RNG.standard_normal((30, 1))
+
+
+def test_inert_features_are_those_that_do_not_vary():
+    """Zeros and ones are no constant, centred or not."""
+    table = np.array([[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 3.0], [1.0, 1.0, 0.0, 2.0]])
+    for data in (table, sp.csr_array(table)):
+        for center, inert in ((True, [1, 2]), (False, [2])):
+            cov = covariance_of_data(data, center, False, None, 1.0)[0]
+            assert np.flatnonzero(cov.inert).tolist() == inert
+            assert cov.restrict(np.setdiff1d(np.arange(4), inert)).p == 4 - len(inert)
+            with pytest.raises(ValueError, match="varies"):
+                cov.restrict(np.array([1, 2, 3]))
+            kept = np.array([0, 3])
+            own = screened.of_data(data, kept, center, False, None, 1.0)[0]
+            assert np.flatnonzero(own.inert).tolist() == inert
+    given = covariance_of(np.diag([1.0, 0.0, 2.0]), 1.0)
+    assert given.inert.tolist() == [False, True, False]
+
+
+def test_of_data_tells_integers_apart_that_differ_by_one():
+    table = np.array([[2**60, 1, 5], [2**60 + 1, 1, 7], [2**60, 0, 5], [2**60 + 1, 1, 6]])
+    for data in (table, sp.csr_array(table)):
+        cov = screened.of_data(data, np.array([0, 2]), True, False, None, 1.0)[0]
+        assert not cov.inert.any()
+        assert cov.diagonal[0] == 0.25
+        assert cov.inner.dense()[0, 0] == 0.25
+
+
+def test_of_data_reads_every_block(monkeypatch):
+    monkeypatch.setattr(screened, "ENTRIES", 12)
+    for data in (X, sp.csr_array(X)):
+        cov, mean, _, n = screened.of_data(data, np.array([0, 1]), True, False, None, 1.0)
+        assert n == 30
+        assert np.allclose(mean, X.mean(axis=0))
+        assert np.allclose(cov.diagonal, X.var(axis=0))
+        assert len(list(screened._pieces(data))) == 15
+
+
+def test_of_data_has_errors_that_grow_with_the_rows(monkeypatch):
+    """In single steps of a coarse unit of rounding: at least one for every row."""
+    unit = 2.0**-30
+    monkeypatch.setattr(screened, "EPS", unit)
+    for n in (10, 40):
+        rows = np.random.default_rng(n).standard_normal((n, 4)) * 4.0 + 3.0
+        second = (rows**2).mean(axis=0)
+        for center, mass in ((True, rows.var(axis=0)), (False, second)):
+            cov = screened.of_data(rows, np.array([0, 1]), center, False, None, 1.0)[0]
+            assert cov.inner.error_unit >= (6 * n + 40) * unit
+            assert (cov.inner.weights >= mass[:2] * (1 - 1e-9)).all()
+            assert (cov.upper - cov.diagonal >= (6 * n + 40) * unit * mass * (1 - 1e-6)).all()
+    # and for every block
+    monkeypatch.setattr(screened, "ENTRIES", 8)
+    cov = screened.of_data(rows, np.array([0, 1]), True, False, None, 1.0)[0]
+    assert cov.inner.error_unit >= (6 * (n / 2 + 2) + 40) * unit
+
+
+@pytest.mark.usefixtures("coarse")
+def test_touching_and_by_parts_keep_their_margins():
+    X = np.random.default_rng(4).standard_normal((30, 6)) * [3.0, 2.5, 2.0, 1.5, 1.2, 0.4]
+    cov = screened.of_data(X, np.array([0, 1, 2]), True, False, None, 1.0)[0]
+    assert (cov.upper - cov.diagonal >= 2 * E * cov.diagonal * LESS).all()
+    cov.upper = cov.diagonal
+    cov.inner.error_unit = 0.0
+    v = np.sort(cov.diagonal)[::-1]
+    plain = (v[:2].sum() * (1 + 3 * E) + v[3]) * (1 + 7 * E)
+    assert screened.touching({"rule": "variances"}, 100.0, cov, one(3)) >= plain * LESS
+    given = one(2, 2)
+    parts = {"parts": [{"s": 2, "rule": "variances"}]}
+    touch, total = screened.by_parts(parts, {2: 1.0}, cov, given)
+    alone = screened.touching({"rule": "variances"}, 1.0, cov, one(2))
+    assert min(touch, total) >= 2 * max(alone, 1.0) * (1 + 2 * E) * LESS
+
+
+def test_touching_adds_the_errors_of_screened_features():
+    X = np.random.default_rng(8).standard_normal((30, 4)) * [3.0, 2.5, 0.3, 0.2]
+    cov = screened.of_data(X, np.arange(2), True, False, None, 1.0)[0]
+    question = Question((3,), False, True, 0.0)
+    plain = screened.touching({"rule": "variances"}, 99.0, cov, question)
+    cov.inner.error_unit = 1e-3
+    more = screened.touching({"rule": "variances"}, 99.0, cov, question)
+    assert more - plain >= 1e-3 * cov.inner.weights.sum() * (1 - 1e-6)
+
+
+def test_touching_by_prices_equals_its_formula(monkeypatch):
+    """A component may lie outside the kept features, and prices are rounded up."""
+    asked = []
+
+    def spectrum(data, cov, question, floor, empty=False):
+        asked.append((floor, empty))
+        return 1.0, np.array([0.5, 0.25])
+
+    monkeypatch.setattr(screened.kyfan, "spectrum", spectrum)
+    monkeypatch.setattr(screened, "EPS", E)
+    X = np.random.default_rng(6).standard_normal((30, 6)) * [3.0, 2.5, 2.0, 1.5, 0.3, 0.2]
+    cov = screened.of_data(X, np.arange(4), True, False, None, 1.0)[0]
+    cov.inner.error_unit = 0.0
+    v = np.sort(np.delete(cov.upper, np.arange(4)))[::-1]
+    data = {"rule": "prices", "price": 0.125, "split": {}}
+    found = screened.touching(data, 100.0, cov, Question((3,), False, True, 0.0))
+    one = 1.0 + (0.5 + 0.25) * (1 + 3 * E) + v[0]
+    two = 1.0 + 0.5 * (1 + 3 * E) + v[:2].sum()
+    assert asked == [(0.125, True)]
+    assert max(one, two) * (1 + 7 * E) * (1 - 1e-9) <= found <= max(one, two) * (1 + 1e-4)
+    cov.inner.error_unit = 1e-3
+    more = screened.touching(data, 100.0, cov, Question((3,), False, True, 0.0))
+    assert more - found >= cov.inner.rounding(3) * (1 - 1e-6)

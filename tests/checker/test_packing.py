@@ -1,0 +1,117 @@
+"""Packings of supports, redone: every support above a level, their values and the best packing."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from sparcipal.checker import packing
+from tests.support.margins import LESS, E, matrices
+
+
+def test_above_finds_every_support_above_a_level():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n, s = 5, 2
+        A = np.cov(rng.standard_normal((9, n)).T)
+        price = rng.random(n) * 0.2
+        worth = {
+            S: np.linalg.eigvalsh(A[np.ix_(S, S)])[-1] - price[list(S)].sum()
+            for size in (1, s)
+            for S in combinations(range(n), size)
+        }
+        charging = packing._Charges(A, s, price, A[np.triu_indices(n, 1)] * 0.5, np.zeros(10))
+        for tau in (0.2, float(np.median(list(worth.values()))), max(worth.values()) * 0.999):
+            found = {tuple(S) for S in charging.above(tau)}
+            # a larger support may stand for those within it
+            for S, value in worth.items():
+                assert value <= tau or any(set(S) <= set(T) for T in found) or S in found
+            best = max(worth, key=worth.__getitem__)
+            assert best in found
+        assert charging.above(max(worth.values()) * 1.001) == []
+
+
+@pytest.mark.usefixtures("coarse")
+def test_proved_value_keeps_its_margin(monkeypatch):
+    levels = []
+    monkeypatch.setattr(packing, "below", lambda M, t: levels.append(t) or len(levels) > 1)
+    A, _ = next(iter(matrices(1, p=4)))
+    top = np.linalg.eigvalsh(A)[-1]
+    step = 4 * 8 * E * (np.trace(A) + 5 * top)
+    assert packing._proved_value(A) == levels[1]
+    assert levels[0] >= (top + step) * LESS
+    assert levels[1] >= (top + 16 * step) * LESS
+
+
+@pytest.mark.usefixtures("coarse")
+def test_largest_packing_keeps_its_margins(monkeypatch):
+    rng = np.random.default_rng(5)
+    A = np.cov(rng.standard_normal((9, 5)).T)
+    price, pi, s, k = np.full(5, 0.1), 2.0, 2, 2
+    upper = np.zeros(10)
+    slack = 64 * (5 + s + 8) * E * (np.trace(A) + price.sum())
+    asked, packed = [], []
+    supports = [[0, 1], [2, 3]]
+    found = {"above": None}
+    monkeypatch.setattr(
+        packing._Charges, "above", lambda self, t: asked.append(t) or found["above"]
+    )
+    target = 6.0
+    assert packing.largest_packing(A, s, k, price, pi, target, upper, upper) == np.inf
+    assert asked[0] <= target - 0.5 - pi - slack * LESS
+    found["above"] = supports
+    monkeypatch.setattr(packing, "_proved_value", lambda block: 1.0)
+    monkeypatch.setattr(packing, "_best", lambda *given: packed.append(given) or 1.0)
+    packing.largest_packing(A, s, k, price, pi, target, upper, upper)
+    _, _, values, lost, room, count = packed[0]
+    assert count == k
+    assert min(values) >= 1.0 + slack * LESS
+    assert max(lost) <= pi - 1.0 + 0.2 - slack * LESS
+    assert room >= 0.5 + k * pi - target + (k + 1) * slack * LESS
+
+
+@pytest.mark.usefixtures("coarse")
+def test_best_packing_is_that_of_all_disjoint_choices():
+    values = [5.0, 4.0, 3.0, 2.0]
+    lost = [0.0, 1.0, 2.0, 3.0]
+    sets = [frozenset(S) for S in ((0, 1), (1, 2), (2, 3), (4, 5))]
+    order = list(range(4))
+    assert packing._best(order, sets, values, lost, 10.0, 2) == 8.0
+    assert packing._best(order, sets, values, lost, 10.0, 3) == 10.0
+    assert packing._best(order, sets, values, lost, 2.0, 2) == 8.0
+    assert packing._best(order, sets, values, lost, 1.9, 2) == 0.0
+    assert packing._best(order, sets, values, lost, 10.0, 1) == 5.0
+
+
+@pytest.mark.usefixtures("coarse")
+def test_settled_compares_with_its_margin(factored):
+    """M and the level it is compared with, against all supports of the branch."""
+    rng = np.random.default_rng(6)
+    n, s, tau = 5, 3, 0.7
+    A = 4 * np.cov(rng.standard_normal((9, n)).T)
+    price, u, r = rng.random(n) * 0.1, 4 * rng.standard_normal(10), rng.standard_normal(10)
+    charging = packing._Charges(A, s, price, u, r)
+    v, full = charging.v, np.zeros((n, n))
+    full[np.triu_indices(n, 1)] = u
+    full = full + full.T
+    assert (v * v.T >= full**2 * (1 + 12 * E) * LESS).all()
+    for forced, free in (([], [0, 1, 2, 3]), ([4], [0, 2, 3]), ([1, 3], [0, 4])):
+        _, M = charging.settled(forced, free, tau)
+        order = [*forced, *free]
+        m, f = len(order), len(forced)
+        plain = A[np.ix_(order, order)] - full[np.ix_(order, order)]
+        for a, i in enumerate(order):
+            for b, j in enumerate(order):
+                if a < f and b < f:
+                    plain[a, b] = A[i, j]
+            held = sum((0.0 if a < f else v[i, j]) - price[j] for j in forced if j != i)
+            gains = sorted((max(v[i, j] - price[j], 0.0) for j in free if j != i), reverse=True)
+            paid = held + sum(gains[: s - f - (a >= f)]) - price[i]
+            size = v[i, order].max() + price[order].max()
+            plain[a, a] = A[i, i] + paid + (s + 8) * E * s * size
+        assert np.allclose(M, plain, rtol=0, atol=1e-12)
+        size = np.abs(tau - np.diagonal(M)).sum() + tau
+        due = 2 * (m + 2) * E * size + 2 * E * np.abs(M).sum(axis=1).max()
+        assert (np.diagonal(tau * np.eye(m) - M - factored[-1]) >= due * LESS).all()
