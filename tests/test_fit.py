@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import Status, sparse_pca, verify
-from sparcipal.fit import _percent
+from sparcipal.verdict import _percent
 
 
 def spiked(p=40, n=60, seed=0) -> np.ndarray:
@@ -133,12 +133,12 @@ def test_a_missing_entry_in_a_later_block_is_placed_in_the_table(form):
 
 def test_a_bound_below_the_value_is_an_error_not_an_answer():
     from sparcipal.bounds.strategy import Proved
-    from sparcipal.fit import _certificate
     from sparcipal.problem.covariance import covariance_of
     from sparcipal.problem.monitor import Monitor
     from sparcipal.problem.problem import Component, Options, Problem
     from sparcipal.problem.result import Bound
     from sparcipal.search.method import Found
+    from sparcipal.verdict import certificate_of
 
     problem = Problem(covariance_of(np.diag([1.0, 0.5])), (1,))
     best = (Component(np.array([0]), np.ones(1)),)
@@ -147,10 +147,10 @@ def test_a_bound_below_the_value_is_an_error_not_an_answer():
     for value, right in ((1.0 - 1e-16, True), (1.0 - 1e-12, False)):
         proved = Proved(best, (Bound("trace", value, {}),))
         if right:
-            assert _certificate(problem, proved, options, "fast", found).bound == 1.0
+            assert certificate_of(problem, proved, options, "fast", found).bound == 1.0
         else:
             with pytest.raises(ArithmeticError, match=r"below the value 1 by more than rounding"):
-                _certificate(problem, proved, options, "fast", found)
+                certificate_of(problem, proved, options, "fast", found)
 
 
 X = np.random.default_rng(0).standard_normal((20, 5))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -21,7 +19,7 @@ _EXPORTS = {
     "Status": "problem.result",
     "Table": "data.table",
     "compare": "comparison",
-    "read": "data.table",
+    "read": "data.inputs",
     "sparse_path": "path",
     "sparse_pca": "fit",
     "verify": "checker",
@@ -32,11 +30,11 @@ __all__ = sorted(_EXPORTS)
 if TYPE_CHECKING:
     from .checker import verify as verify
     from .comparison import compare as compare
+    from .data.inputs import read as read
     from .data.moments import Moments as Moments
     from .data.products import Gram as Gram
     from .data.screening import Screened as Screened
     from .data.table import Table as Table
-    from .data.table import read as read
     from .estimator import SparsePCA as SparsePCA
     from .fit import sparse_pca as sparse_pca
     from .path import sparse_path as sparse_path
@@ -56,15 +54,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_EXPORTS])
-
-
-class _Package(ModuleType):
-    """`sparcipal.read` and `sparcipal.verify` stay functions when the modules so named are
-    loaded."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _EXPORTS and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

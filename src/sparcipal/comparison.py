@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from .data.inputs import Input, resolved
 from .fit import sparse_pca
+from .numerics.threads import one_blas_thread
 from .problem.result import Result
 from .search.registry import get_method
+from .settings import Settings
 
 DEFAULT_METHODS = ("threshold", "tpower", "em", "gpower", "greedy", "spca", "dspca", "auto")
 
@@ -192,12 +195,13 @@ def compare(
     for name in ("method", "method_options"):
         if name in problem:
             raise ValueError(f"compare takes methods=[...], not {name}")
+    given = _resolved(X, problem)
     rows: list[Row] = []
     refusals: list[ValueError] = []
     for label, name, own in asked:
         start = time.process_time()
         try:
-            result = sparse_pca(X, method=name, method_options=own, certify=False, **problem)
+            result = sparse_pca(given, method=name, method_options=own, certify=False, **problem)
         except ValueError as error:
             refusals.append(error)
             rows.append(Row(label, name, math.nan, math.inf, math.nan, str(error)))
@@ -208,10 +212,21 @@ def compare(
         raise refusals[0]
     answers = [row.result for row in rows if row.result is not None]
     if certify is not False:
-        answers.append(sparse_pca(X, method="auto", certify=certify, **problem))
+        answers.append(sparse_pca(given, method="auto", certify=certify, **problem))
     proof = min((answer.certificate for answer in answers), key=lambda c: c.bound)
     judged = tuple(_judged(row, proof.bound) for row in rows)
     return Comparison(judged, proof.bound, proof.proved_by, _agreement(judged))
+
+
+def _resolved(X: Any, problem: dict[str, Any]) -> Input:
+    """The data, resolved for all methods; their keywords are taken out of `problem`."""
+    names = ("covariance", "feature_names", "sample_weight")
+    data = {name: problem.pop(name) for name in names if name in problem}
+    watched = ("memory_limit", "time_limit", "callback", "verbose")
+    settings = Settings.of(**{name: problem[name] for name in watched if name in problem})
+    monitor = settings.monitor()
+    with one_blas_thread:
+        return resolved(X, **data, memory_limit=settings.memory_limit, monitor=monitor)
 
 
 def _parsed(

@@ -82,8 +82,7 @@ def docstring_table() -> Table:
         max_df=0.2,
     )
     counts = vectorizer.fit_transform(texts)
-    table = as_table(counts, vectorizer.get_feature_names_out())
-    return Table(table.X, table.feature_names, tuple(names))
+    return as_table(Table(counts, tuple(vectorizer.get_feature_names_out()), names))
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

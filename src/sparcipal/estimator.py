@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,19 +25,86 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
         return method
 
 
-from . import settings as validate
-from .data.passes import MEMORY_LIMIT, memory_bytes, source_of
-from .data.rows import Rows, as_rows, memory_map
+from .data.frames import is_frame
+from .data.inputs import Input, as_rows, in_blocks, is_lazy, resolved
+from .data.passes import MEMORY_LIMIT
+from .data.rows import memory_map
 from .data.scores import Scorer, scores_of_blocks
-from .data.table import Table, as_table, is_lazy
-from .fit import sparse_pca
-from .problem.monitor import Monitor, Progress
+from .data.table import Table, as_table
+from .fit import fitted
+from .numerics.threads import one_blas_thread
+from .problem.monitor import Progress
 from .problem.result import Certificate, Result
+from .settings import Settings
 
 
-class SparsePCA(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class _Lazily:
+    """Scores of lazy data are lazy, too.
+
+    This class stands before the transformer whose methods scikit-learn wraps: the wrapper, which
+    makes frames for `set_output`, would compute what is lazy.
+    """
+
+    def transform(self, X: Any) -> Any:
+        """Scores of the samples on the components: (X - mean) / scale @ components'.
+
+        Only the columns that some component uses are read; a row's scores depend on that row alone.
+
+        Parameters
+        ----------
+        X : what `fit` takes
+            A function that returns blocks of rows and a memory map are scored block by block. What
+            dask makes is scored lazily: the answer is a dask array, or after
+            `set_output(transform="pandas")` a dask frame.
+        """
+        model: Any = self
+        return model._lazy_scores(X) if is_lazy(X) else super().transform(X)  # type: ignore[misc]
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """`fit`, and the scores of the same samples."""
+        model: Any = self
+        if is_lazy(X):
+            return model.fit(X, y, **fit_params)._lazy_scores(X)
+        return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
+
+
+class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Scores of data that are not lazy; scikit-learn wraps `transform` for `set_output`."""
+
+    result_: Result
+    n_features_in_: int
+
+    def transform(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        scorer = Scorer(self.result_)
+        if isinstance(X, Table):
+            self._check_columns(X.shape[1], X.feature_names)
+            return scorer((X if memory_map(X.X) is not None else as_table(X)).X)
+        if in_blocks(X):
+            rows = as_rows(X)
+            self._check_columns(rows.n_features, rows.feature_names)
+            return scores_of_blocks(scorer, rows.blocks())
+        on_disk = type(X) is np.memmap and X.ndim == 2 and X.dtype.kind in "fiub"
+        checks = {"skip_check_array": True} if on_disk else _CHECKS  # which would read it all
+        return scorer(validate_data(self, X, reset=False, **checks))
+
+    def _check_columns(self, width: int, names: tuple[str, ...] | None) -> None:
+        if width != self.n_features_in_:
+            raise ValueError(
+                f"X has {width} features, but SparsePCA is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is not None and names is not None:
+            differ = [i for i, (a, b) in enumerate(zip(fitted, names)) if a != b]
+            if differ:
+                raise ValueError(
+                    f"feature names differ from those seen in fit, first at feature {differ[0]}: "
+                    f"{names[differ[0]]!r} instead of {fitted[differ[0]]!r}"
+                )
+
+
+class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     """PCA with few nonzero loadings, and a certificate of how good they are.
 
     Finds `n_components` components with at most `n_nonzero_coefs` nonzero loadings each that
@@ -183,46 +250,44 @@ class SparsePCA(
         -------
         self : SparsePCA
         """
-        # refuses what scikit-learn would convert: masks, dates, categories, text
-        limit = validate.seconds("time_limit", self.time_limit)
-        monitor = Monitor(self.callback if callable(self.callback) else None, limit)
-        source = source_of(X, None, memory_bytes(self.memory_limit), monitor)
-        if isinstance(source, Rows):
-            matrix = self._read_later(source)
-        elif isinstance(X, Table) or is_lazy(X) or not hasattr(X, "shape"):
-            matrix = validate_data(self, source.X, **_CHECKS)
-            if source.feature_names is not None:
-                self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
-        else:
-            matrix = validate_data(self, X, **_CHECKS)
-        task = self._begin_task(matrix)
+        task = self._begin_task(X)
         parameters = {name: getattr(self, name) for name in self._get_param_names()}
-        result = sparse_pca(
-            matrix,
-            sample_weight=sample_weight,
-            feature_names=getattr(self, "feature_names_in_", None),
-            **{**parameters, "callback": self._reporting_to(task)},
-        )
+        settings = Settings.of(**{**parameters, "callback": self._reporting_to(task)})
+        monitor = settings.monitor()
+        with monitor.interruptible(), one_blas_thread:
+            given = resolved(
+                X,
+                sample_weight=sample_weight,
+                memory_limit=settings.memory_limit,
+                monitor=monitor,
+            )
+            names = self._see_columns(X, given)
+            result = fitted(replace(given, feature_names=names), settings, monitor)
         self._keep(result)
         if task is not None:
-            fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
-            task.call_on_fit_task_end(estimator=self, X=matrix, reconstruction_attributes=fitted)
+            fitted_now = {name: value for name, value in vars(self).items() if name.endswith("_")}
+            task.call_on_fit_task_end(estimator=self, X=X, reconstruction_attributes=fitted_now)
         return self
 
-    def _read_later(self, rows: Rows) -> Rows:
-        """Nothing is converted: blocks are checked when they are read."""
-        self.n_features_in_ = rows.n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if rows.feature_names is not None:
-            self.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
-        return rows
+    def _see_columns(self, X: Any, given: Input) -> tuple[str, ...] | None:
+        """Set `n_features_in_` and `feature_names_in_`, the names that go into the result.
+
+        Of a frame scikit-learn takes the names, so that its later checks agree with them.
+        """
+        if is_frame(X) and not is_lazy(X):
+            validate_data(self, X, skip_check_array=True)
+        else:
+            validate_data(self, np.empty((0, given.n_features)), skip_check_array=True)
+            if given.feature_names is not None:
+                self.feature_names_in_ = np.asarray(given.feature_names, dtype=object)
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(names)
 
     def _begin_task(self, X: Any) -> Any:
         """The task that scikit-learn's callbacks hear of; None before scikit-learn 1.9."""
         if not hasattr(self, "_init_callback_context"):
             return None
-        # Nobody knows how many steps a proof takes.
+        # The number of steps of a proof is not known beforehand.
         task = self._init_callback_context(max_subtasks=None)
         return task.call_on_fit_task_begin(estimator=self, X=X)
 
@@ -254,33 +319,7 @@ class SparsePCA(
         if result.note:
             warnings.warn(result.note, ConvergenceWarning, stacklevel=4)
 
-    def transform(self, X: Any) -> Any:
-        """Scores of the samples on the components: (X - mean) / scale @ components'.
-
-        Only the columns that some component uses are read; a row's scores depend on that row alone.
-
-        Parameters
-        ----------
-        X : what `fit` takes
-            A function that returns blocks of rows and a memory map are scored block by block. What
-            dask makes is scored lazily: the answer is a dask array, or after
-            `set_output(transform="pandas")` a dask frame.
-        """
-        check_is_fitted(self)
-        scorer = Scorer(self.result_)
-        if isinstance(X, Table):
-            self._check_columns(X.shape[1], X.feature_names)
-            return scorer((X if memory_map(X.X) is not None else as_table(X)).X)
-        if isinstance(X, Rows) or (callable(X) and not hasattr(X, "shape")):
-            rows = as_rows(X)
-            self._check_columns(rows.n_features, rows.feature_names)
-            return scores_of_blocks(scorer, rows.blocks())
-        on_disk = type(X) is np.memmap and X.ndim == 2 and X.dtype.kind in "fiub"
-        checks = {"skip_check_array": True} if on_disk else _CHECKS  # which would read it all
-        return scorer(validate_data(self, X, reset=False, **checks))
-
-    def _lazily(self, X: Any) -> Any:
-        """`transform` of what dask makes."""
+    def _lazy_scores(self, X: Any) -> Any:
         from .data.dask import lazy_scores
 
         check_is_fitted(self)
@@ -297,21 +336,6 @@ class SparsePCA(
             )
         names = None if wanted == "default" else self.get_feature_names_out()
         return lazy_scores(X, Scorer(self.result_), names)
-
-    def _check_columns(self, width: int, names: tuple[str, ...] | None) -> None:
-        if width != self.n_features_in_:
-            raise ValueError(
-                f"X has {width} features, but SparsePCA is expecting {self.n_features_in_} "
-                "features as input"
-            )
-        fitted = getattr(self, "feature_names_in_", None)
-        if fitted is not None and names is not None:
-            differ = [i for i, (a, b) in enumerate(zip(fitted, names)) if a != b]
-            if differ:
-                raise ValueError(
-                    f"feature names differ from those seen in fit, first at feature {differ[0]}: "
-                    f"{names[differ[0]]!r} instead of {fitted[differ[0]]!r}"
-                )
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Back from scores to features, by the pseudo-inverse when components are not
@@ -351,25 +375,6 @@ class SparsePCA(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def _lazy_data_first(eager: Callable[..., Any], *, fit: bool) -> Callable[..., Any]:
-    """The method, but for lazy data the lazy scores: `set_output` would compute them."""
-
-    @functools.wraps(eager)
-    def method(self: SparsePCA, X: Any, *args: Any, **options: Any) -> Any:
-        if not is_lazy(X):
-            return eager(self, X, *args, **options)
-        return (self.fit(X, *args, **options) if fit else self)._lazily(X)
-
-    return method
-
-
-# scikit-learn has wrapped these two when the class was made.
-SparsePCA.transform = _lazy_data_first(SparsePCA.transform, fit=False)  # type: ignore[method-assign]
-SparsePCA.fit_transform = _lazy_data_first(  # type: ignore[method-assign]
-    SparsePCA.fit_transform, fit=True
-)
 
 
 _CHECKS: dict[str, Any] = {

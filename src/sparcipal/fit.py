@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from . import settings as validate
-from .bounds.strategy import Proved, prove
+from .bounds.strategy import prove
 from .bounds.widen import Widened, widened
-from .data.inputs import Data, data_of, from_screened
-from .data.passes import MEMORY_LIMIT, Stream, memory_bytes
+from .data.inputs import Input, resolved
+from .data.passes import MEMORY_LIMIT
+from .data.searched import Data, Searched
 from .numerics.threads import one_blas_thread
-from .problem.components import refit, rounding_of_value, variances
-from .problem.eliminate import informative
+from .problem.components import refit, variances
+from .problem.covariance import Covariance
 from .problem.monitor import Monitor, Progress
 from .problem.problem import Component, Options, Problem
-from .problem.result import Bound, Certificate, Result, Status
+from .problem.result import Certificate, Result
 from .search.method import Found, Method
+from .settings import Settings
+from .verdict import certificate_of, cut_short, extended_claim
 
 
 def sparse_pca(
@@ -117,60 +118,64 @@ def sparse_pca(
     >>> round(result.value, 6), result.status.value
     (4.0, 'optimal')
     """
-    validate.choice("supports", supports, validate.SUPPORTS)
-    validate.choice("certify", certify, validate.CERTIFY)
-    nonnegative = validate.flag("nonnegative", nonnegative)
-    chosen, own_options = validate.method_and_options(method, method_options)
-    options = Options(
-        rank=None if rank is None else validate.integer("rank", rank, 1),
-        seed=validate.seed(random_state),
-        n_jobs=validate.jobs(n_jobs),
-        tol=validate.number("tol", tol, 0.0, 1.0),
-        max_nodes=None if max_nodes is None else validate.integer("max_nodes", max_nodes, 0),
-    )
-    time_limit = validate.seconds("time_limit", time_limit)
-    limit = memory_bytes(memory_limit)
-    monitor = Monitor(reporter(callback, verbose), time_limit)
-    options = replace(options, monitor=monitor)
-    with one_blas_thread:
-        data = data_of(X, covariance, center, scale, sample_weight, feature_names, limit, monitor)
-    sizes, total = validate.budget(n_nonzero_coefs, n_components, supports, data.n_features, method)
-
-    question = partial(
-        Problem,
-        cardinalities=sizes,
+    settings = Settings.of(
+        n_components=n_components,
+        n_nonzero_coefs=n_nonzero_coefs,
+        supports=supports,
         nonnegative=nonnegative,
-        disjoint=supports == "disjoint",
-        total=total,
+        method=method,
+        method_options=method_options,
+        rank=rank,
+        center=center,
+        scale=scale,
+        certify=certify,
+        tol=tol,
+        max_nodes=max_nodes,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        verbose=verbose,
+        callback=callback,
+        memory_limit=memory_limit,
     )
-    stages = partial(
-        solve, method=chosen, method_options=own_options, options=options, certify=certify
-    )
+    monitor = settings.monitor()
     with monitor.interruptible(), one_blas_thread:
-        if isinstance(data, Stream):
-            data, answer = _in_passes(data, question, stages, monitor)
-        else:
-            answer, _ = _answered(data, question, stages, monitor)
-    settings = {
-        "n_components": len(sizes),
-        "n_nonzero_coefs": list(sizes),
-        "supports": supports,
-        "nonnegative": nonnegative,
-        "method": method,
-        "method_options": own_options,
-        "rank": options.rank,
-        "center": data.center,
-        "scale": data.scaled,
-        "certify": certify,
-        "tol": options.tol,
-        "max_nodes": options.max_nodes,
-        "time_limit": time_limit,
-        "random_state": options.seed,
-        "sample_weight": data.weighted,
-    }
-    if total is not None:
-        settings["n_nonzero_total"] = total
-    return result_of(answer, question(data.covariance), data, settings)
+        given = resolved(
+            X,
+            covariance,
+            feature_names=feature_names,
+            sample_weight=sample_weight,
+            memory_limit=settings.memory_limit,
+            monitor=monitor,
+        )
+        return fitted(given, settings, monitor)
+
+
+def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
+    """From the data, resolved, to the result."""
+    searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
+    sizes, total = settings.budget(given.n_features)
+    options = settings.options(monitor)
+
+    def question(data: Data) -> Problem:
+        whole = Problem(data.covariance, sizes, settings.nonnegative, settings.disjoint, total)
+        kept = data.survivors
+        if kept is None:
+            return whole
+        if whole.disjoint and whole.n_nonzero > whole.covariance.n_features:
+            raise ValueError(
+                f"covariance has {whole.covariance.n_features} kept features, but the components "
+                f"have {whole.n_nonzero} nonzeros; keep more features"
+            )
+        return replace(whole, dropped=float(kept.dropped.max(initial=0.0)))
+
+    def answer(whole: Problem, before: Answer | None) -> Answer:
+        return solve(whole, settings.search, settings.method_options, options, settings.certify)
+
+    searched.begin(sum(sizes) if total is None else total)
+    _, shown = settled(searched, question, answer, options, settings.certify)
+    data = searched.data
+    return result_of(shown, question(data), data, settings.record(sizes, total, data))
 
 
 @dataclass(frozen=True)
@@ -183,58 +188,45 @@ class Answer:
     again: Any = None  # what the proof for a neighbouring cardinality may begin with
 
 
-def _in_passes(
-    stream: Stream,
-    question: partial[Problem],
-    stages: partial[Answer],
-    monitor: Monitor,
-) -> tuple[Data, Answer]:
-    """Keep some features, solve, and keep more until what is proved holds for all features."""
-    stream.count(monitor)
-    needed = sum(question.keywords["cardinalities"])
-    needed = question.keywords["total"] or needed
-    count = stream.first(needed)
-    before: tuple[Data, Answer] | None = None
+def settled(
+    searched: Searched,
+    question: Callable[[Data], Problem],
+    answer: Callable[[Problem, Answer | None], Answer],
+    options: Options,
+    certify: Any,
+    before: Answer | None = None,
+) -> tuple[Answer, Answer]:
+    """Solve, and keep more features until what is proved of them holds for all.
+
+    Returns the answer among the kept features, and what is said of all. `before` is an answer to a
+    similar question, among the same kept features.
+    """
     while True:
+        data = searched.data
+        whole = question(data)
+        inside = answer(whole, before)
+        shown, wide = extended(inside, whole, data, options, certify)
+        if wide is None or wide.settled:
+            return inside, shown
         try:
-            data = from_screened(stream.screened(count, monitor), stream.rows.feature_names)
+            more = searched.more(wide.enough)
         except (KeyboardInterrupt, TimeoutError):
-            if before is None:
-                raise
-            return before[0], _cut_short(before[1], monitor)
-        answer, wide = _answered(data, question, stages, monitor)
-        before = data, answer
-        last = count >= stream.most(needed) or monitor.stopped is not None
-        if wide is None or wide.settled or last:
-            return data, answer
-        count = stream.more(count, needed, wide.enough * data.covariance.unit)
+            claim = cut_short(shown.certificate, options.monitor.stopped)
+            return inside, replace(shown, certificate=claim)
+        if not more:
+            return inside, shown
+        before = _moved(inside, data, searched.data)
 
 
-def _cut_short(answer: Answer, monitor: Monitor) -> Answer:
-    """An answer that was about to be improved when the run was stopped."""
-    certificate = answer.certificate
-    if certificate.status is Status.OPTIMAL:
-        return answer
-    status = Status.INTERRUPTED if monitor.stopped == "user" else Status.TIME_LIMIT
-    return replace(answer, certificate=replace(certificate, status=status))
-
-
-def _answered(
-    data: Data, question: partial[Problem], stages: partial[Answer], monitor: Monitor
-) -> tuple[Answer, Widened | None]:
-    monitor.unit = data.covariance.unit
-    whole = question(data.covariance)
-    if data.survivors is None:
-        return stages(whole), None
-    if whole.n_nonzero > whole.covariance.n_features and whole.disjoint:
-        raise ValueError(
-            f"covariance has {whole.covariance.n_features} kept features, but the components have "
-            f"{whole.n_nonzero} nonzeros; keep more features"
-        )
-    whole = replace(whole, dropped=float(data.survivors.dropped.max(initial=0.0)))
-    return extended(
-        stages(whole), whole, data, stages.keywords["options"], stages.keywords["certify"]
+def _moved(answer: Answer, old: Data, new: Data) -> Answer:
+    """The same components among more kept features."""
+    assert old.survivors is not None
+    assert new.survivors is not None
+    kept, now = old.survivors.kept, new.survivors.kept
+    components = tuple(
+        Component(np.searchsorted(now, kept[c.support]), c.weights) for c in answer.components
     )
+    return replace(answer, components=components, again=None)
 
 
 def extended(
@@ -244,27 +236,9 @@ def extended(
     if data.survivors is None:
         return answer, None
     wide = widened(whole, answer.certificate, answer.components, data.survivors, options, certify)
-    certificate = _judged(wide.certificate, answer.certificate, data)
+    certificate = extended_claim(wide.certificate, answer.certificate, data.scaled)
     options.monitor.update("all features", value=certificate.value, bound=certificate.bound)
     return replace(answer, certificate=certificate), wide
-
-
-def _judged(certificate: Certificate, inside: Certificate, data: Data) -> Certificate:
-    """Status and message of a certificate that was extended to all features."""
-    if certificate.gap <= certificate.tol:
-        return replace(certificate, status=Status.OPTIMAL, message="")
-    if certificate.bound <= inside.bound:
-        return certificate
-    status = Status.GAP if inside.status is Status.OPTIMAL else inside.status
-    accept = f"accept: at most {_percent(certificate.gap)} below the optimum"
-    remedy = "keep more features (a larger memory_limit)"
-    if data.scaled:
-        remedy += ": standardised columns cannot be screened by their variance"
-    message = (
-        f"gap {_percent(certificate.gap)} > tol {100 * certificate.tol:.3g} %, "
-        f"{_percent(inside.gap)} among the kept features: {remedy}, or {accept}"
-    )
-    return replace(certificate, status=status, message=message)
 
 
 def solve(
@@ -284,13 +258,13 @@ def solve(
     problem = replace(whole, covariance=reduced.materialise())
     found = method.run(problem, options, **method_options)
     components = refit(problem, found.components, orthogonal="orthogonal" in found.info)
-    monitor.update("search", value=_value(problem, components), message=found.note)
+    monitor.update("search", value=float(variances(problem, components).sum()), message=found.note)
     proved = prove(problem, components, found.bounds, options, certify, start)
     if method.name != "auto":
         # A method that is there to be compared keeps its own answer, even if the proof met a better
         # one.
         proved = replace(proved, components=components)
-    certificate = _certificate(problem, proved, options, certify, found)
+    certificate = certificate_of(problem, proved, options, certify, found)
     monitor.update("done", value=certificate.value, bound=certificate.bound, nodes=proved.nodes)
     certificate = replace(certificate, eliminated=eliminated + proved.eliminated)
     lifted = tuple(Component(kept[c.support], c.weights) for c in proved.components)
@@ -298,92 +272,22 @@ def solve(
     return Answer(lifted, replace(certificate, bounds=bounds), found, proved.again)
 
 
-def _value(problem: Problem, components: tuple[Component, ...]) -> float:
-    return float(variances(problem, components).sum())
+def informative(covariance: Covariance, needed: int) -> np.ndarray:
+    """The features to search among: those that are not constant.
+
+    A constant feature has zero covariance with every other one, so it adds nothing to any
+    component. When fewer than `needed` others are left, some of them stay to fill the supports.
+    """
+    alive = ~covariance.inert
+    missing = needed - int(alive.sum())
+    if missing > 0:
+        alive[np.flatnonzero(~alive)[:missing]] = True
+    return np.flatnonzero(alive)
 
 
 def _lift(data: dict[str, Any], kept: np.ndarray, eliminated: int) -> dict[str, Any]:
     """Proofs speak of the features that were kept: say which."""
     return {**data, "kept": kept} if eliminated else data
-
-
-def _certificate(
-    problem: Problem, proved: Proved, options: Options, certify: Any, found: Found
-) -> Certificate:
-    value = _value(problem, proved.components)
-    rounding = rounding_of_value(problem, proved.components)
-    bounds = tuple(sorted(proved.bounds, key=lambda bound: bound.value))
-    lowest = bounds[0]
-    if lowest.value < value - rounding:
-        raise ArithmeticError(
-            f"the bound {lowest.name!r} of {lowest.value:.12g} is below the value {value:.12g} "
-            f"by more than rounding ({rounding:.3g}), so that one of them is wrong; please report "
-            "it with the data"
-        )
-    # A bound can come out below the computed value by rounding only; the claim must not.
-    bounds = tuple(b if b.value >= value else Bound(b.name, value, b.data) for b in bounds)
-    certificate = Certificate(
-        value=value,
-        bound=bounds[0].value,
-        rounding=rounding,
-        status=Status.OPTIMAL,
-        bounds=bounds,
-        tol=options.tol,
-        nodes=proved.nodes,
-        guarantees=found.info.get("guarantees", {}),
-        unit=problem.covariance.unit,
-    )
-    status = _status(certificate, proved, options)
-    return replace(certificate, status=status, message=_message(certificate, status, certify))
-
-
-def _status(certificate: Certificate, proved: Proved, options: Options) -> Status:
-    if certificate.gap <= certificate.tol:
-        return Status.OPTIMAL
-    stopped = options.monitor.stopped
-    if stopped is not None:
-        return Status.TIME_LIMIT if stopped == "time" else Status.INTERRUPTED
-    return Status.NODE_LIMIT if proved.out_of_nodes else Status.GAP
-
-
-def _message(certificate: Certificate, status: Status, certify: Any) -> str:
-    if status is Status.OPTIMAL:
-        return ""
-    gap = f"gap {_percent(certificate.gap)} > tol {100 * certificate.tol:.3g} %"
-    accept = f"accept: at most {_percent(certificate.gap)} below the optimum"
-    remedy = {
-        Status.TIME_LIMIT: "raise time_limit",
-        Status.INTERRUPTED: "let it run",
-        Status.NODE_LIMIT: "raise max_nodes",
-    }.get(status, "pass certify='full'" if certify != "full" else "ask for fewer nonzeros")
-    return f"{gap}: {remedy}, or {accept}"
-
-
-def _percent(fraction: float) -> str:
-    """Three digits, rounded up: the words must not claim more than the numbers."""
-    if not 0 < fraction < np.inf:
-        return f"{100 * fraction:g} %"
-    step = 10.0 ** (np.floor(np.log10(100 * fraction)) - 2)
-    return f"{np.ceil(100 * fraction / step) * step:.3g} %"
-
-
-def reporter(
-    callback: Callable[[Progress], object] | None, verbose: Any
-) -> Callable[[Progress], object] | None:
-    level = validate.integer("verbose", verbose, 0)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, got {callback!r}")
-    if not level:
-        return callback
-    from .report.progress import ProgressLines
-
-    lines = ProgressLines()
-
-    def both(progress: Progress) -> object:
-        lines(progress)
-        return callback(progress) if callback is not None else None
-
-    return both
 
 
 def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, Any]) -> Result:

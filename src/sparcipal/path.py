@@ -15,17 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from . import settings as validate
-from .data.inputs import Data, data_of, from_screened
-from .data.passes import MEMORY_LIMIT, Stream, memory_bytes
-from .fit import Answer, extended, reporter, result_of, solve
+from .data.inputs import resolved
+from .data.passes import MEMORY_LIMIT
+from .data.searched import Data, Searched
+from .fit import Answer, informative, result_of, settled, solve
 from .numerics.threads import one_blas_thread
-from .problem.eliminate import informative
-from .problem.monitor import Monitor
+from .problem.parameters import integer
 from .problem.problem import Component, Options, Problem
 from .problem.result import Result, Status
 from .search.method import Found
+from .search.registry import get_method
 from .search.warm import warm_support
+from .settings import Settings
 
 LONGEST = 30  # numbers of nonzeros of a path, unless the user says
 
@@ -115,117 +116,71 @@ def sparse_path(
     >>> sparse_path(covariance=A, n_nonzero_coefs=[1, 2, 3]).values.round(6).tolist()
     [3.5, 4.0, 4.0]
     """
-    validate.choice("certify", certify, validate.CERTIFY)
-    nonnegative = validate.flag("nonnegative", nonnegative)
-    time_limit = validate.seconds("time_limit", time_limit)
-    limit = memory_bytes(memory_limit)
-    monitor = Monitor(reporter(callback, verbose), time_limit)
-    with one_blas_thread:
-        source = data_of(X, covariance, center, scale, sample_weight, feature_names, limit, monitor)
-    sizes = _sizes(n_nonzero_coefs, source.n_features)
-    options = Options(
-        seed=validate.seed(random_state),
-        n_jobs=validate.jobs(n_jobs),
-        tol=validate.number("tol", tol, 0.0, 1.0),
-        max_nodes=None if max_nodes is None else validate.integer("max_nodes", max_nodes, 0),
-        monitor=monitor,
+    settings = Settings.of(
+        nonnegative=nonnegative,
+        center=center,
+        scale=scale,
+        certify=certify,
+        tol=tol,
+        max_nodes=max_nodes,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        verbose=verbose,
+        callback=callback,
+        memory_limit=memory_limit,
     )
-    settings = {
-        "n_components": 1,
-        "supports": "disjoint",
-        "nonnegative": nonnegative,
-        "method": "auto",
-        "method_options": {},
-        "rank": None,
-        "center": source.center,
-        "scale": source.scale if isinstance(source, Stream) else source.scaled,
-        "certify": certify,
-        "tol": options.tol,
-        "max_nodes": options.max_nodes,
-        "time_limit": time_limit,
-        "random_state": options.seed,
-        "sample_weight": sample_weight is not None,
-    }
+    monitor = settings.monitor()
+    options = settings.options(monitor)
     results: list[Result] = []
     with monitor.interruptible(), one_blas_thread:
-        table = _Kept(source, sizes[-1], monitor)
+        given = resolved(
+            X,
+            covariance,
+            feature_names=feature_names,
+            sample_weight=sample_weight,
+            memory_limit=settings.memory_limit,
+            monitor=monitor,
+        )
+        searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
+        sizes = _sizes(n_nonzero_coefs, given.n_features)
+        searched.begin(sizes[-1])
+        _check_kept(searched.data, sizes[-1])
         before: Answer | None = None
         for s in sizes:
-            before, shown = _at(table, s, nonnegative, before, options, certify)
-            whole = Problem(table.formed, (s,), nonnegative, True)
-            answer = result_of(shown, whole, table.data, {**settings, "n_nonzero_coefs": [s]})
-            results.append(answer)
+            before, result = _at(s, searched, settings, options, before)
+            results.append(result)
     return Path(tuple(results))
 
 
-class _Kept:
-    """The covariance of all features, or of those that vary most: more of them when asked for."""
-
-    def __init__(self, source: Data | Stream, needed: int, monitor: Monitor) -> None:
-        self.monitor, self.needed, self.count = monitor, needed, 0
-        self.stream = source if isinstance(source, Stream) else None
-        if isinstance(source, Stream):
-            source.count(monitor)
-            self._read(source, source.first(needed))
-        else:
-            self._use(source)
-
-    def _use(self, data: Data) -> None:
-        if data.covariance.n_features < self.needed:
-            raise ValueError(
-                f"covariance has {data.covariance.n_features} kept features, but n_nonzero_coefs "
-                f"has {self.needed}; keep more features"
-            )
-        self.data, self.formed = data, data.covariance.materialise()
-        self.monitor.unit = data.covariance.unit
-
-    def _read(self, stream: Stream, count: int) -> None:
-        self._use(from_screened(stream.screened(count, self.monitor), stream.rows.feature_names))
-        self.count = count
-
-    def more(self, answer: Answer, enough: float) -> Answer | None:
-        """Keep more features: the answer among them, or None when there are no more to keep."""
-        stream = self.stream
-        if stream is None or self.monitor.stopped or self.count >= stream.most(self.needed):
-            return None
-        kept = self.data.survivors
-        assert kept is not None
-        unit = self.data.covariance.unit
-        try:
-            self._read(stream, stream.more(self.count, self.needed, enough * unit))
-        except (KeyboardInterrupt, TimeoutError):
-            return None
-        now = self.data.survivors
-        assert now is not None
-        (component,) = answer.components
-        place = np.searchsorted(now.kept, kept.kept[component.support])
-        return replace(answer, components=(Component(place, component.weights),), again=None)
-
-
 def _at(
-    table: _Kept,
-    s: int,
-    nonnegative: bool,
-    before: Answer | None,
-    options: Options,
-    certify: Any,
-) -> tuple[Answer, Answer]:
-    """One cardinality: what the next one grows out of, and what is said of all features."""
-    while True:
-        whole = Problem(table.formed, (s,), nonnegative, True)
-        answer = _step(whole, before, options, certify)
-        shown, wide = extended(answer, whole, table.data, options, certify)
-        if wide is None or wide.settled:
-            return answer, shown
-        before = table.more(answer, wide.enough)
-        if before is None:
-            return answer, shown
+    s: int, searched: Searched, settings: Settings, options: Options, before: Answer | None
+) -> tuple[Answer, Result]:
+    """Solve one cardinality: the answer from which the next one grows, and the result."""
+
+    def question(data: Data) -> Problem:
+        return Problem(data.formed, (s,), settings.nonnegative, disjoint=True)
+
+    def answer(whole: Problem, before: Answer | None) -> Answer:
+        return _step(whole, before, options, settings.certify)
+
+    inside, shown = settled(searched, question, answer, options, settings.certify, before)
+    data = searched.data
+    return inside, result_of(shown, question(data), data, settings.record((s,), None, data))
+
+
+def _check_kept(data: Data, needed: int) -> None:
+    if data.covariance.n_features < needed:
+        raise ValueError(
+            f"covariance has {data.covariance.n_features} kept features, but n_nonzero_coefs "
+            f"has {needed}; keep more features"
+        )
 
 
 def _sizes(n_nonzero_coefs: Iterable[int] | None, n_features: int) -> list[int]:
     if n_nonzero_coefs is None:
         return list(range(1, min(LONGEST, n_features) + 1))
-    sizes = sorted({validate.integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs})
+    sizes = sorted({integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs})
     if not sizes:
         raise ValueError("n_nonzero_coefs is empty; pass for instance range(1, 11)")
     if sizes[-1] > n_features:
@@ -238,7 +193,7 @@ def _sizes(n_nonzero_coefs: Iterable[int] | None, n_features: int) -> list[int]:
 
 def _step(whole: Problem, before: Answer | None, options: Options, certify: Any) -> Answer:
     """One cardinality: grow the answer before it; search afresh where the proof stays open."""
-    fresh, _ = validate.method_and_options("auto", None)
+    fresh = get_method("auto")
     if before is None:
         return solve(whole, fresh, {}, options, certify)
     s = whole.cardinalities[0]

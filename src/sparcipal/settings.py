@@ -1,17 +1,20 @@
-"""Parameters checked before any work starts: an error names the parameter, its value, the limit and
-a remedy."""
+"""The public keywords of a fit, checked before any work starts."""
 
 from __future__ import annotations
 
 import inspect
-import math
-import sys
-from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from .data.passes import MEMORY_LIMIT, memory_bytes
+from .data.searched import Data
+from .problem.monitor import Monitor, Progress, reporter
+from .problem.parameters import choice, flag, integer, jobs, number, seconds, seed
+from .problem.problem import Options
 from .search.method import Method
 from .search.registry import get_method, sharing_methods
 
@@ -20,143 +23,186 @@ SUPPORTS = ("disjoint", "free")
 DEFAULT_NONZERO = 10
 
 
-def integer(name: str, value: Any, low: int, remedy: str = "") -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < low:
-        raise ValueError(
-            f"{name}={value} must be at least {low}" + (f"; {remedy}" if remedy else "")
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for, under the names of the public keywords; `of` checks it.
+
+    `n_components` and `n_nonzero_coefs` are checked by `budget`, once the number of features is
+    known.
+    """
+
+    n_components: Any = 1
+    n_nonzero_coefs: Any = None
+    supports: str = "disjoint"
+    nonnegative: bool = False
+    method: str = "auto"
+    method_options: Any = None
+    rank: int | None = None
+    center: bool = True
+    scale: bool = False
+    certify: str | bool = "fast"
+    tol: float = 1e-6
+    max_nodes: int | None = None
+    time_limit: float | None = None
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
+    callback: Callable[[Progress], object] | None = None
+    memory_limit: int = MEMORY_LIMIT
+
+    @staticmethod
+    def of(**keywords: Any) -> Settings:
+        """The checked settings of these keywords; the others have their defaults."""
+        asked = Settings(**keywords)
+        choice("supports", asked.supports, SUPPORTS)
+        choice("certify", asked.certify, CERTIFY)
+        return replace(
+            asked,
+            nonnegative=flag("nonnegative", asked.nonnegative),
+            method_options=_method_options(asked.method, asked.method_options),
+            rank=None if asked.rank is None else integer("rank", asked.rank, 1),
+            random_state=seed(asked.random_state),
+            n_jobs=jobs(asked.n_jobs),
+            tol=number("tol", asked.tol, 0.0, 1.0),
+            max_nodes=None if asked.max_nodes is None else integer("max_nodes", asked.max_nodes, 0),
+            time_limit=seconds("time_limit", asked.time_limit),
+            memory_limit=memory_bytes(asked.memory_limit),
+            callback=reporter(asked.callback, asked.verbose),
+            center=flag("center", asked.center),
+            scale=flag("scale", asked.scale),
         )
-    return int(value)
 
+    @property
+    def search(self) -> Method:
+        return get_method(self.method)
 
-def flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
+    @property
+    def disjoint(self) -> bool:
+        return self.supports == "disjoint"
 
+    def monitor(self) -> Monitor:
+        """The clock of a call starts here."""
+        return Monitor(self.callback, self.time_limit)
 
-def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
-    if not any(_same(value, option) for option in allowed):
-        options = ", ".join(repr(option) for option in allowed)
-        raise ValueError(f"{name}={value!r} is unknown; choose one of {options}")
-    return value
-
-
-def _same(value: Any, option: Any) -> bool:
-    if isinstance(option, bool):
-        return isinstance(value, bool | np.bool_) and bool(value) == option
-    return isinstance(value, str) and value == option
-
-
-def number(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or math.isnan(value):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    value = float(value)
-    inside = (value > low if open_low else value >= low) and value <= high
-    if not inside:
-        bracket = "(" if open_low else "["
-        raise ValueError(f"{name}={value!r} must lie in {bracket}{low:g}, {high:g}]")
-    return value
-
-
-def seconds(name: str, value: Any) -> float | None:
-    """A checked limit of time; None is none."""
-    return None if value is None else number(name, value, 0.0, np.inf, open_low=True)
-
-
-def budget(
-    n_nonzero_coefs: Any, n_components: Any, supports: str, n_features: int, method: str
-) -> tuple[tuple[int, ...], int | None]:
-    """Cardinalities and, for `{"total": T}`, the nonzeros that all components have together."""
-    if not isinstance(n_nonzero_coefs, Mapping):
-        return cardinalities(n_nonzero_coefs, n_components, supports, n_features), None
-    k = integer("n_components", n_components, 1)
-    if list(n_nonzero_coefs) != ["total"]:
-        raise ValueError(
-            f"n_nonzero_coefs={dict(n_nonzero_coefs)!r} must be {{'total': ...}}, the nonzeros of "
-            "all components together; otherwise pass an integer, or one per component"
+    def options(self, monitor: Monitor) -> Options:
+        """What every search method takes."""
+        return Options(
+            rank=self.rank,
+            seed=self.random_state,
+            n_jobs=self.n_jobs or 1,
+            tol=self.tol,
+            max_nodes=self.max_nodes,
+            monitor=monitor,
         )
-    total = integer(
-        "n_nonzero_coefs['total']", n_nonzero_coefs["total"], k, "one nonzero per component"
-    )
-    if total > n_features:
-        raise ValueError(
-            f"n_nonzero_coefs={{'total': {total}}} must be at most n_features={n_features}"
-        )
-    if supports != "disjoint":
-        raise ValueError(
-            f"n_nonzero_coefs={{'total': {total}}} needs supports='disjoint', got {supports!r}; "
-            "with overlapping supports pass one integer per component"
-        )
-    if not get_method(method).shares_totals:
-        sharing = " or ".join(map(repr, sharing_methods()))
-        raise ValueError(
-            f"n_nonzero_coefs={{'total': {total}}} needs method={sharing}, "
-            f"got {method!r}; this method takes one integer per component"
-        )
-    if k == 1:
-        return (total,), None
-    return (total - k + 1,) * k, total
 
+    def record(self, sizes: Sequence[int], total: int | None, data: Data) -> dict[str, Any]:
+        """What a Result keeps: everything that its answer depends on."""
+        kept = {
+            "n_components": len(sizes),
+            "n_nonzero_coefs": list(sizes),
+            "supports": self.supports,
+            "nonnegative": self.nonnegative,
+            "method": self.method,
+            "method_options": self.method_options,
+            "rank": self.rank,
+            "center": data.center,
+            "scale": data.scaled,
+            "certify": self.certify,
+            "tol": self.tol,
+            "max_nodes": self.max_nodes,
+            "time_limit": self.time_limit,
+            "random_state": self.random_state,
+            "sample_weight": data.weighted,
+        }
+        return kept if total is None else {**kept, "n_nonzero_total": total}
 
-def cardinalities(
-    n_nonzero_coefs: Any, n_components: Any, supports: str, n_features: int
-) -> tuple[int, ...]:
-    """One cardinality per component, or an error that says what is possible with these features."""
-    k = integer("n_components", n_components, 1)
-    if supports == "disjoint" and k > n_features:
-        raise ValueError(
-            f"n_components={k} components cannot have disjoint supports among "
-            f"n_features={n_features} features; ask for at most {n_features}, or pass "
-            "supports='free'"
-        )
-    if k > n_features:
-        raise ValueError(
-            f"n_components={k} must be at most n_features={n_features}: there are no more "
-            "directions"
-        )
-    if n_nonzero_coefs is None:
-        share = n_features // k if supports == "disjoint" else n_features
-        return (min(DEFAULT_NONZERO, share),) * k
-    if isinstance(n_nonzero_coefs, Integral):
-        sizes = [n_nonzero_coefs] * k
-    elif isinstance(n_nonzero_coefs, Sequence | np.ndarray) and np.ndim(n_nonzero_coefs) == 1:
-        sizes = list(n_nonzero_coefs)
-        if len(sizes) != k:
+    def budget(self, n_features: int) -> tuple[tuple[int, ...], int | None]:
+        """Cardinalities and, for `{"total": T}`, the nonzeros that all components have together."""
+        n_nonzero_coefs, supports, method = self.n_nonzero_coefs, self.supports, self.method
+        if not isinstance(n_nonzero_coefs, Mapping):
+            return self._cardinalities(n_features), None
+        k = integer("n_components", self.n_components, 1)
+        if list(n_nonzero_coefs) != ["total"]:
             raise ValueError(
-                f"n_nonzero_coefs={n_nonzero_coefs!r} has {len(sizes)} entries for "
-                f"n_components={k}; pass one integer for all, or one per component"
+                f"n_nonzero_coefs={dict(n_nonzero_coefs)!r} must be {{'total': ...}}, the nonzeros "
+                "of all components together; otherwise pass an integer, or one per component"
             )
-    else:
-        raise TypeError(
-            "n_nonzero_coefs must be an integer or one integer per component, got "
-            f"{n_nonzero_coefs!r}"
+        total = integer(
+            "n_nonzero_coefs['total']", n_nonzero_coefs["total"], k, "one nonzero per component"
         )
-    checked = tuple(integer("n_nonzero_coefs", s, 1) for s in sizes)
-    if max(checked) > n_features:
-        raise ValueError(
-            f"n_nonzero_coefs={max(checked)} must be at most n_features={n_features}; for dense "
-            "loadings use ordinary PCA"
-        )
-    if supports == "disjoint" and sum(checked) > n_features:
-        raise ValueError(
-            f"{k} disjoint components of n_nonzero_coefs={n_nonzero_coefs} need {sum(checked)} "
-            f"features, but there are {n_features}; ask for at most {n_features // k} nonzeros "
-            "each, for fewer components, or pass supports='free'"
-        )
-    return checked
+        if total > n_features:
+            raise ValueError(
+                f"n_nonzero_coefs={{'total': {total}}} must be at most n_features={n_features}"
+            )
+        if supports != "disjoint":
+            raise ValueError(
+                f"n_nonzero_coefs={{'total': {total}}} needs supports='disjoint', got "
+                f"{supports!r}; with overlapping supports pass one integer per component"
+            )
+        if not self.search.shares_totals:
+            sharing = " or ".join(map(repr, sharing_methods()))
+            raise ValueError(
+                f"n_nonzero_coefs={{'total': {total}}} needs method={sharing}, "
+                f"got {method!r}; this method takes one integer per component"
+            )
+        if k == 1:
+            return (total,), None
+        return (total - k + 1,) * k, total
+
+    def _cardinalities(self, n_features: int) -> tuple[int, ...]:
+        """One cardinality per component, or an error that says what these features allow."""
+        n_nonzero_coefs, supports = self.n_nonzero_coefs, self.supports
+        k = integer("n_components", self.n_components, 1)
+        if supports == "disjoint" and k > n_features:
+            raise ValueError(
+                f"n_components={k} components cannot have disjoint supports among "
+                f"n_features={n_features} features; ask for at most {n_features}, or pass "
+                "supports='free'"
+            )
+        if k > n_features:
+            raise ValueError(
+                f"n_components={k} must be at most n_features={n_features}: there are no more "
+                "directions"
+            )
+        if n_nonzero_coefs is None:
+            share = n_features // k if supports == "disjoint" else n_features
+            return (min(DEFAULT_NONZERO, share),) * k
+        if isinstance(n_nonzero_coefs, Integral):
+            sizes = [n_nonzero_coefs] * k
+        elif isinstance(n_nonzero_coefs, Sequence | np.ndarray) and np.ndim(n_nonzero_coefs) == 1:
+            sizes = list(n_nonzero_coefs)
+            if len(sizes) != k:
+                raise ValueError(
+                    f"n_nonzero_coefs={n_nonzero_coefs!r} has {len(sizes)} entries for "
+                    f"n_components={k}; pass one integer for all, or one per component"
+                )
+        else:
+            raise TypeError(
+                "n_nonzero_coefs must be an integer or one integer per component, got "
+                f"{n_nonzero_coefs!r}"
+            )
+        checked = tuple(integer("n_nonzero_coefs", s, 1) for s in sizes)
+        if max(checked) > n_features:
+            raise ValueError(
+                f"n_nonzero_coefs={max(checked)} must be at most n_features={n_features}; for "
+                "dense loadings use ordinary PCA"
+            )
+        if supports == "disjoint" and sum(checked) > n_features:
+            raise ValueError(
+                f"{k} disjoint components of n_nonzero_coefs={n_nonzero_coefs} need {sum(checked)} "
+                f"features, but there are {n_features}; ask for at most {n_features // k} nonzeros "
+                "each, for fewer components, or pass supports='free'"
+            )
+        return checked
 
 
-def method_and_options(
-    name: Any, options: Mapping[str, Any] | None
-) -> tuple[Method, dict[str, Any]]:
-    """The method, and its own keywords checked against what it takes."""
+def _method_options(name: Any, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A method's own keywords, checked against what it takes; the name is checked, too."""
     if not isinstance(name, str):
         raise TypeError(f"method must be a string, got {name!r}")
     method = get_method(name)
     if options is None:
-        return method, {}
+        return {}
     if not isinstance(options, Mapping):
         raise TypeError(f"method_options must be a dict, got {options!r}")
     parameters = inspect.signature(method.run).parameters.values()
@@ -168,7 +214,7 @@ def method_and_options(
             raise ValueError(f"method_options: method={name!r} has no option {key!r}; {known}")
         least = 1 if key.startswith("max_") else 0
         _check_like(f"method_options[{key!r}]", options[key], defaults[key], least)
-    return method, dict(options)
+    return dict(options)
 
 
 def _check_like(name: str, value: Any, default: Any, least: int) -> None:
@@ -185,56 +231,3 @@ def _check_like(name: str, value: Any, default: Any, least: int) -> None:
         integer(name, value, least)
     elif value is not None or default is not None:
         number(name, value, -np.inf, np.inf)
-
-
-def seed(random_state: Any) -> int:
-    """One integer from an int, a Generator, a RandomState, or fresh entropy for None."""
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1)[0])
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return integer(
-        "random_state", random_state, 0, "pass a nonnegative integer, a Generator or None"
-    )
-
-
-def jobs(n_jobs: Any) -> int:
-    """The number of threads as in scikit-learn: -1 is every core, None is 1 or what the caller's
-    `joblib.parallel_config` says."""
-    if n_jobs is None and "joblib" not in sys.modules:
-        return 1
-    from joblib import effective_n_jobs
-
-    if n_jobs is None:
-        return int(effective_n_jobs(None))
-    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
-        raise ValueError(f"n_jobs={n_jobs!r} must be a nonzero integer or None; -1 uses every core")
-    return int(effective_n_jobs(int(n_jobs)))
-
-
-def sample_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
-    return None if sample_weight is None else given_weights(sample_weight, n_samples)
-
-
-def given_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    weights = np.asarray(sample_weight)
-    if weights.dtype.kind not in "fiub" or weights.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight must be one number per sample, shape ({n_samples},); "
-            f"got shape {weights.shape} of dtype {weights.dtype}"
-        )
-    weights = weights.astype(np.float64)
-    if not np.isfinite(weights).all():
-        raise ValueError("sample_weight contains NaN or infinity")
-    if (weights < 0).any():
-        worst = int(np.argmin(weights))
-        raise ValueError(
-            f"sample_weight must not be negative, but sample {worst} has weight {weights[worst]:g}"
-        )
-    if not weights.any():
-        raise ValueError(
-            "sample_weight is zero for every sample; give at least one a positive weight"
-        )
-    return weights

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import Moments, SparsePCA, sparse_pca
+from sparcipal import Moments, SparsePCA, read, sparse_pca
 from sparcipal.data import rows as rows_module
-from sparcipal.data.rows import as_rows
-from sparcipal.data.table import as_table
+from sparcipal.data.inputs import as_rows
 from tests.support.deadly import DeadlyElsewhere, Tripling, deadly
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
@@ -98,7 +97,7 @@ def test_sums_of_integers_do_not_depend_on_blocks(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_small_lazy_data_is_gathered(kind):
     X = counts()
-    table = as_table(KINDS[kind](X))
+    table = read(KINDS[kind](X))
     dense = table.X.toarray() if sp.issparse(table.X) else table.X
     assert np.array_equal(dense, X)
     assert sp.issparse(table.X) == ("sparse" in kind)
@@ -226,7 +225,7 @@ def test_scores_are_lazy_and_the_same(kind):
     model = SparsePCA(2, 2, **QUICK).fit(pd.DataFrame(X, columns=NAMES) if kind == "frame" else X)
     lazy = model.transform(KINDS[kind](X))
     assert isinstance(lazy, da.Array)
-    expected = model.transform(sp.csr_array(X) if "sparse" in kind else as_table(KINDS[kind](X)))
+    expected = model.transform(sp.csr_array(X) if "sparse" in kind else read(KINDS[kind](X)))
     assert np.array_equal(lazy.compute(), expected)
     model.set_output(transform="pandas")
     framed = model.transform(KINDS[kind](X))
@@ -358,46 +357,6 @@ def test_answers_do_not_depend_on_the_cluster(client, tmp_path):
     lazy = sparse_pca(with_a_death(X, 20, tmp_path), **question)
     assert same_answer(lazy, sparse_pca(X, **question))
     assert (tmp_path / "killed").exists()
-
-
-def test_files_are_summed_where_they_are_seen(client, tmp_path, monkeypatch):
-    from sparcipal.data.dask import DaskRows
-
-    monkeypatch.setattr(rows_module, "DENSE_BLOCK", 1000)
-    monkeypatch.setattr(rows_module, "SPARSE_BLOCK", 100)
-    X = counts()
-    np.save(tmp_path / "x.npy", X)
-    rows = as_rows(np.load(tmp_path / "x.npy", mmap_mode="r"))
-    assert isinstance(rows, DaskRows)
-    assert len(rows.parts) > 5
-    assert same(rows.accumulate(Moments(7)), Moments(7).add(X))
-    part = as_rows(np.load(tmp_path / "x.npy", mmap_mode="r")[50:])
-    assert same(part.accumulate(Moments(7)), Moments(7).add(X[50:]))
-
-    whole = sp.csr_array(X)
-    for name in ("data", "indices", "indptr"):
-        np.save(tmp_path / f"{name}.npy", getattr(whole, name))
-    mapped = {
-        n: np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("data", "indices", "indptr")
-    }
-    rows = as_rows(
-        sp.csr_array((mapped["data"], mapped["indices"], mapped["indptr"]), shape=X.shape)
-    )
-    assert isinstance(rows, DaskRows)
-    assert len(rows.parts) > 5
-    assert same(rows.accumulate(Moments(7)), Moments(7).add(X))
-    assert not isinstance(as_rows(X), DaskRows)
-
-
-def test_a_worker_that_dies_while_files_are_looked_for(client, tmp_path, monkeypatch):
-    from sparcipal.data import dask as scale
-
-    X = counts()
-    np.save(tmp_path / "x.npy", X)
-    monkeypatch.setattr(scale, "_seen", DeadlyElsewhere(scale._seen, str(tmp_path)))
-    rows = as_rows(np.load(tmp_path / "x.npy", mmap_mode="r"))
-    assert (tmp_path / "killed").exists()
-    assert same(rows.accumulate(Moments(7)), Moments(7).add(X))
 
 
 def test_the_search_runs_on_workers(client, tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparcipal import SparsePCA, sparse_pca
-from sparcipal.data.rows import as_rows
+from sparcipal.data.inputs import as_rows
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 

@@ -15,7 +15,7 @@ def test_gram_refuses_other_blocks_and_survives_arrays():
         Gram(np.array([0, 4])).add(np.ones((2, 3)))
     gram = Gram(np.array([0, 2])).add(np.arange(12).reshape(4, 3))
     with pytest.raises(ValueError, match="with and without sample weights"):
-        gram.add_weight(1.0)
+        gram.add(np.ones((1, 3)), np.ones(1))
     back = Gram.from_arrays(gram.arrays())
     assert (back.second == gram.second).all()
     assert back.n_samples == 4

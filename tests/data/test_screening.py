@@ -263,7 +263,7 @@ def test_bad_sources_are_refused():
         sparse_pca(lambda: 3)
     with pytest.raises(ValueError, match="block 1 has 4 features"):
         sparse_pca(lambda: iter([X, X[:, :4]]))
-    counts = iter([1, 1, 1, 2])  # a look at the first block, its size, two passes
+    counts = iter([1, 2])  # two passes
     with pytest.raises(ValueError, match="the same rows each time"):
         sparse_pca(lambda: iter([X] * next(counts)), memory_limit=1)
     with pytest.raises(ValueError, match="sample_weight has 3"):

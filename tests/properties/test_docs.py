@@ -22,7 +22,7 @@ from tests.support.places import ROOT, data_file
 
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.rst") if not {"_build", "gallery"} & set(path.parts))
-MODULES = ["comparison", "data.table", "estimator", "fit"]
+MODULES = ["comparison", "data.inputs", "estimator", "fit"]
 RENEW = "run pytest tests/properties/test_docs.py --update-golden"
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

@@ -255,7 +255,7 @@ def distinct_files(source: str | None, options: dict[str, Any], **others: str) -
 def read_table(source: str, options: dict[str, Any], callback: F | None = None) -> Any:
     """SOURCE as a Table; only the options that were given are passed on, so that a format that does
     not have them says so."""
-    from ..data.table import read
+    from ..data.inputs import read
 
     cache = options.get("cache")
     return read(

@@ -2,7 +2,7 @@
 
 A running `distributed.Client` is used when there is one, otherwise dask's threads. One task sums
 one block; the sums are merged by a tree over the blocks in their order. Its shape depends on the
-number of blocks alone, so neither the number of workers nor who finishes first changes a bit, and
+number of blocks alone, so that neither the number of workers nor their speed changes a bit, and
 with integer data the blocks do not either. Every task is a function of data that the scheduler
 knows how to make again: a worker may die at any moment.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,12 +23,11 @@ import scipy.sparse as sp
 from dask.callbacks import Callback
 from dask.delayed import Delayed
 
-from ..numerics.threads import one_blas_thread
-from .fileblock import FileBlock
+from ..numerics.threads import one_blas_thread, register_backend
 from .moments import Moments
-from .rows import TELL, A, MatrixRows, Rows, Watch, working_bytes
+from .rows import TELL, A, Rows, Watch, working_bytes
 from .scores import Scorer
-from .table import Table, as_table
+from .table import Table, as_table, stacked
 
 FAN = 8  # sums merged by one task
 SMALL = 1 << 26  # bytes of a dense table that fits any memory
@@ -75,28 +73,21 @@ class DaskRows(Rows):
 
     def gather(self) -> Table:
         blocks = [block for block in dask.compute(*self._checked_parts()) if block.shape[0]]
-        if any(sp.issparse(block) for block in blocks):
-            X: Any = sp.vstack([sp.csr_array(block) for block in blocks], format="csr")
-        else:
-            X = np.concatenate(blocks)
-        return as_table(Table(X, self.feature_names))
+        return stacked(blocks, self.feature_names)
 
-    def nbytes(self) -> int:
+    def nbytes(self, watch: Watch | None = None) -> int:
         """Known, or learnt in the pass that every large table needs anyway."""
         if self._bytes is None:
-            self.moments = self._accumulate(Moments(self.n_features), weighted=False)
+            moments = self._accumulate(Moments(self.n_features), watch, weighted=False)
+            if self.sample_weight is None:
+                self.moments = moments
         assert self._bytes is not None
         return self._bytes
 
-    def weighted(self, sample_weight: np.ndarray) -> DaskRows:
-        self.moments = None
-        super().weighted(sample_weight)
-        return self
+    def accumulate(self, empty: A, watch: Watch | None = None) -> A:
+        return self._accumulate(empty, watch, weighted=self.sample_weight is not None)
 
-    def accumulate(self, empty: A) -> A:
-        return self._accumulate(empty, weighted=self.sample_weight is not None)
-
-    def _accumulate(self, empty: A, *, weighted: bool) -> A:
+    def _accumulate(self, empty: A, watch: Watch | None, *, weighted: bool) -> A:
         # The result of a task, so that it is in the graph once, and made again if it is lost.
         topic = f"sparcipal-{uuid.uuid4()}"
         common = dask.delayed(_same, pure=False)(_Pass(empty, self._columns(), topic))
@@ -110,7 +101,7 @@ class DaskRows(Rows):
         while len(level) > 1:
             level = [merge(common, level[i : i + FAN]) for i in range(0, len(level), FAN)]
         with _large_graphs():
-            total, sizes = _computed(level[0], topic, len(self.parts), self.watch)
+            total, sizes = _computed(level[0], topic, len(self.parts), watch)
         self._learn(sizes)
         return total
 
@@ -120,9 +111,7 @@ class DaskRows(Rows):
         return [check(part, number, columns) for number, part in enumerate(self.parts)]
 
     def _columns(self) -> _Columns:
-        # rows of files were checked when their table was made
-        checked = all(isinstance(part, FileBlock) for part in self.parts)
-        return _Columns(self.n_features, None if checked else self.feature_names)
+        return _Columns(self.n_features, self.feature_names)
 
     def _weights(self) -> list[np.ndarray]:
         assert self.sample_weight is not None
@@ -161,7 +150,7 @@ class _Columns:
 
 
 class _Pass:
-    """What is summed, over which columns, and where it is told that a block is done."""
+    """What is summed, over which columns, and the topic under which blocks report."""
 
     def __init__(self, empty: Any, columns: _Columns, topic: str) -> None:
         self.empty, self.columns, self.topic = empty, columns, topic
@@ -170,8 +159,6 @@ class _Pass:
 def checked_block(block: Any, number: int, columns: _Columns) -> Any:
     """An ndarray or csr_array of finite numbers with these columns, possibly of no rows."""
     n_features, feature_names = columns.count, columns.names
-    if isinstance(block, FileBlock):
-        return block.open()
     shape = getattr(block, "shape", None)
     if shape is not None and len(shape) == 2 and shape[0] == 0 and shape[1] == n_features:
         return np.empty(shape)
@@ -221,7 +208,7 @@ def _merged(common: _Pass, parts: list[tuple[Any, list[Size]]]) -> tuple[Any, li
 
 
 def _computed(task: Any, topic: str, total: int, watch: Watch | None) -> Any:
-    """A task, computed where dask computes; whoever watches hears of blocks and may end it."""
+    """A task, computed where dask computes; `watch` is told of blocks and may end it."""
     client = _client()
     if watch is None or (client is not None and client.asynchronous):
         return dask.compute(task)[0]
@@ -257,7 +244,7 @@ class _Heard(Callback):  # type: ignore[misc]
 
 
 def _client() -> Any:
-    """The running client, unless somebody has chosen another scheduler."""
+    """The running client, unless another scheduler is configured."""
     chosen = dask.config.get("scheduler", None)
     if "distributed" not in sys.modules or chosen not in (None, "distributed", "dask.distributed"):
         return None
@@ -315,41 +302,6 @@ def check_dimensions(X: Any) -> None:
             f"X has {X.ndim} dimensions, shape {X.shape}; pass samples in rows and features in "
             "columns"
         )
-
-
-def spread(rows: MatrixRows) -> Rows:
-    """Rows of a memory map on the workers of the running client, if all of them see the file."""
-    client = _client()
-    if client is None or client.asynchronous:  # whoever waits for it here would wait for himself
-        return rows
-    blocks = [FileBlock.of(rows.X, *border) for border in rows.borders()]
-    found = [block for block in blocks if block is not None]
-    if len(found) < len(blocks):
-        return rows
-    paths = sorted({piece.path for block in found for piece in block.parts})
-    here = _seen(paths)
-    # a worker that dies just now sees nothing: the rows are then summed here
-    there = client.run(_seen, paths, on_error="return").values()
-    if not there or any(seen != here for seen in there):
-        return rows
-    counts = [block.shape[0] for block in found]
-    spread_rows = DaskRows(found, rows.n_features, rows.feature_names, counts)
-    spread_rows.moments, spread_rows.kept = rows.moments, rows.kept
-    spread_rows._bytes = rows.nbytes()
-    return spread_rows
-
-
-def _seen(paths: list[str]) -> list[tuple[int, int] | None]:
-    """Sizes and times of change of files, None for one that is not here."""
-    seen: list[tuple[int, int] | None] = []
-    for path in paths:
-        try:
-            status = os.stat(path)
-        except OSError:
-            seen.append(None)
-            continue
-        seen.append((status.st_size, status.st_mtime_ns))
-    return seen
 
 
 def _from_frame(X: Any) -> DaskRows:
@@ -441,11 +393,12 @@ def _score_frame(frame: Any, scorer: Scorer, columns: list[Any]) -> Any:
 
 
 @contextlib.contextmanager
-def map_on(client: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Iterator[Any]]]:
-    """`submit(function, items)` of `parallel.ordered_map` on the workers of a client."""
+def map_on(backend: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Iterator[Any]]]:
+    """`submit(function, items)` of `threads.ordered_map`, on the workers of dask's backend."""
     if _worker() is not None:  # waiting here for other tasks would block the worker they need
         yield lambda function, items: map(functools.partial(function, *shared), items)
         return
+    client = backend.client
     # The result of a task, not scattered data: if its worker dies, it is made again elsewhere.
     with _large_graphs():
         common = client.submit(_same, shared, pure=False)
@@ -457,8 +410,11 @@ def map_on(client: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Itera
     yield submit
 
 
+register_backend("DaskDistributedBackend", map_on)
+
+
 def _results(futures: list[Any]) -> Iterator[Any]:
-    """One by one; whoever stops listening needs the rest no more."""
+    """One by one; the rest is cancelled when the caller stops asking."""
     try:
         yield from (future.result() for future in futures)
     finally:

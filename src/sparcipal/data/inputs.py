@@ -1,126 +1,240 @@
-"""What came in, as a covariance (of a table, or given, or screened), or as rows still to read."""
+"""The door for data: anything that came in becomes an `Input`, once; the stages take it from there.
+
+An Input holds a table in memory, rows to be read in passes, or a covariance. It was looked at and
+checked when it was made: every function that takes data takes an Input instead.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .. import settings as validate
-from ..problem.covariance import Covariance, covariance_of, covariance_of_data
-from ..problem.monitor import Monitor
-from .passes import Stream, source_of
-from .screening import Screened, Survivors, survivors
-from .table import Table, checked_names
+from ..numerics.threads import active_backend
+from ..problem import parameters
+from ..problem.covariance import Covariance, covariance_of
+from ..problem.monitor import Monitor, Progress, reporter
+from .passes import watch_moments
+from .rows import CalledRows, MatrixRows, Rows, working_bytes
+from .screening import Screened
+from .table import Table, as_table, checked_names, untangled
 
 
 @dataclass(frozen=True)
-class Data:
-    """What came in, as a covariance, with what the result must remember of it."""
+class Input:
+    """What came in, checked: in memory, to be read in passes, or already a covariance."""
 
-    covariance: Covariance
+    source: Table | Rows | Covariance | Screened
     feature_names: tuple[str, ...] | None
-    n_samples: int | None = None
-    mean: np.ndarray | None = None
-    scale: np.ndarray | None = None
-    center: bool = False
-    scaled: bool = False
-    weighted: bool = False
-    survivors: Survivors | None = None  # when some features were dropped by their variance
+    sample_weight: np.ndarray | None = None
 
     @property
     def n_features(self) -> int:
-        dropped = self.survivors
-        return self.covariance.n_features if dropped is None else dropped.n_features
-
-    @property
-    def total_variance(self) -> float:
-        if self.survivors is not None:
-            return self.survivors.total
-        return float(self.covariance.diagonal.sum())
+        source = self.source
+        return source.shape[1] if isinstance(source, Table) else source.n_features
 
 
-def data_of(
+def resolved(
     X: Any,
-    covariance: Any,
-    center: Any,
-    scale: Any,
-    sample_weight: Any,
-    feature_names: Any,
+    covariance: Any = None,
+    *,
+    feature_names: Iterable[str] | None = None,
+    sample_weight: Any = None,
     memory_limit: int,
     monitor: Monitor,
-) -> Data | Stream:
+) -> Input:
+    """X or a covariance, as the public functions take them, checked and held or ready to be read.
+
+    What comes in blocks is read once to see whether it fits `memory_limit`; where it does not, the
+    same reading has counted its moments.
+    """
+    if isinstance(X, Input):
+        return X
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X (data) and covariance (a matrix)")
-    center, scale = validate.flag("center", center), validate.flag("scale", scale)
-    if covariance is None:
-        source = source_of(X, feature_names, memory_limit, monitor)
-        if isinstance(source, Table):
-            return _from_table(source, center, scale, sample_weight)
+    if type(active_backend()).__name__ == "DaskDistributedBackend":
+        pass  # registers the workers for the search and the proof
+    if covariance is not None:
         if sample_weight is not None:
-            n = np.size(sample_weight) if source.n_samples is None else source.n_samples
-            source.weighted(validate.given_weights(sample_weight, n))
-        return Stream(source, center, scale, memory_limit)
-    for name, value in (("sample_weight", sample_weight is not None), ("scale", scale)):
-        if value:
-            raise ValueError(f"{name} needs the data; pass X instead of covariance")
+            raise ValueError("sample_weight needs the data; pass X instead of covariance")
+        return _covariance(covariance, feature_names)
+    source = _table_or_rows(X, feature_names, sample_weight, memory_limit, monitor)
+    if isinstance(source, Rows) or sample_weight is None:  # rows have their weights
+        return Input(source, source.feature_names)
+    weights = parameters.weights(sample_weight, source.shape[0])
+    return Input(source, source.feature_names, weights)
+
+
+def _table_or_rows(
+    X: Any, feature_names: Any, sample_weight: Any, memory_limit: int, monitor: Monitor
+) -> Table | Rows:
+    """A Table where the whole of X may be held in memory, otherwise its rows in blocks."""
+    if not (in_blocks(X) or is_lazy(X) or isinstance(X, Iterator)):
+        table = as_table(X, feature_names)
+        if working_bytes(table.X) <= memory_limit:
+            return table
+        X = table
+    rows = as_rows(X, feature_names)
+    if sample_weight is not None:
+        n = np.size(sample_weight) if rows.n_samples is None else rows.n_samples
+        rows.weighted(parameters.weights(sample_weight, n))
+    if isinstance(X, Table):
+        return rows
+    return rows.gathered(memory_limit, watch_moments(rows, monitor)) or rows
+
+
+def _covariance(covariance: Any, feature_names: Iterable[str] | None) -> Input:
+    names = None if feature_names is None else checked_names(feature_names)
     if isinstance(covariance, Screened):
-        names = None if feature_names is None else checked_names(feature_names)
-        return from_screened(covariance, names)
-    given = _checked(covariance_of(covariance))
-    columns = getattr(covariance, "columns", None)
-    names = None if columns is None else tuple(str(name) for name in columns)
-    if names is not None and names != tuple(str(name) for name in covariance.index):
-        raise ValueError("covariance has other names in its rows than in its columns; reorder one")
-    if feature_names is not None:
-        names = checked_names(feature_names)
-    if names is not None and len(names) != given.n_features:
+        source: Covariance | Screened = covariance
+    else:
+        source = covariance_of(covariance)
+        columns = getattr(covariance, "columns", None)
+        if columns is not None:
+            own = tuple(str(name) for name in columns)
+            if own != tuple(str(name) for name in covariance.index):
+                raise ValueError(
+                    "covariance has other names in its rows than in its columns; reorder one"
+                )
+            names = own if names is None else names
+    if names is not None and len(names) != source.n_features:
         raise ValueError(
-            f"feature_names has {len(names)} names for n_features={given.n_features} features"
+            f"feature_names has {len(names)} names for n_features={source.n_features} features"
         )
-    return Data(given, names)
+    return Input(source, names)
 
 
-def _from_table(table: Table, center: bool, scale: bool, sample_weight: Any) -> Data:
-    n, _ = table.shape
-    if center and n == 1:
-        raise ValueError(
-            "X has 1 sample, n_samples=1: centring leaves nothing of it; pass at least 2 samples, "
-            "or center=False"
+def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
+    """Rows of anything that can give them twice.
+
+    Parameters
+    ----------
+    source : callable, Rows, dask array, frame or list of blocks, or anything `as_table` takes
+        A callable returns an iterator over blocks of rows (arrays, sparse matrices, frames), the
+        same ones each time it is called.
+
+    Raises
+    ------
+    TypeError
+        For an iterator, which can be read once only.
+    """
+    rows: Rows
+    if isinstance(source, Rows):
+        rows = source
+    elif is_lazy(source):
+        from .dask import rows_of
+
+        rows = rows_of(source)
+    elif in_blocks(source):
+        rows = CalledRows(source)
+    elif isinstance(source, Iterator):
+        raise TypeError(
+            f"X is a {type(source).__name__}, which can be read once only, but two passes are "
+            "needed; pass a function that returns a new iterator each time: lambda: blocks()"
         )
-    weights = validate.sample_weights(sample_weight, n)
-    covariance, mean, spread = covariance_of_data(
-        table.X, center=center, scale=scale, sample_weight=weights
-    )
-    weighted = sample_weight is not None
-    return Data(_checked(covariance), table.feature_names, n, mean, spread, center, scale, weighted)
+    else:
+        rows = MatrixRows(as_table(source))
+    return rows if feature_names is None else rows.named(feature_names)
 
 
-def from_screened(screened: Screened, names: tuple[str, ...] | None) -> Data:
-    kept = survivors(screened)
-    if names is not None and len(names) != kept.n_features:
-        raise ValueError(
-            f"feature_names has {len(names)} names for n_features={kept.n_features} features"
-        )
-    known = screened.n_samples is not None and screened.mean is not None
-    return Data(
-        _checked(kept.covariance),
-        names,
-        screened.n_samples,
-        screened.mean,
-        np.ones(kept.n_features) if known and screened.scale is None else screened.scale,
-        screened.center,
-        screened.scaled,
-        screened.weighted,
-        kept,
-    )
+def in_blocks(X: Any) -> bool:
+    """Whether X gives blocks of rows: a function that returns them, or Rows."""
+    return isinstance(X, Rows) or (callable(X) and not hasattr(X, "shape"))
 
 
-def _checked(covariance: Covariance) -> Covariance:
-    if covariance.inert.all():
-        raise ValueError(
-            "every feature is constant, so that there is no variance to explain; check X (and "
-            "center)"
-        )
-    return covariance
+def is_lazy(X: Any) -> bool:
+    """Whether X is made by dask: an array, a frame, or a list of delayed blocks or of futures."""
+    if isinstance(X, list | tuple) and X:
+        return all(map(_of_dask, X))
+    return _of_dask(X)
+
+
+def _of_dask(X: Any) -> bool:
+    return hasattr(X, "__dask_graph__") or type(X).__module__.startswith("distributed.")
+
+
+def read(
+    source: Any,
+    *,
+    format: str | None = None,
+    feature_names: Iterable[str] | str | os.PathLike[str] | None = None,
+    cache: bool | str | os.PathLike[str] | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    verbose: int = 0,
+    **options: Any,
+) -> Table:
+    """Read a file, a folder of text, or anything `as_table` takes, into a Table.
+
+    Parameters
+    ----------
+    source : str, path or data
+        A file (compressed by gzip or not), a folder of text files, "-" for standard input, or data.
+    format : str, optional
+        Instead of what the file name says; the guide has a table of all formats. Among them are
+        "bagofwords" (UCI: document, word, count per line), "matrixmarket", "svmlight", "npz", "npy"
+        (stays on disk as a memory map), "csv", "tsv", "parquet", "h5ad", "folder" (of text),
+        "jsonl" and "lines" (one document per line).
+    feature_names : iterable of str, or path of a file with one name per line, optional
+        Instead of the names the source brings; `vocab.*.txt` beside `docword.*.txt` is found.
+    cache : bool, "beside" or path, optional
+        Where text that was parsed is kept as arrays, which the next `read` of the same content maps
+        into memory. By default text whose arrays take more than 64 MB is kept in the folder named
+        by the environment variable SPARCIPAL_CACHE, or the one of the system for caches;
+        SPARCIPAL_CACHE=off switches that off. True: whatever the size; "beside": beside the source;
+        a path: in that folder; False: not at all. A file that changes is parsed again.
+    callback : callable, optional
+        Called with a `Progress` about ten times a second: `done` of `total` bytes, and the time
+        left in words. Returning True raises KeyboardInterrupt.
+    verbose : int
+        1 writes a line to stderr for every tenth of the source.
+    **options
+        Of that format. Documents ("folder", "jsonl", "lines") are counted by scikit-learn's
+        vectorizer: `stop_words`, `min_df`, `max_df`, `ngram_range`, `encoding`; "jsonl" has
+        `text_field`, "folder" `pattern`; "csv" and "tsv" `header` and `labels`; "npz" `key`; "h5ad"
+        `layer`; "matrixmarket" `transpose`; "svmlight" `n_features`.
+
+    Returns
+    -------
+    Table
+
+    Examples
+    --------
+    >>> import io, sparcipal
+    >>> sparcipal.read([[1, 2], [3, 4]], feature_names=["a", "b"])
+    <Table: 2 samples x 2 named features, ndarray of int64>
+    """
+    if not isinstance(source, str | os.PathLike):
+        if format is not None or options:
+            given = ", ".join([*(["format"] if format else []), *options])
+            raise ValueError(f"{given}: only for a file or folder, but source is {type(source)}")
+        names = None if feature_names is None else _names(feature_names)
+        if is_lazy(source):
+            return as_rows(source, names).gather()
+        return as_table(source, names)
+    if source == "":  # which the system takes for the current folder
+        raise ValueError("source='' is empty; name a file or folder")
+    from .files.bytes import Source
+    from .files.cache import cache_for
+    from .files.formats import open_source
+
+    names = None if feature_names is None else _names(feature_names)
+    told = None if callback is None and not verbose else Monitor(reporter(callback, verbose))
+    job = Source(source, told, cache_for(cache, source))
+    found = open_source(job, format, names, options)
+    table = untangled(found.matrix)
+    names = names or table.feature_names
+    if names is None and found.features is not None:
+        names = checked_names(found.features)
+    samples = table.sample_names if found.samples is None else tuple(found.samples)
+    return as_table(Table(table.X, names, samples, found.moments, found.cache_entry))
+
+
+def _names(names: Iterable[str] | str | os.PathLike[str]) -> tuple[str, ...]:
+    if isinstance(names, str | os.PathLike):
+        from .files.bytes import read_names
+
+        return read_names(names)
+    return checked_names(names)

@@ -10,17 +10,15 @@ the sum of magnitudes, whatever the tree: `depth` is h and `mass` bounds the mag
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..numerics.margins import EPS
+from .entries import WORD, largest_magnitude, signed, summable
+from .products import Gram
 
-if TYPE_CHECKING:
-    from .products import Gram
-
-WORD = 2**62  # what fits an int64 with room for one more addition
 TILE = 1 << 20  # entries of a dense block worked on together
 DIGIT = 60  # bits per word of a saved integer
 
@@ -81,7 +79,7 @@ class Moments:
 
     def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
         """Count a block of rows: an array or a sparse matrix with these columns."""
-        block, weights = rows_of(block, weights, self.n_features)
+        block, weights = summable(block, weights, self.n_features)
         if block.shape[0] == 0:
             return self
         part = self._of_block(block, weights)
@@ -306,7 +304,7 @@ class Moments:
         mass = self._mass / self.weight
         if not center:
             mass = 2 * (mass + self._shift * self._shift)
-        # whoever sums the rows again, and checks, may have a higher tree
+        # a checker that sums the rows again may do it by a higher tree
         depth = max(self._depth, 2 * int(np.sqrt(self.n_samples)) + 8)
         return np.where(self.constant & center, 0.0, (6 * depth + 24) * EPS * mass)
 
@@ -317,8 +315,6 @@ class Moments:
 
     def gram(self, columns: Any) -> Gram:
         """An empty Gram for these columns of the same table: summed exactly, or about the means."""
-        from .products import Gram
-
         columns = np.asarray(columns, dtype=np.intp)
         if self.exact:
             return Gram(columns)
@@ -366,51 +362,10 @@ class Moments:
         return new
 
 
-def rows_of(
-    block: Any, weights: np.ndarray | None, n_features: int | None
-) -> tuple[Any, np.ndarray | None]:
-    """A block as ndarray or canonical CSR with its positive weights."""
-    if sp.issparse(block):
-        block = block if isinstance(block, sp.csr_array) else sp.csr_array(block)
-        if not block.has_canonical_format:
-            block = block.copy()
-            block.sum_duplicates()
-    else:
-        block = np.asarray(block)
-    if block.ndim != 2 or (n_features is not None and block.shape[1] != n_features):
-        raise ValueError(
-            f"a block has shape {block.shape}, but rows of {n_features} features are expected"
-        )
-    if block.dtype.kind not in "fiub":
-        raise ValueError(f"a block has dtype {block.dtype}, which does not hold numbers")
-    if block.dtype.kind == "f" and block.dtype.itemsize not in (4, 8):
-        block = block.astype(np.float64)
-    if weights is not None and not weights.all():
-        # A sample of weight zero is not there: without it, constant columns look constant.
-        block, weights = block[weights > 0], weights[weights > 0]
-    return block, weights
-
-
 def tiles(block: np.ndarray) -> list[np.ndarray]:
     """A dense block in pieces that fit a cache."""
     step = max(1, TILE // max(block.shape[1], 1))
     return [block[start : start + step] for start in range(0, block.shape[0], step)]
-
-
-def largest_magnitude(block: Any) -> int | float:
-    """The largest |x| of a block; an int for integers."""
-    entries = block.data if sp.issparse(block) else block
-    if entries.size == 0:
-        return 0
-    kind: Any = float if entries.dtype.kind == "f" else int
-    return max(abs(kind(entries.max())), abs(kind(entries.min())))
-
-
-def signed(data: np.ndarray) -> np.ndarray:
-    """Entries that multiply with a signed word as integers; booleans and 64-bit ones do not."""
-    if data.dtype == np.bool_:
-        return data.view(np.uint8)
-    return data.astype(np.int64) if data.dtype == np.uint64 else data
 
 
 def _words(values: np.ndarray) -> np.ndarray:

@@ -6,59 +6,27 @@ import hashlib
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from .. import settings as validate
+from ..problem import parameters
 from ..problem.monitor import Monitor
 from .moments import Moments
 from .products import Gram
-from .rows import Rows, Watch, as_rows, working_bytes
-from .screening import Screened
-from .table import Table, as_table, is_lazy
+from .rows import Rows, Watch
+from .screening import Screened, screened_of
 
 MEMORY_LIMIT = 1 << 30
 FIRST = 1000  # features kept at first
 SQUARES = 5  # matrices of the size of the covariance that the stages hold at once
 
 
-def source_of(
-    X: Any, feature_names: Any, memory_limit: int, monitor: Monitor | None = None
-) -> Table | Rows:
-    """A Table where the whole of X may be held in memory, otherwise its rows in blocks."""
-    blocks = isinstance(X, Rows) or (callable(X) and not hasattr(X, "shape"))
-    if not (blocks or is_lazy(X) or hasattr(X, "__next__")):
-        table = as_table(X, feature_names)
-        if working_bytes(table.X) <= memory_limit:
-            return table
-        return as_rows(table)
-    rows = as_rows(X, feature_names)
-    if monitor is not None:  # how much it is may take a pass to find out
-        rows.watch = Watch(monitor, "moments", f"of {rows.n_features} features")
-    table_or_none = _gathered(rows, memory_limit)
-    return rows if table_or_none is None else table_or_none
-
-
-def _gathered(rows: Rows, memory_limit: int) -> Table | None:
-    """All rows, if they take less than the limit."""
-    size = rows.nbytes()
-    if size is not None:
-        return rows.gather() if size <= memory_limit else None
-    blocks, total = [], 0
-    for block in rows.blocks():
-        total += working_bytes(block)
-        if total > memory_limit:
-            return None
-        blocks.append(block)
-    if any(sp.issparse(block) for block in blocks):
-        X: Any = sp.vstack([sp.csr_array(block) for block in blocks], format="csr")
-    else:
-        X = np.concatenate(blocks)
-    return as_table(Table(X, rows.feature_names))
-
-
 def memory_bytes(memory_limit: Any) -> int:
     """A checked `memory_limit`."""
-    return int(validate.number("memory_limit", memory_limit, 1.0, 2.0**62))
+    return int(parameters.number("memory_limit", memory_limit, 1.0, 2.0**62))
+
+
+def watch_moments(rows: Rows, monitor: Monitor) -> Watch:
+    """The watch of the first pass."""
+    return Watch(monitor, "moments", f"of {rows.n_features} features")
 
 
 class Stream:
@@ -74,13 +42,9 @@ class Stream:
         return self.rows.n_features
 
     def count(self, monitor: Monitor) -> None:
-        """The first pass, unless whoever read the table has done it."""
-        known = self.rows.moments
-        if known is not None and self.rows.sample_weight is None:
-            self.moments = known
-        else:
-            self.rows.watch = Watch(monitor, "moments", f"of {self.n_features} features")
-            self.moments = self.rows.accumulate(Moments(self.n_features))
+        """The first pass, where the moments were not counted before."""
+        known = self.rows.moments is not None
+        self.moments = self.rows.count(None if known else watch_moments(self.rows, monitor))
         _check(self.moments, self.center, self.scale)
 
     def order(self) -> np.ndarray:
@@ -116,24 +80,23 @@ class Stream:
         """A pass over the rows: the covariance of the `count` features that vary most."""
         kept = np.sort(self.order()[:count])
         what = f"of {kept.size} of {self.n_features} features"
-        self.rows.watch = Watch(monitor, "products", what)
+        watch = Watch(monitor, "products", what)
         gram = self._known(kept)
         if gram is None:
-            gram = self.rows.accumulate(self.moments.gram(kept))
+            gram = self.rows.accumulate(self.moments.gram(kept), watch)
             self._remember(gram)
-        gram.spare = True
-        return Screened.of(self.moments, gram, self.center, self.scale)
+        return screened_of(self.moments, gram, self.center, self.scale, consume=True)
 
     def _known(self, kept: np.ndarray) -> Gram | None:
         """The products, if an earlier run has left them in the cache."""
-        entry = getattr(self.rows, "kept", None)
+        entry = self.rows.cache_entry
         if entry is None or self.rows.sample_weight is not None:
             return None
         arrays = entry.load(_name(kept))
         return None if arrays is None else Gram.from_arrays(arrays)
 
     def _remember(self, gram: Gram) -> None:
-        entry = getattr(self.rows, "kept", None)
+        entry = self.rows.cache_entry
         if entry is not None and self.rows.sample_weight is None and gram.exact:
             arrays = gram.arrays()
             if arrays is not None:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import blas
 
-from .moments import WORD, largest_magnitude, rows_of, signed
+from .entries import WORD, largest_magnitude, signed, summable
 
 ENTRIES = 1 << 21  # of a dense tile
 # Above this share of nonzeros among the chosen columns, a dense product is faster.
@@ -46,8 +46,6 @@ class Gram:
         m = self.columns.size
         self.shift, self.exponent = shift, int(exponent)
         self.n_samples = 0
-        # the sums will not be read again: what is made of them may take their place
-        self.spare = False
         self.exact = shift is None
         kind: Any = np.int64 if self.exact else np.float64
         self.sums, self.second = np.zeros(m, dtype=kind), np.zeros((m, m), dtype=kind)
@@ -70,13 +68,13 @@ class Gram:
 
     def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
         """Count a block of rows, all columns of the table in it."""
-        block, weights = rows_of(block, weights, None)
+        block, weights = summable(block, weights, None)
         if self.columns.size and block.shape[1] <= self.columns[-1]:
             raise ValueError(
                 f"a block has {block.shape[1]} columns, but column {self.columns[-1]} is asked for"
             )
         if block.shape[0]:
-            _add_block(self, block, weights)
+            self._add_block(block, weights)
         return self
 
     def merge(self, other: Gram) -> Self:
@@ -87,10 +85,10 @@ class Gram:
         if other.n_samples == 0:
             return self
         if other._weight is not None:
-            self.add_weight(other._weight)
+            self._add_weight(other._weight)
         if self.exact and not other.exact:
-            self.round()
-        self.grow(other._reach)
+            self._round()
+        self._grow(other._reach)
         self.sums = self.sums + other.sums
         if self.second.dtype == other.second.dtype:
             self.second += other.second
@@ -100,7 +98,7 @@ class Gram:
         self.depth = max(self.depth, other.depth) + 1
         return self
 
-    def grow(self, reach: int) -> None:
+    def _grow(self, reach: int) -> None:
         """Make room for sums of products up to `reach` more."""
         self._reach += reach
         if self.exact and self._reach >= WORD:
@@ -108,7 +106,7 @@ class Gram:
             if self._reach >= WORD:
                 self.sums, self.second = self.sums.astype(object), self.second.astype(object)
 
-    def add_weight(self, weight: float) -> None:
+    def _add_weight(self, weight: float) -> None:
         """Rows with weights of this sum follow."""
         if self._weight is None and self.n_samples:
             raise ValueError("rows with and without sample weights cannot be added to one Gram")
@@ -129,117 +127,121 @@ class Gram:
         new._reach = int(np.diagonal(new.second).max(initial=0))
         return new
 
-    def round(self) -> None:
+    def _round(self) -> None:
         """Give up exactness: some rows are not integers."""
         if self.exact:
             self.exact, self.depth = False, 2
             self.sums, self.second = self.sums.astype(np.float64), self.second.astype(np.float64)
 
-
-def _add_block(gram: Gram, block: Any, weights: np.ndarray | None) -> None:
-    """Add a block (ndarray or canonical CSR) to the sums."""
-    if gram.exact and (weights is not None or block.dtype.kind == "f"):
-        gram.round()
-    if gram.exact:
-        _add_integers(gram, block)
-    else:
-        _add_floats(gram, block, weights)
-    gram.n_samples += block.shape[0]
-
-
-def _add_integers(gram: Gram, block: Any) -> None:
-    largest = int(largest_magnitude(block))
-    rows = block.shape[0]
-    gram.grow(largest * largest * rows)
-    if largest * largest >= DOUBLE:
-        chosen = block[:, gram.columns]
-        X = (chosen.toarray() if sp.issparse(chosen) else chosen).astype(object)
-        gram.sums, gram.second = gram.sums + X.sum(axis=0), gram.second + X.T @ X
-        return
-    if sp.issparse(block) and _share(gram, block) < FULL:
-        _pairs(gram, block, largest)
-        return
-    step = max(1, ENTRIES // max(gram.columns.size, 1))
-    square = max(largest * largest, 1)
-    kind: Any = np.float32 if square * 64 < SINGLE else np.float64
-    step = min(step, max(1, ((SINGLE if kind is np.float32 else DOUBLE) - 1) // square))
-    for start in range(0, rows, step):
-        tile = _tile(gram, block, start, min(start + step, rows), kind)
-        gram.sums += tile.sum(axis=0, dtype=np.float64).astype(np.int64)
-        gram.second += _product(tile).astype(np.int64)
-
-
-def _add_floats(gram: Gram, block: Any, weights: np.ndarray | None) -> None:
-    rows, step = block.shape[0], max(1, ENTRIES // max(gram.columns.size, 1))
-    if weights is not None:
-        gram.add_weight(float(weights.sum()))
-    shifted = gram.shift is not None and bool(gram.shift.any())
-    if sp.issparse(block) and not shifted and _share(gram, block) < FULL:
-        _float_pairs(gram, block, weights)
-        gram.depth = max(gram.depth, rows + 8) + 1
-        return
-    for start in range(0, rows, step):
-        tile = _tile(gram, block, start, min(start + step, rows), np.float64)
-        if shifted:
-            tile -= gram.shift
-        tile = np.ldexp(tile, gram.exponent)
-        if weights is None:
-            gram.sums += tile.sum(axis=0)
+    def _add_block(self, block: Any, weights: np.ndarray | None) -> None:
+        """Add a block (ndarray or canonical CSR) to the sums."""
+        if weights is not None:
+            self._add_weight(float(weights.sum()))
+        if self.exact and (weights is not None or block.dtype.kind == "f"):
+            self._round()
+        if self.exact:
+            self._add_integers(block)
         else:
-            heavy = weights[start : start + tile.shape[0], None]
-            gram.sums += (heavy * tile).sum(axis=0)
-            tile *= np.sqrt(heavy)
-        gram.second += _product(tile)
-        gram.depth = max(gram.depth, tile.shape[0] + 8) + 1
+            self._add_floats(block, weights)
+        self.n_samples += block.shape[0]
 
+    def _add_integers(self, block: Any) -> None:
+        largest = int(largest_magnitude(block))
+        rows = block.shape[0]
+        self._grow(largest * largest * rows)
+        if largest * largest >= DOUBLE:
+            chosen = block[:, self.columns]
+            X = (chosen.toarray() if sp.issparse(chosen) else chosen).astype(object)
+            self.sums, self.second = self.sums + X.sum(axis=0), self.second + X.T @ X
+            return
+        if sp.issparse(block) and self._share(block) < FULL:
+            self._pairs(block, largest)
+            return
+        step = max(1, ENTRIES // max(self.columns.size, 1))
+        square = max(largest * largest, 1)
+        kind: Any = np.float32 if square * 64 < SINGLE else np.float64
+        step = min(step, max(1, ((SINGLE if kind is np.float32 else DOUBLE) - 1) // square))
+        for start in range(0, rows, step):
+            tile = self._tile(block, start, min(start + step, rows), kind)
+            self.sums += tile.sum(axis=0, dtype=np.float64).astype(np.int64)
+            self.second += _product(tile).astype(np.int64)
 
-def _float_pairs(gram: Gram, block: sp.csr_array, weights: np.ndarray | None) -> None:
-    m, longest = gram.columns.size, int(np.diff(block.indptr).max(initial=0))
-    data = np.ldexp(block.data.astype(np.float64), gram.exponent)
-    place, part = _place(gram, block.shape[1]), np.zeros((m, m))
-    scratch = np.empty(longest)
-    if weights is None:
-        gram.sums += _kernel_pairs(block, data, place, 0, block.shape[0], part, scratch)
-    else:
-        per_row = np.diff(block.indptr)
-        where = place[block.indices]
-        heavy = data * np.repeat(weights, per_row)
-        gram.sums += np.bincount(where[where >= 0], heavy[where >= 0], minlength=m)
-        data *= np.repeat(np.sqrt(weights), per_row)
-        _kernel_pairs(block, data, place, 0, block.shape[0], part, scratch)
-    _add_symmetric(gram.second, part)
+    def _add_floats(self, block: Any, weights: np.ndarray | None) -> None:
+        rows, step = block.shape[0], max(1, ENTRIES // max(self.columns.size, 1))
+        shifted = self.shift is not None and bool(self.shift.any())
+        if sp.issparse(block) and not shifted and self._share(block) < FULL:
+            self._float_pairs(block, weights)
+            self.depth = max(self.depth, rows + 8) + 1
+            return
+        for start in range(0, rows, step):
+            tile = self._tile(block, start, min(start + step, rows), np.float64)
+            if shifted:
+                tile -= self.shift
+            tile = np.ldexp(tile, self.exponent)
+            if weights is None:
+                self.sums += tile.sum(axis=0)
+            else:
+                heavy = weights[start : start + tile.shape[0], None]
+                self.sums += (heavy * tile).sum(axis=0)
+                tile *= np.sqrt(heavy)
+            self.second += _product(tile)
+            self.depth = max(self.depth, tile.shape[0] + 8) + 1
 
+    def _float_pairs(self, block: sp.csr_array, weights: np.ndarray | None) -> None:
+        m, longest = self.columns.size, int(np.diff(block.indptr).max(initial=0))
+        data = np.ldexp(block.data.astype(np.float64), self.exponent)
+        place, part = self._place(block.shape[1]), np.zeros((m, m))
+        scratch = np.empty(longest)
+        if weights is None:
+            self.sums += _kernel_pairs(block, data, place, 0, block.shape[0], part, scratch)
+        else:
+            per_row = np.diff(block.indptr)
+            where = place[block.indices]
+            heavy = data * np.repeat(weights, per_row)
+            self.sums += np.bincount(where[where >= 0], heavy[where >= 0], minlength=m)
+            data *= np.repeat(np.sqrt(weights), per_row)
+            _kernel_pairs(block, data, place, 0, block.shape[0], part, scratch)
+        _add_symmetric(self.second, part)
 
-def _share(gram: Gram, block: sp.csr_array) -> float:
-    """About how full the chosen columns are: at most the share if all entries were in them."""
-    chosen = np.zeros(block.shape[1], dtype=bool)
-    chosen[gram.columns] = True
-    sample = block.indices[: 1 << 16]
-    inside = np.count_nonzero(chosen[sample]) / max(sample.size, 1)
-    return float(inside * block.nnz / max(block.shape[0] * gram.columns.size, 1))
+    def _share(self, block: sp.csr_array) -> float:
+        """About how full the chosen columns are: at most the share if all entries were in them."""
+        chosen = np.zeros(block.shape[1], dtype=bool)
+        chosen[self.columns] = True
+        sample = block.indices[: 1 << 16]
+        inside = np.count_nonzero(chosen[sample]) / max(sample.size, 1)
+        return float(inside * block.nnz / max(block.shape[0] * self.columns.size, 1))
 
+    def _place(self, width: int) -> np.ndarray:
+        place = np.full(width, -1, dtype=np.int32)
+        place[self.columns] = np.arange(self.columns.size, dtype=np.int32)
+        return place
 
-def _place(gram: Gram, width: int) -> np.ndarray:
-    place = np.full(width, -1, dtype=np.int32)
-    place[gram.columns] = np.arange(gram.columns.size, dtype=np.int32)
-    return place
+    def _pairs(self, block: sp.csr_array, largest: int) -> None:
+        """Row by row, all pairs of entries; in 32 bits where carries are rare: half the cache."""
+        rows, m = block.shape[0], self.columns.size
+        square = max(largest * largest, 1)
+        step = (2**31 - 1) // square
+        kind: Any = np.int32
+        if step < min(FEWEST, rows):
+            kind, step = np.int64, (WORD - 1) // square
+        place, data = self._place(block.shape[1]), signed(block.data)
+        scratch = np.empty(int(np.diff(block.indptr).max(initial=0)), dtype=kind)
+        for start in range(0, rows, step):
+            part = np.zeros((m, m), dtype=kind)
+            sums = _kernel_pairs(block, data, place, start, min(start + step, rows), part, scratch)
+            self.sums = self.sums + sums
+            _add_symmetric(self.second, part)
 
+    def _tile(self, block: Any, start: int, stop: int, kind: Any) -> np.ndarray:
+        """The chosen columns of some rows, dense."""
+        if not sp.issparse(block):
+            return block[start:stop, self.columns].astype(kind)
+        from ..kernels.stream import spread_rows
 
-def _pairs(gram: Gram, block: sp.csr_array, largest: int) -> None:
-    """Row by row, all pairs of entries; in 32 bits where carries are rare, for the cache's sake."""
-    rows, m = block.shape[0], gram.columns.size
-    square = max(largest * largest, 1)
-    step = (2**31 - 1) // square
-    kind: Any = np.int32
-    if step < min(FEWEST, rows):
-        kind, step = np.int64, (WORD - 1) // square
-    place, data = _place(gram, block.shape[1]), signed(block.data)
-    scratch = np.empty(int(np.diff(block.indptr).max(initial=0)), dtype=kind)
-    for start in range(0, rows, step):
-        part = np.zeros((m, m), dtype=kind)
-        sums = _kernel_pairs(block, data, place, start, min(start + step, rows), part, scratch)
-        gram.sums = gram.sums + sums
-        _add_symmetric(gram.second, part)
+        tile = np.zeros((stop - start, self.columns.size), dtype=kind)
+        place = self._place(block.shape[1])
+        spread_rows(block.indptr, block.indices, signed(block.data), place, start, stop, tile)
+        return tile
 
 
 def _kernel_pairs(
@@ -265,18 +267,6 @@ def _add_symmetric(total: np.ndarray, part: np.ndarray) -> None:
     total += part.T
     diagonal = np.diag_indices(part.shape[0])
     total[diagonal] -= part[diagonal]
-
-
-def _tile(gram: Gram, block: Any, start: int, stop: int, kind: Any) -> np.ndarray:
-    """The chosen columns of some rows, dense."""
-    if not sp.issparse(block):
-        return block[start:stop, gram.columns].astype(kind)
-    from ..kernels.stream import spread_rows
-
-    tile = np.zeros((stop - start, gram.columns.size), dtype=kind)
-    place = _place(gram, block.shape[1])
-    spread_rows(block.indptr, block.indices, signed(block.data), place, start, stop, tile)
-    return tile
 
 
 def _product(tile: np.ndarray) -> np.ndarray:

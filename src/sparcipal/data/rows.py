@@ -1,4 +1,4 @@
-"""Tables that are not held in memory: blocks of rows, as often as asked.
+"""Tables that are not held in memory: blocks of rows, read as often as asked.
 
 A stage that needs all rows hands an empty accumulator (`Moments`, `Gram`) to `Rows.accumulate`.
 Here that is a loop; a subclass may run it on many machines.
@@ -6,9 +6,10 @@ Here that is a loop; a subclass may run it on many machines.
 
 from __future__ import annotations
 
-import sys
+import itertools
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeVar
@@ -17,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..problem.monitor import Monitor
-from .table import Table, as_table, checked_names, is_lazy
+from .moments import Moments
+from .table import Table, as_table, checked_names, stacked
 
 DENSE_BLOCK = 1 << 25  # bytes of a dense block
 SPARSE_BLOCK = 1 << 23  # stored entries of a sparse block
@@ -37,8 +39,7 @@ A = TypeVar("A", bound=Accumulator)
 
 
 class Watch:
-    """Told how far a pass is. Nothing is known before a pass has ended: whoever stops it gets an
-    exception instead of an answer."""
+    """Reports how far a pass is. A pass that is stopped early has no result, so stopping raises."""
 
     def __init__(self, monitor: Monitor, stage: str, what: str) -> None:
         self._monitor, self._stage, self._what = monitor, stage, what
@@ -67,10 +68,10 @@ class Rows(ABC):
     ----------
     n_features : int
     n_samples : int or None
-        None until somebody has counted them.
+        None until a pass has counted them.
     feature_names : tuple of str or None
 
-    Subclasses say what the blocks are; whoever distributes them overrides `accumulate` too.
+    A subclass says what the blocks are; one that distributes them overrides `accumulate` too.
     """
 
     def __init__(
@@ -83,19 +84,51 @@ class Rows(ABC):
         self.n_samples = n_samples
         self.feature_names = feature_names
         self.sample_weight: np.ndarray | None = None
-        self.moments: Any = None  # Moments that somebody has counted already
-        self.kept: Any = None  # where results of a pass can be kept
-        self.watch: Watch | None = None  # of the pass that is made
+        self.moments: Moments | None = None  # of these rows with these weights, once counted
+        self.cache_entry: Any = None  # where results of a pass are stored
 
     @abstractmethod
     def blocks(self) -> Iterator[Any]:
         """ndarrays or csr_arrays with all columns, checked, in order."""
 
-    def accumulate(self, empty: A) -> A:
+    def accumulate(self, empty: A, watch: Watch | None = None) -> A:
         """All rows added to an empty accumulator."""
+        return self._summed(empty, self.blocks(), watch)
+
+    def count(self, watch: Watch | None = None) -> Moments:
+        """The moments of all columns; a pass is made only where none has counted them."""
+        if self.moments is None:
+            self.moments = self.accumulate(Moments(self.n_features), watch)
+        return self.moments
+
+    def gathered(self, limit: int, watch: Watch | None = None) -> Table | None:
+        """All rows if they take at most `limit` bytes in memory; None if they take more.
+
+        Where their size is unknown, they are read. As soon as it is clear that they take more, what
+        was gathered is counted and dropped, and the same pass goes on to count the moments.
+        """
+        size = self.nbytes(watch)
+        if size is not None:
+            return self.gather() if size <= limit else None
+        held: deque[Any] = deque()
+        rows = total = 0
+        reading = self.blocks()
+        for block in reading:
+            held.append(block)
+            rows, total = rows + block.shape[0], total + working_bytes(block)
+            if total > limit:
+                gathered = (held.popleft() for _ in range(len(held)))  # each is freed once counted
+                blocks = itertools.chain(gathered, reading)
+                self.moments = self._summed(Moments(self.n_features), blocks, watch)
+                return None
+            if watch is not None:
+                watch(rows, self.n_samples)
+        return stacked(held, self.feature_names)
+
+    def _summed(self, empty: A, blocks: Iterable[Any], watch: Watch | None) -> A:
         total = empty.copy_empty()
         start = 0
-        for block in self.blocks():
+        for block in blocks:
             stop = start + block.shape[0]
             if self.sample_weight is None:
                 total.add(block)
@@ -103,8 +136,8 @@ class Rows(ABC):
                 self._counted(stop)
                 total.add(block, self.sample_weight[start:stop])
             start = stop
-            if self.watch is not None and start != self.n_samples:
-                self.watch(start, self.n_samples)
+            if watch is not None and start != self.n_samples:
+                watch(start, self.n_samples)
         if self.n_samples is None:
             self.n_samples = start
         if self.sample_weight is not None and self.sample_weight.size != start:
@@ -127,33 +160,43 @@ class Rows(ABC):
             )
 
     def weighted(self, sample_weight: np.ndarray) -> Self:
-        """The same rows, each with its weight."""
+        """The same rows, each with its weight; moments without weights are forgotten."""
         self.sample_weight = np.asarray(sample_weight, dtype=np.float64)
+        self.moments = None
         return self
 
-    def nbytes(self) -> int | None:
+    def named(self, feature_names: Iterable[str]) -> Self:
+        """The same rows, with these names of the features."""
+        names = checked_names(feature_names)
+        if len(names) != self.n_features:
+            raise ValueError(
+                f"feature_names has {len(names)} names, but there are {self.n_features} features; "
+                "pass one name per feature"
+            )
+        self.feature_names = names
+        return self
+
+    def nbytes(self, watch: Watch | None = None) -> int | None:
         """Bytes of all rows in double precision (sparse: with their indices); None if unknown."""
         return None
 
     def gather(self) -> Table:
         """All rows in memory."""
-        blocks = list(self.blocks())
-        if any(sp.issparse(block) for block in blocks):
-            X: Any = sp.vstack([sp.csr_array(block) for block in blocks], format="csr")
-        else:
-            X = np.concatenate(blocks)
-        return as_table(Table(X, self.feature_names))
+        return stacked(list(self.blocks()), self.feature_names)
 
 
 class MatrixRows(Rows):
-    """An array, a memory map or a CSR matrix: blocks are views of it."""
+    """A checked array, memory map or sparse matrix: blocks are views of it."""
 
     def __init__(self, table: Table) -> None:
+        if sp.issparse(table.X) and table.X.format != "csr":
+            table = replace(table, X=table.X.tocsr())
         super().__init__(table.shape[1], table.shape[0], table.feature_names)
         self.X = table.X
-        self.moments, self.kept = table.moments, table.kept
+        self.moments, self.cache_entry = table.moments, table.cache_entry
+        self._table = table
 
-    def nbytes(self) -> int:
+    def nbytes(self, watch: Watch | None = None) -> int:
         return working_bytes(self.X)
 
     def blocks(self) -> Iterator[Any]:
@@ -176,19 +219,24 @@ class MatrixRows(Rows):
             start = stop
 
     def gather(self) -> Table:
-        return Table(self.X, self.feature_names)
+        return self._table
 
 
 class CalledRows(Rows):
-    """A function that returns an iterator over blocks of rows, called once per pass."""
+    """A function that returns an iterator over blocks of rows, called once per pass.
+
+    The first block, which says how many features there are, is read at once; the first pass goes on
+    from there.
+    """
 
     def __init__(self, call: Callable[[], Iterable[Any]]) -> None:
         self._call = call
-        self._kind: tuple[Any, ...] | None = None
-        first = next(self._tables(), None)
+        tables = self._tables()
+        first = next(tables, None)
         if first is None:
             raise ValueError("the source of blocks gives no block; there must be at least one row")
         super().__init__(first.shape[1], None, first.feature_names)
+        self._begun: Iterator[Table] | None = itertools.chain([first], tables)
 
     def _tables(self) -> Iterator[Table]:
         made = self._call()
@@ -211,7 +259,8 @@ class CalledRows(Rows):
             start += table.shape[0]
 
     def blocks(self) -> Iterator[Any]:
-        for number, table in enumerate(self._tables()):
+        tables, self._begun = self._begun or self._tables(), None
+        for number, table in enumerate(tables):
             if table.shape[1] != self.n_features:
                 raise ValueError(
                     f"block {number} has {table.shape[1]} features, but the first one has "
@@ -225,55 +274,6 @@ class CalledRows(Rows):
             yield table.X.tocsr() if sp.issparse(table.X) else table.X
 
 
-def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
-    """Rows of anything that can give them twice.
-
-    Parameters
-    ----------
-    source : callable, Rows, dask array, frame or list of blocks, or anything `as_table` takes
-        A callable returns an iterator over blocks of rows (arrays, sparse matrices, frames), the
-        same ones each time it is called.
-
-    Raises
-    ------
-    TypeError
-        For an iterator, which can be read once only.
-    """
-    rows: Rows
-    if isinstance(source, Rows):
-        rows = source
-    elif is_lazy(source):
-        from .dask import rows_of
-
-        rows = rows_of(source)
-    elif callable(source) and not hasattr(source, "shape"):
-        rows = CalledRows(source)
-    elif isinstance(source, Iterator):
-        raise TypeError(
-            f"X is a {type(source).__name__}, which can be read once only, but two passes are "
-            "needed; pass a function that returns a new iterator each time: lambda: blocks()"
-        )
-    else:
-        table = as_table(source)
-        X = table.X
-        if sp.issparse(X) and X.format != "csr":
-            table = replace(table, X=X.tocsr())
-        rows = MatrixRows(table)
-        if "distributed" in sys.modules and memory_map(table.X) is not None:
-            from .dask import spread
-
-            rows = spread(rows)
-    if feature_names is not None:
-        names = checked_names(feature_names)
-        if len(names) != rows.n_features:
-            raise ValueError(
-                f"feature_names has {len(names)} names, but there are {rows.n_features} features; "
-                "pass one name per feature"
-            )
-        rows.feature_names = names
-    return rows
-
-
 def memory_map(X: Any) -> np.memmap | None:
     """The memory map that a matrix (of a sparse one, its entries) is a view of, if it is one."""
     array = X.data if sp.issparse(X) else X
@@ -285,7 +285,7 @@ def memory_map(X: Any) -> np.memmap | None:
 
 
 def working_bytes(X: Any) -> int:
-    """What the road in memory takes: a table in double precision, a sparse one twice (centring)."""
+    """Bytes that a table takes in memory: in double precision, a sparse one twice (centring)."""
     if sp.issparse(X):
         return 2 * int(X.nnz) * (8 + X.indices.itemsize) + X.indptr.nbytes
     return int(X.shape[0]) * int(X.shape[1]) * 8

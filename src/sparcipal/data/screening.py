@@ -1,7 +1,7 @@
 """Screening by variance: the covariance of the features that vary most, the variances of all.
 
-Whoever sums the rows (this package, dask, Spark, a data base) hands over a `Screened`; the search
-then sees the kept features only, and `proofs/beyond.py` bounds what the others could add.
+What sums the rows (this package, dask, Spark, a data base) hands over a `Screened`; the search then
+sees the kept features only, and bounds/dropped.py bounds what the others could add.
 """
 
 from __future__ import annotations
@@ -69,8 +69,6 @@ class Screened:
     center: bool = True
     scaled: bool = False
     weighted: bool = False
-    # nobody else looks at the matrix: it may be worked on in its place
-    _spare: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         matrix, kept = np.asarray(self.matrix), np.asarray(self.kept)
@@ -104,45 +102,54 @@ class Screened:
     @staticmethod
     def of(moments: Moments, gram: Gram, center: bool = True, scale: bool = False) -> Screened:
         """From sums over all rows: moments of all columns, products of the kept ones."""
-        if gram.n_samples != moments.n_samples:
-            raise ValueError(
-                f"moments are of {moments.n_samples} rows, products of {gram.n_samples}; both must "
-                "have seen all rows once"
-            )
-        sums = _exact_sums(moments, gram, center) if gram.exact else _rounded_sums(gram, center)
-        matrix, error_unit, weights = sums
-        kept = gram.columns
-        variances, errors = moments.variances(center), moments.errors(center)
-        constant = moments.constant if center else (moments.low == 0) & (moments.high == 0)
-        still = constant[kept]
-        matrix[still], matrix[:, still], weights[still] = 0.0, 0.0, 0.0
-        if not gram.exact:
-            # Products are summed about the means, moments of sparse columns about zero: where a
-            # mean is large, only the former are as good as the errors here say.
-            variances[kept] = np.maximum(np.diagonal(matrix), 0.0)
-            errors[kept] = error_unit * weights
-        spread = np.ones(moments.n_features)
-        if scale:
-            # where rounding has left nothing of a variance, it is not far from its error
-            spread = np.sqrt(np.where(variances > 0, variances, errors))
-            spread = np.where(spread > 0, spread, 1.0)
-            ratio = np.where(still, 0.0, weights / np.maximum(variances[kept], 1e-300))
-            matrix /= np.outer(spread[kept], spread[kept])
-            # both an entry and the deviations it is divided by are off by so much
-            weights, error_unit = ratio**2, 2 * error_unit
-            errors = np.where(constant, 0.0, 4 * EPS)
-            variances = np.where(constant, 0.0, 1.0)
-        matrix[np.diag_indices(kept.size)] = variances[kept]
-        mean = moments.means() if center else np.zeros(moments.n_features)
-        made = Screened(
-            matrix, kept, variances, moments.n_samples, mean, spread, error_unit, weights, errors,
-            constant, center, scale, moments.weighted,
-        )  # fmt: skip
-        object.__setattr__(made, "_spare", gram.spare)
-        return made
+        return screened_of(moments, gram, center, scale)
 
 
-def _exact_sums(moments: Moments, gram: Gram, center: bool) -> tuple[np.ndarray, float, np.ndarray]:
+def screened_of(
+    moments: Moments, gram: Gram, center: bool, scale: bool, *, consume: bool = False
+) -> Screened:
+    """`Screened.of`; with `consume`, the memory of the sums in `gram` is used for the matrix."""
+    if gram.n_samples != moments.n_samples:
+        raise ValueError(
+            f"moments are of {moments.n_samples} rows, products of {gram.n_samples}; both must "
+            "have seen all rows once"
+        )
+    sums = (
+        _exact_sums(moments, gram, center, consume) if gram.exact else _rounded_sums(gram, center)
+    )
+    matrix, error_unit, weights = sums
+    kept = gram.columns
+    variances, errors = moments.variances(center), moments.errors(center)
+    constant = moments.constant if center else (moments.low == 0) & (moments.high == 0)
+    still = constant[kept]
+    matrix[still], matrix[:, still], weights[still] = 0.0, 0.0, 0.0
+    if not gram.exact:
+        # Products are summed about the means, moments of sparse columns about zero: where a
+        # mean is large, only the former are as good as the errors here say.
+        variances[kept] = np.maximum(np.diagonal(matrix), 0.0)
+        errors[kept] = error_unit * weights
+    spread = np.ones(moments.n_features)
+    if scale:
+        # where rounding has left nothing of a variance, it is not far from its error
+        spread = np.sqrt(np.where(variances > 0, variances, errors))
+        spread = np.where(spread > 0, spread, 1.0)
+        ratio = np.where(still, 0.0, weights / np.maximum(variances[kept], 1e-300))
+        matrix /= np.outer(spread[kept], spread[kept])
+        # both an entry and the deviations it is divided by are off by so much
+        weights, error_unit = ratio**2, 2 * error_unit
+        errors = np.where(constant, 0.0, 4 * EPS)
+        variances = np.where(constant, 0.0, 1.0)
+    matrix[np.diag_indices(kept.size)] = variances[kept]
+    mean = moments.means() if center else np.zeros(moments.n_features)
+    return Screened(
+        matrix, kept, variances, moments.n_samples, mean, spread, error_unit, weights, errors,
+        constant, center, scale, moments.weighted,
+    )  # fmt: skip
+
+
+def _exact_sums(
+    moments: Moments, gram: Gram, center: bool, consume: bool
+) -> tuple[np.ndarray, float, np.ndarray]:
     """Covariance, error unit and error weights from integer sums.
 
     The sums are moved, still exactly, to the integers next to the means: what is subtracted in
@@ -157,7 +164,7 @@ def _exact_sums(moments: Moments, gram: Gram, center: bool) -> tuple[np.ndarray,
         c, sums = shift.astype(np.int64).astype(kind), sums.astype(kind)
         moved = sums - n * c
         mean = np.asarray(moved / n, dtype=np.float64)
-    in_place = gram.spare and second.dtype == np.int64 and second.flags.writeable
+    in_place = consume and second.dtype == np.int64 and second.flags.writeable
     matrix = second.view(np.float64) if in_place else np.empty(second.shape)
     weights = np.empty(second.shape[0])
     # some rows at a time: the matrix may be large, and this is its only copy
@@ -203,15 +210,18 @@ class Survivors:
     n_features: int
 
 
-def survivors(screened: Screened) -> Survivors:
-    """The covariance that is searched, and what is known of the rest."""
+def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
+    """The covariance that is searched, and what is known of the rest.
+
+    With `consume`, the matrix of `screened` is overwritten instead of copied.
+    """
     kept = np.asarray(screened.kept, dtype=np.intp)
     variances = np.asarray(screened.variances, dtype=np.float64)
     if screened.error_weights is None:
         covariance = covariance_of(screened.matrix)
     else:
         unit = power_of_two(float(np.abs(np.diagonal(screened.matrix)).max(initial=0.0)))
-        place = screened.matrix if screened._spare else None
+        place = screened.matrix if consume else None
         covariance = MatrixCovariance(np.divide(screened.matrix, unit, out=place), unit)
         covariance.error_unit = screened.error_unit
         covariance.error_weights = screened.error_weights / unit

@@ -1,20 +1,19 @@
-"""From what people have to a Table: arrays, sparse matrices, memory maps, frames, AnnData, files.
+"""A Table of arrays, sparse matrices, memory maps, frames and AnnData.
 
-Every entry point of the package takes what `as_table` takes. Nothing is clipped, dropped, imputed
-or densified on the way: what cannot be used as it is gets an error that says where and what to do.
+Nothing is clipped, dropped, imputed or densified on the way: what cannot be used as it is gets an
+error that says where and what to do.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..problem.monitor import Monitor, Progress
 from . import frames
 from .checks import check_array, check_shape, check_sparse, object_to_float
 from .moments import Moments
@@ -31,16 +30,17 @@ class Table:
     feature_names : tuple of str or None
     sample_names : tuple of str or None
     moments : Moments or None
-        What the reader counted already, so that nobody has to read the rows for it again.
-    kept : Entry or None
-        Where the cache has X; further results that cost a pass over the rows can be kept with it.
+        What the reader has counted on its way: the rows need not be read for it again.
+    cache_entry : Entry or None
+        Where the cache has X; further results that cost a pass over the rows are stored with it.
     """
 
     X: Any
     feature_names: tuple[str, ...] | None = None
     sample_names: tuple[str, ...] | None = None
     moments: Moments | None = None
-    kept: Any = None
+    cache_entry: Any = None
+    _checked: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for names, axis, what in (
@@ -58,6 +58,24 @@ class Table:
         n, p = self.X.shape
         return int(n), int(p)
 
+    def _of_checked(self, X: Any) -> Self:
+        """The same table with an X that has been checked; `replace` makes one that has not."""
+        new = replace(self, X=X)
+        object.__setattr__(new, "_checked", True)
+        return new
+
+    def _check(self) -> Self:
+        """The table once its X is known to be real and finite; looked at once."""
+        if self._checked:
+            return self
+        check = check_sparse if sp.issparse(self.X) else check_array
+        return self._of_checked(check(self.X, self.feature_names))
+
+    def _named(self, names: Iterable[str]) -> Self:
+        """The same table with other feature names; a checked X need not be checked again."""
+        new = replace(self, feature_names=checked_names(names))
+        return new._of_checked(self.X) if self._checked else new
+
     def __repr__(self) -> str:
         n, p = self.shape
         kind = type(self.X).__name__
@@ -72,7 +90,8 @@ def as_table(X: Any, feature_names: Iterable[str] | None = None) -> Table:
     Parameters
     ----------
     X : array-like, sparse matrix, memmap, data frame, AnnData or Table
-        pandas, polars and pyarrow frames keep their column names.
+        pandas, polars and pyarrow frames keep their column names. A Table that was made here is
+        not checked again.
     feature_names : iterable of str, optional
         One per column, instead of the names X brings.
 
@@ -81,11 +100,17 @@ def as_table(X: Any, feature_names: Iterable[str] | None = None) -> Table:
     ValueError
         When X is not two-dimensional, empty, not numeric, complex, or holds NaN or infinity.
     """
-    table = _untangle(X)
-    if feature_names is not None:
-        table = replace(table, feature_names=checked_names(feature_names))
-    check = check_sparse if sp.issparse(table.X) else check_array
-    return replace(table, X=check(table.X, table.feature_names))
+    table = untangled(X)
+    return (table if feature_names is None else table._named(feature_names))._check()
+
+
+def stacked(blocks: Sequence[Any], feature_names: tuple[str, ...] | None) -> Table:
+    """One table of checked blocks of rows; CSR if some of them are sparse."""
+    if any(sp.issparse(block) for block in blocks):
+        X: Any = sp.vstack([sp.csr_array(block) for block in blocks], format="csr")
+    else:
+        X = np.concatenate(blocks)
+    return Table(X, feature_names)._of_checked(X)
 
 
 def checked_names(names: Iterable[str]) -> tuple[str, ...]:
@@ -103,106 +128,14 @@ def checked_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(str(name) for name in found)
 
 
-def read(
-    source: Any,
-    *,
-    format: str | None = None,
-    feature_names: Iterable[str] | str | os.PathLike[str] | None = None,
-    cache: bool | str | os.PathLike[str] | None = None,
-    callback: Callable[[Progress], object] | None = None,
-    verbose: int = 0,
-    **options: Any,
-) -> Table:
-    """Read a file, a folder of text, or anything `as_table` takes, into a Table.
-
-    Parameters
-    ----------
-    source : str, path or data
-        A file (compressed by gzip or not), a folder of text files, "-" for standard input, or data.
-    format : str, optional
-        Instead of what the file name says; the guide has a table of all formats. Among them are
-        "bagofwords" (UCI: document, word, count per line), "matrixmarket", "svmlight", "npz", "npy"
-        (stays on disk as a memory map), "csv", "tsv", "parquet", "h5ad", "folder" (of text),
-        "jsonl" and "lines" (one document per line).
-    feature_names : iterable of str, or path of a file with one name per line, optional
-        Instead of the names the source brings; `vocab.*.txt` beside `docword.*.txt` is found.
-    cache : bool, "beside" or path, optional
-        Where text that was parsed is kept as arrays, which the next `read` of the same content maps
-        into memory. By default text whose arrays take more than 64 MB is kept in the folder named
-        by the environment variable SPARCIPAL_CACHE, or the one of the system for caches;
-        SPARCIPAL_CACHE=off switches that off. True: whatever the size; "beside": beside the source;
-        a path: in that folder; False: not at all. A file that changes is parsed again.
-    callback : callable, optional
-        Called with a `Progress` about ten times a second: `done` of `total` bytes, and the time
-        left in words. Returning True raises KeyboardInterrupt.
-    verbose : int
-        1 writes a line to stderr for every tenth of the source.
-    **options
-        Of that format. Documents ("folder", "jsonl", "lines") are counted by scikit-learn's
-        vectorizer: `stop_words`, `min_df`, `max_df`, `ngram_range`, `encoding`; "jsonl" has
-        `text_field`, "folder" `pattern`; "csv" and "tsv" `header` and `labels`; "npz" `key`; "h5ad"
-        `layer`; "matrixmarket" `transpose`; "svmlight" `n_features`.
-
-    Returns
-    -------
-    Table
-
-    Examples
-    --------
-    >>> import io, sparcipal
-    >>> sparcipal.read([[1, 2], [3, 4]], feature_names=["a", "b"])
-    <Table: 2 samples x 2 named features, ndarray of int64>
-    """
-    if not isinstance(source, str | os.PathLike):
-        if format is not None or options:
-            given = ", ".join([*(["format"] if format else []), *options])
-            raise ValueError(f"{given}: only for a file or folder, but source is {type(source)}")
-        return as_table(source, None if feature_names is None else _names(feature_names))
-    if source == "":  # which the system takes for the current folder
-        raise ValueError("source='' is empty; name a file or folder")
-    from .files.bytes import Source
-    from .files.cache import cache_for
-    from .files.formats import open_source
-
-    names = None if feature_names is None else _names(feature_names)
-    job = Source(source, _monitor(callback, verbose), cache_for(cache, source))
-    found = open_source(job, format, names, options)
-    table = replace(as_table(found.matrix, names), moments=found.moments, kept=found.cache_entry)
-    if table.feature_names is None and found.features is not None:
-        table = replace(table, feature_names=checked_names(found.features))
-    if found.samples is not None:
-        table = replace(table, sample_names=tuple(found.samples))
-    return table
-
-
-def _monitor(callback: Callable[[Progress], object] | None, verbose: int) -> Monitor | None:
-    if callback is None and not verbose:
-        return None
-    from ..fit import reporter
-
-    return Monitor(reporter(callback, verbose))
-
-
-def _names(names: Iterable[str] | str | os.PathLike[str]) -> tuple[str, ...]:
-    if isinstance(names, str | os.PathLike):
-        from .files.bytes import read_names
-
-        return read_names(names)
-    return checked_names(names)
-
-
-def _untangle(X: Any) -> Table:
-    """Matrix and names out of whatever holds them; only kinds are looked at here, never entries."""
+def untangled(X: Any) -> Table:
+    """Matrix and names out of what holds them; only kinds are looked at here, never entries."""
     if isinstance(X, Table):
         return X
     if isinstance(X, str | bytes | os.PathLike):
         raise ValueError(f"X={X!r} is a path, not data; pass sparcipal.read({X!r})")
     if sp.issparse(X):
         return Table(_flat_refused(X))
-    if is_lazy(X):
-        from .dask import rows_of
-
-        return rows_of(X).gather()
     if frames.is_anndata(X):
         return Table(*frames.from_anndata(X))
     if frames.is_frame(X):
@@ -218,17 +151,6 @@ def _untangle(X: Any) -> Table:
     if array.dtype.kind == "O":
         array = object_to_float(array)
     return Table(_flat_refused(array))
-
-
-def is_lazy(X: Any) -> bool:
-    """Whether dask makes X: an array, a frame, or a list of delayed blocks or of futures."""
-    if isinstance(X, list | tuple) and X:
-        return all(map(_of_dask, X))
-    return _of_dask(X)
-
-
-def _of_dask(X: Any) -> bool:
-    return hasattr(X, "__dask_graph__") or type(X).__module__.startswith("distributed.")
 
 
 def _flat_refused(X: Any) -> Any:

@@ -1,5 +1,6 @@
 """The only file that starts threads: over kernels without the GIL they beat processes, and they
-survive both forks and concurrent callers. Who wants other machines enters joblib's dask backend."""
+survive both forks and concurrent callers. Inside a joblib backend that has registered here, its
+workers are used instead."""
 
 from __future__ import annotations
 
@@ -13,37 +14,44 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+# Class name of a joblib backend -> `map_on(backend, shared)`, which does there what `ordered_map`
+# does on threads.
+_BACKENDS: dict[str, Callable[[Any, tuple[Any, ...]], Any]] = {}
+
+
+def register_backend(name: str, map_on: Callable[[Any, tuple[Any, ...]], Any]) -> None:
+    """Run `ordered_map` by `map_on` wherever the joblib backend of this class name is active."""
+    _BACKENDS[name] = map_on
+
 
 @contextlib.contextmanager
 def ordered_map(n_jobs: int, *shared: Any) -> Iterator[Callable[..., Iterator[Any]]]:
     """`submit(function, items)`: function(*shared, item) of every item, in the order of the items.
 
-    On `n_jobs` threads, or on the workers of a cluster for a caller inside
+    On `n_jobs` threads, or on the workers of a registered joblib backend that is active, as inside
     `joblib.parallel_config("dask")`; what is `shared` travels to each of them once.
     """
     if n_jobs <= 1:
         yield lambda function, items: map(functools.partial(function, *shared), items)
         return
-    client = _cluster()
-    if client is not None:
-        from ..data.dask import map_on
-
-        with map_on(client, shared) as submit:
+    backend = active_backend()
+    map_on = _BACKENDS.get(type(backend).__name__)
+    if map_on is not None:
+        with map_on(backend, shared) as submit:
             yield submit
         return
     with ThreadPoolExecutor(n_jobs) as threads:
         yield lambda function, items: threads.map(functools.partial(function, *shared), items)
 
 
-def _cluster() -> Any:
-    """The client of joblib's dask backend if that is the active one, otherwise None."""
-    joblib = sys.modules.get("joblib")  # who has not imported it has asked for nothing
-    backend: Any = None if joblib is None else joblib.parallel.get_active_backend()[0]
-    return backend.client if type(backend).__name__ == "DaskDistributedBackend" else None
+def active_backend() -> Any:
+    """The joblib backend that the caller has chosen; None before joblib is imported."""
+    joblib = sys.modules.get("joblib")
+    return None if joblib is None else joblib.parallel.get_active_backend()[0]
 
 
 class _OneBlasThread:
-    """Counts who is inside: the first to enter limits the threads, the last to leave restores
+    """Counts the callers inside: the first to enter limits the threads, the last to leave restores
     them."""
 
     def __init__(self) -> None:

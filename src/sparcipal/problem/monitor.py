@@ -1,5 +1,4 @@
-"""Progress out, stop signals in: the one object through which a running stage talks to its
-caller."""
+"""Progress out, stop signals in: a running stage reports to its caller through a Monitor."""
 
 from __future__ import annotations
 
@@ -11,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
+
+from . import parameters
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,26 @@ class Progress:
         return max(0.0, self.bound / self.value - 1.0)
 
 
+def reporter(
+    callback: Callable[[Progress], object] | None, verbose: Any
+) -> Callable[[Progress], object] | None:
+    """The callback and, with `verbose`, lines on stderr; None when neither is asked for."""
+    level = parameters.integer("verbose", verbose, 0)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r}")
+    if not level:
+        return callback
+    from ..report.progress import ProgressLines
+
+    lines = ProgressLines()
+
+    def both(progress: Progress) -> object:
+        lines(progress)
+        return callback(progress) if callback is not None else None
+
+    return both
+
+
 class Monitor:
     """Collects progress and answers whether to stop.
 
@@ -50,7 +71,7 @@ class Monitor:
         self._start = time.monotonic()
         self._deadline = None if time_limit is None else self._start + time_limit
         self._user = threading.Event()
-        self.unit = unit  # solver values times this are in the user's units
+        self._unit = unit
         self._value: float | None = None
         self._bound: float | None = None
 
@@ -68,13 +89,17 @@ class Monitor:
         """Seconds since the time limit ended; negative before."""
         return -float("inf") if self._deadline is None else time.monotonic() - self._deadline
 
+    def measure_in(self, unit: float) -> None:
+        """Values and bounds that follow, times `unit`, are in the user's units."""
+        self._unit = unit
+
     def stop(self) -> None:
         self._user.set()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In another process only the time that is left counts: nobody there hears the callback."""
+        """In another process only the time that is left counts; the callback stays here."""
         left = None if self._deadline is None else self._deadline - time.monotonic()
-        return Monitor, (None, left, self.unit)
+        return Monitor, (None, left, self._unit)
 
     def update(
         self,
@@ -88,10 +113,10 @@ class Monitor:
         total: int | None = None,
     ) -> None:
         if value is not None:
-            value *= self.unit
+            value *= self._unit
             self._value = value if self._value is None else max(value, self._value)
         if bound is not None:
-            bound *= self.unit
+            bound *= self._unit
             self._bound = bound if self._bound is None else min(bound, self._bound)
         if self._callback is None:
             return
@@ -117,7 +142,7 @@ class Monitor:
             if self._user.is_set():
                 raise KeyboardInterrupt
             self.stop()
-            # Whoever pressed the keys wants to see that they were heard.
+            # Shows at once that the keys were heard: the current step may take some time.
             self.update("stopping", message="ending with the best answer so far")
 
         signal.signal(signal.SIGINT, handler)

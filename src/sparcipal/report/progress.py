@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from ..problem.monitor import Progress
 from . import words
+
+if TYPE_CHECKING:
+    from ..problem.monitor import Progress
 
 HEAD = f"{'seconds':>8}  {'stage':<10}  {'value':>12}  {'bound':>12}  {'gap':>9}  {'nodes':>8}"
 

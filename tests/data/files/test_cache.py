@@ -83,7 +83,7 @@ def test_the_second_time_nothing_is_parsed(tmp_path, corpus, monkeypatch):
     assert isinstance(base, np.memmap)
     assert not second.X.data.flags.writeable
     assert second.X.dtype == np.uint32
-    assert second.kept.folder.parent == tmp_path / "kept"
+    assert second.cache_entry.folder.parent == tmp_path / "kept"
     assert len(names(tmp_path / "kept")) == 1
 
 
@@ -137,7 +137,7 @@ def test_a_file_that_changed_is_parsed_again(tmp_path, corpus, monkeypatch):
 def test_damaged_entries_are_made_again(tmp_path, corpus):
     path, X = corpus
     for damage in ("indices.npy", "entry.json", "data.npy"):
-        entry = read(path, cache=tmp_path / "kept").kept.folder
+        entry = read(path, cache=tmp_path / "kept").cache_entry.folder
         raw = (entry / damage).read_bytes()
         (entry / damage).write_bytes(raw[: len(raw) // 2])
         with pytest.warns(RuntimeWarning, match="damaged .* made again"):
@@ -227,7 +227,7 @@ def test_other_text_is_kept_too(tmp_path, monkeypatch, name):
     broken = replace(reader_of(format), read=fail, blocks=fail)
     monkeypatch.setattr(f"sparcipal.data.files.{format}.READER", broken)
     again = read(path, cache=tmp_path / "kept")
-    assert again.kept.folder.parent == tmp_path / "kept"
+    assert again.cache_entry.folder.parent == tmp_path / "kept"
     assert again.feature_names == plain.feature_names
     assert again.sample_names == plain.sample_names
     assert again.X.dtype == plain.X.dtype
@@ -238,7 +238,7 @@ def test_other_text_is_kept_too(tmp_path, monkeypatch, name):
 
 
 def test_results_can_be_kept_with_an_entry(tmp_path, corpus):
-    entry = read(corpus[0], cache=tmp_path / "kept").kept
+    entry = read(corpus[0], cache=tmp_path / "kept").cache_entry
     assert entry.load("gram-1") is None
     entry.store("gram-1", {"columns": np.arange(3), "second": np.eye(3)})
     np.testing.assert_array_equal(entry.load("gram-1")["second"], np.eye(3))
@@ -265,7 +265,7 @@ def test_an_interrupted_run_goes_on_from_its_passes(tmp_path, corpus, monkeypatc
         with pytest.raises(RuntimeError, match="went down"):
             sparse_pca(read(corpus[0], cache=tmp_path / "kept"), **question)
 
-    def passes(self, empty):
+    def passes(self, empty, watch=None):
         raise AssertionError("the rows are read again")
 
     monkeypatch.setattr(rows.Rows, "accumulate", passes)
@@ -482,7 +482,7 @@ def test_fit_in_passes_makes_no_pass_when_products_are_cached(tmp_path, monkeypa
     path.write_text(f"40\n12\n{len(lines)}\n" + "\n".join(lines) + "\n")
     question = {"n_nonzero_coefs": 3, "memory_limit": 1}
     first = sparse_pca(read(path, cache=tmp_path / "kept"), **question)
-    monkeypatch.setattr(Rows, "accumulate", lambda *given: pytest.fail("a pass was made"))
+    monkeypatch.setattr(Rows, "accumulate", lambda *given, **more: pytest.fail("a pass was made"))
     again = read(path, cache=tmp_path / "kept")
     assert sparse_pca(again, **question).to_json() == first.to_json()
 

@@ -1,0 +1,51 @@
+"""Blocks of rows as `Moments` and `Gram` sum them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+WORD = 2**62  # what fits an int64 with room for one more addition
+
+
+def summable(
+    block: Any, weights: np.ndarray | None, n_features: int | None
+) -> tuple[Any, np.ndarray | None]:
+    """A block as ndarray or canonical CSR, with its positive weights."""
+    if sp.issparse(block):
+        block = block if isinstance(block, sp.csr_array) else sp.csr_array(block)
+        if not block.has_canonical_format:
+            block = block.copy()
+            block.sum_duplicates()
+    else:
+        block = np.asarray(block)
+    if block.ndim != 2 or (n_features is not None and block.shape[1] != n_features):
+        raise ValueError(
+            f"a block has shape {block.shape}, but rows of {n_features} features are expected"
+        )
+    if block.dtype.kind not in "fiub":
+        raise ValueError(f"a block has dtype {block.dtype}, which does not hold numbers")
+    if block.dtype.kind == "f" and block.dtype.itemsize not in (4, 8):
+        block = block.astype(np.float64)
+    if weights is not None and not weights.all():
+        # A sample of weight zero is not there: without it, constant columns look constant.
+        block, weights = block[weights > 0], weights[weights > 0]
+    return block, weights
+
+
+def largest_magnitude(block: Any) -> int | float:
+    """The largest |x| of a block; an int for integers."""
+    entries = block.data if sp.issparse(block) else block
+    if entries.size == 0:
+        return 0
+    kind: Any = float if entries.dtype.kind == "f" else int
+    return max(abs(kind(entries.max())), abs(kind(entries.min())))
+
+
+def signed(data: np.ndarray) -> np.ndarray:
+    """Entries that multiply with a signed word as integers; booleans and 64-bit ones do not."""
+    if data.dtype == np.bool_:
+        return data.view(np.uint8)
+    return data.astype(np.int64) if data.dtype == np.uint64 else data

@@ -1,0 +1,106 @@
+"""Checks of single parameters: an error names the parameter, its value, the limit and a remedy."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def integer(name: str, value: Any, low: int, remedy: str = "") -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < low:
+        raise ValueError(
+            f"{name}={value} must be at least {low}" + (f"; {remedy}" if remedy else "")
+        )
+    return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
+    if not any(_same(value, option) for option in allowed):
+        options = ", ".join(repr(option) for option in allowed)
+        raise ValueError(f"{name}={value!r} is unknown; choose one of {options}")
+    return value
+
+
+def _same(value: Any, option: Any) -> bool:
+    if isinstance(option, bool):
+        return isinstance(value, bool | np.bool_) and bool(value) == option
+    return isinstance(value, str) and value == option
+
+
+def number(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or math.isnan(value):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    value = float(value)
+    inside = (value > low if open_low else value >= low) and value <= high
+    if not inside:
+        bracket = "(" if open_low else "["
+        raise ValueError(f"{name}={value!r} must lie in {bracket}{low:g}, {high:g}]")
+    return value
+
+
+def seconds(name: str, value: Any) -> float | None:
+    """A positive number of seconds, or None for no limit."""
+    return None if value is None else number(name, value, 0.0, np.inf, open_low=True)
+
+
+def seed(random_state: Any) -> int:
+    """One integer from an int, a Generator, a RandomState, or fresh entropy for None."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return integer(
+        "random_state", random_state, 0, "pass a nonnegative integer, a Generator or None"
+    )
+
+
+def jobs(n_jobs: Any) -> int:
+    """The number of threads as in scikit-learn: -1 is every core, None is 1 or what the caller's
+    `joblib.parallel_config` says."""
+    if n_jobs is None and "joblib" not in sys.modules:
+        return 1
+    from joblib import effective_n_jobs
+
+    if n_jobs is None:
+        return int(effective_n_jobs(None))
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise ValueError(f"n_jobs={n_jobs!r} must be a nonzero integer or None; -1 uses every core")
+    return int(effective_n_jobs(int(n_jobs)))
+
+
+def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """One nonnegative weight per sample, some of them positive."""
+    given = np.asarray(sample_weight)
+    if given.dtype.kind not in "fiub" or given.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must be one number per sample, shape ({n_samples},); "
+            f"got shape {given.shape} of dtype {given.dtype}"
+        )
+    given = given.astype(np.float64)
+    if not np.isfinite(given).all():
+        raise ValueError("sample_weight contains NaN or infinity")
+    if (given < 0).any():
+        worst = int(np.argmin(given))
+        raise ValueError(
+            f"sample_weight must not be negative, but sample {worst} has weight {given[worst]:g}"
+        )
+    if not given.any():
+        raise ValueError(
+            "sample_weight is zero for every sample; give at least one a positive weight"
+        )
+    return given

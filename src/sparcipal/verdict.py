@@ -1,0 +1,101 @@
+"""What is claimed of an answer: the certificate, its status and the sentence beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .bounds.strategy import Proved
+from .problem.components import rounding_of_value, variances
+from .problem.problem import Options, Problem
+from .problem.result import Bound, Certificate, Status
+from .search.method import Found
+
+
+def certificate_of(
+    problem: Problem, proved: Proved, options: Options, certify: Any, found: Found
+) -> Certificate:
+    """The value of the components and the bounds that were proved, as a claim."""
+    value = float(variances(problem, proved.components).sum())
+    rounding = rounding_of_value(problem, proved.components)
+    bounds = tuple(sorted(proved.bounds, key=lambda bound: bound.value))
+    lowest = bounds[0]
+    if lowest.value < value - rounding:
+        raise ArithmeticError(
+            f"the bound {lowest.name!r} of {lowest.value:.12g} is below the value {value:.12g} "
+            f"by more than rounding ({rounding:.3g}), so that one of them is wrong; please report "
+            "it with the data"
+        )
+    # A bound can come out below the computed value by rounding only; the claim must not.
+    bounds = tuple(b if b.value >= value else Bound(b.name, value, b.data) for b in bounds)
+    certificate = Certificate(
+        value=value,
+        bound=bounds[0].value,
+        rounding=rounding,
+        status=Status.OPTIMAL,
+        bounds=bounds,
+        tol=options.tol,
+        nodes=proved.nodes,
+        guarantees=found.info.get("guarantees", {}),
+        unit=problem.covariance.unit,
+    )
+    status = _status(certificate, proved, options)
+    return replace(certificate, status=status, message=_message(certificate, status, certify))
+
+
+def extended_claim(certificate: Certificate, inside: Certificate, scaled: bool) -> Certificate:
+    """A certificate that was extended from the kept features to all, with status and message."""
+    if certificate.gap <= certificate.tol:
+        return replace(certificate, status=Status.OPTIMAL, message="")
+    if certificate.bound <= inside.bound:
+        return certificate
+    status = Status.GAP if inside.status is Status.OPTIMAL else inside.status
+    accept = f"accept: at most {_percent(certificate.gap)} below the optimum"
+    remedy = "keep more features (a larger memory_limit)"
+    if scaled:
+        remedy += ": standardised columns cannot be screened by their variance"
+    message = (
+        f"gap {_percent(certificate.gap)} > tol {100 * certificate.tol:.3g} %, "
+        f"{_percent(inside.gap)} among the kept features: {remedy}, or {accept}"
+    )
+    return replace(certificate, status=status, message=message)
+
+
+def cut_short(certificate: Certificate, stopped: str | None) -> Certificate:
+    """The claim of an answer that was about to be improved when the run was stopped."""
+    if certificate.status is Status.OPTIMAL:
+        return certificate
+    status = Status.INTERRUPTED if stopped == "user" else Status.TIME_LIMIT
+    return replace(certificate, status=status)
+
+
+def _status(certificate: Certificate, proved: Proved, options: Options) -> Status:
+    if certificate.gap <= certificate.tol:
+        return Status.OPTIMAL
+    stopped = options.monitor.stopped
+    if stopped is not None:
+        return Status.TIME_LIMIT if stopped == "time" else Status.INTERRUPTED
+    return Status.NODE_LIMIT if proved.out_of_nodes else Status.GAP
+
+
+def _message(certificate: Certificate, status: Status, certify: Any) -> str:
+    if status is Status.OPTIMAL:
+        return ""
+    gap = f"gap {_percent(certificate.gap)} > tol {100 * certificate.tol:.3g} %"
+    accept = f"accept: at most {_percent(certificate.gap)} below the optimum"
+    remedy = {
+        Status.TIME_LIMIT: "raise time_limit",
+        Status.INTERRUPTED: "let it run",
+        Status.NODE_LIMIT: "raise max_nodes",
+    }.get(status, "pass certify='full'" if certify != "full" else "ask for fewer nonzeros")
+    return f"{gap}: {remedy}, or {accept}"
+
+
+def _percent(fraction: float) -> str:
+    """Three digits, rounded up: the words must not claim more than the numbers."""
+    if not 0 < fraction < np.inf:
+        return f"{100 * fraction:g} %"
+    step = 10.0 ** (np.floor(np.log10(100 * fraction)) - 2)
+    return f"{np.ceil(100 * fraction / step) * step:.3g} %"

@@ -1,0 +1,166 @@
+"""Data come in through one door: read as often as needed, checked once, under one clock."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.utils import validation
+
+from sparcipal import SparsePCA, Table, compare, read, sparse_path, sparse_pca
+from sparcipal.data import rows as rows_module
+from sparcipal.data import table as table_module
+from sparcipal.data.inputs import as_rows, resolved
+from sparcipal.data.moments import Moments
+from sparcipal.data.table import as_table
+from sparcipal.problem.monitor import Monitor
+
+X = np.random.default_rng(0).standard_normal((100, 7)) * np.geomspace(3, 1, 7)
+QUESTION = {"n_nonzero_coefs": 4, "certify": False}
+SIXTY_ROWS = 60 * 7 * 8  # bytes
+
+
+class Counted:
+    """A function of ten blocks that remembers how many blocks each call gave."""
+
+    def __init__(self, wait=0.0, blocks=10):
+        self.calls, self.wait, self.n = [], wait, blocks
+
+    def __call__(self):
+        self.calls.append(0)
+        for start in range(0, 10 * self.n, 10):
+            time.sleep(self.wait)
+            self.calls[-1] += 1
+            yield X[start % 100 : start % 100 + 10]
+
+
+FACES = {
+    "function": lambda source, **asked: sparse_pca(source, **asked),
+    "estimator": lambda source, **asked: SparsePCA(**asked).fit(source).result_,
+    "path": lambda source, n_nonzero_coefs, **asked: sparse_path(
+        source, n_nonzero_coefs=[n_nonzero_coefs], **asked
+    )[0],
+}
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize(
+    ("limit", "calls"), [(1 << 20, [10]), (SIXTY_ROWS, [10, 10]), (1, [10, 10])]
+)
+def test_a_function_of_blocks_is_read_once_if_it_fits_and_else_twice(face, limit, calls):
+    source = Counted()
+    result = FACES[face](source, memory_limit=limit, **QUESTION)
+    assert source.calls == calls
+    assert result.value == pytest.approx(sparse_pca(X, **QUESTION).value, rel=1e-9)
+
+
+def test_scores_of_a_function_of_blocks_take_one_reading():
+    model, source = SparsePCA(**QUESTION).fit(X), Counted()
+    np.testing.assert_array_equal(model.transform(source), model.transform(X))
+    assert source.calls == [10]
+
+
+def test_a_comparison_reads_what_fits_once():
+    source = Counted()
+    compare(source, ["threshold", "tpower", "em"], **QUESTION | {"certify": "fast"})
+    assert source.calls == [10]
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(100) % 3 + 0.5])
+def test_the_first_reading_counts_the_moments_of_a_pass_to_the_last_bit(weights):
+    for block in (X, sp.csr_array(X * (X > 0)), np.rint(4 * X).astype(int)):
+        parts = [block[start : start + 9] for start in range(0, 100, 9)]
+        counted, passed = (as_rows(lambda parts=parts: iter(parts)) for _ in range(2))
+        for rows in (counted, passed):
+            if weights is not None:
+                rows.weighted(weights)
+        assert counted.gathered(5000) is None
+        expected = passed.accumulate(Moments(7)).arrays()
+        for name, array in counted.count().arrays().items():
+            np.testing.assert_array_equal(array, expected[name])
+
+
+def test_weights_count_the_same_whether_a_function_fits_or_not():
+    weights = np.arange(100) % 3 + 0.5
+    answers = [
+        sparse_pca(Counted(), sample_weight=weights, memory_limit=limit, **QUESTION)
+        for limit in (1, SIXTY_ROWS, 1 << 20)
+    ]
+    assert answers[0].value == answers[1].value
+    assert answers[0].value == pytest.approx(answers[2].value, rel=1e-9)
+    assert all(answer.settings["sample_weight"] for answer in answers)
+
+
+@pytest.fixture
+def checks(monkeypatch):
+    """How often entries are looked at: by us, or by scikit-learn."""
+    seen = []
+
+    def counting(check):
+        def counted(*given, **options):
+            seen.append(check)
+            return check(*given, **options)
+
+        return counted
+
+    for module in (table_module, validation):
+        monkeypatch.setattr(module, "check_array", counting(module.check_array))
+    return seen
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_data_are_checked_once(face, checks):
+    FACES[face](X, **QUESTION)
+    assert len(checks) == 1
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_table_that_was_checked_is_not_checked_again(face, checks):
+    table = read(X, feature_names=list("abcdefg"))
+    assert len(checks) == 1
+    result = FACES[face](table, **QUESTION)
+    assert as_table(table, list("hijklmn")).feature_names == tuple("hijklmn")
+    assert len(checks) == 1
+    assert result.feature_names == tuple("abcdefg")
+
+
+def test_a_table_that_was_not_checked_is():
+    from dataclasses import replace
+
+    bad = X.copy()
+    bad[3, 2] = np.nan
+    for table in (Table(bad), replace(read(X), X=bad)):
+        with pytest.raises(ValueError, match="the first in row 3, column 2"):
+            sparse_pca(table, **QUESTION)
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 1])
+@pytest.mark.parametrize("face", FACES)
+def test_a_time_limit_ends_the_reading_of_a_slow_function(face, limit, monkeypatch):
+    monkeypatch.setattr(rows_module, "GRACE", 0.0)
+    source = Counted(wait=0.02, blocks=500)
+    with pytest.raises(TimeoutError, match="time_limit ended while the rows were read"):
+        FACES[face](source, time_limit=0.2, memory_limit=limit, **QUESTION)
+    assert len(source.calls) == 1
+    assert source.calls[0] <= 50, "ten blocks take as long as the limit"
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_one_clock_runs_from_the_first_block_to_the_answer(face):
+    seen = []
+    FACES[face](Counted(wait=0.01), memory_limit=1, callback=seen.append, **QUESTION)
+    seconds = [progress.seconds for progress in seen]
+    assert seconds == sorted(seconds)
+    assert seconds[-1] >= 0.2, "two readings of ten blocks"
+    assert {progress.stage for progress in seen} >= {"moments", "products", "search"}
+
+
+def test_sparse_blocks_that_fit_are_the_table():
+    S = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
+    given = resolved(lambda: iter([S[:9], S[9:]]), memory_limit=1 << 20, monitor=Monitor())
+    np.testing.assert_array_equal(given.source.X.toarray(), S.toarray())
+    whole = sparse_pca(S, n_nonzero_coefs=2)
+    blocks = sparse_pca(lambda: iter([S[:9], S[9:].toarray()]), n_nonzero_coefs=2)
+    assert blocks.value == pytest.approx(whole.value, rel=1e-12)
