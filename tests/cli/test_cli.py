@@ -597,8 +597,8 @@ def test_transform_compares_no_names_when_there_are_none(tmp_path):
     np.testing.assert_allclose(found.var(), Result.load(model).value, rtol=1e-9)
 
 
-def test_cache_list_is_empty_when_nothing_is_kept(tmp_path, monkeypatch):
+def test_cache_list_is_empty_when_there_are_no_entries(tmp_path, monkeypatch):
     from sparcipal.data.files import cache
 
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "kept"))
-    assert "0 kept, 0 bytes" in run_line("cache", "list").output
+    assert "0 entries, 0 bytes" in run_line("cache", "list").output

@@ -1,4 +1,4 @@
-"""The command that looks after what was kept of parsed sources."""
+"""The command that lists and clears the cache."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from .options import FILE
 from .output import note, print_rows
 
 
-@click.command(short_help="List what is kept of parsed sources, or clear it.")
+@click.command(short_help="List the cache entries of parsed sources, or clear them.")
 @click.argument("what", type=click.Choice(["list", "clear"]), default="list")
 @click.option("--folder", type=FILE, metavar="FOLDER", help="Instead of the default one.")
 def cache(what: str, folder: str | None) -> None:
-    """List what is kept of parsed sources, or clear it.
+    """List the cache entries of parsed sources, or clear them.
 
     \b
-    sparcipal cache         what is kept, and how much room it takes
-    sparcipal cache clear   remove all of it
+    sparcipal cache         the entries, and how much room they take
+    sparcipal cache clear   remove all of them
 
-    Text whose arrays take more than 64 MB is kept in the folder of the environment variable
-    SPARCIPAL_CACHE, or of the system for caches; SPARCIPAL_CACHE=off keeps nothing.
+    Text whose arrays take more than 64 MB gets an entry in the folder of the environment variable
+    SPARCIPAL_CACHE, or of the system for caches; SPARCIPAL_CACHE=off makes none.
     """
     from ..data.files.bytes import size_words
     from ..data.files.cache import Cache, default_folder
 
-    kept = Cache(default_folder() if folder is None else Path(folder))
+    found = Cache(default_folder() if folder is None else Path(folder))
     if what == "clear":
-        note(f"cleared {size_words(kept.clear())} in {kept.folder}")
+        note(f"cleared {size_words(found.clear())} in {found.folder}")
         return
-    entries = kept.entries()
-    note(f"{kept.folder}: {len(entries)} kept, {size_words(sum(e.size for e in entries))}")
+    entries = found.entries()
+    number = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+    note(f"{found.folder}: {number}, {size_words(sum(e.size for e in entries))}")
     if entries:
         rows = [(size_words(entry.size), str(entry.facts["source"])) for entry in entries]
         print_rows(("size", "source"), [*rows])

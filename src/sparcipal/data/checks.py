@@ -1,4 +1,4 @@
-"""Is this matrix one to work with? Each refusal says what, where, and what to do."""
+"""Checks of a matrix. Each refusal says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-# Entries looked at together: a memory map is never brought in whole.
+# Entries checked together: a memory map is never brought into memory whole.
 BLOCK = 4_000_000
 
 
 def check_array(X: np.ndarray, names: tuple[str, ...] | None) -> np.ndarray:
-    """A dense X that is two-dimensional, real, finite and not empty; returned as it came."""
+    """Check that a dense X is two-dimensional, real, finite and not empty, and return it."""
     check_shape(X)
     _check_dtype(X.dtype)
     if X.dtype.kind == "f":
@@ -26,11 +26,12 @@ def check_array(X: np.ndarray, names: tuple[str, ...] | None) -> np.ndarray:
 
 
 def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
-    """A sparse X as csr_array or csc_array, sharing its memory: indices valid, real, finite."""
+    """Check that a sparse X has valid indices and real, finite entries, and return it as csr_array
+    or csc_array that shares its memory."""
     check_shape(X)
     _check_dtype(X.dtype)
     container = sp.csc_array if X.format == "csc" else sp.csr_array
-    # Small indices with large pointers, as files have them: SciPy would copy all indices.
+    # SciPy would copy indices of 32 bits that have pointers of 64, as those of large files do.
     mixed = type(X) is container and X.indices.dtype != X.indptr.dtype
     X = X if mixed else container(X)
     try:
@@ -42,7 +43,7 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
         raise ValueError(f"X is a broken sparse matrix: {error}; build it again") from error
     if X.dtype.kind == "f" and not np.isfinite(X.data).all():
         bad = np.flatnonzero(~np.isfinite(X.data))
-        # The position of a stored entry: its slice by the pointers, its place inside by the index.
+        # The pointers tell the row (of csr) or column (of csc) of an entry, its index the other.
         outer = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
         inner = int(X.indices[bad[0]])
         row, column = (inner, outer) if X.format == "csc" else (outer, inner)
@@ -53,7 +54,7 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
 
 
 def _check_pointers(indptr: Any, indices: Any, data: Any, width: int) -> None:
-    """What SciPy's full check looks at, in blocks."""
+    """Make the checks of SciPy's `check_format(full_check=True)`, in blocks."""
     if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
         raise ValueError("indices are not integers")
     if indptr[0] != 0 or (np.diff(indptr) < 0).any():
@@ -67,7 +68,7 @@ def _check_pointers(indptr: Any, indices: Any, data: Any, width: int) -> None:
 
 
 def object_to_float(X: np.ndarray) -> np.ndarray:
-    """An array of Python numbers as float64; anything that is no real number is an error."""
+    """Convert an array of Python numbers to float64; anything else in it is an error."""
     out = np.empty(X.shape, dtype=np.float64)
     for position, entry in np.ndenumerate(X):
         if entry is None:
@@ -121,7 +122,7 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
 
 
 def _check_integers(entries: np.ndarray, dtype: np.dtype[Any]) -> None:
-    """Integers beyond 2^53 are not floating-point numbers: rounding them would change the data."""
+    """Refuse integers beyond 2^53: converting them to floating point would round them."""
     if dtype.kind not in "iu" or dtype.itemsize < 8 or entries.size == 0:
         return
     low, high = int(entries.min()), int(entries.max())

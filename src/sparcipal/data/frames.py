@@ -1,7 +1,7 @@
 """Data frames (pandas, polars, pyarrow) and AnnData as a matrix with names.
 
-narwhals speaks all frame dialects where it is installed (scikit-learn 1.9 brings it); pandas' own
-interface serves otherwise.
+pandas frames are read by their own interface, all others through narwhals, which scikit-learn 1.9
+installs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def is_anndata(X: Any) -> bool:
 
 
 def is_frame(X: Any) -> bool:
-    """A two-dimensional frame of columns, whoever made it."""
+    """Whether X is a two-dimensional frame of columns, of any library."""
     maker = type(X).__module__.partition(".")[0]
     if maker in {"pandas", "polars", "pyarrow"}:
         return len(getattr(X, "shape", ())) == 2 or hasattr(X, "collect")
@@ -43,7 +43,7 @@ def from_anndata(adata: Any, layer: str | None = None) -> Named:
 
 
 def from_frame(frame: Any) -> Named:
-    """The numbers of a frame; ValueError names the columns that are none."""
+    """The matrix of a frame and its names; a ValueError names columns that hold no numbers."""
     if type(frame).__module__.partition(".")[0] == "pandas":
         return _from_pandas(frame)
     try:
@@ -71,7 +71,7 @@ def from_frame(frame: Any) -> Named:
 def _from_pandas(frame: Any) -> Named:
     names = _pandas_names(list(frame.columns))
     samples = None
-    if not hasattr(frame.index, "start"):  # a RangeIndex numbers the rows and names nothing
+    if not hasattr(frame.index, "start"):  # a RangeIndex only numbers the rows
         samples = tuple(map(str, frame.index))
     sparse = [hasattr(dtype, "fill_value") for dtype in frame.dtypes]
     if any(sparse):
@@ -87,7 +87,8 @@ def _from_pandas(frame: Any) -> Named:
 
 
 def _is_number(frame: Any, j: int) -> bool:
-    """Numbers and booleans, of NumPy, nullable or Arrow-backed; object columns are looked into."""
+    """Whether a column holds numbers or booleans: of NumPy, nullable or of Arrow by their type, and
+    of objects by its entries."""
     dtype = frame.dtypes.iloc[j]
     if dtype.kind != "O":
         return dtype.kind in "fiub"
@@ -96,7 +97,7 @@ def _is_number(frame: Any, j: int) -> bool:
 
 
 def _pandas_names(columns: list[Any]) -> tuple[str, ...] | None:
-    """Column labels as names; plain numbers name nothing, and a mixture is a mistake."""
+    """Column labels as names: None when they are numbers, TypeError when only some are strings."""
     if all(isinstance(c, str) for c in columns):
         return tuple(columns)
     if any(isinstance(c, str) for c in columns):
@@ -132,7 +133,7 @@ def _from_columns(
                 "these rows or columns, or impute the entries first"
             )
         column = np.asarray(values(j))
-        # Decimals, nullable integers and plain objects arrive as Python numbers.
+        # Decimals, nullable integers and objects arrive as Python numbers.
         columns.append(object_to_float(column) if column.dtype.kind == "O" else column)
     dtype = np.result_type(*columns) if columns else np.dtype(float)
     out = np.empty((n_rows, len(columns)), dtype=dtype, order="F")

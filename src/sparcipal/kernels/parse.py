@@ -1,35 +1,35 @@
 """Lines `document word count` to numbers, one pass over the bytes.
 
-Nearly all lines are written by programs: the document of the line before, one space, digits, one
-space, digits, one newline. These are taken eight bytes at a time (`words[i]` is the little-endian
-64-bit word that starts at byte i). Every other line goes through `any_line`, byte by byte.
+Nearly all lines have the same form: the document of the line before, one space, digits, one space,
+digits, one newline. These are parsed eight bytes at a time (`words[i]` is the little-endian 64-bit
+word that starts at byte i), every other line byte by byte, by `any_line`.
 """
 
 import numpy as np
 from numba import njit
 
-# Places of `state`: what one call leaves for the caller and for the next call.
+# Places in `state`, which one call of parse_lines leaves for the caller and for the next call.
 AT, ENTRIES, RUNS, BLANK, FAULT = 0, 1, 2, 3, 4
 DOCUMENT, WORD, LARGEST, LAST_DOCUMENT, LAST_WORD, GROUPED, SORTED, SIZE = 5, 6, 7, 8, 9, 10, 11, 12
 
 
 @njit(cache=True, nogil=True)
 def digits_in(x):
-    """How many of the eight bytes of x, exclusive-ored with '0', are digits before the first other
-    one; 8 when all are."""
+    """Count the digits at the beginning of the eight bytes that x holds after an exclusive or with
+    '0' each."""
     high = np.uint64(0x8080808080808080)
     other = ((x + np.uint64(0x7676767676767676)) | x) & high
     if other == np.uint64(0):
         return np.int64(8)
     first = (other & (~other + np.uint64(1))) >> np.uint64(7)
-    # first is 256^k: the product moves the byte that holds k to the top
+    # `first` is 256^k: the product moves the byte of the constant that is k to the top
     return np.int64((first * np.uint64(0x0001020304050607)) >> np.uint64(56))
 
 
 @njit(cache=True, nogil=True)
 def number_in(x, count):
-    """The number that the first `count` bytes (1 to 8) of x spell, in three steps: pairs, fours,
-    eight."""
+    """The number that the first `count` (1 to 8) digits of x form: pairs of digits are joined to
+    numbers, then fours, then all eight."""
     y = x << np.uint64(64 - 8 * count)
     y = (y * np.uint64(10) + (y >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     y = (y * np.uint64(100) + (y >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
@@ -39,8 +39,8 @@ def number_in(x, count):
 
 @njit(cache=True, nogil=True)
 def any_line(text, i, numbers):
-    """The line that starts at i, with spaces and tabs as anyone likes: the start of the next line,
-    after `numbers` (3,) are set; -1 when it is blank, -2 when it is anything else."""
+    """Parse the line that starts at i, with any spaces and tabs between its fields, into `numbers`
+    (3,). Returns the start of the next line, -1 for a blank line, -2 for one that is no entry."""
     for field in range(4):
         c = text[i]
         while c == 32 or c == 9 or c == 13:
@@ -66,12 +66,12 @@ def any_line(text, i, numbers):
 
 @njit(cache=True, nogil=True)
 def parse_lines(text, words, end, swift, limits, state, numbers, indices, counts, docs, lengths):
-    """Entries of the whole lines in text[:end].
+    """Parse the whole lines in text[:end] to entries.
 
     Entry m has the word `indices[m]` (from 0) and `counts[m]`; consecutive entries of one document
     form run r: `lengths[r]` entries of document `docs[r]` (from 1). text[:end] is followed by 32
-    more bytes. Stops at the first line that is no entry: state[FAULT] is then 1 and state[AT]
-    its start. `swift` is 0 where a word cannot be taken at once (a big-endian machine).
+    more bytes. Parsing stops at the first line that is no entry: state[FAULT] is then 1 and
+    state[AT] its start. `swift` is 0 on big-endian machines, where `words` cannot be used.
     """
     i = np.int64(0)
     line = np.int64(0)
@@ -86,7 +86,7 @@ def parse_lines(text, words, end, swift, limits, state, numbers, indices, counts
     grouped, ordered = state[GROUPED], state[SORTED]
     most_documents, most_words, most_count = limits[0], limits[1], limits[2]
     zeros = np.uint64(0x3030303030303030)
-    # The document as it stands in the line before, with the space after it.
+    # The bytes of the document in the line before and of the space after it.
     written, mask, width = np.uint64(0), np.uint64(0), np.int64(0)
     while i < end:
         line = i
@@ -97,7 +97,7 @@ def parse_lines(text, words, end, swift, limits, state, numbers, indices, counts
             k = digits_in(x)
             j = i + width + k
             n = np.int64(text[j + 1]) - 48
-            # a count of one digit is the rule
+            # most counts have one digit
             if 0 < k < 8 and text[j] == 32 and 0 <= n <= 9:
                 j += 2
                 v = np.int64(text[j]) - 48

@@ -37,7 +37,8 @@ def add_pairs(indptr, indices, data, place, start, stop, second, sums, column, v
     for row in range(start, stop):
         count = 0
         for i in range(indptr[row], indptr[row + 1]):
-            # written in any case and overwritten by the next: a branch would be guessed wrongly
+            # Written even when the column is not chosen, and then overwritten by the next entry: a
+            # branch here would often be mispredicted.
             j = place[indices[i]]
             column[count] = j
             value[count] = data[i]
@@ -52,7 +53,7 @@ def add_pairs(indptr, indices, data, place, start, stop, second, sums, column, v
 
 @njit(cache=True, nogil=True)
 def spread_rows(indptr, indices, data, place, start, stop, tile):
-    """The chosen columns of rows start..stop-1 into a tile of zeros (rows, m)."""
+    """Write the chosen columns of rows start..stop-1 to a tile of zeros (rows, m)."""
     for row in range(start, stop):
         for i in range(indptr[row], indptr[row + 1]):
             j = place[indices[i]]

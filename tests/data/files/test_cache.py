@@ -427,7 +427,7 @@ def test_the_command_lists_and_clears(tmp_path, corpus):
     listed = shell.invoke(main, ["cache", "--folder", str(kept)])
     assert listed.exit_code == 0
     assert str(corpus[0]) in listed.output
-    assert "1 kept" in listed.output
+    assert "1 entry" in listed.output
     cleared = shell.invoke(main, ["cache", "clear", "--folder", str(kept)])
     assert cleared.exit_code == 0
     assert "cleared" in cleared.output

@@ -1,10 +1,14 @@
-"""Look through an .h5ad file in a process of its own: on some damaged ones the HDF5 library
-crashes, and on others it never comes to an end.
+"""A program that looks through an .h5ad file before it is read.
 
     python -P h5check.py FILE LARGE RATIO
 
-says what is wrong with the file, and nothing if it can be read. No array may lie in another file,
-and they must not unpack to more than LARGE bytes and RATIO times what the file has.
+It prints what is wrong with the file and exits with 1, or prints nothing. It refuses arrays that
+lie in other files, and arrays that unpack to more than LARGE bytes and RATIO times the size of the
+file.
+
+The HDF5 library crashes on some damaged files and never ends on others, so it needs a process of
+its own. The program imports nothing of the package, so that it runs by its path alone; -P keeps the
+modules beside it, such as csv.py, from hiding those of Python.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ SMALL = 1 << 20  # bytes of an array that is read on the way
 
 
 class Visitor:
-    """Links, attributes and small arrays, all of them; of large ones where their pieces are."""
+    """Visits every link and attribute, reads small arrays and finds the chunks of large ones."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -52,7 +56,7 @@ def main(path: str, large: int, ratio: int) -> None:
         with h5py.File(path, "r") as file:
             visitor.visit("/", file)
             file.visititems(visitor.visit)
-    except Exception as error:  # the library has no class of its own for what it cannot read
+    except Exception as error:  # HDF5 has no class of its own for files that it cannot read
         raise SystemExit(f"damaged, or not h5ad ({error})") from None
     if visitor.size > large and visitor.size > ratio * os.path.getsize(path):
         raise SystemExit(
