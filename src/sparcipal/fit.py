@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from .bounds.dropped import Widened, widened
 from .bounds.strategy import prove
-from .bounds.widen import Widened, widened
 from .data.inputs import Input, resolved
 from .data.passes import MEMORY_LIMIT
 from .data.searched import Data, Searched

@@ -119,7 +119,7 @@ def test_converted_prices_lose_nothing() -> None:
     value = sum(float(np.linalg.eigvalsh(a[np.ix_(S, S)])[-1]) for S in supports)
     bound = kyfan.kyfan_bound(cov, (2, 2, 2), supports=supports, value=value)
     data = bound.data
-    split = kyfan.Split(data["features"], data["u"], data["r"], data["price"], data["pad"])
+    split = kyfan.KyFanSplit(data["features"], data["u"], data["r"], data["price"], data["pad"])
     pair, price, level = converted(a, split, 2, 3, False)
     part = Part(np.arange(9), a, np.zeros(9, dtype=bool), price, 2, False, np.zeros(9))
     top = np.linalg.eigvalsh(split_matrix(part, pair).matrix)[-1]

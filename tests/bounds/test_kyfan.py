@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sparcipal.bounds.kyfan import bound as kyfan
-from sparcipal.bounds.kyfan.certificate import Split, proved_sum, split_matrix
-from sparcipal.bounds.kyfan.optimise import Optimiser, fermi_dirac
+from sparcipal.bounds.kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
+from sparcipal.bounds.kyfan.optimise import KyFanOptimiser, fermi_dirac
 from sparcipal.bounds.kyfan.outside import violators
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
@@ -87,7 +87,7 @@ def test_any_split_is_a_bound() -> None:
         core = np.sort(rng.permutation(p)[: rng.integers(1, p + 1)])
         pairs = core.size * (core.size - 1) // 2
         price = np.maximum(rng.standard_normal(core.size), 0.0) * rng.choice([0.0, 0.1, 1.0])
-        split = Split.rounded(
+        split = KyFanSplit.rounded(
             core, rng.standard_normal(pairs) * rng.choice([0.1, 1.0]),
             rng.standard_normal(pairs) * 2, price, float(rng.choice([0.01, 0.3])),
         )  # fmt: skip
@@ -97,7 +97,7 @@ def test_any_split_is_a_bound() -> None:
         own = recheck(split.data(), checked_covariance(A, 1.0), question)
         assert own >= best * (1 - 1e-13)
         cov = covariance_of(A)
-        evaluated = split_matrix(A[np.ix_(core, core)], split, s, nonnegative)
+        evaluated = kyfan_matrix(A[np.ix_(core, core)], split, s, nonnegative)
         _, heights = violators(cov, core, evaluated, s, nonnegative, -np.inf)
         total = proved_sum(evaluated.matrix, heights / 1.0, k) + evaluated.price.sum()
         assert total * cov.unit >= best * (1 - 1e-13) or cov.unit != 1.0
@@ -134,10 +134,10 @@ def test_extension_equals_the_whole_matrix() -> None:
     A = cov.dense()
     core = np.sort(np.argsort(-cov.diagonal)[:15])
     price = rng.uniform(0.0, 0.05, 15)
-    split = Split.rounded(
+    split = KyFanSplit.rounded(
         core, 0.1 * rng.standard_normal(105), rng.standard_normal(105), price, 0.02
     )
-    evaluated = split_matrix(A[np.ix_(core, core)], split, 4, False)
+    evaluated = kyfan_matrix(A[np.ix_(core, core)], split, 4, False)
     rest = np.setdiff1d(np.arange(60), core)
     expected = {}
     for j in rest:
@@ -157,11 +157,11 @@ def test_gradient_of_the_smoothed_bound(nonnegative: bool, floor: float | None) 
     rng = np.random.default_rng(2)
     A = np.cov(rng.standard_normal((20, 9)).T)
     pairs = 36
-    split = Split.rounded(
+    split = KyFanSplit.rounded(
         np.arange(9), 0.3 * rng.standard_normal(pairs), 0.5 * rng.standard_normal(pairs),
         rng.uniform(0.05, 0.2, 9), 0.03,
     )  # fmt: skip
-    smooth = Optimiser(A, split, 3, 2, 2.0, nonnegative, 5, floor)
+    smooth = KyFanOptimiser(A, split, 3, 2, 2.0, nonnegative, 5, floor)
     here = smooth.point.astype(np.float64)
     value, gradient = smooth._evaluate(here, 0.05)
     rough, single = smooth._evaluate(here.astype(np.float32), 0.05)

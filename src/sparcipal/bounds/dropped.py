@@ -1,8 +1,9 @@
-"""From the features that were kept to all of them, when only the variances of the others are known.
+"""From the screened features to all; statement and proof: docs/methods/dropped.rst.
 
-Let K be the kept features, D the dropped ones with variances v_1 >= v_2 >= ..., A positive
-semidefinite, and S_j = P_j + T_j the support of component j with P_j in K and T_j in D. For a
-positive semidefinite matrix in blocks, sqrt(x'Ax) is a seminorm, so that
+Only the variances of the dropped features are known. Let K be the screened features, D the dropped
+ones with variances v_1 >= v_2 >= ..., A positive semidefinite, and S_j = P_j + T_j the support of
+component j with P_j in K and T_j in D. For a positive semidefinite matrix in blocks, sqrt(x'Ax) is
+a seminorm, so that
 
     x_j'A x_j <= (the best on P_j) + trace A_TT,    also for x >= 0.
 
@@ -34,18 +35,119 @@ from typing import Any
 
 import numpy as np
 
+from ..data.screening import Survivors
 from ..numerics import margins
 from ..numerics.margins import SAFETY
 from ..problem.problem import Component, Options, Problem
-from ..problem.result import Bound
+from ..problem.result import Bound, Certificate
 from .kyfan import kyfan_bound
-from .kyfan.certificate import Split, proved_sum, split_matrix
-from .kyfan.optimise import Optimiser
+from .kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
+from .kyfan.optimise import KyFanOptimiser
 from .kyfan.outside import violators
 
+# The bound for all features may exceed that for the screened ones by this share of the gap, before
+# it is worth reading the rows once more for twice as many features.
+SHARE = 1.0
 MULTIPLES = (1.0, 1.5)  # of the largest dropped variance, as prices
 TEMPERATURES = {"fast": (3e-3, 1e-3), "full": (1e-2, 3e-3, 1e-3, 3e-4)}
 STEPS = {"fast": 30, "full": 150}
+
+
+@dataclass(frozen=True)
+class Widened:
+    """A certificate for all features, and whether more of them should be screened in."""
+
+    certificate: Certificate
+    settled: bool
+    enough: float  # dropped features below this variance would not matter; inside units
+
+
+def widened(
+    problem: Problem,
+    certificate: Certificate,
+    components: Sequence[Component],
+    survivors: Survivors,
+    options: Options,
+    certify: Any,
+) -> Widened:
+    """Extend the certificate of the screened features to all of them."""
+    value = certificate.value
+    inside = _inside(problem, certificate)
+    target = inside.value + max(SHARE * (inside.value - value), options.tol * value)
+    if problem.disjoint or problem.k == 1:
+        known = _Known(problem, inside.value, certificate.bounds, components)
+        found = beyond(known, survivors.dropped, target, options, certify)
+        touching, total = found.bound, max(found.bound, inside.value)
+        data = {**found.data, "inside": inside.value, "touching": touching}
+    else:
+        touching, total, data = _by_parts(problem, inside, components, survivors, options, certify)
+    data["kept"] = survivors.kept.astype(np.int32)
+    bound = Bound(inside.name, max(total, value), {**inside.data, "screened": data})
+    screening = {
+        "kept": int(survivors.kept.size),
+        "dropped": int(survivors.n_dropped),
+        "largest_dropped": float(survivors.dropped.max(initial=0.0)),
+        "rule": data["rule"],
+        "inside": inside.value,
+        "touching": float(touching),
+        "support_unchanged": bool(touching < value - certificate.rounding),
+        "bound_holds": bool(touching <= inside.value),
+    }
+    proved_away = survivors.n_dropped if screening["support_unchanged"] else 0
+    new = replace(
+        certificate,
+        bound=bound.value,
+        bounds=(bound,),
+        eliminated=certificate.eliminated + proved_away,
+        screening=screening,
+    )
+    pads = [float(b.data["pad"]) for b in certificate.bounds if b.name == "kyfan"]
+    return Widened(new, total <= target, max(pads, default=0.0))
+
+
+def _inside(problem: Problem, certificate: Certificate) -> Bound:
+    """The bound on the screened features that is extended."""
+    if problem.disjoint or problem.k == 1:
+        return certificate.bounds[0]
+    return next(b for b in certificate.bounds if b.name == "parts")
+
+
+def _by_parts(
+    problem: Problem,
+    inside: Bound,
+    components: Sequence[Component],
+    survivors: Survivors,
+    options: Options,
+    certify: Any,
+) -> tuple[float, float, dict[str, Any]]:
+    """Overlapping supports: every component's own bound is extended, then they are added."""
+    found: dict[int, Beyond] = {}
+    own = {part["s"]: float(part["value"]) for part in inside.data["parts"]}
+    for s, value in own.items():
+        alone = Problem(problem.covariance, (s,), problem.nonnegative)
+        known = [Bound(p["name"], p["value"], p["data"]) for p in inside.data["parts"]]
+        own_bounds = [b for b in known if b.name == "kyfan"]
+        alone_known = _Known(alone, value, own_bounds, components[:1])
+        found[s] = beyond(alone_known, survivors.dropped, value, options, certify)
+    highest = {s: max(found[s].bound, own[s]) for s in own}
+    total = sum(highest[s] for s in problem.cardinalities)
+    # at least one component uses a dropped feature
+    touching = max(total - highest[s] + found[s].bound for s in own)
+    rise = 1 + margins.packing(problem.k)
+    parts = [{"s": s, "inside": own[s], **found[s].data} for s in own]
+    rule = max(found.values(), key=lambda b: b.bound).rule
+    data = {"rule": rule, "parts": parts, "inside": inside.value, "touching": touching * rise}
+    return touching * rise, max(total * rise, inside.value), data
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of the screened features: the question, its answer and the bounds proved."""
+
+    problem: Problem
+    inside: float  # no choice within K explains more
+    bounds: Sequence[Bound]
+    components: Sequence[Component]
 
 
 @dataclass(frozen=True)
@@ -58,29 +160,22 @@ class Beyond:
 
 
 def beyond(
-    problem: Problem,
-    inside: float,
-    bounds: Sequence[Bound],
-    components: Sequence[Component],
-    dropped: np.ndarray,
-    target: float,
-    options: Options,
-    certify: Any,
+    known: _Known, dropped: np.ndarray, target: float, options: Options, certify: Any
 ) -> Beyond:
     """Bound the choices that use a dropped feature, until the bound is at most `target`.
 
-    `inside` bounds the choices within K, `bounds` are those that were proved there, and `dropped`
-    holds the variances of the dropped features, rounded up.
+    `dropped` holds the variances of the dropped features, rounded up.
     """
+    problem = known.problem
     dropped = np.sort(dropped)[::-1][: problem.n_nonzero]
     if dropped.size == 0:
         return Beyond(0.0, "nothing dropped", {"rule": "nothing dropped"})
-    table = _Table(problem, inside, dropped)
+    table = _Table(problem, known.inside, dropped)
     best = table.by_variances()
     if not certify or problem.s_max == 1:
         return best  # without partners, the largest variances are the optimum
     highest = float(dropped[0])
-    for split, price in _attempts(problem, bounds, components, highest, target, options, certify):
+    for split, price in _attempts(known, highest, target, options, certify):
         best = min(best, table.by_prices(split, price), key=lambda b: b.bound)
         if best.bound <= target or options.monitor.stopped is not None:
             break
@@ -110,17 +205,17 @@ class _Table:
         total = float((stay + self.gains).max(initial=0.0)) * rise
         return Beyond(total, rule, {"rule": rule, **data})
 
-    def by_prices(self, split: Split, price: float) -> Beyond:
+    def by_prices(self, split: KyFanSplit, price: float) -> Beyond:
         """The split with this price on every feature of K, and a pad that covers it."""
         problem, n = self.problem, self.n
         covariance, s = problem.covariance, problem.s_max
         split = replace(split, pad=float(np.float32(max(price, split.pad))))
         price = min(price, split.pad)
         a = covariance.submatrix(split.features)
-        core = split_matrix(0.5 * (a + a.T), split, s, problem.nonnegative)
+        core = kyfan_matrix(0.5 * (a + a.T), split, s, problem.nonnegative)
         matrix = core.matrix.copy()
         matrix[np.diag_indices(matrix.shape[0])] -= s * price
-        level = 0.0  # of a component without a kept feature
+        level = 0.0  # of a component without a screened feature
         if matrix.shape[0] >= problem.k:
             level = max(level, float(np.linalg.eigvalsh(matrix)[matrix.shape[0] - problem.k]))
         _, heights = violators(
@@ -139,49 +234,44 @@ class _Table:
 
 
 def _attempts(
-    problem: Problem,
-    bounds: Sequence[Bound],
-    components: Sequence[Component],
-    highest: float,
-    target: float,
-    options: Options,
-    certify: str,
-) -> Iterator[tuple[Split, float]]:
+    known: _Known, highest: float, target: float, options: Options, certify: str
+) -> Iterator[tuple[KyFanSplit, float]]:
     """Splits with a price for every feature, the cheap ones first."""
+    problem = known.problem
     value = max(target - highest, 0.5 * target)
-    known = [split_of(b.data) for b in bounds if b.name == "kyfan"]
-    if not known:
+    splits = [split_of(b.data) for b in known.bounds if b.name == "kyfan"]
+    if not splits:
         # a bound for one nonzero less: it is tight where the last nonzero is worth much
         found = kyfan_bound(
             problem.covariance,
             problem.cardinalities,
             total=problem.n_nonzero - 1,
             nonnegative=problem.nonnegative,
-            supports=[component.support for component in components],
+            supports=[component.support for component in known.components],
             value=value,
             tol=0.0,
             effort=certify,
             monitor=options.monitor,
         )
-        known = [split_of(found.data)]
-        yield known[0], 0.0
-    for split in known:
+        splits = [split_of(found.data)]
+        yield splits[0], 0.0
+    for split in splits:
         yield split, split.pad
         for multiple in MULTIPLES:
             yield split, multiple * highest
-    if certify == "fast" and known[-1].pad >= highest:
+    if certify == "fast" and splits[-1].pad >= highest:
         return  # it was optimised with such a price
-    price = max(known[-1].pad, MULTIPLES[-1] * highest)
-    yield _refined(problem, known[-1], price, value, options, certify), price
+    price = max(splits[-1].pad, MULTIPLES[-1] * highest)
+    yield _refined(problem, splits[-1], price, value, options, certify), price
 
 
 def _refined(
-    problem: Problem, split: Split, pad: float, value: float, options: Options, certify: str
-) -> Split:
+    problem: Problem, split: KyFanSplit, pad: float, value: float, options: Options, certify: str
+) -> KyFanSplit:
     """The split after some steps with the larger pad."""
     a = problem.covariance.submatrix(split.features)
     split = replace(split, pad=float(np.float32(pad)))
-    optimiser = Optimiser(
+    optimiser = KyFanOptimiser(
         0.5 * (a + a.T),
         split,
         problem.s_max,
@@ -196,9 +286,9 @@ def _refined(
     return optimiser.split()
 
 
-def split_of(data: dict[str, Any]) -> Split:
+def split_of(data: dict[str, Any]) -> KyFanSplit:
     """The split of a Ky Fan bound, on the features that the problem knows."""
     features = np.asarray(data["features"], dtype=np.intp)
     if "kept" in data:
         features = np.asarray(data["kept"], dtype=np.intp)[features]
-    return Split(features, data["u"], data["r"], data["price"], float(data["pad"]))
+    return KyFanSplit(features, data["u"], data["r"], data["price"], float(data["pad"]))

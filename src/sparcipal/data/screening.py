@@ -217,17 +217,22 @@ def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
     """
     kept = np.asarray(screened.kept, dtype=np.intp)
     variances = np.asarray(screened.variances, dtype=np.float64)
+    known: dict[str, Any] = {
+        "n_samples": screened.n_samples,
+        "inert": None if screened.constant is None else screened.constant[kept],
+    }
     if screened.error_weights is None:
-        covariance = covariance_of(screened.matrix)
+        covariance = covariance_of(screened.matrix, **known)
     else:
         unit = power_of_two(float(np.abs(np.diagonal(screened.matrix)).max(initial=0.0)))
         place = screened.matrix if consume else None
-        covariance = MatrixCovariance(np.divide(screened.matrix, unit, out=place), unit)
-        covariance.error_unit = screened.error_unit
-        covariance.error_weights = screened.error_weights / unit
-    covariance.n_samples = screened.n_samples
-    if screened.constant is not None:
-        covariance.inert = screened.constant[kept]
+        covariance = MatrixCovariance(
+            np.divide(screened.matrix, unit, out=place),
+            unit,
+            error_unit=screened.error_unit,
+            error_weights=screened.error_weights / unit,
+            **known,
+        )
     errors = 0.0 if screened.errors is None else screened.errors
     upper = np.delete(variances * (1 + 4 * EPS) + 4 * errors, kept) / covariance.unit
     return Survivors(

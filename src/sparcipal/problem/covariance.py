@@ -85,23 +85,32 @@ class Covariance(ABC):
         """The same covariance with its matrix formed, where that is small enough to pay."""
         if isinstance(self, MatrixCovariance) or self.n_features > DENSE_LIMIT:
             return self
-        formed = MatrixCovariance(self.dense(), self.unit)
-        formed.n_samples = self.n_samples
-        formed.error_unit, formed.error_weights = self.error_unit, self.error_weights
-        formed.inert = self.inert
-        return formed
+        return MatrixCovariance(
+            self.dense(), self.unit, n_samples=self.n_samples, error_unit=self.error_unit,
+            error_weights=self.error_weights, inert=self.inert,
+        )  # fmt: skip
 
 
 class MatrixCovariance(Covariance):
     """A given (or formed) matrix."""
 
-    def __init__(self, matrix: np.ndarray, unit: float = 1.0, psd_shift: float = 0.0) -> None:
+    def __init__(
+        self,
+        matrix: np.ndarray,
+        unit: float = 1.0,
+        psd_shift: float = 0.0,
+        *,
+        n_samples: int | None = None,
+        error_unit: float = 0.0,
+        error_weights: np.ndarray | None = None,
+        inert: np.ndarray | None = None,
+    ) -> None:
         self.matrix = matrix
         self.diagonal = np.ascontiguousarray(np.diagonal(matrix))
-        self.unit = unit
-        self.psd_shift = psd_shift
-        self.error_weights = np.abs(self.diagonal)
-        self.inert = np.logical_not(matrix.any(axis=0))
+        self.unit, self.psd_shift, self.n_samples = unit, psd_shift, n_samples
+        self.error_unit = error_unit
+        self.error_weights = np.abs(self.diagonal) if error_weights is None else error_weights
+        self.inert = np.logical_not(matrix.any(axis=0)) if inert is None else inert
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.matrix @ Y
@@ -113,10 +122,10 @@ class MatrixCovariance(Covariance):
         return self.matrix
 
     def restrict(self, keep: np.ndarray) -> Covariance:
-        part = MatrixCovariance(self.submatrix(keep), self.unit, self.psd_shift)
-        part.n_samples = self.n_samples
-        part.error_unit, part.error_weights = self.error_unit, self.error_weights[keep]
-        return part
+        return MatrixCovariance(
+            self.submatrix(keep), self.unit, self.psd_shift, n_samples=self.n_samples,
+            error_unit=self.error_unit, error_weights=self.error_weights[keep],
+        )  # fmt: skip
 
 
 class PartCovariance(Covariance):
@@ -177,17 +186,22 @@ class SparseCovariance(Covariance):
     densified."""
 
     def __init__(
-        self, X: sp.csc_array, mean: np.ndarray, inert: np.ndarray, unit: float, error_unit: float
+        self,
+        X: sp.csc_array,
+        mean: np.ndarray,
+        inert: np.ndarray,
+        unit: float,
+        error_unit: float,
+        diagonal: np.ndarray,
+        error_weights: np.ndarray,
     ) -> None:
         self.X = X
         self.mean = mean
         self.inert = inert
         self.n_samples = X.shape[0]
         self.unit = unit
-        second = np.asarray(X.multiply(X).sum(axis=0)).ravel()
-        self.diagonal = np.maximum(second - mean * mean, 0.0)
-        self.error_unit = error_unit
-        self.error_weights = second
+        self.diagonal = diagonal
+        self.error_unit, self.error_weights = error_unit, error_weights
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.X.T @ (self.X @ Y) - np.outer(self.mean, self.mean @ Y)
@@ -199,11 +213,10 @@ class SparseCovariance(Covariance):
         return (left.T @ right).toarray() - means
 
     def restrict(self, keep: np.ndarray) -> Covariance:
-        part = SparseCovariance(
-            self.X[:, keep], self.mean[keep], self.inert[keep], self.unit, self.error_unit
-        )
-        part.diagonal, part.error_weights = self.diagonal[keep], self.error_weights[keep]
-        return part
+        return SparseCovariance(
+            self.X[:, keep], self.mean[keep], self.inert[keep], self.unit, self.error_unit,
+            self.diagonal[keep], self.error_weights[keep],
+        )  # fmt: skip
 
 
 class _Projected(Covariance):
@@ -236,8 +249,12 @@ class _Projected(Covariance):
         return MatrixCovariance(self.submatrix(keep), self.unit)
 
 
-def covariance_of(matrix: Any) -> MatrixCovariance:
+def covariance_of(
+    matrix: Any, *, n_samples: int | None = None, inert: np.ndarray | None = None
+) -> MatrixCovariance:
     """A given symmetric positive semidefinite matrix, checked, in inside units.
+
+    `n_samples` and the features known to be `inert` are passed on, where they are known.
 
     Raises ValueError when it is not square, not finite, not symmetric or not positive semidefinite,
     saying by how much.
@@ -270,7 +287,8 @@ def covariance_of(matrix: Any) -> MatrixCovariance:
         )
     if skew > 0:
         A = (A + A.T) / 2
-    return MatrixCovariance(A, unit, _proved_psd_shift(A, slack, unit))
+    shift = _proved_psd_shift(A, slack, unit)
+    return MatrixCovariance(A, unit, shift, n_samples=n_samples, inert=inert)
 
 
 def covariance_of_data(
@@ -302,23 +320,27 @@ def covariance_of_data(
     if scale:
         # Every column in its own unit, so that no square over- or underflows.
         exponents = _column_exponents(X)
-        covariance, mean, spread = build(X, exponents, weights, center, scale)
-        covariance.unit = 1.0
+        covariance, mean, spread = build(X, exponents, 1.0, weights, center, scale)
         return covariance, np.ldexp(mean, exponents), np.ldexp(spread, exponents)
     shrink = power_of_two(largest)
     exponents = np.full(p, int(np.log2(shrink)))
-    covariance, mean, _ = build(X, exponents, weights, center, scale)
-    covariance.unit = shrink * shrink
-    if covariance.unit < 1e-290 and largest > 0:
+    unit = shrink * shrink
+    if unit < 1e-290 and largest > 0:
         raise ValueError(
             f"X has no entry larger than {largest:.3g}, so that variances underflow; multiply X by "
             "a constant so that entries reach at least 1e-140"
         )
+    covariance, mean, _ = build(X, exponents, unit, weights, center, scale)
     return covariance, mean * shrink, np.ones(p)
 
 
 def _dense_data(
-    X: Any, exponents: np.ndarray, weights: np.ndarray | None, center: bool, scale: bool
+    X: Any,
+    exponents: np.ndarray,
+    unit: float,
+    weights: np.ndarray | None,
+    center: bool,
+    scale: bool,
 ) -> tuple[DenseCovariance, np.ndarray, np.ndarray]:
     n, p = X.shape
     constant = np.equal(X, X[:1]).all(axis=0)
@@ -342,11 +364,16 @@ def _dense_data(
         deviation = np.sqrt(np.einsum("ij,ij->j", Y, Y))
         spread = np.where(deviation > 0, deviation, 1.0)
         Y /= spread
-    return DenseCovariance(Y, 1.0, margins.dense_products(n)), mean, spread
+    return DenseCovariance(Y, unit, margins.dense_products(n)), mean, spread
 
 
 def _sparse_data(
-    X: Any, exponents: np.ndarray, weights: np.ndarray | None, center: bool, scale: bool
+    X: Any,
+    exponents: np.ndarray,
+    unit: float,
+    weights: np.ndarray | None,
+    center: bool,
+    scale: bool,
 ) -> tuple[SparseCovariance, np.ndarray, np.ndarray]:
     n, p = X.shape
     C = sp.csc_array(X, dtype=np.float64, copy=True)
@@ -368,17 +395,23 @@ def _sparse_data(
     else:
         C.data *= np.sqrt(weights)[C.indices]
     if not scale:
-        plain = SparseCovariance(C, mean, inert, 1.0, margins.sparse_products(n))
-        plain.diagonal[inert] = 0.0
+        second = _second_moments(C)
+        diagonal = np.where(inert, 0.0, np.maximum(second - mean * mean, 0.0))
+        error = margins.sparse_products(n)
+        plain = SparseCovariance(C, mean, inert, unit, error, diagonal, second)
         return plain, mean + removed, np.ones(p)
     spread = np.where(inert, 1.0, _sparse_deviations(entries, mean, weights))
     C.data /= np.repeat(spread, np.diff(C.indptr))
-    scaled = SparseCovariance(C, mean / spread, inert, 1.0, margins.scaled_sparse_products(n))
-    scaled.diagonal = np.where(inert, 0.0, 1.0)
     # Both the entry and the deviations it is divided by carry an error relative to the second
     # moments.
-    scaled.error_weights = scaled.error_weights**2
+    squares, ones = _second_moments(C) ** 2, np.where(inert, 0.0, 1.0)
+    error = margins.scaled_sparse_products(n)
+    scaled = SparseCovariance(C, mean / spread, inert, unit, error, ones, squares)
     return scaled, mean + removed, spread
+
+
+def _second_moments(C: sp.csc_array) -> np.ndarray:
+    return np.asarray(C.multiply(C).sum(axis=0)).ravel()
 
 
 def _center_full_columns(C: sp.csc_array, weights: np.ndarray | None) -> np.ndarray:

@@ -35,9 +35,9 @@ from ...numerics.threads import one_blas_thread
 from ...problem.covariance import Covariance
 from ...problem.monitor import Monitor, Quiet
 from ...problem.result import Bound
-from ..kyfan.certificate import Split, SplitMatrix, split_matrix
+from ..kyfan.certificate import KyFanMatrix, KyFanSplit, kyfan_matrix
 from ..kyfan.outside import violators
-from ..pairsplit import Split as PairSplit
+from ..pairsplit import Split
 from ..tree.search import Proof, prove
 from .packing import best_packing
 from .prices import Pool, converted
@@ -149,7 +149,7 @@ class _Prices:
     def _prepare(self, supports: list[np.ndarray], start: Bound) -> None:
         """The core, its prices without loss, and first supports."""
         data = start.data
-        split = Split(
+        split = KyFanSplit(
             np.asarray(data["features"]), data["u"], data["r"], data["price"], data["pad"]
         )
         self.core = split.features.astype(np.intp)
@@ -157,10 +157,10 @@ class _Prices:
         self.a = np.ascontiguousarray(0.5 * (a + a.T))
         s = max(self.sizes)
         pair, self.center, _ = converted(self.a, split, s, self.k, self.nonnegative)
-        self.evaluated = split_matrix(self.a, split, s, self.nonnegative)
+        self.evaluated = kyfan_matrix(self.a, split, s, self.nonnegative)
         self.leading = largest_eigenpairs(self.evaluated.matrix, 3 * self.k)[1]
         unit = power_of_two(float(np.abs(self.a).max()))
-        self.starts: dict[int, PairSplit] = dict.fromkeys(self.sizes, pair.scaled(1.0 / unit))
+        self.starts: dict[int, Split] = dict.fromkeys(self.sizes, pair.scaled(1.0 / unit))
         self.pool = Pool(self.a, self.sizes, self.nonnegative, self.value)
         for support in supports:
             self.pool.add(np.searchsorted(self.core, support))
@@ -252,7 +252,7 @@ class _Prices:
             return np.zeros(self.core.size)
         for factor in PADS:
             pads = (factor * self.evaluated.theta).astype(np.float32).astype(np.float64)
-            charged = SplitMatrix(self.evaluated.matrix, pads, price)
+            charged = KyFanMatrix(self.evaluated.matrix, pads, price)
             found = violators(self.cov, self.core, charged, s, self.nonnegative, target)[0]
             if found.size == 0:
                 return pads

@@ -24,9 +24,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...problem.components import nonnegative_leading, removals
-from ..kyfan.certificate import R_LIMIT, split_matrix
-from ..kyfan.certificate import Split as KyFanSplit
+from ..kyfan.certificate import KyFanSplit, kyfan_matrix
 from ..pairsplit import Split
+from ..pairsplit.certificate import R_LIMIT
 
 STARTS = 14  # supports from which the local search at given prices starts
 CANDIDATES = 6  # swaps evaluated in one step of it
@@ -54,7 +54,7 @@ def converted(
     """
     n = a.shape[0]
     u, r = split.full()
-    w, q = np.linalg.eigh(split_matrix(a, split, s, nonnegative).matrix)
+    w, q = np.linalg.eigh(kyfan_matrix(a, split, s, nonnegative).matrix)
     nu = float(w[max(n - k, 0)])
     root = q * np.sqrt(np.maximum(w - nu, 0.0))
     z = root @ root.T

@@ -19,8 +19,8 @@ from ...problem.components import removals, support_value
 from ...problem.covariance import Covariance
 from ...problem.monitor import Monitor
 from ...problem.result import Bound
-from .certificate import Split, SplitMatrix, proved_sum, split_matrix
-from .optimise import Optimiser
+from .certificate import KyFanMatrix, KyFanSplit, kyfan_matrix, proved_sum
+from .optimise import KyFanOptimiser
 from .outside import violators
 from .starts import first_core, first_split, grown, guess
 
@@ -152,15 +152,15 @@ class _Run:
         return max(float(lost), 0.0) if np.isfinite(lost) else 0.0
 
     def _optimised(
-        self, a: np.ndarray, split: Split, temperatures: Sequence[float], steps: int
-    ) -> Split:
+        self, a: np.ndarray, split: KyFanSplit, temperatures: Sequence[float], steps: int
+    ) -> KyFanSplit:
         """The best split met while the temperature falls."""
-        optimiser = Optimiser(
+        optimiser = KyFanOptimiser(
             a, split, self.s, self.k, self.value, self.nonnegative, self.total, self.floor
         )
 
-        def guessed(split: Split) -> float:
-            return guess(split_matrix(a, split, self.s, self.nonnegative), self.k, self.total)
+        def guessed(split: KyFanSplit) -> float:
+            return guess(kyfan_matrix(a, split, self.s, self.nonnegative), self.k, self.total)
 
         best, lowest = split, guessed(split)
         for mu in temperatures:
@@ -174,10 +174,10 @@ class _Run:
         return best
 
     def _proved(
-        self, a: np.ndarray, split: Split
-    ) -> tuple[Bound, SplitMatrix, float, np.ndarray, np.ndarray]:
+        self, a: np.ndarray, split: KyFanSplit
+    ) -> tuple[Bound, KyFanMatrix, float, np.ndarray, np.ndarray]:
         """The bound for all features, and the outside features near or above its level."""
-        evaluated = split_matrix(a, split, self.s, self.nonnegative)
+        evaluated = kyfan_matrix(a, split, self.s, self.nonnegative)
         n = evaluated.matrix.shape[0]
         level = -np.inf
         if n >= self.k:

@@ -38,12 +38,11 @@ import scipy.linalg
 
 from ...numerics import margins
 from ...numerics.eigen import largest_eigenpairs
-
-R_LIMIT = 25.0
+from ..pairsplit.certificate import R_LIMIT
 
 
 @dataclass(frozen=True)
-class Split:
+class KyFanSplit:
     """(U, R, beta) on a core of features, V_ab = |U_ab| exp(R_ab) with R antisymmetric."""
 
     features: np.ndarray  # (n,) increasing
@@ -55,10 +54,10 @@ class Split:
     @staticmethod
     def rounded(
         features: np.ndarray, u: np.ndarray, r: np.ndarray, price: np.ndarray, pad: float
-    ) -> Split:
+    ) -> KyFanSplit:
         r = np.clip(r, -R_LIMIT, R_LIMIT).astype(np.float32)
         price = np.maximum(price, 0.0).astype(np.float32)
-        return Split(features, u.astype(np.float32), r, price, float(np.float32(pad)))
+        return KyFanSplit(features, u.astype(np.float32), r, price, float(np.float32(pad)))
 
     def data(self) -> dict[str, Any]:
         return {
@@ -80,7 +79,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class SplitMatrix:
+class KyFanMatrix:
     """M on the core, and what is paid for features outside."""
 
     matrix: np.ndarray  # (n, n)
@@ -88,7 +87,7 @@ class SplitMatrix:
     price: np.ndarray  # (n,)
 
 
-def split_matrix(a: np.ndarray, split: Split, s: int, nonnegative: bool) -> SplitMatrix:
+def kyfan_matrix(a: np.ndarray, split: KyFanSplit, s: int, nonnegative: bool) -> KyFanMatrix:
     """Evaluate a split on the core's covariance a (n, n); the charges are rounded up."""
     n = a.shape[0]
     u, r = split.full()
@@ -105,7 +104,7 @@ def split_matrix(a: np.ndarray, split: Split, s: int, nonnegative: bool) -> Spli
     theta = top.min(axis=1) if count == s - 1 and count else np.full(n, split.pad)
     matrix = a - u
     matrix[np.diag_indices(n)] += charge - price
-    return SplitMatrix(matrix, theta, price)
+    return KyFanMatrix(matrix, theta, price)
 
 
 def proved_sum(matrix: np.ndarray, outside: np.ndarray, k: int) -> float:

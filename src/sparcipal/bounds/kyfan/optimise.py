@@ -14,20 +14,20 @@ import numpy as np
 from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
 from ...numerics.eigen import all_eigenpairs, largest_eigenpairs, partly
 from ...numerics.lbfgs import MEMORY, minimise
-from .certificate import Split
+from .certificate import KyFanSplit
 
 FULL_EIGEN = 120  # below this size a full eigendecomposition is as fast as a partial one
 SHORT = 100  # steps of a run for which single precision is enough
 REACH = 12.0  # weights below exp(-REACH) are neglected
 
 
-class Optimiser:
+class KyFanOptimiser:
     """The smoothed bound on one core, its current point, and the work arrays."""
 
     def __init__(
         self,
         a: np.ndarray,
-        split: Split,
+        split: KyFanSplit,
         s: int,
         k: int,
         value: float,
@@ -58,9 +58,9 @@ class Optimiser:
         self._kept = min(n, max(2 * k, k + 12))
         self._nu = 0.0
 
-    def split(self) -> Split:
+    def split(self) -> KyFanSplit:
         u, r, price, floor = self._unpacked(self.point)
-        return Split.rounded(self.features, u, r, price + floor, self.pad)
+        return KyFanSplit.rounded(self.features, u, r, price + floor, self.pad)
 
     @property
     def floor(self) -> float | None:

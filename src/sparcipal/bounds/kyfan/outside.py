@@ -6,7 +6,7 @@ import numpy as np
 
 from ...numerics import margins
 from ...problem.covariance import Covariance
-from .certificate import SplitMatrix
+from .certificate import KyFanMatrix
 
 BLOCK = 512  # rows of the covariance looked at together
 
@@ -14,7 +14,7 @@ BLOCK = 512  # rows of the covariance looked at together
 def violators(
     cov: Covariance,
     core: np.ndarray,
-    split: SplitMatrix,
+    split: KyFanMatrix,
     s: int,
     nonnegative: bool,
     level: float,
@@ -68,7 +68,7 @@ def _exact(
 class _Rows:
     """The s-1 largest charges of features outside the core."""
 
-    def __init__(self, split: SplitMatrix, s: int, core: np.ndarray, outside: np.ndarray) -> None:
+    def __init__(self, split: KyFanMatrix, s: int, core: np.ndarray, outside: np.ndarray) -> None:
         self.split = split
         self.q = s - 1
         self.core = core  # variances, rounded up

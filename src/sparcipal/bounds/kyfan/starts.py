@@ -10,7 +10,8 @@ from ...numerics.eigen import largest_eigenpairs, largest_eigenvalues
 from ...numerics.margins import top_sum
 from ...problem.components import newcomer_gain
 from ...problem.covariance import Covariance
-from .certificate import R_LIMIT, Split, SplitMatrix, split_matrix
+from ..pairsplit.certificate import R_LIMIT
+from .certificate import KyFanMatrix, KyFanSplit, kyfan_matrix
 
 CLIPS = (0.03, 0.06, 0.12, 0.2, 0.35, 0.6, 1.0)
 FRACTIONS = (0.5, 0.75, 1.0)
@@ -37,7 +38,7 @@ def first_core(cov: Covariance, supports: Sequence[np.ndarray], size: int) -> np
 
 def first_split(
     a: np.ndarray, features: np.ndarray, s: int, k: int, total: int, pad: float, nonnegative: bool
-) -> Split:
+) -> KyFanSplit:
     """U = clip(A), or the off-diagonal part of the leading eigenvectors' share of A."""
     n = a.shape[0]
     upper = np.triu_indices(n, 1)
@@ -48,7 +49,7 @@ def first_split(
     for fraction in CLIPS:
         rho = fraction * largest
         u = np.minimum(off, rho) if nonnegative else np.clip(off, -rho, rho)
-        candidates.append(Split.rounded(features, u, np.zeros(off.size), zero, pad))
+        candidates.append(KyFanSplit.rounded(features, u, np.zeros(off.size), zero, pad))
     most = min(n, 4 * k)
     w, q = largest_eigenpairs(a, most)
     for rank in sorted({1, min(k, n), min(2 * k, n), most}):
@@ -56,20 +57,20 @@ def first_split(
         logs = 0.5 * np.log(np.maximum(np.diagonal(part), 1e-10 * max(largest, 1e-300)))
         r = np.clip(logs[None, :] - logs[:, None], -R_LIMIT, R_LIMIT)[upper]
         for fraction in FRACTIONS:
-            candidates.append(Split.rounded(features, fraction * part[upper], r, zero, pad))
-    guesses = [guess(split_matrix(a, split, s, nonnegative), k, total) for split in candidates]
+            candidates.append(KyFanSplit.rounded(features, fraction * part[upper], r, zero, pad))
+    guesses = [guess(kyfan_matrix(a, split, s, nonnegative), k, total) for split in candidates]
     return candidates[int(np.argmin(guesses))]
 
 
-def guess(evaluated: SplitMatrix, k: int, total: int) -> float:
+def guess(evaluated: KyFanMatrix, k: int, total: int) -> float:
     """About the bound on the core, for comparisons; not proved."""
     w = largest_eigenvalues(evaluated.matrix, k)
     return float(w.sum()) + top_sum(evaluated.price, total)
 
 
 def grown(
-    cov: Covariance, split: Split, evaluated: SplitMatrix, new: np.ndarray, width: float
-) -> tuple[np.ndarray, Split]:
+    cov: Covariance, split: KyFanSplit, evaluated: KyFanMatrix, new: np.ndarray, width: float
+) -> tuple[np.ndarray, KyFanSplit]:
     """The core with `new` features, split as the extension splits them; width smooths |U|."""
     features = np.union1d(split.features, new)
     n = features.size
@@ -88,4 +89,4 @@ def grown(
     r[np.ix_(added, old)] = ratio
     r[np.ix_(old, added)] = -ratio.T
     upper = np.triu_indices(n, 1)
-    return a, Split.rounded(features, u[upper], r[upper], price, split.pad)
+    return a, KyFanSplit.rounded(features, u[upper], r[upper], price, split.pad)
