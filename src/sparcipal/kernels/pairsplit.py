@@ -9,20 +9,9 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def smoothed_matrix(
-    a, u, r, forced, price, pad, s, eps, tau, nonnegative, charge, select, matrix, level
-):
-    """Fill `matrix` with A - U + Diag(d), d the smoothed row charges.
-
-    `charge[i, j]` is V_ij, `select[i, j]` the smoothed choice p_ij of row i, and `level[i]` the
-    threshold of row i (kept between calls: it starts the next root search). Row i may choose
-    q_i free features; `pad[i]` stands for q_i more features of that charge outside the matrix.
-    """
+def fill_charges(a, u, r, forced, eps, nonnegative, charge, matrix):
+    """Fill `matrix` with A - U, and `charge[i, j]` with V_ij, the smoothed charge of a pair."""
     n = a.shape[0]
-    n_forced = 0
-    for i in range(n):
-        if forced[i]:
-            n_forced += 1
     t = 0
     for i in range(n):
         matrix[i, i] = a[i, i]
@@ -44,6 +33,62 @@ def smoothed_matrix(
             matrix[i, j] = a[i, j] - ut
             matrix[j, i] = matrix[i, j]
             t += 1
+
+
+@njit(cache=True, nogil=True)
+def row_threshold(i, charge, forced, price, pad, q, tau, theta, high):
+    """The threshold at which the smoothed choices of row i sum to q: Newton steps in a bracket.
+
+    The root lies in (0, high); the search starts at theta if that lies there, too.
+    """
+    low = 0.0
+    if not 0.0 < theta < high:
+        theta = 0.5 * high
+    for _ in range(60):
+        c = (pad - theta) / tau
+        total = q * min(1.0, max(0.0, c))
+        slope = q if 0.0 < c < 1.0 else 0.0
+        for j in range(charge.shape[0]):
+            if j != i and not forced[j]:
+                c = (charge[i, j] - price[j] - theta) / tau
+                if c >= 1.0:
+                    total += 1.0
+                elif c > 0.0:
+                    total += c
+                    slope += 1.0
+        excess = total - q
+        if abs(excess) < 1e-9:
+            break
+        if excess > 0.0:
+            low = theta
+        else:
+            high = theta
+        step = theta + excess * tau / max(slope, 1.0)
+        if slope > 0.0 and low < step < high:
+            theta = step
+        else:
+            theta = 0.5 * (low + high)
+        if high - low < 1e-15 * (high + tau):
+            break
+    return theta
+
+
+@njit(cache=True, nogil=True)
+def smoothed_matrix(
+    a, u, r, forced, price, pad, s, eps, tau, nonnegative, charge, select, matrix, level
+):
+    """Fill `matrix` with A - U + Diag(d), d the smoothed row charges.
+
+    `charge[i, j]` is V_ij, `select[i, j]` the smoothed choice p_ij of row i, and `level[i]` the
+    threshold of row i (kept between calls: it starts the next root search). Row i may choose
+    q_i free features; `pad[i]` stands for q_i more features of that charge outside the matrix.
+    """
+    n = a.shape[0]
+    n_forced = 0
+    for i in range(n):
+        if forced[i]:
+            n_forced += 1
+    fill_charges(a, u, r, forced, eps, nonnegative, charge, matrix)
     for i in range(n):
         q = float(s - n_forced)
         if not forced[i]:
@@ -66,36 +111,7 @@ def smoothed_matrix(
         if q <= 0.0:
             theta = high + 2.0 * tau
         elif total > q:
-            low = 0.0
-            theta = level[i]
-            if not 0.0 < theta < high:
-                theta = 0.5 * high
-            for _ in range(60):
-                c = (pad[i] - theta) / tau
-                total = q * min(1.0, max(0.0, c))
-                slope = q if 0.0 < c < 1.0 else 0.0
-                for j in range(n):
-                    if j != i and not forced[j]:
-                        c = (charge[i, j] - price[j] - theta) / tau
-                        if c >= 1.0:
-                            total += 1.0
-                        elif c > 0.0:
-                            total += c
-                            slope += 1.0
-                excess = total - q
-                if abs(excess) < 1e-9:
-                    break
-                if excess > 0.0:
-                    low = theta
-                else:
-                    high = theta
-                step = theta + excess * tau / max(slope, 1.0)
-                if slope > 0.0 and low < step < high:
-                    theta = step
-                else:
-                    theta = 0.5 * (low + high)
-                if high - low < 1e-15 * (high + tau):
-                    break
+            theta = row_threshold(i, charge, forced, price, pad[i], q, tau, level[i], high)
             level[i] = theta
         c = min(1.0, max(0.0, (pad[i] - theta) / tau))
         d += q * (c * pad[i] - 0.5 * tau * c * c)
