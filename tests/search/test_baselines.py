@@ -434,9 +434,7 @@ def test_spca_agrees_with_the_alternation_by_coordinate_descent_on_pitprops():
     A, ridge = pitprops(), 1e-6
     penalties = [0.06, 0.16, 0.1, 0.5, 0.5, 0.5]
     B, _ = spca.fit(
-        covariance_of(A),
-        (13,) * 6,
-        False,
+        Problem(covariance_of(A), (13,) * 6),
         np.random.default_rng(0),
         ridge=ridge,
         max_iter=500,

@@ -16,9 +16,9 @@ def a_covariance(p: int = 12, n: int = 30, seed: int = 0):
 
 
 def recorder(seen: list):
-    def one(cov, s, nonnegative, options, rng):
-        seen.append(cov.dense().copy())
-        return threshold.one(cov, s, nonnegative, options, rng)
+    def one(problem, rng):
+        seen.append(problem.covariance.dense().copy())
+        return threshold.one(problem, rng)
 
     return one
 
@@ -81,7 +81,7 @@ def test_the_example_on_which_deflation_is_suboptimal():
 
 
 def test_notes_bounds_and_iterations_are_collected():
-    def one(cov, s, nonnegative, options, rng):
+    def one(problem, rng):
         return Single(Component(np.array([0]), np.ones(1)), 3, "fell short")
 
     found = deflate(Problem(a_covariance(), (1, 1, 1, 1)), Options(), one)
@@ -99,7 +99,7 @@ def test_overlap_is_refused_when_supports_must_be_disjoint():
 
 
 def test_a_repeated_direction_does_not_break_the_projection():
-    def same(cov, s, nonnegative, options, rng):
+    def same(problem, rng):
         return Component(np.array([0, 1]), np.array([0.6, 0.8]))
 
     problem = Problem(a_covariance(), (2, 2, 2), disjoint=False)

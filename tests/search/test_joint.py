@@ -163,8 +163,8 @@ def test_scale_does_not_matter(scale: float) -> None:
 
 def test_same_answer_for_every_n_jobs() -> None:
     A = random_covariance(np.random.default_rng(6), 40)
-    one = joint_search(A, (4, 4, 3), n_jobs=1, seed=3)
-    three = joint_search(A, (4, 4, 3), n_jobs=3, seed=3)
+    one = joint_search(A, (4, 4, 3), options=Options(n_jobs=1, seed=3))
+    three = joint_search(A, (4, 4, 3), options=Options(n_jobs=3, seed=3))
     assert all(map(np.array_equal, one, three))
 
 

@@ -42,6 +42,8 @@ def deflate(
 ) -> Found:
     """Run the single-component method `one` k times, deflating in between.
 
+    `one(problem, rng, **method_options)` answers a problem of one component.
+
     Bounds that `one` proves are kept when there is a single component: then and only then do they
     speak about the problem as posed.
     """
@@ -52,9 +54,8 @@ def deflate(
     for j, s in enumerate(problem.cardinalities):
         # Every later component still needs a feature of its own.
         room = rest.left - (problem.k - j - 1) if kind == "remove" else rest.left
-        answer = one(
-            rest.covariance, min(s, room), problem.nonnegative, options, rng, **method_options
-        )
+        single = Problem(rest.covariance, (min(s, room),), problem.nonnegative)
+        answer = one(single, rng, **method_options)
         step = rest.original(answer if isinstance(answer, Single) else Single(answer))
         found.append(step)
         if j + 1 < problem.k:

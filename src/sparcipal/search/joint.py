@@ -15,6 +15,8 @@ import numpy as np
 
 from ..numerics.threads import ordered_map
 from ..problem.components import support_value
+from ..problem.monitor import Monitor
+from ..problem.problem import Options
 from .assign import assign
 from .exchange import Exchange
 
@@ -40,10 +42,8 @@ def joint_search(
     cardinalities: Sequence[int],
     *,
     nonnegative: bool = False,
-    seed: int = 0,
+    options: Options | None = None,
     effort: int = 1,
-    n_jobs: int = 1,
-    monitor: object = None,
     starts: Iterable[Sequence[np.ndarray]] | None = None,
 ) -> list[np.ndarray]:
     """Disjoint supports, cardinalities[j] features for component j, of large total variance.
@@ -60,7 +60,9 @@ def joint_search(
     -------
     Sorted supports in the order of cardinalities.
     """
-    return _Search(A, cardinalities, nonnegative, seed, monitor).run(effort, n_jobs, starts or [])
+    options = options or Options()
+    search = _Search(A, cardinalities, nonnegative, options.seed, options.monitor)
+    return search.run(effort, options.n_jobs, starts or [])
 
 
 class _Search:
@@ -70,7 +72,7 @@ class _Search:
         cardinalities: Sequence[int],
         nonnegative: bool,
         seed: int,
-        monitor: object,
+        monitor: Monitor,
     ) -> None:
         self.A = np.ascontiguousarray(A, dtype=np.float64)
         self.need = np.array(cardinalities, dtype=np.int64)
@@ -82,7 +84,8 @@ class _Search:
         self.diagonal = np.diag(self.A).copy()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """On a worker: what came in a message may lie askew, and every product would copy it."""
+        """Align the matrix: one that came to a worker in a message may be unaligned, and then every
+        product would copy it."""
         self.__dict__.update(state)
         self.A = np.require(self.A, requirements=("C", "ALIGNED"))
 
@@ -257,7 +260,7 @@ class _Search:
         start, chain, rounds = given
         best = current = start
         for number in range(rounds):
-            if getattr(self.monitor, "stopped", None) or (number == PATIENCE and best is start):
+            if self.monitor.stopped or (number == PATIENCE and best is start):
                 break
             tried = self._perturbed(current, (self.seed, chain, number))
             better = [state for state in tried if state.value > best.value * (1.0 + 1e-10)]
@@ -292,7 +295,8 @@ class _Search:
         for j in chosen:
             blocked = owner >= 0
             if rng.random() < 0.5:
-                score = self.A[rng.choice(np.flatnonzero(~blocked))]  # a feature and its friends
+                # What varies with a random feature.
+                score = self.A[rng.choice(np.flatnonzero(~blocked))]
             else:
                 score = self.A @ (self.A @ rng.standard_normal(self.p))
             owner[self._taken(self.ascend(score[None, :], blocked, j))] = j

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..problem.components import newcomer_gain, support_value
 from ..problem.covariance import Covariance
+from ..problem.problem import Problem
 
 STARTS = 6  # random points of the matching ascent, times the effort
 STEPS = 40  # of one ascent
@@ -24,7 +25,7 @@ DISTINCT = 3  # different shares from which the search goes on
 def shared_assignment(weight: np.ndarray, total: int) -> np.ndarray:
     """Component of every row, or -1: weight is (k, p), the `total` best rows are assigned.
 
-    No component stays empty: one without rows takes that which costs least.
+    A component that would stay empty takes the row whose move costs least.
     """
     k, p = weight.shape
     owner = np.full(p, -1)
@@ -40,19 +41,17 @@ def shared_assignment(weight: np.ndarray, total: int) -> np.ndarray:
 
 
 def best_shares(
-    cov: Covariance,
-    k: int,
-    total: int,
-    nonnegative: bool,
+    problem: Problem,
     search: Callable[[Sequence[np.ndarray], bool], list[np.ndarray]],
     seed: int,
     effort: int,
 ) -> list[np.ndarray]:
-    """Disjoint supports of `total` features in all.
+    """Disjoint supports of `problem.n_nonzero` features in all.
 
     `search(supports, thorough)` improves supports at their sizes, and never makes them worse.
     """
-    shares = _Shares(cov, nonnegative)
+    shares = _Shares(problem.covariance, problem.nonnegative)
+    k, total = problem.k, problem.n_nonzero
     rng = np.random.default_rng(seed)
     starts = [shares.even(k, total)]
     starts += [shares.ascend(rng, k, total) for _ in range(STARTS * max(effort, 1))]
@@ -146,19 +145,17 @@ class _Shares:
         return supports
 
     def _cheapest(self, support: np.ndarray) -> tuple[float, int]:
-        """What the least useful feature is worth, and which it is."""
+        """What the support loses without its least useful feature, and which that is."""
         if support.size == 1:
             return np.inf, -1
         block = self.cov.submatrix(support)
-        everyone = np.arange(support.size)
-        values = [
-            support_value(block, np.delete(everyone, t), self.nonnegative)[0] for t in everyone
-        ]
+        places = np.arange(support.size)
+        values = [support_value(block, np.delete(places, t), self.nonnegative)[0] for t in places]
         t = int(np.argmax(values))
         return self._alone(support)[0] - values[t], int(support[t])
 
     def _newcomers(self, support: np.ndarray, taken: np.ndarray) -> list[int]:
-        """Free features that promise most, by the 2 x 2 problem of the component and each."""
+        """Free features that promise the largest gain, by the 2 x 2 problem of each with x."""
         value, x = self._alone(support)
         cross = self.cov.columns(support) @ x
         promise = newcomer_gain(value, self.cov.diagonal, cross, self.nonnegative)

@@ -25,10 +25,8 @@ def warm_support(whole: Problem, support: np.ndarray, options: Options) -> np.nd
         cov.dense() if near.size == cov.n_features <= DENSE_LIMIT else cov.submatrix(near),
         (s,),
         nonnegative=whole.nonnegative,
-        seed=options.seed,
+        options=options,
         effort=1,
-        n_jobs=options.n_jobs,
-        monitor=options.monitor,
         starts=[[np.searchsorted(near, grown)]],
     )
     return near[found[0]]

@@ -50,7 +50,7 @@ def run(problem: Problem, options: Options, *, effort: int = 3, orthogonal: bool
 
 
 def _shared(problem: Problem, options: Options, effort: int) -> Found:
-    """A total number of nonzeros: the search for the shares calls that for given ones."""
+    """A total number of nonzeros: every trial of the shares is a search at these sizes."""
 
     def search(supports: Sequence[np.ndarray], thorough: bool) -> list[np.ndarray]:
         sizes = tuple(int(support.size) for support in supports)
@@ -61,15 +61,7 @@ def _shared(problem: Problem, options: Options, effort: int) -> Found:
         starts = [list(supports)]
         return _search_within(given, options, features, starts, effort if thorough else 0)
 
-    supports = best_shares(
-        problem.covariance,
-        problem.k,
-        problem.n_nonzero,
-        problem.nonnegative,
-        search,
-        options.seed,
-        effort,
-    )
+    supports = best_shares(problem, search, options.seed, effort)
     components = tuple(_weighted(problem, support) for support in supports)
     return Found(components, n_iter=1, info={"effort": effort})
 
@@ -81,10 +73,8 @@ def _free(problem: Problem, options: Options, effort: int) -> Found:
     every exchange is a search for one component, kept when the adjusted variance of all grows.
     """
 
-    def one(
-        cov: Covariance, s: int, nonnegative: bool, options: Options, rng: np.random.Generator
-    ) -> Component:
-        return _disjoint(Problem(cov, (s,), nonnegative), options, effort)[0][0]
+    def one(single: Problem, rng: np.random.Generator) -> Component:
+        return _disjoint(single, options, effort)[0][0]
 
     def total(components: Iterable[Component]) -> float:
         return float(variances(problem, tuple(components)).sum())
@@ -99,7 +89,8 @@ def _free(problem: Problem, options: Options, effort: int) -> Found:
         if options.monitor.stopped:
             break
         rest = beyond(problem.covariance, best[:j] + best[j + 1 :])
-        new = one(rest, problem.cardinalities[j], problem.nonnegative, options, rng)
+        single = Problem(rest, (problem.cardinalities[j],), problem.nonnegative)
+        new = one(single, rng)
         trial = [*best[:j], new, *best[j + 1 :]]
         now = total(trial)
         if now > value * (1.0 + 1e-9):
@@ -194,10 +185,8 @@ def _search_within(
         A,
         problem.cardinalities,
         nonnegative=problem.nonnegative,
-        seed=options.seed,
+        options=options,
         effort=effort,
-        n_jobs=options.n_jobs,
-        monitor=options.monitor,
         starts=local,
     )
     return [features[support[support < features.size]] for support in found]

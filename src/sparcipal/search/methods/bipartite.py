@@ -272,7 +272,7 @@ def _match_points(
 ) -> float:
     if matcher.total is not None:
         return _share_points(matcher, level, weights, found)
-    # A column's best rows alone, shared with nobody: the cheapest bound of a matching.
+    # The sum of each column's best rows, shared or not, is the cheapest bound of a matching.
     count = weights.shape[2]
     ranks = np.unique(count - matcher.need)
     sorted_tail = np.partition(weights, ranks, axis=2)

@@ -249,9 +249,8 @@ def run(
     seen: list[Point] = []
     trail: list[dict[str, float]] = []
 
-    def solve(
-        cov: Covariance, s: int, nonnegative: bool, options: Options, rng: np.random.Generator
-    ) -> Single:
+    def solve(single: Problem, rng: np.random.Generator) -> Single:
+        cov, s, nonnegative = single.covariance, single.s_max, single.nonnegative
         if float(cov.diagonal.max()) <= 0:
             return Single(Component(np.zeros(1, dtype=np.intp), np.ones(1)))
         if penalty is not None:

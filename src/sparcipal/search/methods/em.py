@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...problem.covariance import Covariance
 from ...problem.problem import Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
@@ -36,16 +35,14 @@ _CUTS = {"hard": truncate, "soft": soft_truncate}
 
 
 def solve(
-    cov: Covariance,
-    s: int,
-    nonnegative: bool,
-    options: Options,
+    problem: Problem,
     rng: np.random.Generator,
     *,
     restarts: int = 5,
     max_iter: int = 200,
     thresholding: str = "hard",
 ) -> Single:
+    cov, s, nonnegative = problem.covariance, problem.s_max, problem.nonnegative
     starts = rng.standard_normal((cov.n_features, max(restarts, 1)))
     if nonnegative:
         starts = np.abs(starts)

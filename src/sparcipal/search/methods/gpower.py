@@ -81,16 +81,14 @@ class _Survivors:
 
 
 def solve(
-    cov: Covariance,
-    s: int,
-    nonnegative: bool,
-    options: Options,
+    problem: Problem,
     rng: np.random.Generator,
     *,
     norm: str = "l1",
     penalty: float | None = None,
     max_iter: int = 500,
 ) -> Single:
+    cov, s, nonnegative = problem.covariance, problem.s_max, problem.nonnegative
     p = cov.n_features
     top = float(np.sqrt(max(float(cov.diagonal.max()), 0.0)))
     if top == 0:

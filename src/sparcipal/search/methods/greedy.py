@@ -34,7 +34,9 @@ def path(
     while len(chosen) < min(s, p):
         columns[:, len(chosen) - 1] = cov.columns(np.array(chosen[-1:]))[:, 0]
         link = columns[:, : len(chosen)]
-        scores = _scores(cov, chosen, link, x, value, nonnegative, exact)
+        scores = _promises(cov.diagonal, link @ x, value, nonnegative, exact)
+        if exact and not nonnegative:
+            scores = _secular(cov.diagonal, link, cov.submatrix(np.array(chosen)), scores)
         scores[chosen] = -np.inf
         chosen.append(int(np.argmax(scores)))
         block = cov.submatrix(np.array(chosen))
@@ -57,24 +59,17 @@ def _weights(block: np.ndarray, start: np.ndarray, nonnegative: bool) -> tuple[n
     return vectors[:, -1], float(values[-1])
 
 
-def _scores(
-    cov: Covariance,
-    chosen: list[int],
-    link: np.ndarray,
-    x: np.ndarray,
-    value: float,
-    nonnegative: bool,
-    exact: bool,
+def _promises(
+    diagonal: np.ndarray, pull: np.ndarray, value: float, nonnegative: bool, exact: bool
 ) -> np.ndarray:
-    """What each feature promises: by its link to x, or by the exact eigenvalue."""
-    pull = link @ x
+    """What each feature promises by its `pull` (Ax)_i: a lower bound on the eigenvalue.
+
+    The paper's approximate version looks at the pull alone.
+    """
     if not exact and not nonnegative:
         return pull * pull
-    # The best mixture of x and the newcomer: a lower bound on the eigenvalue.
-    low = value + newcomer_gain(value, cov.diagonal, pull, nonnegative)
-    if nonnegative or not exact:
-        return low
-    return _secular(cov.diagonal, link, cov.submatrix(np.array(chosen)), low)
+    # The best mixture of x and the newcomer.
+    return value + newcomer_gain(value, diagonal, pull, nonnegative)
 
 
 def _secular(
@@ -113,10 +108,9 @@ def run(
     """`exact=False` is the paper's approximate path; `test=False` leaves the test out."""
     trail: list[dict[str, float]] = []
 
-    def solve(
-        cov: Covariance, s: int, nonnegative: bool, options: Options, rng: np.random.Generator
-    ) -> Single:
-        steps = path(cov, s, nonnegative, exact=exact)
+    def solve(single: Problem, rng: np.random.Generator) -> Single:
+        cov, s = single.covariance, single.s_max
+        steps = path(cov, s, single.nonnegative, exact=exact)
         component, _ = max(steps, key=lambda step: step[1])
         if not trail:
             trail.extend(

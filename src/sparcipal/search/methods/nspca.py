@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...numerics.eigen import leading_eigenpairs
-from ...problem.covariance import DENSE_LIMIT, Covariance
+from ...problem.covariance import DENSE_LIMIT
 from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
@@ -41,10 +41,7 @@ def _scales(A: np.ndarray, coupling: float) -> tuple[float, float]:
 
 
 def solve(
-    cov: Covariance,
-    s: int,
-    nonnegative: bool,
-    options: Options,
+    problem: Problem,
     rng: np.random.Generator,
     *,
     penalty: float | None = None,
@@ -52,6 +49,7 @@ def solve(
     restarts: int = 0,
     max_iter: int = 2000,
 ) -> Single:
+    cov, s = problem.covariance, problem.s_max
     A = cov.dense()
     alpha, beta_max = _scales(A, coupling)
     if alpha == 0:

@@ -72,12 +72,10 @@ def run(
         raise ValueError(f"algorithm must be 'cones' or 'net', got {algorithm!r}")
     told: list[dict[str, Any]] = []
 
-    def one(
-        cov: Covariance, s: int, nonnegative: bool, options: Options, rng: np.random.Generator
-    ) -> Single:
-        answer, info = _Component(cov, s, nonnegative, options, eps, max_cones).solve(
-            algorithm, sketch, clip, rng, proving=problem.k == 1
-        )
+    def one(single: Problem, rng: np.random.Generator) -> Single:
+        answer, info = _Component(
+            single.covariance, single.s_max, single.nonnegative, options, eps, max_cones
+        ).solve(algorithm, sketch, clip, rng, proving=problem.k == 1)
         told.append(info)
         return answer
 

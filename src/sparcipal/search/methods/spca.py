@@ -53,9 +53,7 @@ def elastic_net(
 
 
 def fit(
-    cov: Covariance,
-    cardinalities: tuple[int, ...],
-    nonnegative: bool,
+    problem: Problem,
     rng: np.random.Generator,
     *,
     ridge: float,
@@ -67,24 +65,24 @@ def fit(
 
     With `penalties` (the paper's lambda_1j, in the units of A) the cardinalities are not used.
     """
-    p = cov.n_features
-    targets = leading_eigenpairs(cov, len(cardinalities), rng)[1]  # (p, k)
-    gram = cov.dense() + ridge * np.eye(p) if math.isfinite(ridge) else None
+    cov, cardinalities = problem.covariance, problem.cardinalities
+    targets = leading_eigenpairs(cov, problem.k, rng)[1]  # (p, k)
+    gram = cov.dense() + ridge * np.eye(cov.n_features) if math.isfinite(ridge) else None
     B = np.zeros_like(targets)
     for n_iter in range(1, max_iter + 1):
         previous = B
         correlations = cov.matmat(targets)
-        if nonnegative:
+        if problem.nonnegative:
             correlations *= np.where(correlations.sum(axis=0) < 0, -1.0, 1.0)
         columns = []
         for j, s in enumerate(cardinalities):
             column = correlations[:, j]
             if gram is None:
-                columns.append(soft_truncate(column[:, None], s, nonnegative)[:, 0])
+                columns.append(soft_truncate(column[:, None], s, problem.nonnegative)[:, 0])
             else:
                 penalty = None if penalties is None else penalties[j]
-                columns.append(elastic_net(gram, column, s, nonnegative, penalty))
-        B = _unit_columns(np.column_stack(columns), cov, cardinalities)
+                columns.append(elastic_net(gram, column, s, problem.nonnegative, penalty))
+        B = _unit_columns(np.column_stack(columns), cov)
         if np.abs(np.abs(B) - np.abs(previous)).max() < tol:
             return B, n_iter
         left, _, right = np.linalg.svd(cov.matmat(B), full_matrices=False)
@@ -92,7 +90,7 @@ def fit(
     return B, max_iter
 
 
-def _unit_columns(B: np.ndarray, cov: Covariance, cardinalities: tuple[int, ...]) -> np.ndarray:
+def _unit_columns(B: np.ndarray, cov: Covariance) -> np.ndarray:
     """Normalised; a net that chose nothing falls back to the largest variance."""
     empty = ~B.any(axis=0)
     B[int(np.argmax(cov.diagonal)), empty] = 1.0
@@ -110,18 +108,15 @@ def _notes(B: np.ndarray, cardinalities: tuple[int, ...], n_iter: int, max_iter:
 
 
 def solve(
-    cov: Covariance,
-    s: int,
-    nonnegative: bool,
-    options: Options,
+    problem: Problem,
     rng: np.random.Generator,
     *,
     ridge: float,
     max_iter: int,
 ) -> Single:
-    B, n_iter = fit(cov, (s,), nonnegative, rng, ridge=ridge, max_iter=max_iter)
-    component = Component.from_vector(truncate(B, s, nonnegative)[:, 0])
-    return Single(component, n_iter, _notes(B, (s,), n_iter, max_iter))
+    B, n_iter = fit(problem, rng, ridge=ridge, max_iter=max_iter)
+    component = Component.from_vector(truncate(B, problem.s_max, problem.nonnegative)[:, 0])
+    return Single(component, n_iter, _notes(B, problem.cardinalities, n_iter, max_iter))
 
 
 def run(
@@ -143,12 +138,10 @@ def run(
     if problem.disjoint or deflation != "auto":
         return deflate(problem, options, solve, deflation=deflation, ridge=ridge, max_iter=max_iter)
     rng = np.random.default_rng(options.seed)
-    cards = problem.cardinalities
-    B, n_iter = fit(
-        problem.covariance, cards, problem.nonnegative, rng, ridge=ridge, max_iter=max_iter
-    )
+    B, n_iter = fit(problem, rng, ridge=ridge, max_iter=max_iter)
     components = tuple(Component.from_vector(B[:, j]) for j in range(problem.k))
-    return Found(components, n_iter, _notes(B, cards, n_iter, max_iter), info={"joint": True})
+    note = _notes(B, problem.cardinalities, n_iter, max_iter)
+    return Found(components, n_iter, note, info={"joint": True})
 
 
 METHOD = Method("spca", "Zou, Hastie & Tibshirani 2006", run)

@@ -11,12 +11,11 @@ from ..deflation import deflate
 from ..method import Found, Method
 
 
-def one(
-    cov: Covariance, s: int, nonnegative: bool, options: Options, rng: np.random.Generator
-) -> Component:
+def one(problem: Problem, rng: np.random.Generator) -> Component:
     """The leading eigenvector cut to its s largest entries (nonnegative: the better sign)."""
+    cov, s = problem.covariance, problem.s_max
     u = leading_eigenpairs(cov, 1, rng)[1][:, 0]
-    if not nonnegative:
+    if not problem.nonnegative:
         return Component.from_vector(truncate(u[:, None], s, False)[:, 0])
     both = truncate(np.column_stack([u, -u]), s, True)
     return Component.from_vector(both[:, int(np.argmax(quadratic_forms(cov, both)))])

@@ -79,16 +79,14 @@ def standard_starts(cov: Covariance, s: int, rng: np.random.Generator) -> np.nda
 
 
 def solve(
-    cov: Covariance,
-    s: int,
-    nonnegative: bool,
-    options: Options,
+    problem: Problem,
     rng: np.random.Generator,
     *,
     restarts: int = 0,
     max_iter: int = 200,
 ) -> Single:
     """The best component that the standard and `restarts` random starts lead to."""
+    cov, s, nonnegative = problem.covariance, problem.s_max, problem.nonnegative
     starts = standard_starts(cov, s, rng)
     if restarts:
         starts = np.hstack([starts, rng.standard_normal((cov.n_features, restarts))])
