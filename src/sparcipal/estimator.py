@@ -94,13 +94,13 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
                 f"X has {width} features, but SparsePCA is expecting {self.n_features_in_} "
                 "features as input"
             )
-        fitted = getattr(self, "feature_names_in_", None)
-        if fitted is not None and names is not None:
-            differ = [i for i, (a, b) in enumerate(zip(fitted, names)) if a != b]
+        seen = getattr(self, "feature_names_in_", None)
+        if seen is not None and names is not None:
+            differ = [i for i, (a, b) in enumerate(zip(seen, names)) if a != b]
             if differ:
                 raise ValueError(
                     f"feature names differ from those seen in fit, first at feature {differ[0]}: "
-                    f"{names[differ[0]]!r} instead of {fitted[differ[0]]!r}"
+                    f"{names[differ[0]]!r} instead of {seen[differ[0]]!r}"
                 )
 
 

@@ -152,7 +152,7 @@ def sparse_pca(
 
 
 def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
-    """From the data, resolved, to the result."""
+    """Answer the question that the settings put to the data."""
     searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
     sizes, total = settings.budget(given.n_features)
     options = settings.options(monitor)
@@ -251,10 +251,10 @@ def solve(
 ) -> Answer:
     """The stages between the covariance and the result; `start` is `again` of a neighbour."""
     monitor = options.monitor
-    kept = informative(whole.covariance, whole.n_nonzero)
-    eliminated = whole.covariance.n_features - kept.size
+    alive = informative(whole.covariance, whole.n_nonzero)
+    eliminated = whole.covariance.n_features - alive.size
     monitor.update("eliminate", message=f"{eliminated} of {whole.covariance.n_features} features")
-    reduced = whole.covariance if not eliminated else whole.covariance.restrict(kept)
+    reduced = whole.covariance if not eliminated else whole.covariance.restrict(alive)
     problem = replace(whole, covariance=reduced.materialise())
     found = method.run(problem, options, **method_options)
     components = refit(problem, found.components, orthogonal="orthogonal" in found.info)
@@ -267,8 +267,10 @@ def solve(
     certificate = certificate_of(problem, proved, options, certify, found)
     monitor.update("done", value=certificate.value, bound=certificate.bound, nodes=proved.nodes)
     certificate = replace(certificate, eliminated=eliminated + proved.eliminated)
-    lifted = tuple(Component(kept[c.support], c.weights) for c in proved.components)
-    bounds = tuple(replace(b, data=_lift(b.data, kept, eliminated)) for b in certificate.bounds)
+    lifted = tuple(Component(alive[c.support], c.weights) for c in proved.components)
+    bounds = certificate.bounds
+    if eliminated:  # a proof speaks of the features that are left: it says which
+        bounds = tuple(replace(b, data={**b.data, "kept": alive}) for b in bounds)
     return Answer(lifted, replace(certificate, bounds=bounds), found, proved.again)
 
 
@@ -283,11 +285,6 @@ def informative(covariance: Covariance, needed: int) -> np.ndarray:
     if missing > 0:
         alive[np.flatnonzero(~alive)[:missing]] = True
     return np.flatnonzero(alive)
-
-
-def _lift(data: dict[str, Any], kept: np.ndarray, eliminated: int) -> dict[str, Any]:
-    """Proofs speak of the features that were kept: say which."""
-    return {**data, "kept": kept} if eliminated else data
 
 
 def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, Any]) -> Result:

@@ -199,8 +199,8 @@ def _step(whole: Problem, before: Answer | None, options: Options, certify: Any)
     s = whole.cardinalities[0]
     near = warm_support(whole, before.components[0].support, options)
     # constant features are set aside before the search
-    kept = informative(whole.covariance, s)
-    support = np.flatnonzero(np.isin(kept, near))
+    alive = informative(whole.covariance, s)
+    support = np.flatnonzero(np.isin(alive, near))
     found = Found((Component(support, np.full(support.size, support.size**-0.5)),))
     warm = replace(fresh, run=lambda problem, options: found)
     answer = solve(whole, warm, {}, options, certify, before.again)

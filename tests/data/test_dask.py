@@ -360,8 +360,10 @@ def test_answers_do_not_depend_on_the_cluster(client, tmp_path):
 
 
 def test_the_search_runs_on_workers(client, tmp_path):
+    from sparcipal.data.dask import use_workers
     from sparcipal.numerics.threads import ordered_map
 
+    use_workers()
     with joblib.parallel_config("dask"), ordered_map(2, Tripling(str(tmp_path))) as submit:
         assert list(submit(Tripling.triple, range(8))) == [3 * item for item in range(8)]
     assert (tmp_path / "killed").exists()

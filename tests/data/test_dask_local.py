@@ -7,6 +7,7 @@ import pytest
 
 from sparcipal import SparsePCA, sparse_pca
 from sparcipal.data.inputs import as_rows
+from sparcipal.problem.monitor import Monitor
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 
@@ -86,3 +87,19 @@ def test_fit_refuses_delayed_blocks_whose_names_differ():
     frames.append(pandas.DataFrame(X[20:], columns=list("abcdeg")))
     with pytest.raises(ValueError, match="block 1 of X has other feature names"):
         sparse_pca([dask.delayed(frame) for frame in frames], **QUICK)
+
+
+def test_data_in_memory_are_solved_on_workers_inside_the_dask_backend(monkeypatch):
+    from sparcipal.data import inputs
+    from sparcipal.numerics import threads
+
+    class DaskDistributedBackend:
+        """Only its name is looked at before work is handed out."""
+
+    monkeypatch.setattr(threads, "_BACKENDS", {})
+    resolve = {"memory_limit": 1 << 20, "monitor": Monitor()}
+    inputs.resolved(np.eye(3), **resolve)
+    assert not threads._BACKENDS
+    monkeypatch.setattr(inputs, "active_backend", DaskDistributedBackend)
+    inputs.resolved(np.eye(3), **resolve)
+    assert "DaskDistributedBackend" in threads._BACKENDS

@@ -164,3 +164,16 @@ def test_sparse_blocks_that_fit_are_the_table():
     whole = sparse_pca(S, n_nonzero_coefs=2)
     blocks = sparse_pca(lambda: iter([S[:9], S[9:].toarray()]), n_nonzero_coefs=2)
     assert blocks.value == pytest.approx(whole.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 1])
+@pytest.mark.parametrize("named", [False, True])
+def test_names_that_are_given_replace_those_of_the_blocks(named, limit):
+    pandas = pytest.importorskip("pandas")
+    parts = [X[:40], X[40:]]
+    if named:
+        parts = [pandas.DataFrame(part, columns=list("hijklmn")) for part in parts]
+    result = sparse_pca(
+        lambda: iter(parts), feature_names=list("abcdefg"), memory_limit=limit, **QUESTION
+    )
+    assert result.feature_names == tuple("abcdefg")

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from dask.callbacks import Callback
 from dask.delayed import Delayed
 
-from ..numerics.threads import one_blas_thread, register_backend
+from ..numerics.threads import DASK_BACKEND, one_blas_thread, register_backend
 from .moments import Moments
 from .rows import TELL, A, Rows, Watch, working_bytes
 from .scores import Scorer
@@ -111,7 +111,7 @@ class DaskRows(Rows):
         return [check(part, number, columns) for number, part in enumerate(self.parts)]
 
     def _columns(self) -> _Columns:
-        return _Columns(self.n_features, self.feature_names)
+        return _Columns(self.n_features, self._names_of_blocks)
 
     def _weights(self) -> list[np.ndarray]:
         assert self.sample_weight is not None
@@ -410,7 +410,9 @@ def map_on(backend: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Iter
     yield submit
 
 
-register_backend("DaskDistributedBackend", map_on)
+def use_workers() -> None:
+    """Have the search and the proof run on workers inside `joblib.parallel_config("dask")`."""
+    register_backend(DASK_BACKEND, map_on)
 
 
 def _results(futures: list[Any]) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..numerics.threads import active_backend
+from ..numerics.threads import DASK_BACKEND, active_backend
 from ..problem import parameters
 from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
@@ -55,8 +55,10 @@ def resolved(
         return X
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X (data) and covariance (a matrix)")
-    if type(active_backend()).__name__ == "DaskDistributedBackend":
-        pass  # registers the workers for the search and the proof
+    if type(active_backend()).__name__ == DASK_BACKEND:
+        from .dask import use_workers
+
+        use_workers()
     if covariance is not None:
         if sample_weight is not None:
             raise ValueError("sample_weight needs the data; pass X instead of covariance")

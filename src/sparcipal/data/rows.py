@@ -83,6 +83,7 @@ class Rows(ABC):
         self.n_features = n_features
         self.n_samples = n_samples
         self.feature_names = feature_names
+        self._names_of_blocks = feature_names  # also after `named`
         self.sample_weight: np.ndarray | None = None
         self.moments: Moments | None = None  # of these rows with these weights, once counted
         self.cache_entry: Any = None  # where results of a pass are stored
@@ -200,10 +201,10 @@ class MatrixRows(Rows):
         return working_bytes(self.X)
 
     def blocks(self) -> Iterator[Any]:
-        for start, stop in self.borders():
+        for start, stop in self._borders():
             yield _view(self.X, start, stop) if sp.issparse(self.X) else self.X[start:stop]
 
-    def borders(self) -> Iterator[tuple[int, int]]:
+    def _borders(self) -> Iterator[tuple[int, int]]:
         """The first row of every block and the first one after it."""
         n = self.X.shape[0]
         if not sp.issparse(self.X):
@@ -266,7 +267,7 @@ class CalledRows(Rows):
                     f"block {number} has {table.shape[1]} features, but the first one has "
                     f"{self.n_features}; all blocks must have the same columns"
                 )
-            if table.feature_names != self.feature_names:
+            if table.feature_names != self._names_of_blocks:
                 raise ValueError(
                     f"block {number} has other feature names than the first one; all blocks must "
                     "have the same columns"
@@ -292,17 +293,10 @@ def working_bytes(X: Any) -> int:
 
 
 def _view(X: sp.csr_array, start: int, stop: int) -> sp.csr_array:
-    """Rows of a CSR matrix, sharing its entries; a memory map is not read."""
+    """Rows of a CSR matrix that share its arrays: none is read, checked or copied."""
     low, high = int(X.indptr[start]), int(X.indptr[stop])
     # one type for both, or SciPy copies the indices wherever it looks at them
     indptr = (X.indptr[start : stop + 1] - low).astype(X.indices.dtype)
-    return csr_of(X.data[low:high], X.indices[low:high], indptr, (stop - start, X.shape[1]))
-
-
-def csr_of(
-    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
-) -> sp.csr_array:
-    """A CSR matrix of these very arrays: none is read, checked or copied."""
-    matrix = sp.csr_array(shape, dtype=data.dtype)
-    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
-    return matrix
+    part = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    part.data, part.indices, part.indptr = X.data[low:high], X.indices[low:high], indptr
+    return part

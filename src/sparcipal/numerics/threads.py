@@ -14,6 +14,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+DASK_BACKEND = "DaskDistributedBackend"  # the class in joblib
 # Class name of a joblib backend -> `map_on(backend, shared)`, which does there what `ordered_map`
 # does on threads.
 _BACKENDS: dict[str, Callable[[Any, tuple[Any, ...]], Any]] = {}
