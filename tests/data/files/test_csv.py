@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import threading
 
+import numpy as np
 import pytest
 
 from sparcipal import read
+from sparcipal.data.files import csv
 
 
 def written(path, content):
@@ -34,3 +37,64 @@ def test_csv_read_in_threads_gives_the_same(tmp_path):
     for thread in threads:
         thread.join()
     assert found == [550.0] * 4
+
+
+ODD = [
+    "1_000", "nan", "inf", "-Infinity", " 7 ", "\t8", "\u0663", "0x1p3", "0x10", "1e400", "1e-400",
+    "1d5", "1+2j", "True", "", " ", "x", "1.5.", "--1", "+3", "5.", ".5", '"6"', '"6', "#9", "9#",
+    "1 2", "\x0c4", "4\x85", "4\u2028", "\u00a05", "(1)", "1,", "1e", "1E+05", "0" * 400 + "1",
+    "2.2250738585072011e-308", "9007199254740993", "179769313486231580793e289", "\0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_csv_by_loadtxt_is_csv_field_by_field(tmp_path, monkeypatch, seed):
+    """Numbers, names, labels and messages are the same on both ways through the lines."""
+    monkeypatch.setattr(csv, "FIELDS", 12)
+    rng = random.Random(seed)
+
+    def outcome(path, **options):
+        try:
+            found = csv.read_csv(path, None, **options)
+        except Exception as error:
+            return type(error), str(error)
+        return found.matrix.tobytes(), found.matrix.shape, found.features, found.samples
+
+    plainly, plain_blocks = csv._Layout.parsed_plainly, 0
+
+    def counted(self, lines):
+        nonlocal plain_blocks
+        found = plainly(self, lines)
+        plain_blocks += found is not None
+        return found
+
+    for case in range(150):
+        mark, end = rng.choice(",;\t"), rng.choice(["\n", "\r\n", "\r"])
+        width, labelled = rng.randint(1, 4), rng.random() < 0.4
+        rows = [[repr(rng.gauss(0, 1)) for _ in range(width)] for _ in range(rng.randint(1, 20))]
+        if labelled:
+            rows = [[rng.choice(["a", "b c", "", "\u00e9", "3"]), *row] for row in rows]
+        if case % 2:
+            rng.choice(rows)[-1] = rng.choice(ODD)
+        lines = [mark.join(row) for row in rows]
+        if rng.random() < 0.2:
+            lines.insert(rng.randint(0, len(lines)), rng.choice(["", " ", mark, lines[0] + mark]))
+        if rng.random() < 0.5:
+            lines.insert(0, mark.join(["id"] * labelled + [f"w{j}" for j in range(width)]))
+        path = written(tmp_path / "x.csv", end.join(lines) + rng.choice(["", end]))
+        options = {"labels": True} if labelled else {}
+        with monkeypatch.context() as patched:
+            patched.setattr(csv._Layout, "parsed_plainly", lambda self, lines: None)
+            expected = outcome(path, **options)
+        monkeypatch.setattr(csv._Layout, "parsed_plainly", counted)
+        assert outcome(path, **options) == expected, lines
+    assert plain_blocks > 100
+
+
+def test_csv_names_the_line_after_blocks_without_a_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv, "FIELDS", 8)
+    lines = ["a,b", *(f"{i},{i}" for i in range(30)), "", '"7",8', "7,x"]
+    path = written(tmp_path / "x.csv", "\n".join(lines))
+    with pytest.raises(ValueError, match=r"line 34: 'x', column 2 \('b'\)"):
+        read(path)
+    assert np.array_equal(read(written(path, "\n".join(lines[:-1]))).X[-2:], [[29, 29], [7, 8]])
