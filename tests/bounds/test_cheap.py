@@ -308,13 +308,13 @@ def test_eigenvalue_bound_from_few_samples_is_that_of_the_features(k, monkeypatc
     assert bound.value - certify.proved_eigenvalue_sum(gram, k) >= 3.99 * due
     monkeypatch.setattr(checked, "FACTOR_LIMIT", 20)
     own = checked_covariance_of_data(X, True, False, None, cov.unit)[0]
-    again = checked.eigenvalues({}, own, Question((2,) * k, False, True, 0.0))
+    again = checked.eigenvalues(bound.data, own, Question((2,) * k, False, True, 0.0))
     assert again - checked.ky_fan(own.gram(), k) >= 0.99 * due / 2
     assert plain * (1 + 1e-14) <= again <= bound.value
     monkeypatch.setattr(certify, "DENSE_LIMIT", 5)
     assert certify.eigenvalue_bound(Problem(cov, (2,) * k)) is None
     monkeypatch.setattr(checked, "FACTOR_LIMIT", 5)
-    assert checked.eigenvalues({}, own, Question((2,) * k, False, True, 0.0)) == np.inf
+    assert checked.eigenvalues(bound.data, own, Question((2,) * k, False, True, 0.0)) == np.inf
 
 
 def test_proved_eigenvalue_sum_holds_with_and_without_lanczos(monkeypatch):

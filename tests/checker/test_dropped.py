@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 
 from sparcipal import Screened
 from sparcipal.checker import dropped as screened
+from sparcipal.checker import sums, tables
 from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
 from tests.support import oracle
 from tests.support.margins import LESS, E, one
@@ -40,7 +42,7 @@ def test_sums_over_rows_are_as_close_to_fractions_as_they_say(kind, center, scal
         exact = oracle.exact_covariance(X, center=center, scale=scale, weights=weights)
         kept = np.array([0, 2, 3])
         for source in screened_sources(X):
-            cov, mean, spread, n = screened.of_data(source, kept, center, scale, weights, 1.0)
+            cov, mean, spread, n, *_ = screened.of_data(source, kept, center, scale, weights, 1.0)
             assert n == 11
             inner, error = cov.inner, np.sqrt(cov.inner.error_unit * cov.inner.weights)
             A = inner.submatrix(np.arange(3))
@@ -134,31 +136,30 @@ def test_of_data_tells_integers_apart_that_differ_by_one():
 
 
 def test_of_data_reads_every_block(monkeypatch):
-    monkeypatch.setattr(screened, "ENTRIES", 12)
+    monkeypatch.setattr(tables, "ENTRIES", 12)
     for data in (X, sp.csr_array(X)):
-        cov, mean, _, n = screened.of_data(data, np.array([0, 1]), True, False, None, 1.0)
+        cov, mean, _, n, *_ = screened.of_data(data, np.array([0, 1]), True, False, None, 1.0)
         assert n == 30
         assert np.allclose(mean, X.mean(axis=0))
         assert np.allclose(cov.diagonal, X.var(axis=0))
-        assert len(list(screened._pieces(data))) == 15
+        assert len(list(tables.source_of(data).blocks())) == 15
 
 
 def test_of_data_has_errors_that_grow_with_the_rows(monkeypatch):
-    """In single steps of a coarse unit of rounding: at least one for every row."""
+    """In single steps of a coarse unit of rounding: one for every row that is added to others,
+    and one for every sum of rows."""
     unit = 2.0**-30
-    monkeypatch.setattr(screened, "EPS", unit)
+    monkeypatch.setattr(sums, "EPS", unit)
     for n in (10, 40):
         rows = np.random.default_rng(n).standard_normal((n, 4)) * 4.0 + 3.0
         second = (rows**2).mean(axis=0)
         for center, mass in ((True, rows.var(axis=0)), (False, second)):
             cov = screened.of_data(rows, np.array([0, 1]), center, False, None, 1.0)[0]
-            assert cov.inner.error_unit >= (6 * n + 40) * unit
+            added = math.isqrt(n) + 1
+            error = (6 * (added + math.ceil(n / added) + 8) + 40) * unit
+            assert cov.inner.error_unit >= error
             assert (cov.inner.weights >= mass[:2] * (1 - 1e-9)).all()
-            assert (cov.upper - cov.diagonal >= (6 * n + 40) * unit * mass * (1 - 1e-6)).all()
-    # and for every block
-    monkeypatch.setattr(screened, "ENTRIES", 8)
-    cov = screened.of_data(rows, np.array([0, 1]), True, False, None, 1.0)[0]
-    assert cov.inner.error_unit >= (6 * (n / 2 + 2) + 40) * unit
+            assert (cov.upper - cov.diagonal >= error * mass * (1 - 1e-6)).all()
 
 
 @pytest.mark.usefixtures("coarse")

@@ -82,10 +82,11 @@ def trace_bound(problem: Problem) -> Bound:
 def eigenvalue_bound(problem: Problem) -> Bound | None:
     """Ky Fan; None when neither the p x p nor an n x n matrix is small enough to factor."""
     covariance = problem.covariance
-    k = min(problem.k, covariance.n_features)
+    k, data = min(problem.k, covariance.n_features), {}
     if covariance.n_features <= DENSE_LIMIT:
         total = proved_eigenvalue_sum(covariance.dense(), k)
     else:
+        data = {"matrix": "samples"}
         gram = covariance.gram() if (covariance.n_samples or DENSE_LIMIT) < DENSE_LIMIT else None
         if gram is None:
             return None
@@ -94,7 +95,7 @@ def eigenvalue_bound(problem: Problem) -> Bound | None:
         total = proved_eigenvalue_sum(gram, min(k, gram.shape[0])) + SAFETY * slack
     # The eigenvalues of the computed matrix move by at most the error over all p features.
     shift = k * covariance.rounding(covariance.n_features)
-    return Bound("eigenvalues", total + SAFETY * shift)
+    return Bound("eigenvalues", total + SAFETY * shift, data)
 
 
 def _largest_magnitudes(problem: Problem) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .covariance import EPS, CheckedCovariance, Question, factorises
 from .family import Family
-from .records import Clip, Frobenius, Nothing
+from .records import Clip, Eigenvalues, Frobenius, Nothing
 
 FACTOR_LIMIT = 4000  # order of the largest matrix that is factored
 ENUMERATION_LIMIT = 1_000_000
@@ -38,13 +38,16 @@ def ky_fan(M: np.ndarray, k: int) -> float:
 
 def eigenvalues(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
     k = min(question.k, cov.p)
-    if cov.p <= FACTOR_LIMIT:
-        total = ky_fan(cov.dense(), k)
-    else:
+    # which matrix was factored: their roundings differ
+    if data.get("matrix", "features") == "samples":
         gram = cov.gram()
         if gram is None or gram.shape[0] > FACTOR_LIMIT:
             return float("inf")
         total = ky_fan(gram, k) + k * (cov.p + 2) * EPS * float(np.trace(gram))
+    elif cov.p <= FACTOR_LIMIT:
+        total = ky_fan(cov.dense(), k)
+    else:
+        return float("inf")
     return total + k * cov.rounding(cov.p)
 
 
@@ -258,7 +261,7 @@ def _best_packing(
 
 FAMILIES = (
     Family("trace", Nothing, trace, totals=True, raw=True),
-    Family("eigenvalues", Nothing, eigenvalues, totals=True, overlapping=True, raw=True),
+    Family("eigenvalues", Eigenvalues, eigenvalues, totals=True, overlapping=True, raw=True),
     Family("gershgorin", Nothing, gershgorin, totals=True, raw=True),
     Family("frobenius", Frobenius, frobenius, totals=True, raw=True),
     Family("clip", Clip, clip, totals=True, raw=True),

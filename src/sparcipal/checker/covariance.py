@@ -1,14 +1,24 @@
-"""The checker's own covariance, from the user's data, with plain NumPy and SciPy."""
+"""The checker's own covariance, from the user's data, with plain NumPy and SciPy.
+
+How far an entry may be from the exact one is `error_unit * sqrt(weights_i * weights_j)`, the
+formulas of docs/methods/rounding.rst ("The covariance"); the solver uses the same ones.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from .tables import matrix_of
+
 EPS = float(np.finfo(np.float64).eps)
+TINY = 1e-290  # what underflow can hide
+# A sparse column whose second moment is this many times its variance is centred entry by entry.
+# The solver does so from twice as many on.
+MOSTLY_MEAN = 500.0
 
 
 @dataclass(frozen=True)
@@ -36,9 +46,11 @@ class Question:
 
 
 class CheckedCovariance:
-    """Entries of the covariance in the proofs' units, and how far rounding may have moved them."""
+    """Entries of the covariance in the proofs' units, and how far rounding may have moved them.
 
-    largest = 1.0  # no variance can be larger, in the user's units
+    `left` holds n x p rows that are weighted already, and the outer product of `mean` with itself
+    is subtracted from `left' left`; or it is the p x p matrix itself, when `mean` is None.
+    """
 
     def __init__(
         self,
@@ -47,20 +59,27 @@ class CheckedCovariance:
         unit: float,
         error_unit: float,
         inert: np.ndarray,
+        *,
+        diagonal: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        largest: float = 1.0,
     ) -> None:
-        # n x p rows already weighted, or the p x p matrix itself when mean is None
         self._left = left
         self._mean = mean
         self.unit = unit
         self.error_unit = error_unit
         self.inert = inert  # features that are constant, or rows that are zero
+        self.largest = largest  # no variance can be larger, in the user's units
         if mean is None:
-            self.diagonal = np.diagonal(left).copy()
-            self.weights = np.abs(self.diagonal)
-        else:
-            squares = left.multiply(left) if sp.issparse(left) else left * left
-            self.weights = np.asarray(squares.sum(axis=0)).ravel()
-            self.diagonal = np.where(inert, 0.0, np.maximum(self.weights - mean * mean, 0.0))
+            own = np.diagonal(left).copy()
+            self.diagonal = own if diagonal is None else diagonal
+            self.weights = np.abs(own) if weights is None else weights
+            return
+        squares = left.multiply(left) if sp.issparse(left) else left * left
+        second = np.asarray(squares.sum(axis=0)).ravel()
+        own = np.where(inert, 0.0, np.maximum(second - mean * mean, 0.0))
+        self.diagonal = own if diagonal is None else diagonal
+        self.weights = second if weights is None else weights
 
     @property
     def p(self) -> int:
@@ -103,12 +122,20 @@ class CheckedCovariance:
         others[kept] = False
         if np.unique(kept).size != kept.size or not self.inert[others].all():
             raise ValueError("a feature that varies was left out")
+        return self._part(kept)
+
+    def _part(self, kept: np.ndarray) -> CheckedCovariance:
         square = self._mean is None
-        left = self._left[np.ix_(kept, kept)] if square else self._left[:, kept]
-        mean = None if self._mean is None else self._mean[kept]
-        part = CheckedCovariance(left, mean, self.unit, self.error_unit, self.inert[kept])
-        part.diagonal, part.weights = self.diagonal[kept], self.weights[kept]
-        return part
+        return CheckedCovariance(
+            self._left[np.ix_(kept, kept)] if square else self._left[:, kept],
+            None if self._mean is None else self._mean[kept],
+            self.unit,
+            self.error_unit,
+            self.inert[kept],
+            diagonal=self.diagonal[kept],
+            weights=self.weights[kept],
+            largest=self.largest,
+        )
 
     def in_range(self) -> bool:
         """Whether in these units no sum overflows and what underflow hides is next to nothing."""
@@ -118,7 +145,11 @@ class CheckedCovariance:
     def rounding(self, s: int) -> float:
         """At most this much of a unit s-sparse quadratic form is rounding."""
         largest = np.sort(self.weights)[::-1][:s]
-        return self.error_unit * float(largest.sum()) + 1e-290
+        return self.error_unit * float(largest.sum()) + TINY
+
+    def allowance(self, s: int) -> float:
+        """At most this much may an honest computation from the same rows count as rounding."""
+        return self.rounding(s)
 
 
 def covariance_of(matrix: Any, unit: float) -> CheckedCovariance:
@@ -129,16 +160,27 @@ def covariance_of(matrix: Any, unit: float) -> CheckedCovariance:
     if not np.isfinite(A).all():
         raise OverflowError("the unit does not fit the covariance")
     A = (A + A.T) / 2
-    covariance = CheckedCovariance(A, None, unit, 0.0, np.logical_not(A.any(axis=0)))
-    covariance.largest = float(np.abs(A).max(initial=0.0)) * unit
-    return covariance
+    largest = float(np.abs(A).max(initial=0.0)) * unit
+    return CheckedCovariance(A, None, unit, 0.0, np.logical_not(A.any(axis=0)), largest=largest)
+
+
+class Checked(NamedTuple):
+    """The covariance, means and scales of a table of n rows, and how far off the latter may be."""
+
+    covariance: CheckedCovariance
+    mean: np.ndarray
+    spread: np.ndarray
+    n: int
+    mean_error: np.ndarray
+    spread_error: np.ndarray
 
 
 def covariance_of_data(
     X: Any, center: bool, scale: bool, sample_weight: Any, unit: float
-) -> tuple[CheckedCovariance, np.ndarray, np.ndarray]:
+) -> Checked:
     """The covariance, the column means and the column scales, as the settings say."""
     X = matrix_of(X)
+    rows = X.shape[0]
     share = _shares(sample_weight, X.shape[0])
     if not share.all():
         X, share = (X.tocsr() if sp.issparse(X) else X)[share > 0], share[share > 0]
@@ -150,27 +192,39 @@ def covariance_of_data(
     exponents = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
     if not scale:
         exponents = np.full(p, int(exponents.max()))
-    Z, inner_mean, mean = _centred(X, share, exponents, center)
-    if center and not sp.issparse(Z):
-        Z[:, inert] = 0.0
-    variance = _variances_around(Z, share, inner_mean)
+    if sp.issparse(X):
+        Z, inner_mean, mean, variance = _sparse(X, share, exponents, center, inert)
+        error, more = (4 * n + 40) * EPS, (8 * n + 40) * EPS
+    else:
+        Z, mean, variance = _dense(X, share, exponents, center, inert)
+        inner_mean, error, more = np.zeros(p), (3 * n + 40) * EPS, (3 * n + 40) * EPS
     root = np.sqrt(share)
     Z = sp.csc_array(Z.multiply(root[:, None])) if sp.issparse(Z) else Z * root[:, None]
-    error = (4 * n + 40) * EPS
+    second = variance + inner_mean * inner_mean
+    constant = inert | (variance == 0)
+    spread = np.where(constant, 1.0, np.sqrt(variance))
+    # A mean and a deviation are sums of n terms: of the feature's own size, not of another's.
+    sums = (2 * n + 40) * EPS
+    mean_error = sums * np.ldexp(np.abs(mean) + np.sqrt(second), exponents)
+    whole_mean = np.ldexp(mean, exponents)
     if not scale:
         # unit = (a power of two)^2 when it comes from data: exact, or covered by the error term
         ratio = float(np.ldexp(1.0, int(exponents[0]))) / np.sqrt(unit)
-        covariance = CheckedCovariance(Z * ratio, inner_mean * ratio, unit, error, inert)
-        covariance.largest = float(np.maximum(np.abs(low), np.abs(high)).max()) ** 2
-        return covariance, np.ldexp(mean, exponents), np.ones(p)
-    constant = inert | (variance == 0)
-    spread = np.where(constant, 1.0, np.sqrt(variance))
+        largest = float(np.maximum(np.abs(low), np.abs(high)).max()) ** 2
+        plain = CheckedCovariance(
+            Z * ratio, inner_mean * ratio, unit, error, inert, largest=largest
+        )
+        return Checked(plain, whole_mean, np.ones(p), rows, mean_error, np.zeros(p))
     inverse = np.where(constant, 0.0, 1.0 / spread)
     Z = sp.csc_array(Z.multiply(inverse[None, :])) if sp.issparse(Z) else Z * inverse
-    covariance = CheckedCovariance(Z, inner_mean * inverse, 1.0, 3 * error, inert)
-    covariance.weights = covariance.weights**2 / np.maximum(covariance.diagonal, 1e-300)
-    covariance.weights[constant] = 0.0
-    return covariance, np.ldexp(mean, exponents), np.ldexp(spread, exponents)
+    # An entry, and the deviations it is divided by, are off by so much of the second moments.
+    relative = np.where(constant, 0.0, second / np.where(constant, 1.0, variance))
+    scaled = CheckedCovariance(
+        Z, inner_mean * inverse, 1.0, more, inert, weights=relative * relative
+    )
+    whole_spread = np.where(constant, 1.0, np.ldexp(spread, exponents))
+    spread_error = sums * whole_spread * np.maximum(relative, 1.0)
+    return Checked(scaled, whole_mean, whole_spread, rows, mean_error, spread_error)
 
 
 def _shares(sample_weight: Any, n: int) -> np.ndarray:
@@ -185,32 +239,47 @@ def _shares(sample_weight: Any, n: int) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _centred(
-    X: Any, share: np.ndarray, exponents: np.ndarray, center: bool
-) -> tuple[Any, np.ndarray, np.ndarray]:
-    """The table in its inner units, the mean still to be subtracted, and the whole mean."""
-    p = X.shape[1]
-    if not sp.issparse(X):
-        Z = np.ldexp(np.asarray(X, dtype=np.float64), -exponents)
-        mean = np.zeros(p)
-        for _ in range(2 if center else 0):
+def _dense(
+    X: np.ndarray, share: np.ndarray, exponents: np.ndarray, center: bool, inert: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The table in its inner units, centred; its means and variances."""
+    Z = np.ldexp(np.asarray(X, dtype=np.float64), -exponents)
+    mean = np.zeros(X.shape[1])
+    if center:
+        mean[inert] = Z[0, inert]
+        Z, rest = Z - mean, np.zeros(X.shape[1])
+        for _ in range(2):
             shift = share @ Z
             Z = Z - shift
-            mean = mean + shift
-        return Z, np.zeros(p), mean
+            rest = rest + shift
+        mean = mean + np.where(inert, 0.0, rest)
+        Z[:, inert] = 0.0
+    return Z, mean, share @ Z**2
+
+
+def _sparse(
+    X: Any, share: np.ndarray, exponents: np.ndarray, center: bool, inert: np.ndarray
+) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+    """The table in its inner units, the mean still to be subtracted, the whole mean, the
+    variances."""
+    n, p = X.shape
     Z = sp.csc_array(X, dtype=np.float64, copy=True)
-    column = np.repeat(np.arange(p), np.diff(Z.indptr))
-    Z.data = np.ldexp(Z.data, -exponents[column])
-    if not center:
-        return Z, np.zeros(p), np.zeros(p)
-    mean = np.asarray(Z.T @ share).ravel()
-    # Columns without a zero are centred as they stand: no zero is lost, and no digit.
-    full = np.diff(Z.indptr) == X.shape[0]
-    Z.data -= np.where(full, mean, 0.0)[column]
-    left = np.where(full, np.asarray(Z.T @ share).ravel(), 0.0)
-    Z.data -= left[column]
-    mean = mean + left
-    return Z, np.where(full, 0.0, mean), mean
+    Z.data = np.ldexp(Z.data, -np.repeat(exponents, np.diff(Z.indptr)))
+    mean = np.asarray(Z.T @ share).ravel() if center else np.zeros(p)
+    variance = _variances_around(Z, share, mean)
+    # Columns that are little more than their mean lose their digits unless they are centred entry
+    # by entry; hardly any of their zeros has weight.
+    moved = center & ~inert & (variance + mean * mean >= MOSTLY_MEAN * variance)
+    moved |= center & (np.diff(Z.indptr) == n)
+    left = np.where(moved, 0.0, mean)
+    if moved.any():
+        part, rest, variance[moved] = _dense(
+            Z[:, moved].toarray(), share, np.zeros(int(moved.sum()), int), center, inert[moved]
+        )
+        mean[moved] = rest
+        order = np.argsort(np.append(np.flatnonzero(~moved), np.flatnonzero(moved)))
+        Z = sp.csc_array(sp.hstack([Z[:, ~moved], sp.csc_array(part)], format="csc")[:, order])
+    return Z, left, mean, variance
 
 
 def _ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -220,31 +289,29 @@ def _ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.asarray(side, dtype=np.float64).ravel() for side in (low, high))  # type: ignore[return-value]
 
 
-def _variances_around(Z: Any, share: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    if not sp.issparse(Z):
-        return share @ Z**2
+def _variances_around(Z: sp.csc_array, share: np.ndarray, mean: np.ndarray) -> np.ndarray:
     column = np.repeat(np.arange(mean.size), np.diff(Z.indptr))
     around = share[Z.indices] * (Z.data - mean[column]) ** 2
-    present = np.bincount(column, share[Z.indices], minlength=mean.size)
     variance = np.bincount(column, around, minlength=mean.size)
-    return variance + np.maximum(1.0 - present, 0.0) * mean**2
+    return variance + absent_weights(Z, share) * mean**2
 
 
-def matrix_of(X: Any) -> Any:
-    """The numbers of an array, a sparse matrix, a frame or a table; sparse ones as CSC."""
-    part = getattr(X, "X", None)
-    X = X if part is None else part
-    if sp.issparse(X):
-        X = sp.csc_array(X, copy=True)
-        X.sum_duplicates()
-    else:
-        X = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
-        if X.dtype == object:
-            X = X.astype(np.float64)
-    numbers = X.data if sp.issparse(X) else X
-    if X.ndim != 2 or numbers.dtype.kind not in "fiub" or not np.isfinite(numbers).all():
-        raise ValueError("X must be a two-dimensional table of finite numbers")
-    return X
+def absent_weights(Z: Any, share: np.ndarray) -> np.ndarray:
+    """Per column, the weight of the rows that hold no entry of it."""
+    Z = sp.csc_array(Z)
+    n, p = Z.shape
+    count = np.diff(Z.indptr)
+    if (share == share[0]).all():
+        return (n - count) * share[0]
+    total = float(share.sum())
+    stored = np.bincount(np.repeat(np.arange(p), count), share[Z.indices], minlength=p)
+    missing = np.where(count == n, 0.0, np.maximum(total - stored, 0.0))
+    # The difference has no digits where it is small: there the weights are added up.
+    for j in np.flatnonzero((missing < 0.5 * total) & (count < n)):
+        absent = np.ones(n, dtype=bool)
+        absent[Z.indices[Z.indptr[j] : Z.indptr[j + 1]]] = False
+        missing[j] = float(share[absent].sum())
+    return missing
 
 
 def factorises(matrix: np.ndarray) -> bool:
@@ -255,12 +322,3 @@ def factorises(matrix: np.ndarray) -> bool:
         return bool(np.isfinite(np.linalg.cholesky(matrix)).all())
     except np.linalg.LinAlgError:
         return False
-
-
-def names_of(X: Any) -> list[str] | None:
-    """The feature names a table or frame brings."""
-    for attribute in ("feature_names", "column_names", "columns"):
-        names = getattr(X, attribute, None)
-        if names is not None:
-            return [str(name) for name in names]
-    return None

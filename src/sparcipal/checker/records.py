@@ -89,8 +89,18 @@ class Claim:
 
 @dataclass(frozen=True)
 class Nothing:
-    """The bound is recomputed from the data alone: ``trace``, ``eigenvalues``, ``gershgorin`` and
-    ``enumeration`` need no entry."""
+    """The bound is recomputed from the data alone: ``trace``, ``gershgorin`` and ``enumeration``
+    need no entry."""
+
+
+@dataclass(frozen=True)
+class Eigenvalues:
+    """The bound ``eigenvalues``: the sum of the k largest, of the covariance or of the n x n matrix
+    of the products of samples, which has the same ones besides zeros."""
+
+    matrix: str | None = entry(
+        Word("features", "samples"), "which matrix was factored; features if absent", optional=True
+    )
 
 
 @dataclass(frozen=True)

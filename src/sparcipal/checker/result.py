@@ -15,19 +15,12 @@ import numpy as np
 from ..problem.result import Bound, Result, Status
 from . import dropped as screened
 from .budget import WORK, Budget, Missing, Refused, require
-from .covariance import (
-    EPS,
-    CheckedCovariance,
-    Question,
-    covariance_of,
-    covariance_of_data,
-    matrix_of,
-    names_of,
-)
+from .covariance import EPS, Checked, CheckedCovariance, Question, covariance_of, covariance_of_data
 from .family import redone
 from .gate import parse
 from .parts import alone
 from .records import Among, Dropped, Parts, Screening
+from .tables import source_of
 
 # A bound may be larger than what the checker proves by this much (its own margins differ), not
 # more.
@@ -133,6 +126,7 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
     mantissa = math.frexp(unit)[0] if isinstance(unit, float) and math.isfinite(unit) else 0.0
     require(mantissa == 0.5, f"unit {unit!r} is not a power of two")
     require(type(result.n_features) is int, "n_features is not an integer")
+    columns = None if X is None else source_of(X).names
     dropped = bool(result.certificate.screening)
     if dropped:
         if not result.certificate.bounds or not result.certificate.bounds[0].data:
@@ -164,23 +158,24 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
         )
         table = (settings["center"], settings["scale"], sample_weight, unit)
         if dropped:
-            cov, mean, spread, n = screened.of_data(X, kept, *table)
-            blur = cov.blur
+            about: Any = result.mean if settings["center"] else np.zeros(result.n_features)
+            known = isinstance(about, np.ndarray) and about.shape == (result.n_features,)
+            require(known and bool(np.isfinite(about).all()), "mean is missing")
+            own = screened.of_data(X, kept, *table, about, int(result.n_samples or 0))
         else:
-            cov, mean, spread = covariance_of_data(_whole(X), *table)
-            n, blur = matrix_of(_whole(X)).shape[0], np.zeros(spread.size)
-        require(n == result.n_samples, "the number of samples differs")
+            own = covariance_of_data(source_of(X).whole(), *table)
+        cov = own.covariance
+        require(own.n == result.n_samples, "the number of samples differs")
         require(cov.p == result.n_features, _size_reason(result, cov))
-        _check_moments(result, mean, spread, blur)
+        _check_moments(result, own)
     require(cov.p == result.n_features, _size_reason(result, cov))
     require(unit == cov.unit and cov.in_range(), f"unit {unit:.3g} does not fit the data")
     names = result.feature_names
     require(names is None or len(names) == cov.p, "there is not one feature name per feature")
-    columns = names_of(X)
     if names is not None and columns is not None:
-        require(columns == list(names), "the feature names differ from the data's")
+        require(columns == tuple(names), "the feature names differ from the data's")
     total = float(cov.diagonal.sum()) * unit
-    slack = 1e-7 * total + 8 * (cov.rounding(cov.p) + cov.doubt) * unit
+    slack = 4 * (cov.rounding(cov.p) + cov.doubt) * unit
     require(
         abs(result.total_variance - total) <= slack,
         f"the total variance is {total:.10g}, not {result.total_variance:.10g}",
@@ -194,29 +189,20 @@ def _kept_of(result: Result) -> np.ndarray:
     return parse(Dropped, first, {"P": result.n_features}, "screened").kept
 
 
-def _whole(X: Any) -> Any:
-    """All rows of a function that returns blocks of them; anything else as it is."""
-    blocks = getattr(X, "blocks", None)
-    return screened.stacked(X) if callable(X) or callable(blocks) else X
-
-
 def _size_reason(result: Result, cov: CheckedCovariance) -> str:
     return f"the result speaks of {result.n_features} features, the data has {cov.p}"
 
 
-def _check_moments(result: Result, mean: np.ndarray, spread: np.ndarray, blur: np.ndarray) -> None:
-    for name, claimed, own, off in (
-        ("mean", result.mean, mean, 0.0),
-        ("scale", result.scale, spread, blur),
+def _check_moments(result: Result, own: Checked) -> None:
+    """Each mean and scale is off by no more than rounding in sums over its own feature."""
+    for name, claimed, found, error in (
+        ("mean", result.mean, own.mean, own.mean_error),
+        ("scale", result.scale, own.spread, own.spread_error),
     ):
         require(
-            isinstance(claimed, np.ndarray) and claimed.shape == own.shape, f"{name} is missing"
+            isinstance(claimed, np.ndarray) and claimed.shape == found.shape, f"{name} is missing"
         )
-        size = np.abs(own) + np.abs(own).max(initial=0.0) * 1e-3
-        require(
-            bool((np.abs(claimed - own) <= 1e-7 * size + off).all()),
-            f"{name} differs from the data's",
-        )
+        require(bool((np.abs(claimed - found) <= error).all()), f"{name} differs from the data's")
 
 
 def _check_given_moments(result: Result, given: Any) -> None:
@@ -313,7 +299,7 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
     size = sum(float(np.abs(cov.diagonal[support]).sum()) for support in result.supports)
     margin = (cov.rounding(m) + 4 * (m + 8) * EPS * size) * unit * growth
     require(
-        0 <= certificate.rounding <= 4 * (slack + margin) + 1e-9 * abs(total)
+        0 <= certificate.rounding <= 8 * (margin + cov.allowance(m) * unit * growth)
         and certificate.value - certificate.rounding <= total - margin,
         f"the rounding margin {certificate.rounding:.3g} is not that of this computation",
     )
@@ -392,7 +378,7 @@ def _check_bounds(result: Result, cov: CheckedCovariance, budget: Budget) -> flo
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
         )
         # A bound far above the others says nothing; what rounding adds to it may differ.
-        slack = 64 * (question.k * cov.rounding(cov.p) + cov.doubt) * cov.unit
+        slack = 64 * (question.k * cov.allowance(cov.p) + cov.doubt) * cov.unit
         loose = max(own, result.value) * (1 + LOOSENESS) + slack
         require(
             bound.value <= loose or bound.value > 4 * certificate.bound,

@@ -3,9 +3,10 @@
 Integers are summed exactly: 64-bit words as long as no sum can leave them, Python's integers
 beyond, so that neither the blocks nor the order of merging changes a bit of the result.
 
-Other numbers are summed in double precision about a shift near the data (a row of dense data, zero
-for sparse). A sum computed by a tree of additions of height h is off by at most about h eps times
-the sum of magnitudes, whatever the tree: `depth` is h and `mass` bounds the magnitudes.
+Other numbers are summed in double precision about a shift near the data: a row of dense data; of
+sparse data the mean of the first rows where more than half of these hold an entry, zero elsewhere.
+A sum computed by a tree of additions of height h is off by at most about h eps times the sum of
+magnitudes, whatever the tree: `depth` is h and `mass` bounds the magnitudes.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from ..numerics import margins
 from ..numerics.margins import EPS
 from .entries import WORD, largest_magnitude, signed, summable
 from .products import Gram
 
 TILE = 1 << 20  # entries of a dense block worked on together
+# Columns with zeros whose squared mean is this many times their variance are summed about the mean.
+MOSTLY_MEAN = 1000.0
 DIGIT = 60  # bits per word of a saved integer
 
 
@@ -99,7 +103,7 @@ class Moments:
         if whole and largest * largest * part.n_samples < WORD:
             part._reach = int(largest) ** 2 * part.n_samples
             if sp.issparse(block):
-                part._sparse(block, None)
+                part._sparse(block, None, None)
             else:
                 part._dense_integers(block)
         elif whole:
@@ -107,17 +111,19 @@ class Moments:
         else:
             part.exact, part._depth = False, part.n_samples + 6
             part._weight = None if weights is None else float(weights.sum())
+            # the same shift as before, so that merging costs nothing
+            known = not self.exact and self.n_samples > 0
             if sp.issparse(block):
-                part._sparse(block, weights)
+                part._sparse(block, weights, self._shift if known else None)
             else:
-                # the same shift as before, so that merging costs nothing
-                known = not self.exact and self.n_samples > 0
                 part._shift = self._shift if known else np.array(block[0], dtype=np.float64)
                 part._dense_floats(block, weights)
             part._mass = part.squares.copy()
         return part
 
-    def _sparse(self, block: sp.csr_array, weights: np.ndarray | None) -> None:
+    def _sparse(
+        self, block: sp.csr_array, weights: np.ndarray | None, shift: np.ndarray | None
+    ) -> None:
         from ..kernels.stream import add_entries
 
         kind: Any = np.int64 if self.exact else np.float64
@@ -137,10 +143,22 @@ class Moments:
         zeros = table[:, 4] < block.shape[0]
         self.low[zeros] = np.minimum(self.low[zeros], 0.0)
         self.high[zeros] = np.maximum(self.high[zeros], 0.0)
-        if weights is not None:
-            heavy = sp.csr_array(block, dtype=np.float64)
-            self.sums = np.asarray(weights @ heavy).ravel()
-            self.squares = np.asarray(weights @ heavy.power(2)).ravel()
+        if self.exact:
+            return
+        self._shift = _middle(block) if shift is None else shift
+        shifted = bool(self._shift.any())
+        if weights is None and not shifted:
+            return
+        heavy = sp.csr_array(block, dtype=np.float64, copy=shifted)
+        if shifted:
+            heavy.data -= self._shift[heavy.indices]
+        share = np.ones(block.shape[0]) if weights is None else weights
+        self.sums = np.asarray(share @ heavy).ravel()
+        self.squares = np.asarray(share @ heavy.power(2)).ravel()
+        if shifted:
+            missing = _missing(block, share, np.flatnonzero(zeros & (self._shift != 0)))
+            self.sums -= missing * self._shift
+            self.squares += missing * self._shift**2
 
     def _dense_integers(self, block: np.ndarray) -> None:
         self._range(block)
@@ -233,9 +251,14 @@ class Moments:
         if not self.exact:
             return
         self.exact = False
-        self.sums, self.squares = self.sums.astype(np.float64), self.squares.astype(np.float64)
+        # Exact sums are moved exactly, to the integers next to the means, before they are rounded.
+        n, sums, squares = self.n_samples, self.sums.astype(object), self.squares.astype(object)
+        middle = np.rint(np.asarray(sums / max(n, 1), dtype=np.float64)).astype(np.int64)
+        c = middle.astype(object)
+        self.squares = (squares - 2 * c * sums + n * c * c).astype(np.float64)
+        self.sums = (sums - n * c).astype(np.float64)
         self._mass, self._depth = self.squares, 2
-        shift, self._shift = self._shift, np.zeros(self.n_features)
+        shift, self._shift = self._shift, middle.astype(np.float64)
         self._move(shift)
 
     def _move(self, shift: np.ndarray) -> None:
@@ -305,7 +328,7 @@ class Moments:
         if not center:
             mass = 2 * (mass + self._shift * self._shift)
         # a checker that sums the rows again may do it by a higher tree
-        depth = max(self._depth, 2 * int(np.sqrt(self.n_samples)) + 8)
+        depth = max(self._depth, margins.height(self.n_samples))
         return np.where(self.constant & center, 0.0, (6 * depth + 24) * EPS * mass)
 
     def screen(self, count: int, center: bool = True) -> np.ndarray:
@@ -318,9 +341,11 @@ class Moments:
         columns = np.asarray(columns, dtype=np.intp)
         if self.exact:
             return Gram(columns)
-        # zero stays zero in columns that have zeros: sparse rows are not filled
-        zeros = (self.low <= 0.0) & (self.high >= 0.0)
-        shift = np.where(zeros, 0.0, self.means())[columns]
+        # Zero stays zero in columns that have zeros, so that sparse rows are not filled, unless
+        # they have so few that the square of the mean would cancel the variance.
+        means, zeros = self.means(), (self.low <= 0.0) & (self.high >= 0.0)
+        zeros &= means * means < MOSTLY_MEAN * self.variances()
+        shift = np.where(zeros, 0.0, means)[columns]
         largest = float(np.maximum(np.abs(self.low), np.abs(self.high)).max(initial=0.0))
         return Gram(columns, shift, -int(np.frexp(largest)[1]))
 
@@ -385,3 +410,22 @@ def _number(words: Any) -> np.ndarray:
     for word in words[::-1]:
         total = total * 2**DIGIT + word.astype(object)
     return np.asarray(total)
+
+
+def _middle(block: sp.csr_array) -> np.ndarray:
+    """Shifts for a sparse table: the mean of these rows where more than half hold an entry."""
+    count = np.bincount(block.indices, minlength=block.shape[1])
+    total = np.bincount(block.indices, block.data.astype(np.float64), minlength=block.shape[1])
+    return np.where(2 * count > block.shape[0], total / np.maximum(count, 1), 0.0)
+
+
+def _missing(block: sp.csr_array, share: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Per column, the weight of the rows that hold no entry of it; zero where nothing asks."""
+    out = np.zeros(block.shape[1])
+    by_column = sp.csc_array(block[:, columns])
+    for place, j in enumerate(columns):
+        # Added up, as a difference from the whole would have no digits where it is small.
+        absent = np.ones(block.shape[0], dtype=bool)
+        absent[by_column.indices[by_column.indptr[place] : by_column.indptr[place + 1]]] = False
+        out[j] = share[absent].sum()
+    return out

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..numerics import margins
 from ..numerics.margins import EPS, power_of_two
 from ..problem.covariance import Covariance, MatrixCovariance, covariance_of
 from .moments import WORD, Moments
@@ -183,7 +184,7 @@ def _exact_sums(
 
 def _rounded_sums(gram: Gram, center: bool) -> tuple[np.ndarray, float, np.ndarray]:
     """The same from sums in double precision about `gram.shift`."""
-    depth = max(gram.depth, 2 * int(np.sqrt(gram.n_samples)) + 8)
+    depth = max(gram.depth, margins.height(gram.n_samples))
     shift = np.zeros(gram.columns.size) if gram.shift is None else gram.shift
     exponent = gram.exponent
     matrix, mean = gram.second / gram.weight, gram.sums / gram.weight

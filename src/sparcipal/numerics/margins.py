@@ -8,6 +8,8 @@ compared by tests, and a claim of the solver leaves room for both.
 
 from __future__ import annotations
 
+from math import isqrt
+
 import numpy as np
 
 EPS = float(np.finfo(np.float64).eps)
@@ -73,6 +75,11 @@ def row_sums(s: int, k: int) -> float:
 def frobenius(m: int, s: int) -> float:
     """A root of m sums of s squares each."""
     return (m + s + 16) * EPS
+
+
+def height(n: int) -> int:
+    """Additions that a number goes through in the checker's sums over n rows."""
+    return 2 * isqrt(n) + 10
 
 
 # --- "A Cholesky factorisation as a proof" ---

@@ -28,6 +28,8 @@ from ..numerics.margins import TINY, power_of_two, top_sum
 
 # Up to this many features the matrix is formed once: products with it beat passes over the data.
 DENSE_LIMIT = 3000
+# Sparse columns whose second moment is this many times their variance are centred entry by entry.
+MOSTLY_MEAN = 1000.0
 # From this many features on, a part of a matrix is worth not being copied.
 LARGE_PART = 500
 
@@ -321,7 +323,8 @@ def covariance_of_data(
         # Every column in its own unit, so that no square over- or underflows.
         exponents = _column_exponents(X)
         covariance, mean, spread = build(X, exponents, 1.0, weights, center, scale)
-        return covariance, np.ldexp(mean, exponents), np.ldexp(spread, exponents)
+        spread = np.where(covariance.inert, 1.0, np.ldexp(spread, exponents))
+        return covariance, np.ldexp(mean, exponents), spread
     shrink = power_of_two(largest)
     exponents = np.full(p, int(np.log2(shrink)))
     unit = shrink * shrink
@@ -383,6 +386,8 @@ def _sparse_data(
     # variation.
     low, high = (f(axis=0).toarray().ravel() for f in (C.min, C.max))
     inert = low == high if center else (low == 0) & (high == 0)
+    if center:
+        C = _filled(C, ~inert & _mostly_mean(C, weights))
     removed = _center_full_columns(C, weights) if center else np.zeros(p)
     mean = np.zeros(p)
     if center:
@@ -400,7 +405,9 @@ def _sparse_data(
         error = margins.sparse_products(n)
         plain = SparseCovariance(C, mean, inert, unit, error, diagonal, second)
         return plain, mean + removed, np.ones(p)
-    spread = np.where(inert, 1.0, _sparse_deviations(entries, mean, weights))
+    spread = _sparse_deviations(entries, mean, weights)
+    inert = inert | (spread == 0)  # by underflow
+    spread = np.where(inert, 1.0, spread)
     C.data /= np.repeat(spread, np.diff(C.indptr))
     # Both the entry and the deviations it is divided by carry an error relative to the second
     # moments.
@@ -433,15 +440,46 @@ def _center_full_columns(C: sp.csc_array, weights: np.ndarray | None) -> np.ndar
     return removed
 
 
+def _mostly_mean(C: sp.csc_array, weights: np.ndarray | None) -> np.ndarray:
+    """Columns with zeros of little weight: the square of the mean is all but everything of the
+    second moment, and X'X - mm' would cancel nearly all digits of their variances."""
+    mean = np.asarray(C.mean(axis=0) if weights is None else C.T @ weights).ravel()
+    variance = _sparse_deviations(C, mean, weights) ** 2
+    return variance + mean * mean >= MOSTLY_MEAN * variance
+
+
+def _filled(C: sp.csc_array, chosen: np.ndarray) -> sp.csc_array:
+    """The same matrix with the zeros of the chosen columns stored."""
+    if not chosen.any():
+        return C
+    n, count = C.shape[0], np.diff(C.indptr)
+    indptr = np.append(0, np.cumsum(np.where(chosen, n, count)))
+    new, old = np.repeat(chosen, np.diff(indptr)), np.repeat(chosen, count)
+    data, indices = np.empty(new.size), np.empty(new.size, dtype=C.indices.dtype)
+    data[~new], indices[~new] = C.data[~old], C.indices[~old]
+    data[new] = C[:, np.flatnonzero(chosen)].toarray().ravel(order="F")
+    indices[new] = np.tile(np.arange(n), int(chosen.sum()))
+    return sp.csc_array((data, indices, indptr), shape=C.shape)
+
+
 def _sparse_deviations(C: sp.csc_array, mean: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Standard deviations around the mean, without the cancellation of E[x^2] - E[x]^2."""
-    n = C.shape[0]
+    n, p = C.shape
     share = np.full(n, 1.0 / n) if weights is None else weights
-    column = np.repeat(np.arange(C.shape[1]), np.diff(C.indptr))
-    nonzero_share = np.bincount(column, share[C.indices], minlength=C.shape[1])
+    column = np.repeat(np.arange(p), np.diff(C.indptr))
     around = share[C.indices] * (C.data - mean[column]) ** 2
-    variance = np.bincount(column, around, minlength=C.shape[1])
-    return np.sqrt(variance + np.maximum(1.0 - nonzero_share, 0.0) * mean**2)
+    variance = np.bincount(column, around, minlength=p)
+    stored = np.bincount(column, share[C.indices], minlength=p)
+    missing = np.maximum(1.0 - stored, 0.0)
+    count = np.diff(C.indptr)
+    if weights is not None:
+        # Nothing is left of a small difference: there the weights of the zeros are added up.
+        for j in np.flatnonzero((missing < 0.5) & (count < n)):
+            absent = np.ones(n, dtype=bool)
+            absent[C.indices[C.indptr[j] : C.indptr[j + 1]]] = False
+            missing[j] = weights[absent].sum()
+    missing[count == n] = 0.0
+    return np.sqrt(variance + missing * mean**2)
 
 
 def _row_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:

@@ -1,0 +1,297 @@
+"""Sums over the rows of a screened table: one pass over integers, or over any rows whose means are
+known; a pass for the means otherwise.
+
+Integers are summed exactly. Other numbers are summed about shifts near their means, the first
+ceil(sqrt n) rows into one sum, the next into another, and these sums are added: no number goes
+through more than 2 ceil(sqrt n) + 8 additions, however the rows come in blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .covariance import EPS, absent_weights
+from .tables import Source
+
+EXACT = 2**53  # integers below are exact in double precision
+WORD = 2**62
+
+
+class _NotIntegers(Exception):
+    """Some rows are not integers, or have weights."""
+
+
+@dataclass
+class Sums:
+    """Of all columns, and products of the kept ones, about `shift`."""
+
+    kept: np.ndarray
+    shift: np.ndarray
+    exact: bool
+    depth: int = 8  # no number goes through more additions
+    n: int = 0
+    weight: float = 0.0
+    sums: Any = 0
+    squares: Any = 0
+    products: Any = 0
+    low: Any = np.inf
+    high: Any = -np.inf
+    _wide: bool = field(default=False, repr=False)  # sums of squares may not fit a word
+
+    @property
+    def error(self) -> float:
+        """Relative to the second moments about the shifts; of exact sums only the last steps are
+        rounded."""
+        return 12 * EPS if self.exact else (6 * self.depth + 40) * EPS
+
+    # --- what the sums say ---
+
+    def constant(self, center: bool) -> np.ndarray:
+        if not center:
+            return (self.low == 0) & (self.high == 0)
+        same = self.low == self.high
+        if self.exact:  # the range cannot tell integers beyond 2^53 apart
+            same = same & (self.columns(center)[0] == 0)
+        return same
+
+    def columns(self, center: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Variances of all columns, how far off they may be, and means."""
+        if self.exact:
+            n, sums, squares = self.n, self.sums.astype(object), self.squares.astype(object)
+            exact = (n * squares - sums * sums) / (n * n) if center else squares / n
+            variances = np.asarray(exact, dtype=np.float64)
+            return variances, 4 * EPS * variances, np.asarray(sums / n, dtype=np.float64)
+        shift, mean, mass = self.shift, self.sums / self.weight, self.squares / self.weight
+        variances = mass - mean * mean
+        if not center:
+            variances = self.squares / self.weight + 2 * shift * mean + shift**2
+            mass = 2 * (mass + shift**2)
+        return np.maximum(variances, 0.0), self.error * mass, mean + shift
+
+    def matrix(self, center: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The covariance of the kept columns, and the second moments its error is relative to."""
+        if self.exact:
+            return self._exact_matrix(center)
+        matrix, mean = self.products / self.weight, self.sums[self.kept] / self.weight
+        shift, weights = self.shift[self.kept], np.diagonal(matrix).copy()
+        if center:
+            return matrix - np.outer(mean, mean), weights
+        cross = np.outer(shift, mean)
+        return matrix + cross + cross.T + np.outer(shift, shift), 2 * (weights + shift * shift)
+
+    def _exact_matrix(self, center: bool) -> tuple[np.ndarray, np.ndarray]:
+        n, sums = self.n, self.sums[self.kept]
+        shift = np.rint(np.asarray(sums / n, dtype=np.float64)).astype(np.int64) * int(center)
+        size = float(np.abs(shift).max(initial=0))
+        safe = 4 * max(float(np.diagonal(self.products).max()), n * size * size) < WORD
+        kind: Any = np.int64 if safe else object
+        c, s, products = shift.astype(kind), sums.astype(kind), self.products.astype(kind)
+        about = s - n * c
+        second = products - np.multiply.outer(c, about) - np.multiply.outer(s, c)
+        matrix, mean = (np.asarray(a / n, dtype=np.float64) for a in (second, about))
+        weights = np.diagonal(matrix).copy()
+        return (matrix - np.outer(mean, mean) if center else matrix), weights
+
+    def loose(self, center: bool) -> np.ndarray:
+        """How far off the variances of another honest computation may be: one that sums about any
+        number in the range of a column, in any order."""
+        low, high = self.low, self.high
+        if not center:
+            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+        loose = (24 * self.n + 400) * EPS * (high - low) ** 2
+        return np.where(self.constant(center), 0.0, loose)
+
+    # --- summing ---
+
+    def add_integers(self, block: Any) -> None:
+        """Exact sums, in Python's integers if words are too short."""
+        largest = float(max(abs(self.low).max(), abs(self.high).max(), 1.0))
+        if self.n * largest * largest >= WORD and not self._wide:
+            self._wide = True
+            self.sums, self.squares, self.products = (
+                np.asarray(a).astype(object) for a in (self.sums, self.squares, self.products)
+            )
+        kind: Any = object if self._wide else np.int64
+        if sp.issparse(block):
+            entries = block.data.astype(kind)
+            sums, squares = np.zeros((2, block.shape[1]), dtype=kind)
+            np.add.at(sums, block.indices, entries)
+            np.add.at(squares, block.indices, entries * entries)
+        else:
+            table = block.astype(kind)
+            sums, squares = table.sum(axis=0), (table * table).sum(axis=0)
+        self.sums, self.squares = self.sums + sums, self.squares + squares
+        # Products of integers by floating point, in pieces whose sums stay below 2^53.
+        step = int((EXACT - 1) // (largest * largest))
+        chosen = block[:, self.kept]
+        for start in range(0, block.shape[0], max(step, 1)):
+            part = chosen[start : start + max(step, 1)]
+            if step == 0:
+                rows = (part.toarray() if sp.issparse(part) else part).astype(kind)
+                product: Any = rows.T @ rows
+            else:
+                rows = part.astype(np.float64)
+                product = rows.T @ rows
+                product = product.toarray() if sp.issparse(product) else product
+                product = product.astype(np.int64).astype(kind)
+            self.products = self.products + product
+
+    def add_floats(self, block: Any, weights: np.ndarray | None) -> None:
+        """Rows about the shifts; few enough that the tree of additions stays flat."""
+        table = block.astype(np.float64)
+        share = np.ones(block.shape[0]) if weights is None else weights
+        if sp.issparse(table):
+            chosen = table[:, self.kept].toarray() - self.shift[self.kept]
+            sums, squares = self._sparse(table, share)
+            sums[self.kept] = share @ chosen
+            squares[self.kept] = share @ chosen**2
+        else:
+            table = table - self.shift
+            chosen = table[:, self.kept]
+            heavy = table * share[:, None]
+            sums, squares = heavy.sum(axis=0), (heavy * table).sum(axis=0)
+        self.sums, self.squares = self.sums + sums, self.squares + squares
+        chosen = chosen * np.sqrt(share)[:, None]
+        self.products = self.products + chosen.T @ chosen
+
+    def _sparse(self, table: Any, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Without a zero filled in: rows that hold no entry of a column count by their weight."""
+        p, shift = table.shape[1], self.shift
+        heavy = np.repeat(share, np.diff(table.indptr))
+        entries = table.data - shift[table.indices]
+        empty = absent_weights(table, share)
+        sums = np.bincount(table.indices, heavy * entries, minlength=p) - empty * shift
+        squares = np.bincount(table.indices, heavy * entries**2, minlength=p) + empty * shift**2
+        return sums, squares
+
+    def take(self, part: Sums) -> None:
+        self.sums, self.squares = self.sums + part.sums, self.squares + part.squares
+        self.products = self.products + part.products
+        self.depth += 1
+
+    def count(self, block: Any, weights: np.ndarray | None) -> None:
+        self.n += block.shape[0]
+        self.weight += block.shape[0] if weights is None else float(weights.sum())
+        sides = block.min(axis=0), block.max(axis=0)
+        low, high = (s.toarray().ravel() if sp.issparse(s) else s for s in sides)
+        self.low = np.minimum(self.low, np.asarray(low, dtype=np.float64))
+        self.high = np.maximum(self.high, np.asarray(high, dtype=np.float64))
+
+
+def summed(
+    source: Source, kept: np.ndarray, weights: np.ndarray | None, about: np.ndarray | None, n: int
+) -> Sums:
+    """The sums over all rows, about n of them, near the means `about` if these are known."""
+    if weights is None:
+        try:
+            return _exactly(source, kept)
+        except _NotIntegers:
+            pass
+    if about is None:
+        about, n = _means(source, weights)
+    return _rounded(source, kept, weights, about, n)
+
+
+def _exactly(source: Source, kept: np.ndarray) -> Sums:
+    total: Sums | None = None
+    for block, _ in _weighted(source, None):
+        block = _integers(block)
+        if total is None:
+            _fits(kept, block)
+            total = Sums(kept, np.zeros(block.shape[1]), True)
+        _same_width(total, block)
+        total.count(block, None)
+        total.add_integers(block)
+    if total is None:
+        raise ValueError("X has no rows")
+    return total
+
+
+def _rounded(
+    source: Source, kept: np.ndarray, weights: np.ndarray | None, about: np.ndarray, n: int
+) -> Sums:
+    room = math.isqrt(max(n, 1)) + 1
+    total = Sums(kept, about, False, depth=room + 8)
+    part, inside = Sums(kept, about, False), 0
+    for block, share in _weighted(source, weights):
+        _fits(kept, block)
+        if total.n == 0 and block.shape[1] != about.size:
+            raise KeyError(f"the data has {block.shape[1]} features, not {about.size}")
+        _same_width(total, block)
+        total.count(block, share)
+        start = 0
+        while start < block.shape[0]:
+            stop = min(start + room - inside, block.shape[0])
+            part.add_floats(block[start:stop], None if share is None else share[start:stop])
+            inside, start = inside + stop - start, stop
+            if inside == room:
+                total.take(part)
+                part, inside = Sums(kept, about, False), 0
+    if total.n == 0:
+        raise ValueError("X has no rows")
+    if inside:
+        total.take(part)
+    return total
+
+
+def _means(source: Source, weights: np.ndarray | None) -> tuple[np.ndarray, int]:
+    """Means, roughly, and the number of rows: sums about the first row."""
+    first: Any = None
+    total: Any = 0.0
+    weight, n = 0.0, 0
+    for block, share in _weighted(source, weights):
+        if first is None:
+            row = block[[0]].toarray() if sp.issparse(block) else block[:1]
+            first = row[0].astype(np.float64)
+        mass = np.ones(block.shape[0]) if share is None else share
+        # first + (x - first), without a dense copy of sparse rows
+        total = total + mass @ block.astype(np.float64) - mass.sum() * first
+        weight, n = weight + float(mass.sum()), n + block.shape[0]
+    if first is None:
+        raise ValueError("X has no rows")
+    return first + total / weight, n
+
+
+def _weighted(
+    source: Source, weights: np.ndarray | None
+) -> Iterator[tuple[Any, np.ndarray | None]]:
+    """Blocks of rows of positive weight."""
+    start = 0
+    for block in source.blocks():
+        stop = start + block.shape[0]
+        if weights is None:
+            if block.shape[0]:
+                yield block, None
+        else:
+            share = weights[start:stop]
+            if share.size != block.shape[0]:
+                raise ValueError("there is not one sample weight per row")
+            if (share > 0).any():
+                yield block[share > 0], share[share > 0]
+        start = stop
+
+
+def _integers(block: Any) -> Any:
+    """The block as integers, which floating-point numbers may be as well."""
+    if block.dtype.kind in "iub":
+        return block
+    entries = block.data if sp.issparse(block) else block
+    if not ((np.rint(entries) == entries).all() and np.abs(entries).max(initial=0.0) < EXACT):
+        raise _NotIntegers
+    return block.astype(np.int64)
+
+
+def _fits(kept: np.ndarray, block: Any) -> None:
+    if kept[-1] >= block.shape[1]:
+        raise KeyError("the kept features are not features of the data")
+
+
+def _same_width(total: Sums, block: Any) -> None:
+    if block.shape[1] != total.shift.size:
+        raise ValueError("blocks of rows have different numbers of columns")

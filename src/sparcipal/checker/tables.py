@@ -1,0 +1,173 @@
+"""What the user passes to `verify` as X: its rows and its feature names, decided by its type.
+
+Only types are asked what X is, never X itself: a frame has an attribute for each of its columns,
+whatever their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+ENTRIES = 1 << 22  # of a block of rows
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table as rows that can be read again: whole (ndarray or CSC) or in blocks."""
+
+    given: Any
+    names: tuple[str, ...] | None = None
+
+    def whole(self) -> Any:
+        """All rows, read once: a dense array or a CSC array of finite numbers."""
+        pieces = [matrix_of(piece) for piece in _pieces(self.given)]
+        if len(pieces) == 1:
+            return pieces[0]
+        if not pieces:
+            raise ValueError("X has no rows")
+        if any(sp.issparse(piece) for piece in pieces):
+            return sp.csc_array(sp.vstack(pieces, format="csc"))
+        return np.concatenate(pieces)
+
+    def blocks(self) -> Iterator[Any]:
+        """The rows in order, some at a time: dense, or CSR."""
+        for piece in _pieces(self.given):
+            # A memory map is brought in block by block, and checked there.
+            table: Any = piece if isinstance(piece, np.ndarray) else matrix_of(piece)
+            if table.ndim != 2:
+                raise ValueError("X must be a two-dimensional table of finite numbers")
+            table = table.tocsr() if sp.issparse(table) else table
+            n = table.shape[0]
+            width = table.nnz / max(n, 1) if sp.issparse(table) else table.shape[1]
+            step = max(1, int(ENTRIES / max(width, 1)))
+            for start in range(0, n, step):
+                block = matrix_of(table[start : start + step])
+                yield block.tocsr() if sp.issparse(block) else block
+
+
+def source_of(X: Any) -> Source:
+    """The rows and the names of X, whatever holds them."""
+    return Source(X, _names(X))
+
+
+def matrix_of(X: Any) -> Any:
+    """The numbers of an array, a sparse matrix, a frame or a table; sparse ones as CSC."""
+    X = _contents(X)
+    if sp.issparse(X):
+        X = sp.csc_array(X, copy=True)
+        X.sum_duplicates()
+        numbers = X.data
+    else:
+        X = numbers = np.asarray(X)
+        if X.dtype == object:
+            X = numbers = X.astype(np.float64)
+    if X.ndim != 2 or numbers.dtype.kind not in "fiub" or not np.isfinite(numbers).all():
+        raise ValueError("X must be a two-dimensional table of finite numbers")
+    return X
+
+
+def _maker(X: Any) -> str:
+    """The package that a type is from."""
+    return type(X).__module__.partition(".")[0]
+
+
+def _is_table(X: Any) -> bool:
+    """A record with a field X, such as what `read` returns."""
+    return "X" in getattr(type(X), "__dataclass_fields__", ())
+
+
+def _is_frame(X: Any) -> bool:
+    kinds = ("__dataframe__", "__narwhals_dataframe__")
+    return _maker(X) in ("pandas", "polars", "pyarrow") or any(hasattr(type(X), k) for k in kinds)
+
+
+def _is_dask(X: Any) -> bool:
+    return _maker(X) in ("dask", "dask_expr", "distributed")
+
+
+def _pieces(X: Any) -> Iterator[Any]:
+    """The parts that X comes in, one after the other."""
+    if isinstance(X, list | tuple) and X and all(map(_is_dask, X)):
+        for part in X:
+            yield from _pieces(part)
+    elif _is_dask(X):
+        yield from _dask_pieces(X)
+    elif _is_table(X) or isinstance(X, np.ndarray) or sp.issparse(X) or _is_frame(X):
+        yield _contents(X) if _is_table(X) else X
+    elif callable(getattr(type(X), "blocks", None)):
+        yield from X.blocks()
+    elif callable(X):
+        yield from X()
+    else:
+        yield X
+
+
+def _dask_pieces(X: Any) -> Iterator[Any]:
+    if hasattr(type(X), "result"):  # a future
+        yield X.result()
+    elif hasattr(type(X), "npartitions") and hasattr(type(X), "partitions"):
+        parts = X.blocks if hasattr(type(X), "numblocks") else X.partitions
+        count = X.numblocks[0] if hasattr(type(X), "numblocks") else X.npartitions
+        for i in range(count):
+            yield parts[i].compute()
+    else:
+        yield X.compute()
+
+
+def _contents(X: Any) -> Any:
+    if _is_table(X):
+        return _contents(X.X)
+    if _maker(X) == "anndata":
+        return _contents(X.X)
+    if _is_frame(X):
+        return _frame(X)
+    return X
+
+
+def _frame(X: Any) -> Any:
+    """The columns of a frame side by side, in the type that holds them all."""
+    if _maker(X) == "pandas":
+        if any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
+            return X.sparse.to_coo()
+        columns = [np.asarray(X.iloc[:, j].to_numpy()) for j in range(X.shape[1])]
+    else:
+        import narwhals.stable.v1 as nw
+
+        wrapped = nw.from_native(X, eager_only=True)
+        columns = [np.asarray(wrapped[:, j].to_numpy()) for j in range(wrapped.shape[1])]
+    columns = [c.astype(np.float64) if c.dtype == object else c for c in columns]
+    return np.column_stack(columns)
+
+
+def _names(X: Any) -> tuple[str, ...] | None:
+    """The feature names that a table or frame brings; numbered columns have none."""
+    if _is_table(X):
+        names = X.feature_names
+        return None if names is None else tuple(map(str, names))
+    if _maker(X) == "anndata":
+        return tuple(map(str, X.var_names))
+    if _is_dask(X) and hasattr(type(X), "partitions") and not hasattr(type(X), "numblocks"):
+        return _labels(list(X.columns))
+    if _maker(X) == "pandas" and _is_frame(X):
+        return _labels(list(X.columns))
+    if _is_frame(X):
+        import narwhals.stable.v1 as nw
+
+        return tuple(nw.from_native(X, eager_only=True).columns)
+    if callable(getattr(type(X), "blocks", None)):
+        names = X.feature_names
+        return None if names is None else tuple(map(str, names))
+    return None
+
+
+def _labels(columns: list[Any]) -> tuple[str, ...] | None:
+    if all(isinstance(label, str) for label in columns):
+        return tuple(columns)
+    if columns and all(isinstance(label, tuple) for label in columns):
+        return tuple(" ".join(map(str, label)) for label in columns)
+    return None
