@@ -1,4 +1,4 @@
-"""What the ascent of relaxation.py leaves undone: a purer primal and a better dual solution.
+"""A purer primal and a better dual solution than the ascent of relaxation.py ends with.
 
 Where two directions are about equally good, the ascent shifts weight from one to the other by small
 steps, and its estimate of the dual matrix swings. Both can be helped directly: the best unit vector
@@ -27,7 +27,7 @@ TOGETHER = 3
 
 
 def is_ripe(Z: np.ndarray) -> bool:
-    """Whether few directions carry Z: on others, as in pure noise, the ascent is the better way."""
+    """Whether a few directions carry Z; if many do, as in pure noise, the ascent is better."""
     return bool(largest_eigenvalues(Z, TOGETHER).sum() > 0.9)
 
 
@@ -92,7 +92,7 @@ def leading(A: np.ndarray, penalty: float, nonnegative: bool, dual: np.ndarray) 
 
 
 def _settled(A: np.ndarray, penalty: float, nonnegative: bool, x: np.ndarray) -> np.ndarray:
-    """The best weights for the support and the signs of x, again and again."""
+    """The best weights for the support and the signs of x, repeated until they stay."""
     x = x if x.sum() >= 0 else -x
     for _ in range(4):
         support = np.flatnonzero((x if nonnegative else np.abs(x)) > 1e-2 * np.abs(x).max())
@@ -100,7 +100,7 @@ def _settled(A: np.ndarray, penalty: float, nonnegative: bool, x: np.ndarray) ->
         block = A[np.ix_(support, support)] - penalty * np.outer(signs, signs)
         y = largest_eigenpairs(block, 1)[1][:, 0]
         y = y if y @ x[support] >= 0 else -y
-        # A weight that changes its sign would pay for the old one.
+        # The penalty was taken for the old sign: a weight that changes it becomes zero.
         y[y * signs <= 0] = 0.0
         new = np.zeros_like(x)
         new[support] = y / np.linalg.norm(y)

@@ -48,7 +48,7 @@ class _Ascent:
         return float(variances(self.problem, tuple(components)).sum())
 
     def made_orthogonal(self, components: Sequence[Component]) -> tuple[Component, ...] | None:
-        """One after the other on its own support; None where those before leave it no room."""
+        """Each made orthogonal to those before, on its own support; None if that is impossible."""
         done: list[Component] = []
         for component in components:
             found = self._on(self.cov, component.support, self._basis(done))

@@ -1,4 +1,4 @@
-"""From a penalty to a cardinality: the search that penalised methods need to answer our question.
+"""From a penalty to a cardinality: the search that penalised methods need to reach s nonzeros.
 
 The number of nonzeros falls as the penalty grows, but in jumps and not always monotonically, so a
 cardinality may be out of reach. Then the nearest richer solution is cut to size, and a note says

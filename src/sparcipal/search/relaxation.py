@@ -93,8 +93,8 @@ def ascend(
 ) -> Relaxation:
     """Solve the relaxation to a relative duality gap of `tol`, or as far as `max_sweeps` go.
 
-    `starts` are what other penalties came to. `plain` is the ascent of the paper alone, without
-    what finish.py does before and after it.
+    `starts` are solutions at other penalties. `plain` is the ascent of the paper alone, without
+    the steps of finish.py before and after it.
 
     Raises ValueError when the penalty is at least the largest variance: then nothing is worth
     taking.
@@ -174,7 +174,7 @@ class _Pair:
         return self.bound - self.value <= self.tol * self.value
 
     def offer(self, Z: np.ndarray, M: np.ndarray) -> None:
-        """A psd matrix of any trace, and a matrix within the box."""
+        """Keep a psd matrix Z of any trace and a matrix M within the box if they are better."""
         value = objective(self.A, self.penalty, Z) / float(np.trace(Z))
         if value > self.value:
             self.Z, self.value = Z / np.trace(Z), value
@@ -183,7 +183,7 @@ class _Pair:
             self.dual, self.bound = M, reached
 
     def guess(self) -> None:
-        """Where one direction leads, the dual matrix knows it before the first sweep."""
+        """Try the leading direction of the dual matrix: it often closes the gap without a sweep."""
         x = leading(self.A, self.penalty, self.nonnegative, self.dual)
         Z = np.outer(x, x)
         value = objective(self.A, self.penalty, Z)
@@ -199,7 +199,7 @@ class _Pair:
         )
 
     def take(self, starts: Sequence[Start]) -> None:
-        """Solutions at other penalties and, of two, what lies between them."""
+        """Offer solutions at other penalties and, if there are two, mixtures of them."""
         near = [s for s in starts if np.trace(s.Z) > 0.5]
         for part in (0.0, 0.25, 0.5, 0.75, 1.0) if len(near) == 2 else (1.0,) if near else ():
             Z = part * near[0].Z + (1 - part) * near[-1].Z

@@ -83,7 +83,7 @@ def solve_at(
 def _carried(
     near: Point, core: np.ndarray, A: np.ndarray, penalty: float, nonnegative: bool
 ) -> Start:
-    """A solution on other survivors, on these."""
+    """The solution at another penalty, cut and filled up to the survivors of this one."""
     _, here, there = np.intersect1d(core, near.core, assume_unique=True, return_indices=True)
     Z, dual = np.zeros_like(A), soft_threshold(A, penalty, nonnegative)
     Z[np.ix_(here, here)] = near.relaxation.Z[np.ix_(there, there)]

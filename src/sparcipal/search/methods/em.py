@@ -25,7 +25,7 @@ def soft_truncate(Y: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
         return truncate(Y, s, nonnegative)
     level = np.partition(score, p - s - 1, axis=0)[p - s - 1]
     shrunk = np.where(score > level, np.sign(Y) * (score - level), 0.0)
-    # Ties at the top leave nothing above the level: then shrinking means no choice at all.
+    # Ties at the top leave no entry above the level: such a column is not shrunk.
     tied = ~shrunk.any(axis=0)
     shrunk[:, tied] = Y[:, tied]
     return truncate(shrunk, s, nonnegative)

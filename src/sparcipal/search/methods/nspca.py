@@ -34,7 +34,7 @@ def ascend(
 
 
 def _scales(A: np.ndarray, coupling: float) -> tuple[float, float]:
-    """alpha, and a beta beyond which nothing is left."""
+    """alpha, and a beta at which every entry of U is zero."""
     size = float(np.linalg.norm(A))
     reach_of_rows = float(np.linalg.norm(A, axis=1).max())
     return coupling * size, 1.5 * reach_of_rows
