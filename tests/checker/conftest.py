@@ -7,15 +7,13 @@ import pytest
 
 from sparcipal.checker import cheap as bounds
 from sparcipal.checker import configuration, dspca, greedy, kyfan, packing
-from sparcipal.checker import core as extension
 from sparcipal.checker import dropped as screened
 from sparcipal.checker import lowrank as sphere
 from sparcipal.checker import pairsplit as split
-from sparcipal.checker import tree as proof
 from tests.support.margins import E
 
 MODULES = (
-    bounds, configuration, dspca, extension, greedy, kyfan, packing, proof, screened, sphere, split
+    bounds, configuration, dspca, greedy, kyfan, packing, screened, sphere, split
 )  # fmt: skip
 
 
@@ -29,6 +27,6 @@ def coarse(monkeypatch):
 def factored(monkeypatch):
     """The matrices that were to be factored; all of them are."""
     seen: list[np.ndarray] = []
-    for module in (bounds, kyfan, packing, proof, sphere, split):
+    for module in (bounds, kyfan, packing, sphere, split):
         monkeypatch.setattr(module, "factorises", lambda M: seen.append(M) or True)
     return seen

@@ -35,13 +35,14 @@ def test_outside_needs_positive_pads():
 def test_recheck_of_a_configuration_keeps_its_margins(monkeypatch):
     cov = from_data(4)
     price = np.array([0.1, 0.2, 0.3, 0.4])
-    header = {"s": 2, "nonnegative": False, "prices": price}
+    header = {"s": 2, "nonnegative": False, "prices": price, "step": "problem"}
+    header |= {"bound": 3.0, "unit": 1.0, "twins": {}}
     data = {"price": price, "parts": [{"s": 2, "log": [header]}]}
     given: list[np.ndarray] = []
-    monkeypatch.setattr(configuration, "replay", lambda log, a: given.append(a) or 3.0)
+    monkeypatch.setattr(configuration, "replay", lambda log, a, *_: given.append(a) or 3.0)
     assert configuration.recheck(data, cov, one(2, 2)) >= 7.0 * (1 + 8 * E) * LESS
     assert np.allclose(given[0], cov.dense())
-    monkeypatch.setattr(configuration, "replay", lambda log, a: -3.0)
+    monkeypatch.setattr(configuration, "replay", lambda *_: -3.0)
     assert configuration.recheck(data, cov, one(2, 1)) >= 1.0
     packed = {**data, "packing": {"target": 5.0, "u": [], "r": []}}
     matrix: list[np.ndarray] = []
@@ -53,5 +54,5 @@ def test_recheck_of_a_configuration_keeps_its_margins(monkeypatch):
         assert np.allclose(matrix[0], cov.dense())
     cov.error_unit = 1e-3
     assert configuration.recheck(packed, cov, one(2, 2)) >= 6.0 + cov.rounding(4)
-    monkeypatch.setattr(configuration, "replay", lambda log, a: 3.0)
+    monkeypatch.setattr(configuration, "replay", lambda *_: 3.0)
     assert configuration.recheck(data, cov, one(2, 2)) >= 7.0 + 2 * cov.rounding(2)

@@ -1,4 +1,4 @@
-"""Supports that leave the core of a proof: the core, rows outside, pads."""
+"""Supports that leave the core of a tree: charges of the core and of the rows outside."""
 
 from __future__ import annotations
 
@@ -6,44 +6,91 @@ import numpy as np
 import pytest
 
 from sparcipal.checker import core as extension
-from sparcipal.checker import kyfan
-from sparcipal.checker import pairsplit as split
-from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
-from tests.support.margins import E
+from sparcipal.checker.arithmetic import Float
+from sparcipal.checker.budget import Budget, Refused
+from sparcipal.checker.covariance import covariance_of, covariance_of_data
+from sparcipal.checker.gate import parse
+from sparcipal.checker.pairsplit import pair_charges, triangle
+from sparcipal.checker.records import Extension
+from tests.support.replay import FLOAT
+
+E = 2.0**-20
 
 
-def outside_formula(A, core, theta, price, s, nonnegative):
+class Seen(Float):
+    """Rounding terms that can be seen, and the matrices that were to be factored."""
+
+    eps = E
+
+    def __init__(self):
+        self.matrices = []
+
+    def below(self, M, t):
+        self.matrices.append(M)
+        return True
+
+
+def record(**more):
+    plain = {"core": np.arange(2), "pad": 0.5, "bound": 2.0, "split": {"clip": 0.0}}
+    return {**plain, **more}
+
+
+def outside_formula(A, core, pad, s, nonnegative):
     """m_j, the largest sum of charges of a row outside the core, one by one."""
-    rest = np.setdiff1d(np.arange(len(A)), core)
-    out = []
+    rest, out = np.setdiff1d(np.arange(len(A)), core), []
     for j in rest:
         size = np.maximum(A[j], 0.0) if nonnegative else np.abs(A[j])
-        terms = [size[a] ** 2 / t - b for a, t, b in zip(core, theta, price)]
-        terms += [size[i] for i in rest if i != j]
+        terms = [size[a] ** 2 / pad for a in core] + [size[i] for i in rest if i != j]
         out.append(A[j, j] + sum(sorted((max(v, 0.0) for v in terms), reverse=True)[: s - 1]))
     return rest, np.array(out)
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_check_rest_accepts_rows_up_to_their_formula(nonnegative):
+def test_a_row_of_the_core_pays_a_pad_and_the_largest_charges(nonnegative):
+    rng = np.random.default_rng(1)
+    A = np.cov(rng.standard_normal((9, 4)).T)
+    u, r = rng.standard_normal(6) * 0.2, rng.standard_normal(6)
+    full, turn = triangle(u, 4), triangle(r, 4)
+    full, turn = full + full.T, turn - turn.T
+    v = pair_charges(full, turn, nonnegative, FLOAT)
+    for s, pad in ((2, 0.1), (3, 0.1), (5, 0.05), (8, 0.3), (9, 3.0)):
+        ar = Seen()
+        raw = record(core=np.arange(4), pad=pad, split={"features": np.arange(4), "u": u, "r": r})
+        extension.check_core(parse(Extension, raw, {"p": 4}), A, s, nonnegative, ar)
+        (seen,) = ar.matrices
+        for i in range(4):
+            charges = sorted([*np.maximum(np.delete(v[i], i), pad), *[pad] * s], reverse=True)
+            due = sum(charges[: s - 2]) * (1 + 8 * E) + pad
+            assert seen[i, i] >= (A[i, i] + due) * (1 - 1e-9)
+        off = ~np.eye(4, dtype=bool)
+        assert np.allclose(seen[off], (A - full)[off])
+        assert np.diagonal(seen).sum() <= np.trace(A) + 4 * s * max(v.max(), pad)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_features_outside_are_refused_exactly_when_a_row_may_exceed_the_bound(nonnegative):
     for seed in range(12):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((12, 9)) * np.geomspace(3, 0.3, 9) + rng.standard_normal((12, 1))
         X = X * (1.0 if seed % 2 else 0.2)
         own = covariance_of_data(X, True, False, None, 1.0)[0]
-        A, pad = own.dense(), float(rng.uniform(0.2, 2.0)) * own.diagonal.mean()
+        A, pad = own.dense(), float(rng.uniform(0.2, 2.0)) * float(own.diagonal.mean())
         core = np.sort(rng.permutation(9)[:4])
         for cov in (own, covariance_of(A, 1.0)):
             for s in (2, 4):
-                given = (core, np.full(4, pad), np.zeros(4), s, nonnegative)
-                rest, plain = outside_formula(A, *given)
-                most = float(plain.max())
-                extension._check_rest(rest, core, s, pad, most * (1 + 1e-9), nonnegative, cov)
-                with pytest.raises(split.Unproved, match="outside"):
-                    extension._check_rest(rest, core, s, pad, most * (1 - 1e-9), nonnegative, cov)
+                rest, plain = outside_formula(A, core, pad, s, nonnegative)
+                given = (rest, s, nonnegative, cov, FLOAT, Budget())
+                for factor, holds in ((1 + 1e-9, True), (1 - 1e-9, False)):
+                    bound = float(plain.max()) * factor
+                    told = parse(Extension, record(core=core, pad=pad, bound=bound), {"p": 9})
+                    if holds:
+                        extension.check_rest(told, *given)
+                        continue
+                    with pytest.raises(Refused, match="outside"):
+                        extension.check_rest(told, *given)
 
 
-def test_check_rest_rounds_variances_up():
+def test_variances_outside_the_core_are_rounded_up(monkeypatch):
     """Entries that are off by more than their variances show must not be dismissed."""
     X = np.random.default_rng(0).standard_normal((12, 6))
     own = covariance_of_data(X, True, False, None, 1.0)[0]
@@ -51,57 +98,42 @@ def test_check_rest_rounds_variances_up():
     core, rest = np.array([0, 1]), np.array([2, 3, 4, 5])
     v = own.diagonal + 4 * own.error_unit * own.weights
     seen = []
-    cov_rows = lambda features, t, q, diagonal, terms: seen.append(terms(features)) or rest  # noqa: E731
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extension, "_above", cov_rows)
-        with pytest.raises(split.Unproved):
-            extension._check_rest(rest, core, 2, 0.5, 1.0, False, own)
+    look = lambda features, t, q, cov, terms, ar: seen.append(terms(features)) or rest  # noqa: E731
+    monkeypatch.setattr(extension, "above", look)
+    with pytest.raises(Refused):
+        extension.check_rest(
+            parse(Extension, record(bound=1.0), {"p": 6}), rest, 2, False, own, FLOAT, Budget()
+        )
     assert np.allclose(seen[0][:, 0], v[rest] * v[core].max() / 0.5)
     assert np.allclose(seen[0][:, 1], np.sqrt(v[rest] * v[rest].max()))
 
 
-ONE = Question((2,), False, True, 0.0)
+def test_rows_are_compared_after_rounding_up():
+    cov = covariance_of(np.eye(3), 1.0)
+    ar = Seen()
+    m = 2.0 + (2 + 8) * E * 1.0
+    m += 2 * E * m
+    for t, kept in ((m * (1 - E / 4), 3), (m * (1 + E / 4), 0)):
+        left = extension.above(np.arange(3), t, 2, cov, lambda rows: np.full((3, 2), 0.5), ar)
+        assert left.size == kept
 
 
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_check_core_tests_the_matrix_of_its_formula(nonnegative, monkeypatch):
-    """A_HH - U + Diag(pad + the s - 2 largest of V and copies of the pad)."""
-    seen = []
-    for module in (extension, split):
-        monkeypatch.setattr(module, "EPS", E)
-    monkeypatch.setattr(extension, "below", lambda M, t: seen.append(M) or True)
-    rng = np.random.default_rng(1)
-    A = np.cov(rng.standard_normal((9, 4)).T)
-    u, r = rng.standard_normal(6) * 0.2, rng.standard_normal(6)
-    step = {"features": np.arange(4), "u": u, "r": r}
-    full, turn = np.zeros((4, 4)), np.zeros((4, 4))
-    full[np.triu_indices(4, 1)], turn[np.triu_indices(4, 1)] = u, r
-    full, turn = full + full.T, turn - turn.T
-    v = split.pair_charges(full, turn, nonnegative)
-    for s, pad in ((2, 0.1), (3, 0.1), (5, 0.05), (8, 0.3), (9, 3.0)):
-        extension._check_core(step, A, s, pad, 1.0, nonnegative)
-        for i in range(4):
-            charges = sorted([*np.maximum(np.delete(v[i], i), pad), *[pad] * s], reverse=True)
-            due = sum(charges[: s - 2]) * (1 + 8 * E) + pad
-            assert seen[-1][i, i] >= (A[i, i] + due) * (1 - 1e-9)
-        off = ~np.eye(4, dtype=bool)
-        assert np.allclose(seen[-1][off], (A - full)[off])
-        assert np.diagonal(seen[-1]).sum() <= np.trace(A) + 4 * s * max(v.max(), pad)
-
-
-def test_extensions_and_splits_refuse_cores_that_are_none():
-    cov = covariance_of(np.eye(4), 1.0)
-    data = {"pad": 0.5, "bound": 2.0, "split": {"clip": 0.0}}
-    for core in ([1, 1], [2, 1], [], [-1, 0], [0, 4]):
-        with pytest.raises((split.Unproved, IndexError)):
-            extension.check_extension({**data, "core": core}, 2, False, cov)
-        joint = {"features": core, "u": np.zeros(len(core) * (len(core) - 1) // 2)}
-        joint |= {"r": joint["u"], "price": np.zeros(len(core)), "pad": 0.5}
-        if core != [2, 1]:  # whose order does not matter here
-            with pytest.raises(ValueError, match="core"):
-                kyfan.recheck(joint, cov, ONE)
-    for number in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(split.Unproved):
-            extension.check_extension({**data, "core": [0, 1], "pad": number}, 2, False, cov)
-    with pytest.raises(split.Unproved):
-        extension.check_extension({**data, "core": [0, 1], "bound": np.nan}, 2, False, cov)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"core": np.array(core)} for core in ([1, 1], [2, 1], [-1, 0], [0, 4], [[0, 1]])),
+        {"core": np.array([], dtype=int)},
+        {"core": np.array([0.0, 1.0])},
+        *({"pad": pad} for pad in (0.0, -1.0, np.inf, np.nan, None, 1, True)),
+        {"bound": np.nan},
+        {"split": {"clip": -1.0}},
+        {"split": {}},
+        {"split": {"clip": 0.0, "u": np.zeros(1)}},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_extensions_that_are_none_are_refused_at_the_gate(wrong):
+    parse(Extension, record(), {"p": 4})
+    with pytest.raises(Refused):
+        parse(Extension, record(**wrong), {"p": 4})

@@ -18,7 +18,7 @@ from sparcipal.checker import configuration as checked_configuration
 from sparcipal.checker import dspca, greedy
 from sparcipal.checker import kyfan as checked_kyfan
 from sparcipal.checker import lowrank as sphere
-from sparcipal.checker import tree as checked_proof
+from sparcipal.checker.budget import Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
@@ -27,6 +27,7 @@ from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.result import Bound
 from sparcipal.search.joint import joint_search
 from tests.support.brute import best_value, sparse_rows
+from tests.support.replay import recheck, replay
 
 A = np.cov(np.random.default_rng(0).standard_normal((30, 8)).T)
 ONE = Question((2,), False, True, 0.0)
@@ -364,10 +365,10 @@ def test_traces_of_matrices_that_are_not_quite_psd():
 @pytest.mark.parametrize("exponent", [1023, 200, -200, -1022])
 def test_logs_in_units_of_another_matrix(exponent):
     log = prove(A, 3).log
-    assert checked_proof.replay(log, A) < np.inf
+    assert replay(log, A) < np.inf
     log[0]["unit"] = 2.0**exponent
-    with pytest.raises(checked_proof.Unproved, match="unit that does not fit"):
-        checked_proof.replay(log, A)
+    with pytest.raises(Refused, match="unit that does not fit"):
+        replay(log, A)
 
 
 # --- proofs of something else ---
@@ -399,7 +400,7 @@ def test_logs_with_prices_bound_less_than_the_value():
         )
         assert verify(forged, X).verdict == "refused"
         question = Question((3,), False, True, 0.0)
-        assert checked_proof.recheck(data, checked_covariance(matrix, 1.0), question) == np.inf
+        assert recheck("tree", data, checked_covariance(matrix, 1.0), question) == np.inf
 
 
 @pytest.mark.parametrize("c", [-1e16, -1e20, -1e30, -1.0])

@@ -7,7 +7,6 @@ import pytest
 
 from sparcipal.checker import cheap as bounds
 from sparcipal.checker import configuration, greedy, kyfan
-from sparcipal.checker import core as extension
 from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
 from tests.support.margins import LESS, E, from_data, matrices, one
 
@@ -160,11 +159,6 @@ def test_sums_of_rows_outside_are_rounded_up():
         due = plain + (count + 6) * E * (plain + 2 * count * 3.0)
         assert kyfan._up(charge, count, 3.0)[0] >= due * LESS
     assert kyfan._up(charge, 0, 3.0)[0] == 0.0
-    rows = np.array([0, 1, 2])
-    diagonal, terms = np.array([1.0, 1.0, 1.0]), np.full((3, 2), 0.5)
-    m = 2.0 + (2 + 16) * E * 2.0
-    for t, kept in ((m * (1 - E), 3), (m * (1 + E), 0)):
-        assert extension._above(rows, t, 2, diagonal, lambda rows: terms[rows]).size == kept
 
 
 ONE = Question((2,), False, True, 0.0)

@@ -8,12 +8,14 @@ import pytest
 from sparcipal.bounds.tree.core import prove_large
 from sparcipal.bounds.tree.search import prove
 from sparcipal.checker import packing
+from sparcipal.checker.budget import Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.packing import _Charges, _proved_value, largest_packing
-from sparcipal.checker.tree import Unproved, _no_positive_eigenvector, recheck, replay
+from sparcipal.checker.tree import no_positive_eigenvector
 from sparcipal.problem.covariance import covariance_of
 from tests.support.brute import best_value
+from tests.support.replay import FLOAT, recheck, replay
 
 A = np.array([[1.0, 0.4, 0.1], [0.4, 0.9, -0.3], [0.1, -0.3, 0.8]])
 BEST = best_value(A, (2,))
@@ -21,7 +23,15 @@ NONE = np.array([], dtype=np.intp)
 
 
 def header(bound: float = BEST * (1 + 1e-9), **more) -> dict:
-    return {"step": "problem", "s": 2, "nonnegative": False, "bound": bound, "unit": 1.0, **more}
+    return {
+        "step": "problem",
+        "s": 2,
+        "nonnegative": False,
+        "bound": bound,
+        "unit": 1.0,
+        "twins": {},
+        **more,
+    }
 
 
 def node(parent: int = -1, side: str = "root", moved: object = NONE, end: str = "leaf") -> dict:
@@ -43,24 +53,24 @@ def branched(into: object, out: object) -> list[dict]:
 def test_every_support_is_looked_at():
     assert replay([header(), node()], A) == BEST * (1 + 1e-9)
     assert replay(branched(0, 0), A) == BEST * (1 + 1e-9)
-    with pytest.raises(Unproved, match="larger value"):
+    with pytest.raises(Refused, match="larger value"):
         replay([header(BEST * (1 - 1e-9)), node()], A)
-    with pytest.raises(Unproved, match="supports are missing"):
+    with pytest.raises(Refused, match="supports are missing"):
         replay(branched(0, 0)[:-1], A)
 
 
 def test_both_sides_of_a_branch_speak_of_one_feature():
-    with pytest.raises(Unproved, match="different features"):
+    with pytest.raises(Refused, match="two sides differ"):
         replay(branched(0, 1), A)
-    with pytest.raises(Unproved, match="excluded without reason"):
+    with pytest.raises(Refused, match="excluded without reason"):
         replay(branched(0, [0, 1]), A)
-    with pytest.raises(Unproved, match="does not belong to its parent"):
+    with pytest.raises(Refused, match="not one of root"):
         replay([header(), node(end="branch"), node(1, "left", 0)], A)
 
 
 def test_forced_features_stay():
     log = [header(), node(end="branch"), node(1, "in", 0, "branch"), node(1, "out", 0)]
-    with pytest.raises(Unproved, match="branching on a forced feature"):
+    with pytest.raises(Refused, match="branching on a forced feature"):
         replay([*log, node(2, "out", 0)], A)
 
 
@@ -74,32 +84,32 @@ def test_twins_that_may_follow():
     bound = best_value(matrix, (2,)) * (1 + 1e-9)
     log = [header(bound, twins=twins), *branched(0, [0, 2])[1:]]
     assert replay(log, matrix) == bound
-    with pytest.raises(Unproved, match="excluded without reason"):
-        replay([header(bound, twins=twins), *branched(2, [2, 0])[1:]], matrix)
+    with pytest.raises(Refused, match="excluded without reason"):
+        replay([header(bound, twins=twins), *branched(2, [0, 2])[1:]], matrix)
     cheaper = header(bound, twins=twins, prices=np.array([0.2, 0.2, 0.1]))
-    with pytest.raises(Unproved, match="excluded without reason"):
+    with pytest.raises(Refused, match="excluded without reason"):
         replay([cheaper, *branched(0, [0, 2])[1:]], matrix)
 
 
 def test_negative_multiples_are_no_twins_of_nonnegative_components():
     twins = {"features": np.array([1]), "leaders": np.array([0]), "factors": np.array([-1.0])}
     log = [header(5.0, nonnegative=True, twins=twins), node()]
-    with pytest.raises(Unproved, match="negative twins"):
+    with pytest.raises(Refused, match="negative twins"):
         replay(log, A)
     chained = {"features": np.array([1, 2]), "leaders": np.array([0, 1]), "factors": np.ones(2)}
-    with pytest.raises(Unproved, match="not multiples of a leader"):
+    with pytest.raises(Refused, match="not multiples of a leader"):
         replay([header(5.0, twins=chained), node()], A)
 
 
 def test_bounds_that_are_no_numbers():
     for bound in (np.nan, np.inf, -np.inf):
-        with pytest.raises(Unproved, match="not finite"):
+        with pytest.raises(Refused, match="not finite"):
             replay([header(bound), node()], A)
 
 
 def test_a_pass_that_fixes_nothing_changes_nothing():
-    root = {**node(), "passes": [{"split": 0, "out": NONE, "in": NONE}]}
-    assert replay([header(), root], A) == BEST * (1 + 1e-9)
+    root = {**node(), "passes": [{"split": 1, "out": NONE, "in": NONE}]}
+    assert replay([header(), {"step": "split", "clip": 0.0}, root], A) == BEST * (1 + 1e-9)
 
 
 def test_matrices_of_zeros():
@@ -109,19 +119,19 @@ def test_matrices_of_zeros():
     assert 0.0 <= replay(log, zero) < 1e-9
     priced = header(-0.1, prices=np.array([0.3, 0.1, 0.2]))
     assert replay([priced], zero) == -0.1
-    with pytest.raises(Unproved):
+    with pytest.raises(Refused):
         replay([header(-0.2, prices=np.array([0.3, 0.1, 0.2])), node()], zero)
 
 
 def test_eigenvectors_of_one_sign():
     """True only where every eigenvector above t has both signs, for certain."""
     signed = np.array([[2.0, -1.5], [-1.5, 2.0]])
-    assert _no_positive_eigenvector(signed, 1.0)
-    assert _no_positive_eigenvector(signed, 4.0), "no eigenvalue is above t"
-    assert not _no_positive_eigenvector(np.abs(signed), 1.0), "(1, 1) is above t"
-    assert not _no_positive_eigenvector(signed, 0.1), "all are above t"
+    assert no_positive_eigenvector(signed, 1.0, FLOAT)
+    assert no_positive_eigenvector(signed, 4.0, FLOAT), "no eigenvalue is above t"
+    assert not no_positive_eigenvector(np.abs(signed), 1.0, FLOAT), "(1, 1) is above t"
+    assert not no_positive_eigenvector(signed, 0.1, FLOAT), "all are above t"
     # an eigenvalue just below t cannot be told from t
-    assert not _no_positive_eigenvector(np.diag([2.0, 1.0, 1.0]), 1.0)
+    assert not no_positive_eigenvector(np.diag([2.0, 1.0, 1.0]), 1.0, FLOAT)
 
 
 def test_extensions_of_given_matrices():
@@ -134,11 +144,11 @@ def test_extensions_of_given_matrices():
     assert proof.extension is not None
     checked = checked_covariance(matrix, cov.unit)
     question = Question((3,), False, True, proof.value)
-    own = recheck(proof.data(), checked, question)
+    own = recheck("tree", proof.data(), checked, question)
     assert best_value(matrix, (3,)) / cov.unit <= own <= proof.bound * (1 + 1e-9)
     core = np.arange(proof.extension["core"].size)
     wrong = {"log": proof.log, "extension": {**proof.extension, "core": core + 1}}
-    assert recheck(wrong, checked, question) == np.inf
+    assert recheck("tree", wrong, checked, question) == np.inf
 
 
 # --- packed supports ---

@@ -9,11 +9,13 @@ import numpy as np
 
 from sparcipal.bounds.tree.core import prove_large
 from sparcipal.bounds.tree.search import Proof, prove
+from sparcipal.checker.budget import Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance_of
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
-from sparcipal.checker.tree import Unproved, recheck, replay
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
+
+from .replay import recheck, replay
 
 
 def optimum(A: np.ndarray, s: int, nonnegative: bool, price: np.ndarray) -> float:
@@ -123,13 +125,13 @@ def one_case(seed: int) -> list[str]:
     )
     best = optimum(A, s, nonnegative, price)
     wrong = check_proof(proof, best, tol, scale, complete=not budget)
-    # whoever replays computes the matrix himself
+    # the checker computes the matrix in its own way
     other = A * (1 + 1e-14 * rng.standard_normal((p, p)))
     if tol > 1e-8:
         try:
             if replay(proof.log, (other + other.T) / 2) > proof.bound:
                 wrong.append("the replay proves less than was claimed")
-        except Unproved as reason:
+        except Refused as reason:
             wrong.append(f"the replay fails: {reason}")
     return wrong
 
@@ -165,7 +167,7 @@ def one_large_case(seed: int) -> list[str]:
     best = optimum((A + A.T) / 2, s, nonnegative, np.zeros(p))
     scale = float(np.diagonal(A).max())
     wrong = check_proof(proof, best, 1e-6, scale, complete=not budget and incumbent is None)
-    again = recheck(proof.data(), checked, Question((s,), nonnegative, True, proof.value))
+    again = recheck("tree", proof.data(), checked, Question((s,), nonnegative, True, proof.value))
     if not again <= proof.bound * (1 + 1e-9):
         wrong.append(f"rechecked, the bound is {again:g} instead of {proof.bound:g}")
     return wrong

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from .arithmetic import Float
+from .budget import Budget
 from .covariance import EPS, CheckedCovariance, Question
 from .family import Family
 from .kyfan import outside_rows
 from .packing import largest_packing
-from .records import Configuration
-from .tree import Unproved, replay
+from .records import LOG, Configuration
+from .tree import replay
 
 
 def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
@@ -32,10 +34,8 @@ def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) ->
             raise ValueError("a proof speaks of other prices or of fewer features")
         if header["nonnegative"] and not question.nonnegative:
             raise ValueError("a proof speaks of nonnegative components only")
-        try:
-            inside = replay(part["log"], 0.5 * (a + a.T))
-        except Unproved:
-            return float("inf")
+        log = LOG.read(part["log"], "log", {"n": core.size})
+        inside = replay(log, 0.5 * (a + a.T), Float(), Budget())
         outside = _outside(header, core, price, inside, cov)
         proved[int(part["s"])] = max(inside, outside)
     if "packing" in data:

@@ -1,95 +1,142 @@
-"""Pair-split certificates, rebuilt from a proof with plain NumPy.
+"""Pair-split certificates (docs/methods/pairsplit.rst), evaluated from their records.
 
-V comes from (U, R) so that V_ij V_ji >= U_ij^2 holds in floating point, sums are rounded up, and a
-largest eigenvalue is bounded by a Cholesky factorisation with its margin.
+For a unit x with support in S, forced <= S <= alive, |S| <= s,
+
+    x'Ax - price(S) <= x'Mx,   M = A - U + Diag(d),
+
+where V_ij V_ji >= U_ij^2 and d_i is the largest sum of V_ij - price_j over what S may contain
+besides i, minus price_i. Sums are rounded up, and V so that the product holds after rounding.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from .covariance import EPS, factorises
+from .arithmetic import EPS, Arithmetic, Numbers, factorises
+from .budget import Refused, require
+from .records import ClipSplit, PairSplit, RankOneSplit
+
+Split = ClipSplit | RankOneSplit | PairSplit
+CUT = 25.0  # of the logarithms of a rank-one split
+TINY = 1e-120  # where squares of U would underflow, both sides pay |U|
 
 
-class Unproved(Exception):
-    """The log does not prove what it claims."""
+@dataclass(frozen=True)
+class Supports:
+    """The supports S with forced <= S <= index and |S| <= s, and what they are charged."""
+
+    index: np.ndarray  # (n,) increasing
+    forced: np.ndarray  # (n,) truth values
+    s: int
+    nonnegative: bool
+    price: np.ndarray  # (n,) of the features
+    pad: np.ndarray  # (n,) what a row may be charged for each feature outside; zero for nothing
 
 
-def require(condition: bool, what: str) -> None:
-    if not condition:
-        raise Unproved(what)
+@dataclass(frozen=True)
+class Charged:
+    """M and, for the fixing tests, the charges behind its diagonal."""
+
+    matrix: np.ndarray  # (n, n)
+    gain: np.ndarray  # (n, n) W_ij = V_ij - price_j
+    rows: np.ndarray  # (n,) whether a row may choose a free feature at all
+    level: np.ndarray  # (n,) the smallest of the free charges that a row counts
+    next_level: np.ndarray  # (n,) the largest that it does not count
+
+
+def charged(split: Split, block: np.ndarray, of: Supports, ar: Arithmetic) -> Charged:
+    """M of a certificate on some supports; `block` is A on their features."""
+    u, r = certificate(split, block, of, ar)
+    both = np.logical_and.outer(of.forced, of.forced)
+    u[both] = ar.minimum(u[both], 0.0) if of.nonnegative else 0.0
+    gain = pair_charges(u, r, of.nonnegative, ar) - of.price
+    d, level, next_level = row_sums(gain, of, ar)
+    matrix = block - u
+    diagonal = np.diag_indices(of.index.size)
+    matrix[diagonal] = np.diagonal(block) + d
+    return Charged(matrix, gain, _choices(of) > 0, level, next_level)
 
 
 def certificate(
-    step: dict[str, Any], block: np.ndarray, index: np.ndarray, nonnegative: bool
+    split: Split, block: np.ndarray, of: Supports, ar: Arithmetic
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(U, R) of a stored certificate on the features `index`."""
-    if "clip" in step:
-        rho = float(step["clip"])
-        u = np.minimum(block, rho) if nonnegative else np.clip(block, -rho, rho)
-        np.fill_diagonal(u, 0.0)
-        return u, np.zeros_like(u)
-    features = np.asarray(step["features"], dtype=np.intp)
-    rows = np.searchsorted(features, index)
-    if (np.diff(features) <= 0).any() or not np.array_equal(features[rows], index):
-        raise Unproved("a certificate lacks features")
-    if "rank_one" in step:
-        v = np.asarray(step["rank_one"], dtype=np.float64)[rows]
-        logs = np.log(np.maximum(np.abs(v), float(step["floor"])))
-        u = np.outer(v, v)
-        np.fill_diagonal(u, 0.0)
-        return u, np.clip(logs[None, :] - logs[:, None], -25.0, 25.0)
-    n = features.size
-    require(np.size(step["u"]) == np.size(step["r"]) == n * (n - 1) // 2, "a wrong triangle")
-    u, r = np.zeros((n, n)), np.zeros((n, n))
-    upper = np.triu_indices(n, 1)
-    u[upper] = np.asarray(step["u"], dtype=np.float64)
-    r[upper] = np.asarray(step["r"], dtype=np.float64)
-    return (u + u.T)[np.ix_(rows, rows)], (r - r.T)[np.ix_(rows, rows)]
+    """U, and R in floating point: whatever R is, V is made from it so that the proof holds."""
+    if isinstance(split, ClipSplit):
+        rho = ar.number(split.clip)
+        u = ar.minimum(block, rho)
+        u = u if of.nonnegative else ar.maximum(u, -rho)
+        u[np.diag_indices(of.index.size)] = 0.0
+        return u, np.zeros(block.shape)
+    places = np.searchsorted(split.features, of.index)
+    places = np.minimum(places, split.features.size - 1)
+    known = np.array_equal(split.features[places], of.index)
+    require(known, "a certificate lacks features of its node")
+    if isinstance(split, RankOneSplit):
+        v = ar.array(split.rank_one[places])
+        u = v[:, None] * v[None, :]
+        u[np.diag_indices(of.index.size)] = 0.0
+        logs = np.log(np.maximum(np.abs(ar.floats(v)), split.floor))
+        return u, np.clip(logs[None, :] - logs[:, None], -CUT, CUT)
+    u, r = triangle(split.u, split.features.size), triangle(split.r, split.features.size)
+    grid = np.ix_(places, places)
+    return ar.array((u + u.T)[grid]), (r - r.T)[grid]
 
 
-def pair_charges(u: np.ndarray, r: np.ndarray, nonnegative: bool) -> np.ndarray:
-    """V with V_ij V_ji >= U_ij^2 in floating point: one side by exp, the other by division."""
-    size = np.maximum(u, 0.0) if nonnegative else np.abs(u)
-    if not (np.isfinite(size).all() and np.isfinite(r).all()):
-        raise Unproved("a certificate that is not finite")
-    # where squares would underflow, both sides pay |U|: far below every margin
-    size, r = np.triu(size, 1), np.where(size > 1e-120, r, 0.0)
-    upper = size * np.exp(np.clip(r, -60.0, 60.0))
-    # a charge that underflows to nothing could not be paid back
-    require(bool((upper[size > 0.0] > 0.0).all()), "a charge underflows")
-    lower = np.divide(size, upper, out=np.zeros_like(upper), where=upper > 0.0) * size
-    return upper + (lower * (1 + 4 * EPS)).T
+def triangle(packed: np.ndarray, n: int) -> np.ndarray:
+    """The square matrix with these entries above its diagonal, and zeros elsewhere."""
+    full = np.zeros((n, n))
+    full[np.triu_indices(n, 1)] = packed
+    return full
 
 
-def largest_sums(
-    w: np.ndarray,
-    v: np.ndarray,
-    forced: np.ndarray,
-    price: np.ndarray,
-    s: int,
-    pad: np.ndarray | None = None,
+def pair_charges(u: np.ndarray, r: np.ndarray, nonnegative: bool, ar: Arithmetic) -> np.ndarray:
+    """V_ij = |U_ij| exp(R_ij), raised so that V_ij V_ji >= U_ij^2 survives the rounding of exp."""
+    size = ar.size(u, nonnegative)
+    r = np.where(ar.floats(size) > TINY, r, 0.0)
+    v = size * ar.exp(ar.array(r)) * (1 + 6 * ar.eps)
+    if not ar.finite(v):
+        raise Refused("the charges of a certificate are not finite")
+    return v
+
+
+def row_sums(
+    gain: np.ndarray, of: Supports, ar: Arithmetic
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """d (rounded up), and the q-th and (q+1)-th largest free W of each row, at least the pad.
+    """d, rounded up, and the q-th and the next largest free charges of each row.
 
-    Row i may also choose features outside at pad_i each; without pads, nothing at zero.
+    Row i counts the charges of all forced features and of the q free ones that cost most, or its
+    pad for features outside.
     """
-    pad = np.zeros(w.shape[0]) if pad is None else pad
-    n, n_forced = w.shape[0], int(np.count_nonzero(forced))
-    d, level, next_level = np.zeros(n), np.zeros(n), np.zeros(n)
-    for i in range(n):
-        others = np.arange(n) != i
-        q = s - n_forced - (0 if forced[i] else 1)
-        free = np.sort(np.maximum(w[i, others & ~forced], pad[i]))[::-1]
-        free = np.append(free, np.full(max(q + 1, 0), pad[i]))
-        paid = w[i, others & forced].sum() + free[: max(q, 0)].sum() - price[i]
-        size = max(v[i].max(), pad[i]) * s + price.max() * (s + 1)
-        d[i] = paid + (s + 8) * EPS * (abs(paid) + (s * size if price.any() else 0.0))
+    n, forced = of.index.size, of.forced
+    d, level, next_level = ar.zeros(n), ar.zeros(n), ar.zeros(n)
+    own = gain.copy()
+    own[np.diag_indices(n)] = np.where(forced, 0.0, of.pad)
+    for rows in (np.flatnonzero(forced), np.flatnonzero(~forced)):
+        if rows.size == 0:
+            continue
+        q = int(_choices(of)[rows[0]])
+        paid = own[np.ix_(rows, np.flatnonzero(forced))]
+        pads = np.repeat(of.pad[rows][:, None], max(q, 0) + 1, axis=1)
+        free = ar.maximum(own[np.ix_(rows, np.flatnonzero(~forced))], of.pad[rows][:, None])
+        top = ar.top(np.hstack([free, pads]), max(q, 0) + 1)  # the largest first
+        total = paid.sum(axis=1) + top[:, : max(q, 0)].sum(axis=1) - of.price[rows]
+        size = abs(paid).sum(axis=1) + abs(top[:, : max(q, 0)]).sum(axis=1) + of.price[rows]
+        d[rows] = total + (of.s + 8) * ar.eps * size
         if q > 0:
-            level[i], next_level[i] = free[q - 1], free[q]
+            level[rows], next_level[rows] = top[:, q - 1], top[:, q]
     return d, level, next_level
+
+
+def _choices(of: Supports) -> np.ndarray:
+    """How many free features each row may choose besides itself."""
+    return of.s - np.count_nonzero(of.forced) - np.where(of.forced, 0, 1)
+
+
+def largest(values: np.ndarray, ar: Arithmetic) -> Numbers:
+    """The largest of some numbers, zero if there is none."""
+    return ar.top(np.append(values.ravel(), ar.zeros(1)), 1)[0]
 
 
 def below(matrix: np.ndarray, t: float) -> bool:

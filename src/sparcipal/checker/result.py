@@ -14,6 +14,7 @@ import numpy as np
 
 from ..problem.result import Bound, Result, Status
 from . import dropped as screened
+from .arithmetic import Float
 from .budget import WORK, Budget, Missing, Refused, require
 from .covariance import EPS, Checked, CheckedCovariance, Question, covariance_of, covariance_of_data
 from .family import redone
@@ -405,7 +406,7 @@ def _among(among: Among, cov: CheckedCovariance, question: Question) -> CheckedC
 def _recheck(bound: Bound, cov: CheckedCovariance, question: Question, budget: Budget) -> float:
     among, own = _own(bound, cov)
     require(among.screened is None, f"the bound {bound.name!r} speaks of a screened table")
-    return redone(bound.name, own, _among(among, cov, question), question, None, budget)
+    return redone(bound.name, own, _among(among, cov, question), question, Float(), budget)
 
 
 def _recheck_screened(
@@ -423,14 +424,14 @@ def _recheck_screened(
     data = bound.data["screened"]
     among = _among(told, cov.inner, question)
     own = {}
-    inside = redone(bound.name, own_data, among, question, None, budget)
+    inside = redone(bound.name, own_data, among, question, Float(), budget)
     if question.disjoint:
         touching = screened.touching(data, float(data["inside"]), cov, question)
         total = max(inside, touching)
     else:
         require(bound.name == "parts", "overlapping supports are extended part by part")
         for part in parse(Parts, own_data, {"p": among.p, "n": among.p}, bound.name).parts:
-            proved = alone(part, among, question, None, budget)
+            proved = alone(part, among, question, Float(), budget)
             require(proved <= part.value * (1 + 1e-12), "a part's bound is too small")
             own[part.s] = part.value
         touching, total = screened.by_parts(data, own, cov, question)

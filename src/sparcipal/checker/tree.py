@@ -1,348 +1,389 @@
-"""Replay a branch-and-bound proof with plain NumPy.
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
 
-Nothing of the solver is trusted: the supports of every node are rebuilt from the moves in the
-log, V is rebuilt from (U, R) so that V_ij V_ji >= U_ij^2 holds in floating point, row sums are
-recomputed and rounded up, and each claim is one Cholesky factorisation with its margin. A log
-that does not prove the bound it carries gives infinity.
-
-The steps of a log are `problem`, `split` and `node`; the names are those of the solver's log. The
-mathematics: for a unit x with support in S, forced <= S <= alive, |S| <= s,
-
-    x'Ax - price(S) <= x'Mx,   M = A - U + Diag(d),
-
-where d_i is the largest sum of V_ij - price_j over what S may contain besides i, minus price_i.
+The replay has two parts. `claims_of` follows the steps: which supports a node speaks of, and
+whether its children account for all of them; sets of features are bits of an integer. What then
+has to be true of matrices is a list of claims, each of which is checked on its own: one Cholesky
+factorisation with its margin.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 from typing import Any
 
 import numpy as np
 
+from .arithmetic import Arithmetic, Numbers
+from .budget import Budget, Refused, require
 from .core import check_extension
+from .covariance import CheckedCovariance, Question
 from .family import Family
-from .pairsplit import (
-    EPS,
-    Unproved,
-    below,
-    certificate,
-    factorises,
-    largest_sums,
-    pair_charges,
-    require,
-)
-from .records import Tree
+from .pairsplit import Charged, Split, Supports, charged, largest
+from .records import SPLITS, Node, Pass, Problem, Tree, Twins
 
 MOST_SUPPORTS = 200_000  # of one leaf
+RANK = 48  # of the majorant of a fixing test, at least where there are as many features
+Log = tuple[Any, ...]  # a Problem, then Nodes and Splits
 
 
-def recheck(data: dict[str, Any], cov: Any, problem: Any) -> float:
-    """The bound that the log proves for one component of `cov`, or infinity.
-
-    `data` holds the `log` and, if the log speaks of a core of the features only, the `extension`
-    that takes care of all others.
-    """
-    try:
-        header = data["log"][0]
-        s = int(header["s"])
-        if len(problem.cardinalities) != 1 or not problem.cardinalities[0] <= s <= cov.p:
-            return np.inf
-        if header["nonnegative"] and not problem.nonnegative:
-            return np.inf
-        if np.any(header.get("prices", 0.0)):  # less than the value is what such a log bounds
-            return np.inf
-        core, outside = np.arange(cov.p), -np.inf
-        if "extension" in data:
-            core, outside = check_extension(data["extension"], s, bool(header["nonnegative"]), cov)
-        a = np.asarray(cov.submatrix(core), dtype=np.float64)
-        bound = max(replay(data["log"], a), outside)
-    except (Unproved, KeyError, IndexError, TypeError, ValueError, AttributeError):
-        return np.inf
-    return bound + float(cov.rounding(s))
+def recheck(
+    record: Tree, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
+) -> Numbers:
+    """What the log, and its extension to features outside the core, prove for one component."""
+    problem = record.log[0]
+    assert isinstance(problem, Problem)
+    require(question.k == 1, "a tree speaks of one component")
+    require(question.cardinalities[0] <= problem.s, "a tree speaks of fewer nonzeros")
+    signs = question.nonnegative or not problem.nonnegative
+    require(signs, "a tree speaks of nonnegative components only")
+    priced = problem.prices is not None and problem.prices.any()
+    require(not priced, "a tree with prices bounds less than the value")
+    core, bound = np.arange(cov.p), problem.bound
+    if record.extension is not None:
+        core, bound = record.extension.core, max(bound, record.extension.bound)
+        check_extension(record.extension, problem.s, problem.nonnegative, cov, ar, budget)
+    replay(record.log, cov.submatrix(core), ar, budget)
+    return ar.number(bound) + cov.rounding(problem.s)
 
 
-def replay(log: list[dict[str, Any]], a: np.ndarray) -> float:
-    """Go through all steps; the bound of the log if every support is accounted for."""
-    header = log[0]
-    prices = np.asarray(header.get("prices", 0.0))
-    if header["step"] != "problem" or not (prices >= 0.0).all():
-        raise Unproved("no problem stated")
-    bound = float(header["bound"])
-    if not a.any() and "pads" not in header and bound >= -float(prices.min()):
-        return bound  # of a matrix of zeros
-    return _Replay(log, np.array((a + a.T) / 2)).run()
+def replay(log: Log, a: np.ndarray, ar: Arithmetic, budget: Budget) -> float:
+    """The bound of the log for the matrix `a`; Refused unless every support is accounted for."""
+    problem = log[0]
+    lowest = 0.0 if problem.prices is None else float(problem.prices.min())
+    if problem.pads is None and problem.bound >= -lowest and ar.at_most(abs(a), 0.0):
+        return float(problem.bound)  # of a matrix of zeros
+    prover = Prover(problem, 0.5 * (a + a.T), ar)
+    for claim in claims_of(log, prover, budget):
+        prover.check(claim)
+    return float(problem.bound)
 
 
-class _Replay:
-    def __init__(self, log: list[dict[str, Any]], a: np.ndarray) -> None:
-        header, p = log[0], a.shape[0]
-        # the certificates are in these units; a power of two, so that nothing is rounded
-        self.unit = float(header["unit"])
-        require(np.frexp(self.unit)[0] == 0.5, "a unit that is no power of two")
-        largest = float(np.abs(a).max(initial=0.0)) / self.unit
-        fits = 2.0**-40 <= largest <= 2.0**40 or (largest == 0.0 and self.unit == 1.0)
-        require(fits, "a unit that does not fit the matrix")
-        a = a / self.unit
-        self.log, self.p = log, p
-        self.s, self.nonnegative = int(header["s"]), bool(header["nonnegative"])
-        require(1 <= self.s <= p, "supports larger than the number of features")
-        self.price = np.zeros(p)
-        if "prices" in header:
-            self.price = np.asarray(header["prices"], dtype=np.float64) / self.unit
-        # with pads, supports may also contain features outside, each at this charge to a row
-        self.pad = np.asarray(header.get("pads", np.zeros(p)), dtype=np.float64) / self.unit
-        self.padded = bool(self.pad.any())
-        require(self.pad.shape == (p,) and bool((self.pad >= 0.0).all()), "pads below zero")
-        require(not (self.padded and header.get("twins")), "twins beside features outside")
-        self.leader_of, self.factor = np.arange(p), np.ones(p)
-        self.a, error = self._exact_twins(a, header.get("twins") or {})
-        self.bound = float(header["bound"]) / self.unit
-        if not np.isfinite(self.a).all() or not np.isfinite(self.bound):
-            raise Unproved("numbers that are not finite")
-        self.t = self.bound - error
-        self.entered: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self.left: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        # nodes whose children have not all appeared: what is missing
-        self.pending: dict[int, dict[str, Any]] = {}
+# --- how nodes follow one another ---
 
-    def _exact_twins(self, a: np.ndarray, twins: dict[str, Any]) -> tuple[np.ndarray, float]:
-        """The matrix with exact multiples, and s times the largest change."""
-        if len(twins) == 0:
-            return a, 0.0
-        features = np.asarray(twins["features"], dtype=np.intp)
-        self.leader_of[features] = np.asarray(twins["leaders"], dtype=np.intp)
-        self.factor[features] = np.asarray(twins["factors"], dtype=np.float64)
-        size = np.abs(self.factor)
-        chained = self.leader_of[self.leader_of] != self.leader_of
-        if chained.any() or not (size <= 1.0).all() or self.factor[self.leader_of].min() < 1.0:
-            raise Unproved("twins that are not multiples of a leader")
-        if self.nonnegative and self.factor.min() <= 0.0:
-            raise Unproved("negative twins")
-        exact = a[np.ix_(self.leader_of, self.leader_of)] * np.outer(self.factor, self.factor)
-        change = float(np.abs(exact - a).max()) + 4 * EPS * float(np.abs(a).max())
-        return exact, self.s * change
 
-    def run(self) -> float:
-        roots = 0
-        for position, step in enumerate(self.log):
-            if step["step"] != "node":
-                continue
-            roots += step["parent"] == -1
-            alive, forced = self._enter(step)
-            self.entered[position] = alive, forced
-            alive, forced = self._apply_passes(step, alive, forced)
-            self.left[position] = alive, forced
-            self._settle(position, step, alive, forced)
-        if roots != 1 or self.pending:
-            raise Unproved("supports are missing")
-        return self.bound * self.unit
+@dataclass(frozen=True)
+class State:
+    """The supports S with forced <= S <= alive; bit j is feature j."""
 
-    # --- how nodes follow one another ---
+    alive: int
+    forced: int
 
-    def _enter(self, step: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        parent, side = int(step["parent"]), step["side"]
-        if parent == -1:
-            return np.ones(self.p, dtype=bool), np.zeros(self.p, dtype=bool)
-        moved = np.asarray(step["moved"], dtype=np.intp)
-        alive, forced = (mask.copy() for mask in self.left[parent])
-        missing = self.pending[parent]
-        if side not in missing or not alive[moved].all():
-            raise Unproved("a child that does not belong to its parent")
-        if side == "shrink":
-            (i,) = moved
-            missing["shrink"].remove(int(i))
-            alive[i] = forced[i] = False
-            if not missing["shrink"]:
-                del self.pending[parent]
-            return alive, forced
-        if forced[moved].any():
-            raise Unproved("branching on a forced feature")
-        missing[side] = moved
-        if missing["in"] is not None and missing["out"] is not None:
-            self._check_branch(missing["in"], missing["out"])
-            del self.pending[parent]
-        if side == "in":
-            forced[moved] = True
-        else:
-            alive[moved] = False
-        return alive, forced
 
-    def _check_branch(self, into: np.ndarray, out: np.ndarray) -> None:
-        """One feature, in or out; out with it only features that it can replace."""
-        (j,) = into
-        follow = out[out != j]
-        if follow.size == out.size:
-            raise Unproved("the two sides speak of different features")
-        replaced = (
-            (self.leader_of[follow] == self.leader_of[j])
-            & (np.abs(self.factor[follow]) <= abs(self.factor[j]))
-            & (self.price[follow] >= self.price[j])
-        )
-        if not replaced.all():
-            raise Unproved("a feature is excluded without reason")
+@dataclass(frozen=True)
+class Claim:
+    """What has to be true of a node, or of one of its passes."""
 
-    def _apply_passes(
-        self, step: dict[str, Any], alive: np.ndarray, forced: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        for one in step["passes"]:
-            out = np.asarray(one["out"], dtype=np.intp)
-            into = np.asarray(one["in"], dtype=np.intp)
-            self._check_fixing(int(one["split"]), alive, forced, out, into)
-            alive, forced = alive.copy(), forced.copy()
-            if np.intersect1d(out, into).size or not alive[into].all():
-                return np.zeros_like(alive), np.zeros_like(forced)
-            forced[into] = True
-            alive[out] = False
-        return alive, forced
+    what: str  # "closed", "leaf", "shrink" or "pass"
+    state: State
+    split: Split | None = None
+    fixed: Pass | None = None
 
-    def _settle(
-        self, position: int, step: dict[str, Any], alive: np.ndarray, forced: np.ndarray
-    ) -> None:
-        end = step["end"]
-        if not alive.any() or np.count_nonzero(forced) > self.s:
-            return
+
+def claims_of(log: Log, prover: Prover, budget: Budget) -> list[Claim]:
+    """Follow all nodes; Refused if some support is in none of them. Work is charged beforehand."""
+    walk = _Walk(log, prover)
+    for position, step in enumerate(log):
+        if isinstance(step, Node):
+            walk.visit(position, step)
+    require(bool(walk.entered), "a log without a node")
+    require(not walk.pending, "supports are missing: a node lacks a child")
+    for claim in walk.claims:
+        budget.work(prover.cost(claim), "a tree")
+    return walk.claims
+
+
+class _Walk:
+    def __init__(self, log: Log, prover: Prover) -> None:
+        self.log, self.prover = log, prover
+        self.claims: list[Claim] = []
+        self.entered: dict[int, State] = {}
+        self.left: dict[int, State] = {}  # after the passes
+        # what a branch has got so far, and the features that a full support has yet to lose
+        self.pending: dict[int, dict[str, np.ndarray] | set[int]] = {}
+
+    def visit(self, position: int, node: Node) -> None:
+        state = self._enter(position, node)
+        self.entered[position] = state
+        for fixed in node.passes:
+            self._claim("pass", state, fixed.split, fixed)
+            out, into = bits(fixed.out), bits(fixed.into)
+            free = state.alive & ~state.forced
+            require((out | into) & ~free == 0, "a fixed feature is not free")
+            # what can neither be in nor out leaves no support at all
+            state = State(0, 0) if out & into else State(state.alive & ~out, state.forced | into)
+            if state.alive == 0:
+                break
+        self.left[position] = state
+        if state.alive and state.forced.bit_count() <= self.prover.s:
+            self._settle(position, node, state)
+
+    def _enter(self, position: int, node: Node) -> State:
+        if not self.entered:
+            root = node.parent == -1 and node.side == "root" and node.moved.size == 0
+            require(root, "the first node is not the root")
+            return State((1 << self.prover.p) - 1, 0)
+        require(node.parent in self.left, f"step {position}: the parent is no earlier node")
+        parent, moved = self.left[node.parent], bits(node.moved)
+        missing = self.pending.get(node.parent)
+        belongs = missing is not None and moved & ~parent.alive == 0
+        require(belongs, "a child that does not belong to its parent")
+        if isinstance(missing, set):
+            single = node.side == "shrink" and node.moved.size == 1 and node.moved[0] in missing
+            require(single, "a child that does not belong to its parent")
+            missing.remove(int(node.moved[0]))
+            if not missing:
+                del self.pending[node.parent]
+            return State(parent.alive & ~moved, parent.forced & ~moved)
+        assert missing is not None
+        fresh = node.side in ("in", "out") and node.side not in missing
+        require(fresh, "a child that does not belong to its parent")
+        require(moved & parent.forced == 0, "branching on a forced feature")
+        missing[node.side] = node.moved
+        if len(missing) == 2:
+            self.prover.check_branch(missing["in"], missing["out"])
+            del self.pending[node.parent]
+        if node.side == "in":
+            return State(parent.alive, parent.forced | moved)
+        return State(parent.alive & ~moved, parent.forced)
+
+    def _settle(self, position: int, node: Node, state: State) -> None:
+        prover, end = self.prover, node.end
         if end == "closed":
-            matrix = self._split(int(step["split"]), alive, forced)[0]
-            require(below(matrix, self.t), "the bound of a node is too large")
+            self._claim("closed", state, node.split)
         elif end == "leaf":
-            full = np.count_nonzero(forced) == self.s
-            require(full or not self.padded, "a leaf that features outside may join")
-            self._check_leaf(alive, forced)
+            full = state.forced.bit_count() == prover.s
+            require(full or not prover.padded, "a leaf that features outside may join")
+            count = sum(comb(*pair) for pair in prover.choices(state))
+            require(count <= MOST_SUPPORTS, f"a leaf of {count} supports, at most {MOST_SUPPORTS}")
+            self.claims.append(Claim("leaf", state))
         elif end == "branch":
-            self.pending[position] = {"in": None, "out": None}
+            self.pending[position] = {}
         elif end == "shrink":
-            full = bool((alive == forced).all()) and self.nonnegative and not self.price.any()
-            full = full and not self.padded
-            block = self.a[np.ix_(alive, alive)]
-            require(full and _no_positive_eigenvector(block, self.t), "a support may be full")
-            self.pending[position] = {"shrink": set(np.flatnonzero(alive).tolist())}
+            full = state.alive == state.forced and prover.nonnegative
+            require(full and not (prover.priced or prover.padded), "a support is not full")
+            self.claims.append(Claim("shrink", state))
+            self.pending[position] = set(members(state.alive, prover.p).tolist())
         elif end == "same":
-            require(int(step["node"]) < position, "a later node is referred to")
-            other_alive, other_forced = self.entered[int(step["node"])]
-            same = (other_alive == alive).all() and (other_forced == forced).all()
-            require(bool(same), "another node is not the same")
+            known = node.node is not None and self.entered.get(node.node) == state
+            require(known and node.node != position, "another node is not the same")
         else:
-            raise Unproved("a node is left open")
+            raise Refused("a node is left open")
 
-    # --- what is claimed about one node ---
+    def _claim(self, what: str, state: State, place: int | None, fixed: Pass | None = None) -> None:
+        found = place is not None and place < len(self.log)
+        split = self.log[place] if found else None  # type: ignore[index]
+        require(isinstance(split, SPLITS), "a step refers to a certificate that is none")
+        self.claims.append(Claim(what, state, split, fixed))
 
-    def _check_leaf(self, alive: np.ndarray, forced: np.ndarray) -> None:
-        """Every support one by one; without prices the largest ones are enough."""
-        base, free = np.flatnonzero(forced), np.flatnonzero(alive & ~forced)
-        room = min(self.s - base.size, free.size)
-        sizes = [room] if not self.price.any() else list(range(room + 1))
-        require(sum(comb(free.size, q) for q in sizes) <= MOST_SUPPORTS, "too large a leaf")
-        for q in sizes:
-            for chosen in combinations(free.tolist(), q):
-                support = np.append(base, np.array(chosen, dtype=np.intp))
-                if support.size:
-                    block = self.a[np.ix_(support, support)]
-                    limit = self.t + float(self.price[support].sum())
-                    require(below(block, limit), "a support of a leaf has a larger value")
 
-    def _split(
-        self, position: int, alive: np.ndarray, forced: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """M on the alive features, W_ij = V_ij - price_j, and the two levels of every row."""
-        step = self.log[position]
-        require(step["step"] == "split", "not a certificate")
-        index = np.flatnonzero(alive)
-        block = self.a[np.ix_(index, index)]
-        u, r = certificate(step, block, index, self.nonnegative)
-        f = forced[index]
-        both = np.logical_and.outer(f, f)
-        u = np.where(both, np.minimum(u, 0.0) if self.nonnegative else 0.0, u)
-        v = pair_charges(u, r, self.nonnegative)
-        w = v - self.price[index]
-        d, level, next_level = largest_sums(w, v, f, self.price[index], self.s, self.pad[index])
-        matrix = block - u
-        matrix[np.diag_indices(index.size)] = np.diagonal(block) + d
-        return matrix, w, level, next_level
+def bits(features: np.ndarray) -> int:
+    return sum(1 << int(j) for j in features)
 
-    def _check_fixing(
-        self,
-        position: int,
-        alive: np.ndarray,
-        forced: np.ndarray,
-        out: np.ndarray,
-        into: np.ndarray,
-    ) -> None:
-        """Every feature that is put out (in) can be in no (is in every) support above t."""
-        if out.size + into.size == 0:
-            return
-        candidates = np.concatenate([out, into])
-        require(
-            bool((alive[candidates] & ~forced[candidates]).all()), "a fixed feature is not free"
-        )
-        matrix, w, level, next_level = self._split(position, alive, forced)
-        factor, low = _majorant(matrix, self.t)
-        index, f = np.flatnonzero(alive), forced[alive]
-        # a row that can choose no free feature has nothing to lose
-        rows = self.s - np.count_nonzero(f) - np.where(f, 0, 1) > 0
-        for j in np.searchsorted(index, out):
-            drop = np.where(rows, level - w[:, j] - 8 * EPS * (level + np.abs(w[:, j])), 0.0)
-            drop[j] = 0.0
-            require(_small_test(factor, self.t - low, drop), "a feature was put out wrongly")
-        for j in np.searchsorted(index, into):
-            drop = np.where(
-                rows, w[:, j] - next_level - 8 * EPS * (next_level + np.abs(w[:, j])), 0.0
+
+def members(mask: int, p: int) -> np.ndarray:
+    packed = np.frombuffer(mask.to_bytes((p + 7) // 8, "little"), dtype=np.uint8)
+    return np.flatnonzero(np.unpackbits(packed, bitorder="little")[:p])
+
+
+# --- what is claimed about one node ---
+
+
+class Prover:
+    """The matrix of a log in the log's own unit, and the checks of its claims."""
+
+    def __init__(self, problem: Problem, a: np.ndarray, ar: Arithmetic) -> None:
+        self.ar, self.p = ar, a.shape[0]
+        self.s, self.nonnegative = problem.s, problem.nonnegative
+        # A power of two, so that nothing is rounded; the certificates are in these units.
+        unit = problem.unit
+        size = float(np.abs(ar.floats(a)).max(initial=0.0)) / unit
+        fits = 2.0**-40 <= size <= 2.0**40 or (size == 0.0 and unit == 1.0)
+        require(fits, "a unit that does not fit the matrix")
+        a = a / unit
+        self.price, self.pad = ar.zeros(self.p), ar.zeros(self.p)
+        if problem.prices is not None:
+            self.price = ar.array(problem.prices) / unit
+        if problem.pads is not None:
+            self.pad = ar.array(problem.pads) / unit
+        self.priced = problem.prices is not None and bool(problem.prices.any())
+        self.padded = problem.pads is not None and bool(problem.pads.any())
+        self.leader_of, self.factor = np.arange(self.p), np.ones(self.p)
+        self.a, self.t = a, ar.number(problem.bound) / unit
+        if isinstance(problem.twins, Twins):
+            require(not self.padded, "twins beside features outside")
+            self._make_exact(problem.twins)
+        require(ar.finite(self.a) and ar.finite(self.t), "numbers that are not finite")
+
+    def _make_exact(self, twins: Twins) -> None:
+        """Multiples become exact ones; s times the largest change is taken from t."""
+        ar, a = self.ar, self.a
+        self.leader_of[twins.features] = twins.leaders
+        self.factor[twins.features] = twins.factors
+        led = (self.leader_of[self.leader_of] == self.leader_of).all()
+        led &= (self.factor[self.leader_of] == 1.0).all()
+        require(bool(led), "twins that are not multiples of a leader")
+        require(not self.nonnegative or bool((self.factor > 0.0).all()), "negative twins")
+        factor = ar.array(self.factor)
+        leaders = np.ix_(self.leader_of, self.leader_of)
+        self.a = a[leaders] * (factor[:, None] * factor[None, :])
+        change = largest(abs(self.a - a), ar) + 4 * ar.eps * largest(abs(a), ar)
+        self.t = self.t - self.s * change
+
+    def check_branch(self, into: np.ndarray, out: np.ndarray) -> None:
+        """One feature, in or out; out with it only features that it can replace."""
+        require(into.size == 1 and bool((out == into[0]).any()), "the two sides differ")
+        j = int(into[0])
+        for i in (int(i) for i in out if i != j):
+            replaced = (
+                self.leader_of[i] == self.leader_of[j]
+                and abs(self.factor[i]) <= abs(self.factor[j])
+                and self.ar.at_most(self.price[j], self.price[i])
             )
+            require(replaced, "a feature is excluded without reason")
+
+    def choices(self, state: State) -> list[tuple[int, int]]:
+        """(n, q) for every q free features out of n that are looked at in a leaf."""
+        free = (state.alive & ~state.forced).bit_count()
+        room = min(self.s - state.forced.bit_count(), free)
+        # without prices the largest supports are enough
+        return [(free, q) for q in (range(room + 1) if self.priced else [room])]
+
+    def cost(self, claim: Claim) -> float:
+        """About how many nanoseconds a claim takes."""
+        n = claim.state.alive.bit_count()
+        if claim.what == "leaf":
+            count = sum(comb(*pair) for pair in self.choices(claim.state))
+            return count * (4e4 + float(self.s) ** 3)
+        if claim.fixed is None:
+            return 2.0 * float(n) ** 3 + 100.0 * n * n + 2e5
+        rank, tests = min(n, RANK + 8), claim.fixed.out.size + claim.fixed.into.size
+        return 4.0 * float(n) ** 3 + 200.0 * n * n + 4e5 + tests * (n * rank**2 + rank**3 + 5e4)
+
+    def check(self, claim: Claim) -> None:
+        state = claim.state
+        if claim.what == "leaf":
+            self._check_leaf(state)
+        elif claim.what == "shrink":
+            index = members(state.alive, self.p)
+            block = self.a[np.ix_(index, index)]
+            require(no_positive_eigenvector(block, self.t, self.ar), "a support may be full")
+        elif claim.fixed is None:
+            matrix = self.charged(claim)[1].matrix
+            require(self.ar.below(matrix, self.t), "the bound of a node is too large")
+        elif claim.fixed.out.size + claim.fixed.into.size:
+            self._check_fixing(claim, claim.fixed)
+
+    def charged(self, claim: Claim) -> tuple[np.ndarray, Charged]:
+        """The alive features, and the certificate of the claim on them."""
+        index = members(claim.state.alive, self.p)
+        forced = np.isin(index, members(claim.state.forced, self.p))
+        of = Supports(index, forced, self.s, self.nonnegative, self.price[index], self.pad[index])
+        assert claim.split is not None
+        return index, charged(claim.split, self.a[np.ix_(index, index)], of, self.ar)
+
+    def _check_leaf(self, state: State) -> None:
+        """Every support one by one."""
+        for support in self._supports(state):
+            block = self.a[np.ix_(support, support)]
+            price = self.price[support].sum()
+            limit = self.t + price - self.s * self.ar.eps * price
+            require(self.ar.below(block, limit), "a support of a leaf has a larger value")
+
+    def _supports(self, state: State) -> Iterator[list[int]]:
+        base = members(state.forced, self.p).tolist()
+        free = members(state.alive & ~state.forced, self.p).tolist()
+        for _, q in self.choices(state):
+            for chosen in combinations(free, q):
+                if base or chosen:
+                    yield [*base, *chosen]
+
+    def _check_fixing(self, claim: Claim, fixed: Pass) -> None:
+        """Every feature that is put out (in) can be in no (is in every) support above t."""
+        ar = self.ar
+        index, on = self.charged(claim)
+        factor, low = majorant(on.matrix, self.t, ar)
+        room = self.t - low
+        for j in np.searchsorted(index, fixed.out):
+            gain = on.gain[:, j]
+            drop = on.level - gain - 8 * ar.eps * (abs(on.level) + abs(gain))
+            drop = np.where(on.rows, drop, 0.0)
+            drop[j] = 0.0
+            require(small_test(factor, room, drop, ar), "a feature was put out wrongly")
+        for j in np.searchsorted(index, fixed.into):
+            gain = on.gain[:, j]
+            drop = gain - on.next_level - 8 * ar.eps * (abs(on.next_level) + abs(gain))
+            drop = np.where(on.rows, drop, 0.0)
             rest = np.arange(index.size) != j
-            require(_small_test(factor[rest], self.t - low, drop[rest]), "wrongly put in")
+            require(small_test(factor[rest], room, drop[rest], ar), "a feature was wrongly put in")
 
 
-def _majorant(matrix: np.ndarray, t: float) -> tuple[np.ndarray, float]:
+def majorant(matrix: np.ndarray, t: Numbers, ar: Arithmetic) -> tuple[np.ndarray, float]:
     """B and l < t with matrix <= l I + BB', proved."""
-    n = matrix.shape[0]
-    require(bool(np.isfinite(matrix).all()), "a matrix that is not finite")
-    w, q = np.linalg.eigh(matrix)
+    guess, n = ar.floats(matrix), matrix.shape[0]
+    require(bool(np.isfinite(guess).all()), "a matrix that is not finite")
+    w, q = np.linalg.eigh(guess)
     scale = float(np.abs(w).max())
-    rank = min(n - 1, max(48, int(np.count_nonzero(w > t)) + 8))
+    rank = min(n - 1, max(RANK, int(np.count_nonzero(w > float(ar.floats(t)))) + 8))
     next_value = float(w[n - rank - 1]) if rank > 0 else float(w[0])
     low = next_value + 1e-10 * scale
-    factor = q[:, n - rank :] * np.sqrt(np.maximum(w[n - rank :] - next_value, 0.0))
-    slack = 4 * (rank + 2) * EPS * float((factor**2).sum())
-    proved = low < t and below(matrix - factor @ factor.T, low - slack)
+    factor = ar.array(q[:, n - rank :] * np.sqrt(np.maximum(w[n - rank :] - next_value, 0.0)))
+    slack = 4 * (rank + 2) * ar.eps * (factor**2).sum()
+    proved = ar.at_most(low, t) and ar.below(matrix - ar.matmul(factor, factor.T), low - slack)
     require(proved, "no majorant below t")
     return factor, low
 
 
-def _small_test(factor: np.ndarray, room: float, drop: np.ndarray) -> bool:
+def small_test(factor: np.ndarray, room: Numbers, drop: np.ndarray, ar: Arithmetic) -> bool:
     """I - B' Diag(1 / (room + D)) B is positive semidefinite."""
     n, rank = factor.shape
-    scaled = factor / np.sqrt(room + np.maximum(drop, 0.0))[:, None]
-    gram = scaled.T @ scaled
-    trace = float(np.trace(gram))
-    margin = (2 * n + 32) * EPS * trace + 4 * (rank + 2) * EPS * (rank + trace)
-    return factorises((1.0 - margin) * np.eye(rank) - gram)
+    below_t = ar.maximum(drop, 0.0) + room
+    if not ar.at_most(1e-300, below_t):
+        return False
+    scaled = factor / ar.sqrt(below_t)[:, None]
+    gram = ar.matmul(scaled.T, scaled)
+    trace = np.trace(gram)
+    margin = (2 * n + 32) * ar.eps * trace + 4 * (rank + 2) * ar.eps * (rank + trace)
+    return ar.psd(ar.eye(rank) - gram, margin)
 
 
-def _no_positive_eigenvector(block: np.ndarray, t: float) -> bool:
-    """No x > 0 is an eigenvector with eigenvalue above t (Davis and Kahan's angle bound)."""
+def no_positive_eigenvector(block: np.ndarray, t: Numbers, ar: Arithmetic) -> bool:
+    """Whether it is proved that no x > 0 is an eigenvector with an eigenvalue above t.
+
+    Computed eigenvectors are off by an angle of residual / gap (Davis and Kahan 1970).
+    """
     n = block.shape[0]
-    w, q = np.linalg.eigh(block)
+    w, q = np.linalg.eigh(ar.floats(block))
     size = float(np.abs(w).max())
-    above = int(np.count_nonzero(w > t))
+    above = int(np.count_nonzero(w > float(ar.floats(t))))
     if above == 0:
-        return below(block, t)
+        return ar.below(block, t)
     if above == n:
         return False
     next_value = float(w[n - above - 1])
     low = next_value + 1e-10 * size
-    values, vectors = w[n - above :], q[:, n - above :]
-    rest = block - (vectors * (values - next_value)) @ vectors.T
-    if low > t or not below(rest, low - 8 * n * EPS * size):
+    values, vectors = ar.array(w[n - above :]), ar.array(q[:, n - above :])
+    vectors = vectors / ar.sqrt((vectors * vectors).sum(axis=0))
+    # at most `above` eigenvalues exceed `low`
+    rest = block - ar.matmul(vectors * (values - next_value), vectors.T)
+    if not (ar.at_most(low, t) and ar.below(rest, low - 8 * n * ar.eps * size)):
         return False
-    residual = np.linalg.norm(block @ vectors - vectors * values, axis=0) + 8 * n * EPS * size
+    apart = ar.matmul(block, vectors) - vectors * values
+    residual = ar.sqrt((apart * apart).sum(axis=0)) + 8 * n * ar.eps * size
     for g in range(above):
-        away = np.abs(np.delete(values, g) - values[g]) - np.delete(residual, g) - residual[g]
-        gap = min(float(away.min(initial=np.inf)), float(values[g]) - low)
-        angle = 2 * float(residual[g]) / gap + 8 * n * EPS if gap > 0 else np.inf
-        if not (vectors[:, g].max() > angle and vectors[:, g].min() < -angle):
+        gap = values[g] - low
+        for h in (h for h in range(above) if h != g):
+            gap = ar.minimum(gap, abs(values[h] - values[g]) - residual[h] - residual[g])
+        if not ar.at_most(1e-300, gap):
+            return False
+        angle = 2 * residual[g] / gap + 8 * n * ar.eps
+        guess = ar.floats(vectors[:, g])
+        signs = vectors[int(guess.argmax()), g], -vectors[int(guess.argmin()), g]
+        if not all(ar.at_most(angle, sign) for sign in signs):
             return False
     return True
 
 
-FAMILIES = (Family("tree", Tree, recheck, raw=True),)
+FAMILIES = (Family("tree", Tree, recheck),)

@@ -10,9 +10,9 @@ from sparcipal.bounds.tree import frontier, incumbent
 from sparcipal.bounds.tree import search as exact
 from sparcipal.bounds.tree.frontier import Frontier
 from sparcipal.bounds.tree.search import prove
-from sparcipal.checker.tree import replay
 from sparcipal.problem.monitor import Monitor
 from tests.support.proof_cases import optimum
+from tests.support.replay import replay
 
 P, S = 30, 7
 PRICED = 14

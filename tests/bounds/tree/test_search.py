@@ -13,11 +13,11 @@ from sparcipal.bounds.tree import search as exact
 from sparcipal.bounds.tree.core import prove_large
 from sparcipal.bounds.tree.search import Search, prove
 from sparcipal.bounds.tree.twins import find_twins
-from sparcipal.checker.tree import replay
 from sparcipal.problem.covariance import covariance_of_data
 from sparcipal.problem.monitor import Monitor
 from tests.support.places import data_file
 from tests.support.proof_cases import one_case, one_large_case, optimum
+from tests.support.replay import replay
 
 PITPROPS = {
     2: 1.954,

@@ -9,9 +9,9 @@ from sparcipal.bounds.tree import search as exact
 from sparcipal.bounds.tree import subtrees
 from sparcipal.bounds.tree.log import ProofLog
 from sparcipal.bounds.tree.search import prove
-from sparcipal.checker.tree import replay
 from sparcipal.problem.monitor import Monitor
 from tests.support.proof_cases import one_case, optimum
+from tests.support.replay import replay
 
 
 @pytest.fixture(autouse=True)

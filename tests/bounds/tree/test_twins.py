@@ -8,9 +8,9 @@ import pytest
 from sparcipal.bounds.tree import search as exact
 from sparcipal.bounds.tree.search import prove
 from sparcipal.bounds.tree.twins import find_twins
-from sparcipal.checker.tree import replay
 from tests.support.brute import best_value
 from tests.support.proof_cases import optimum
+from tests.support.replay import replay
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])

@@ -1,0 +1,39 @@
+"""Proofs as the solver hands them out, replayed as the checker would after its gate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparcipal.checker.arithmetic import Float
+from sparcipal.checker.budget import Budget, Refused
+from sparcipal.checker.family import redone
+from sparcipal.checker.records import LOG
+from sparcipal.checker.tree import Prover
+from sparcipal.checker.tree import replay as replay_steps
+
+FLOAT = Float()
+
+
+def parsed(log: list[dict[str, Any]], n: int) -> tuple[Any, ...]:
+    """The steps of a log about n features as typed records."""
+    return LOG.read(log, "log", {"n": n, "p": n})
+
+
+def replay(log: list[dict[str, Any]], A: np.ndarray) -> float:
+    """The bound that the log proves about A; Refused if it proves none."""
+    return replay_steps(parsed(log, A.shape[0]), A, FLOAT, Budget())
+
+
+def recheck(name: str, data: dict[str, Any], cov: Any, question: Any) -> float:
+    """What the data of a bound prove; infinity where they are refused."""
+    try:
+        return redone(name, data, cov, question, FLOAT, Budget())
+    except Refused:
+        return np.inf
+
+
+def prover(log: list[dict[str, Any]], A: np.ndarray) -> Prover:
+    """What checks the claims of a log."""
+    return Prover(parsed(log, A.shape[0])[0], A, FLOAT)
