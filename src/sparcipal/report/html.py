@@ -50,11 +50,9 @@ def table_html(table: ComponentTable) -> str:
 
 def result_html(result: Result) -> str:
     """The components as cards, above them what was asked, below them what is proved."""
-    from .text import ComponentTable
-
     parts = [
         f"<p><strong>{escape(words.question(result))}</strong><br>{escape(words.data(result))}</p>",
-        component_cards(ComponentTable(result)),
+        component_cards(result.table()),
         certificate_card(result.certificate),
     ]
     if result.note:
