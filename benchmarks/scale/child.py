@@ -238,6 +238,7 @@ def tree(source: str, how: str) -> dict[str, Any]:
     import contextlib
     import hashlib
 
+    from sparcipal.bounds.tree.question import TreeQuestion
     from sparcipal.bounds.tree.search import prove
     from sparcipal.numerics.threads import one_blas_thread
 
@@ -262,7 +263,7 @@ def tree(source: str, how: str) -> dict[str, Any]:
         stack.enter_context(one_blas_thread)
         before = sum(map(_cpu_of, pids))
         mine, wall = time.process_time(), time.monotonic()
-        proof = prove(A, 10, tol=1e-4, n_jobs=1 if how == "alone" else 2)
+        proof = prove(A, 10, TreeQuestion(tol=1e-4, n_jobs=1 if how == "alone" else 2))
         cost = {"cpu": time.process_time() - mine, "wall": time.monotonic() - wall}
         cost["cpu"] += sum(map(_cpu_of, pids)) - before
     digest = hashlib.sha256()

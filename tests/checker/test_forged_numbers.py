@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from sparcipal.bounds.tree.question import TreeQuestion
 from sparcipal.bounds.tree.search import prove
 from sparcipal.checker import cheap as bounds
 from sparcipal.checker import configuration, dspca, greedy, kyfan
@@ -132,8 +133,10 @@ def forged_log(rng, cov, asked):
     log = prove(
         cov.dense(),
         max(asked.cardinalities),
-        nonnegative=asked.nonnegative and bool(rng.integers(2)),
-        prices=price if rng.random() < 0.5 else None,
+        TreeQuestion(
+            nonnegative=asked.nonnegative and bool(rng.integers(2)),
+            prices=price if rng.random() < 0.5 else None,
+        ),
     ).log
     header = log[0]
     if rng.random() < 0.7:

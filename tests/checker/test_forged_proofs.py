@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from sparcipal import Result, Status, sparse_pca, verify
 from sparcipal.bounds.kyfan import bound as kyfan
+from sparcipal.bounds.tree.question import TreeQuestion
 from sparcipal.bounds.tree.search import prove
 from sparcipal.checker import cheap as bounds
 from sparcipal.checker import configuration as checked_configuration
@@ -213,7 +214,7 @@ def test_more_charges_than_there_are_features():
 def priced():
     """A proof at prices for both components: the best support at these prices is proved."""
     price = np.full(8, 0.05)
-    log = prove(A, 2, prices=price).log
+    log = prove(A, 2, TreeQuestion(prices=price)).log
     return {"price": price, "parts": [{"s": 2, "log": log}]}
 
 
@@ -258,7 +259,7 @@ def test_prices_for_other_questions(priced):
 
 def test_supports_are_packed_only_from_all_features():
     price = np.full(7, 0.05)
-    log = prove(A[:7, :7], 2, prices=price, pads=np.full(7, 0.5)).log
+    log = prove(A[:7, :7], 2, TreeQuestion(prices=price, pads=np.full(7, 0.5))).log
     data = {"price": price, "features": np.arange(7), "parts": [{"s": 2, "log": log}]}
     assert best_value(A, (2, 2)) <= checked_configuration.recheck(data, given(), TWO)
     with pytest.raises(ValueError, match="no feature is left out"):
@@ -389,7 +390,7 @@ def test_logs_with_prices_bound_less_than_the_value():
     matrix, x, poor = first_three(X, unit)
     assert poor < 0.9 * result.value
     for price in (0.2, 0.3, 0.5):
-        data = prove(matrix, 3, prices=np.full(8, price * float(matrix.max()))).data()
+        data = prove(matrix, 3, TreeQuestion(prices=np.full(8, price * float(matrix.max())))).data()
         forged = optimal(
             result,
             Bound("tree", poor * (1 + 5e-7), data),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sparcipal.bounds.tree.core import prove_large
+from sparcipal.bounds.tree.question import TreeQuestion
 from sparcipal.bounds.tree.search import prove
 from sparcipal.checker.budget import Refused
 from sparcipal.checker.covariance import Question, covariance_of
@@ -45,7 +46,7 @@ def test_refuses_another_question(proof):
     cov = covariance_of(matrix(), 1.0)
     assert recheck("tree", proof.data(), cov, Question((S + 1,), False, True, 0.0)) == np.inf
     assert recheck("tree", proof.data(), cov, Question((S, S), False, True, 0.0)) == np.inf
-    signs = prove(matrix(), S, nonnegative=True)
+    signs = prove(matrix(), S, TreeQuestion(nonnegative=True))
     assert recheck("tree", signs.data(), cov, Question((S,), False, True, 0.0)) == np.inf
     assert recheck("tree", {"log": []}, cov, Question((S,), False, True, 0.0)) == np.inf
 
@@ -134,7 +135,7 @@ def test_logs_are_single_precision_and_share_certificates(proof):
 
 
 def test_no_log_when_it_is_not_wanted():
-    assert prove(matrix(), S, keep_log=False).log == []
+    assert prove(matrix(), S, TreeQuestion(keep_log=False)).log == []
 
 
 def test_extension_is_checked():

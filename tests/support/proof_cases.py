@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparcipal.bounds.tree.core import prove_large
+from sparcipal.bounds.tree.question import TreeQuestion
 from sparcipal.bounds.tree.search import Proof, prove
 from sparcipal.checker.budget import Refused
 from sparcipal.checker.covariance import Question
@@ -117,11 +118,13 @@ def one_case(seed: int) -> list[str]:
     proof = prove(
         A,
         s,
-        nonnegative=nonnegative,
-        prices=price if priced else None,
-        incumbent=incumbent,
-        tol=tol,
-        **budget,
+        TreeQuestion(
+            nonnegative=nonnegative,
+            prices=price if priced else None,
+            incumbent=incumbent,
+            tol=tol,
+            **budget,
+        ),
     )
     best = optimum(A, s, nonnegative, price)
     wrong = check_proof(proof, best, tol, scale, complete=not budget)
@@ -159,10 +162,8 @@ def one_large_case(seed: int) -> list[str]:
     proof = prove_large(
         cov,
         s,
-        nonnegative=nonnegative,
-        incumbent=incumbent,
+        TreeQuestion(nonnegative=nonnegative, incumbent=incumbent, **budget),
         first_core=int(rng.integers(1, p + 1)),
-        **budget,
     )
     best = optimum((A + A.T) / 2, s, nonnegative, np.zeros(p))
     scale = float(np.diagonal(A).max())

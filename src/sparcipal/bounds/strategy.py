@@ -18,8 +18,9 @@ from .enumeration import count_supports, exhaust
 from .kyfan import kyfan_bound
 from .lowrank.bound import low_rank_bound
 from .parts import sum_of_parts
-from .tree import search as exact
 from .tree.core import prove_large
+from .tree.question import TreeQuestion
+from .tree.search import prove as prove_tree
 
 # The tolerance must also hold what rounding margins add to a bound.
 TIGHTER = 0.9
@@ -32,8 +33,8 @@ EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
 # not suffice, other bounds are cheaper.
 PACKINGS = {"fast": 100_000, "full": 1_000_000}
 READS = {"fast": 2e9, "full": 4e10}
-# Branch and bound at prices, all together, see exact.py; and the share of it that follows the short
-# Ky Fan bound where both are tried.
+# Work of branch and bound at prices, all together (see tree/question.py), and the share of it that
+# follows the short Ky Fan bound where both are tried.
 PRICING_WORK = 1e11
 QUICK_SHARE = 0.6
 # Relative gap above which the low-rank bound is tried as well, and how many cones that may take.
@@ -115,20 +116,20 @@ def _prove_one(
     covariance, s = problem.covariance, problem.cardinalities[0]
     component = proved.components[0]
     value = float(variances(problem, proved.components)[0])
-    ask: dict[str, Any] = {
-        "nonnegative": problem.nonnegative,
-        "incumbent": (component.support, value),
-        "tol": TIGHTER * options.tol,
-        "max_nodes": options.max_nodes,
-        "monitor": options.monitor,
-        "effort": certify,
-        "start": start,
-        "n_jobs": options.n_jobs,
-    }
+    question = TreeQuestion(
+        nonnegative=problem.nonnegative,
+        incumbent=(component.support, value),
+        tol=TIGHTER * options.tol,
+        max_nodes=options.max_nodes,
+        monitor=options.monitor,
+        effort=certify,
+        start=start,
+        n_jobs=options.n_jobs,
+    )
     if covariance.n_features <= WHOLE:
-        proof = exact.prove(covariance.dense(), s, **ask)
+        proof = prove_tree(covariance.dense(), s, question)
     else:
-        proof = prove_large(covariance, s, **ask)
+        proof = prove_large(covariance, s, question)
     bound = Bound("tree", proof.bound + SAFETY * covariance.rounding(s), proof.data())
     best = proved.components
     if proof.value > value:
@@ -183,55 +184,56 @@ def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: 
 
 def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
     """The Ky Fan bound, then prices and packing where features are few, until the gap closes."""
-    value = float(variances(problem, proved.components).sum())
-    question: dict[str, Any] = {
+    covariance, sizes, total = problem.covariance, problem.cardinalities, problem.total
+    pad = 1.001 * problem.dropped  # splits are kept in single precision
+    for effort, share in _efforts(problem, certify).items():
+        bound = kyfan_bound(
+            covariance, sizes, total=total, effort=effort, least_pad=pad,
+            **_asked(problem, proved, options),
+        )  # fmt: skip
+        proved = replace(proved, bounds=(*proved.bounds, bound))
+        if _enough(problem, proved, options):
+            break
+        if certify != "full" or total is not None:
+            continue
+        priced = configuration_bound(
+            covariance, sizes, start=bound, work=share * PRICING_WORK, n_jobs=options.n_jobs,
+            **_asked(problem, proved, options),
+        )  # fmt: skip
+        if priced is not None:
+            proved = replace(proved, bounds=(*proved.bounds, priced.bound))
+            proved = _with_supports(problem, proved, priced.supports)
+        if _enough(problem, proved, options):
+            break
+    return proved
+
+
+def _efforts(problem: Problem, certify: str) -> dict[str, float]:
+    """How hard the Ky Fan bound is tried, one after the other, and the share of the pricing that
+    follows."""
+    if certify != "full":
+        return {"fast": 0.0}
+    if problem.covariance.n_features > WHOLE:
+        return {"full": 1.0}
+    # Prices found from a quick bound often prove the optimum before the long one would have ended.
+    return {"fast": QUICK_SHARE, "full": 1 - QUICK_SHARE}
+
+
+def _asked(problem: Problem, proved: Proved, options: Options) -> dict[str, Any]:
+    """What every joint bound is told: the best answer so far, and when to stop."""
+    return {
         "nonnegative": problem.nonnegative,
         "supports": [component.support for component in proved.components],
-        "value": value,
+        "value": float(variances(problem, proved.components).sum()),
         "tol": options.tol,
         "monitor": options.monitor,
     }
-    pad = 1.001 * problem.dropped  # splits are kept in single precision
-    covariance, sizes = problem.covariance, problem.cardinalities
-    bounds: list[Bound] = []
 
-    def closed() -> bool:
-        lowest = min(bound.value for bound in bounds)
-        return bool(lowest <= value * (1 + options.tol) or options.monitor.stopped)
 
-    # Prices found from a quick bound often prove the optimum before the long one would have ended.
-    quick = covariance.n_features <= WHOLE
-    if certify != "full":
-        shares = {"fast": 0.0}
-    else:
-        shares = {"fast": QUICK_SHARE, "full": 1 - QUICK_SHARE} if quick else {"full": 1.0}
-    for effort, share in shares.items():
-        bounds.append(
-            kyfan_bound(
-                covariance, sizes, total=problem.total, effort=effort, least_pad=pad, **question
-            )
-        )
-        if closed():
-            break
-        if certify != "full" or problem.total is not None:
-            continue
-        priced = configuration_bound(
-            covariance,
-            sizes,
-            start=bounds[-1],
-            work=share * PRICING_WORK,
-            n_jobs=options.n_jobs,
-            **question,
-        )
-        if priced is not None:
-            bounds.append(priced.bound)
-            proved = _with_supports(problem, proved, priced.supports)
-            value = float(variances(problem, proved.components).sum())
-            supports = [component.support for component in proved.components]
-            question |= {"value": value, "supports": supports}
-        if closed():
-            break
-    return replace(proved, bounds=(*proved.bounds, *bounds))
+def _enough(problem: Problem, proved: Proved, options: Options) -> bool:
+    value = float(variances(problem, proved.components).sum())
+    lowest = min(bound.value for bound in proved.bounds)
+    return bool(lowest <= value * (1 + options.tol) or options.monitor.stopped)
 
 
 def _with_supports(problem: Problem, proved: Proved, supports: Sequence[np.ndarray]) -> Proved:

@@ -9,6 +9,7 @@ from sparcipal import sparse_pca, verify
 from sparcipal.bounds.tree import frontier, incumbent
 from sparcipal.bounds.tree import search as exact
 from sparcipal.bounds.tree.frontier import Frontier
+from sparcipal.bounds.tree.question import TreeQuestion
 from sparcipal.bounds.tree.search import prove
 from sparcipal.problem.monitor import Monitor
 from tests.support.proof_cases import optimum
@@ -61,7 +62,7 @@ def test_beyond_the_limit_the_newest_node_comes_first(monkeypatch):
 @pytest.mark.parametrize("most", [0, 1, 3, 10])
 def test_depth_first_proves_the_same(monkeypatch, complete, most):
     monkeypatch.setattr(frontier, "MAX_OPEN", most)
-    proof = prove(noise(), S, incumbent=([0], 0.0))
+    proof = prove(noise(), S, TreeQuestion(incumbent=([0], 0.0)))
     assert proof.status == "optimal"
     assert proof.value == pytest.approx(complete.value, rel=1e-12)
     holds(proof, complete)
@@ -70,7 +71,7 @@ def test_depth_first_proves_the_same(monkeypatch, complete, most):
 @pytest.mark.parametrize("limit", [2, 5])
 def test_depth_first_stopped_early(monkeypatch, complete, limit):
     monkeypatch.setattr(frontier, "MAX_OPEN", 1)
-    proof = prove(noise(), S, max_nodes=limit)
+    proof = prove(noise(), S, TreeQuestion(max_nodes=limit))
     assert proof.status == "nodes"
     holds(proof, complete)
 
@@ -90,7 +91,7 @@ def test_a_log_that_grows_too_large(monkeypatch, complete, limit):
 
 def test_a_log_that_is_not_kept_takes_no_memory(monkeypatch, complete):
     monkeypatch.setattr(exact, "LOG_LIMIT", 0)
-    proof = prove(noise(), S, keep_log=False)
+    proof = prove(noise(), S, TreeQuestion(keep_log=False))
     assert (proof.status, proof.log) == ("optimal", [])
     assert proof.value == complete.value
 
@@ -107,7 +108,9 @@ def stopping_after(count):
 def test_interrupted_anywhere(nonnegative):
     A, s = noise(20, seed=3), 5
     calls = []
-    whole = prove(A, s, nonnegative=nonnegative, monitor=Monitor(callback=calls.append))
+    whole = prove(
+        A, s, TreeQuestion(nonnegative=nonnegative, monitor=Monitor(callback=calls.append))
+    )
     assert whole.status == "optimal"
     rng = np.random.default_rng(int(nonnegative))
     for count in rng.integers(0, len(calls) + 1, 15):
@@ -115,9 +118,11 @@ def test_interrupted_anywhere(nonnegative):
         proof = prove(
             A,
             s,
-            nonnegative=nonnegative,
-            monitor=stopping_after(count),
-            incumbent=(start, 0.0) if count % 2 else None,
+            TreeQuestion(
+                nonnegative=nonnegative,
+                monitor=stopping_after(count),
+                incumbent=(start, 0.0) if count % 2 else None,
+            ),
         )
         assert proof.status in ("optimal", "user")
         holds(proof, whole, A)
@@ -149,7 +154,7 @@ def test_interrupted_calls_give_certificates_that_verify():
 def test_prices_against_enumeration(level, nonnegative):
     A = noise(PRICED, seed=5)
     price = level * np.random.default_rng(6).random(PRICED)
-    proof = prove(A, 4, prices=price, nonnegative=nonnegative)
+    proof = prove(A, 4, TreeQuestion(prices=price, nonnegative=nonnegative))
     best = optimum(A, 4, nonnegative, price)
     assert proof.status == "optimal"
     assert proof.value == pytest.approx(best, abs=1e-9)
@@ -160,7 +165,7 @@ def test_prices_against_enumeration(level, nonnegative):
 def test_high_prices_leave_one_feature():
     A = noise(PRICED, seed=5)
     price = np.full(PRICED, 10.0)
-    proof = prove(A, 4, prices=price)
+    proof = prove(A, 4, TreeQuestion(prices=price))
     assert proof.support.tolist() == [int(np.argmax(np.diagonal(A)))]
     assert proof.value == pytest.approx(np.diagonal(A).max() - 10.0)
 
@@ -168,7 +173,7 @@ def test_high_prices_leave_one_feature():
 def test_prices_are_part_of_the_log():
     A = noise(PRICED, seed=5)
     price = np.random.default_rng(6).random(PRICED) * 0.2
-    log = prove(A, 4, prices=price).log
+    log = prove(A, 4, TreeQuestion(prices=price)).log
     np.testing.assert_allclose(log[0]["prices"], price, rtol=1e-15)
 
 
@@ -176,8 +181,8 @@ def test_prices_are_part_of_the_log():
 def test_prices_and_a_node_limit(limit):
     A = noise(P, seed=7)
     price = 0.1 * np.random.default_rng(8).random(P)
-    whole = prove(A, 6, prices=price)
-    proof = prove(A, 6, prices=price, max_nodes=limit)
+    whole = prove(A, 6, TreeQuestion(prices=price))
+    proof = prove(A, 6, TreeQuestion(prices=price, max_nodes=limit))
     assert whole.status == "optimal"
     holds(proof, whole, A)
 
@@ -203,10 +208,10 @@ def test_any_start_gives_a_proof(nonnegative):
     A = noise(20, seed=3)
     other = prove(noise(20, seed=4), 8).again
     for s in (1, 3, 5):
-        alone = prove(A, s, nonnegative=nonnegative)
-        proof = prove(A, s, nonnegative=nonnegative, start=other)
+        alone = prove(A, s, TreeQuestion(nonnegative=nonnegative))
+        proof = prove(A, s, TreeQuestion(nonnegative=nonnegative, start=other))
         assert proof.status == "optimal"
         assert proof.value == pytest.approx(alone.value, rel=1e-12)
         assert replay(proof.log, A) <= proof.bound
     shorter = prove(noise(12), 3).again
-    assert prove(A, 3, start=shorter).status == "optimal"
+    assert prove(A, 3, TreeQuestion(start=shorter)).status == "optimal"

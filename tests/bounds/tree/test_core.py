@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sparcipal.bounds.tree.core import prove_large
+from sparcipal.bounds.tree.question import TreeQuestion
 from sparcipal.problem.covariance import covariance_of
 
 
@@ -21,4 +22,4 @@ def test_prove_large_refuses_sizes_and_incumbents_that_do_not_fit():
             prove_large(cov, s)
     for support in ([], [0, 1, 2]):
         with pytest.raises(ValueError, match="incumbent must have between 1 and 2 features"):
-            prove_large(cov, 2, incumbent=(np.array(support, dtype=int), 1.0))
+            prove_large(cov, 2, TreeQuestion(incumbent=(np.array(support, dtype=int), 1.0)))

@@ -11,6 +11,7 @@ import pytest
 from sparcipal.bounds.pairsplit import split_matrix
 from sparcipal.bounds.tree import search as exact
 from sparcipal.bounds.tree.core import prove_large
+from sparcipal.bounds.tree.question import TreeQuestion
 from sparcipal.bounds.tree.search import Search, prove
 from sparcipal.bounds.tree.twins import find_twins
 from sparcipal.problem.covariance import covariance_of_data
@@ -53,7 +54,7 @@ def test_pitprops(s):
 
 @pytest.mark.parametrize(("s", "value"), [(9, PITPROPS[9]), (10, 4.1441106786), (13, 4.1441106786)])
 def test_pitprops_nonnegative(s, value):
-    proof = prove(pitprops(), s, nonnegative=True)
+    proof = prove(pitprops(), s, TreeQuestion(nonnegative=True))
     assert proof.status == "optimal"
     assert proof.value == pytest.approx(value, abs=2e-10)
 
@@ -98,20 +99,20 @@ def test_every_node_limit_gives_a_valid_bound():
     assert complete.status == "optimal"
     assert complete.nodes > 1
     for limit in range(1, complete.nodes):
-        proof = prove(A, s, max_nodes=limit, incumbent=([0], 0.0))
+        proof = prove(A, s, TreeQuestion(max_nodes=limit, incumbent=([0], 0.0)))
         assert proof.bound >= complete.value
         assert proof.nodes <= max(limit, 1)
 
 
 def test_stops_when_the_caller_says_so():
     monitor = Monitor(callback=lambda progress: progress.stage == "root")
-    proof = prove(noise(), 8, monitor=monitor)
+    proof = prove(noise(), 8, TreeQuestion(monitor=monitor))
     assert proof.status == "user"
     assert proof.bound >= prove(noise(), 8).value
 
 
 def test_time_limit_is_reported():
-    proof = prove(noise(), 8, monitor=Monitor(time_limit=0.0))
+    proof = prove(noise(), 8, TreeQuestion(monitor=Monitor(time_limit=0.0)))
     assert proof.status == "time"
     assert proof.bound > proof.value
 
@@ -163,13 +164,13 @@ def test_rejects_what_makes_no_sense():
     with pytest.raises(ValueError, match="between 1 and the number of features 3, got 4"):
         prove(A, 4)
     with pytest.raises(ValueError, match="3 nonnegative numbers"):
-        prove(A, 1, prices=np.array([1.0, -1.0, 0.0]))
+        prove(A, 1, TreeQuestion(prices=np.array([1.0, -1.0, 0.0])))
     with pytest.raises(ValueError, match="effort must be"):
-        prove(A, 1, effort="hard")
+        prove(A, 1, TreeQuestion(effort="hard"))
     with pytest.raises(ValueError, match="between 1 and 2 features"):
-        prove(A, 2, incumbent=(np.arange(3), 1.0))
+        prove(A, 2, TreeQuestion(incumbent=(np.arange(3), 1.0)))
     with pytest.raises(ValueError, match="between 1 and 2 features"):
-        prove(A, 2, incumbent=(np.arange(0), 1.0))
+        prove(A, 2, TreeQuestion(incumbent=(np.arange(0), 1.0)))
 
 
 @pytest.mark.parametrize(("s", "value"), [(5, 6.564053), (20, 17.832113)])
@@ -192,7 +193,7 @@ def test_features_outside_at_their_pads(scale, priced):
         pads = rng.random(p).astype(np.float32) * 0.4 * scale
         prices = rng.random(p) * 0.3 * scale * priced
         options = {"prices": prices if priced else None, "max_nodes": 10}
-        proof = prove(A, s, pads=pads.astype(float), **options)
+        proof = prove(A, s, TreeQuestion(pads=pads.astype(float), **options))
         best = max(
             np.linalg.eigvalsh(A[np.ix_(S, S)] + np.diag((s - size) * pads[list(S)].astype(float)))[
                 -1
@@ -210,9 +211,7 @@ def test_features_outside_at_their_pads(scale, priced):
 
 
 def a_search(A, s, nonnegative=False, prices=None, tol=1e-6):
-    search = Search(np.asarray(A), s, nonnegative, prices, tol, True, None)
-    search.set_budget("full", None, None)
-    return search
+    return Search(np.asarray(A), s, TreeQuestion(nonnegative=nonnegative, prices=prices, tol=tol))
 
 
 @pytest.mark.parametrize("size", [0.3, 0.65, 0.9, 1.7])
@@ -220,7 +219,7 @@ def test_nothing_is_settled_above_the_claim(size):
     """An incumbent a little too poor to be within the tolerance: the bound knows the optimum."""
     for ratio in np.linspace(0.76, 0.98, 12):
         A = size * np.diag(np.append(np.full(9, ratio), 1.0))
-        proof = prove(A, 2, incumbent=(np.array([0]), 0.0), tol=0.1)
+        proof = prove(A, 2, TreeQuestion(incumbent=(np.array([0]), 0.0), tol=0.1))
         assert proof.bound >= size
         assert proof.value >= proof.bound - 0.1 * size
 
@@ -259,7 +258,7 @@ def test_full_supports_shrink_with_a_reason_only(case):
 
 @pytest.mark.parametrize("prices", [[0.5, 0.25, 1.0], [2.0, 2.0, 3.0]])
 def test_matrix_of_zeros_at_a_price(prices):
-    proof = prove(np.zeros((3, 3)), 2, prices=np.array(prices))
+    proof = prove(np.zeros((3, 3)), 2, TreeQuestion(prices=np.array(prices)))
     assert proof.value == proof.bound == -min(prices)
     assert proof.support.tolist() == [int(np.argmin(prices))]
     assert proof.eliminated == 2
@@ -269,7 +268,7 @@ def test_eliminated_are_the_features_that_the_root_excludes():
     trees = 0
     for seed in range(2):
         A = noise(24, seed) + 0.4 * np.diag(np.arange(24) % 3 == 0)
-        proof = prove(A, 5, max_nodes=8)
+        proof = prove(A, 5, TreeQuestion(max_nodes=8))
         root = next(step for step in proof.log if step["step"] == "node")
         out = [j for one in root["passes"] for j in one["out"].tolist()]
         assert len(set(out)) == len(out) == proof.eliminated
@@ -284,7 +283,7 @@ def test_progress_tells_values_in_units_of_the_data(stage, monkeypatch):
         monkeypatch.setattr(exact, "ROOT_SMOOTHING", ())
     told = []
     monitor = Monitor(callback=lambda progress: told.append(progress))
-    proof = prove(noise(24) * 48, 5, monitor=monitor)
+    proof = prove(noise(24) * 48, 5, TreeQuestion(monitor=monitor))
     values = [progress.value for progress in told if progress.stage == stage]
     assert values
     assert max(values) == pytest.approx(proof.value, rel=1e-9)
@@ -294,8 +293,8 @@ def test_enough_is_in_units_of_the_data():
     A = noise(24) * 48
     options = {"incumbent": (np.array([0]), 0.0)}
     best = prove(A, 5).value
-    assert prove(A, 5, enough=1.01 * A[0, 0], **options).status == "enough"
-    assert prove(A, 5, enough=1.01 * best, **options).status == "optimal"
+    assert prove(A, 5, TreeQuestion(enough=1.01 * A[0, 0], **options)).status == "enough"
+    assert prove(A, 5, TreeQuestion(enough=1.01 * best, **options)).status == "optimal"
 
 
 @pytest.mark.parametrize("guess", ["low", "top"])

@@ -8,6 +8,7 @@ import pytest
 from sparcipal.bounds.tree import search as exact
 from sparcipal.bounds.tree import subtrees
 from sparcipal.bounds.tree.log import ProofLog
+from sparcipal.bounds.tree.question import TreeQuestion
 from sparcipal.bounds.tree.search import prove
 from sparcipal.problem.monitor import Monitor
 from tests.support.proof_cases import one_case, optimum
@@ -71,10 +72,10 @@ def test_against_enumeration(block, monkeypatch):
     ],
 )
 def test_threads_do_not_change_the_proof(A, s, question):
-    alone = exact.prove(A, s, **question)
+    alone = exact.prove(A, s, TreeQuestion(**question))
     assert alone.nodes > 5
     assert alone.status == "optimal"
-    assert same_proof(exact.prove(A, s, n_jobs=3, **question), alone)
+    assert same_proof(exact.prove(A, s, TreeQuestion(n_jobs=3, **question)), alone)
     assert replay(alone.log, A) <= alone.bound
 
 
@@ -86,10 +87,10 @@ def test_rounds_find_what_one_tree_finds(complete):
 
 @pytest.mark.parametrize("limit", [{"max_nodes": 8}, {"effort": 6e7}])
 def test_budgets_do_not_depend_on_threads(limit, complete):
-    alone = exact.prove(A, S, **limit)
+    alone = exact.prove(A, S, TreeQuestion(**limit))
     assert alone.status == "nodes"
     assert alone.nodes <= limit.get("max_nodes", np.inf)
-    assert same_proof(exact.prove(A, S, n_jobs=3, **limit), alone)
+    assert same_proof(exact.prove(A, S, TreeQuestion(n_jobs=3, **limit)), alone)
     assert replay(alone.log, A) <= alone.bound
     assert alone.bound >= complete.value
 
@@ -97,7 +98,7 @@ def test_budgets_do_not_depend_on_threads(limit, complete):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_stop_leaves_a_valid_bound(n_jobs, complete):
     monitor = Monitor(callback=lambda progress: (progress.nodes or 0) > 6)
-    proof = exact.prove(A, S, monitor=monitor, n_jobs=n_jobs)
+    proof = exact.prove(A, S, TreeQuestion(monitor=monitor, n_jobs=n_jobs))
     assert proof.status == "user"
     assert replay(proof.log, A) <= proof.bound
     assert proof.bound >= complete.value
@@ -105,7 +106,7 @@ def test_a_stop_leaves_a_valid_bound(n_jobs, complete):
 
 def test_without_a_log():
     B = noise(30, 600)
-    kept, bare = exact.prove(B, 6), exact.prove(B, 6, keep_log=False, n_jobs=2)
+    kept, bare = exact.prove(B, 6), exact.prove(B, 6, TreeQuestion(keep_log=False, n_jobs=2))
     assert bare.log == []
     assert (bare.value, bare.bound, bare.nodes) == (kept.value, kept.bound, kept.nodes)
 
@@ -122,8 +123,8 @@ def test_a_log_that_is_not_kept_changes_nothing(alone, nonnegative, monkeypatch)
     else:
         B = noise(16, 32) + 0.4 * np.diag(np.arange(16) % 3 == 0)
     question = {"nonnegative": nonnegative, "incumbent": (np.array([0]), 0.0)}
-    kept = exact.prove(B, 6 if nonnegative else 4, **question)
-    bare = exact.prove(B, 6 if nonnegative else 4, keep_log=False, **question)
+    kept = exact.prove(B, 6 if nonnegative else 4, TreeQuestion(**question))
+    bare = exact.prove(B, 6 if nonnegative else 4, TreeQuestion(keep_log=False, **question))
     for name in ("value", "bound", "status", "nodes", "n_eigen", "eliminated"):
         assert getattr(bare, name) == getattr(kept, name), name
 
@@ -147,7 +148,7 @@ def test_supports_that_shrink_in_several_subtrees_are_looked_at_once(seed, monke
     A = X.T @ X / 40
     A = A - 0.35 * (1 - np.eye(8))
     A += max(0.0, 1e-9 - float(np.linalg.eigvalsh(A)[0])) * np.eye(8)
-    proof = prove(A, 6, nonnegative=True)
+    proof = prove(A, 6, TreeQuestion(nonnegative=True))
     assert proof.status == "optimal"
     assert proof.value == pytest.approx(optimum(A, 6, True, np.zeros(8)), rel=1e-7)
     assert replay(proof.log, A) <= proof.bound

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sparcipal.bounds.tree import search as exact
+from sparcipal.bounds.tree.question import TreeQuestion
 from sparcipal.bounds.tree.search import prove
 from sparcipal.bounds.tree.twins import find_twins
 from tests.support.brute import best_value
@@ -22,7 +23,7 @@ def test_prove_is_optimal_and_replays_when_features_are_multiples(nonnegative):
         X[:, j] = factor * X[:, 0]
     A = X.T @ X / 30
     assert find_twins(A, 4, nonnegative).any
-    proof = prove(A, 4, nonnegative=nonnegative)
+    proof = prove(A, 4, TreeQuestion(nonnegative=nonnegative))
     best = optimum(A, 4, nonnegative, np.zeros(10))
     assert proof.value == pytest.approx(best, rel=1e-9)
     assert best * (1 - 1e-12) <= replay(proof.log, A) <= proof.bound

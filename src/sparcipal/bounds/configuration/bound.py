@@ -38,7 +38,9 @@ from ...problem.result import Bound
 from ..kyfan.certificate import KyFanMatrix, KyFanSplit, kyfan_matrix
 from ..kyfan.outside import violators
 from ..pairsplit import Split
-from ..tree.search import Proof, prove
+from ..tree.log import Proof
+from ..tree.question import TreeQuestion
+from ..tree.search import prove
 from .packing import best_packing
 from .prices import Pool, converted
 
@@ -90,8 +92,9 @@ def configuration_bound(
     """
     if len(start.data["features"]) > MOST_CORE:
         return None
-    search = _Prices(cov, tuple(cardinalities), nonnegative, value, tol, monitor or Monitor())
-    search.n_jobs = n_jobs
+    search = _Prices(
+        cov, tuple(cardinalities), nonnegative, value, tol, monitor or Monitor(), n_jobs
+    )
     with one_blas_thread:
         return search.run([np.asarray(support) for support in supports], start, work)
 
@@ -105,12 +108,13 @@ class _Prices:
         value: float,
         tol: float,
         monitor: Monitor,
+        n_jobs: int,
     ) -> None:
         self.cov, self.sizes, self.nonnegative = cov, cardinalities, nonnegative
         self.k = len(cardinalities)
         self.value, self.tol = value, tol
         self.monitor = monitor
-        self.n_jobs = 1
+        self.n_jobs = n_jobs
         self.rng = np.random.default_rng(0)
         self.work = 0.0
 
@@ -224,9 +228,7 @@ class _Prices:
                 return None
             support, known = self.pool.best(price, s)
             size = max(abs(known), float(np.abs(self.a).max()))
-            proof = prove(
-                self.a,
-                s,
+            question = TreeQuestion(
                 nonnegative=self.nonnegative,
                 prices=price,
                 incumbent=(support, known),
@@ -238,6 +240,7 @@ class _Prices:
                 enough=target + 0.1 * room,
                 n_jobs=self.n_jobs,
             )
+            proof = prove(self.a, s, question)
             self.work += proof.work
             if proof.status == "optimal" and proof.again is not None:
                 self.starts[s] = proof.again

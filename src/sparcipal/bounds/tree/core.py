@@ -29,12 +29,13 @@ from ...numerics import margins
 from ...numerics.margins import power_of_two
 from ...problem.components import newcomer_gain
 from ...problem.covariance import Covariance, MatrixCovariance
-from ...problem.monitor import Monitor
 from ..pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
 from ..pairsplit.certificate import top_eigenvalue
 from ..pairsplit.starts import clipped
 from .incumbent import Rounder
-from .search import WORK, Proof, prove
+from .log import Proof
+from .question import TreeQuestion
+from .search import prove
 
 CORE = 120  # features of the first core, besides the support
 MOST_CORE = 900
@@ -69,70 +70,50 @@ class Touch:
 
 
 def prove_large(
-    cov: Covariance,
-    s: int,
-    *,
-    nonnegative: bool = False,
-    incumbent: tuple[np.ndarray, float] | None = None,
-    tol: float = 1e-6,
-    max_nodes: int | None = None,
-    monitor: Monitor | None = None,
-    effort: str | float = "full",
-    keep_log: bool = True,
-    first_core: int = CORE,
-    start: Touch | None = None,
-    n_jobs: int = 1,
+    cov: Covariance, s: int, question: TreeQuestion | None = None, *, first_core: int = CORE
 ) -> Proof:
-    """`prove` for a covariance whose columns are formed on demand; same parameters, no prices.
+    """`prove` for a covariance whose columns are formed on demand; prices and pads are left out.
 
     `first_core` is the number of features of the first core; it grows where that does not suffice.
     """
-    monitor = Monitor() if monitor is None else monitor
-    search = _Extension(cov, s, nonnegative, tol, monitor, first_core)
-    search.start(incumbent)
-    budget = WORK[effort] if isinstance(effort, str) else float(effort)
-    touch, done = search.touching(budget, start)
+    question = question or TreeQuestion()
+    search = _Extension(cov, s, question, first_core)
+    search.start(question.incumbent)
+    budget = question.work
+    touch, done = search.touching(budget, question.start)
     core = touch.core
     place = np.searchsorted(core, search.support)
     block = cov.submatrix(core)
     # what bounds the supports that leave the core is a good start for those that do not
     first = touch.split.scaled(1.0 / power_of_two(float(np.abs(block).max())))
-    inside = prove(
-        block,
-        s,
-        nonnegative=nonnegative,
+    effort = question.effort
+    inside = replace(
+        question,
         incumbent=(place, search.value),
-        tol=tol,
-        max_nodes=max_nodes,
-        monitor=monitor,
         effort=effort if effort == "full" else max(budget - search.work, 0.25 * budget),
-        keep_log=keep_log,
         start=first if touch.bound > -np.inf else None,
-        n_jobs=n_jobs,
     )
-    return search.combine(touch, inside, done)
+    return search.combine(touch, prove(block, s, inside), done)
 
 
 class _Extension:
-    def __init__(
-        self,
-        cov: Covariance,
-        s: int,
-        nonnegative: bool,
-        tol: float,
-        monitor: Monitor,
-        core_size: int,
-    ) -> None:
+    """The search for a core, and for a certificate of the supports that leave it."""
+
+    def __init__(self, cov: Covariance, s: int, question: TreeQuestion, core_size: int) -> None:
         if not 1 <= s <= cov.n_features:
             raise ValueError(
                 f"s must lie between 1 and the number of features {cov.n_features}, got {s}"
             )
-        self.cov, self.s, self.nonnegative, self.tol = cov, s, nonnegative, max(tol, 1e-9)
-        self.monitor, self.core_size = monitor, core_size
+        self.cov, self.s, self.nonnegative = cov, s, question.nonnegative
+        self.tol, self.monitor, self.core_size = (
+            max(question.tol, 1e-9),
+            question.monitor,
+            core_size,
+        )
         self.scale = max(float(cov.diagonal.max()), 1e-300)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
         self.work, self.n_eigen = 0.0, 0
-        self.outside = Outside(cov, s, nonnegative)
+        self.outside = Outside(cov, s, self.nonnegative)
 
     @property
     def threshold(self) -> float:

@@ -12,6 +12,7 @@ steps are described in `prooflog`.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,9 @@ import numpy as np
 from ...numerics import margins
 from ...numerics.margins import power_of_two
 from ...numerics.threads import ordered_map
-from ...problem.monitor import Monitor
+from ...problem.monitor import Quiet
 from ..pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
 from ..pairsplit.certificate import top_eigenvalue
-from . import subtrees
 from .branching import best_feature
 from .fixing import fix
 from .frontier import Frontier, Node
@@ -30,11 +30,10 @@ from .incumbent import Rounder
 from .leaf import few_supports
 from .log import Proof, ProofLog
 from .positive import no_interior_solution
+from .question import TreeQuestion
+from .subtrees import Grown, Leaf, Task, grow_round
 from .twins import Twins, find_twins, no_twins
 
-# Work is counted in units of about a nanosecond of one core; it does not depend on the clock.
-WORK = {"fast": 4e9, "full": np.inf}
-MAX_NODES = {"fast": 2_000, "full": 1_000_000}
 ALONE = 4e9  # work after which the tree is searched in rounds of subtrees
 LOG_LIMIT = 1_000_000_000  # bytes of proof
 CLOSE = 0.04  # gap up to which a given certificate is not compared with others
@@ -42,80 +41,20 @@ CLOSE = 0.04  # gap up to which a given certificate is not compared with others
 ROOT_SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
 
 
-def prove(
-    A: np.ndarray,
-    s: int,
-    *,
-    nonnegative: bool = False,
-    prices: np.ndarray | None = None,
-    incumbent: tuple[np.ndarray, float] | None = None,
-    tol: float = 1e-6,
-    max_nodes: int | None = None,
-    monitor: Monitor | None = None,
-    effort: str | float = "full",
-    keep_log: bool = True,
-    start: Split | None = None,
-    pads: np.ndarray | None = None,
-    enough: float = np.inf,
-    n_jobs: int = 1,
-) -> Proof:
+def prove(A: np.ndarray, s: int, question: TreeQuestion | None = None) -> Proof:
     """Maximise lambda_max(A_S) - prices(S) over nonempty |S| <= s, and prove it.
 
-    Parameters
-    ----------
-    A : ndarray (p, p)
-        Symmetric; for prices all zero, positive semidefinite up to rounding.
-    s : int
-        Largest support, 1 <= s <= p.
-    nonnegative : bool
-        Maximise x'Ax over unit x >= 0 with support in S instead of lambda_max(A_S).
-    prices : ndarray (p,), optional
-        Nonnegative price of each feature.
-    incumbent : (support, value), optional
-        A known support; its value is recomputed, never trusted.
-    tol : float
-        Gap, relative to max(|value|, max |A|), that counts as optimal; at least 1e-9.
-    max_nodes : int, optional
-    monitor : Monitor, optional
-    effort : "fast", "full" or a number
-        The budget: a few seconds, no limit, or so many units of work.
-    keep_log : bool
-    start : Split, optional
-        A certificate to begin with, on all features and for A / power_of_two(max |A|): `again` of
-        a proof for another s.
-    pads : ndarray (p,), optional
-        Supports may also contain features outside A; each of them is charged pads[i] to row i at
-        most, and the caller takes care of the rows outside.
-    enough : float
-        The search ends once a support of a larger value is met; its status is "enough" then.
-    n_jobs : int
-        Subtrees of a long proof that are searched at once; the proof does not depend on it.
-
-    Returns
-    -------
-    Proof
+    A (p, p) is symmetric and, for prices all zero, positive semidefinite up to rounding; s lies
+    between 1 and p.
     """
-    search = Search(A, s, nonnegative, prices, tol, keep_log, pads)
-    if not (search.a.any() or search.padded):
-        return search.nothing()
-    search.set_budget(effort, max_nodes, monitor)
-    search.enough, search.n_jobs = enough / search.unit, n_jobs
-    search.start(incumbent)
-    status = search.run(start)
-    return search.finish(status)
+    return Search(A, s, question or TreeQuestion()).prove()
 
 
 class Search:
-    def __init__(
-        self,
-        A: np.ndarray,
-        s: int,
-        nonnegative: bool,
-        prices: np.ndarray | None,
-        tol: float,
-        keep_log: bool,
-        pads: np.ndarray | None,
-    ) -> None:
+    """The state of one branch and bound: incumbent, open nodes, log and what has been spent."""
+
+    def __init__(self, A: np.ndarray, s: int, question: TreeQuestion) -> None:
+        nonnegative, prices, pads = question.nonnegative, question.prices, question.pads
         p = A.shape[0]
         if not 1 <= s <= p:
             raise ValueError(f"s must lie between 1 and the number of features {p}, got {s}")
@@ -136,8 +75,8 @@ class Search:
         self.a = self.twins.matrix
         # the largest variance; larger entries than that mean a matrix that is no covariance
         self.scale = float(np.abs(self.a).max())
-        self.tol = max(float(tol), 1e-9)
-        self.log = ProofLog(keep_log)
+        self.tol = max(float(question.tol), 1e-9)
+        self.log = ProofLog(question.keep_log)
         self.rounder = Rounder(self.a, s, self.price, nonnegative)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
         self.open: Frontier[Node] = Frontier()
@@ -145,18 +84,16 @@ class Search:
         self.stuck: list[Node] = []
         self.shrunk: dict[bytes, int] = {}
         self.nodes = self.n_eigen = self.eliminated = 0
-        self.enough, self.n_jobs = np.inf, 1
         self.work = 0.0
+        self.question, self.monitor = question, question.monitor
+        self.enough = question.enough / self.unit
+        self.max_work, self.max_nodes = question.work, question.most_nodes
 
-    def set_budget(
-        self, effort: str | float, max_nodes: int | None, monitor: Monitor | None
-    ) -> None:
-        named = effort if isinstance(effort, str) else "full"
-        if named not in WORK:
-            raise ValueError(f"effort must be 'fast', 'full' or a number, got {effort!r}")
-        self.max_work = WORK[named] if isinstance(effort, str) else float(effort)
-        self.max_nodes = MAX_NODES[named] if max_nodes is None else max_nodes
-        self.monitor = Monitor() if monitor is None else monitor
+    def prove(self) -> Proof:
+        if not (self.a.any() or self.padded):
+            return self.nothing()
+        self.start(self.question.incumbent)
+        return self.finish(self.run(self.question.start))
 
     # --- incumbents ---
 
@@ -203,9 +140,9 @@ class Search:
             self.open.push(root, root.guess)
         reason = self.search(ALONE)
         if self.open and reason is None:
-            with ordered_map(self.n_jobs, subtrees.common(self)) as submit:
+            with ordered_map(self.question.n_jobs, self.bare()) as submit:
                 while self.open and (reason := self._out_of_budget()) is None:
-                    subtrees.grow_round(self, submit)
+                    grow_round(self, submit)
         return reason or ("nodes" if self.stuck else "optimal")
 
     def search(self, work: float = np.inf) -> str | None:
@@ -222,11 +159,66 @@ class Search:
             self.monitor.update("branch", value=self.value * self.unit, nodes=self.nodes)
         return None
 
-    def plant(self, part: Part, split: Split, guess: float) -> None:
-        """The root of a subtree, with a log of its own."""
-        position, record = self.log.node(-1, "root", [])
-        self.log.inherit(split)
-        self.open.push(Node(part, split, record, position, guess), guess)
+    def bare(self) -> Search:
+        """What all subtrees share: the question, without the state of the search."""
+        bare = copy.copy(self)
+        bare.monitor = Quiet(self.monitor)
+        # what came in a message may lie askew, and every product would copy it
+        bare.a = np.require(self.a, requirements=("C", "ALIGNED"))
+        bare.open, bare.stuck, bare.shrunk = Frontier(), [], {}
+        bare.again, bare.log = None, ProofLog(self.log.keep)
+        bare.rounder = Rounder(bare.a, self.s, self.price, self.nonnegative)
+        return bare
+
+    def below(self, task: Task) -> Search:
+        """A search of the subtree below one node, with a log of its own."""
+        tree = self.bare()
+        tree.value, tree.support = task.value, task.support
+        tree.nodes, tree.max_nodes = task.nodes, task.nodes + task.more
+        tree.n_eigen, tree.work, tree.max_work = 0, 0.0, task.work
+        seed = task.seed
+        position, record = tree.log.node(-1, "root", [])
+        tree.log.inherit(seed.split)
+        tree.open.push(Node(seed.part(self), seed.split, record, position, seed.guess), seed.guess)
+        return tree
+
+    def take_over(self, node: Node, grown: Grown) -> None:
+        """Continue with what the subtree below a node has come to."""
+        self.offer(grown.support, grown.value)
+        self.nodes += grown.nodes
+        self.n_eigen += grown.n_eigen
+        self.work += grown.work
+        place = self.log.graft(node.position, node.split, grown.log)
+        keys = {position: key for key, position in grown.shrunk.items()}
+        for leaf in grown.open:
+            found = self._node(node, leaf, place)
+            key = keys.pop(leaf.position, None)
+            if key is not None and key in self.shrunk:
+                found.record["end"], found.record["node"] = "same", self.shrunk[key]
+                continue
+            if key is not None:
+                self.shrunk[key] = found.position
+            self.open.push(found, found.guess)
+        self.stuck += [self._node(node, leaf, place) for leaf in grown.stuck]
+        for position, key in keys.items():
+            self.shrunk.setdefault(key, place[position] if place else -1)
+        self.monitor.update("branch", value=self.value * self.unit, nodes=self.nodes)
+
+    def _node(self, root: Node, leaf: Leaf, place: list[int]) -> Node:
+        """A node again, with its record in the log of the whole."""
+        seed, split = leaf.seed, leaf.seed.split
+        if leaf.certificate == 0:  # the very one that the root has
+            split = Split(split.features, split.u, split.r, root.split.origin)
+        elif leaf.certificate is not None and place:
+            self.log.adopt(split, place[leaf.certificate])
+        if place:
+            position = place[leaf.position]
+            record = self.log.record(position)
+        elif leaf.position == 1:  # the node itself
+            position, record = root.position, root.record
+        else:
+            position, record = self.log.node(root.position, "", [])
+        return Node(seed.part(self), split, record, position, seed.guess)
 
     def _root(self, start: Split | None) -> Node:
         features = np.arange(self.p)

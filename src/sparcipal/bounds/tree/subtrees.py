@@ -9,24 +9,21 @@ the log, does not depend on how many of them run at once, where, or which is rea
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...problem.monitor import Quiet
 from ..pairsplit import Part, Split
-from .frontier import Frontier, Node
-from .incumbent import Rounder
+from .frontier import Node
 from .log import ProofLog
 
 if TYPE_CHECKING:
     from .search import Search
 
 SUBTREES = 16  # of a round
-WORK = 4e8  # of a task, see exact.py
+WORK = 4e8  # of a task, in the units of question.py
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Seed:
     @staticmethod
     def of(node: Node) -> Seed:
         part, split = node.part, node.split
-        # whoever receives a message has arrays in this order, so all have
+        # arrays arrive in this order in a message, so that they have it everywhere
         u, r = np.ascontiguousarray(split.u), np.ascontiguousarray(split.r)
         return Seed(
             part.features, part.forced, Split(split.features, u, r, split.origin), node.guess
@@ -96,25 +93,9 @@ class Grown:
     work: float
 
 
-def common(search: Search) -> Search:
-    """What all tasks share: the question, without the state of the search."""
-    bare = copy.copy(search)
-    bare.monitor = Quiet(search.monitor)
-    # what came in a message may lie askew, and every product would copy it
-    bare.a = np.require(search.a, requirements=("C", "ALIGNED"))
-    bare.open, bare.stuck, bare.shrunk = Frontier(), [], {}
-    bare.again, bare.log = None, ProofLog(search.log.keep)
-    bare.rounder = Rounder(bare.a, search.s, search.price, search.nonnegative)
-    return bare
-
-
 def grow(shared: Search, task: Task) -> Grown:
     """Search below a node until its work is spent or nothing is open."""
-    tree = common(shared)
-    tree.value, tree.support = task.value, task.support
-    tree.nodes, tree.max_nodes = task.nodes, task.nodes + task.more
-    tree.n_eigen, tree.work, tree.max_work = 0, 0.0, task.work
-    tree.plant(task.seed.part(shared), task.seed.split, task.seed.guess)
+    tree = shared.below(task)
     tree.search()
     return Grown(
         tree.value,
@@ -152,43 +133,4 @@ def grow_round(search: Search, submit: Callable[..., Iterator[Any]]) -> None:
             for rest in nodes[number:]:
                 search.open.push(rest, rest.guess)
             return
-        take_over(search, node, next(answers))
-
-
-def take_over(search: Search, node: Node, grown: Grown) -> None:
-    search.offer(grown.support, grown.value)
-    search.nodes += grown.nodes
-    search.n_eigen += grown.n_eigen
-    search.work += grown.work
-    place = search.log.graft(node.position, node.split, grown.log)
-    keys = {position: key for key, position in grown.shrunk.items()}
-    for leaf in grown.open:
-        found = _node(search, node, leaf, place)
-        key = keys.pop(leaf.position, None)
-        if key is not None and key in search.shrunk:
-            found.record["end"], found.record["node"] = "same", search.shrunk[key]
-            continue
-        if key is not None:
-            search.shrunk[key] = found.position
-        search.open.push(found, found.guess)
-    search.stuck += [_node(search, node, leaf, place) for leaf in grown.stuck]
-    for position, key in keys.items():
-        search.shrunk.setdefault(key, place[position] if place else -1)
-    search.monitor.update("branch", value=search.value * search.unit, nodes=search.nodes)
-
-
-def _node(search: Search, root: Node, leaf: Leaf, place: list[int]) -> Node:
-    """A node again, with its record in the log of the whole."""
-    seed, split = leaf.seed, leaf.seed.split
-    if leaf.certificate == 0:  # the very one that the root has
-        split = Split(split.features, split.u, split.r, root.split.origin)
-    elif leaf.certificate is not None and place:
-        search.log.adopt(split, place[leaf.certificate])
-    if place:
-        position = place[leaf.position]
-        record = search.log.record(position)
-    elif leaf.position == 1:  # the node itself
-        position, record = root.position, root.record
-    else:
-        position, record = search.log.node(root.position, "", [])
-    return Node(seed.part(search), split, record, position, seed.guess)
+        search.take_over(node, next(answers))
