@@ -187,7 +187,6 @@ def cycles() -> list[list[str]]:
     return sorted(found)
 
 
-@WAITS
 def test_no_modules_import_one_another():
     assert cycles() == []
 
