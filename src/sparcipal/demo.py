@@ -134,7 +134,7 @@ def _is_ufunc(thing: Any) -> bool:
 
 
 def _unseen(thing: Any, seen: set[str]) -> str | None:
-    """The docstring without paragraphs that were there before; None when little is left."""
+    """Return a docstring without paragraphs seen before; None when little is left."""
     try:
         text = inspect.getdoc(thing)
     except Exception:  # a lazy attribute may fail in any way

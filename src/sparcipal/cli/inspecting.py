@@ -184,7 +184,7 @@ def _counts_words(source: str, options: dict[str, Any]) -> bool:
 
 
 def _check_names(result: Any, table: Any) -> None:
-    """Columns in another order would give scores that mean nothing."""
+    """Refuse columns in another order: their scores would mean nothing."""
     if result.feature_names is None or table.feature_names is None:
         return
     if tuple(result.feature_names) != tuple(table.feature_names):

@@ -12,7 +12,7 @@ from typing import Any
 def live(
     time_limit: float | None = None, quiet: bool = False
 ) -> Iterator[tuple[Callable[[str], None], Callable[[Any], None]]]:
-    """Two callables: one hears sentences, one the solver's Progress."""
+    """Yield two callables: one takes sentences, one the solver's Progress."""
     from rich.console import Console
 
     console = Console(stderr=True)

@@ -18,7 +18,7 @@ F = Callable[..., Any]
 
 
 class Named(click.Path):
-    """A name that shells complete to files; whether it is there is the reader's business."""
+    """A name that shells complete to files; the reader checks whether there is one."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if value == "":  # which the system takes for the current folder
@@ -31,7 +31,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 class Output(click.Path):
-    """A file to write: what would fail in the end is refused before the work."""
+    """A file to write; a name that cannot be written is refused before the work."""
 
     def __init__(self, endings: tuple[str, ...] = ()) -> None:
         super().__init__()

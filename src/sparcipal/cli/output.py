@@ -13,7 +13,7 @@ from .phrases import said_in_the_shell
 
 
 def print_result(result: Any, form: str, *, feature: str = "feature") -> None:
-    """`table` has colours on a terminal and is plain text elsewhere."""
+    """Print a result; a table has colours on a terminal and is plain text elsewhere."""
     if form == "json":
         click.echo(result.to_json())
     elif form == "csv":
@@ -45,14 +45,14 @@ def save_report(result: Any, path: str, table: Any = None) -> None:
 
 
 def print_csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Numbers in full: reading them back gives the same ones."""
+    """Print numbers in full: reading them back gives the same ones."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(head)
     writer.writerows(rows)
 
 
 def print_rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """Aligned columns, the first to the left and the others to the right."""
+    """Print aligned columns, the first to the left and the others to the right."""
     lines = [head, *rows]
     widths = [max(len(line[j]) for line in lines) for j in range(len(head))]
     for line in lines:
@@ -64,5 +64,5 @@ def print_rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 
 
 def note(sentence: str) -> None:
-    """Words go to stderr."""
+    """Write a sentence to stderr."""
     click.echo(sentence, err=True)

@@ -36,7 +36,7 @@ BLOCK = "128 MiB"  # of an array whose columns were chunked, once they are toget
 
 @dataclass(frozen=True)
 class Size:
-    """What a pass learns of a block."""
+    """The size of a block, as a pass reports it."""
 
     rows: int
     bytes: int  # in double precision, with the indices of a sparse block
@@ -76,7 +76,7 @@ class DaskRows(Rows):
         return stacked(blocks, self.feature_names)
 
     def nbytes(self, watch: Watch | None = None) -> int:
-        """Known, or learnt in the pass that every large table needs anyway."""
+        """Bytes of all rows; a pass, which a large table needs anyway, counts them if unknown."""
         if self._bytes is None:
             moments = self._accumulate(Moments(self.n_features), watch, weighted=False)
             if self.sample_weight is None:
@@ -208,7 +208,7 @@ def _merged(common: _Pass, parts: list[tuple[Any, list[Size]]]) -> tuple[Any, li
 
 
 def _computed(task: Any, topic: str, total: int, watch: Watch | None) -> Any:
-    """A task, computed where dask computes; `watch` is told of blocks and may end it."""
+    """Compute a task where dask computes; `watch` is told of blocks and may end it."""
     client = _client()
     if watch is None or (client is not None and client.asynchronous):
         return dask.compute(task)[0]
@@ -231,7 +231,7 @@ def _computed(task: Any, topic: str, total: int, watch: Watch | None) -> Any:
 
 
 class _Heard(Callback):  # type: ignore[misc]
-    """On threads: looks after every block."""
+    """Reports each block that dask's threads have summed."""
 
     def __init__(self, look: Callable[[], None], done: set[int]) -> None:
         super().__init__()
@@ -416,7 +416,7 @@ def use_workers() -> None:
 
 
 def _results(futures: list[Any]) -> Iterator[Any]:
-    """One by one; the rest is cancelled when the caller stops asking."""
+    """Yield results one by one; the rest is cancelled when the caller stops asking."""
     try:
         yield from (future.result() for future in futures)
     finally:
@@ -443,7 +443,7 @@ def _call(function: Callable[..., Any], shared: tuple[Any, ...], item: Any) -> A
 
 
 def _large_graphs() -> Any:
-    """Arrays inside the graph are meant: what is scattered beside it is lost with its worker."""
+    """Silence a warning: arrays are in the graph since scattered data die with their worker."""
     if "distributed" not in sys.modules:
         return contextlib.nullcontext()
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})

@@ -168,7 +168,7 @@ class Moments:
             self.squares += np.einsum("ij,ij->j", tile, tile)
 
     def _large_integers(self, block: Any) -> None:
-        """Squares that need more than 64 bits: Python's integers, slowly."""
+        """Sum squares that need more than 64 bits, slowly, in Python's integers."""
         if sp.issparse(block):
             low, high = block.min(axis=0), block.max(axis=0)
             self.low, self.high = (np.asarray(s.todense(), np.float64).ravel() for s in (low, high))
@@ -239,7 +239,7 @@ class Moments:
         return new
 
     def _grow(self, other: Moments) -> None:
-        """Python's integers from here on, if the sums may need them."""
+        """Go on with Python's integers if the sums may outgrow 64 bits."""
         self._reach += other._reach
         if self._reach >= WORD:
             self._reach = int(self.squares.max(initial=0)) + int(other.squares.max(initial=0))
@@ -262,7 +262,7 @@ class Moments:
         self._move(shift)
 
     def _move(self, shift: np.ndarray) -> None:
-        """The same sums about another shift."""
+        """Move the sums to another shift."""
         if np.array_equal(shift, self._shift):
             return
         step = self._shift - shift
@@ -388,7 +388,7 @@ class Moments:
 
 
 def tiles(block: np.ndarray) -> list[np.ndarray]:
-    """A dense block in pieces that fit a cache."""
+    """Cut a dense block into pieces that fit a cache."""
     step = max(1, TILE // max(block.shape[1], 1))
     return [block[start : start + step] for start in range(0, block.shape[0], step)]
 

@@ -107,7 +107,7 @@ class Gram:
                 self.sums, self.second = self.sums.astype(object), self.second.astype(object)
 
     def _add_weight(self, weight: float) -> None:
-        """Rows with weights of this sum follow."""
+        """Count the weight of rows that follow."""
         if self._weight is None and self.n_samples:
             raise ValueError("rows with and without sample weights cannot be added to one Gram")
         self._weight = (self._weight or 0.0) + weight
@@ -204,7 +204,7 @@ class Gram:
         _add_symmetric(self.second, part)
 
     def _share(self, block: sp.csr_array) -> float:
-        """About how full the chosen columns are: at most the share if all entries were in them."""
+        """Estimate how full the chosen columns are, from the first entries of the block."""
         chosen = np.zeros(block.shape[1], dtype=bool)
         chosen[self.columns] = True
         sample = block.indices[: 1 << 16]
@@ -217,7 +217,7 @@ class Gram:
         return place
 
     def _pairs(self, block: sp.csr_array, largest: int) -> None:
-        """Row by row, all pairs of entries; in 32 bits where carries are rare: half the cache."""
+        """Add all pairs of entries, row by row; in 32 bits, half the cache, if carries are rare."""
         rows, m = block.shape[0], self.columns.size
         square = max(largest * largest, 1)
         step = (2**31 - 1) // square
@@ -233,7 +233,7 @@ class Gram:
             _add_symmetric(self.second, part)
 
     def _tile(self, block: Any, start: int, stop: int, kind: Any) -> np.ndarray:
-        """The chosen columns of some rows, dense."""
+        """Return the chosen columns of some rows as a dense array."""
         if not sp.issparse(block):
             return block[start:stop, self.columns].astype(kind)
         from ..kernels.stream import spread_rows
@@ -262,7 +262,7 @@ def _kernel_pairs(
 
 
 def _add_symmetric(total: np.ndarray, part: np.ndarray) -> None:
-    """Each pair is in one of its two places: both get the sum; the diagonal is there once."""
+    """Add sums of pairs, each in one of its two places, to both; the diagonal counts once."""
     total += part
     total += part.T
     diagonal = np.diag_indices(part.shape[0])
@@ -270,7 +270,7 @@ def _add_symmetric(total: np.ndarray, part: np.ndarray) -> None:
 
 
 def _product(tile: np.ndarray) -> np.ndarray:
-    """tile' tile, exactly symmetric."""
+    """Return tile' tile, exactly symmetric."""
     syrk = blas.ssyrk if tile.dtype == np.float32 else blas.dsyrk
     upper = syrk(1.0, tile.T)
     upper += np.triu(upper, 1).T

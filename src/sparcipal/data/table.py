@@ -65,7 +65,7 @@ class Table:
         return new
 
     def _check(self) -> Self:
-        """The table once its X is known to be real and finite; looked at once."""
+        """Return the table once its X is known to be real and finite; it is checked once."""
         if self._checked:
             return self
         check = check_sparse if sp.issparse(self.X) else check_array
@@ -129,7 +129,7 @@ def checked_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def untangled(X: Any) -> Table:
-    """Matrix and names out of what holds them; only kinds are looked at here, never entries."""
+    """Take matrix and names out of what holds them; entries are not looked at."""
     if isinstance(X, Table):
         return X
     if isinstance(X, str | bytes | os.PathLike):
@@ -154,7 +154,7 @@ def untangled(X: Any) -> Table:
 
 
 def _flat_refused(X: Any) -> Any:
-    """X when it has two dimensions: only then can a Table count its names."""
+    """Return X if it has two dimensions; only then can a Table count its names."""
     check_shape(X)
     return X
 

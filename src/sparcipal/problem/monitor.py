@@ -153,7 +153,7 @@ class Monitor:
 
 
 class Quiet(Monitor):
-    """Stops with an outer run, but keeps its own figures to itself."""
+    """A monitor that stops with an outer run and reports none of its own figures."""
 
     def __init__(self, outer: Monitor) -> None:
         super().__init__()
