@@ -1,10 +1,13 @@
-"""Shared by all tests: one thread of linear algebra each, and how golden files are renewed."""
+"""Shared by all tests: one thread of linear algebra each, golden files, processes run last."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from threadpoolctl import threadpool_limits
@@ -27,6 +30,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite the files of tests/golden with what the code prints now",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start processes are slow: they run last, so that quick ones fail first."""
+    items.sort(key=lambda item: item.get_closest_marker("processes") is not None)
+
+
+_started: list[str] = []  # processes of Python since the test began
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "os.fork" or (event == "subprocess.Popen" and arguments[0] == sys.executable):
+        _started.append(event)
+
+
+sys.addaudithook(_audit)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A test that starts a process of Python says so by its mark."""
+    _started.clear()
+    yield
+    if _started and item.get_closest_marker("processes") is None:
+        pytest.fail("starts a process: mark it with @pytest.mark.processes", pytrace=False)
 
 
 @pytest.fixture(name="data_dir")

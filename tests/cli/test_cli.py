@@ -441,6 +441,7 @@ def test_doctor_finds_everything_that_is_needed():
     assert "BROKEN" not in outcome
 
 
+@pytest.mark.processes
 def test_help_loads_nothing_heavy():
     heavy = "{'numpy', 'scipy', 'sklearn', 'numba', 'rich'}"
     code = (
@@ -451,6 +452,7 @@ def test_help_loads_nothing_heavy():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
 @pytest.mark.parametrize("twice", [False, True])
 def test_progress_on_a_terminal_and_ctrl_c_gives_the_best_so_far(tmp_path, twice):

@@ -341,6 +341,7 @@ def with_a_death(X, size, folder):
     return parts
 
 
+@pytest.mark.processes
 @BESIDE_A_CLIENT
 def test_a_worker_killed_in_the_middle_of_a_pass(client, tmp_path):
     X = np.random.default_rng(0).standard_normal((400, 6))
@@ -351,6 +352,7 @@ def test_a_worker_killed_in_the_middle_of_a_pass(client, tmp_path):
     assert (tmp_path / "killed").exists()
 
 
+@pytest.mark.processes
 def test_answers_do_not_depend_on_the_cluster(client, tmp_path):
     X = counts(300)
     question = {"n_components": 2, "n_nonzero_coefs": 2, "memory_limit": 1000, **QUICK}
@@ -359,6 +361,7 @@ def test_answers_do_not_depend_on_the_cluster(client, tmp_path):
     assert (tmp_path / "killed").exists()
 
 
+@pytest.mark.processes
 def test_the_search_runs_on_workers(client, tmp_path):
     from sparcipal.data.dask import use_workers
     from sparcipal.numerics.threads import ordered_map
@@ -377,6 +380,7 @@ def test_the_search_runs_on_workers(client, tmp_path):
         assert same_answer(there, sparse_pca(X, **question))
 
 
+@pytest.mark.processes
 def test_the_proof_runs_on_workers(client, tmp_path, monkeypatch):
     """Subtrees are searched there, one worker dies, and the proof is the same to the last bit."""
     from sparcipal.bounds.tree import search as exact
@@ -453,6 +457,7 @@ def test_a_time_limit_ends_a_pass(kind, monkeypatch):
         sparse_pca(STOPS[kind](counts(400)), time_limit=0.01, **question)
 
 
+@pytest.mark.processes
 def test_a_pass_on_workers_can_be_stopped(client, monkeypatch):
     monkeypatch.setattr(rows_module, "GRACE", 0.0)
     question = {"n_nonzero_coefs": 2, "memory_limit": 1000, **QUICK}

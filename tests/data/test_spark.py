@@ -66,6 +66,7 @@ def test_the_recipe_without_spark():
     check(names, X)
 
 
+@pytest.mark.processes
 def test_the_recipe_on_spark(monkeypatch):
     pyspark = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     if shutil.which("java") is None:

@@ -51,6 +51,7 @@ def test_dense_and_sparse_agree_to_rounding(question):
         assert verify(result, sp.csr_array(X))
 
 
+@pytest.mark.processes
 def test_two_processes():
     code = """
 import numpy as np, hashlib

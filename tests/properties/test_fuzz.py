@@ -66,6 +66,7 @@ def test_arbitrary_bytes(content, name):
         reads_or_refuses(path)
 
 
+@pytest.mark.processes
 @pytest.mark.filterwarnings("ignore")  # anndata warns of much in strange files
 @pytest.mark.parametrize("name", sorted(hostile.CELLS))
 def test_hostile_single_cells(name, tmp_path):
@@ -79,6 +80,7 @@ def test_hostile_single_cells(name, tmp_path):
     assert words in reads_or_refuses(path)
 
 
+@pytest.mark.processes
 @pytest.mark.filterwarnings("ignore")
 def test_damaged_single_cells(tmp_path, monkeypatch):
     """Where HDF5 itself loops or crashes, it does so in another process."""
@@ -92,6 +94,7 @@ def test_damaged_single_cells(tmp_path, monkeypatch):
         reads_or_refuses(path)
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize(
     ("end", "words"),
@@ -112,6 +115,7 @@ def test_single_cells_that_take_the_library_with_them(end, words, tmp_path, monk
 LYING = [name for name in hostile.BOMBS if "bomb" not in name and name != "lines.txt.gz"]
 
 
+@pytest.mark.processes
 def test_files_that_lie_about_their_size(tmp_path):
     """In a process that may not have more than three gigabytes."""
     pytest.importorskip("resource")
@@ -235,6 +239,7 @@ def test_no_network_modules_are_imported():
             assert not imported(node) & network, path
 
 
+@pytest.mark.processes
 def test_nothing_opens_a_socket(tmp_path):
     """Fit, report, save, load, verify and the command line, with sockets out of order."""
     data = tmp_path / "data.csv"
@@ -278,6 +283,7 @@ def test_the_report_escapes_names(tmp_path):
             assert name not in page
 
 
+@pytest.mark.processes
 def test_csv_output_keeps_names_as_they_are(model, tmp_path):
     """Names are data: they come back as they went in. The documentation says what that means."""
     import csv

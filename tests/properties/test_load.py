@@ -47,6 +47,7 @@ def test_threads(expected):
         same(list(pool.map(fit, range(AT_ONCE))), expected)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_processes(start, expected):
@@ -57,6 +58,7 @@ def test_processes(start, expected):
         same(list(pool.map(fit, range(AT_ONCE))), expected)
 
 
+@pytest.mark.processes
 def test_joblib(expected):
     from joblib import Parallel, delayed
 

@@ -167,6 +167,7 @@ window.addEventListener("load", function () {
 TRAP = "<script>window.failures = []; window.onerror = (m) => window.failures.push(m);</script>"
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
 @pytest.mark.parametrize("width", [390, 1280])
 def test_it_lives_in_a_browser(page, tmp_path, width):

@@ -298,6 +298,7 @@ def process(code, *arguments, **options):
     )  # fmt: skip
 
 
+@pytest.mark.processes
 def test_two_processes_at_once(tmp_path, corpus):
     path, X = corpus
     code = """
@@ -321,6 +322,7 @@ def test_two_processes_at_once(tmp_path, corpus):
     same(read(path, cache=tmp_path / "kept"), X)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("moment", ["write", "finish"])
 def test_killed_while_writing(tmp_path, corpus, moment):
     path, X = corpus
@@ -348,6 +350,7 @@ def test_killed_while_writing(tmp_path, corpus, moment):
     assert not entry.startswith("part-"), "what the dead process left is gone"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("limit", [100, 600, 2000, 10_000, 17_000])
 def test_a_full_disk(tmp_path, corpus, limit):
     path, X = corpus

@@ -283,6 +283,7 @@ def test_unknown_things_are_told(tmp_path):
     assert read(A, feature_names=WORDS).feature_names == WORDS
 
 
+@pytest.mark.processes
 def test_h5ad(tmp_path):
     anndata = pytest.importorskip("anndata")
     adata = anndata.AnnData(sp.csr_matrix(A.astype(np.float32)))
