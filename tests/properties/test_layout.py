@@ -43,8 +43,7 @@ LONGER: dict[str, str] = {}
 
 # What does not hold yet.
 WAITING = {
-    *("cheap", "configuration", "core", "dropped", "dspca", "greedy", "kyfan", "lowrank"),
-    *("packing", "pairsplit", "tree"),
+    *("core", "dropped", "dspca", "greedy", "packing"),
 }
 WAITS = pytest.mark.xfail(reason="does not hold yet")
 

@@ -1,1 +1,1 @@
-"""Upper bounds that take an optimiser or a tree: pair-split, Ky Fan, branch and bound, cones."""
+"""Upper bounds: one file or folder each, and the strategy that chooses among them."""

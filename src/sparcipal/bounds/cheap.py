@@ -1,4 +1,6 @@
-"""Upper bounds that cost milliseconds to seconds: each named, each with its rounding margin.
+"""The cheap bounds; statement and proof: docs/methods/cheap.rst.
+
+They cost milliseconds to seconds; each has a name and a rounding margin.
 
 Write OPT for the best sum of x_j'Ax_j over k unit vectors with disjoint supports of at most
 s_1..s_k features, s = max s_j and m = sum s_j. The computed matrix differs from the exact one by at

@@ -1,1 +1,1 @@
-"""Prices for several components, each proved by branch and bound."""
+"""Bound "configuration"; statement and proof: docs/methods/configuration.rst."""

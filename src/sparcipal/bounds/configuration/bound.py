@@ -1,4 +1,6 @@
-"""The configuration bound: prices of the features, and the best support at these prices.
+"""Bound "configuration"; statement and proof: docs/methods/configuration.rst.
+
+The configuration bound: prices of the features, and the best support at these prices.
 
 For any prices beta >= 0 and components with disjoint supports S_j of at most s_j features,
 
@@ -6,7 +8,7 @@ For any prices beta >= 0 and components with disjoint supports S_j of at most s_
 
 because every feature is used at most once. The best prices solve the dual of a linear program over
 all supports, the configuration LP. Good ones come from a Ky Fan split without loss, and are moved
-towards a lower level as little as possible, see level.py. At fixed prices the branch and bound for
+towards a lower level as little as possible, see prices.py. At fixed prices the branch and bound for
 one component proves the maximum; where it meets a support that is worth more than the level, that
 support joins those known and the prices are moved again. Only what was proved enters the bound.
 

@@ -1,4 +1,6 @@
-"""Closing the gap of the configuration bound: every support that can still matter, packed.
+"""Bound "configuration"; statement and proof: docs/methods/configuration.rst.
+
+Closing the gap of the configuration bound: every support that can still matter, packed.
 
 Let T be the value to be proved, beta prices and pi the best value(S) - beta(S) over all supports.
 Components that explain more than T in all use only supports with

@@ -1,4 +1,6 @@
-"""Central prices: near those of a Ky Fan split, and so that supports known are worth no more than
+"""Bound "configuration"; statement and proof: docs/methods/configuration.rst.
+
+Central prices: near those of a Ky Fan split, and so that supports known are worth no more than
 a level.
 
 For prices beta >= 0 of the features, components of kinds t (count_t of them with at most s_t

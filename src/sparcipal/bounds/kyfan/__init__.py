@@ -1,4 +1,4 @@
-"""The pair-split bound for the sum over several components."""
+"""Bound "kyfan"; statement and proof: docs/methods/kyfan.rst."""
 
 from .bound import kyfan_bound
 

@@ -1,4 +1,6 @@
-"""Upper bounds for several components with disjoint supports, over all features.
+"""Bound "kyfan"; statement and proof: docs/methods/kyfan.rst.
+
+Upper bounds for several components with disjoint supports, over all features.
 
 `kyfan_bound` optimises a pair-split certificate with prices on a core of features, extends it to
 all, moves the features that stand in the way into the core, and proves what is left by a Cholesky

@@ -1,4 +1,6 @@
-"""The Ky Fan pair-split bound for several components, evaluated rigorously.
+"""Bound "kyfan"; statement and proof: docs/methods/kyfan.rst.
+
+The Ky Fan pair-split bound for several components, evaluated rigorously.
 
 Let U be symmetric with zero diagonal, V >= 0 with V_ab V_ba >= U_ab^2, and beta >= 0. For unit
 vectors x_j with disjoint supports S_j of at most s features, 2 U_ab x_a x_b <= V_ab x_a^2 +

@@ -1,4 +1,6 @@
-"""Optimise a Ky Fan split: smooth the bound, then L-BFGS over the packed (U, R) and the prices.
+"""Bound "kyfan"; statement and proof: docs/methods/kyfan.rst.
+
+Optimise a Ky Fan split: smooth the bound, then L-BFGS over the packed (U, R) and the prices.
 
 The sum of the k largest eigenvalues is smoothed by Fermi-Dirac weights of temperature mu, the sum
 of the s-1 largest charges of a row to max {p.v - tau/2 |p|^2}, |U| to sqrt(U^2 + eps^2). With X the

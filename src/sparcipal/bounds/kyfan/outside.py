@@ -1,4 +1,7 @@
-"""From a core of features to all of them: row blocks of the covariance only, never p x p."""
+"""Bound "kyfan"; statement and proof: docs/methods/kyfan.rst.
+
+From a core of features to all of them: row blocks of the covariance only, never p x p.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where the optimisation of a Ky Fan split starts: the best of some closed forms; its growth."""
+"""Bound "kyfan"; statement and proof: docs/methods/kyfan.rst.
+
+Where the optimisation of a Ky Fan split starts: the best of some closed forms; its growth.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Bounds from a low-rank sketch."""
+"""Bound "lowrank"; statement and proof: docs/methods/lowrank.rst."""

@@ -1,4 +1,6 @@
-"""Several components of V V', V with few columns: prices, and one search on the sphere.
+"""Bound "lowrank"; statement and proof: docs/methods/lowrank.rst.
+
+Several components of V V', V with few columns: prices, and one search on the sphere.
 
 For prices pi >= 0 and disjoint supports S_1..S_k of at most s rows,
 

@@ -1,4 +1,6 @@
-"""Sparse PCA of V V' for a V with few columns, exactly: a certified search on the sphere.
+"""Bound "lowrank"; statement and proof: docs/methods/lowrank.rst.
+
+Sparse PCA of V V' for a V with few columns, exactly: a certified search on the sphere.
 
 For V (p x r, rows v_i) and prices pi >= 0,
 

@@ -1,4 +1,4 @@
-"""The pair-split bound: certificates, starts, and their optimisation."""
+"""The pair split; statement and proof: docs/methods/pairsplit.rst."""
 
 from .certificate import Part, Split, SplitMatrix, prove_below, proven_bound, split_matrix
 from .optimise import Optimiser

@@ -1,4 +1,6 @@
-"""The pair-split bound, evaluated rigorously.
+"""The pair split; statement and proof: docs/methods/pairsplit.rst.
+
+The pair-split bound, evaluated rigorously.
 
 Let U be symmetric with zero diagonal and V >= 0 with V_ij V_ji >= U_ij^2. For a unit x with
 support in S, 2 U_ij x_i x_j <= V_ij x_i^2 + V_ji x_j^2 for every pair of S, hence

@@ -1,4 +1,6 @@
-"""Optimise a pair-split certificate: smooth, then L-BFGS over the packed (U, R).
+"""The pair split; statement and proof: docs/methods/pairsplit.rst.
+
+Optimise a pair-split certificate: smooth, then L-BFGS over the packed (U, R).
 
 lambda_max is smoothed to mu log sum exp(lambda / mu), the sum of the q largest charges of a row to
 max {p.v - tau/2 |p|^2 : 0 <= p <= 1, sum p <= q}, and |U| to sqrt(U^2 + eps^2). With X the softmax

@@ -1,4 +1,6 @@
-"""Cheap first certificates: clip the matrix, or split its leading eigenvector.
+"""The pair split; statement and proof: docs/methods/pairsplit.rst.
+
+Cheap first certificates: clip the matrix, or split its leading eigenvector.
 
 Two families cover most data: U = clip(A, -rho, rho) with an even split (correlation matrices),
 and U = f l1 u u' with V_ij = f l1 u_j^2 (a few dominant variables). For x >= 0 the negative

@@ -1,1 +1,1 @@
-"""Branch and bound for one component."""
+"""Bound "tree"; statement and proof: docs/methods/tree.rst."""

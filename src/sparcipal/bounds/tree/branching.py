@@ -1,4 +1,6 @@
-"""Which feature to branch on when components of equal worth compete.
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+
+Which feature to branch on when components of equal worth compete.
 
 At good prices the best supports of several components tie, and the relaxed solution is a mixture of
 them: the most fractional feature says little. A feature that belongs to one of them alone and

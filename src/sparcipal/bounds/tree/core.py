@@ -1,4 +1,6 @@
-"""Thousands of features: a proof on a small core that holds for all.
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+
+Thousands of features: a proof on a small core that holds for all.
 
 Let H be the core and L all other features. Supports inside H are settled by branch and bound. For
 a support S that touches L, split every pair outside H x H completely: U_ja = A_ja, V_aj = pad_a

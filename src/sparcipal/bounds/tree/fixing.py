@@ -1,4 +1,6 @@
-"""Fix features in or out of every solution better than t, without a new eigenproblem each.
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+
+Fix features in or out of every solution better than t, without a new eigenproblem each.
 
 Let M belong to a pair-split certificate and M <= l I + BB' with a few columns B (its leading
 eigenvectors). Supposing that j is in the support, row i has one choice less: its charge drops by

@@ -1,4 +1,7 @@
-"""The open nodes of a branch and bound: the most promising first, in bounded memory."""
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+
+The open nodes of a branch and bound: the most promising first, in bounded memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""From a guess to a support and its value: the incumbents of the branch and bound.
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+
+From a guess to a support and its value: the incumbents of the branch and bound.
 
 All maximise x'Ax - price(S) over unit x with support in S, |S| <= s, with x >= 0 on request.
 """

@@ -1,4 +1,7 @@
-"""Nodes with so few supports that all are looked at."""
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+
+Nodes with so few supports that all are looked at.
+"""
 
 from __future__ import annotations
 

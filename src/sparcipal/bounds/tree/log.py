@@ -1,4 +1,6 @@
-"""The proof as data: a list of steps that somebody else can replay.
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+
+The proof as data: a list of steps that the checker replays.
 
 - `problem` (first): s, nonnegative, prices, the bound that is claimed, twins, the unit: u of every
   certificate is to be multiplied by it, and pads: what row i pays for a feature outside.

@@ -1,4 +1,7 @@
-"""Bound "tree"; statement and proof: docs/methods/tree.rst. What a branch and bound is asked."""
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+
+What a branch and bound is asked, and its budget.
+"""
 
 from __future__ import annotations
 

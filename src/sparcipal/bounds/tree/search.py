@@ -1,13 +1,15 @@
-"""Branch and bound for one component: the proof that a support is optimal.
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+
+Branch and bound for one component: the proof that a support is optimal.
 
 A node is a set of admissible supports, forced <= S <= features, |S| <= s. It is settled when its
 pair-split bound is at most t = value + tol, when the fixing tests leave nothing, or when so few
 supports remain that all are looked at. Otherwise the certificate (U, R) it inherited is optimised a
 little, the tests run again, and the node is split on the most fractional feature.
 
-Everything is proved at `threshold`, slightly below the t that is finally claimed, so that whoever
-replays the log with his own rounding comes out below the claim. The log is the proof as data; its
-steps are described in `prooflog`.
+Everything is proved at `threshold`, slightly below the t that is finally claimed, so that a replay
+of the log with other roundings comes out below the claim. The log is the proof as data; log.py
+describes its steps.
 """
 
 from __future__ import annotations

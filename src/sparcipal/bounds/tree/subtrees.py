@@ -1,4 +1,6 @@
-"""A long branch and bound in rounds of subtrees, on threads or on the workers of a cluster.
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+
+A long branch and bound in rounds of subtrees, on threads or on the workers of a cluster.
 
 In a round the most promising open nodes are handed out, one to a task; a task searches the tree
 below its node, best first, for a fixed amount of work, and returns what it found, the part of the

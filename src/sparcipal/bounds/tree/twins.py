@@ -1,4 +1,6 @@
-"""Duplicated features: when j is excluded, features that are multiples of j go with it.
+"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+
+Duplicated features: when j is excluded, features that are multiples of j go with it.
 
 If row i of A is c times row j with |c| <= 1, moving the weight of i to j (times c) keeps x'Ax and
 does not lengthen x. So a support that contains i but not j is no better than the one with j in
