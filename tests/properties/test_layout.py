@@ -38,7 +38,9 @@ ALLOWED = {
 CHECKER_KNOWS = {"problem.result"}
 LONG = 500  # lines; a smell, not a wall
 # Longer files, each with the reason why it is one.
-LONGER: dict[str, str] = {}
+LONGER: dict[str, str] = {
+    "problem/covariance.py": "one abstraction with all its insides, and how a table becomes one",
+}
 
 
 # What does not hold yet.

@@ -280,7 +280,8 @@ def _largest_eigenvalues(M: np.ndarray, k: int) -> np.ndarray:
 def _minimise(function: Callable[[float], float], low: float, high: float) -> float:
     """A coarse grid, then golden sections around its best point; any point gives a valid bound.
 
-    By hand, as importing SciPy's optimisers takes 20 MB that nothing else here needs.
+    The points are fixed here and not left to a library, so that a bound keeps its last digit
+    whatever version of SciPy is installed.
     """
     grid = np.linspace(low, high, 8)
     values = [function(float(point)) for point in grid]
