@@ -43,7 +43,7 @@ def claim(A, log, s=S):
     value = float(A[j, j])
     log = [{"step": "problem", "s": s, "nonnegative": False, "bound": value * (1 + 1e-7) / unit,
             "unit": 1.0, "twins": {}}, *log]  # fmt: skip
-    rounding = 1e-10 * value
+    rounding = 8 * (s + 8) * 2.0**-52 * value
     bound = value * (1 + 2e-7)
     return replace(
         honest,

@@ -117,7 +117,7 @@ def test_supports_are_refused(data, result):
     swapped = np.sort(np.append(first[:-1], unused))
     for supports, word in (
         ((swapped, second), "explain"),
-        ((first[::-1], second), "increasing"),
+        ((first[::-1], second), "out of order"),
         ((first, np.append(second[:-1], 9)), "feature"),
         ((first, first), "disjoint"),
     ):

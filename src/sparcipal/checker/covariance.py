@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from .budget import Refused
 from .tables import matrix_of
 
 EPS = float(np.finfo(np.float64).eps)
@@ -117,11 +118,11 @@ class CheckedCovariance:
         return self._left @ self._left.T
 
     def restrict(self, kept: np.ndarray) -> CheckedCovariance:
-        """The same on some features, when the others are constant; ValueError when they are not."""
+        """The same on some features, when the others are constant; Refused when they are not."""
         others = np.ones(self.p, dtype=bool)
         others[kept] = False
         if np.unique(kept).size != kept.size or not self.inert[others].all():
-            raise ValueError("a feature that varies was left out")
+            raise Refused("a feature that varies was left out")
         return self._part(kept)
 
     def _part(self, kept: np.ndarray) -> CheckedCovariance:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import kyfan
+from .budget import Refused
 from .cheap import psd_shift
 from .covariance import EPS, Checked, CheckedCovariance, Question
 from .sums import Sums, summed
@@ -92,7 +93,7 @@ class ScreenedCovariance(CheckedCovariance):
         features = np.asarray(features, dtype=np.intp)
         where = np.searchsorted(self.kept, features)
         if not np.array_equal(self.kept[np.minimum(where, self.kept.size - 1)], features):
-            raise KeyError("a component uses a feature that was not kept")
+            raise Refused("a component uses a feature that was not kept")
         return where
 
     @property
@@ -113,11 +114,11 @@ class ScreenedCovariance(CheckedCovariance):
 def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance:
     """From a matrix and variances that came from elsewhere."""
     if not np.array_equal(np.asarray(screened.kept), kept):
-        raise KeyError("other features were kept")
+        raise Refused("other features were kept")
     A = np.asarray(screened.matrix, dtype=np.float64) / unit
     variances = np.asarray(screened.variances, dtype=np.float64) / unit
     if A.shape != (kept.size, kept.size) or not np.isfinite(A).all():
-        raise KeyError("the matrix is not that of the kept features")
+        raise Refused("the matrix is not that of the kept features")
     A = (A + A.T) / 2
     inert, largest = np.logical_not(A.any(axis=0)), float(np.abs(A).max()) * unit
     error = float(screened.error_unit)

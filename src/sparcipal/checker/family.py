@@ -86,5 +86,8 @@ def redone(
         raise Missing(f"the proof of the bound {name!r} was not saved with the result")
     record: Any = parse(family.record, data, {"p": cov.p, "n": cov.p}, name)
     if family.raw:
-        return float(family.recheck(data, cov, question))
+        try:
+            return float(family.recheck(data, cov, question))
+        except ValueError as error:
+            raise Refused(str(error)) from error
     return float(family.recheck(record, cov, question, ar, budget))

@@ -61,6 +61,15 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class ClaimedBound:
+    """A bound by its name. ``data`` is the record of that name, and :ref:`Among`."""
+
+    name: str = entry(Text(), "which bound it is")
+    value: float = entry(Number(infinite=True), "the bound, in the user's units")
+    data: dict = entry(Document(), "its proof")
+
+
+@dataclass(frozen=True)
 class Claim:
     """What a result asserts about the data; everything else in it is commentary."""
 
@@ -82,6 +91,14 @@ class Claim:
     value: float = entry(Number(), "the sum of the variances explained")
     bound: float = entry(Number(), "no admissible components explain more")
     rounding: float = entry(Number(0.0), "by how much rounding may have raised the value")
+    tol: float = entry(Number(0.0, 1.0, whole=True), "the relative gap that counts as optimal")
+    status: str = entry(
+        Word("optimal", "gap", "node_limit", "time_limit", "interrupted"), "how the run ended"
+    )
+    bounds: tuple[ClaimedBound, ...] = entry(
+        Many(Record(ClaimedBound), least=1), "every bound that is claimed, the smallest first"
+    )
+    screening: dict = entry(Document(), "empty, or a record of the dropped features")
 
 
 # --- cheap bounds (docs/methods/cheap) and enumeration ---

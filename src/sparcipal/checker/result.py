@@ -7,7 +7,7 @@ certificate names. A claim that does not follow is refused, with the reason.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -20,21 +20,23 @@ from .covariance import EPS, Checked, CheckedCovariance, Question, covariance_of
 from .family import redone
 from .gate import parse
 from .parts import alone
-from .records import Among, Dropped, Parts, Screening
+from .records import Among, Claim, Dropped, Parts, Screening, Settings
 from .tables import source_of
 
 # A bound may be larger than what the checker proves by this much (its own margins differ), not
 # more.
 LOOSENESS = 1e-4
-# What a document that no one honest wrote can cause.
-MALFORMED = (
-    TypeError,
-    KeyError,
-    IndexError,
-    ArithmeticError,
-    AttributeError,
-    RecursionError,
-    MemoryError,
+# What numbers can cause that passed the gate: overflow, matrices without eigenvalues.
+MALFORMED = (ArithmeticError, np.linalg.LinAlgError, MemoryError)
+# What a result says beside its claim. Nothing of it is part of the proof.
+REPORTED = (
+    "certificate.guarantees",
+    "certificate.nodes",
+    "certificate.eliminated",
+    "certificate.message",
+    "n_iter",
+    "note",
+    "info",
 )
 
 
@@ -49,19 +51,22 @@ class Verification:
     reason : str
     value, bound : float
         As recomputed here; nan when it did not come to that.
+    not_rechecked : tuple of str
+        What the result says beside its claim: reported by the solver, and no part of the proof.
     """
 
     verdict: Literal["proved", "not proved", "refused"]
     reason: str
     value: float = math.nan
     bound: float = math.nan
+    not_rechecked: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.verdict == "proved"
 
 
 def verify(
-    result: Result,
+    result: Any,
     X: Any = None,
     *,
     covariance: Any = None,
@@ -72,7 +77,7 @@ def verify(
 
     Parameters
     ----------
-    result : Result
+    result : Result, or a fitted SparsePCA
     X : array, memory map, sparse matrix, frame, Table, or function that returns blocks of rows
         The data; or pass `covariance` if the result came from a covariance matrix.
     covariance : array of shape (p, p), or Screened
@@ -87,6 +92,10 @@ def verify(
     Verification
         True when proved; `.reason` says what was refused, and why.
     """
+    result = _result_of(result)
+    for name, given in (("X", X), ("covariance", covariance), ("sample_weight", sample_weight)):
+        if isinstance(given, str | bytes | Result) or _fitted(given) is not None:
+            raise TypeError(f"{name} is a {type(given).__name__}; call verify(result, X)")
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X and covariance: the data the result came from")
     means = budget if isinstance(budget, Budget) else Budget(budget)
@@ -95,42 +104,80 @@ def verify(
         return _verify(result, X, covariance, sample_weight, means)
 
 
+def _result_of(given: Any) -> Result:
+    found = given if isinstance(given, Result) else _fitted(given)
+    if found is None:
+        raise TypeError(
+            f"result is a {type(given).__name__}, neither a Result nor a fitted estimator; call "
+            "verify(result, X), with Result.load(path) for a saved one"
+        )
+    return found
+
+
+def _fitted(given: Any) -> Result | None:
+    """The result of a fitted estimator; None for anything else."""
+    found = getattr(given, "__dict__", {}).get("result_")
+    return found if isinstance(found, Result) else None
+
+
 def _verify(
     result: Result, X: Any, covariance: Any, sample_weight: Any, budget: Budget
 ) -> Verification:
+    value = math.nan
     try:
+        _pass_gate(result)
         cov = _check_data(result, X, covariance, sample_weight)
         _check_settings(result)
-        _check_components(result, cov)
+        _check_components(result)
         value = _check_value(result, cov)
-    except Refused as refused:
-        return Verification("refused", str(refused))
-    except Missing as missing:
-        return Verification("not proved", str(missing))
-    except MALFORMED as error:
-        return Verification("refused", f"the document is malformed: {error!r}")
-    try:
-        bound = _check_bounds(result, cov, budget)
+        try:
+            bound = _check_bounds(result, cov, budget)
+        except ValueError as error:
+            raise Refused(f"the proof cannot be replayed: {error}") from error
     except Refused as refused:
         return Verification("refused", str(refused), value)
     except Missing as missing:
         return Verification("not proved", str(missing), value)
-    except (ValueError, *MALFORMED) as error:
-        return Verification("refused", f"the proof is malformed: {error!r}", value)
-    return Verification(
-        "proved", f"value and bound confirmed: {result.status.sentence}", value, bound
-    )
+    except MALFORMED as error:
+        return Verification("refused", f"the proof cannot be replayed: {error!r}", value)
+    reported = tuple(name for name in REPORTED if _attribute(result, name))
+    sentence = f"value and bound confirmed: {result.status.sentence}"
+    return Verification("proved", sentence, value, bound, reported)
+
+
+def _pass_gate(result: Result) -> None:
+    """Refuse a result whose entries are not what their names say; see records.Claim."""
+    certificate, settings = result.certificate, result.settings
+    require(isinstance(settings, dict), "settings: not a record")
+    asked = {field.name for field in fields(Settings)}
+    raw = {
+        "settings": {key: value for key, value in settings.items() if key in asked},
+        "status": str(certificate.status) if isinstance(certificate.status, Status) else None,
+        "bounds": [
+            {"name": bound.name, "value": bound.value, "data": bound.data}
+            for bound in certificate.bounds
+        ],
+    }
+    for field in fields(Claim):
+        if field.name not in raw:
+            raw[field.name] = _attribute(
+                certificate if hasattr(certificate, field.name) else result, field.name
+            )
+    parse(Claim, raw, {}, "the result")
+
+
+def _attribute(of: Any, name: str) -> Any:
+    for part in name.split("."):
+        of = getattr(of, part)
+    return of
 
 
 def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> CheckedCovariance:
     settings, unit = result.settings, result.certificate.unit
-    mantissa = math.frexp(unit)[0] if isinstance(unit, float) and math.isfinite(unit) else 0.0
-    require(mantissa == 0.5, f"unit {unit!r} is not a power of two")
-    require(type(result.n_features) is int, "n_features is not an integer")
     columns = None if X is None else source_of(X).names
     dropped = bool(result.certificate.screening)
     if dropped:
-        if not result.certificate.bounds or not result.certificate.bounds[0].data:
+        if not result.certificate.bounds[0].data:
             raise Missing("the proof of the bound was not saved with the result")
         kept = _kept_of(result)
     if covariance is not None and dropped:
@@ -150,8 +197,6 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
         require(
             result.n_samples is not None, "the result came from a covariance matrix, not from X"
         )
-        for name in ("center", "scale", "sample_weight"):
-            require(isinstance(settings[name], bool), f"{name} is not a truth value")
         weighted = settings["sample_weight"]
         require(
             weighted == (sample_weight is not None),
@@ -159,9 +204,8 @@ def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> 
         )
         table = (settings["center"], settings["scale"], sample_weight, unit)
         if dropped:
-            about: Any = result.mean if settings["center"] else np.zeros(result.n_features)
-            known = isinstance(about, np.ndarray) and about.shape == (result.n_features,)
-            require(known and bool(np.isfinite(about).all()), "mean is missing")
+            about = result.mean if settings["center"] else np.zeros(result.n_features)
+            require(about is not None, "mean is missing")
             own = screened.of_data(X, kept, *table, about, int(result.n_samples or 0))
         else:
             own = covariance_of_data(source_of(X).whole(), *table)
@@ -200,9 +244,7 @@ def _check_moments(result: Result, own: Checked) -> None:
         ("mean", result.mean, own.mean, own.mean_error),
         ("scale", result.scale, own.spread, own.spread_error),
     ):
-        require(
-            isinstance(claimed, np.ndarray) and claimed.shape == found.shape, f"{name} is missing"
-        )
+        require(claimed is not None, f"{name} is missing")
         require(bool((np.abs(claimed - found) <= error).all()), f"{name} differs from the data's")
 
 
@@ -217,42 +259,23 @@ def _check_given_moments(result: Result, given: Any) -> None:
 
 def _check_settings(result: Result) -> None:
     settings = result.settings
-    sizes = settings["n_nonzero_coefs"]
-    require(
-        isinstance(sizes, list | tuple) and all(type(s) is int and s >= 1 for s in sizes),
-        "n_nonzero_coefs is not a list of positive integers",
-    )
+    sizes, total = settings["n_nonzero_coefs"], settings.get("n_nonzero_total")
     require(len(sizes) == settings["n_components"], "there is not one cardinality per component")
-    require(max(sizes) <= result.n_features, "a cardinality is larger than the number of features")
-    total = settings.get("n_nonzero_total")
-    require(
-        total is None
-        or (
-            type(total) is int
-            and settings["supports"] == "disjoint"
-            and set(sizes) == {total - len(sizes) + 1}
-        ),
-        "n_nonzero_total is no total of nonzeros of disjoint components",
+    shared = total is None or (
+        settings["supports"] == "disjoint" and set(sizes) == {total - len(sizes) + 1}
     )
+    require(shared, "n_nonzero_total is no total of nonzeros of disjoint components")
     require(settings["tol"] == result.certificate.tol, "tol is not the tolerance asked for")
-    require(0 <= settings["tol"] <= 1, "tol does not lie between 0 and 1")
-    require(settings["supports"] in ("disjoint", "free"), "supports is neither disjoint nor free")
-    require(isinstance(settings["nonnegative"], bool), "nonnegative is not a truth value")
 
 
-def _check_components(result: Result, cov: CheckedCovariance) -> None:
+def _check_components(result: Result) -> None:
     settings = result.settings
     require(
-        len(result.supports) == len(result.weights) == len(settings["n_nonzero_coefs"])
-        and result.variances.shape == (len(result.supports),),
+        len(result.supports) == len(result.weights) == len(settings["n_nonzero_coefs"]),
         "there are not as many components as were asked for",
     )
     for support, weights in zip(result.supports, result.weights):
-        require(support.shape == weights.shape and support.size > 0, "a component is empty")
-        inside = bool((support >= 0).all() and (support < cov.p).all())
-        require(inside, "a support names a feature that is not there")
-        require(bool((np.diff(support) > 0).all()), "a support is not strictly increasing")
-        require(bool(np.isfinite(weights).all()), "a loading is not finite")
+        require(support.size == weights.size, "there is not one loading per feature")
         norm = float(np.linalg.norm(weights))
         require(
             abs(norm - 1.0) <= (weights.size + 8) * EPS, f"a component has norm {norm:.17g}, not 1"
@@ -285,7 +308,7 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
     m = result.settings.get("n_nonzero_total") or sum(result.settings["n_nonzero_coefs"])
     total = float(own.sum()) * unit
     slack = (8 * cov.rounding(m) + 1e-12 * float(np.abs(own).sum())) * unit
-    # Who chooses loadings that make errors grow may not claim what he likes for it.
+    # The slack is capped: a forger could choose loadings that make errors grow.
     slack = max(slack, min(slack * growth, 1e-6 * abs(total)))
     claimed = result.variances
     for j in range(own.size):
@@ -340,9 +363,7 @@ def _variances(A: np.ndarray, W: np.ndarray, adjusted: bool) -> tuple[np.ndarray
 def _check_bounds(result: Result, cov: CheckedCovariance, budget: Budget) -> float:
     """Redo every bound; the smallest one, in the user's units."""
     certificate, settings = result.certificate, result.settings
-    require(len(certificate.bounds) > 0, "the certificate names no bound")
     values = [bound.value for bound in certificate.bounds]
-    require(all(isinstance(v, float) and not math.isnan(v) for v in values), "a bound is no number")
     require(values == sorted(values), "the bounds are not in increasing order")
     require(
         certificate.bound == values[0], "the bound is not the smallest of those that are proved"
@@ -421,6 +442,11 @@ def _recheck_screened(
     dropped = told.screened
     same = dropped is not None and np.array_equal(dropped.kept, cov.kept)
     require(same, f"the bound {bound.name!r} speaks of other kept features")
+    assert dropped is not None
+    extensions: list[Any] = [dropped, *(dropped.parts or ())]
+    for one in extensions:
+        whole = one.rule != "prices" or (one.price is not None and one.split is not None)
+        require(whole, "screened: the certificate of the prices is missing")
     data = bound.data["screened"]
     among = _among(told, cov.inner, question)
     own = {}
@@ -434,6 +460,8 @@ def _recheck_screened(
             proved = alone(part, among, question, Float(), budget)
             require(proved <= part.value * (1 + 1e-12), "a part's bound is too small")
             own[part.s] = part.value
+        extended = sorted(part.s for part in dropped.parts or ())
+        require(extended == sorted(own), "screened: there is not one part per cardinality")
         touching, total = screened.by_parts(data, own, cov, question)
     require(inside <= float(data["inside"]) * (1 + 1e-12), "the kept features' bound is too small")
     require(touching <= float(data["touching"]) * (1 + 1e-12), "a dropped feature may add more")

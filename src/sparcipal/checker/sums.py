@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .budget import Refused
 from .covariance import EPS, absent_weights
 from .tables import Source
 
@@ -222,7 +223,7 @@ def _rounded(
     for block, share in _weighted(source, weights):
         _fits(kept, block)
         if total.n == 0 and block.shape[1] != about.size:
-            raise KeyError(f"the data has {block.shape[1]} features, not {about.size}")
+            raise Refused(f"the data has {block.shape[1]} features, not {about.size}")
         _same_width(total, block)
         total.count(block, share)
         start = 0
@@ -289,7 +290,7 @@ def _integers(block: Any) -> Any:
 
 def _fits(kept: np.ndarray, block: Any) -> None:
     if kept[-1] >= block.shape[1]:
-        raise KeyError("the kept features are not features of the data")
+        raise Refused("the kept features are not features of the data")
 
 
 def _same_width(total: Sums, block: Any) -> None:
