@@ -8,7 +8,7 @@ import pytest
 from sparcipal.bounds.kyfan import bound as kyfan
 from sparcipal.bounds.kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
 from sparcipal.bounds.kyfan.optimise import KyFanOptimiser, fermi_dirac
-from sparcipal.bounds.kyfan.outside import violators
+from sparcipal.bounds.outside import violators
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.kyfan import recheck

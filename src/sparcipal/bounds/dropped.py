@@ -43,7 +43,7 @@ from ..problem.result import Bound, Certificate
 from .kyfan import kyfan_bound
 from .kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
 from .kyfan.optimise import KyFanOptimiser
-from .kyfan.outside import violators
+from .outside import violators
 
 # The bound for all features may exceed that for the screened ones by this share of the gap, before
 # it is worth reading the rows once more for twice as many features.

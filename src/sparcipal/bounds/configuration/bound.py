@@ -38,7 +38,7 @@ from ...problem.covariance import Covariance
 from ...problem.monitor import Monitor, Quiet
 from ...problem.result import Bound
 from ..kyfan.certificate import KyFanMatrix, KyFanSplit, kyfan_matrix
-from ..kyfan.outside import violators
+from ..outside import violators
 from ..pairsplit import Split
 from ..tree.log import Proof
 from ..tree.question import TreeQuestion

@@ -21,9 +21,9 @@ from ...problem.components import removals, support_value
 from ...problem.covariance import Covariance
 from ...problem.monitor import Monitor
 from ...problem.result import Bound
+from ..outside import violators
 from .certificate import KyFanMatrix, KyFanSplit, kyfan_matrix, proved_sum
 from .optimise import KyFanOptimiser
-from .outside import violators
 from .starts import first_core, first_split, grown, guess
 
 __all__ = ["kyfan_bound"]

@@ -30,7 +30,8 @@ import numpy as np
 from ...numerics import margins
 from ...numerics.margins import power_of_two
 from ...problem.components import newcomer_gain
-from ...problem.covariance import Covariance, MatrixCovariance
+from ...problem.covariance import Covariance
+from ..outside import Outside
 from ..pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
 from ..pairsplit.certificate import top_eigenvalue
 from ..pairsplit.starts import clipped
@@ -42,7 +43,6 @@ from .search import prove
 CORE = 120  # features of the first core, besides the support
 MOST_CORE = 900
 ROUNDS = 12
-BLOCK = 1000  # rows of the covariance formed at a time
 SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4)
 PAD = 0.6  # of what the last feature adds: the first pad
 
@@ -282,89 +282,3 @@ class _Extension:
             extension={**touch.record(), "bound": bound} if touch.bound > -np.inf else None,
             again=touch if touch.bound > -np.inf else None,
         )
-
-
-@dataclass(frozen=True)
-class _Largest:
-    bound: float
-    violators: np.ndarray
-    work: float
-
-
-class Outside:
-    """m_j of the features outside a core, as exactly as needed to compare them with t."""
-
-    def __init__(self, cov: Covariance, s: int, nonnegative: bool) -> None:
-        self.cov, self.s, self.nonnegative = cov, s, nonnegative
-        # Cauchy-Schwarz needs a matrix that is exactly positive semidefinite up to known rounding
-        self.trusted = not (isinstance(cov, MatrixCovariance) and cov.n_samples is None)
-        excess = 4 * cov.error_unit * cov.error_weights + cov.psd_shift
-        self.variance = np.maximum(cov.diagonal, 0.0) + excess
-
-    def largest(self, core: np.ndarray, pad: np.ndarray, t: float) -> _Largest:
-        """The largest m_j, or an upper bound of it that is at most t; and those above t."""
-        rest = np.setdiff1d(np.arange(self.cov.n_features), core)
-        if rest.size == 0:
-            return _Largest(-np.inf, rest, 0.0)
-        work, bounds = 0.0, np.full(rest.size, np.inf)
-        if self.trusted:
-            bounds = self._by_variance(rest, core, pad)
-        for exact_rows in (False, True):
-            open_ = np.flatnonzero(bounds > t)
-            if exact_rows or self.trusted:
-                for rows in np.array_split(open_, max(1, open_.size // BLOCK)):
-                    bounds[rows] = self._by_entries(rest, rows, core, pad, exact_rows)
-            width = rest.size if exact_rows else core.size
-            work += float(open_.size) * width * (20.0 + (self.cov.n_samples or 0) / 4)
-        bounds *= 1 + margins.outside(self.s)
-        over = np.flatnonzero(bounds > t)
-        over = over[np.argsort(-bounds[over], kind="stable")]
-        return _Largest(float(bounds.max()), rest[over], work)
-
-    def _by_variance(self, rest: np.ndarray, core: np.ndarray, pad: np.ndarray) -> np.ndarray:
-        """A_ja^2 <= A_jj A_aa and |A_jl| <= sqrt(A_jj A_ll): one sorted list serves all rows."""
-        q, v = self.s - 1, self.variance
-        ratio = _top(v[core] / pad, q)  # times A_jj
-        root = _top(np.sqrt(v[rest]), q)  # times sqrt(A_jj)
-        out = np.empty(rest.size)
-        for rows in np.array_split(np.arange(rest.size), max(1, rest.size // BLOCK)):
-            own = v[rest[rows]][:, None]
-            terms = np.hstack([own * ratio, np.sqrt(own) * root])
-            out[rows] = self.cov.diagonal[rest[rows]] + _top(terms, q).sum(axis=1)
-        return out
-
-    def _by_entries(
-        self,
-        rest: np.ndarray,
-        rows: np.ndarray,
-        core: np.ndarray,
-        pad: np.ndarray,
-        exact_rows: bool,
-    ) -> np.ndarray:
-        """Exact entries to the core; to the other features exact or by Cauchy-Schwarz."""
-        if rows.size == 0:
-            return np.empty(0)
-        q, features = self.s - 1, rest[rows]
-        cross = self._size(self.cov.submatrix(features, core))
-        terms = _top(cross * cross / pad, q)
-        if exact_rows:
-            others = self._size(self.cov.submatrix(features, rest))
-            others[np.arange(rows.size), rows] = 0.0
-            terms = np.hstack([terms, _top(others, q)])
-        else:
-            root = _top(np.sqrt(self.variance[rest]), q)
-            terms = np.hstack([terms, np.sqrt(self.variance[features])[:, None] * root])
-        return self.cov.diagonal[features] + _top(terms, q).sum(axis=1)
-
-    def _size(self, block: np.ndarray) -> np.ndarray:
-        return np.maximum(block, 0.0) if self.nonnegative else np.abs(block)
-
-
-def _top(values: np.ndarray, q: int) -> np.ndarray:
-    """The q largest along the last axis (fewer if there are not as many), unordered."""
-    n = values.shape[-1]
-    if q == 0:
-        return values[..., :0]
-    if n <= q:
-        return values
-    return np.partition(values, n - q, axis=-1)[..., n - q :]
