@@ -63,6 +63,7 @@ def python(folder: Path, *arguments: object) -> str:
     return done.stdout
 
 
+@pytest.mark.processes
 def test_an_added_method_solves_and_is_verified(copy):
     program = """
 import numpy as np
@@ -81,6 +82,7 @@ except ValueError as refused:
     assert "needs method='auto' or 'bipartite', got 'variances'" in refused
 
 
+@pytest.mark.processes
 def test_an_added_method_is_known_to_the_command_line(copy, tmp_path):
     assert "variances" in python(copy, "-m", "sparcipal", "fit", "--help")
     np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((30, 5)))
@@ -91,6 +93,7 @@ def test_an_added_method_is_known_to_the_command_line(copy, tmp_path):
     assert json.loads(told)["settings"]["method"] == "variances"
 
 
+@pytest.mark.processes
 def test_lists_of_names_load_no_method(copy):
     program = (
         "import sys; from sparcipal.cli import main; from sparcipal.search.registry import METHODS;"

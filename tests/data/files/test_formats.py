@@ -63,6 +63,7 @@ def test_the_guide_names_every_format_and_suffix(reader):
         assert not word or f"``{word}``" in guide, word
 
 
+@pytest.mark.processes
 def test_readers_are_not_loaded_for_help_or_import():
     program = """
         import sys
@@ -95,6 +96,7 @@ def extended(tmp_path):
     return package
 
 
+@pytest.mark.processes
 def test_a_new_format_is_one_file_and_one_line(tmp_path, extended):
     path = tmp_path / "x.blk"
     path.write_text("# a b c\n1 2 3\n4 5 7\n2 2 9\n")
@@ -125,6 +127,7 @@ def test_a_new_format_is_one_file_and_one_line(tmp_path, extended):
     assert said[5] == "option 'header' is unknown for format 'blanks'; there are: comment"
 
 
+@pytest.mark.processes
 def test_the_command_line_reads_a_new_format(tmp_path, extended):
     path, model = tmp_path / "x.blk", tmp_path / "model.json"
     path.write_text("1 2 3\n4 5 7\n2 2 9\n")
