@@ -6,7 +6,7 @@ RUN = $(VENV)/bin/
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types check soundness forgeries load mutants test-oldest coverage tables bench docs man package clean picture
+.PHONY: help demo test lint format types check soundness forgeries honest load mutants test-oldest coverage tables bench docs man package clean picture
 
 help:  ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ soundness: $(VENV)/.installed  ## certificates against exact arithmetic on N sma
 
 forgeries: $(VENV)/.installed  ## results changed at random, N of them, that the checker must refuse
 	$(RUN)python -m tests.support.forgeries $(N)
+
+honest: $(VENV)/.installed  ## true results of every kind, N of them, none of which the checker may refuse
+	$(RUN)python -m tests.support.honest $(N)
 
 load: $(VENV)/.installed  ## many fits at once and in a row, faults at many random moments
 	SPARCIPAL_LOAD=200 SPARCIPAL_FITS=1000 SPARCIPAL_FAULTS=40 SPARCIPAL_FUZZ=1000 \

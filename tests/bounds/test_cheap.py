@@ -197,7 +197,7 @@ def test_cheap_bounds_add_the_rounding_of_the_covariance(name, sizes):
             due += k * unit * roots[0] * roots[: max(sizes)].sum()
         assert due > 1e-9 * plain
         assert 0.99 * safety * due <= value - plain <= 1.01 * safety * due + 1e-9 * plain
-    assert certify.SAFETY >= 4
+    assert certify.SAFETY == 2
 
 
 @pytest.mark.parametrize("name", ["gershgorin", "frobenius", "clip"])
@@ -305,7 +305,7 @@ def test_eigenvalue_bound_from_few_samples_is_that_of_the_features(k, monkeypatc
     assert plain * (1 + 1e-14) <= bound.value <= plain * (1 + 1e-10)
     gram = cov.gram()
     due = k * (42 * 2.0**-52 * float(np.trace(gram)) + cov.rounding(40))
-    assert bound.value - certify.proved_eigenvalue_sum(gram, k) >= 3.99 * due
+    assert bound.value - certify.proved_eigenvalue_sum(gram, k) >= 1.99 * due
     monkeypatch.setattr(checked, "FACTOR_LIMIT", 20)
     own = checked_covariance_of_data(X, True, False, None, cov.unit)[0]
     again = checked.eigenvalues(bound.data, own, Question((2,) * k, False, True, 0.0))

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn import datasets
 
 from sparcipal import Result, read, sparse_pca, verify
+from tests.support.honest import honest, refusal
 
 SETS = ("wine", "breast_cancer", "iris", "diabetes", "digits")
 
@@ -250,3 +251,14 @@ def test_a_function_of_blocks_is_called_no_more_often_than_needed(memory, most):
     calls.clear()
     proved(result, blocks)
     assert len(calls) <= most
+
+
+# --- and everything else, by chance ---
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_results_of_a_small_campaign(seed, tmp_path):
+    """The same cases as `make honest`; the large ones are left to that."""
+    case = honest(seed)
+    if not case.size.startswith("wide"):
+        assert refusal(case, tmp_path) in ("", None), str(case)

@@ -275,3 +275,43 @@ def test_verify_checks_dropped_features_when_they_add_little(dropping):
     for factor in (1 - 1e-9, 0.9):
         verdict = verify(told(result, touching=claims["touching"] * factor), table)
         assert "may add more" in verdict.reason
+
+
+# --- nothing hides in a margin ---
+
+
+def test_verify_refuses_a_bound_that_is_below_a_known_optimum_by_rounding_only():
+    """The optimum is one, exactly; no slack is left below it."""
+    result = sparse_pca(covariance=np.eye(3), n_nonzero_coefs=1)
+    assert verify(result, covariance=np.eye(3))
+    for low in (0.9999999999991, 1 - 2.0**-50):
+        first = replace(result.certificate.bounds[0], value=low)
+        bounds = (first, *result.certificate.bounds[1:])
+        for rounding in (result.certificate.rounding, 1e-10):
+            forged = replace(result.certificate, bound=low, bounds=bounds, rounding=rounding)
+            verdict = verify(replace(result, certificate=forged), covariance=np.eye(3))
+            assert verdict.verdict == "refused"
+
+
+@pytest.mark.parametrize("rounding", [1e-9, 1e-11, 0.0])
+def test_verify_refuses_a_rounding_that_is_not_that_of_the_computation(rounding):
+    result = sparse_pca(covariance=np.diag([1.0, 0.5, 0.25]) + 0.125, n_nonzero_coefs=2)
+    forged = replace(result.certificate, rounding=rounding)
+    verdict = verify(
+        replace(result, certificate=forged), covariance=np.diag([1.0, 0.5, 0.25]) + 0.125
+    )
+    assert "rounding margin" in verdict.reason
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1])
+def test_verify_compares_moments_in_the_units_of_their_own_feature(memory):
+    """However large the other columns are."""
+    table = np.random.default_rng(2).standard_normal((50, 4)) * [1e12, 1.0, 1.0, 1.0]
+    result = sparse_pca(table, n_nonzero_coefs=2, scale=True, memory_limit=memory, certify=False)
+    assert verify(result, table)
+    for name, change in (("mean", 1e-9), ("mean", 10.0), ("scale", 1e-9), ("scale", 60.0)):
+        moved = getattr(result, name).copy()
+        moved[1] += change
+        verdict = verify(replace(result, **{name: moved}), table)
+        assert verdict.verdict == "refused"
+        assert name in verdict.reason

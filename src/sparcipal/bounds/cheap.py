@@ -77,7 +77,8 @@ def _free_support_bounds(problem: Problem) -> list[Bound]:
 
 def trace_bound(problem: Problem) -> Bound:
     covariance, m = problem.covariance, problem.n_nonzero
-    total = top_sum(covariance.diagonal, m) * (1 + margins.sum_of(m)) + m * covariance.psd_shift
+    total = top_sum(covariance.diagonal, m) * (1 + SAFETY * margins.sum_of(m))
+    total += m * covariance.psd_shift
     return Bound("trace", total + _margin(problem))
 
 
@@ -121,7 +122,7 @@ def gershgorin_bound(problem: Problem, largest: np.ndarray | None = None) -> Bou
         sums = covariance.diagonal + largest.sum(axis=1)
     else:
         sums = _row_sums(problem)
-    total = top_sum(np.maximum(sums, 0.0), k) * (1 + margins.row_sums(s, k))
+    total = top_sum(np.maximum(sums, 0.0), k) * (1 + SAFETY * margins.row_sums(s, k))
     # A row sum carries the error of its entries, which the quadratic form's margin does not cover.
     roots = np.sqrt(covariance.error_weights)
     row_error = covariance.error_unit * float(roots.max()) * top_sum(roots, s)
@@ -182,7 +183,7 @@ def frobenius_bound(problem: Problem, largest: np.ndarray) -> Bound:
         return k * c + float(np.sqrt(k * top_sum((diagonal - c) ** 2 + rest, m)))
 
     c = _minimise(bound, 0.0, float(diagonal.max()))
-    value = bound(c) * (1 + margins.frobenius(m, s))
+    value = bound(c) * (1 + SAFETY * margins.frobenius(m, s))
     return Bound("frobenius", value + _margin(problem), {"c": float(c)})
 
 

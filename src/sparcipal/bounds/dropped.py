@@ -195,7 +195,7 @@ class _Table:
         heavy = np.append(heavy, np.zeros(self.n - heavy.size)) + covariance.psd_shift
         traces = np.append(0.0, np.cumsum(heavy))[self.n - self.t]
         traces += SAFETY * covariance.rounding(self.n)
-        self.least = np.minimum(inside, traces * (1 + margins.sum_of(self.n)))
+        self.least = np.minimum(inside, traces * (1 + SAFETY * margins.sum_of(self.n)))
 
     def by_variances(self) -> Beyond:
         return self._largest(self.least, "variances", {})

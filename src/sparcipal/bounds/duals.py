@@ -123,10 +123,10 @@ def _greedy_at(
     G, margin = _greedy_matrix(A, g[core], rho, _errors(cov, core, component))
     if not np.isfinite(G).all():
         return None
-    total = max(0.0, proved_eigenvalue_sum(G, 1)) + rho * s * (1 + margins.dual_claim())
+    total = max(0.0, proved_eigenvalue_sum(G, 1)) + rho * s * (1 + SAFETY * margins.dual_claim())
     if SAFETY * margin > 1e-5 * total:
         return None  # rounding would be most of it: other bounds say more
-    claim = total * (1 + margins.claim()) + SAFETY * margin + SAFETY * cov.rounding(s)
+    claim = total * (1 + SAFETY * margins.claim()) + SAFETY * margin + SAFETY * cov.rounding(s)
     data = {
         "rho": rho,
         "core": core,
@@ -171,7 +171,7 @@ def dspca_dual(problem: Problem, core: np.ndarray, dual: np.ndarray, penalty: fl
 
 def _dspca_claim(problem: Problem, M: np.ndarray, penalty: float) -> float:
     k, m, cards = problem.k, M.shape[0], problem.cardinalities
-    price = penalty * sum(cards) * (1 + margins.dual_claim())
+    price = penalty * sum(cards) * (1 + SAFETY * margins.dual_claim())
     if problem.disjoint or k == 1:
         # Zero rows stand for components that stay empty: only positive eigenvalues count.
         padded = np.zeros((m + k, m + k))
@@ -183,4 +183,4 @@ def _dspca_claim(problem: Problem, M: np.ndarray, penalty: float) -> float:
         margin = k * problem.covariance.rounding(problem.s_max)
     # Adding U rounds each entry of the matrix once more.
     margin += margins.sum_of(k) * (float(np.abs(np.diagonal(M)).max()) + m * penalty)
-    return (total + price) * (1 + margins.dual_claim()) + SAFETY * margin
+    return (total + price) * (1 + SAFETY * margins.dual_claim()) + SAFETY * margin

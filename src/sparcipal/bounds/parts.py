@@ -16,5 +16,5 @@ def sum_of_parts(parts: list[Bound], cardinalities: tuple[int, ...]) -> Bound:
         {"name": part.name, "value": part.value, "s": s, "data": part.data}
         for part, s in zip(parts, cardinalities)
     ]
-    value = sum(part.value for part in parts) * (1 + margins.sum_of(len(parts)))
+    value = sum(part.value for part in parts) * (1 + margins.SAFETY * margins.sum_of(len(parts)))
     return Bound("parts", value, {"parts": data})

@@ -307,7 +307,9 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
     certificate, unit = result.certificate, cov.unit
     m = result.settings.get("n_nonzero_total") or sum(result.settings["n_nonzero_coefs"])
     total = float(own.sum()) * unit
-    slack = (8 * cov.rounding(m) + 1e-12 * float(np.abs(own).sum())) * unit
+    size = sum(float(np.abs(cov.diagonal[support]).sum()) for support in result.supports)
+    summed = 4 * (m + 8) * EPS * size
+    slack = 2 * (cov.allowance(m) + summed) * unit
     # The slack is capped: a forger could choose loadings that make errors grow.
     slack = max(slack, min(slack * growth, 1e-6 * abs(total)))
     claimed = result.variances
@@ -320,8 +322,7 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
         abs(certificate.value - total) <= slack,
         f"the components explain {total:.12g}, not {certificate.value:.12g}",
     )
-    size = sum(float(np.abs(cov.diagonal[support]).sum()) for support in result.supports)
-    margin = (cov.rounding(m) + 4 * (m + 8) * EPS * size) * unit * growth
+    margin = (cov.rounding(m) + summed) * unit * growth
     require(
         0 <= certificate.rounding <= 8 * (margin + cov.allowance(m) * unit * growth)
         and certificate.value - certificate.rounding <= total - margin,
@@ -396,7 +397,7 @@ def _check_bounds(result: Result, cov: CheckedCovariance, budget: Budget) -> flo
         else:
             own = _recheck(bound, cov, question, budget) * cov.unit
         require(
-            own <= bound.value * (1 + 1e-12),
+            own <= bound.value,
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
         )
         # A bound far above the others says nothing; what rounding adds to it may differ.
@@ -458,13 +459,13 @@ def _recheck_screened(
         require(bound.name == "parts", "overlapping supports are extended part by part")
         for part in parse(Parts, own_data, {"p": among.p, "n": among.p}, bound.name).parts:
             proved = alone(part, among, question, Float(), budget)
-            require(proved <= part.value * (1 + 1e-12), "a part's bound is too small")
+            require(proved <= part.value, "a part's bound is too small")
             own[part.s] = part.value
         extended = sorted(part.s for part in dropped.parts or ())
         require(extended == sorted(own), "screened: there is not one part per cardinality")
         touching, total = screened.by_parts(data, own, cov, question)
-    require(inside <= float(data["inside"]) * (1 + 1e-12), "the kept features' bound is too small")
-    require(touching <= float(data["touching"]) * (1 + 1e-12), "a dropped feature may add more")
+    require(inside <= float(data["inside"]), "the kept features' bound is too small")
+    require(touching <= float(data["touching"]), "a dropped feature may add more")
     sure = result.value - result.certificate.rounding
     parse(Screening, result.certificate.screening, {}, "screening")
     wrong = screened.unfounded(result.certificate.screening, data, cov, sure)

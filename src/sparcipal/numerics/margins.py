@@ -31,8 +31,9 @@ def top_sum(values: np.ndarray, count: int) -> float:
 
 # --- "The covariance" ---
 
-# "the solver adds the margin four times, so that both roundings fit under the claim".
-SAFETY = 4.0
+# The solver adds every margin twice, the checker once: a formula is at least twice the error it
+# stands for, so that what the two computations differ by fits between them.
+SAFETY = 2.0
 # What underflow can hide, in inside units ("What is taken for granted": margins have a floor).
 TINY = 1e-290
 
@@ -54,7 +55,7 @@ def scaled_sparse_products(n: int) -> float:
 
 def value(m: int) -> float:
     """The sum x'Ax over m nonzeros: "the rounding of the value's own sum"."""
-    return 8 * (m + 4) * EPS
+    return 4 * (m + 8) * EPS
 
 
 def sum_of(terms: int) -> float:

@@ -169,7 +169,7 @@ def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> fl
     m = problem.n_nonzero
     size = float(sum(problem.covariance.diagonal[c.support].sum() for c in components))
     # The checker's own rounding must fit under it as well.
-    error = SAFETY * problem.covariance.rounding(m) + margins.value(m) * abs(size)
+    error = SAFETY * (problem.covariance.rounding(m) + margins.value(m) * abs(size))
     if problem.disjoint or problem.k == 1:
         return error
     return error * _elimination(*_products(problem.covariance, components))[1]

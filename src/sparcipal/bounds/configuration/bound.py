@@ -267,7 +267,7 @@ class _Prices:
         if len(proofs) < len(self.pool.kinds):
             return np.inf
         parts = float(self.pool.counts @ np.array([max(proof.bound, 0.0) for proof in proofs]))
-        return (float(price.sum()) + parts) * (1 + margins.priced(price.size))
+        return (float(price.sum()) + parts) * (1 + SAFETY * margins.priced(price.size))
 
     # the end --------------------------------------------------------------------------------
 
@@ -307,9 +307,9 @@ class _Prices:
             return None
         data = {"target": target, "u": found.split.origin["u"], "r": found.split.origin["r"]}
         if found.value <= target:
-            return data, target * (1 + margins.claim()), ()
+            return data, target * (1 + SAFETY * margins.claim()), ()
         # Eigenvalues of the supports are rounded, here and in the checker.
         size = float(np.abs(np.diagonal(self.a)).sum() + price.sum())
         rounding = margins.packing_slack(price.size, s) * size
-        total = found.value * (1 + margins.claim()) + SAFETY * self.k * rounding
+        total = found.value * (1 + SAFETY * margins.claim()) + SAFETY * self.k * rounding
         return data, total, tuple(found.supports)

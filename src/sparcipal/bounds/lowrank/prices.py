@@ -190,7 +190,9 @@ class _Prices:
             monitor=self.monitor,
         )
         total = float(exact.sum()) + self.k * found.bound
-        return PricedSphere(total * (1 + margins.priced(exact.size)), price, found, self.steps)
+        return PricedSphere(
+            total * (1 + margins.SAFETY * margins.priced(exact.size)), price, found, self.steps
+        )
 
 
 def _directions(points: np.ndarray) -> np.ndarray:

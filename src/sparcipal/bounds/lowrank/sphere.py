@@ -105,7 +105,7 @@ def sphere_search(
     margin = rounding_margin(search.rows, s, level)
     return SphereResult(
         value=value * unit**2,
-        bound=(level + SAFETY * margin) * unit**2,
+        bound=(level + 2 * SAFETY * margin) * unit**2,
         level=level * unit**2,
         support=support,
         c=c,
