@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Callable
@@ -11,12 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, svds
+from tests.support.replay import level_of
 from tests.support.spannogram import best_direction, spannogram
 
 from benchmarks import data
 from sparcipal.bounds.lowrank.sphere import SphereResult, sphere_search
-
-checker = importlib.import_module("sparcipal.checker.lowrank")
 
 
 def say(text: str) -> None:
@@ -57,7 +55,7 @@ def judge(V: np.ndarray, s: int, nonnegative: bool, found: SphereResult) -> str:
     heights = rows @ c
     value = float((np.maximum(heights, 0.0) ** 2).sum() if nonnegative else (heights**2).sum())
     seconds, bound = timed(
-        lambda: checker.sphere(V, s, nonnegative, np.zeros(len(V)), found.level, found.tree)
+        lambda: level_of(V, s, nonnegative, np.zeros(len(V)), found.level, found.tree)
     )
     good = abs(value / found.value - 1) < 1e-9 and value <= bound <= found.bound
     return f"{'confirmed' if good else 'NOT CONFIRMED'} in {seconds:.2f} s"

@@ -11,14 +11,17 @@ import pytest
 from sparcipal.bounds import cheap as certify
 from sparcipal.bounds.cheap import _minimise, _row_tops
 from sparcipal.checker import cheap as checked
+from sparcipal.checker.budget import Budget
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance_of
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
+from sparcipal.checker.enumeration import proved_tops
 from sparcipal.numerics import margins
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.problem import Problem
 from tests.support import oracle
 from tests.support.margins import charges, matrices
+from tests.support.replay import FLOAT, recheck
 
 
 def test_minimise_and_row_tops_work_at_their_limits():
@@ -69,7 +72,8 @@ def test_cheap_bounds_equal_their_formulas(name, nonnegative):
         cov = covariance_of(A)
         bound = solver_bound(name, Problem(cov, sizes, nonnegative))
         plain = formula(name, A / cov.unit, sizes, nonnegative, bound.data)
-        again = getattr(checked, name)(
+        again = recheck(
+            name,
             bound.data,
             checked_covariance_of(A, cov.unit),
             Question(sizes, nonnegative, True, 0.0),
@@ -93,7 +97,7 @@ def test_gershgorin_bound_from_some_rows_is_that_of_all(monkeypatch):
             assert plain * (1 - 1e-14) <= bound.value <= plain * (1 + 1e-9)
             question = Question(sizes, nonnegative, True, 0.0)
             own = checked_covariance_of_data(X, True, False, None, cov.unit)[0]
-            again = checked.gershgorin({}, own, question)
+            again = recheck("gershgorin", {}, own, question)
             assert plain * (1 - 1e-12) <= again <= bound.value
 
 
@@ -121,8 +125,8 @@ def test_cheap_bounds_never_round_below_their_formulas_in_fractions(name):
         exact = oracle.exact_matrix(A / cov.unit)
         question = Question(sizes, False, True, 0.0)
         own = checked_covariance_of(A, cov.unit)
-        again = getattr(checked, name)(bound.data, own, question)
-        shift = sum(sizes) * checked.psd_shift(own) if name == "trace" else 0.0
+        again = recheck(name, bound.data, own, question)
+        shift = sum(sizes) * checked.psd_shift(own, FLOAT, Budget()) if name == "trace" else 0.0
         for value, extra in ((bound.value, sum(sizes) * cov.psd_shift), (again, shift)):
             c = Fraction(bound.data.get("c", 0.0))
             needed = exact_formula(name, exact, sizes, c)
@@ -151,12 +155,12 @@ def test_cheap_bounds_hold_for_the_covariance_in_fractions(layout):
         question = Question((1,), False, True, 0.0)
         problem = Problem(cov, (1,))
         claims = [bound.value for bound in certify.cheap_bounds(problem)]
-        claims += [checked.trace({}, own, question), checked.gershgorin({}, own, question)]
-        claims.append(checked.clip({"rho": 0.0}, own, question))
-        claims.append(checked.frobenius({"c": 0.0}, own, question))
+        claims += [recheck("trace", {}, own, question), recheck("gershgorin", {}, own, question)]
+        claims.append(recheck("clip", {"rho": 0.0}, own, question))
+        claims.append(recheck("frobenius", {"c": 0.0}, own, question))
         assert min(Fraction(claim) for claim in claims) >= largest
         top = certify.eigenvalue_bound(problem)
-        for claim in (top.value, checked.eigenvalues({}, own, question)):
+        for claim in (top.value, recheck("eigenvalues", {}, own, question)):
             scaled = [[entry / unit for entry in row] for row in exact]
             assert oracle.proves_below(scaled, range(4), Fraction(claim))
 
@@ -185,7 +189,7 @@ def test_cheap_bounds_add_the_rounding_of_the_covariance(name, sizes):
     cov.error_unit = own.error_unit = 1e-6
     A, k, m = cov.submatrix(np.arange(6)), len(sizes), sum(sizes)
     bound = solver_bound(name, Problem(cov, sizes))
-    again = getattr(checked, name)(bound.data, own, Question(sizes, False, True, 0.0))
+    again = recheck(name, bound.data, own, Question(sizes, False, True, 0.0))
     plain = formula(name, A, sizes, False, bound.data)
     for value, margin, unit, weights, safety in (
         (bound.value, cov.rounding, cov.error_unit, cov.error_weights, certify.SAFETY),
@@ -249,7 +253,7 @@ def test_proved_eigenvalue_sums_of_integers_are_exact():
     for M, eigenvalues in spectra():
         for k in (1, 2, 3, 5, 9, 10):
             exact = sum(eigenvalues[:k])
-            for proved in (certify.proved_eigenvalue_sum(M, k), checked.ky_fan(M, k)):
+            for proved in (certify.proved_eigenvalue_sum(M, k), FLOAT.ky_fan(M, k)):
                 assert exact <= proved <= exact + 1e-10 * max(eigenvalues) * k
 
 
@@ -257,7 +261,7 @@ def test_proved_largest_eigenvalues_hold_by_exact_elimination():
     for A, _ in matrices(40):
         exact = oracle.exact_matrix(A)
         top = float(np.linalg.eigvalsh(A)[-1])
-        for proved in (certify.proved_eigenvalue_sum(A, 1), checked.ky_fan(A, 1)):
+        for proved in (certify.proved_eigenvalue_sum(A, 1), FLOAT.ky_fan(A, 1)):
             assert oracle.proves_below(exact, range(6), Fraction(proved))
             assert proved <= top * (1 + 1e-12)
 
@@ -280,7 +284,7 @@ def test_proved_margins_of_small_matrices_hold_by_exact_elimination():
         blocks = np.array([A[np.ix_(S, S)] for S in supports])
         tops = np.linalg.eigvalsh(blocks)[:, -1]
         margins = certify.proved_margins(blocks, tops)
-        proved = checked._proved_tops(blocks, tops)
+        proved = proved_tops(blocks, tops, FLOAT)
         assert (proved <= (tops + margins) * (1 + 1e-15)).all()
         exact = oracle.exact_matrix(A)
         for S, top, margin, own in zip(supports, tops, margins, proved):
@@ -290,7 +294,7 @@ def test_proved_margins_of_small_matrices_hold_by_exact_elimination():
         # guesses that are too small are not believed
         low = certify.proved_margins(blocks, tops * (1 - 1e-6))
         assert (tops * (1 - 1e-6) + low >= tops).all()
-        assert (checked._proved_tops(blocks, tops * (1 - 1e-6)) >= tops).all()
+        assert (proved_tops(blocks, tops * (1 - 1e-6), FLOAT) >= tops).all()
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -308,13 +312,13 @@ def test_eigenvalue_bound_from_few_samples_is_that_of_the_features(k, monkeypatc
     assert bound.value - certify.proved_eigenvalue_sum(gram, k) >= 1.99 * due
     monkeypatch.setattr(checked, "FACTOR_LIMIT", 20)
     own = checked_covariance_of_data(X, True, False, None, cov.unit)[0]
-    again = checked.eigenvalues(bound.data, own, Question((2,) * k, False, True, 0.0))
-    assert again - checked.ky_fan(own.gram(), k) >= 0.99 * due / 2
+    again = recheck("eigenvalues", bound.data, own, Question((2,) * k, False, True, 0.0))
+    assert again - FLOAT.ky_fan(own.gram(), k) >= 0.99 * due / 2
     assert plain * (1 + 1e-14) <= again <= bound.value
     monkeypatch.setattr(certify, "DENSE_LIMIT", 5)
     assert certify.eigenvalue_bound(Problem(cov, (2,) * k)) is None
     monkeypatch.setattr(checked, "FACTOR_LIMIT", 5)
-    assert checked.eigenvalues(bound.data, own, Question((2,) * k, False, True, 0.0)) == np.inf
+    assert recheck("eigenvalues", bound.data, own, Question((2,) * k, False, True, 0.0)) == np.inf
 
 
 def test_proved_eigenvalue_sum_holds_with_and_without_lanczos(monkeypatch):

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from sparcipal.bounds import enumeration as exhaustive
-from sparcipal.checker import cheap as checked
+from sparcipal.checker import enumeration as checked
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance_of
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.problem import Options, Problem
 from tests.support import oracle
 from tests.support.margins import matrices
+from tests.support.replay import FLOAT, recheck
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
@@ -29,7 +30,7 @@ def test_enumeration_holds_in_fractions(nonnegative):
         exact = oracle.exact_matrix(A / cov.unit)
         best = oracle.Oracle(exact, nonnegative).optimum(sizes, None)
         question = Question(sizes, nonnegative, True, 0.0)
-        again = checked.enumeration({}, checked_covariance_of(A, cov.unit), question)
+        again = recheck("enumeration", {}, checked_covariance_of(A, cov.unit), question)
         assert best <= Fraction(again) <= Fraction(bound.value)
         assert bound.value <= float(best) * (1 + 1e-11)
         if len(sizes) == 1 and not nonnegative:
@@ -43,6 +44,9 @@ def test_quotients_of_vectors_of_both_signs_are_rounded_down():
     A = np.array([[2.0, -0.5], [-0.5, 2.0]])
     blocks, vector = A[None], np.array([[0.8, -0.6]])
     exact = Fraction(2) + Fraction(48, 100)
-    for quotient in (exhaustive._quotients(blocks, vector), checked._rayleigh(blocks, vector)):
+    for quotient in (
+        exhaustive._quotients(blocks, vector),
+        checked._rayleigh(blocks, vector, FLOAT),
+    ):
         assert float(exact) * (1 - 1e-13) <= quotient[0]
         assert Fraction(float(quotient[0])) <= exact

@@ -11,13 +11,13 @@ from sparcipal.bounds.kyfan.optimise import KyFanOptimiser, fermi_dirac
 from sparcipal.bounds.outside import violators
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
-from sparcipal.checker.kyfan import recheck
 from sparcipal.numerics.lbfgs import minimise
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.monitor import Monitor
 from sparcipal.search.joint import joint_search
 from tests.support.brute import best_value
 from tests.support.places import data_file
+from tests.support.replay import recheck
 
 
 def adversarial(rng: np.random.Generator) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -72,7 +72,7 @@ def test_value_below_optimum_below_bound(seed: int, monkeypatch: pytest.MonkeyPa
         )
         assert bound.value >= best * (1 - 1e-13)
         question = Question(sizes, nonnegative, True, best)
-        own = recheck(bound.data, checked_covariance(A, cov.unit), question)
+        own = recheck("kyfan", bound.data, checked_covariance(A, cov.unit), question)
         assert best * (1 - 1e-13) <= own <= bound.value * (1 + 1e-12)
         assert bound.value <= own * (1 + 1e-6)
 
@@ -94,7 +94,7 @@ def test_any_split_is_a_bound() -> None:
         nonnegative = bool(rng.integers(2))
         question = Question(sizes, nonnegative, True, 0.0)
         best = best_value(A, sizes, nonnegative)
-        own = recheck(split.data(), checked_covariance(A, 1.0), question)
+        own = recheck("kyfan", split.data(), checked_covariance(A, 1.0), question)
         assert own >= best * (1 - 1e-13)
         cov = covariance_of(A)
         evaluated = kyfan_matrix(A[np.ix_(core, core)], split, s, nonnegative)
@@ -120,10 +120,8 @@ def test_tampered_certificates_are_refused() -> None:
         {"pad": -1.0},
     ]
     for change in bad:
-        with pytest.raises(ValueError, match=r"core|prices|triangle|finite|pad"):
-            recheck({**data, **change}, checked, question)
-    with pytest.raises(ValueError, match="disjoint"):
-        recheck(data, checked, Question((2, 2), False, False, 1.0))
+        assert recheck("kyfan", {**data, **change}, checked, question) == np.inf
+    assert recheck("kyfan", data, checked, Question((2, 2), False, False, 1.0)) == np.inf
 
 
 def test_extension_equals_the_whole_matrix() -> None:

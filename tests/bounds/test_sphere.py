@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 
 import numpy as np
 import pytest
 
 from sparcipal.bounds.lowrank.sphere import MAX_RANK, best_rows, rounding_margin, sphere_search
+from sparcipal.checker import lowrank as checker
+from sparcipal.checker.budget import Refused
 from sparcipal.kernels import sphere as kernel
 from sparcipal.problem.monitor import Monitor
-
-checker = importlib.import_module("sparcipal.checker.lowrank")
+from tests.support.replay import FLOAT, level_of
 
 
 def brute_force(V, s, nonnegative=False, prices=None):
@@ -65,7 +65,7 @@ def test_value_and_bound_enclose_the_optimum(seed, nonnegative):
         assert found.finished
         assert found.value == pytest.approx(optimum, rel=1e-9, abs=1e-280)
         assert optimum * (1 - 1e-14) <= found.bound <= found.value * (1 + 1.01e-6) + 1e-280
-        own = checker.sphere(V, s, nonnegative, np.zeros(len(V)), found.level, found.tree)
+        own = level_of(V, s, nonnegative, np.zeros(len(V)), found.level, found.tree)
         assert optimum * (1 - 1e-14) <= own <= found.bound
 
 
@@ -83,7 +83,7 @@ def test_prices(nonnegative):
         assert abs(found.value - optimum) <= 1e-11 * scale
         assert optimum - 1e-14 * scale <= found.bound
         assert found.bound <= found.value * (1 + 1.01e-6) + 1e-9 * scale + 1e-280
-        own = checker.sphere(V, s, nonnegative, prices, found.level, found.tree)
+        own = level_of(V, s, nonnegative, prices, found.level, found.tree)
         assert optimum - 1e-14 * scale <= own <= found.bound
 
 
@@ -110,22 +110,22 @@ def test_support_and_direction_explain_the_value():
 def test_the_checker_refuses_what_is_not_proved():
     V = np.random.default_rng(5).standard_normal((60, 3))
     found, free = sphere_search(V, 5), np.zeros(60)
-    assert checker.sphere(V, 5, False, free, found.value * (1 - 1e-7), found.tree) == np.inf
-    assert checker.sphere(V, 6, False, free, found.level, found.tree) == np.inf
+    assert level_of(V, 5, False, free, found.value * (1 - 1e-7), found.tree) == np.inf
+    assert level_of(V, 6, False, free, found.level, found.tree) == np.inf
     longer = V * 1.01
-    assert checker.sphere(longer, 5, False, free, found.level, found.tree) == np.inf
-    with pytest.raises(ValueError, match="malformed"):
-        checker.sphere(V, 5, False, free, found.level, found.tree[:-1])
+    assert level_of(longer, 5, False, free, found.level, found.tree) == np.inf
+    with pytest.raises(Refused, match="malformed"):
+        level_of(V, 5, False, free, found.level, found.tree[:-1])
     pruned = found.tree.copy()
     pruned[0] = 3 * 3
-    with pytest.raises(ValueError, match="malformed"):
-        checker.sphere(V, 5, False, free, found.level, pruned)
+    with pytest.raises(Refused, match="malformed"):
+        level_of(V, 5, False, free, found.level, pruned)
     pruned[0] = 0
-    with pytest.raises(ValueError, match="a point"):
-        checker.sphere(V, 5, False, free, found.level, pruned)
+    with pytest.raises(Refused, match="a point"):
+        level_of(V, 5, False, free, found.level, pruned)
     # A tree for signed components covers half of the sphere only.
-    with pytest.raises(ValueError, match="malformed"):
-        checker.sphere(V, 5, True, free, found.level, found.tree)
+    with pytest.raises(Refused, match="malformed"):
+        level_of(V, 5, True, free, found.level, found.tree)
 
 
 def test_stopping_early_leaves_a_valid_bound():
@@ -136,7 +136,7 @@ def test_stopping_early_leaves_a_valid_bound():
         early = sphere_search(V, 10, eps=1e-4, max_cones=limit)
         assert not early.finished
         assert early.bound >= best.value
-        own = checker.sphere(V, 10, False, np.zeros(400), early.level, early.tree)
+        own = level_of(V, 10, False, np.zeros(400), early.level, early.tree)
         assert best.value <= own <= early.bound
 
 
@@ -259,7 +259,7 @@ def test_copositive_kernel_agrees_with_the_checker_and_with_samples():
         S = S + S.T
         zero, work = np.zeros((r, r)), np.empty((r, r))
         seen = kernel.copositive(S, zero, 1.0, work)
-        assert seen == bool(checker.copositive(S[None])[0])
+        assert seen == bool(checker.copositive(S[None], FLOAT)[0])
         if seen:
             passed += 1
             a = np.abs(rng.standard_normal((300, r)))

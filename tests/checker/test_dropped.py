@@ -194,7 +194,7 @@ def test_touching_by_prices_equals_its_formula(monkeypatch):
     """A component may lie outside the kept features, and prices are rounded up."""
     asked = []
 
-    def spectrum(data, cov, question, floor, empty=False):
+    def spectrum(record, cov, question, ar, budget, floor, empty=False):
         asked.append((floor, empty))
         return 1.0, np.array([0.5, 0.25])
 
@@ -204,7 +204,9 @@ def test_touching_by_prices_equals_its_formula(monkeypatch):
     cov = screened.of_data(X, np.arange(4), True, False, None, 1.0)[0]
     cov.inner.error_unit = 0.0
     v = np.sort(np.delete(cov.upper, np.arange(4)))[::-1]
-    data = {"rule": "prices", "price": 0.125, "split": {}}
+    split = {"features": np.arange(1), "u": np.zeros(0), "r": np.zeros(0)}
+    split |= {"price": np.zeros(1), "pad": 0.5}
+    data = {"rule": "prices", "price": 0.125, "split": split}
     found = screened.touching(data, 100.0, cov, Question((3,), False, True, 0.0))
     one = 1.0 + (0.5 + 0.25) * (1 + 3 * E) + v[0]
     two = 1.0 + 0.5 * (1 + 3 * E) + v[:2].sum()

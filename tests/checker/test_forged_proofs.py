@@ -14,21 +14,20 @@ from sparcipal import Result, Status, sparse_pca, verify
 from sparcipal.bounds.kyfan import bound as kyfan
 from sparcipal.bounds.tree.question import TreeQuestion
 from sparcipal.bounds.tree.search import prove
-from sparcipal.checker import cheap as bounds
 from sparcipal.checker import configuration as checked_configuration
-from sparcipal.checker import dspca, greedy
 from sparcipal.checker import kyfan as checked_kyfan
 from sparcipal.checker import lowrank as sphere
-from sparcipal.checker.budget import Refused
+from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
+from sparcipal.checker.family import redone
 from sparcipal.problem import sketch
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.result import Bound
 from sparcipal.search.joint import joint_search
 from tests.support.brute import best_value, sparse_rows
-from tests.support.replay import recheck, replay
+from tests.support.replay import FLOAT, recheck, replay
 
 A = np.cov(np.random.default_rng(0).standard_normal((30, 8)).T)
 ONE = Question((2,), False, True, 0.0)
@@ -45,25 +44,23 @@ def given(matrix: np.ndarray = A):
 def test_numbers_that_prove_nothing():
     cov = given()
     for c in (np.nan, np.inf):
-        assert bounds.frobenius({"c": c}, cov, ONE) == np.inf
-        assert bounds.clip({"rho": c}, cov, ONE) == np.inf
-    assert bounds.clip({"rho": -0.1}, cov, ONE) == np.inf
-    assert bounds.frobenius({"c": 0.1}, cov, ONE) >= best_value(A, (2,))
+        assert recheck("frobenius", {"c": c}, cov, ONE) == np.inf
+        assert recheck("clip", {"rho": c}, cov, ONE) == np.inf
+    assert recheck("clip", {"rho": -0.1}, cov, ONE) == np.inf
+    assert recheck("frobenius", {"c": 0.1}, cov, ONE) >= best_value(A, (2,))
 
 
 def test_more_supports_than_are_looked_at_prove_nothing():
     wide = checked_covariance(np.eye(40), 1.0)
-    assert bounds.enumeration({}, wide, Question((6,), False, True, 0.0)) == np.inf
-    assert bounds.enumeration({}, wide, Question((2,), False, True, 0.0)) < 1.1
+    assert recheck("enumeration", {}, wide, Question((9,), False, True, 0.0)) == np.inf
+    assert recheck("enumeration", {}, wide, Question((2,), False, True, 0.0)) < 1.1
 
 
 def test_matrices_that_overflow_have_no_proved_eigenvalues():
     """LAPACK may factor what is no number; that proves nothing."""
     huge = np.array([[1e308, 1e308], [1e308, 1e308]])
     with np.errstate(all="ignore"):
-        assert bounds.ky_fan(huge, 1) == np.inf
-        values, vectors = np.linalg.eigh(np.eye(2))
-        assert checked_kyfan._ky_fan(huge, values, vectors, np.zeros(0), 1) == np.inf
+        assert FLOAT.ky_fan(huge, 1) == np.inf
 
 
 def test_few_samples_have_a_small_matrix_with_the_same_eigenvalues():
@@ -125,15 +122,15 @@ def test_one_bound_per_component_without_its_parts():
 def test_duals_of_penalties(change):
     """Without one of these numbers the dual is feasible; with one it is none."""
     data = {"penalty": 0.1, "core": np.arange(8), "moved": np.zeros(28)}
-    assert best_value(A, (2,)) <= dspca.recheck(data, given(), ONE) < np.inf
-    assert dspca.recheck({**data, **change}, given(), ONE) == np.inf
+    assert best_value(A, (2,)) <= recheck("dspca-dual", data, given(), ONE) < np.inf
+    assert recheck("dspca-dual", {**data, **change}, given(), ONE) == np.inf
 
 
 def test_duals_for_supports_that_may_overlap():
     data = {"penalty": 0.1, "core": np.arange(8), "moved": np.zeros(28)}
-    free = dspca.recheck(data, given(), Question((2, 2), False, False, 0.0))
+    free = recheck("dspca-dual", data, given(), Question((2, 2), False, False, 0.0))
     assert 2 * best_value(A, (2,)) <= free
-    assert dspca.recheck(data, given(), TWO) <= free
+    assert recheck("dspca-dual", data, given(), TWO) <= free
 
 
 @pytest.mark.parametrize(
@@ -160,8 +157,8 @@ def test_duals_of_the_greedy_method(change):
         "weights": np.array([0.6, 0.8]),
     }
     with np.errstate(all="ignore"):
-        assert best_value(A, (2,)) <= greedy.recheck(data, given(), ONE) < np.inf
-        assert greedy.recheck({**data, **change}, given(), ONE) == np.inf
+        assert best_value(A, (2,)) <= recheck("greedy-dual", data, given(), ONE) < np.inf
+        assert recheck("greedy-dual", {**data, **change}, given(), ONE) == np.inf
 
 
 # --- prices ---
@@ -179,9 +176,9 @@ def test_features_outside_the_core_need_a_pad():
     m = core.size
     part = {"features": core, "price": data["price"][:m], "pad": 0.0}
     part |= {"u": np.zeros(m * (m - 1) // 2), "r": np.zeros(m * (m - 1) // 2)}
-    with pytest.raises(ValueError, match="outside the core need a positive pad"):
-        checked_kyfan.recheck(part, given(), TWO)
-    assert checked_kyfan.recheck({**part, "pad": 0.5}, given(), TWO) >= best_value(A, (2, 2))
+    with pytest.raises(Refused, match="outside the core need a positive pad"):
+        redone("kyfan", part, given(), TWO, FLOAT, Budget())
+    assert recheck("kyfan", {**part, "pad": 0.5}, given(), TWO) >= best_value(A, (2, 2))
 
 
 def test_features_outside_by_their_variances():
@@ -198,16 +195,11 @@ def test_features_outside_by_their_variances():
             charges = np.r_[a[j, :5] ** 2 / pads - price, near]
             exact.append(a[j, j] + max(np.sort(np.maximum(charges, 0.0))[-1], 0.0))
         level = 0.1
-        rows = checked_kyfan.outside_rows(cov, core, pads, price, 2, False, level)
+        of = checked_kyfan.Rows(core, pads, price, 2, False)
+        rows = checked_kyfan.outside_rows(of, cov, level, FLOAT, Budget())
         assert (rows >= np.array(exact) * (1 - 1e-12)).all() or (rows == level).all()
         np.testing.assert_array_less(np.array(exact), np.maximum(rows, level) * (1 + 1e-12))
         assert (rows == level).all() == (spread < 1)
-
-
-def test_more_charges_than_there_are_features():
-    charges = np.array([[1.0, -2.0]])
-    assert checked_kyfan._up(charges, 5, 0.0)[0] == pytest.approx(1.0)
-    assert checked_kyfan._up(charges, 5, 0.0)[0] >= 1.0
 
 
 @pytest.fixture(scope="module")
@@ -360,7 +352,9 @@ def test_traces_of_matrices_that_are_not_quite_psd():
     guess = sketch.lowered(sketch.spectrum(cov, 2), 2, 0.0)
     missed = float(np.linalg.eigvalsh(matrix / cov.unit - guess.V @ guess.V.T)[-1])
     claimed = sketch._prove_by_trace(cov, guess).tail
-    assert missed <= sphere._by_trace(checked_covariance(matrix, cov.unit), guess.V) <= claimed
+    theirs = checked_covariance(matrix, cov.unit)
+    own = sphere._by_trace(theirs, guess.V, FLOAT, Budget())
+    assert missed <= own <= claimed
 
 
 @pytest.mark.parametrize("exponent", [1023, 200, -200, -1022])
@@ -444,11 +438,11 @@ def test_full_supports_need_enough_features():
     forged = optimal(result, bound, value=value, variances=np.array([value]), **poor)
     assert verify(forged, X).verdict == "refused"
     cov, three = checked_covariance(A[:5, :5], 1.0), Question((3, 3), False, True, 0.0)
-    assert bounds.enumeration({}, cov, three) == np.inf
+    assert recheck("enumeration", {}, cov, three) == np.inf
     # nonnegative components: supports of every size are looked at
     best = best_value(A[:5, :5], (3, 2), True)
     positive = Question((3, 3), True, True, 0.0)
-    assert bounds.enumeration({}, cov, positive) >= best * (1 - 1e-12)
+    assert recheck("enumeration", {}, cov, positive) >= best * (1 - 1e-12)
 
 
 def test_bounds_are_of_full_components():

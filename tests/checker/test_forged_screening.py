@@ -10,11 +10,13 @@ import pytest
 
 from sparcipal import Result, sparse_pca, verify
 from sparcipal.bounds.lowrank.sphere import sphere_search
-from sparcipal.checker import lowrank as sphere
+from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
+from sparcipal.checker.family import redone
 from sparcipal.data.screening import Screened
+from tests.support.replay import FLOAT, majorant_of
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((30, 8)) * np.r_[np.full(4, 3.0), np.full(4, 0.1)]
@@ -129,18 +131,18 @@ def sketched() -> dict:
 def low_rank(data: dict, question: Question | None = None) -> float:
     A = data["V"] @ data["V"].T
     question = question or Question((3,), False, True, 0.0)
-    return sphere.recheck(data, checked_covariance(A, 1.0), question)
+    return redone("lowrank", data, checked_covariance(A, 1.0), question, FLOAT, Budget())
 
 
 def test_sketches_for_other_questions(sketched):
     top = low_rank(sketched)
     assert low_rank(sketched, Question((2,), False, True, 0.0)) == pytest.approx(top)
-    with pytest.raises(ValueError, match="for another question"):
+    with pytest.raises(Refused, match="fewer nonzeros"):
         low_rank(sketched, Question((4,), False, True, 0.0))
-    with pytest.raises(ValueError, match="for another question"):
+    with pytest.raises(Refused, match="one sign"):
         low_rank({**sketched, "nonnegative": True})
     priced = {**sketched, "prices": np.full(7, 0.1)}
-    with pytest.raises(ValueError, match="prices need disjoint supports"):
+    with pytest.raises(Refused, match="prices need disjoint supports"):
         low_rank(priced, Question((3, 3), False, False, 0.0))
     assert low_rank(sketched, Question((3, 3), False, False, 0.0)) == pytest.approx(2 * top)
 
@@ -148,13 +150,13 @@ def test_sketches_for_other_questions(sketched):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"V": np.ones((6, 2))}, "does not fit the data"),
-        ({"V": np.full((7, 2), np.nan)}, "not finite"),
-        ({"level": np.nan}, "not finite"),
-        ({"prices": -np.ones(7)}, "not finite"),
-        ({"V": np.ones((7, 17))}, "tree of cones is malformed"),
-        ({"tree": np.zeros(4)}, "tree of cones is malformed"),
-        ({"tree": np.full((2, 2), -1, dtype=np.int8)}, "tree of cones is malformed"),
+        ({"V": np.ones((6, 2))}, "V"),
+        ({"V": np.full((7, 2), np.nan)}, "V"),
+        ({"level": np.nan}, "level"),
+        ({"prices": -np.ones(7)}, "prices"),
+        ({"V": np.ones((7, 17))}, "V"),
+        ({"tree": np.zeros(4)}, "tree"),
+        ({"tree": np.full((2, 2), -1, dtype=np.int8)}, "tree"),
         ({"tree": np.array([-1], dtype=np.int8)}, "tree of cones is malformed"),
         ({"tree": np.full(9, -1, dtype=np.int8)}, "tree of cones is malformed"),
         ({"tree": np.array([4, -1], dtype=np.int8)}, "tree of cones is malformed"),
@@ -163,8 +165,9 @@ def test_sketches_for_other_questions(sketched):
 )
 def test_trees_of_cones(sketched, change, message):
     cov = checked_covariance(sketched["V"] @ sketched["V"].T, 1.0)
-    with pytest.raises(ValueError, match=message):
-        sphere.recheck({**sketched, **change}, cov, Question((3,), False, True, 0.0))
+    question = Question((3,), False, True, 0.0)
+    with pytest.raises(Refused, match=message):
+        redone("lowrank", {**sketched, **change}, cov, question, FLOAT, Budget())
 
 
 def test_majorants_that_are_not_proved():
@@ -172,14 +175,14 @@ def test_majorants_that_are_not_proved():
     cov = checked_covariance_of_data(table, True, False, None, 1.0)[0]
     w, Q = np.linalg.eigh(cov.dense())
     V, missed = Q[:, -2:] * np.sqrt(w[-2:]), float(w[-3])
-    above = sphere.majorant(cov, V, "samples", missed * 1.01, None, 2, False)
+    above = majorant_of(cov, V, "samples", missed * 1.01, None, 2, False)
     assert missed <= above < missed * 1.02
-    assert sphere.majorant(cov, V, "samples", 0.9 * missed, None, 2, False) == np.inf
-    assert sphere.majorant(cov, V, "samples", 0.0, None, 2, False) == np.inf
+    assert majorant_of(cov, V, "samples", 0.9 * missed, None, 2, False) == np.inf
+    assert majorant_of(cov, V, "samples", 0.0, None, 2, False) == np.inf
     # entries are clipped only where the whole matrix is factored
-    assert sphere.majorant(cov, V, "samples", missed, 0.1, 2, False) == np.inf
-    assert sphere.majorant(cov, V, "trace", 0.0, None, 2, False) >= missed
+    assert majorant_of(cov, V, "samples", missed, 0.1, 2, False) == np.inf
+    assert majorant_of(cov, V, "trace", 0.0, None, 2, False) >= missed
     flat = np.column_stack([V[:, 0], V[:, 0]])
-    assert sphere.majorant(cov, flat, "trace", 0.0, None, 2, False) >= float(w[-2])
+    assert majorant_of(cov, flat, "trace", 0.0, None, 2, False) >= float(w[-2])
     empty = np.column_stack([V[:, 1], Q[:, 0]])  # a direction in which nothing varies
-    assert sphere.majorant(cov, empty, "trace", 0.0, None, 2, False) == np.inf
+    assert majorant_of(cov, empty, "trace", 0.0, None, 2, False) == np.inf

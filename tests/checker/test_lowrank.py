@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal.checker import cheap as bounds
 from sparcipal.checker import lowrank as sphere
+from sparcipal.checker.budget import Budget, Refused
+from sparcipal.checker.cheap import psd_shift
 from sparcipal.checker.covariance import covariance_of, covariance_of_data
 from tests.support.margins import LESS, E, charges, from_data, matrices, one
+from tests.support.replay import FLOAT, level_of, recheck
+
+
+def by_trace(cov, V):
+    return sphere._by_trace(cov, V, FLOAT, Budget())
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
@@ -17,7 +23,7 @@ def test_clipped_dominates_on_sparse_vectors(nonnegative):
     """x'Ax <= x'Bx for every x of s nonzeros, and no row pays more than s - 1 entries."""
     for A, rng in matrices(10):
         s, rho = int(rng.integers(1, 7)), 0.2
-        B = sphere.clipped(A, rho, s, nonnegative)
+        B = sphere._clipped(A, rho, s, nonnegative, FLOAT)
         moved = np.clip(A - np.diag(np.diagonal(A)), -np.inf if nonnegative else -rho, rho)
         plain = A - moved + np.diag(charges(moved, s, nonnegative).sum(axis=1))
         assert np.allclose(B, plain, rtol=0, atol=1e-14)
@@ -38,7 +44,8 @@ def test_pair_sums_equal_those_of_all_rows(nonnegative, monkeypatch):
     points = np.vstack([np.eye(r), rng.random((5, r))])  # of one orthant, as in a cone
     pairs = np.array([(i, j) for i in range(8) for j in range(i, 8)])
     for prices in (np.zeros(p), rng.random(p) * 0.2):
-        found = sphere.pair_sums(V, (V * V).sum(axis=1), prices, s, nonnegative, points, pairs)
+        sketch = sphere._Sketch(V, prices, (V * V).sum(axis=1), s, nonnegative)
+        found = sphere._pair_sums(sketch, points, pairs, FLOAT)
         for (i, j), value in zip(pairs, found):
             x, y = V @ points[i], V @ points[j]
             gain = np.maximum(x, 0) * np.maximum(y, 0) if nonnegative else x * y
@@ -56,10 +63,10 @@ def test_sphere_gives_its_bound_in_units_of_the_rows():
             prices, tree = np.full(3, price * size**2), np.zeros(0, dtype=np.int8)
             due = float(np.sort((V * V).sum(axis=1) - price)[::-1][:2].sum())
             level = due * size**2 * (1 + 1e-9)
-            found = sphere.sphere(V * size, 2, False, prices, level, tree)
+            found = level_of(V * size, 2, False, prices, level, tree)
             assert due * size**2 <= found <= level * (1 + 1e-12)
-        with pytest.raises(ValueError, match="malformed"):  # no tree, and the rows are too long
-            sphere.sphere(V * size, 2, False, np.zeros(3), 0.9 * top * size**2, tree)
+        with pytest.raises(Refused, match="malformed"):  # no tree, and the rows are too long
+            level_of(V * size, 2, False, np.zeros(3), 0.9 * top * size**2, tree)
 
 
 def test_by_trace_adds_what_is_missing_to_a_psd_matrix():
@@ -67,13 +74,13 @@ def test_by_trace_adds_what_is_missing_to_a_psd_matrix():
     A = np.diag([4.0, 3.0, 0.5, 0.25]) + 0.1
     A[3, 3] = -0.2
     own = covariance_of(A, 1.0)
-    shift = bounds.psd_shift(own)
+    shift = psd_shift(own, FLOAT, Budget())
     B = A + shift * np.eye(4)
     V = B[:, :2] * 0.5
     Q = np.linalg.qr(V)[0]
     split_off = B @ Q @ np.linalg.inv(Q.T @ B @ Q) @ Q.T @ B
     apart = np.linalg.norm(split_off - V @ V.T)
-    found = sphere._by_trace(own, V)
+    found = by_trace(own, V)
     assert found == pytest.approx(np.trace(B - split_off) + apart, rel=1e-9)
 
 
@@ -89,9 +96,9 @@ def test_recheck_of_a_sketch_keeps_its_margins(monkeypatch):
     for question in (one(2), one(2, 2)):
         k = question.k
         plain = k * (1.5 + 2 * E * largest) + 0.3
-        assert sphere.recheck(data, cov, question) >= plain * (1 + 4 * (4 + k) * E) * LESS
+        assert recheck("lowrank", data, cov, question) >= plain * (1 + 4 * (4 + k) * E) * LESS
     cov.error_unit = 1e-3
-    assert sphere.recheck(data, cov, one(2, 2)) >= 3.3 + 2 * cov.rounding(2)
+    assert recheck("lowrank", data, cov, one(2, 2)) >= 3.3 + 2 * cov.rounding(2)
 
 
 @pytest.mark.usefixtures("coarse")
@@ -100,13 +107,13 @@ def test_factored_majorants_keep_their_margins(factored):
     A, shift = cov.dense(), 0.5
     for error, V in ((0.0, np.full((6, 2), 0.1)), (1e-3, np.full((6, 2), 2.0))):
         cov.error_unit = error
-        claim = sphere._factored(A, V, shift, cov)
+        claim = sphere._by_features(A, V, shift, FLOAT)
         tested = factored[-1][0, 0] + (A - V @ V.T)[0, 0]
         size = np.trace(A) + (V * V).sum() + 7 * shift
-        due = 2 * (6 + 16) * E * size + error * cov.weights.sum()
+        due = 28 * E * size + 2 * 8 * E * np.trace(V @ V.T - A + shift * np.eye(6))
         assert claim - tested >= due * LESS
         assert tested > shift
-        claim = sphere._factored_by_samples(cov, V, shift)
+        claim = sphere._by_samples(cov, V, shift, FLOAT)
         weight, gamma = cov.weights.sum(), 2 * (6 + 16) * E
         wide = (V * V).sum()
         stretch = 1 + 2 * np.sqrt(wide / shift)
@@ -119,8 +126,8 @@ def test_factored_majorants_keep_their_margins(factored):
         K = X @ W @ np.linalg.solve(inner, (X @ W).T) - X @ X.T + level * np.eye(20)
         assert np.allclose(factored[-1], K, atol=1e-9)
     assert (
-        np.diagonal(sphere.clipped(A, 0.1, 3, False)).sum()
-        >= (np.trace(A) + charges(np.clip(A, -0.1, 0.1), 3, False).sum() * (1 + 11 * E)) * LESS
+        np.diagonal(sphere._clipped(A, 0.1, 3, False, FLOAT)).sum()
+        >= (np.trace(A) + charges(np.clip(A, -0.1, 0.1), 3, False).sum() * (1 + 10 * E)) * LESS
     )
 
 
@@ -133,15 +140,8 @@ def test_by_trace_keeps_its_margins():
         plain = w[:4].sum()
         cov.error_unit = error
         due = 4 * (8 * 22 * E + error) * cov.weights.sum() * w[-1] / w[-2]
-        assert sphere._by_trace(cov, V) >= (plain + due) * LESS
-    assert sphere._by_trace(cov, V * [1.0, 0.9]) >= plain + 0.18 * w[-1]
-
-
-@pytest.mark.usefixtures("coarse")
-def test_rounding_of_cones_keeps_its_margin():
-    for r, s in ((2, 3), (4, 1)):
-        due = r * E * ((4 * r + s + 20) * 2.0 + (6 * r + 12) * 3.0)
-        assert sphere._rounding(r, s, 2.0, -3.0) >= due * LESS
+        assert by_trace(cov, V) >= (plain + due) * LESS
+    assert by_trace(cov, V * [1.0, 0.9]) >= plain + 0.18 * w[-1]
 
 
 def halved(depth: int, orthants: int) -> np.ndarray:
@@ -169,21 +169,21 @@ def test_sphere_proves_levels_above_the_optimum_only(one_sign):
         top = float(np.maximum(np.sort(gains, axis=0)[-s:], 0.0).sum(axis=0).max())
         tree = halved(7, 4 if one_sign else 2)
         for factor in (1.001, 1.1):
-            found = sphere.sphere(V, s, one_sign, prices, top * factor, tree)
+            found = level_of(V, s, one_sign, prices, top * factor, tree)
             assert top <= found <= top * factor * (1 + 1e-9)
         for factor in (0.5, 0.99, 1 - 1e-5):
-            assert sphere.sphere(V, s, one_sign, prices, top * factor, tree) == np.inf
+            assert level_of(V, s, one_sign, prices, top * factor, tree) == np.inf
 
 
-def test_sphere_returns_more_than_it_tested(monkeypatch):
-    monkeypatch.setattr(sphere, "EPS", E)
+@pytest.mark.usefixtures("coarse")
+def test_sphere_returns_more_than_it_tested():
     V = np.array([[0.5, 0.1], [0.2, -0.4], [0.1, 0.3]])
     longest = np.sort((V * V).sum(axis=1))[::-1][:2].sum()
     top = np.linalg.eigvalsh(V.T @ V)[-1]
     for level, tree in ((longest, np.zeros(0, dtype=np.int8)), (top * 1.2, halved(6, 2))):
         level = float(min(level, longest * 1.5))
-        margin = sphere._rounding(2, 2, float(longest), level)
-        found = sphere.sphere(V, 2, False, np.zeros(3), level, tree)
+        margin = 2 * E * ((8 + 2 + 20) * float(longest) + (12 + 12) * level)
+        found = level_of(V, 2, False, np.zeros(3), level, tree)
         assert found >= (level + 2 * margin) * (1 - 1e-3 * E)
         assert found < level * 1.1
 
@@ -196,18 +196,18 @@ def test_copositive_is_never_claimed_wrongly():
     for _ in range(300):
         B = rng.standard_normal((3, 3))
         S = (B @ B.T + np.abs(B + B.T) * rng.random()) * 0.5 - rng.random() * np.eye(3)
-        told = bool(sphere.copositive(S[None])[0])
+        told = bool(sphere.copositive(S[None], FLOAT)[0])
         yes += told
         least = np.einsum("ni,ij,nj->n", vectors, S, vectors).min()
         assert not told or least >= -1e-12
     assert yes > 60
     easy = np.array([np.eye(3), np.ones((3, 3)) + 1e-3 * np.eye(3), -np.eye(3), -np.ones((3, 3))])
-    assert sphere.copositive(easy).tolist() == [True, True, False, False]
+    assert sphere.copositive(easy, FLOAT).tolist() == [True, True, False, False]
     # positive off the diagonal, in either order of elimination
     for S in ([[1.0, 5.0], [5.0, 1.0]], [[1.0, -0.9], [-0.9, 1.0]]):
-        assert sphere.copositive(np.array([S])).all()
+        assert sphere.copositive(np.array([S]), FLOAT).all()
     for S in ([[1.0, -1.1], [-1.1, 1.0]], [[0.0, 1.0], [1.0, 1.0]], [[4.0, -2.1], [-2.1, 1.0]]):
-        assert not sphere.copositive(np.array([S])).any()
+        assert not sphere.copositive(np.array([S]), FLOAT).any()
 
 
 def test_by_trace_of_sparse_rows_is_that_of_dense_ones():
@@ -217,23 +217,23 @@ def test_by_trace_of_sparse_rows_is_that_of_dense_ones():
     V = Q[:, -2:] * np.sqrt(w[-2:])
     for data in (X, sp.csr_array(X)):
         cov = covariance_of_data(data, True, False, None, 1.0)[0]
-        assert sphere._by_trace(cov, V) == pytest.approx(w[:3].sum(), rel=1e-9)
+        assert by_trace(cov, V) == pytest.approx(w[:3].sum(), rel=1e-9)
 
 
 def test_by_trace_is_infinite_without_variance_in_a_direction():
     cov = covariance_of_data(np.outer(np.arange(5.0), [1.0, 2.0, 3.0]), True, False, None, 1.0)[0]
-    assert sphere._by_trace(cov, np.eye(3)[:, :2]) == np.inf
-    assert sphere._by_trace(cov, np.array([[1.0], [2.0], [3.0]])) < np.inf
+    assert by_trace(cov, np.eye(3)[:, :2]) == np.inf
+    assert by_trace(cov, np.array([[1.0], [2.0], [3.0]])) < np.inf
 
 
 def test_sphere_looks_at_every_leaf(monkeypatch):
     seen = []
-    monkeypatch.setattr(sphere, "CHUNK", 12)
+    monkeypatch.setattr(sphere, "CHUNK", 96)
     monkeypatch.setattr(
-        sphere, "copositive", lambda S: seen.append(len(S)) or np.ones(len(S), dtype=bool)
+        sphere, "copositive", lambda S, ar: seen.append(len(S)) or np.ones(len(S), dtype=bool)
     )
     V = np.array([[0.5, 0.1], [0.2, -0.4], [0.1, 0.3]])
-    sphere.sphere(V, 2, False, np.zeros(3), 0.1, halved(3, 2))
+    level_of(V, 2, False, np.zeros(3), 0.1, halved(3, 2))
     assert sum(seen) == 16
     assert max(seen) == 3
 
@@ -241,7 +241,8 @@ def test_sphere_looks_at_every_leaf(monkeypatch):
 def test_pair_sums_count_short_rows_in_another_direction():
     V = np.array([[1.0, 0.0]] * 300 + [[0.0, 0.9]] * 100)
     points, pairs = np.eye(2), np.array([[0, 0], [0, 1], [1, 1]])
-    found = sphere.pair_sums(V, (V * V).sum(axis=1), np.zeros(400), 3, False, points, pairs)
+    sketch = sphere._Sketch(V, np.zeros(400), (V * V).sum(axis=1), 3, False)
+    found = sphere._pair_sums(sketch, points, pairs, FLOAT)
     assert found == pytest.approx([3.0, 0.0, 3 * 0.81])
 
 
@@ -252,9 +253,11 @@ def test_factored_by_samples_is_as_good_as_by_features():
         own = covariance_of_data(X, center, False, None, 1.0)[0]
         w, Q = np.linalg.eigh(own.dense())
         V = np.ascontiguousarray(Q[:, -2:] * np.sqrt(w[-2:] - w[-3]))
-        for proved in (sphere._factored_by_samples(own, V, w[-3]),
-                       sphere._factored(own.dense(), V, w[-3], own)):  # fmt: skip
+        for proved in (
+            sphere._by_samples(own, V, w[-3], FLOAT),
+            sphere._by_features(own.dense(), V, w[-3], FLOAT),
+        ):
             assert w[-3] < proved <= w[-3] * (1 + 1e-9)
         for shift in (0.999 * w[-3], 0.1 * w[-3], -1.0):
-            assert sphere._factored_by_samples(own, V, shift) == np.inf
-            assert sphere._factored(own.dense(), V, shift, own) == np.inf
+            assert sphere._by_samples(own, V, shift, FLOAT) == np.inf
+            assert sphere._by_features(own.dense(), V, shift, FLOAT) == np.inf

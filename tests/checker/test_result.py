@@ -11,6 +11,7 @@ import pytest
 from sparcipal import Status, sparse_pca, verify
 from sparcipal.checker import dropped as screened
 from sparcipal.checker import parts
+from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question, covariance_of_data
 from sparcipal.checker.gate import parse
@@ -76,11 +77,11 @@ def test_recheck_parts_adds_and_rounds_up(results, monkeypatch):
     bound = next(b for b in result.certificate.bounds if b.name == "parts")
     record = parse(Parts, bound.data, {"p": result.n_features, "n": result.n_features})
     monkeypatch.setattr(parts, "redone", lambda *_: 0.1)
-    total = parts.recheck(record, None, Question((3, 2), False, False, 0.0), None, Budget())
+    total = parts.recheck(record, None, Question((3, 2), False, False, 0.0), Float(), Budget())
     assert total > 0.2
     assert total < 0.2 * (1 + 1e-14)
     with pytest.raises(Refused, match="one bound per component"):
-        parts.recheck(record, None, Question((3, 3), False, False, 0.0), None, Budget())
+        parts.recheck(record, None, Question((3, 3), False, False, 0.0), Float(), Budget())
 
 
 def test_verify_refuses_values_that_the_loadings_do_not_give(results):

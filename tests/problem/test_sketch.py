@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sparcipal.checker import covariance as checked
+from sparcipal.checker import lowrank as checker
 from sparcipal.problem import sketch as sketches
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
-
-checker = importlib.import_module("sparcipal.checker.lowrank")
-checked = importlib.import_module("sparcipal.checker.covariance")
+from tests.support.replay import FLOAT, majorant_of
 
 
 def both(kind, n, p, seed=0, center=True):
@@ -52,7 +50,7 @@ def test_tail_is_proved_and_sharp(kind, n, p, rank, how):
     missed = np.linalg.eigvalsh(A - made.V @ made.V.T)[-1]
     trace = np.trace(A)
     assert missed - 1e-14 * trace <= made.tail <= missed + 1e-4 * max(missed, 0) + 1e-6 * trace
-    own = checker.majorant(theirs, made.V, made.proof, made.shift, None, 3, False)
+    own = majorant_of(theirs, made.V, made.proof, made.shift, None, 3, False)
     assert missed - 1e-14 * trace <= own <= made.tail
 
 
@@ -72,7 +70,7 @@ def test_trace_proof(kind, n, p, monkeypatch):
     made = sketches.sketch(mine, 3)
     assert made.proof == "trace"
     missed = np.linalg.eigvalsh(mine.dense() - made.V @ made.V.T)[-1]
-    own = checker.majorant(theirs, made.V, made.proof, made.shift, None, 3, False)
+    own = majorant_of(theirs, made.V, made.proof, made.shift, None, 3, False)
     assert missed <= own <= made.tail
     rest = np.linalg.eigvalsh(mine.dense())[:-3].sum()
     assert made.tail == pytest.approx(rest, rel=1e-6)
@@ -84,7 +82,7 @@ def test_samples_proof_refuses_a_lie(monkeypatch):
     assert made.proof == "samples"
     missed = np.linalg.eigvalsh(mine.dense() - made.V @ made.V.T)[-1]
     for proof in ("samples", "features"):
-        assert checker.majorant(theirs, made.V, proof, 0.99 * missed, None, 3, False) == np.inf
+        assert majorant_of(theirs, made.V, proof, 0.99 * missed, None, 3, False) == np.inf
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.05, 0.3])
@@ -95,7 +93,7 @@ def test_clipped_matrix_dominates_on_sparse_vectors(rho, one_sign):
     rng = np.random.default_rng(1)
     A = np.corrcoef(rng.standard_normal((30, 12)), rowvar=False)
     B = clipped(A, rho, 4, one_sign)
-    assert pytest.approx(checker.clipped(A, rho, 4, one_sign), rel=1e-13) == B
+    assert pytest.approx(checker._clipped(A, rho, 4, one_sign, FLOAT), rel=1e-13) == B
     for _ in range(300):
         x = np.zeros(12)
         x[rng.permutation(12)[:4]] = rng.standard_normal(4)

@@ -9,7 +9,8 @@ import numpy as np
 from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.family import redone
-from sparcipal.checker.records import LOG
+from sparcipal.checker.lowrank import majorant, sphere
+from sparcipal.checker.records import LOG, LowRank
 from sparcipal.checker.tree import Prover
 from sparcipal.checker.tree import replay as replay_steps
 
@@ -37,3 +38,26 @@ def recheck(name: str, data: dict[str, Any], cov: Any, question: Any) -> float:
 def prover(log: list[dict[str, Any]], A: np.ndarray) -> Prover:
     """What checks the claims of a log."""
     return Prover(parsed(log, A.shape[0])[0], A, FLOAT)
+
+
+def level_of(
+    V: np.ndarray, s: int, one_sign: bool, prices: np.ndarray, level: float, tree: np.ndarray
+) -> float:
+    """What a tree of cones proves of the s largest (v_i.c)^2 less prices."""
+    record = LowRank(
+        V=V, proof="features", shift=0.0, s=s, nonnegative=one_sign, level=level, tree=tree,
+        clip=None, prices=prices,
+    )  # fmt: skip
+    return sphere(record, prices, s, FLOAT, Budget())
+
+
+def majorant_of(
+    cov: Any, V: np.ndarray, proof: str, shift: float, clip: float | None, s: int, one_sign: bool
+) -> float:
+    """The t, near the shift, for which the covariance is proved to be at most t I + VV'."""
+    none = np.zeros(0, dtype=np.int8)
+    record = LowRank(
+        V=V, proof=proof, shift=shift, s=s, nonnegative=one_sign, level=0.0, tree=none, clip=clip,
+        prices=None,
+    )  # fmt: skip
+    return majorant(record, cov, one_sign, FLOAT, Budget())

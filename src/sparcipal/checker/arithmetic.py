@@ -27,6 +27,8 @@ class Arithmetic(ABC):
 
     eps: float
     exact: bool
+    step: float  # by multiples of this much, relatively, guesses are raised until they are proved
+    bytes: int  # of one number
 
     def running(self) -> AbstractContextManager[Any]:
         """The context in which numbers of this kind are computed with."""
@@ -51,11 +53,19 @@ class Arithmetic(ABC):
         """A float that is at least x: what a claim is compared with."""
 
     @abstractmethod
+    def high(self, x: Any) -> Any:
+        """A number without a radius that is at least x; such numbers can be sorted."""
+
+    @abstractmethod
     def finite(self, x: Numbers) -> bool:
         """Whether all are numbers: neither infinite nor nan."""
 
     @abstractmethod
     def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray: ...
+
+    @abstractmethod
+    def solve(self, S: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """The solution of S Y = B."""
 
     @abstractmethod
     def sqrt(self, x: Numbers) -> Numbers: ...
@@ -104,6 +114,25 @@ class Arithmetic(ABC):
         Entries may be off by eps of themselves; other errors are the caller's, in `blur`.
         """
 
+    def factors(self, M: np.ndarray) -> bool:
+        """Whether M has a Cholesky factor; the margin for its rounding is the caller's."""
+        return self.psd(M)
+
+    def eliminates(self, matrices: np.ndarray) -> np.ndarray:
+        """Which of the symmetric matrices (m x n x n) have positive pivots only.
+
+        Rounding acts as in a Cholesky factorisation; its margin is the caller's.
+        """
+        rest = matrices.copy()
+        good = np.ones(len(rest), dtype=bool)
+        for k in range(rest.shape[1]):
+            pivot = rest[:, k, k]
+            good &= np.asarray(pivot > 0, dtype=bool)
+            row = rest[:, k, k + 1 :].copy()
+            scaled = row / np.where(good, pivot, 1.0)[:, None]
+            rest[:, k + 1 :, k + 1 :] -= scaled[:, :, None] * row[:, None, :]
+        return good
+
     def below(self, M: np.ndarray, t: Numbers) -> bool:
         """Whether lambda_max(M) <= t is proved."""
         n = M.shape[0]
@@ -129,7 +158,7 @@ class Arithmetic(ABC):
         Z = self.matmul(root, root.T)
         trace = np.trace(Z)
         size = float(np.abs(np.diagonal(guess)).sum() + self.floats(trace)) + (n + 1) * abs(nu)
-        delta = 2 * (n + k + 4) * EPS * size
+        delta = 2 * (n + k + 4) * self.step * size
         for factor in (3, 24, 150, 1100):
             t = nu + factor * delta
             if self.psd(_plus_diagonal(Z - M, t), 2 * (k + 4) * self.eps * size):
@@ -142,7 +171,9 @@ class Float(Arithmetic):
     """float64: fast, with rounding terms."""
 
     eps = EPS
+    step = EPS
     exact = False
+    bytes = 8
 
     def array(self, x: Any) -> np.ndarray:
         return np.array(x, dtype=np.float64)
@@ -156,11 +187,17 @@ class Float(Arithmetic):
     def upper(self, x: Numbers) -> float:
         return float(x)
 
+    def high(self, x: Any) -> Any:
+        return float(x)
+
     def finite(self, x: Numbers) -> bool:
         return bool(np.isfinite(x).all())
 
     def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a @ b
+
+    def solve(self, S: np.ndarray, B: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(S, B)
 
     def sqrt(self, x: Numbers) -> Numbers:
         return np.sqrt(x)
@@ -182,8 +219,11 @@ class Float(Arithmetic):
 
     def psd(self, M: np.ndarray, blur: Numbers = 0.0) -> bool:
         """By a Cholesky factorisation (Rump 2006), with 2 (n + 2) eps tr(M) for its rounding."""
-        margin = 2 * (M.shape[0] + 2) * EPS * float(np.trace(M)) + blur
-        return factorises(_plus_diagonal(M, -margin))
+        margin = 2 * (M.shape[0] + 2) * self.eps * float(np.trace(M)) + blur
+        return self.factors(_plus_diagonal(M, -margin))
+
+    def factors(self, M: np.ndarray) -> bool:
+        return factorises(M)
 
 
 def factorises(matrix: np.ndarray) -> bool:

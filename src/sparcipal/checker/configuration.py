@@ -10,7 +10,7 @@ from .arithmetic import Float
 from .budget import Budget
 from .covariance import EPS, CheckedCovariance, Question
 from .family import Family
-from .kyfan import outside_rows
+from .kyfan import Rows, outside_rows
 from .packing import largest_packing
 from .records import LOG, Configuration
 from .tree import replay
@@ -79,7 +79,8 @@ def _outside(
     pads = np.asarray(header.get("pads", np.zeros(core.size)), dtype=np.float64)
     if pads.shape != core.shape or not (pads > 0.0).all():
         raise ValueError("features outside the core need positive pads")
-    rows = outside_rows(cov, core, pads, price, s, bool(header["nonnegative"]), level)
+    of = Rows(core, pads, price, s, bool(header["nonnegative"]))
+    rows = outside_rows(of, cov, level, Float(), Budget())
     return float(np.maximum(level, rows.max()))
 
 

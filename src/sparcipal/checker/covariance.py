@@ -117,6 +117,26 @@ class CheckedCovariance:
             return None
         return self._left @ self._left.T
 
+    @property
+    def n(self) -> int | None:
+        """The number of rows, when they are at hand."""
+        return None if self._mean is None else int(self._left.shape[0])
+
+    def times(self, Q: np.ndarray) -> np.ndarray:
+        """The covariance times p x r."""
+        if self._mean is None:
+            return np.asarray(self._left @ Q)
+        product = self._left.T @ (self._left @ Q)
+        return np.asarray(product) - np.outer(self._mean, self._mean @ Q)
+
+    def by_samples(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """XX', XW and W = [V, m] for the rows X and the mean m of A = X'X - mm'."""
+        X: Any = self._left
+        W = np.column_stack([V, np.asarray(self._mean)])
+        gram = X @ X.T
+        gram = gram.toarray() if sp.issparse(gram) else np.array(gram)
+        return gram, np.asarray(X @ W), W
+
     def restrict(self, kept: np.ndarray) -> CheckedCovariance:
         """The same on some features, when the others are constant; Refused when they are not."""
         others = np.ones(self.p, dtype=bool)

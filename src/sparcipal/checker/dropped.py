@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from . import kyfan
-from .budget import Refused
+from .arithmetic import Float
+from .budget import Budget, Refused
 from .cheap import psd_shift
 from .covariance import EPS, Checked, CheckedCovariance, Question
+from .gate import parse
+from .records import KyFan
 from .sums import Sums, summed
 from .tables import source_of
 
@@ -209,12 +212,15 @@ def touching(data: dict[str, Any], inside: float, cov: Any, question: Question) 
     heavy = np.zeros(n)
     largest = np.sort(np.maximum(cov.inner.diagonal, 0.0))[::-1][:n]
     heavy[: largest.size] = largest
-    shift = psd_shift(cov.inner)
+    shift = psd_shift(cov.inner, Float(), Budget())
     traces = np.append(0.0, np.cumsum(heavy + shift))[n - t] + cov.inner.rounding(n)
     stay = np.minimum(inside, traces * (1 + n * EPS))
     if data["rule"] == "prices":
         price = float(data["price"])
-        base, prices = kyfan.spectrum(data["split"], cov.inner, question, price, empty=True)
+        split = parse(KyFan, data["split"], {"p": cov.inner.p}, "split")
+        base, prices = kyfan.spectrum(
+            split, cov.inner, question, Float(), Budget(), price, empty=True
+        )
         rest = cov.inner.p - prices.size
         prices = np.sort(np.append(prices, np.full(min(rest, n), price)))[::-1][:n]
         prices = np.append(prices, np.zeros(n - prices.size))

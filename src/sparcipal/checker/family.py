@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Missing, Refused, require
 from .covariance import CheckedCovariance, Question
 from .gate import parse
@@ -19,14 +20,14 @@ FAMILIES = {
     "gershgorin": "cheap",
     "frobenius": "cheap",
     "clip": "cheap",
-    "enumeration": "cheap",
+    "enumeration": "enumeration",
     "parts": "parts",
     "tree": "tree",
     "kyfan": "kyfan",
     "configuration": "configuration",
     "lowrank": "lowrank",
-    "dspca-dual": "dspca",
-    "greedy-dual": "greedy",
+    "dspca-dual": "duals",
+    "greedy-dual": "duals",
 }
 
 
@@ -40,7 +41,7 @@ class Family:
 
     name: str
     record: type
-    recheck: Callable[..., float]
+    recheck: Callable[..., Numbers]
     totals: bool = False  # holds for a number of nonzeros shared among all components
     overlapping: bool = False  # holds for several components with overlapping supports
     raw: bool = False  # recheck(data, cov, question) takes the data as they came
@@ -69,9 +70,9 @@ def redone(
     data: dict[str, Any],
     cov: CheckedCovariance,
     question: Question,
-    ar: Any,
+    ar: Arithmetic,
     budget: Budget,
-) -> float:
+) -> Numbers:
     """What the data of a bound prove about `cov`, after they have passed the gate."""
     family = family_of(name)
     require(
@@ -90,4 +91,4 @@ def redone(
             return float(family.recheck(data, cov, question))
         except ValueError as error:
             raise Refused(str(error)) from error
-    return float(family.recheck(record, cov, question, ar, budget))
+    return family.recheck(record, cov, question, ar, budget)

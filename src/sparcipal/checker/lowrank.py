@@ -1,5 +1,5 @@
-"""Low-rank bounds, redone: the majorant by a Cholesky factorisation, the sphere by replaying its
-cones.
+"""Low-rank bounds (docs/methods/lowrank.rst), redone: a majorant of the covariance, and the sphere
+by replaying its cones.
 
 A bound of this family says: `B <= shift I + V V'`, where B is the covariance A, or A with its
 small entries traded for a diagonal (`clip`), and `F(c) <= level` for every unit c, with F as in
@@ -13,198 +13,200 @@ g_j.g_k and T_jk the sum of the s largest positive (v_i.g_j)(v_i.g_k) - price_i 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from .cheap import psd_shift
-from .covariance import EPS, CheckedCovariance, Question, factorises
+from .arithmetic import Arithmetic, Numbers
+from .budget import Budget, Refused, require
+from .cheap import dense, psd_shift
+from .covariance import CheckedCovariance, Question
 from .family import Family
 from .records import LowRank
 
 FACTOR_LIMIT = 5000  # order of the largest matrix that is factored
 GRID = 2.0**50  # generators are multiples of 1 / GRID, so that midpoints are exact
-CHUNK = 2**22  # numbers in one temporary
+CHUNK = 2**25  # bytes of one temporary
 
 
-def recheck(data: dict[str, Any], cov: CheckedCovariance, question: Question) -> float:
-    """The upper bound that the data of a low-rank bound prove, in the units of `cov`."""
-    V = np.ascontiguousarray(data["V"], dtype=np.float64)
-    s, level, shift = int(data["s"]), float(data["level"]), float(data["shift"])
-    one_sign = bool(data["nonnegative"])
-    prices = np.asarray(data.get("prices", np.zeros(cov.p)), dtype=np.float64)
-    if V.ndim != 2 or V.shape[0] != cov.p or prices.shape != (cov.p,):
-        raise ValueError("the factor does not fit the data")
-    if not (np.isfinite(V).all() and np.isfinite([level, shift]).all() and (prices >= 0).all()):
-        raise ValueError("the factor or a number beside it is not finite")
-    if s < min(question.s_max, cov.p) or (one_sign and not question.nonnegative):
-        raise ValueError("the bound is for another question")
-    if prices.any() and question.k > 1 and not question.disjoint:
-        raise ValueError("prices need disjoint supports")
-    clip = None if data.get("clip") is None else float(data["clip"])
-    tail = majorant(cov, V, data["proof"], shift, clip, s, question.nonnegative)
-    top = sphere(V, min(s, cov.p), one_sign, prices, level, np.asarray(data["tree"]))
+def recheck(
+    record: LowRank, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
+) -> Numbers:
+    s, k = record.s, question.k
+    prices = np.zeros(cov.p) if record.prices is None else record.prices
+    require(s >= min(question.s_max, cov.p), "the bound is for fewer nonzeros")
+    require(question.nonnegative or not record.nonnegative, "the bound is for one sign")
+    require(k == 1 or question.disjoint or not prices.any(), "prices need disjoint supports")
+    tail = majorant(record, cov, question.nonnegative, ar, budget)
+    top = sphere(record, prices, min(s, cov.p), ar, budget)
     # Entries that were clipped are rounded once more.
-    largest = float(np.sort(np.abs(cov.diagonal))[::-1][:s].sum())
-    alone = tail + top + cov.rounding(s) + s * EPS * largest
-    total = question.k * alone + float(prices.sum())
-    return total + 4 * (cov.p + question.k) * EPS * abs(total)
+    clipped = s * ar.eps * float(np.sort(np.abs(ar.floats(cov.diagonal)))[::-1][:s].sum())
+    total = k * (tail + top + cov.rounding(s) + clipped) + ar.array(prices).sum()
+    return total + 4 * (cov.p + k) * ar.eps * abs(total)
 
 
 # --- the majorant ---
 
 
 def majorant(
-    cov: CheckedCovariance,
-    V: np.ndarray,
-    proof: str,
-    shift: float,
-    clip: float | None,
-    s: int,
-    one_sign: bool,
-) -> float:
+    record: LowRank, cov: CheckedCovariance, one_sign: bool, ar: Arithmetic, budget: Budget
+) -> Numbers:
     """A level t, near `shift`, for which t I + VV' - B is proved positive semidefinite; inf if
-    none is.
-    """
-    if proof == "features" and cov.p <= FACTOR_LIMIT:
-        B = cov.dense()
-        return _factored(B if clip is None else clipped(B, clip, s, one_sign), V, shift, cov)
-    if clip is not None:
-        return np.inf
-    if proof == "samples" and cov._mean is not None and cov._left.shape[0] <= FACTOR_LIMIT:
-        return _factored_by_samples(cov, V, shift)
-    return _by_trace(cov, V)
+    none is."""
+    V = ar.array(record.V)
+    if record.proof == "features" and cov.p <= FACTOR_LIMIT:
+        B = dense(cov, ar, budget)
+        if record.clip is not None:
+            B = _clipped(B, record.clip, record.s, one_sign, ar)
+        return _by_features(B, V, record.shift, ar)
+    if record.clip is not None:
+        return float("inf")
+    if record.proof == "samples" and cov.n is not None and cov.n <= FACTOR_LIMIT:
+        budget.work(cov.n**3 + cov.n * cov.p * cov.n, "a matrix of samples")
+        budget.memory(ar.bytes * cov.n * (5 * cov.n + cov.p), "a matrix of samples")
+        return _by_samples(cov, V, record.shift, ar)
+    budget.work(40 * cov.p * V.shape[1], "a sketch")
+    return _by_trace(cov, V, ar, budget)
 
 
-def clipped(A: np.ndarray, rho: float, s: int, one_sign: bool) -> np.ndarray:
+def _clipped(A: np.ndarray, rho: float, s: int, one_sign: bool, ar: Arithmetic) -> np.ndarray:
     """A - U + Diag(d): no unit vector with s nonzeros (and one sign) gets less from it than from
-    A.
-    """
-    U = np.minimum(A, rho) if one_sign else np.clip(A, -rho, rho)
-    np.fill_diagonal(U, 0.0)
-    charged = np.maximum(U, 0.0) if one_sign else np.abs(U)
-    n = A.shape[0]
-    count = min(s - 1, n - 1)
-    d = np.sort(charged, axis=1)[:, n - count :].sum(axis=1) if count else np.zeros(n)
+    A."""
+    diagonal = np.diag_indices(len(A))
+    U = ar.minimum(A, rho) if one_sign else ar.minimum(ar.maximum(A, -rho), rho)
+    U[diagonal] = ar.number(0.0)
     B = A - U
-    B[np.diag_indices(n)] += d * (1 + (s + 8) * EPS)
+    B[diagonal] += ar.top_sum(ar.size(U, one_sign), s - 1)
     return B
 
 
-def _factored(B: np.ndarray, V: np.ndarray, shift: float, cov: CheckedCovariance) -> float:
-    """lambda_max(B - VV') <= the value returned, near shift, if the Cholesky factorisation
-    exists.
-    """
-    M = B - V @ V.T
-    n = M.shape[0]
-    size = float(np.abs(np.diagonal(B)).sum() + (V * V).sum()) + (n + 1) * abs(shift)
-    delta = 2 * (n + 16) * EPS * size + cov.error_unit * float(cov.weights.sum())
-    level = shift + 3 * delta
-    K = -M
-    K[np.diag_indices(n)] += level
-    return level + delta if factorises(K) else np.inf
+def _by_features(B: np.ndarray, V: np.ndarray, shift: float, ar: Arithmetic) -> Numbers:
+    n = len(B)
+    near = float(np.abs(ar.floats(np.diagonal(B))).sum() + (ar.floats(V) ** 2).sum())
+    size = near + (n + 1) * abs(shift)
+    t = shift + 8 * (n + 16) * ar.step * size
+    H = ar.matmul(V, V.T) - B
+    H[np.diag_indices(n)] += t
+    return t if ar.psd(H, 28 * ar.eps * size) else float("inf")
 
 
-def _factored_by_samples(cov: CheckedCovariance, V: np.ndarray, shift: float) -> float:
+def _by_samples(cov: CheckedCovariance, V: np.ndarray, shift: float, ar: Arithmetic) -> Numbers:
     """The same with an n x n matrix.
 
     A = X'X - mm' <= t I + VV' is X'X <= H = t I + WW', W = [V, m], that is X H^-1 X' <= I, or
     t I - XX' + XW (t I + W'W)^-1 W'X' >= 0 by the Woodbury formula.
     """
-    X: Any = cov._left
-    mean: Any = cov._mean
-    W = np.column_stack([V, mean])
-    p, n = W.shape[0], X.shape[0]
-    K = X @ X.T
-    K = K.toarray() if hasattr(K, "toarray") else np.array(K)
-    XW, WW = np.asarray(X @ W), W.T @ W
-    weight = float(cov.weights.sum())
-    gamma = 2 * (p + 16) * EPS
     if not shift > 0:
-        return np.inf
-    stretch = 1.0 + 2.0 * np.sqrt(float(np.trace(WW)) / shift)
-    delta = (gamma * stretch + 4 * (n + 16) * EPS + cov.error_unit) * (weight + n * shift)
-    level = shift + 3 * delta
+        return float("inf")
+    gram, XW, W = cov.by_samples(V)
+    n, p = len(gram), cov.p
+    WW = ar.matmul(W.T, W)
+    spread = float(ar.floats(np.trace(WW)))
+    gamma = 2 * (p + 16) * ar.step
+    stretch = 1.0 + 2.0 * np.sqrt(spread / shift)
+    delta = gamma * stretch + 4 * (n + 16) * ar.step + cov.error_unit
+    delta *= max(float(ar.floats(np.trace(gram))), float(np.sum(cov.weights))) + n * shift
+    # An error of the matrix acts on it as one of t, which is larger: delta is added to what holds.
+    t = shift + 3 * delta
     # A larger small matrix has a smaller inverse: its own rounding stays on the safe side.
-    inner = WW + (level + gamma * float(np.trace(WW))) * np.eye(W.shape[1])
-    K = XW @ np.linalg.solve(inner, XW.T) - K
+    inner = WW + (t + 2 * (p + 16) * ar.eps * spread) * ar.eye(W.shape[1])
+    K = ar.matmul(XW, ar.solve(inner, XW.T)) - gram
     K = (K + K.T) / 2
-    K[np.diag_indices(n)] += level
-    return level + delta if factorises(K) else np.inf
+    K[np.diag_indices(n)] += t
+    return t + (0.0 if ar.exact else delta) if ar.factors(K) else float("inf")
 
 
-def _by_trace(cov: CheckedCovariance, V: np.ndarray) -> float:
+def _by_trace(cov: CheckedCovariance, V: np.ndarray, ar: Arithmetic, budget: Budget) -> Numbers:
     """Nystrom: A - AQ (Q'AQ)^-1 Q'A is PSD for any Q, so its trace bounds its eigenvalues.
 
     A matrix that is not quite PSD is raised by what is missing first.
     """
-    Q, shift = np.linalg.qr(V)[0], psd_shift(cov)
-    if cov._mean is None:
-        AQ = cov._left @ Q + shift * Q
-    else:
-        mean: Any = cov._mean
-        AQ = cov._left.T @ (cov._left @ Q) - np.outer(mean, mean @ Q)
-    QAQ = Q.T @ AQ
+    shift = psd_shift(cov, ar, budget)
+    Q = ar.array(np.linalg.qr(ar.floats(V))[0])
+    AQ = cov.times(Q) + shift * Q
+    QAQ = ar.matmul(Q.T, AQ)
     QAQ = (QAQ + QAQ.T) / 2
     # The condition number enters the margin: eigenvalues are at most the trace, and at least what
     # a factorisation proves.
-    r, size = QAQ.shape[0], float(np.trace(QAQ))
-    low = 0.5 * float(np.linalg.eigvalsh(QAQ)[0])
-    proved = factorises(QAQ - (low + 2 * (r + 4) * EPS * size) * np.eye(r))
-    if not (low > 1e-11 * size and proved):
-        return np.inf
-    root = np.linalg.solve(np.linalg.cholesky(QAQ), AQ.T).T
-    both = np.column_stack([root, V])
-    signs = np.repeat([1.0, -1.0], V.shape[1])
-    R = np.linalg.qr(both)[1]
-    apart = float(np.linalg.norm(R @ (signs[:, None] * R.T)))
-    trace = float(cov.diagonal.sum()) + cov.p * shift
-    blur = (8 * (cov.p + 16) * EPS + cov.error_unit) * float(cov.weights.sum()) * (size / low)
-    return max(trace - float((root * root).sum()), 0.0) + apart + 4 * blur
+    r, near = len(QAQ), ar.floats(QAQ)
+    size, low = float(np.trace(near)), 0.5 * float(np.linalg.eigvalsh(near)[0])
+    if not (low > 1e-11 * size and ar.psd(QAQ - low * ar.eye(r))):
+        return float("inf")
+    # |RR' - VV'| for R = AQ (Q'AQ)^-1/2, with RR' as AQ times the solution.
+    solved = ar.solve(QAQ, AQ.T)
+    explained = (AQ.T * solved).sum()
+    apart = _apart(AQ, solved.T, V, ar)
+    trace = cov.diagonal.sum() + cov.p * shift
+    margin = 8 * (cov.p + 16) * ar.eps + cov.error_unit
+    margin *= 4 * float(np.sum(cov.weights)) * (size / low)
+    return ar.maximum(trace - explained, 0.0) + apart + margin
+
+
+def _apart(AQ: np.ndarray, solved: np.ndarray, V: np.ndarray, ar: Arithmetic) -> Numbers:
+    """The Frobenius norm of AQ solved' - VV' (p x p), or more."""
+    if not ar.exact:
+        left, right = np.hstack([AQ, -V]), np.hstack([solved, V])
+        return float(np.linalg.norm(np.linalg.qr(left)[1] @ np.linalg.qr(right)[1].T))
+    # |RR'|^2 - 2 |R'V|^2 + |V'V|^2; R'R is similar to Q'AAQ (Q'AQ)^-1
+    own, cross = ar.matmul(solved.T, AQ), ar.matmul(V.T, V)
+    mixed = (ar.matmul(V.T, AQ) * ar.matmul(V.T, solved)).sum()
+    return ar.sqrt((own * own.T).sum() - 2 * mixed + (cross * cross).sum())
 
 
 # --- the sphere ---
 
 
-def sphere(
-    V: np.ndarray, s: int, one_sign: bool, prices: np.ndarray, level: float, tree: np.ndarray
-) -> float:
+class _Sketch(NamedTuple):
+    """The rows of V, the longest first, in units of its largest entry; prices, squared lengths."""
+
+    V: np.ndarray
+    prices: np.ndarray
+    sizes: np.ndarray
+    s: int
+    one_sign: bool
+
+
+def sphere(record: LowRank, prices: np.ndarray, s: int, ar: Arithmetic, budget: Budget) -> Numbers:
     """A bound on F over the sphere, near `level`, if every leaf of the tree proves it; else inf."""
-    r = V.shape[1]
-    if r > 16 or tree.ndim != 1 or tree.dtype != np.int8:
-        raise ValueError("the tree of cones is malformed")
-    unit = 2.0 ** np.ceil(np.log2(max(float(np.abs(V).max()), 1e-150)))
-    V, prices, level = V / unit, prices / unit**2, level / unit**2
+    r = record.V.shape[1]
+    unit = 2.0 ** np.ceil(np.log2(max(float(np.abs(record.V).max()), 1e-150)))
+    V = ar.array(record.V / unit)
     sizes = (V * V).sum(axis=1)
-    order = np.argsort(-sizes, kind="stable")
-    V, prices, sizes = V[order], prices[order], sizes[order]
-    margin = _rounding(r, s, float(sizes[:s].sum()), level)
+    order = np.argsort(-ar.floats(sizes), kind="stable")
+    prices = ar.array(prices / unit**2)
+    sketch = _Sketch(V[order], prices[order], sizes[order], s, record.nonnegative)
+    level = record.level / unit**2
+    # Entries are off by e |g_j||g_k| at most, and sum_jk a_j a_k |g_j||g_k| <= r |c|^2 in an
+    # orthant.
+    longest = float(ar.floats(sketch.sizes[:s]).sum())
+    margin = r * ar.step * ((4 * r + s + 20) * longest + (6 * r + 12) * abs(level)) + 1e-300
     tested = level + margin
+    proved = (tested + (0.0 if ar.exact else margin)) * unit**2
     # F is never larger than what the s longest rows could give.
-    if np.sort(np.maximum(sizes - prices, 0.0))[::-1][:s].sum() <= tested:
-        return (tested + margin) * unit**2
-    points, leaves = replay(tree, r, one_sign)
+    if ar.at_most(ar.top(ar.maximum(sizes - prices, 0.0), s).sum(), tested):
+        return proved
+    points, leaves = replay(record.tree, r, record.nonnegative, budget)
     pairs, place = _pairs(leaves, len(points))
-    T = pair_sums(V, sizes, prices, s, one_sign, points, pairs)
-    G = np.einsum("ij,ij->i", points[pairs[:, 0]], points[pairs[:, 1]])
+    budget.work(len(pairs) * min(len(V), max(4 * s, 256)) * (r + 8), "pairs of cone generators")
+    generators = ar.array(points)
+    T = _pair_sums(sketch, generators, pairs, ar)
+    G = (generators[pairs[:, 0]] * generators[pairs[:, 1]]).sum(axis=1)
     S = tested * G - T
-    step = max(1, CHUNK // (r * r))
+    step = max(1, CHUNK // (r * r * ar.bytes))
     for start in range(0, len(leaves), step):
-        if not copositive(S[place[start : start + step]]).all():
-            return np.inf
-    return (tested + margin) * unit**2
+        if not copositive(S[place[start : start + step]], ar).all():
+            return float("inf")
+    return proved
 
 
-def _rounding(r: int, s: int, longest: float, level: float) -> float:
-    """Entries are off by e |g_j||g_k| at most, and sum_jk a_j a_k |g_j||g_k| <= r |c|^2 in an
-    orthant.
-    """
-    return r * EPS * ((4 * r + s + 20) * longest + (6 * r + 12) * abs(level)) + 1e-300
-
-
-def replay(tree: np.ndarray, r: int, one_sign: bool) -> tuple[np.ndarray, np.ndarray]:
+def replay(
+    tree: np.ndarray, r: int, one_sign: bool, budget: Budget
+) -> tuple[np.ndarray, np.ndarray]:
     """Generators (m x r) and leaves (rows of generator numbers) of a tree given level by level."""
     free = r if one_sign else r - 1
+    # Codes name leaves and halved cones; every leaf holds r generators and r^2 places of pairs.
+    budget.work(40 * len(tree) * r * r, "a tree of cones")
+    budget.memory(32 * len(tree) * r * r, "a tree of cones")
     bits = (np.arange(2**free)[:, None] >> np.arange(free)) & 1
     if not one_sign:
         bits = np.column_stack([np.zeros(len(bits), dtype=bits.dtype), bits])
@@ -218,12 +220,12 @@ def replay(tree: np.ndarray, r: int, one_sign: bool) -> tuple[np.ndarray, np.nda
         codes = tree[position : position + len(cones)].astype(np.int64)
         position += len(cones)
         if len(codes) < len(cones) or (codes >= r * r).any():
-            raise ValueError("the tree of cones is malformed")
+            raise Refused("the tree of cones is malformed")
         leaves.append(cones[codes < 0])
         cones, codes = cones[codes >= 0], codes[codes >= 0]
         first, second = codes // r, codes % r
         if (first == second).any():
-            raise ValueError("the tree of cones halves an edge that is a point")
+            raise Refused("the tree of cones halves an edge that is a point")
         rows = np.arange(len(cones))
         ends = np.sort(np.column_stack([cones[rows, first], cones[rows, second]]), axis=1)
         keys, back = np.unique(ends[:, 0] * 2**31 + ends[:, 1], return_inverse=True)
@@ -241,7 +243,7 @@ def replay(tree: np.ndarray, r: int, one_sign: bool) -> tuple[np.ndarray, np.nda
         cones = halves
     table = np.concatenate(points)
     if position != len(tree) or not (table * GRID == np.rint(table * GRID)).all():
-        raise ValueError("the tree of cones is malformed")
+        raise Refused("the tree of cones is malformed")
     return table, np.concatenate(leaves)
 
 
@@ -256,57 +258,55 @@ def _pairs(leaves: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return pairs, place.reshape(low.shape)
 
 
-def pair_sums(
-    V: np.ndarray,
-    sizes: np.ndarray,
-    prices: np.ndarray,
-    s: int,
-    one_sign: bool,
-    points: np.ndarray,
-    pairs: np.ndarray,
+def _pair_sums(
+    sketch: _Sketch, points: np.ndarray, pairs: np.ndarray, ar: Arithmetic
 ) -> np.ndarray:
     """T for each pair of points; rows are sorted by length, and short rows cannot be chosen."""
+    V, prices, sizes, s, one_sign = sketch
     p = len(V)
-    out = np.zeros(len(pairs))
+    out = ar.zeros(len(pairs))
     left, rows = np.arange(len(pairs)), min(p, max(4 * s, 256))
     while left.size:
-        step, again = max(1, CHUNK // rows), []
+        step, again = max(1, CHUNK // (rows * ar.bytes)), [left[:0]]
         for start in range(0, len(left), step):
             part = left[start : start + step]
             a, b = points[pairs[part, 0]], points[pairs[part, 1]]
             inner = (a * b).sum(axis=1)
-            x, y = a @ V[:rows].T, b @ V[:rows].T
-            gains = np.maximum(x, 0.0) * np.maximum(y, 0.0) if one_sign else x * y
-            gains -= prices[:rows] * inner[:, None]
-            chosen = np.maximum(np.partition(gains, rows - s, axis=1)[:, rows - s :], 0.0)
+            x, y = ar.matmul(a, V[:rows].T), ar.matmul(b, V[:rows].T)
+            gains = ar.maximum(x, 0.0) * ar.maximum(y, 0.0) if one_sign else x * y
+            gains = ar.maximum(gains - prices[:rows] * inner[:, None], 0.0)
+            chosen = ar.top(gains, s)
             out[part] = chosen.sum(axis=1)
             if rows < p:
-                reach = (np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1)) + inner) / 2
-                again.append(part[sizes[rows] * reach > chosen.min(axis=1)])
-        left = np.concatenate(again) if again else left[:0]
+                reach = ar.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1)) + inner
+                enough = np.asarray(sizes[rows] * reach <= 2 * chosen[:, -1], dtype=bool)
+                again.append(part[~enough])
+        left = np.concatenate(again)
         rows = min(p, 4 * rows)
     return out
 
 
-def copositive(S: np.ndarray) -> np.ndarray:
+def copositive(S: np.ndarray, ar: Arithmetic) -> np.ndarray:
     """Which of the matrices S (m x r x r) some elimination shows to be copositive.
 
     Eliminating a_k >= 0 from a quadratic form with pivot q > 0 and row b leaves at least
     rest - b b' / q, and also at least rest - b_- b_-' / q with b_- the negative part of b.
     """
-    done = np.zeros(len(S), dtype=bool)
-    for negative_only, backwards in ((False, False), (True, False), (True, True)):
+    done = ar.eliminates(S)
+    for backwards in (False, True):
         open_ = np.flatnonzero(~done)
+        if open_.size == 0:
+            break
         R = S[open_][:, ::-1, ::-1].copy() if backwards else S[open_].copy()
         good = np.ones(len(R), dtype=bool)
         for k in range(S.shape[1]):
             pivot = R[:, k, k]
-            good &= pivot > 0
-            b = np.minimum(R[:, k + 1 :, k], 0.0) if negative_only else R[:, k + 1 :, k].copy()
-            scaled = b / np.where(pivot > 0, pivot, 1.0)[:, None]
+            good &= np.asarray(pivot > 0, dtype=bool)
+            b = ar.minimum(R[:, k + 1 :, k], 0.0)
+            scaled = b / np.where(good, pivot, 1.0)[:, None]
             R[:, k + 1 :, k + 1 :] -= scaled[:, :, None] * b[:, None, :]
         done[open_[good]] = True
     return done
 
 
-FAMILIES = (Family("lowrank", LowRank, recheck, overlapping=True, raw=True),)
+FAMILIES = (Family("lowrank", LowRank, recheck, overlapping=True),)

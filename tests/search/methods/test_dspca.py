@@ -9,7 +9,6 @@ from sparcipal import sparse_pca, verify
 from sparcipal.bounds.duals import dspca_dual
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance_of
-from sparcipal.checker.dspca import recheck
 from sparcipal.kernels import dspca as kernel
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.problem import Options, Problem
@@ -18,6 +17,7 @@ from sparcipal.search.methods import dspca
 from sparcipal.search.relaxation import Start, ascend, soft_threshold
 from tests.support.brute import best_value
 from tests.support.places import data_file
+from tests.support.replay import recheck
 
 
 def gaussian(n: int, seed: int = 0) -> np.ndarray:
@@ -95,7 +95,7 @@ def test_elimination_changes_the_relaxation_but_not_the_certificate():
         optimum = best_value(A, (s,))
         assert optimum <= bound.value * cov.unit <= 99 + s + 1e-6
         checked = checked_covariance_of(A, cov.unit)
-        own = recheck(bound.data, checked, Question((s,), False, True, 0.0))
+        own = recheck("dspca-dual", bound.data, checked, Question((s,), False, True, 0.0))
         assert own <= bound.value * (1 + 1e-12)
         assert own * cov.unit >= optimum
 
@@ -107,14 +107,14 @@ def test_the_checker_refuses_a_certificate_that_proves_nothing():
     bound = _dual(Problem(cov, (2,)), point)
     checked = checked_covariance_of(A, cov.unit)
     question = Question((2,), False, True, 0.0)
-    assert recheck(bound.data, checked, question) <= bound.value
+    assert recheck("dspca-dual", bound.data, checked, question) <= bound.value
     moved = bound.data["moved"].copy()
     moved[0] = 2 * bound.data["penalty"]
-    assert recheck({**bound.data, "moved": moved}, checked, question) == np.inf
+    assert recheck("dspca-dual", {**bound.data, "moved": moved}, checked, question) == np.inf
     smaller = {**bound.data, "core": bound.data["core"][:-1]}
-    assert recheck(smaller, checked, question) == np.inf
+    assert recheck("dspca-dual", smaller, checked, question) == np.inf
     small = {"penalty": bound.data["penalty"], "core": np.arange(5), "moved": np.zeros(10)}
-    assert recheck(small, checked, question) == np.inf
+    assert recheck("dspca-dual", small, checked, question) == np.inf
 
 
 @pytest.mark.parametrize("seed", range(30))
