@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import textwrap
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,10 +135,25 @@ def test_the_command_reference_is_that_of_help(request):
     )
 
 
+def program(name: str) -> Any:
+    """A program of the documents as a module."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_format_of_proofs_is_that_of_the_schema(request):
+    made, path = program("proof_format").page(), DOCS / "proof_format.rst"
+    if request.config.getoption("--update-golden"):
+        path.write_text(made, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == made, RENEW
+    for name in FAMILIES:
+        assert re.search(rf"^Bound .*``{name}``", made, flags=re.MULTILINE), name
+
+
 def test_manual_pages_say_what_help_says():
-    spec = importlib.util.spec_from_file_location("manual", DOCS / "manual.py")
-    manual = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(manual)
+    manual = program("manual")
     pages = manual.pages()
     assert set(pages) == {"sparcipal", *(f"sparcipal-{name}" for name in main.commands)}
     for name, text in pages.items():

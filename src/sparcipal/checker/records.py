@@ -106,8 +106,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Nothing:
-    """The bound is recomputed from the data alone: ``trace``, ``gershgorin`` and ``enumeration``
-    need no entry."""
+    """Nothing is needed beside the data: ``trace`` and ``gershgorin`` are the formulas of
+    :doc:`methods/cheap`, and ``enumeration`` looks at every support, see
+    :doc:`methods/enumeration`."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +123,19 @@ class Eigenvalues:
 
 @dataclass(frozen=True)
 class Clip:
-    """The bound ``clip``: entries off the diagonal up to rho are traded for charges."""
+    """Off the diagonal, U = clip(A, -rho, rho) is moved out of A (of its positive part for
+    nonnegative components) and each row is charged the s - 1 largest |U| of its own, s the
+    largest cardinality: the k largest eigenvalues of what results are the bound, see
+    :doc:`methods/cheap`."""
 
     rho: float = entry(Number(0.0), "the threshold")
 
 
 @dataclass(frozen=True)
 class Frobenius:
-    """The bound ``frobenius``, for the shift c."""
+    """kc + sqrt(k times the sum of the m largest rho_i), where rho_i = (A_ii - c)^2 plus the s - 1
+    largest A_ij^2 of row i and m is the number of nonzeros of all components, see
+    :doc:`methods/cheap`."""
 
     c: float = entry(Number(0.0), "the shift: lambda_max(A_S) <= c + |A_S - cI|")
 
@@ -204,7 +210,9 @@ class Problem:
 class Pass:
     """A round of fixing: with one certificate, features are shown to be in no support, or in every
     support, of this node above the bound. A feature that is in both lists shows that there is
-    none."""
+    none. Replay: find l < t and B with M <= l I + BB' (leading eigenvectors are a good guess, a
+    Cholesky factorisation proves it) and test each feature as :doc:`methods/tree` says, with the
+    drops rounded down."""
 
     split: int = entry(Integer(1), "the place of the certificate in the list of steps")
     out: np.ndarray = entry(Features("n"), "features in no such support")
@@ -250,7 +258,19 @@ class Extension:
 
 @dataclass(frozen=True)
 class Tree:
-    """The bound ``tree`` for one component."""
+    """For one component; the statement is that of :doc:`methods/tree`. The log is replayed on the
+    matrix A of the core, symmetrised and divided by its unit; the bound is the larger one of that
+    of the log and that of the extension, plus the rounding of an s-sparse form of A. A log with
+    prices proves less than the value and is no proof here; one for nonnegative components proves
+    nothing of others.
+
+    Replay, first the sets: go through the nodes in their order, from the root, and keep for each
+    the features that are alive and those that are forced. A node has the features its parent was
+    left with after the parent's passes, changed as ``side`` and ``moved`` say; a pass may fix only
+    features that are alive and not forced. In the end no branch may lack a child. Then the
+    matrices: each pass, each closed node, each leaf and each shrunk support is one claim about
+    M = A - U + Diag(d) of :doc:`methods/pairsplit` on the features alive, with t the bound divided
+    by the unit, less s times the largest change that exact twins make to A."""
 
     extension: Extension | None = entry(
         Record(Extension), "when the log speaks of a core only", optional=True
@@ -265,7 +285,11 @@ class Tree:
 
 @dataclass(frozen=True)
 class KyFan:
-    """The bound ``kyfan``: a pair split with prices for disjoint components, on a core."""
+    """For disjoint components; the statement is that of :doc:`methods/kyfan`, "all features". Every
+    row of the core chooses s - 1 times, at V_ab - price_b or at the pad, whichever is more; the
+    smallest choice of a row is its theta. The bound is the sum of the k largest among the
+    eigenvalues of M on the core and the m_j outside, plus the largest prices, as many as there are
+    nonzeros. With a core of fewer than all features the pad must be positive unless s = 1."""
 
     features: np.ndarray = entry(Features("p", least=1, names="n"), "the core")
     u: np.ndarray = entry(Triangle("n"), "U above the diagonal, row by row")
@@ -276,7 +300,9 @@ class KyFan:
 
 @dataclass(frozen=True)
 class PricedPart:
-    """The best support of at most s features at the prices of the bound."""
+    """A tree with these very prices, and with pads if there are features outside the core: no
+    support of at most s features is worth more, its prices subtracted, than the bound of its log,
+    or than the largest m_j of :doc:`methods/kyfan` with the pads as theta."""
 
     s: int = entry(Integer(1, "p"), "the most nonzeros")
     log: tuple[Problem | ClipSplit | RankOneSplit | PairSplit | Node, ...] = entry(
@@ -286,7 +312,11 @@ class PricedPart:
 
 @dataclass(frozen=True)
 class Packing:
-    """Supports that may be part of an answer above the target are enumerated and packed."""
+    """For equal cardinalities, signed components and a core of all features. With pi the bound of
+    the part, an answer above the target T uses only supports worth more than T - the sum of prices
+    - (k - 1) pi. They are enumerated by branching on features and cutting with the pair-split bound
+    of (U, R), and the best k disjoint ones among them are found: the bound is the larger one of
+    their value and T, see :doc:`methods/configuration`."""
 
     target: float = entry(Number(), "no packing is worth more, or its own value is the bound")
     u: np.ndarray = entry(Triangle("n"), "U above the diagonal, row by row")
@@ -295,7 +325,9 @@ class Packing:
 
 @dataclass(frozen=True)
 class Configuration:
-    """The bound ``configuration``: prices, and for each cardinality a tree at these prices."""
+    """For disjoint components; the statement is that of :doc:`methods/configuration`: the sum of
+    all prices and, for each component, of the smallest bound of a part for its cardinality or more
+    (zero if that is negative)."""
 
     features: np.ndarray | None = entry(
         Features("p", least=1, names="n"), "the core; all features if absent", optional=True
@@ -319,14 +351,22 @@ class Part:
 
 @dataclass(frozen=True)
 class Parts:
-    """The bound ``parts``: one bound per component, whatever they share."""
+    """For components that may share features: the sum of one bound for each, see
+    :doc:`methods/parts`. The cardinalities of the parts are those that were asked for."""
 
     parts: tuple[Part, ...] = entry(Many(Record(Part), least=1), "one for each component")
 
 
 @dataclass(frozen=True)
 class LowRank:
-    """The bound ``lowrank``: a sketch and a tree of cones."""
+    """The statement is that of :doc:`methods/lowrank`: the sum of prices, and k times shift +
+    level. Replay: prove A <= shift I + VV' (``features``: by a factorisation of order p;
+    ``samples``: of order n; ``trace``: by Nystrom's trace), where with ``clip`` A is the matrix of
+    that bound. Then expand the tree: it starts from the orthants, those with first coordinate
+    positive unless components are nonnegative, the last coordinate alternating fastest; the codes
+    of one level of cones stand side by side, a leaf is -1, and a r + b halves the edge between the
+    generators a and b, the first half with the midpoint in place of a. On every leaf level G - T
+    must be copositive. Prices need disjoint supports."""
 
     V: np.ndarray = entry(Matrix("p", MOST_RANK), "the sketch: A <= shift I + VV'")
     proof: str = entry(
@@ -348,7 +388,10 @@ class LowRank:
 
 @dataclass(frozen=True)
 class DspcaDual:
-    """The bound ``dspca-dual``: a dual point of the relaxation with its penalty."""
+    """The statement is that of :doc:`methods/duals`: the k largest eigenvalues of A + U - penalty I
+    on the core, zeros among them, plus penalty times the nonzeros of all components. No entry of U
+    may be below -penalty nor, for signed components, above it, and no feature outside the core may
+    vary by more than the penalty."""
 
     penalty: float = entry(Number(0.0), "the penalty")
     core: np.ndarray = entry(Features("p", least=1, names="n"), "every feature that varies more")
@@ -357,7 +400,9 @@ class DspcaDual:
 
 @dataclass(frozen=True)
 class GreedyDual:
-    """The bound ``greedy-dual`` of one component at the level rho."""
+    """For one component; the statement is that of :doc:`methods/duals`. With g = Ax / sqrt(x'Ax),
+    the core must hold every feature with A_ii > rho or g_i^2 > rho; the bound is rho s plus the largest
+    eigenvalue of the Gram matrix that the page writes down."""
 
     rho: float = entry(Number(above=0.0), "the level")
     core: np.ndarray = entry(Features("p", least=1), "every feature that the level leaves")
@@ -381,7 +426,15 @@ class DroppedPart:
 
 @dataclass(frozen=True)
 class Dropped:
-    """From the kept features to all: what choices with a dropped feature explain at most."""
+    """From the kept features to all, when only the variances v_1 >= v_2 >= ... of the dropped ones
+    are known. With N nonzeros in all, t of them dropped, a choice explains at most B(N - t) + v_1 +
+    ... + v_t, where B(n) is the smaller one of ``inside`` and of the n largest variances of kept
+    features; and by the rule ``prices`` also of C and the n largest prices, where C is the Ky Fan
+    sum of the certificate with ``price`` on every kept feature: M - s price I in the core, m_j -
+    price outside, and k zeros for components that lie among the dropped ones. ``price`` must not
+    exceed the pad. ``touching`` is at least the largest of these over t >= 1; the bound is the
+    larger one of ``inside`` and ``touching``. For overlapping supports each cardinality has a part,
+    and the larger ones of inside and touching are added up."""
 
     kept: np.ndarray = entry(Features("P", least=1, names="p"), "the kept features, among all P")
     rule: str = entry(Word("variances", "prices", "nothing dropped"), "how it is bounded")

@@ -1,0 +1,124 @@
+"""The page on the format of proofs, from the schema of the checker: python docs/proof_format.py"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from pathlib import Path
+
+from sparcipal.checker import records
+from sparcipal.checker.family import Family, families
+from sparcipal.checker.gate import nested, table
+from sparcipal.problem.saving import FORMAT
+
+HEAD = f"""\
+The format of proofs
+====================
+
+.. This page is made by docs/proof_format.py from src/sparcipal/checker/records.py.
+
+A saved result is a claim and, for every bound in it, the numbers from which the bound can be
+recomputed from the data. This page lists every entry, what it may hold and how it is used; with
+the statements of :doc:`methods/index` and the margins of :doc:`methods/rounding` it is all that
+is needed to write a second checker. ``verify`` reads these very tables: an entry that is missing,
+unknown, of another type or shape, or out of its range is refused before anything is computed.
+
+Files
+-----
+
+``model.json`` is the claim, ``model.json.proof`` the same document with the ``data`` of the
+bounds. Both are JSON in UTF-8 with ``"sparcipal": {FORMAT}``, the number of this format; a reader
+refuses any other. Numbers may be ``NaN`` and ``Infinity`` where a table allows them. An array is
+a record with ``$array`` (base64 of its bytes, little-endian, row by row), ``dtype`` (such as
+``<f4``, ``<f8``, ``<i4``, ``<i8``, ``|i1``) and ``shape``. "Integer" excludes true and false,
+"number" excludes integers, infinity and NaN unless said otherwise. Features are numbered from 0.
+A name in italics is the size that another entry has.
+
+What is claimed
+---------------
+
+``value`` less ``rounding`` is explained by the components, ``bound`` is not exceeded by any of
+the kind asked for. Value, total variance, means and scales, the status and every bound are
+recomputed. The following entries of a document are reported by the solver and no part of the
+claim, nothing of them is rechecked: ``nodes``, ``eliminated``, ``message`` and ``guarantees`` of
+the certificate, ``n_iter``, ``note`` and ``info``, and those of the settings that no table names.
+
+The certificate's own entries (``value``, ``bound``, ``rounding``, ``tol``, ``unit``, ``status``,
+``bounds``, ``screening``) lie in the record ``certificate``, all others beside it.
+"""
+
+MIDDLE = """\
+The proof of a bound
+--------------------
+
+Proofs are in units: the covariance A of the data, divided by ``unit``. All inequalities are meant
+for exact numbers, so that every computed one needs its margin. *s* is the number of nonzeros of a
+component, *k* the number of components, *p* the number of features that the bound speaks of, *P*
+that of the data.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    shown: list[type] = []
+    for schema in (records.Claim, records.Settings, records.ClaimedBound, records.Screening):
+        parts.append(_section(schema, "~"))
+        shown.append(schema)
+    parts.append(MIDDLE)
+    for schema in _with_nested(records.Among):
+        if schema not in shown:
+            parts.append(_section(schema, "~"))
+            shown.append(schema)
+    for record, names in _by_record().items():
+        title = "Bound " + ", ".join(f"``{name}``" for name in names)
+        parts.append(f"{title}\n{'-' * len(title)}\n")
+        covers = [name for name in names if _family(name).totals]
+        if covers:
+            told = "Each" if len(names) > 1 else "It"
+            parts.append(f"{told} holds also for a total number of nonzeros, shared among all.\n")
+        free = [f"``{name}``" for name in names if _family(name).overlapping]
+        if free:
+            parts.append(f"For components that may share features: {', '.join(free)}.\n")
+        for schema in _with_nested(record):
+            if schema not in shown:
+                parts.append(_section(schema, "~"))
+                shown.append(schema)
+    return "\n".join(parts)
+
+
+def _family(name: str) -> Family:
+    return next(family for family in families() if family.name == name)
+
+
+def _by_record() -> dict[type, list[str]]:
+    """The names of the bounds that share a schema, in the order of the list of families."""
+    found: dict[type, list[str]] = {}
+    for family in families():
+        found.setdefault(family.record, []).append(family.name)
+    return found
+
+
+def _with_nested(schema: type) -> list[type]:
+    """A schema and all that its fields name, each once."""
+    found = [schema]
+    for inner in nested(schema):
+        found += [one for one in _with_nested(inner) if one not in found]
+    return found
+
+
+def _section(schema: type, line: str) -> str:
+    name = schema.__name__
+    text = _safe(inspect.cleandoc(schema.__doc__ or ""))
+    body = _safe(table(schema)) if dataclasses.fields(schema) else "It has no entry."
+    return f".. _{name}:\n\n{name}\n{line * len(name)}\n\n{text}\n\n{body}\n"
+
+
+def _safe(text: str) -> str:
+    """Bars mean something in this language, except in literals."""
+    parts = text.split("``")
+    return "``".join(part if i % 2 else part.replace("|", "\\|") for i, part in enumerate(parts))
+
+
+if __name__ == "__main__":
+    (Path(__file__).parent / "proof_format.rst").write_text(page(), encoding="utf-8")
