@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..numerics.margins import SAFETY
 from ..problem.components import refit, variances
 from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
-from .cheap import cheap_bounds, eigenvalue_bound, trace_bound
+from .cheap import cheap_bounds, trace_bound
 from .configuration.bound import configuration_bound
 from .enumeration import count_supports, exhaust
 from .kyfan import kyfan_bound
@@ -22,6 +23,11 @@ from .tree.core import prove_large
 from .tree.question import TreeQuestion
 from .tree.search import prove as prove_tree
 
+# Bounds that are tried after the cheap ones, in this order: functions of a problem that return a
+# bound, or None where there is none.
+NEXT = (
+    "cheap.eigenvalue_bound",
+)  # fmt: skip
 # The tolerance must also hold what rounding margins add to a bound.
 TIGHTER = 0.9
 # Up to this many features the branch and bound works on all of them; beyond, on a core that it
@@ -77,15 +83,25 @@ def prove(
     proved = Proved(components, (*known, *cheap_bounds(problem)))
     if certify is False:
         return proved
-    eigen = eigenvalue_bound(problem)
-    if eigen is not None:
-        proved = replace(proved, bounds=(*proved.bounds, eigen))
+    for name in NEXT:
+        found = _function(name)(problem)
+        if found is not None:
+            proved = replace(proved, bounds=(*proved.bounds, found))
     if _closed(problem, proved, options):
         return proved
     if problem.k > 1 and not problem.disjoint:
         return _prove_parts(problem, proved, options, certify)
     attempt = _prove_jointly if problem.k > 1 else _prove_one
     return _with_low_rank(problem, attempt(problem, proved, options, certify), options, certify)
+
+
+def _function(name: str) -> Callable[[Problem], Bound | None]:
+    """A function of this package, by its file and its name."""
+    module, _, attribute = name.partition(".")
+    found: Callable[[Problem], Bound | None] = getattr(
+        importlib.import_module(f".{module}", __package__), attribute
+    )
+    return found
 
 
 def _closed(problem: Problem, proved: Proved, options: Options) -> bool:

@@ -55,7 +55,7 @@ class Family:
 
 def family_of(name: Any) -> Family:
     """The family of a bound, from the file that the list names."""
-    if name not in FAMILIES:
+    if not (isinstance(name, str) and name in FAMILIES):
         raise Refused(f"there is no bound called {name!a}")
     module = importlib.import_module(f".{FAMILIES[name]}", __package__)
     return next(family for family in module.FAMILIES if family.name == name)

@@ -401,8 +401,8 @@ class DspcaDual:
 @dataclass(frozen=True)
 class GreedyDual:
     """For one component; the statement is that of :doc:`methods/duals`. With g = Ax / sqrt(x'Ax),
-    the core must hold every feature with A_ii > rho or g_i^2 > rho; the bound is rho s plus the largest
-    eigenvalue of the Gram matrix that the page writes down."""
+    the core must hold every feature with A_ii > rho or g_i^2 > rho; the bound is rho s plus the
+    largest eigenvalue of the Gram matrix that the page writes down."""
 
     rho: float = entry(Number(above=0.0), "the level")
     core: np.ndarray = entry(Features("p", least=1), "every feature that the level leaves")
