@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +12,7 @@ from sparcipal.checker import lowrank as sphere
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.cheap import psd_shift
 from sparcipal.checker.covariance import covariance_of, covariance_of_data
+from sparcipal.checker.records import LowRank
 from tests.support.margins import LESS, E, charges, from_data, matrices, one
 from tests.support.replay import FLOAT, level_of, recheck
 
@@ -261,3 +264,24 @@ def test_factored_by_samples_is_as_good_as_by_features():
         for shift in (0.999 * w[-3], 0.1 * w[-3], -1.0):
             assert sphere._by_samples(own, V, shift, FLOAT) == np.inf
             assert sphere._by_features(own.dense(), V, shift, FLOAT) == np.inf
+
+
+def test_a_short_tree_of_many_cones_is_not_expanded_at_once():
+    """98 kB that name 65,536 leaves of 256 pairs each, about 1 GB if all are written out."""
+    n, r = 2**15, 16
+    tree = np.concatenate([np.full(n, 1, dtype=np.int8), np.full(2 * n, -1, dtype=np.int8)])
+    V = np.random.default_rng(0).standard_normal((20, r))
+    record = LowRank(
+        V=V, proof="features", shift=0.0, s=3, nonnegative=False, level=60.0, tree=tree
+    )
+    tracemalloc.start()
+    try:
+        with np.errstate(all="ignore"):
+            sphere.sphere(record, np.zeros(20), 3, FLOAT, Budget())
+        assert tracemalloc.get_traced_memory()[1] < 3e8
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(Refused, match="a tree of cones"):
+        sphere.sphere(record, np.zeros(20), 3, FLOAT, Budget(work=1e8))
+    with pytest.raises(Refused, match="GiB"):
+        sphere.sphere(record, np.zeros(20), 3, FLOAT, Budget(memory=1e7))

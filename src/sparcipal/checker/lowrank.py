@@ -186,17 +186,26 @@ def sphere(record: LowRank, prices: np.ndarray, s: int, ar: Arithmetic, budget: 
     if ar.at_most(ar.top(ar.maximum(sizes - prices, 0.0), s).sum(), tested):
         return proved
     points, leaves = replay(record.tree, r, record.nonnegative, budget)
-    pairs, place = _pairs(leaves, len(points))
-    budget.work(len(pairs) * min(len(V), max(4 * s, 256)) * (r + 8), "pairs of cone generators")
     generators = ar.array(points)
-    T = _pair_sums(sketch, generators, pairs, ar)
-    G = (generators[pairs[:, 0]] * generators[pairs[:, 1]]).sum(axis=1)
-    S = tested * G - T
-    step = max(1, CHUNK // (r * r * ar.bytes))
+    # r^2 pairs of each leaf: a few leaves at a time, for a short tree names many of them.
+    step = max(1, CHUNK // (8 * r * r))
     for start in range(0, len(leaves), step):
-        if not copositive(S[place[start : start + step]], ar).all():
+        pairs, place = _pairs(leaves[start : start + step], len(points))
+        budget.work(len(pairs) * min(len(V), max(4 * s, 256)) * (r + 8), "pairs of generators")
+        T = _pair_sums(sketch, generators, pairs, ar)
+        G = (generators[pairs[:, 0]] * generators[pairs[:, 1]]).sum(axis=1)
+        if not _copositive(tested * G - T, place, ar):
             return float("inf")
     return proved
+
+
+def _copositive(S: np.ndarray, place: np.ndarray, ar: Arithmetic) -> bool:
+    """Whether all leaves are: `place` says where in S the table of each leaf is found."""
+    step = max(1, CHUNK // (place.shape[1] ** 2 * ar.bytes))
+    return all(
+        bool(copositive(S[place[start : start + step]], ar).all())
+        for start in range(0, len(place), step)
+    )
 
 
 def replay(
@@ -204,9 +213,9 @@ def replay(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Generators (m x r) and leaves (rows of generator numbers) of a tree given level by level."""
     free = r if one_sign else r - 1
-    # Codes name leaves and halved cones; every leaf holds r generators and r^2 places of pairs.
+    # Codes name leaves and halved cones; every leaf has r generators and r^2 pairs of them.
     budget.work(40 * len(tree) * r * r, "a tree of cones")
-    budget.memory(32 * len(tree) * r * r, "a tree of cones")
+    budget.memory(64 * len(tree) * r, "a tree of cones")
     bits = (np.arange(2**free)[:, None] >> np.arange(free)) & 1
     if not one_sign:
         bits = np.column_stack([np.zeros(len(bits), dtype=bits.dtype), bits])

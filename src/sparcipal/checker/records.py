@@ -373,7 +373,7 @@ class LowRank:
         Word("features", "samples", "trace"), "which matrix proves the sketch: see the page"
     )
     shift: float = entry(Number(), "what the sketch misses")
-    s: int = entry(Integer(1), "the most nonzeros of a component")
+    s: int = entry(Integer(1, "p"), "the most nonzeros of a component")
     nonnegative: bool = entry(Truth(), "whether only x >= 0 are spoken of")
     level: float = entry(Number(), "the s largest (v_i.c)^2 less prices sum to no more")
     tree: np.ndarray = entry(
@@ -417,7 +417,7 @@ class GreedyDual:
 class DroppedPart:
     """What one component can gain from dropped features."""
 
-    s: int = entry(Integer(1), "the most nonzeros")
+    s: int = entry(Integer(1, "P"), "the most nonzeros")
     inside: float = entry(Number(), "the component's bound on the kept features")
     rule: str = entry(Word("variances", "prices", "nothing dropped"), "how it is bounded")
     price: float | None = entry(Number(0.0), "prices: of every kept feature", optional=True)
