@@ -291,7 +291,7 @@ def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, An
     """Back to the user's units and features."""
     unit = whole.covariance.unit
     inside = answer.certificate
-    bounds = tuple(replace(b, value=b.value * unit) for b in inside.bounds)
+    bounds = tuple(replace(b, value=b.value * unit, margin=b.margin * unit) for b in inside.bounds)
     screening = {
         name: value * unit if name in ("largest_dropped", "inside", "touching") else value
         for name, value in inside.screening.items()

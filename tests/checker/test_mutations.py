@@ -100,7 +100,7 @@ def test_mutations_of_the_files(subjects, tmp_path):
         lambda d: d["certificate"].update(unit=2.0**-1074),
         lambda d: d["certificate"].update(unit=2.0**1000),
         lambda d: d["certificate"]["bounds"][0].update(value=float("nan")),
-        lambda d: d.update(sparcipal=2),
+        lambda d: d.update(sparcipal=1),
         lambda d: d.update(n_features=10**9),
         lambda d: d["settings"].update(n_components=10**9),
     ],

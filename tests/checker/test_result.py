@@ -316,3 +316,16 @@ def test_verify_compares_moments_in_the_units_of_their_own_feature(memory):
         verdict = verify(replace(result, **{name: moved}), table)
         assert verdict.verdict == "refused"
         assert name in verdict.reason
+
+
+def test_verify_refuses_a_margin_that_is_not_that_of_the_covariance():
+    table = np.random.default_rng(4).standard_normal((40, 6))
+    for settings in ({}, {"n_components": 2}, {"n_components": 2, "supports": "free"}):
+        result = sparse_pca(table, n_nonzero_coefs=2, scale=True, **settings)
+        assert verify(result, table)
+        for place, bound in enumerate(result.certificate.bounds):
+            for factor in (0.0, 0.4, 40.0):
+                bounds = list(result.certificate.bounds)
+                bounds[place] = replace(bound, margin=factor * bound.margin)
+                forged = replace(result.certificate, bounds=tuple(bounds))
+                assert "margin" in verify(replace(result, certificate=forged), table).reason

@@ -169,7 +169,7 @@ def test_save_keeps_claim_and_proof_together(data, tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[]", "null", '{"sparcipal": 99}', '{"sparcipal": 1}', "[" * 100_000, "{'a': 1}"],
+    ["", "{}", "[]", "null", '{"sparcipal": 99}', '{"sparcipal": 2}', "[" * 100_000, "{'a': 1}"],
 )
 def test_documents_that_are_no_results(text):
     with pytest.raises(ValueError, match="not a sparcipal result"):

@@ -168,7 +168,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 
 def models() -> dict[str, str]:
     """Documents that are no results, each in its own way."""
-    empty = {"sparcipal": 1}
+    empty = {"sparcipal": 2}
     array = {"$array": "", "dtype": "<f8", "shape": [10**15]}
     return {
         "deep list": "[" * 100_000,
@@ -179,7 +179,7 @@ def models() -> dict[str, str]:
         "array": json.dumps({**empty, "mean": array}),
         "object dtype": json.dumps({**empty, "mean": {**array, "dtype": "|O", "shape": [1]}}),
         "string dtype": json.dumps({**empty, "mean": {**array, "dtype": "<U999999999"}}),
-        "repeated": '{"sparcipal": 1, "sparcipal": 1}',
+        "repeated": '{"sparcipal": 2, "sparcipal": 2}',
         "nul": "\x00",
     }
 

@@ -82,7 +82,7 @@ def widened(
     else:
         touching, total, data = _by_parts(problem, inside, components, survivors, options, certify)
     data["kept"] = survivors.kept.astype(np.int32)
-    bound = Bound(inside.name, max(total, value), {**inside.data, "screened": data})
+    bound = replace(inside, value=max(total, value), data={**inside.data, "screened": data})
     screening = {
         "kept": int(survivors.kept.size),
         "dropped": int(survivors.n_dropped),

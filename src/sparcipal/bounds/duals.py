@@ -130,6 +130,7 @@ def _greedy_at(
     data = {
         "rho": rho,
         "core": core,
+        "shift": cov.psd_shift,
         "support": component.support,
         "weights": component.weights,
     }

@@ -6,7 +6,8 @@ formulas of docs/methods/rounding.rst ("The covariance"); the solver uses the sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,6 +64,7 @@ class CheckedCovariance:
         *,
         diagonal: np.ndarray | None = None,
         weights: np.ndarray | None = None,
+        allowed: np.ndarray | None = None,
         largest: float = 1.0,
     ) -> None:
         self._left = left
@@ -71,6 +73,7 @@ class CheckedCovariance:
         self.error_unit = error_unit
         self.inert = inert  # features that are constant, or rows that are zero
         self.largest = largest  # no variance can be larger, in the user's units
+        self.allowed = allowed  # how much error of a variance an honest computation may count
         if mean is None:
             own = np.diagonal(left).copy()
             self.diagonal = own if diagonal is None else diagonal
@@ -155,6 +158,7 @@ class CheckedCovariance:
             self.inert[kept],
             diagonal=self.diagonal[kept],
             weights=self.weights[kept],
+            allowed=None if self.allowed is None else self.allowed[kept],
             largest=self.largest,
         )
 
@@ -170,7 +174,9 @@ class CheckedCovariance:
 
     def allowance(self, s: int) -> float:
         """At most this much may an honest computation from the same rows count as rounding."""
-        return self.rounding(s)
+        if self.allowed is None:
+            return self.rounding(s)
+        return max(float(np.sort(self.allowed)[::-1][:s].sum()), self.rounding(s))
 
 
 def covariance_of(matrix: Any, unit: float) -> CheckedCovariance:
@@ -228,20 +234,35 @@ def covariance_of_data(
     sums = (2 * n + 40) * EPS
     mean_error = sums * np.ldexp(np.abs(mean) + np.sqrt(second), exponents)
     whole_mean = np.ldexp(mean, exponents)
+    # The same rows may have been handed over sparse, where an error is relative to second moments.
+    moments = np.minimum(variance + mean * mean, 2 * MOSTLY_MEAN * variance)
     if not scale:
         # unit = (a power of two)^2 when it comes from data: exact, or covered by the error term
         ratio = float(np.ldexp(1.0, int(exponents[0]))) / np.sqrt(unit)
         largest = float(np.maximum(np.abs(low), np.abs(high)).max()) ** 2
         plain = CheckedCovariance(
-            Z * ratio, inner_mean * ratio, unit, error, inert, largest=largest
+            Z * ratio,
+            inner_mean * ratio,
+            unit,
+            error,
+            inert,
+            allowed=(8 * n + 40) * EPS * moments * ratio**2,
+            largest=largest,
         )
         return Checked(plain, whole_mean, np.ones(p), rows, mean_error, np.zeros(p))
     inverse = np.where(constant, 0.0, 1.0 / spread)
     Z = sp.csc_array(Z.multiply(inverse[None, :])) if sp.issparse(Z) else Z * inverse
     # An entry, and the deviations it is divided by, are off by so much of the second moments.
     relative = np.where(constant, 0.0, second / np.where(constant, 1.0, variance))
+    at_most = moments / np.where(constant, 1.0, variance)
     scaled = CheckedCovariance(
-        Z, inner_mean * inverse, 1.0, more, inert, weights=relative * relative
+        Z,
+        inner_mean * inverse,
+        1.0,
+        more,
+        inert,
+        weights=relative * relative,
+        allowed=(8 * n + 40) * EPS * at_most**2,
     )
     whole_spread = np.where(constant, 1.0, np.ldexp(spread, exponents))
     spread_error = sums * whole_spread * np.maximum(relative, 1.0)
@@ -333,6 +354,39 @@ def absent_weights(Z: Any, share: np.ndarray) -> np.ndarray:
         absent[Z.indices[Z.indptr[j] : Z.indptr[j + 1]]] = False
         missing[j] = float(share[absent].sum())
     return missing
+
+
+def covariance_margin(
+    name: str,
+    parts: Sequence[tuple[str, int]],
+    question: Question,
+    cov: CheckedCovariance,
+    rounding: Callable[[int], float],
+) -> float:
+    """The formula once, with `rounding(s)` for what s nonzeros can differ by.
+
+    `parts` are the names and sizes of the bounds that a bound "parts" adds up.
+    """
+    k, s = question.k, question.s_max
+    if name == "parts":
+        alone = [replace(question, cardinalities=(s,), disjoint=True, total=None) for _, s in parts]
+        return sum(
+            covariance_margin(one, (), asked, cov, rounding)
+            for (one, _), asked in zip(parts, alone)
+        )
+    if name == "eigenvalues":
+        return k * rounding(cov.p)
+    if name == "lowrank" or not question.disjoint:
+        return k * rounding(s)
+    if name == "configuration":
+        return sum(rounding(size) for size in question.cardinalities)
+    if name == "gershgorin":
+        roots = np.sort(np.sqrt(cov.weights))[::-1]
+        largest = float(cov.weights.max(initial=0.0))
+        # rounding(1) is for the largest weight; a row has s entries
+        share = float(roots[0] * roots[:s].sum()) / largest if largest > 0 else 0.0
+        return k * share * rounding(1) + rounding(question.n_nonzero)
+    return rounding(question.n_nonzero)
 
 
 def factorises(matrix: np.ndarray) -> bool:

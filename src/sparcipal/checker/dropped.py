@@ -36,18 +36,23 @@ class KeptCovariance(CheckedCovariance):
         inert: np.ndarray,
         *,
         weights: np.ndarray,
-        allowed: np.ndarray,
+        allowed: np.ndarray | None,
         largest: float = 1.0,
     ) -> None:
-        super().__init__(matrix, None, unit, error_unit, inert, weights=weights, largest=largest)
-        self.allowed = allowed
+        super().__init__(
+            matrix,
+            None,
+            unit,
+            error_unit,
+            inert,
+            weights=weights,
+            allowed=allowed,
+            largest=largest,
+        )
 
     @property
     def given(self) -> bool:
         return False
-
-    def allowance(self, s: int) -> float:
-        return max(float(np.sort(self.allowed)[::-1][:s].sum()), self.rounding(s))
 
     def _part(self, kept: np.ndarray) -> CheckedCovariance:
         return KeptCovariance(
@@ -56,7 +61,7 @@ class KeptCovariance(CheckedCovariance):
             self.error_unit,
             self.inert[kept],
             weights=self.weights[kept],
-            allowed=self.allowed[kept],
+            allowed=None if self.allowed is None else self.allowed[kept],
             largest=self.largest,
         )
 

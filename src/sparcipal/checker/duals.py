@@ -69,7 +69,9 @@ def greedy(
     # squares of much smaller or larger ones lose digits
     require(0.5 < float(np.linalg.norm(record.weights)) < 2.0, "x is no unit vector")
     budget.work(m**3 + 40 * cov.p * record.support.size, "a dual bound")
-    shift = psd_shift(cov, ar, budget)
+    lacking = psd_shift(cov, ar, budget)
+    shift = lacking if record.shift is None else record.shift
+    require(bool(lacking <= shift), "the shift does not make the matrix positive semidefinite")
     scores = _scores(cov, record.support, record.weights, shift, ar)
     others = scores.of(np.delete(np.arange(cov.p), core))
     weak = ar.at_most(others.variance, rho)

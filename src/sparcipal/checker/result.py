@@ -16,16 +16,23 @@ from ..problem.result import Bound, Result, Status
 from . import dropped as screened
 from .arithmetic import Float
 from .budget import WORK, Budget, Missing, Refused, require
-from .covariance import EPS, Checked, CheckedCovariance, Question, covariance_of, covariance_of_data
+from .covariance import (
+    EPS,
+    CheckedCovariance,
+    Question,
+    covariance_margin,
+)
 from .family import redone
 from .gate import parse
+from .moments import covariance_for
 from .parts import alone
-from .records import Among, Claim, Dropped, Parts, Screening, Settings
-from .tables import source_of
+from .records import Among, Claim, Parts, Screening, Settings
 
 # A bound may be larger than what the checker proves by this much (its own margins differ), not
 # more.
 LOOSENESS = 1e-4
+# Below what underflow hides, margins need not agree.
+NOTHING = 1e-280
 # What numbers can cause that passed the gate: overflow, matrices without eigenvalues.
 MALFORMED = (ArithmeticError, np.linalg.LinAlgError, MemoryError)
 # What a result says beside its claim. Nothing of it is part of the proof.
@@ -126,7 +133,7 @@ def _verify(
     value = math.nan
     try:
         _pass_gate(result)
-        cov = _check_data(result, X, covariance, sample_weight)
+        cov = covariance_for(result, X, covariance, sample_weight)
         _check_settings(result)
         _check_components(result)
         value = _check_value(result, cov)
@@ -154,8 +161,8 @@ def _pass_gate(result: Result) -> None:
         "settings": {key: value for key, value in settings.items() if key in asked},
         "status": str(certificate.status) if isinstance(certificate.status, Status) else None,
         "bounds": [
-            {"name": bound.name, "value": bound.value, "data": bound.data}
-            for bound in certificate.bounds
+            {"name": b.name, "value": b.value, "data": b.data, "margin": b.margin}
+            for b in certificate.bounds
         ],
     }
     for field in fields(Claim):
@@ -170,91 +177,6 @@ def _attribute(of: Any, name: str) -> Any:
     for part in name.split("."):
         of = getattr(of, part)
     return of
-
-
-def _check_data(result: Result, X: Any, covariance: Any, sample_weight: Any) -> CheckedCovariance:
-    settings, unit = result.settings, result.certificate.unit
-    columns = None if X is None else source_of(X).names
-    dropped = bool(result.certificate.screening)
-    if dropped:
-        if not result.certificate.bounds[0].data:
-            raise Missing("the proof of the bound was not saved with the result")
-        kept = _kept_of(result)
-    if covariance is not None and dropped:
-        require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
-        cov: CheckedCovariance = screened.of_given(covariance, kept, unit)
-        same = (covariance.n_samples, covariance.center, covariance.scaled, covariance.weighted)
-        asked = (settings["center"], settings["scale"], settings["sample_weight"])
-        require((result.n_samples, *asked) == same, "the settings are not those of the Screened")
-        _check_given_moments(result, covariance)
-    elif covariance is not None:
-        require(result.n_samples is None, "the result came from data, not from a covariance matrix")
-        require(result.mean is None and result.scale is None, "a covariance has no mean or scale")
-        for name in ("center", "scale", "sample_weight"):
-            require(settings[name] is False, f"{name} does not apply to a covariance matrix")
-        cov = covariance_of(covariance, unit)
-    else:
-        require(
-            result.n_samples is not None, "the result came from a covariance matrix, not from X"
-        )
-        weighted = settings["sample_weight"]
-        require(
-            weighted == (sample_weight is not None),
-            f"the result was computed {'with' if weighted else 'without'} sample weights",
-        )
-        table = (settings["center"], settings["scale"], sample_weight, unit)
-        if dropped:
-            about = result.mean if settings["center"] else np.zeros(result.n_features)
-            require(about is not None, "mean is missing")
-            own = screened.of_data(X, kept, *table, about, int(result.n_samples or 0))
-        else:
-            own = covariance_of_data(source_of(X).whole(), *table)
-        cov = own.covariance
-        require(own.n == result.n_samples, "the number of samples differs")
-        require(cov.p == result.n_features, _size_reason(result, cov))
-        _check_moments(result, own)
-    require(cov.p == result.n_features, _size_reason(result, cov))
-    require(unit == cov.unit and cov.in_range(), f"unit {unit:.3g} does not fit the data")
-    names = result.feature_names
-    require(names is None or len(names) == cov.p, "there is not one feature name per feature")
-    if names is not None and columns is not None:
-        require(columns == tuple(names), "the feature names differ from the data's")
-    total = float(cov.diagonal.sum()) * unit
-    slack = 4 * (cov.rounding(cov.p) + cov.doubt) * unit
-    require(
-        abs(result.total_variance - total) <= slack,
-        f"the total variance is {total:.10g}, not {result.total_variance:.10g}",
-    )
-    return cov
-
-
-def _kept_of(result: Result) -> np.ndarray:
-    """Which features a certificate says were kept."""
-    first = result.certificate.bounds[0].data.get("screened")
-    return parse(Dropped, first, {"P": result.n_features}, "screened").kept
-
-
-def _size_reason(result: Result, cov: CheckedCovariance) -> str:
-    return f"the result speaks of {result.n_features} features, the data has {cov.p}"
-
-
-def _check_moments(result: Result, own: Checked) -> None:
-    """Each mean and scale is off by no more than rounding in sums over its own feature."""
-    for name, claimed, found, error in (
-        ("mean", result.mean, own.mean, own.mean_error),
-        ("scale", result.scale, own.spread, own.spread_error),
-    ):
-        require(claimed is not None, f"{name} is missing")
-        require(bool((np.abs(claimed - found) <= error).all()), f"{name} differs from the data's")
-
-
-def _check_given_moments(result: Result, given: Any) -> None:
-    """Mean and scale are those of the Screened; ones for a scale that goes without saying."""
-    known = given.n_samples is not None and given.mean is not None
-    spread = np.ones(result.n_features) if known and given.scale is None else given.scale
-    for name, claimed, own in (("mean", result.mean, given.mean), ("scale", result.scale, spread)):
-        same = claimed is None if own is None else np.array_equal(np.asarray(claimed), own)
-        require(bool(same), f"{name} is not that of the Screened")
 
 
 def _check_settings(result: Result) -> None:
@@ -400,6 +322,7 @@ def _check_bounds(result: Result, cov: CheckedCovariance, budget: Budget) -> flo
             own <= bound.value,
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
         )
+        _check_margin(bound, cov, question)
         # A bound far above the others says nothing; what rounding adds to it may differ.
         slack = 64 * (question.k * cov.allowance(cov.p) + cov.doubt) * cov.unit
         loose = max(own, result.value) * (1 + LOOSENESS) + slack
@@ -408,6 +331,23 @@ def _check_bounds(result: Result, cov: CheckedCovariance, budget: Budget) -> flo
             f"the bound {bound.name!r} is {bound.value:.12g}, but its proof gives {own:.12g}",
         )
     return float(certificate.bound)
+
+
+def _check_margin(bound: Bound, cov: CheckedCovariance, question: Question) -> None:
+    """What is said to be for rounding is what the formula says, at least once and no more than a
+    few times."""
+    inner = cov.inner if isinstance(cov, screened.ScreenedCovariance) else cov
+    parts = []
+    if bound.name == "parts":
+        parts = [(part["name"], part["s"]) for part in bound.data["parts"]]
+    needed = covariance_margin(bound.name, parts, question, inner, inner.rounding)
+    allowed = covariance_margin(bound.name, parts, question, inner, inner.allowance)
+    margin = bound.margin / cov.unit
+    require(
+        needed <= margin + NOTHING and margin <= 8 * allowed + NOTHING,
+        f"the bound {bound.name!r} has a margin of {bound.margin:.3g} for rounding, which is not "
+        f"that of this computation ({needed * cov.unit:.3g})",
+    )
 
 
 def _own(bound: Bound, cov: CheckedCovariance) -> tuple[Among, dict[str, Any]]:
@@ -444,7 +384,7 @@ def _recheck_screened(
     same = dropped is not None and np.array_equal(dropped.kept, cov.kept)
     require(same, f"the bound {bound.name!r} speaks of other kept features")
     assert dropped is not None
-    extensions: list[Any] = [dropped, *(dropped.parts or ())]
+    extensions: list[Any] = [dropped] if question.disjoint else [*(dropped.parts or ())]
     for one in extensions:
         whole = one.rule != "prices" or (one.price is not None and one.split is not None)
         require(whole, "screened: the certificate of the prices is missing")

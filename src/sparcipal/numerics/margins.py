@@ -108,7 +108,7 @@ def difference() -> float:
 
 def trace(n: int) -> float:
     """The sum of all n eigenvalues, read off the diagonal."""
-    return 4 * n * EPS
+    return 2 * n * EPS
 
 
 def gram(p: int) -> float:

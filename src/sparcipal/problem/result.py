@@ -41,11 +41,12 @@ _SENTENCES = {
 @dataclass(frozen=True)
 class Bound:
     """One proven upper bound on the optimum, with all that is needed to recompute it from the
-    data."""
+    data; `margin` is the part of `value` that is there for the rounding of the covariance."""
 
     name: str
     value: float
     data: dict[str, Any] = field(default_factory=dict, repr=False)
+    margin: float = field(default=0.0, repr=False)
 
 
 @dataclass(frozen=True)
@@ -269,7 +270,7 @@ def _read_from(path: Path) -> Result:
 
 
 def _claim(result: Result) -> Result:
-    bare = tuple(Bound(b.name, b.value) for b in result.certificate.bounds)
+    bare = tuple(replace(b, data={}) for b in result.certificate.bounds)
     return replace(result, certificate=replace(result.certificate, bounds=bare))
 
 

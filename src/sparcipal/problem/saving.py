@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FORMAT = 1  # of the JSON document; a reader refuses any other
+FORMAT = 2  # of the JSON document; a reader refuses any other
 _DTYPES = {"<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1"}
 
 

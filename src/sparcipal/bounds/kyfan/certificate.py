@@ -129,7 +129,7 @@ def _proved_at(
     root = q * np.sqrt(np.maximum(w - nu, 0.0))
     rest = root @ root.T - matrix
     trace = float((root * root).sum())
-    size = float(np.abs(np.diagonal(rest)).sum()) + (n + 1) * abs(nu) + trace
+    size = float(np.abs(np.diagonal(matrix)).sum()) + (n + 1) * abs(nu) + trace
     spread = float(np.abs(matrix).sum(axis=1).max())
     delta = margins.ky_fan(n, k) * size + margins.difference() * spread
     above = float(np.maximum(outside - nu, 0.0).sum())

@@ -1,0 +1,107 @@
+"""Whether a result came from these data: samples, features, names, means, scales, total variance.
+
+A mean or a scale is compared in the units of its own feature, with the rounding of the sums that it
+comes from: docs/methods/rounding.rst.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..problem.result import Result
+from . import dropped as screened
+from .budget import Missing, require
+from .covariance import Checked, CheckedCovariance, covariance_of, covariance_of_data
+from .gate import parse
+from .records import Dropped
+from .tables import source_of
+
+
+def covariance_for(
+    result: Result, X: Any, covariance: Any, sample_weight: Any
+) -> CheckedCovariance:
+    """The covariance that a result speaks of, once it is seen to come from these data."""
+    settings, unit = result.settings, result.certificate.unit
+    columns = None if X is None else source_of(X).names
+    dropped = bool(result.certificate.screening)
+    if dropped:
+        if not result.certificate.bounds[0].data:
+            raise Missing("the proof of the bound was not saved with the result")
+        kept = _kept_of(result)
+    if covariance is not None and dropped:
+        require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
+        cov: CheckedCovariance = screened.of_given(covariance, kept, unit)
+        same = (covariance.n_samples, covariance.center, covariance.scaled, covariance.weighted)
+        asked = (settings["center"], settings["scale"], settings["sample_weight"])
+        require((result.n_samples, *asked) == same, "the settings are not those of the Screened")
+        _check_given_moments(result, covariance)
+    elif covariance is not None:
+        require(result.n_samples is None, "the result came from data, not from a covariance matrix")
+        require(result.mean is None and result.scale is None, "a covariance has no mean or scale")
+        for name in ("center", "scale", "sample_weight"):
+            require(settings[name] is False, f"{name} does not apply to a covariance matrix")
+        cov = covariance_of(covariance, unit)
+    else:
+        require(
+            result.n_samples is not None, "the result came from a covariance matrix, not from X"
+        )
+        weighted = settings["sample_weight"]
+        require(
+            weighted == (sample_weight is not None),
+            f"the result was computed {'with' if weighted else 'without'} sample weights",
+        )
+        table = (settings["center"], settings["scale"], sample_weight, unit)
+        if dropped:
+            about = result.mean if settings["center"] else np.zeros(result.n_features)
+            require(about is not None, "mean is missing")
+            own = screened.of_data(X, kept, *table, about, int(result.n_samples or 0))
+        else:
+            own = covariance_of_data(source_of(X).whole(), *table)
+        cov = own.covariance
+        require(own.n == result.n_samples, "the number of samples differs")
+        require(cov.p == result.n_features, _size_reason(result, cov))
+        _check_moments(result, own)
+    require(cov.p == result.n_features, _size_reason(result, cov))
+    require(unit == cov.unit and cov.in_range(), f"unit {unit:.3g} does not fit the data")
+    names = result.feature_names
+    require(names is None or len(names) == cov.p, "there is not one feature name per feature")
+    if names is not None and columns is not None:
+        require(columns == tuple(names), "the feature names differ from the data's")
+    total = float(cov.diagonal.sum()) * unit
+    slack = 4 * (cov.rounding(cov.p) + cov.doubt) * unit
+    require(
+        abs(result.total_variance - total) <= slack,
+        f"the total variance is {total:.10g}, not {result.total_variance:.10g}",
+    )
+    return cov
+
+
+def _kept_of(result: Result) -> np.ndarray:
+    """Which features a certificate says were kept."""
+    first = result.certificate.bounds[0].data.get("screened")
+    return parse(Dropped, first, {"P": result.n_features}, "screened").kept
+
+
+def _size_reason(result: Result, cov: CheckedCovariance) -> str:
+    return f"the result speaks of {result.n_features} features, the data has {cov.p}"
+
+
+def _check_moments(result: Result, own: Checked) -> None:
+    """Each mean and scale is off by no more than rounding in sums over its own feature."""
+    for name, claimed, found, error in (
+        ("mean", result.mean, own.mean, own.mean_error),
+        ("scale", result.scale, own.spread, own.spread_error),
+    ):
+        require(claimed is not None, f"{name} is missing")
+        require(bool((np.abs(claimed - found) <= error).all()), f"{name} differs from the data's")
+
+
+def _check_given_moments(result: Result, given: Any) -> None:
+    """Mean and scale are those of the Screened; ones for a scale that goes without saying."""
+    known = given.n_samples is not None and given.mean is not None
+    spread = np.ones(result.n_features) if known and given.scale is None else given.scale
+    for name, claimed, own in (("mean", result.mean, given.mean), ("scale", result.scale, spread)):
+        same = claimed is None if own is None else np.array_equal(np.asarray(claimed), own)
+        require(bool(same), f"{name} is not that of the Screened")
