@@ -141,13 +141,13 @@ def test_extensions_of_given_matrices():
     matrix = X.T @ X / 30
     cov = covariance_of(matrix)
     proof = prove_large(cov, 3, first_core=6)
-    assert proof.extension is not None
+    assert proof.touch is not None
     checked = checked_covariance(matrix, cov.unit)
     question = Question((3,), False, True, proof.value)
     own = recheck("tree", proof.data(), checked, question)
     assert best_value(matrix, (3,)) / cov.unit <= own <= proof.bound * (1 + 1e-9)
-    core = np.arange(proof.extension["core"].size)
-    wrong = {"log": proof.log, "extension": {**proof.extension, "core": core + 1}}
+    core = np.arange(proof.touch["core"].size)
+    wrong = {"log": proof.log, "touch": {**proof.touch, "core": core + 1}}
     assert recheck("tree", wrong, checked, question) == np.inf
 
 

@@ -138,18 +138,18 @@ def test_no_log_when_it_is_not_wanted():
     assert prove(matrix(), S, TreeQuestion(keep_log=False)).log == []
 
 
-def test_extension_is_checked():
+def test_the_certificate_beyond_the_core_is_checked():
     rng = np.random.default_rng(2)
     X = rng.standard_normal((30, 60)) * np.geomspace(3.0, 0.05, 60)
     cov = covariance_of_data(X)[0]
     proof = prove_large(cov, 4, first_core=15)
     assert proof.status == "optimal"
-    assert proof.extension is not None
+    assert proof.touch is not None
     checked = checked_covariance_of_data(X, True, False, None, cov.unit)[0]
     question = Question((4,), False, True, proof.value)
     assert recheck("tree", proof.data(), checked, question) <= proof.bound * (1 + 1e-9)
-    for change in ({"bound": 0.9 * proof.value}, {"pad": 1e-9}, {"pad": 1e3}):
-        data = {"log": proof.log, "extension": {**proof.extension, **change}}
+    for change in ({"bound": 0.9 * proof.value}, {"groups": proof.touch["groups"][1:]}):
+        data = {"log": proof.log, "touch": {**proof.touch, **change}}
         assert not recheck("tree", data, checked, question) <= proof.bound * (1 + 1e-9)
     assert not recheck("tree", {"log": proof.log}, checked, question) <= proof.bound * (1 + 1e-9)
 

@@ -45,6 +45,7 @@ CLIP_LIMIT = 150
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 # Rows of a large covariance that the Gershgorin bound may look at.
 ROW_BUDGET = 4096
+FIRST_ROWS = 16  # and those that decide whether it can beat the trace
 
 
 def cheap_bounds(problem: Problem) -> list[Bound]:
@@ -59,7 +60,7 @@ def cheap_bounds(problem: Problem) -> list[Bound]:
     if problem.covariance.n_features <= DENSE_LIMIT:
         largest = _largest_magnitudes(problem)
         bounds += [gershgorin_bound(problem, largest), frobenius_bound(problem, largest)]
-    else:
+    elif _rows_may_help(problem, bounds[0].value):
         bounds.append(gershgorin_bound(problem))
     if problem.covariance.n_features <= CLIP_LIMIT:
         bounds.append(clip_bound(problem))
@@ -129,23 +130,38 @@ def gershgorin_bound(problem: Problem, largest: np.ndarray | None = None) -> Bou
     return Bound("gershgorin", total + SAFETY * k * row_error + _margin(problem))
 
 
-def _row_sums(problem: Problem) -> np.ndarray:
-    """Rows are looked at in the order of what they could reach at most by Cauchy-Schwarz."""
-    covariance, s, k = problem.covariance, problem.s_max, problem.k
-    # |A_ij|^2 <= (A_ii + d)(A_jj + d) when A + dI is PSD.
+def _rows_may_help(problem: Problem, known: float) -> bool:
+    """Whether a few rows leave it open that row sums give less than a bound that is known."""
+    first = np.argsort(-_reach(problem), kind="stable")[: max(FIRST_ROWS, problem.k)]
+    return top_sum(_exact_row_sums(problem, first), problem.k) < known
+
+
+def _reach(problem: Problem) -> np.ndarray:
+    """What the row sums can be at most: |A_ij|^2 <= (A_ii + d)(A_jj + d) when A + dI is PSD."""
+    covariance = problem.covariance
     deviation = np.sqrt(np.maximum(covariance.diagonal, 0.0) + covariance.psd_shift)
-    reach = covariance.diagonal + deviation * top_sum(deviation, s - 1)
+    return np.asarray(covariance.diagonal + deviation * top_sum(deviation, problem.s_max - 1))
+
+
+def _exact_row_sums(problem: Problem, block: np.ndarray) -> np.ndarray:
+    """A_ii and the s - 1 largest magnitudes beside it, of some rows."""
+    rows = problem.covariance.columns(block).T  # (rows, p)
+    rows[np.arange(block.size), block] = 0.0
+    magnitude = np.maximum(rows, 0.0) if problem.nonnegative else np.abs(rows)
+    tops = _row_tops(magnitude, problem.s_max - 1)
+    return np.asarray(problem.covariance.diagonal[block] + tops.sum(axis=1))
+
+
+def _row_sums(problem: Problem) -> np.ndarray:
+    """Rows are looked at in the order of what they could reach at most."""
+    k, reach = problem.k, _reach(problem)
     sums = reach.copy()
     order = np.argsort(-reach, kind="stable")
     for start in range(0, min(order.size, ROW_BUDGET), 256):
         block = order[start : start + 256]
         if start and _kth_largest(sums[order[:start]], k) >= reach[block[0]]:
             break
-        rows = covariance.columns(block).T  # (256, p)
-        rows[np.arange(block.size), block] = 0.0
-        magnitude = np.maximum(rows, 0.0) if problem.nonnegative else np.abs(rows)
-        exact = covariance.diagonal[block] + _row_tops(magnitude, s - 1).sum(axis=1)
-        sums[block] = np.minimum(reach[block], exact)
+        sums[block] = np.minimum(reach[block], _exact_row_sums(problem, block))
     return sums
 
 

@@ -246,24 +246,57 @@ LOG = Steps("problem", problem=(Problem,), split=SPLITS, node=(Node,))
 
 
 @dataclass(frozen=True)
-class Extension:
-    """Supports that leave the core of a tree (docs/methods/tree, "a core and its extension")."""
+class Pad:
+    """What the rows of a core are charged for features outside: scale times shape, divided by the
+    number of such features and multiplied by the first number of the group."""
 
-    core: np.ndarray = entry(Features("p", least=1, names="n"), "the features of the core")
-    pad: float = entry(Number(above=0.0), "what a row of the core pays for a feature outside")
-    split: ClipSplit | RankOneSplit | PairSplit = entry(
-        Record(*SPLITS), "the certificate of the core, for s - 1 features and in the units of A"
+    shape: np.ndarray = entry(Numbers("n", above=0.0), "one number for each feature of the core")
+    scale: float = entry(Number(above=0.0), "the scale")
+
+
+@dataclass(frozen=True)
+class PadGroup:
+    """Pads for supports with first to last features outside the core; any of them may serve."""
+
+    first: int = entry(Integer(1), "the smallest number of features outside")
+    last: int = entry(Integer(1), "the largest number of features outside")
+    pads: tuple[Pad, ...] = entry(
+        Many(Record(Pad), least=1), "each with first scale Diag(shape) <= bound I - M^first"
     )
-    bound: float = entry(Number(), "no support that leaves the core has a larger value")
+
+
+@dataclass(frozen=True)
+class Touch:
+    """Supports that leave the core of a tree (docs/methods/touch). For every group form M^first
+    with the split, and factor bound I - M^first - first scale Diag(shape) for each of its pads. At
+    tau features outside a pad is first scale shape / tau. Every feature outside must pass for every
+    tau from 1 to s. Those that are not in ``near`` pass with the first pad of each group, with v_j
+    v_a for A_ja^2 and sqrt(v_j v_l) for |A_jl|, v being variances; a given matrix has none of
+    them. Those in ``near`` pass with any pad, with their covariances to the core and among each
+    other as they are, and sqrt(v_j v_l) for l outside of ``near``."""
+
+    core: np.ndarray = entry(Features("p", least=1, names="n"), "the features of the core, H")
+    split: ClipSplit | RankOneSplit | PairSplit = entry(
+        Record(*SPLITS), "the certificate (U, R) of the core, in the units of A"
+    )
+    near: np.ndarray = entry(
+        Features("p"),
+        "features outside that are looked at one by one, with their covariances among each other "
+        "if they are at most 4000; the others are cleared by variances and the first pads",
+    )
+    groups: tuple[PadGroup, ...] = entry(
+        Many(Record(PadGroup)), "one after the other they cover 1 to s - 1 features outside"
+    )
+    bound: float = entry(Number(), "t: no support that leaves the core has a larger value")
 
 
 @dataclass(frozen=True)
 class Tree:
     """For one component; the statement is that of :doc:`methods/tree`. The log is replayed on the
     matrix A of the core, symmetrised and divided by its unit; the bound is the larger one of that
-    of the log and that of the extension, plus the rounding of an s-sparse form of A. A log with
-    prices proves less than the value and is no proof here; one for nonnegative components proves
-    nothing of others.
+    of the log and that of the touch certificate, plus the rounding of an s-sparse form of A. A log
+    with prices proves less than the value and is no proof here; one for nonnegative components
+    proves nothing of others.
 
     Replay, first the sets: go through the nodes in their order, from the root, and keep for each
     the features that are alive and those that are forced. A node has the features its parent was
@@ -273,9 +306,7 @@ class Tree:
     M = A - U + Diag(d) of :doc:`methods/pairsplit` on the features alive, with t the bound divided
     by the unit, less s times the largest change that exact twins make to A."""
 
-    extension: Extension | None = entry(
-        Record(Extension), "when the log speaks of a core only", optional=True
-    )
+    touch: Touch | None = entry(Record(Touch), "when the log speaks of a core only", optional=True)
     log: tuple[Problem | ClipSplit | RankOneSplit | PairSplit | Node, ...] = entry(
         LOG, "the proof on the core, step by step"
     )

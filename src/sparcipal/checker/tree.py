@@ -18,11 +18,11 @@ import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Refused, require
-from .core import check_extension
 from .covariance import CheckedCovariance, Question
 from .family import Family
 from .pairsplit import Charged, Split, Supports, charged, largest
 from .records import SPLITS, Node, Pass, Problem, Tree, Twins
+from .touch import check_touch
 
 MOST_SUPPORTS = 200_000  # of one leaf
 RANK = 48  # of the majorant of a fixing test, at least where there are as many features
@@ -32,7 +32,7 @@ Log = tuple[Any, ...]  # a Problem, then Nodes and Splits
 def recheck(
     record: Tree, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
 ) -> Numbers:
-    """What the log, and its extension to features outside the core, prove for one component."""
+    """What the log proves for one component, with the touch certificate beyond its core."""
     problem = record.log[0]
     assert isinstance(problem, Problem)
     require(question.k == 1, "a tree speaks of one component")
@@ -42,9 +42,9 @@ def recheck(
     priced = problem.prices is not None and problem.prices.any()
     require(not priced, "a tree with prices bounds less than the value")
     core, bound = np.arange(cov.p), problem.bound
-    if record.extension is not None:
-        core, bound = record.extension.core, max(bound, record.extension.bound)
-        check_extension(record.extension, problem.s, problem.nonnegative, cov, ar, budget)
+    if record.touch is not None:
+        core, bound = record.touch.core, max(bound, record.touch.bound)
+        check_touch(record.touch, problem.s, problem.nonnegative, cov, ar, budget)
     replay(record.log, cov.submatrix(core), ar, budget)
     return ar.number(bound) + cov.rounding(problem.s)
 

@@ -1,29 +1,14 @@
-"""Bound "tree"; statement and proof: docs/methods/tree.rst.
+"""Bound "tree"; statement and proof: docs/methods/tree.rst. The core, for thousands of features.
 
-Thousands of features: a proof on a small core that holds for all.
-
-Let H be the core and L all other features. Supports inside H are settled by branch and bound. For
-a support S that touches L, split every pair outside H x H completely: U_ja = A_ja, V_aj = pad_a
-and V_ja = A_ja^2 / pad_a for a in H, j in L, and U_jl = A_jl, V_jl = |A_jl| within L. A row a of
-H is charged pad_a at least once (S touches L) and s - 2 further terms, V_ab or pad_a; so M is
-block diagonal with
-
-    M_HH = A_HH - U + Diag(pad_a + the s - 2 largest of {V_ab} and copies of pad_a),
-    m_j  = A_jj + the s - 1 largest of {A_ja^2 / pad_a} and {|A_jl|},
-
-and the value of S is at most max(lambda_max(M_HH), max_j m_j). M_HH is a pair-split matrix for s
-- 1 features: it lies below the optimum for s by what the last feature adds, so the bound need not
-be tight. For x >= 0 only positive A_ja and A_jl count.
-
-Features outside are looked at in three steps, each for those that the one before could not clear:
-|A_jl|^2 <= A_jj A_ll for all entries; exact entries to H; exact entries to everything. So the
-matrix is never formed, and most features cost nothing beyond their variance.
+Supports inside the core H are settled by branch and bound. Those that leave it are settled by the
+touch certificate (`touch.py`) at a level t: the value itself where that succeeds, otherwise a level
+above it by about what the root of the branch and bound leaves open. The core starts with the
+support and what would add most to it; features that speak against the level join it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,10 +16,12 @@ from ...numerics import margins
 from ...numerics.margins import power_of_two
 from ...problem.components import newcomer_gain
 from ...problem.covariance import Covariance
-from ..outside import Outside
-from ..pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
+from ..pairsplit import Optimiser, Part, Split, best_start, split_matrix
 from ..pairsplit.certificate import top_eigenvalue
+from ..pairsplit.optimise import step_work
 from ..pairsplit.starts import clipped
+from ..touch import Attempt, Strata, Touch
+from .fixing import fix
 from .incumbent import Rounder
 from .log import Proof
 from .question import TreeQuestion
@@ -42,33 +29,20 @@ from .search import prove
 
 CORE = 120  # features of the first core, besides the support
 MOST_CORE = 900
-ROUNDS = 12
-SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4)
-PAD = 0.6  # of what the last feature adds: the first pad
-
-
-@dataclass(frozen=True)
-class Touch:
-    """A certificate for the supports that touch L, and what it gives."""
-
-    core: np.ndarray  # increasing
-    split: Split  # on positions within the core
-    pad: np.ndarray  # the same for every row
-    inner: float  # proven bound of lambda_max(M_HH)
-    outer: float  # max m_j, rounded up
-    violators: np.ndarray  # features with m_j above the threshold, worst first
-
-    @property
-    def bound(self) -> float:
-        return max(self.inner, self.outer)
-
-    def record(self) -> dict[str, Any]:
-        """What a proof stores."""
-        return {
-            "core": self.core.astype(np.int32),
-            "pad": float(self.pad[0]),
-            "split": dict(self.split.origin),
-        }
+ROUNDS = 10
+COLD = (1e-2, 3e-3, 1e-3)  # smoothing from a start, relative to the value
+WARM = (1e-3, 3e-4)  # and from the certificate of a smaller core
+STEPS = 100
+ROOT_STEPS = 60
+# In units of what the last feature adds to the value:
+PAD = 0.6  # what the core is charged for a feature outside while it is optimised
+BELOW = 0.3  # how far below the level the optimisation aims
+ROOM = 0.15  # least distance of M^1 from a level that is tried
+LIFT = 0.5  # how far above M^1 features that should join are looked for, where it is closer
+CLOSE = 0.1  # gap of the root up to which the value itself is tried
+CLIPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)
+TOUCH_WORK = 2.2e10  # of the default effort
+HALVINGS = 6  # of the interval in which the best level lies
 
 
 def prove_large(
@@ -81,19 +55,15 @@ def prove_large(
     question = question or TreeQuestion()
     search = _Extension(cov, s, question, first_core)
     search.start(question.incumbent)
-    budget = question.work
+    budget = TOUCH_WORK if question.effort == "fast" else question.work
     touch, done = search.touching(budget, question.start)
     core = touch.core
     place = np.searchsorted(core, search.support)
     block = cov.submatrix(core)
     # what bounds the supports that leave the core is a good start for those that do not
     first = touch.split.scaled(1.0 / power_of_two(float(np.abs(block).max())))
-    effort = question.effort
     inside = replace(
-        question,
-        incumbent=(place, search.value),
-        effort=effort if effort == "full" else max(budget - search.work, 0.25 * budget),
-        start=first if touch.bound > -np.inf else None,
+        question, incumbent=(place, search.value), start=first if touch.groups else None
     )
     return search.combine(touch, prove(block, s, inside), done)
 
@@ -115,7 +85,6 @@ class _Extension:
         self.scale = max(float(cov.diagonal.max()), 1e-300)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
         self.work, self.n_eigen = 0.0, 0
-        self.outside = Outside(cov, s, self.nonnegative)
 
     @property
     def threshold(self) -> float:
@@ -148,10 +117,8 @@ class _Extension:
         # a feature of large variance is worth having in the core whatever it adds
         score = diagonal + newcomer_gain(self.value, diagonal, link, self.nonnegative)
         size = min(p, max(self.core_size, 2 * self.s))
-        best = np.argsort(-score, kind="stable")
-        heavy = np.argsort(-diagonal, kind="stable")[: size // 3]
-        core = np.unique(np.concatenate([self.support, best[: (2 * size + 2) // 3], heavy]))
-        return core if core.size >= self.s else np.union1d(core, best[:size])
+        best = np.argsort(-score, kind="stable")[:size]
+        return np.union1d(self.support, best)
 
     def last_gain(self) -> float:
         """About how far the optimum for s - 1 features lies below that for s; not too small."""
@@ -163,112 +130,157 @@ class _Extension:
 
     def touching(self, budget: float, start: Touch | None) -> tuple[Touch, bool]:
         """Certify the supports that leave the core, letting the core grow as needed."""
-        pad = PAD * self.last_gain()
+        gain = self.last_gain()
+        level, best = self.threshold, None
         split: Split | None = None
         if start is None:
             core = self.first_core()
         else:
-            core, split = self._grow(start, np.setdiff1d(self.support, start.core))
-        attempts: list[Touch] = []
-        for _ in range(ROUNDS):
-            touch = self._attempt(core, pad, split)
-            attempts.append(touch)
-            if touch.bound <= self.threshold:
-                return touch, True
-            out_of_budget = self.monitor.stopped is not None or self.work > 0.75 * budget
+            core, split = self._grow(start.core, start.split, self.support, PAD * gain)
+        for number in range(ROUNDS):
+            split = self._optimise(core, split, PAD * gain, level - BELOW * gain)
+            strata = Strata(self.cov, self.s, self.nonnegative, core, split)
+            tried, attempt = self._attempt(strata, level, gain)
+            if number == 0 and attempt.touch is None:
+                level = self._lifted(core, split, gain)
+                if level > self.threshold:
+                    tried, attempt = self._attempt(strata, level, gain, fresh=False)
+            if attempt.touch is not None:
+                best = attempt.touch
+                if tried == level:
+                    return best, level == self.threshold
+            joining = attempt.joining[: 2 * core.size]
+            ahead = self.work + 120 * step_work(core.size + joining.size)
+            out_of_budget = self.monitor.stopped is not None or ahead > budget
             if out_of_budget or core.size >= MOST_CORE:
                 break
-            if touch.inner > self.threshold:
-                pad = max(pad - 1.1 * (touch.inner - self.threshold), 0.4 * pad)
-                split = touch.split
-                continue
-            new = touch.violators[: max(60, core.size // 2)]
-            core, split = self._grow(touch, np.sort(new))
-            pad = float(touch.pad[0])
+            if joining.size:
+                core, split = self._grow(core, split, joining, PAD * gain)
         if self.cov.n_features <= MOST_CORE and not out_of_budget:
             return self._everything(), True
-        return min(attempts, key=lambda attempt: attempt.bound), False
+        return best if best is not None else self._lowest(strata, tried), False
+
+    def _attempt(
+        self, strata: Strata, level: float, gain: float, fresh: bool = True
+    ) -> tuple[float, Attempt]:
+        """Try the level, or a higher one where the core itself does not lie below it."""
+        top = strata.top()
+        tried = level if top <= level - ROOM * gain else top + LIFT * gain
+        before = strata.work
+        attempt = strata.attempt(tried, fresh)
+        self.work += strata.work - before
+        return tried, attempt
+
+    def _lowest(self, strata: Strata, low: float) -> Touch:
+        """About the lowest level that this core can certify."""
+        high = max(low, 1e-300)
+        touch = None
+        while touch is None:
+            high *= 1.5
+            touch = strata.attempt(high, fresh=False).touch
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            found = strata.attempt(middle, fresh=False).touch
+            if found is None:
+                low = middle
+            else:
+                touch, high = found, middle
+        self.work += strata.work
+        return touch
+
+    def _lifted(self, core: np.ndarray, split: Split, gain: float) -> float:
+        """The value if the root of the branch and bound may close, else about its bound."""
+        n = core.size
+        part = Part(
+            np.arange(n), self.cov.submatrix(core), np.zeros(n, dtype=bool), np.zeros(n), self.s,
+            self.nonnegative, np.zeros(n),
+        )  # fmt: skip
+        for mu in WARM[:2]:
+            optimiser = Optimiser(part, split.on(part.features))
+            optimiser.run(mu * max(self.value, self.scale), ROOT_STEPS, self.threshold)
+            self.n_eigen += optimiser.n_eigen
+            self.work += optimiser.work
+            split = optimiser.split()
+            while True:
+                found = fix(part, split_matrix(part, split), self.threshold)
+                self.work += float(part.n) ** 3
+                if found.closed or (found.out & found.into).any():
+                    return self.threshold
+                if not found.any:
+                    break
+                part = part.restrict(~found.out, part.forced | found.into)
+                if part.n <= self.s or part.n_forced >= self.s:
+                    return self.threshold
+                split = split.on(part.features)
+        gap = max(found.top - self.value, 0.0)
+        return self.threshold if gap < CLOSE * gain else self.value + gap
 
     def _everything(self) -> Touch:
         """All features are the core: no support leaves it."""
         p = self.cov.n_features
-        part = self._part(np.arange(p), np.full(p, self.scale))
         nothing = np.empty(0, dtype=np.intp)
-        return Touch(np.arange(p), clipped(part, 0.0), part.pad, -np.inf, -np.inf, nothing)
+        split = clipped(self._part(np.arange(p), 0.0), 0.0)
+        return Touch(np.arange(p), split, -np.inf, nothing, ())
 
-    def _part(self, core: np.ndarray, pad: np.ndarray) -> Part:
-        """The pair-split problem of M_HH: one feature less, pads on the diagonal."""
-        a = self.cov.submatrix(core)
-        a[np.diag_indices(core.size)] += pad
+    def _part(self, core: np.ndarray, pad: float) -> Part:
+        """The pair-split problem of a core with one feature outside: one feature less, pads."""
         n = core.size
+        a = self.cov.submatrix(core)
+        a[np.diag_indices(n)] += pad
+        none = np.zeros(n, dtype=bool)
         return Part(
-            np.arange(n), a, np.zeros(n, dtype=bool), np.zeros(n), self.s - 1, self.nonnegative, pad
-        )
+            np.arange(n), a, none, np.zeros(n), max(self.s - 1, 1), self.nonnegative,
+            np.full(n, pad),
+        )  # fmt: skip
 
-    def _attempt(self, core: np.ndarray, level: float, split: Split | None) -> Touch:
-        """Optimise until M_HH is below the threshold, then look at all other features."""
-        pad = np.full(core.size, level)
+    def _optimise(self, core: np.ndarray, split: Split | None, pad: float, target: float) -> Split:
+        """A certificate of the core, with pads, down to the target if that can be."""
         part = self._part(core, pad)
-        if self.s == 1:
-            split, inner = best_start(part)[0], -np.inf
-        else:
-            split, inner = self._optimise(part, split)
-            if inner <= self.threshold:
-                pad = self._raise(core, pad, split)
-        outer = self.outside.largest(core, pad, self.threshold)
-        self.work += outer.work
-        return Touch(core, split, pad, inner, outer.bound, outer.violators)
-
-    def _optimise(self, part: Part, split: Split | None) -> tuple[Split, float]:
-        """Down to the threshold and somewhat below it: what is left over raises the pads."""
+        smoothing = COLD if split is None else WARM
         if split is None:
             split, count = best_start(part)
             self.n_eigen += count
-        target = self.threshold - 0.5 * float(part.pad[0])
-        for mu in SMOOTHING:
+            self.work += count * 0.4 * float(part.n) ** 3
+        for mu in smoothing if self.s > 1 else ():
             optimiser = Optimiser(part, split)
-            optimiser.run(mu * max(self.value, self.scale), 100, target)
+            optimiser.run(mu * max(self.value, self.scale), STEPS, target)
             self.n_eigen += optimiser.n_eigen
             self.work += optimiser.work
             split = optimiser.split()
-            matrix = split_matrix(part, split).matrix
-            if self.monitor.stopped is not None or prove_below(matrix, target):
+            if self.monitor.stopped is not None:
                 break
-        if prove_below(matrix, self.threshold):
-            return split, self.threshold
-        return split, proven_bound(matrix, top_eigenvalue(matrix), self.scale)
+            if top_eigenvalue(split_matrix(part, split).matrix) <= target:
+                break
+        return split
 
-    def _raise(self, core: np.ndarray, pad: np.ndarray, split: Split) -> np.ndarray:
-        """The largest multiple of the pads for which M_HH stays below the threshold."""
-        low, high = 1.0, 4.0
-        for _ in range(6):
-            middle = 0.5 * (low + high)
-            part = self._part(core, middle * pad)
-            if prove_below(split_matrix(part, split).matrix, self.threshold):
-                low = middle
-            else:
-                high = middle
-        return low * pad
-
-    def _grow(self, touch: Touch, new: np.ndarray) -> tuple[np.ndarray, Split]:
-        """Violators join the core; the certificate continues as it was outside."""
-        core = np.union1d(touch.core, new)
-        n = core.size
-        old, fresh = np.searchsorted(core, touch.core), np.searchsorted(core, new)
-        u, r = np.zeros((n, n)), np.zeros((n, n))
-        u[np.ix_(old, old)], r[np.ix_(old, old)] = touch.split.u, touch.split.r
-        u[np.ix_(fresh, fresh)] = self.cov.submatrix(new)
-        cross = self.cov.submatrix(touch.core, new)
-        u[np.ix_(old, fresh)], u[np.ix_(fresh, old)] = cross, cross.T
-        ratio = np.log(touch.pad)[:, None] - np.log(np.maximum(np.abs(cross), 1e-6 * self.scale))
-        r[np.ix_(old, fresh)], r[np.ix_(fresh, old)] = ratio, -ratio.T
+    def _grow(
+        self, core: np.ndarray, split: Split, new: np.ndarray, pad: float
+    ) -> tuple[np.ndarray, Split]:
+        """Features join the core: its certificate stays, pairs with them are clipped."""
+        larger = np.union1d(core, new)
+        n = larger.size
+        old = np.searchsorted(larger, core)
+        part = self._part(larger, pad)
         upper = np.triu_indices(n, 1)
-        return core, Split.rounded(np.arange(n), upper, u[upper], r[upper])
+        largest = float(np.abs(part.a[upper]).max(initial=0.0))
+        best, lowest = None, np.inf
+        for fraction in CLIPS:
+            start = clipped(part, fraction * largest)
+            u, r = start.u, start.r
+            u[np.ix_(old, old)], r[np.ix_(old, old)] = split.u, split.r
+            trial = Split.rounded(np.arange(n), upper, u[upper], r[upper])
+            top = top_eigenvalue(split_matrix(part, trial).matrix)
+            if top < lowest:
+                best, lowest = trial, top
+        self.n_eigen += len(CLIPS)
+        self.work += len(CLIPS) * 0.6 * float(n) ** 3
+        assert best is not None
+        return larger, best
 
     def combine(self, touch: Touch, inside: Proof, done: bool) -> Proof:
         """Both kinds of supports together."""
         slack = margins.OPEN * self.tol * max(abs(inside.value), self.scale)
-        bound = max(inside.bound, touch.bound + slack)
+        bound = max(inside.bound, touch.level + slack)
         status = inside.status
         if not done and bound > inside.value + self.tol * max(abs(inside.value), self.scale):
             status = self.monitor.stopped or "nodes"
@@ -279,6 +291,6 @@ class _Extension:
             status=status,
             n_eigen=inside.n_eigen + self.n_eigen,
             eliminated=self.cov.n_features - touch.core.size + inside.eliminated,
-            extension={**touch.record(), "bound": bound} if touch.bound > -np.inf else None,
-            again=touch if touch.bound > -np.inf else None,
+            touch={**touch.record(), "bound": bound} if touch.level > -np.inf else None,
+            again=touch if touch.level > -np.inf else None,
         )

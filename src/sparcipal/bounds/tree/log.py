@@ -45,7 +45,7 @@ class Proof:
         Features that the root proved to be in no better solution.
     log
         The proof as data; empty when it was not kept.
-    extension
+    touch
         When the log speaks of a core only: the certificate for supports that leave the core.
     again
         What the proof for a neighbouring s may begin with (its `start`); not part of the proof.
@@ -59,15 +59,15 @@ class Proof:
     n_eigen: int
     eliminated: int
     log: list[dict]
-    extension: dict[str, Any] | None = None
+    touch: dict[str, Any] | None = None
     again: Any = field(default=None, compare=False, repr=False)
     work: float = 0.0
 
     def data(self) -> dict[str, Any]:
         """Everything needed to replay the proof."""
-        if self.extension is None:
+        if self.touch is None:
             return {"log": self.log}
-        return {"log": self.log, "extension": self.extension}
+        return {"log": self.log, "touch": self.touch}
 
 
 class ProofLog:

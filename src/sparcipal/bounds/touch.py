@@ -1,0 +1,399 @@
+"""Bound "touch"; statement and proof: docs/methods/touch.rst.
+
+Supports that leave a core H, sorted by the number tau of their features outside. For tau = 1..s-1
+let M^tau = A_HH - U + Diag(the s-1-tau largest V_ab of each row), t a level above lambda_max(M^1),
+and pi > 0 pads with tau Diag(pi) <= t I - M^tau in the order of positive semidefinite matrices. If
+for every feature j outside and every tau = 1..s some pads give
+
+    A_jj + the s-tau largest A_ja^2 / pi_a (a in H) + the tau-1 largest |A_jl| (l outside) <= t,
+
+no support with a feature outside explains more than t. For x >= 0 only positive A_ja and A_jl
+count. The numbers tau are dealt with in groups: pads that fit M^g at tau = g fit all tau >= g when
+they are divided by tau / g, because M^tau decreases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from ..numerics import margins
+from ..problem.covariance import Covariance, MatrixCovariance
+from .pairsplit import Part, Split, prove_below, split_matrix
+from .pairsplit.certificate import top_eigenvalue
+
+GROWTH = 1.3  # from the first tau of a group to that of the next
+# How much of the room the pads of a step may take; the later ones are tried.
+FRACTIONS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.95, 0.97, 0.98, 0.99)
+TRIED = 0.9
+JOIN = 0.97  # features whose m_j exceeds this share of the level join the core
+OWN = 12  # features that fail and get pads of their own
+SAMPLE = 300  # features that shape the pads
+NEAR = 4000  # features outside whose covariances among each other are formed
+DENSE = 60  # order up to which all eigenvalues are computed
+
+
+@dataclass(frozen=True)
+class Group:
+    """Pads for tau = first..last: row i of `shapes` times scales[i], divided by tau / first."""
+
+    first: int
+    last: int
+    shapes: np.ndarray  # (m, n) float32
+    scales: np.ndarray  # (m,) first * scale * Diag(shape) <= t I - M^first
+
+    def record(self) -> dict[str, Any]:
+        pads = zip(self.shapes, self.scales.tolist())
+        return {
+            "first": self.first,
+            "last": self.last,
+            "pads": [{"shape": shape, "scale": scale} for shape, scale in pads],
+        }
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A certificate that no support with a feature outside the core explains more than `level`."""
+
+    core: np.ndarray  # increasing
+    split: Split  # on positions within the core
+    level: float
+    near: np.ndarray  # features outside that are looked at one by one
+    groups: tuple[Group, ...]
+
+    def record(self) -> dict[str, Any]:
+        """What a proof stores; the level is the bound that is claimed."""
+        return {
+            "core": self.core.astype(np.int32),
+            "split": dict(self.split.origin),
+            "near": self.near.astype(np.int32),
+            "groups": [group.record() for group in self.groups],
+        }
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of a level: the certificate if it holds, and the features that speak against it."""
+
+    touch: Touch | None
+    m: np.ndarray  # (features that variances alone did not clear, s): m_j for tau = 1..s
+    joining: np.ndarray  # features that should join the core, the worst first
+
+    @property
+    def worst(self) -> np.ndarray:
+        return self.m.max(axis=1) if self.m.size else np.empty(0)
+
+
+def groups_of(s: int) -> list[tuple[int, int]]:
+    """First and last tau of every group; none when s = 1."""
+    out = []
+    first = 1
+    while first < s:
+        after = max(first + 1, int(first * GROWTH))
+        out.append((first, min(after, s) - 1))
+        first = after
+    return out
+
+
+class Strata:
+    """All that does not depend on the level, for one core and one split."""
+
+    def __init__(
+        self, cov: Covariance, s: int, nonnegative: bool, core: np.ndarray, split: Split
+    ) -> None:
+        self.cov, self.s, self.nonnegative = cov, s, nonnegative
+        self.core, self.split = core, split
+        self.block = cov.submatrix(core)
+        self.outside = np.setdiff1d(np.arange(cov.n_features), core)
+        # Cauchy-Schwarz needs a matrix that is positive semidefinite up to known rounding
+        self.trusted = not (isinstance(cov, MatrixCovariance) and cov.n_samples is None)
+        excess = 4 * cov.error_unit * cov.error_weights + cov.psd_shift
+        self.variance = np.maximum(cov.diagonal, 0.0) + excess
+        self.groups = groups_of(s)
+        self._matrices: dict[int, np.ndarray] = {}
+        self._shapes: dict[int, list[np.ndarray]] = {first: [] for first, _ in self.groups}
+        self._near: np.ndarray | None = None
+        self.work = 0.0
+
+    def matrix(self, tau: int) -> np.ndarray:
+        """M^tau, with charges rounded up."""
+        if tau not in self._matrices:
+            n = self.core.size
+            part = Part(
+                np.arange(n),
+                self.block,
+                np.zeros(n, dtype=bool),
+                np.zeros(n),
+                self.s - tau,
+                self.nonnegative,
+                np.zeros(n),
+            )
+            self._matrices[tau] = split_matrix(part, self.split).matrix
+            self.work += 30.0 * n * n
+        return self._matrices[tau]
+
+    def top(self) -> float:
+        """About lambda_max(M^1): levels must lie above it."""
+        return top_eigenvalue(self.matrix(1)) if self.s > 1 else -np.inf
+
+    # --- features outside ---
+
+    def _by_variance(self, t: float, scales: list[float]) -> np.ndarray:
+        """Which features outside their variances alone do not clear."""
+        if not self.trusted:
+            return np.ones(self.outside.size, dtype=bool)
+        v = self.variance[self.outside]
+        root = np.sqrt(v)
+        inner = _prefix_sums(self.variance[self.core][None, :], self.s)[0]
+        outer = _prefix_sums(root[None, :], self.s)[0]
+        rise = 1 + margins.outside(self.s)
+        open_ = (v + root * outer[self.s - 1]) * rise > t
+        for (first, last), scale in zip(self.groups, scales):
+            for tau in range(first, last + 1):
+                slope = inner[self.s - tau] * tau / (first * scale)
+                m = v * (1.0 + slope) + root * outer[tau - 1]
+                open_ |= m * rise > t
+        return open_
+
+    def _look_at(self, near: np.ndarray) -> None:
+        """Entries of the features of `near` to the core, and their largest ones to the others."""
+        s, cov = self.s, self.cov
+        self._near = near
+        self.squares = self._size(cov.submatrix(near, self.core)) ** 2
+        self.uniform = _prefix_sums(self.squares, s)
+        self.work += near.size * self.core.size * (20.0 + (cov.n_samples or 0) / 4)
+        self.others = self._outer_sums(near)
+        self.own = cov.diagonal[near]
+
+    def _outer_sums(self, near: np.ndarray) -> np.ndarray:
+        """Sums of the largest |A_jl| over features l outside, exact among those of `near`."""
+        s, cov = self.s, self.cov
+        far = np.setdiff1d(self.outside, near)
+        if self.trusted and near.size > NEAR:
+            far, among = self.outside, np.zeros((near.size, 0))
+        elif not self.trusted and far.size:
+            among = self._size(cov.submatrix(near, self.outside))
+            among[np.arange(near.size), np.searchsorted(self.outside, near)] = 0.0
+            far = far[:0]
+        else:
+            among = self._size(cov.submatrix(near))
+            np.fill_diagonal(among, 0.0)
+        self.work += among.size * (10.0 + (cov.n_samples or 0) / 4)
+        top = np.sort(np.sqrt(self.variance[far]))[::-1][: s - 1]
+        root = np.sqrt(self.variance[near])[:, None]
+        return _prefix_sums(np.hstack([_largest(among, s - 1), root * top]), s)
+
+    def _size(self, block: np.ndarray) -> np.ndarray:
+        return np.maximum(block, 0.0) if self.nonnegative else np.abs(block)
+
+    # --- levels ---
+
+    def attempt(self, t: float, fresh: bool = True) -> Attempt:
+        """Try to certify the level t; unless `fresh`, only with pads shaped at earlier levels."""
+        nothing = np.empty(0, dtype=np.intp)
+        if self.outside.size == 0:
+            none = np.empty((0, self.s))
+            return Attempt(Touch(self.core, self.split, -np.inf, nothing, ()), none, nothing)
+        n = self.core.size
+        scales = []
+        for first, _ in self.groups:
+            room = t - top_eigenvalue(self.matrix(first))
+            self.work += 0.4 * float(n) ** 3 + 1e5
+            scale = self.proved(first, np.ones(n), room / first, t)
+            if scale is None:
+                return Attempt(None, np.full((1, self.s), np.inf), nothing)
+            scales.append(scale)
+        open_ = self.outside[self._by_variance(t, scales)]
+        if self._near is None or np.setdiff1d(open_, self._near).size:
+            self._look_at(open_)
+        s = self.s
+        m = np.empty((self.own.size, s))
+        m[:, s - 1] = (self.own + self.others[:, s - 1]) * (1 + margins.outside(s))
+        groups = []
+        for (first, last), scale in zip(self.groups, scales):
+            made, m[:, first - 1 : last] = self._group(t, first, last, scale, fresh)
+            groups.append(made)
+        if (m <= t).all():
+            near = self._near if self._near is not None else nothing
+            return Attempt(Touch(self.core, self.split, t, near, tuple(groups)), m, nothing)
+        return Attempt(None, m, self._joining(m, t))
+
+    def _joining(self, m: np.ndarray, t: float) -> np.ndarray:
+        """Features whose m_j is close to the level or above it, the largest first."""
+        assert self._near is not None
+        worst = m.max(axis=1)
+        over = np.flatnonzero(worst > JOIN * t)
+        return self._near[over[np.argsort(-worst[over], kind="stable")]]
+
+    def _group(
+        self, t: float, first: int, last: int, scale: float, fresh: bool
+    ) -> tuple[Group, np.ndarray]:
+        """Pads for tau = first..last, and m_j of each feature for each of these tau."""
+        search = _GroupSearch(self, t, np.arange(first, last + 1), scale)
+        if search.failing.size and (fresh or self._shapes[first]):
+            known = search.with_shapes(self._shapes[first])
+            if fresh:
+                search.shape_new_ones()
+            self._shapes[first] += search.shapes[known:]
+        made = Group(first, last, np.array(search.shapes), np.array(search.scales))
+        return made, search.m
+
+    def rows(self, chosen: Any, sums: np.ndarray, taus: np.ndarray, pad: float) -> np.ndarray:
+        """m_j of the chosen features for each tau, with pads of first * scale = `pad`."""
+        core = sums[:, self.s - taus] * (taus / pad)
+        m = self.own[chosen][:, None] + core + self.others[chosen][:, taus - 1]
+        return m * (1 + margins.outside(self.s))
+
+    def proved(self, first: int, shape: np.ndarray, scale: float, t: float) -> float | None:
+        """The scale, a little smaller if need be, once a factorisation shows that it fits."""
+        base = self.matrix(first)
+        for less in (1e-9, 1e-7, 1e-5, 1e-3):
+            if not scale > 0.0:
+                return None
+            trial = base + np.diag(first * scale * (1 - less) * shape)
+            self.work += 0.05 * float(base.shape[0]) ** 3 + 1e5
+            if prove_below(trial, t):
+                return float(scale * (1 - less))
+        return None
+
+
+class _GroupSearch:
+    """Which features fail with the pads at hand, for one group, and pads shaped for them."""
+
+    def __init__(self, strata: Strata, t: float, taus: np.ndarray, scale: float) -> None:
+        self.strata, self.t, self.taus = strata, t, taus
+        self.first = int(taus[0])
+        self.shapes = [np.ones(strata.core.size, dtype=np.float32)]
+        self.scales = [scale]
+        self.m = strata.rows(slice(None), strata.uniform, taus, self.first * scale)
+        self.failing = np.flatnonzero((self.m > t).any(axis=1))
+        self.pads = _Pads(strata, t, self.first) if self.failing.size else None
+
+    def use(self, shape: np.ndarray, scale: float) -> None:
+        """Look at the failing features with other pads; these are stored if they help one."""
+        strata, rows = self.strata, self.failing
+        squares = strata.squares[rows] / shape.astype(np.float64)
+        sums = _prefix_sums(squares, strata.s - self.first)
+        strata.work += 25.0 * squares.size
+        now = strata.rows(rows, sums, self.taus, self.first * scale)
+        better = np.minimum(self.m[rows], now)
+        if ((better <= self.t) & (self.m[rows] > self.t)).any():
+            self.shapes.append(shape)
+            self.scales.append(scale)
+        self.m[rows] = better
+        self.failing = rows[(better > self.t).any(axis=1)]
+
+    def with_shapes(self, shapes: list[np.ndarray]) -> int:
+        """Use shapes that served at another level; returns how many shapes there are then."""
+        for shape in shapes:
+            scale = self.pads.scaled(shape) if self.pads is not None and self.failing.size else None
+            if scale is not None:
+                self.use(shape, scale)
+        return len(self.shapes)
+
+    def shape_new_ones(self) -> None:
+        """Pads for the features that fail together, then for few of them one by one."""
+        if self.pads is None or not self.failing.size:
+            return
+        squares = self.strata.squares
+        worst = self.failing[np.argsort(-self.m[self.failing].max(axis=1), kind="stable")]
+        for shape, scale in self.pads.shaped(squares[worst[:SAMPLE]].mean(axis=0)):
+            self.use(shape, scale)
+            if not self.failing.size:
+                return
+        for j in self.failing.tolist() if self.failing.size <= OWN else []:
+            for shape, scale in self.pads.shaped(squares[j]) if squares[j].any() else ():
+                self.use(shape, scale)
+                if j not in self.failing:
+                    break
+
+
+class _Pads:
+    """Pads at a level for one group, shaped for the features that need them."""
+
+    def __init__(self, strata: Strata, t: float, first: int) -> None:
+        self.strata, self.t, self.first = strata, t, first
+        base = strata.matrix(first)
+        self.gap = np.diag(np.full(base.shape[0], t)) - base
+        self.inverse = _inverse(self.gap)
+
+    def _scale(self, shape: np.ndarray) -> float:
+        """About the largest c with first * c * Diag(shape) <= t I - M."""
+        assert self.inverse is not None
+        root = np.sqrt(shape)
+        scaled = self.inverse * root * root[:, None]
+        return 1.0 / (self.first * _top(scaled))
+
+    def scaled(self, shape: np.ndarray) -> float | None:
+        """The proved scale of a shape, None where it has none."""
+        if self.inverse is None:
+            return None
+        exact = shape.astype(np.float64)
+        return self.strata.proved(self.first, exact, self._scale(exact), self.t)
+
+    def shaped(self, weight: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
+        """Shapes and their scales that maximise the weighted sum of log pi, closer and closer."""
+        if self.inverse is None:
+            return
+        n = self.gap.shape[0]
+        weight = weight / max(float(weight.sum()), 1e-300) + 1e-3 / n
+        pi = np.ones(n) * self._scale(np.ones(n))
+        for fraction in FRACTIONS:
+            inside = _inverse(self.gap - np.diag(self.first * fraction * pi))
+            self.strata.work += 0.07 * float(n) ** 3 + 1e6
+            if inside is None:
+                return
+            pi = np.sqrt(pi * weight / np.diagonal(inside))
+            pi *= self._scale(pi)
+            if fraction < TRIED:
+                continue
+            shape = np.maximum((pi / pi.max()).astype(np.float32), np.float32(1e-12))
+            scale = self.scaled(shape)
+            if scale is not None:
+                yield shape, scale
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray | None:
+    """The inverse of a positive definite matrix; None when it is not one."""
+    factor, info = lapack.dpotrf(matrix, lower=1)
+    if info:
+        return None
+    inverse, info = lapack.dpotri(factor, lower=1)
+    if info:
+        return None
+    inverse = np.tril(inverse)
+    return np.asarray(inverse + np.tril(inverse, -1).T)
+
+
+def _top(matrix: np.ndarray) -> float:
+    """About the largest eigenvalue of a positive definite matrix, rather above it."""
+    if matrix.shape[0] > DENSE:
+        try:
+            start = np.sqrt(np.diagonal(matrix))
+            w = eigsh(matrix, 1, which="LA", tol=1e-5, v0=start, return_eigenvectors=False)
+            return float(w[0]) * (1 + 1e-5)
+        except ArpackError:
+            pass
+    return top_eigenvalue(matrix)
+
+
+def _largest(values: np.ndarray, count: int) -> np.ndarray:
+    """The `count` largest of each row, unordered; all of them when there are not as many."""
+    n = values.shape[1]
+    if count <= 0:
+        return values[:, :0]
+    return values if n <= count else np.partition(values, n - count, axis=1)[:, n - count :]
+
+
+def _prefix_sums(values: np.ndarray, count: int) -> np.ndarray:
+    """Column i holds the sum of the i largest of each row, i = 0..count."""
+    top = -np.sort(-_largest(values, count), axis=1)
+    out = np.zeros((values.shape[0], count + 1))
+    np.cumsum(top, axis=1, out=out[:, 1 : top.shape[1] + 1])
+    out[:, top.shape[1] + 1 :] = out[:, top.shape[1], None]
+    return out

@@ -1,0 +1,174 @@
+"""Bound "touch"; statement and proof: docs/methods/touch.rst.
+
+A support with tau features outside the core H explains at most t if, for pads pi with tau Diag(pi)
+<= t I - M^tau, every feature j outside has
+
+    A_jj + the s-tau largest A_ja^2 / pi_a (a in H) + the tau-1 largest |A_jl| (l outside) <= t.
+
+Pads are stored for groups of tau, as shapes and scales: first * scale * Diag(shape) <= t I -
+M^first, and at tau they are divided by tau. Every tau from 1 to s must be passed by every feature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .arithmetic import Arithmetic, Numbers
+from .budget import Budget, require
+from .covariance import CheckedCovariance
+from .pairsplit import Supports, charged
+from .records import Pad, PadGroup, Touch
+
+NEAR = 4000  # features whose covariances among each other are formed, at most
+
+
+def check_touch(
+    record: Touch,
+    s: int,
+    nonnegative: bool,
+    cov: CheckedCovariance,
+    ar: Arithmetic,
+    budget: Budget,
+) -> None:
+    """Refuse the record unless no support that leaves the core explains more than its bound."""
+    expected = 1
+    for group in record.groups:
+        require(group.first == expected, f"pads begin at {group.first}, not at {expected}")
+        require(group.first <= group.last < s, f"pads for {group.first} to {group.last} of {s}")
+        expected = group.last + 1
+    require(expected == s, f"there are no pads for supports with {expected} features outside")
+    check_pads(record, s, nonnegative, cov.submatrix(record.core), ar, budget)
+    outside = np.setdiff1d(np.arange(cov.p), record.core)
+    budget.work(100.0 * outside.size * s, "features outside a core")
+    near = record.near
+    require(bool(np.isin(near, outside).all()), "a feature of the core is named as one outside")
+    far = np.setdiff1d(outside, near)
+    require(not (cov.given and far.size), "variances clear no feature of a given matrix")
+    clear = by_variances(record, s, outside, cov, ar)
+    require(bool(np.isin(far, clear).all()), "a feature outside is not cleared by its variance")
+    rows = Rows.of(near, outside, record.core, s, nonnegative, cov, ar, budget)
+    t = ar.number(record.bound)
+    left = ~_at_most(rows.own + rows.others[:, s - 1], t, s, ar)
+    for group in record.groups:
+        left |= failing(rows, group, t, s, ar, budget)
+    require(not left.any(), f"feature {near[left][:1]} outside the core may matter")
+
+
+def check_pads(
+    record: Touch, s: int, nonnegative: bool, block: np.ndarray, ar: Arithmetic, budget: Budget
+) -> None:
+    """first * scale * Diag(shape) <= t I - M^first, by one factorisation for each pad."""
+    n, t = record.core.size, ar.number(record.bound)
+    none, diagonal = np.zeros(n, dtype=bool), np.diag_indices(n)
+    block = 0.5 * (block + block.T)
+    for group in record.groups:
+        budget.work(len(group.pads) * (n**3 + 1e6), "the pads of a core")
+        of = Supports(np.arange(n), none, s - group.first, nonnegative, ar.zeros(n), ar.zeros(n))
+        M = charged(record.split, block, of, ar).matrix
+        for pad in group.pads:
+            matrix = M.copy()
+            padded = matrix[diagonal] + group.first * _sizes(pad, ar)
+            matrix[diagonal] = padded + 4 * ar.eps * abs(padded)
+            require(ar.below(matrix, t), f"pads for {group.first} features outside are too large")
+
+
+def by_variances(
+    record: Touch, s: int, outside: np.ndarray, cov: CheckedCovariance, ar: Arithmetic
+) -> np.ndarray:
+    """The features outside that their variances clear; none of a matrix that is not known to be
+    positive semidefinite."""
+    if cov.given or outside.size == 0:
+        return outside[:0]
+    v, t = _variances(cov, ar), ar.number(record.bound)
+    own, root = v[outside], ar.sqrt(v[outside])
+    reach = _prefix_sums(root[None, :], s, ar)[0]
+    clear = _at_most(own + root * reach[s - 1], t, s, ar)
+    for group in record.groups:
+        pad = group.pads[0]
+        inner = _prefix_sums((v[record.core] / _sizes(pad, ar))[None, :], s, ar)[0]
+        for tau in range(group.first, group.last + 1):
+            slope = inner[s - tau] * tau / group.first
+            clear &= _at_most(own * (1 + slope) + root * reach[tau - 1], t, s, ar)
+    return outside[clear]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is known of features outside the core that are looked at one by one."""
+
+    own: np.ndarray  # (m,) variances
+    squares: np.ndarray  # (m, n) of the covariances with the core
+    others: np.ndarray  # (m, s + 1): column q bounds the q largest |A_jl|, l outside
+
+    @staticmethod
+    def of(
+        near: np.ndarray,
+        outside: np.ndarray,
+        core: np.ndarray,
+        s: int,
+        nonnegative: bool,
+        cov: CheckedCovariance,
+        ar: Arithmetic,
+        budget: Budget,
+    ) -> Rows:
+        """Covariances among the features of `near` as they are, with all others by variances."""
+        entry = 20.0 if cov.given else 20.0 + 0.5 * (getattr(cov, "n", None) or 0)
+        among_all = cov.given or near.size <= NEAR
+        columns = near if among_all else near[:0]
+        budget.work(near.size * (core.size + columns.size) * entry, "rows outside a core")
+        budget.memory(16.0 * near.size * (core.size + columns.size), "rows outside a core")
+        cross = ar.size(cov.submatrix(near, core), nonnegative)
+        among = ar.size(cov.submatrix(near, columns), nonnegative)
+        if columns.size:
+            among[np.diag_indices(near.size)] = 0.0
+        far = np.setdiff1d(outside, columns)
+        if far.size:
+            root = ar.sqrt(_variances(cov, ar))
+            reach = ar.top(root[far], s)
+            among = np.hstack([among, root[near][:, None] * reach[None, :]])
+        return Rows(cov.diagonal[near], cross * cross, _prefix_sums(among, s, ar))
+
+
+def failing(
+    rows: Rows, group: PadGroup, t: Numbers, s: int, ar: Arithmetic, budget: Budget
+) -> np.ndarray:
+    """Which rows no pads of a group clear, for some tau of the group."""
+    m, n = rows.squares.shape
+    taus = np.arange(group.first, group.last + 1)
+    open_ = np.ones((m, taus.size), dtype=bool)
+    for pad in group.pads:
+        left = np.flatnonzero(open_.any(axis=1))
+        budget.work(30.0 * left.size * n, "rows outside a core")
+        sums = _prefix_sums(rows.squares[left] / _sizes(pad, ar), s - group.first, ar)
+        inner = sums[:, s - taus] * ar.array(taus) / group.first
+        value = rows.own[left][:, None] + inner + rows.others[left][:, taus - 1]
+        open_[left] &= ~_at_most(value, t, s, ar)
+    return np.asarray(open_.any(axis=1))
+
+
+def _sizes(pad: Pad, ar: Arithmetic) -> np.ndarray:
+    """scale * shape."""
+    return ar.number(pad.scale) * ar.array(pad.shape)
+
+
+def _variances(cov: CheckedCovariance, ar: Arithmetic) -> np.ndarray:
+    """Variances rounded up: |A_jl|^2 <= v_j v_l holds for the computed covariance of data."""
+    out: np.ndarray = ar.maximum(cov.diagonal, 0.0) + 4 * cov.error_unit * cov.weights
+    return out
+
+
+def _prefix_sums(values: np.ndarray, count: int, ar: Arithmetic) -> np.ndarray:
+    """Column q bounds the sum of the q largest of each row, q = 0..count."""
+    top = ar.top(values, count)
+    out = ar.zeros(values.shape[0], count + 1)
+    have = top.shape[1]
+    out[:, 1 : have + 1] = np.cumsum(top, axis=1)
+    out[:, have + 1 :] = out[:, have, None]
+    return out
+
+
+def _at_most(m: np.ndarray, t: Numbers, s: int, ar: Arithmetic) -> np.ndarray:
+    """Where m, a sum of at most s + 1 products, is proved to be at most t."""
+    return np.asarray(m + (s + 16) * ar.eps * abs(m) <= t, dtype=bool)

@@ -1,0 +1,108 @@
+"""The touch certificate: whatever level it accepts, no support outside the core explains more."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from sparcipal.bounds.pairsplit import Split
+from sparcipal.bounds.touch import Strata, groups_of
+from sparcipal.problem.covariance import covariance_of, covariance_of_data
+
+NO_PAIR = Split.rounded(np.arange(1), np.triu_indices(1, 1), np.zeros(0), np.zeros(0))
+
+
+def largest_outside(A, s, core, nonnegative):
+    """The largest value of a support of at most s features that leaves the core."""
+    best = -np.inf
+    for size in range(1, s + 1):
+        for S in combinations(range(len(A)), size):
+            if set(S) <= set(core):
+                continue
+            w, Q = np.linalg.eigh(A[np.ix_(S, S)])
+            lead = Q[:, -1]
+            if nonnegative and lead.min() < -1e-9 and lead.max() > 1e-9:
+                continue  # a maximiser with zeros is met on a smaller support
+            best = max(best, float(w[-1]))
+    return best
+
+
+def random_split(rng, A, core, nonnegative):
+    """Any U and R are a certificate; near clip(A) they are a good one."""
+    n = len(core)
+    upper = np.triu_indices(n, 1)
+    block = A[np.ix_(core, core)]
+    rho = rng.choice([0.0, 0.3, 1.0, 10.0]) * np.abs(block).max()
+    u = np.clip(block, -rho, rho) + rng.choice([0.0, 0.1]) * rng.standard_normal((n, n))
+    r = rng.choice([0.0, 0.5]) * rng.standard_normal((n, n))
+    return Split.rounded(np.arange(n), upper, u[upper], r[upper])
+
+
+def random_table(rng, p):
+    X = rng.standard_normal((rng.integers(3, 30), p)) * rng.choice([0.2, 1.0, 3.0], size=p)
+    X[:, : p // 2] += rng.choice([0.0, 2.0]) * rng.standard_normal((len(X), 1))
+    if rng.random() < 0.3:
+        X[:, -1] = X[:, -2]
+    if rng.random() < 0.2:
+        X[:, 0] = 1.0
+    return X
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_accepted_levels_hold_for_every_support_outside(seed, nonnegative):
+    rng = np.random.default_rng(seed)
+    accepted = 0
+    for _ in range(6):
+        p = int(rng.integers(4, 9))
+        X = random_table(rng, p)
+        cov = covariance_of_data(X)[0]
+        if rng.random() < 0.5:
+            cov = covariance_of(np.cov(X.T, bias=True))
+        A = cov.dense()
+        s = int(rng.integers(1, p))
+        core = np.sort(rng.choice(p, size=int(rng.integers(1, p)), replace=False))
+        strata = Strata(cov, s, nonnegative, core, random_split(rng, A, core, nonnegative))
+        true = largest_outside(A, s, core, nonnegative)
+        # levels just below the truth, and up to where certificates are found
+        for factor in (0.9, 0.999, 1.0, 1.001, 1.1, 1.5, 3.0):
+            found = strata.attempt(max(true, 1e-9) * factor).touch
+            if found is None:
+                continue
+            accepted += 1
+            assert found.level >= true * (1 - 1e-12)
+            assert [g.first for g in found.groups] == [first for first, _ in groups_of(s)]
+    assert accepted > 0
+
+
+def test_copies_outside_count_each_on_their_own():
+    """Three copies of a feature of variance 1 explain 3 together."""
+    A = np.zeros((4, 4))
+    A[0, 0], A[1:, 1:] = 1.2, 1.0
+    cov = covariance_of(A)
+    strata = Strata(cov, 3, False, np.array([0]), NO_PAIR)
+    assert strata.attempt(2.8 / cov.unit).touch is None
+    assert strata.attempt((3.0 + 1e-9) / cov.unit).touch is not None
+
+
+def test_copies_of_small_variance_count_each_on_their_own():
+    """The same where variances alone are looked at."""
+    rng = np.random.default_rng(0)
+    column = rng.standard_normal(20)
+    column = (column - column.mean()) / column.std()
+    first = rng.standard_normal(20)
+    first -= first.mean() + column * (first @ column) / 20
+    first *= np.sqrt(1.2) / first.std()
+    X = np.column_stack([first, column, column, column])
+    cov = covariance_of_data(X)[0]
+    strata = Strata(cov, 3, False, np.array([0]), NO_PAIR)
+    assert strata.attempt(2.8 / cov.unit).touch is None
+    assert strata.attempt((3.0 + 1e-9) / cov.unit).touch is not None
+
+
+@pytest.mark.parametrize("s", [1, 2, 3, 4, 7, 20, 150, 151])
+def test_groups_cover_every_number_once(s):
+    covered = [tau for first, last in groups_of(s) for tau in range(first, last + 1)]
+    assert covered == list(range(1, s))
