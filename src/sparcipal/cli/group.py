@@ -33,8 +33,10 @@ def _sentence(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         return f"not enough memory ({error}); use fewer features or a machine with more"
+    from ..report.words import visible
+
     text = " ".join(str(error).split()) or type(error).__name__
-    return in_the_shell(text)
+    return in_the_shell(visible(text))
 
 
 @click.group(

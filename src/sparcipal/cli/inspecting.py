@@ -39,13 +39,14 @@ def verify(model: str, source: str, **options: Any) -> None:
     """
     from ..checker import verify as recheck
     from ..problem.result import Result
+    from ..report.words import visible
 
     result = Result.load(model)
     options = as_for_the_fit(result, source, options)
     data = data_keywords(source, {**options, "covariance": result.n_samples is None})
     data.pop("feature_names", None)
     verification = recheck(result, **data)
-    click.echo(f"{verification.verdict}: {verification.reason}")
+    click.echo(f"{verification.verdict}: {visible(verification.reason)}")
     sys.exit(EXIT[verification.verdict])
 
 
@@ -75,7 +76,7 @@ def transform(model: str, source: str, **options: Any) -> None:
     from ..data.scores import scores
     from ..problem.result import Result
 
-    result = Result.load(model)
+    result = Result.load(model, proof=False)
     options = as_for_the_fit(result, source, options)
     if options["names"] is None and _counts_words(source, options) and result.feature_names:
         # New documents are counted with the words of the model.
@@ -115,7 +116,8 @@ def show(model: str, form: str, report: str | None) -> None:
     from ..problem.result import Result
 
     distinct_files(None, {"report": report}, model=model)
-    result = Result.load(model)
+    # Only the JSON document holds the proof.
+    result = Result.load(model, proof=form == "json")
     print_result(result, form)
     if report:
         save_report(result, report)

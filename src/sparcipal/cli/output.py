@@ -17,7 +17,11 @@ def print_result(result: Any, form: str, *, feature: str = "feature") -> None:
     if form == "json":
         click.echo(result.to_json())
     elif form == "csv":
+        from ..report.words import visible
+
         records = result.table().records()
+        if sys.stdout.isatty():  # a file gets the names as they are
+            records = [{**r, "feature": visible(str(r["feature"]))} for r in records]
         print_csv(
             ("component", "feature", "index", "weight", "variance"),
             (tuple(record.values()) for record in records),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .saving import document_of, proof_path, read_text, text_of, write_together
+from .saving import LIMIT, document_of, proof_path, read_text, text_of, write_together
 
 
 class Status(enum.StrEnum):
@@ -245,14 +245,17 @@ class Result:
         write_together(texts, stale=beside)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Result:
-        """Read a saved result, with its proof when that lies beside it."""
+    def load(path: str | os.PathLike[str], *, proof: bool = True, limit: int = LIMIT) -> Result:
+        """Read a saved result, with its proof when that is wanted and lies beside it.
+
+        Neither file may be a pipe or a device, or have more than `limit` bytes.
+        """
         target = Path(path)
-        claim = _read_from(target)
+        claim = _read_from(target, limit)
         beside = proof_path(target)
-        if not beside.exists():
+        if not (proof and beside.exists()):
             return claim
-        full = _read_from(beside)
+        full = _read_from(beside, limit)
         if full.to_json(proof=False) != claim.to_json(proof=False):
             raise ValueError(
                 f"{beside} belongs to another result than {target}; remove it, or save the result "
@@ -261,8 +264,8 @@ class Result:
         return full
 
 
-def _read_from(path: Path) -> Result:
-    text = read_text(path)
+def _read_from(path: Path, limit: int) -> Result:
+    text = read_text(path, limit)
     try:
         return Result.from_json(text)
     except ValueError as error:
@@ -327,6 +330,32 @@ def _check_types(result: Result) -> None:
             raise ValueError(f"the bound {bound.name!r} has no data")
     if not all(isinstance(x, float | int) for x in result.certificate.guarantees.values()):
         raise ValueError("a guarantee is no number")
+    _check_shapes(result)
+
+
+def _check_shapes(result: Result) -> None:
+    """Raise ValueError unless components, names and screening fit one another, so that a result
+    can be printed. Whether any of it is true is a question for `verify`."""
+    k, p = len(result.supports), result.n_features
+    if not (k == len(result.weights) == result.variances.size and k > 0):
+        raise ValueError("there is not one variance and one list of loadings per component")
+    for support, weights in zip(result.supports, result.weights):
+        if support.size != weights.size or (support < 0).any() or (support >= p).any():
+            raise ValueError(f"a support does not name features of 0..{p - 1} with their loadings")
+    if result.feature_names is not None and len(result.feature_names) != p:
+        raise ValueError(f"{len(result.feature_names)} feature names for {p} features")
+    if not result.certificate.bounds:
+        raise ValueError("the certificate names no bound")
+    sizes = result.settings.get("n_nonzero_coefs", [])
+    if not isinstance(sizes, int) and not (
+        isinstance(sizes, list) and all(isinstance(s, int) for s in sizes)
+    ):
+        raise ValueError("n_nonzero_coefs is neither an integer nor a list of them")
+    screening = result.certificate.screening
+    told = {"kept": int, "dropped": int, "rule": str, "support_unchanged": bool}
+    told |= {"bound_holds": bool, "inside": float, "touching": float, "largest_dropped": float}
+    if screening and not all(isinstance(screening.get(name), told[name]) for name in told):
+        raise ValueError("the screening is incomplete")
 
 
 def _array(value: Any, dtype: Any) -> np.ndarray:

@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import secrets
+import stat
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 FORMAT = 2  # of the JSON document; a reader refuses any other
+LIMIT = 4 * 2**30  # bytes of a file; proofs end at about 1 GB
 _DTYPES = {"<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1"}
 
 
@@ -120,10 +122,26 @@ def _written_beside(target: Path, text: str) -> Path:
     return temporary
 
 
-def read_text(path: Path) -> str:
-    """The text of a file that should hold a result; ValueError when it holds none."""
+def read_text(path: Path, limit: int = LIMIT) -> str:
+    """The text of a file that should hold a result; ValueError when it holds none.
+
+    Pipes and devices are refused, which may never end, and so are files of more than `limit` bytes.
+    """
+    # Opening a pipe would wait for somebody to write; what is open cannot be exchanged any more.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with open(descriptor, "rb") as stream:
+        told = os.fstat(descriptor)
+        if not stat.S_ISREG(told.st_mode):
+            raise ValueError(f"{path} is a device, pipe or folder; name a regular file")
+        raw = stream.read(limit + 1) if told.st_size <= limit else b""
+        if told.st_size > limit or len(raw) > limit:
+            size = max(told.st_size, len(raw))
+            raise ValueError(
+                f"{path} has {size:,} bytes, above the limit of {limit:,}; if you trust the file "
+                f"that far, pass limit={size}"
+            )
     try:
-        return path.read_text(encoding="utf-8")
+        return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"not a sparcipal result: {path} holds no text (byte {error.start} is not UTF-8); name "

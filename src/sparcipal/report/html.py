@@ -56,7 +56,7 @@ def result_html(result: Result) -> str:
         certificate_card(result.certificate),
     ]
     if result.note:
-        parts.append(f"<p>{escape(result.note)}</p>")
+        parts.append(f"<p>{escape(words.visible(result.note))}</p>")
     return _page("\n".join(parts))
 
 
@@ -69,7 +69,9 @@ def certificate_card(certificate: Certificate) -> str:
     """The verdict and the figures behind it."""
     verdict = words.verdict(certificate)
     kind = "spc-proved" if verdict.proved else "spc-open"
-    message = f"\n<p>{escape(certificate.message)}</p>" if certificate.message else ""
+    message = (
+        f"\n<p>{escape(words.visible(certificate.message))}</p>" if certificate.message else ""
+    )
     return (
         f'<div class="spc-verdict {kind}">\n'
         f"<strong>{verdict.headline}</strong>: {escape(verdict.sentence)}\n"

@@ -75,7 +75,7 @@ def _head(result: Result) -> str:
     verdict = words.verdict(certificate)
     kind = "proved" if verdict.proved else "open"
     message = f"<p>{escape(certificate.message)}</p>" if certificate.message else ""
-    note = f'<p class="soft">{escape(result.note)}</p>' if result.note else ""
+    note = f'<p class="soft">{escape(words.visible(result.note))}</p>' if result.note else ""
     return (
         f"<header><h1>{escape(words.question(result))}</h1>\n"
         f'<p class="soft">{escape(words.data(result))}</p>\n'
@@ -135,8 +135,9 @@ def _proof(result: Result) -> str:
         )
     if certificate.eliminated:
         parts.append(
-            f"<p>{certificate.eliminated} of {result.n_features} features were eliminated: they "
-            "were proved unnecessary, or carry no variance.</p>"
+            f"<p>The solver reports that it set aside {certificate.eliminated} of "
+            f"{result.n_features} features, as unnecessary or without variance; that is no part of "
+            "the proof.</p>"
         )
     return "\n".join(parts)
 

@@ -28,7 +28,7 @@ def result_view(result: Result, *, feature: str = "feature") -> RenderableType:
         certificate_view(result.certificate),
     ]
     if result.note:
-        parts.append(Text(result.note, style="yellow"))
+        parts.append(Text(words.visible(result.note), style="yellow"))
     return Group(*parts)
 
 
@@ -64,7 +64,7 @@ def certificate_view(certificate: Certificate) -> Panel:
         facts.add_row(*(Text(cell) for cell in fact))
     parts: list[RenderableType] = [Text(verdict.sentence, style=colour), facts]
     if certificate.message:
-        parts.append(Text(certificate.message))
+        parts.append(Text(words.visible(certificate.message)))
     return Panel(
         Group(*parts),
         title=Text(verdict.headline, style=f"bold {colour}"),

@@ -83,7 +83,7 @@ def certificate_text(certificate: Certificate) -> str:
         lines.append(f"  {name:<{width}}  {figure:<{figures}}  {meaning}")
     if certificate.message:
         lines += textwrap.wrap(
-            certificate.message, WIDTH, initial_indent="  ", subsequent_indent="  "
+            words.visible(certificate.message), WIDTH, initial_indent="  ", subsequent_indent="  "
         )
     return "\n".join(lines)
 
@@ -95,7 +95,7 @@ def result_text(result: Result) -> str:
     lines += ["", certificate_text(result.certificate)]
     if result.note:
         lines += textwrap.wrap(
-            result.note, WIDTH, initial_indent="note: ", subsequent_indent="      "
+            words.visible(result.note), WIDTH, initial_indent="note: ", subsequent_indent="      "
         )
     return "\n".join(lines)
 

@@ -50,10 +50,17 @@ def share_percent(share: float) -> str:
     return f"{100 * share:.1f} %" if math.isfinite(share) else "unknown"
 
 
+def visible(text: str) -> str:
+    """Text that a terminal cannot obey: control characters, also those that turn the direction of
+    writing, are spelled out."""
+    spaced = " ".join(text.splitlines()) if "\n" in text else text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in spaced)
+
+
 def plain(name: str, limit: int = 40) -> str:
     """A feature name that is safe to print: control characters made visible, long names cut."""
-    visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
-    return visible if len(visible) <= limit else visible[: limit - 1] + "…"
+    safe = visible(name)
+    return safe if len(safe) <= limit else safe[: limit - 1] + "…"
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ def question(result: Result) -> str:
         parts.append(f"{settings['supports']} supports")
     if settings.get("nonnegative"):
         parts.append("nonnegative")
-    return ", ".join(parts)
+    return visible(", ".join(parts))
 
 
 def data(result: Result) -> str:
@@ -163,14 +170,25 @@ def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
         ("gap", gap_percent(certificate.gap), "(bound - value) / value"),
         ("status", certificate.status.value, certificate.status.sentence),
     ]
+    rows += screening(certificate)
+    told = reported(certificate)
+    if told:
+        rows += [("reported", "", "by the solver, not part of the proof:"), *told]
+    return [(visible(name), visible(figure), visible(meaning)) for name, figure, meaning in rows]
+
+
+def reported(certificate: Certificate) -> list[tuple[str, str, str]]:
+    """What the solver says of its work and the papers promise: nothing that `verify` rechecks."""
+    rows = []
     if certificate.nodes:
         rows.append(("nodes", f"{certificate.nodes}", "of the branch and bound"))
     if certificate.eliminated:
         rows.append(
-            ("eliminated", f"{certificate.eliminated}", "features proved unnecessary or constant")
+            ("eliminated", f"{certificate.eliminated}", "features, as unnecessary or constant")
         )
-    rows += screening(certificate)
     for name, fraction in sorted(certificate.guarantees.items()):
-        promised = f"{rounded(100 * fraction, 3, ROUND_FLOOR)} %"
-        rows.append(("promised", promised, f"of the optimum, in advance, by {name}"))
+        share = float(rounded(100 * fraction, 3, ROUND_FLOOR)) if math.isfinite(fraction) else 0.0
+        if share > 0:
+            meaning = f"of the optimum, in advance, by {name}"
+            rows.append(("promised", f"{share:.3g} %", meaning))
     return rows
