@@ -12,6 +12,12 @@ from sparcipal import read
 from .. import data
 
 CORRELATIONS = ("wine", "pitprops", "miniboone", "communities", "arrhythmia")
+FILES = {
+    "leukemia": "mll.npz",
+    "arcene": "arcene_train.npz",
+    "lrs": "lrs.npz",
+    "isolet": "isolet5.npz",
+}
 WORDS = {"nips": "docword.nips.txt.gz", "kos": "docword.kos.txt.gz"}
 
 
@@ -33,8 +39,19 @@ def table(name: str) -> dict[str, Any]:
     if name == "cbcl":
         faces = np.load(data.path("cbcl_faces_raw.npz"))["train"]
         return {"X": faces.reshape(len(faces), -1) / 255.0}
-    file = {"leukemia": "mll.npz", "arcene": "arcene_train.npz", "lrs": "lrs.npz"}[name]
+    if name == "lymphoma-like":
+        return {"X": blocks_of_genes()}
+    file = FILES[name]
     return {"X": np.load(data.path(file))["X"].astype(float)}
+
+
+def blocks_of_genes(n: int = 62, p: int = 4026, block: int = 60, seed: int = 0) -> np.ndarray:
+    """Genes in blocks that are correlated more or less, and vary more or less."""
+    rng = np.random.default_rng(seed)
+    factors = rng.standard_normal((n, -(-p // block)))
+    X = np.repeat(factors, block, axis=1)[:, :p] * rng.uniform(0.2, 1.0, p)
+    X += rng.standard_normal((n, p)) * rng.uniform(0.3, 0.8, p)
+    return np.asarray(X * rng.uniform(0.3, 1.5, p))
 
 
 def questions(group: str) -> Iterator[tuple[str, dict[str, Any], int, dict[str, Any]]]:
@@ -58,6 +75,20 @@ def questions(group: str) -> Iterator[tuple[str, dict[str, Any], int, dict[str, 
             given = table(name)
             for s in cardinalities:
                 yield name, given, s, {"tol": 3e-6, "certify": "full"}
+    elif group == "many":
+        many = {
+            "colon": (40, 60, 80, 100, 150),
+            "leukemia": (40, 60, 80, 100, 150),
+            "arcene": (80, 100, 150),
+            "isolet": (150,),
+            "lymphoma-like": (200,),
+        }
+        for name, cardinalities in many.items():
+            given = table(name)
+            for s in cardinalities:
+                yield name, given, s, {}
+        for s in (50, 100):
+            yield "leukemia", table("leukemia"), s, {"nonnegative": True}
     elif group == "nonnegative":
         for name in ("pitprops", "wine", "communities", "arrhythmia", "lrs", "cbcl"):
             given = correlation(name) if name in CORRELATIONS else table(name)

@@ -8,6 +8,7 @@ support and what would add most to it; features that speak against the level joi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -32,7 +33,8 @@ MOST_CORE = 900
 ROUNDS = 10
 COLD = (1e-2, 3e-3, 1e-3)  # smoothing from a start, relative to the value
 WARM = (1e-3, 3e-4)  # and from the certificate of a smaller core
-STEPS = 100
+STEPS = 100  # of a smoothing, at most
+EASY = 30  # nonzeros up to which a level is tried after every smoothing
 ROOT_STEPS = 60
 # In units of what the last feature adds to the value:
 PAD = 0.6  # what the core is charged for a feature outside while it is optimised
@@ -56,16 +58,17 @@ def prove_large(
     search = _Extension(cov, s, question, first_core)
     search.start(question.incumbent)
     budget = TOUCH_WORK if question.effort == "fast" else question.work
-    touch, done = search.touching(budget, question.start)
-    core = touch.core
-    place = np.searchsorted(core, search.support)
-    block = cov.submatrix(core)
-    # what bounds the supports that leave the core is a good start for those that do not
-    first = touch.split.scaled(1.0 / power_of_two(float(np.abs(block).max())))
-    inside = replace(
-        question, incumbent=(place, search.value), start=first if touch.groups else None
-    )
-    return search.combine(touch, prove(block, s, inside), done)
+    touch = search.touching(budget, question.start)
+    inside = search.inside(touch, question)
+    while question.effort == "full" and inside.bound < touch.level and inside.status == "optimal":
+        # the tree closes: whatever is left is the level beyond the core
+        lower = search.lowered(touch, max(inside.bound, search.threshold))
+        if lower is None:
+            break
+        if lower.core.size > touch.core.size:
+            inside = search.inside(lower, question)
+        touch = lower
+    return search.combine(touch, inside)
 
 
 class _Extension:
@@ -128,19 +131,19 @@ class _Extension:
         smaller = max((rounder.evaluate(rest)[0] for rest in rests), default=0.0)
         return max(self.value - smaller, 0.02 * max(self.value, self.scale) / self.s)
 
-    def touching(self, budget: float, start: Touch | None) -> tuple[Touch, bool]:
+    def touching(self, budget: float, start: Touch | None) -> Touch:
         """Certify the supports that leave the core, letting the core grow as needed."""
         gain = self.last_gain()
-        level, best = self.threshold, None
+        level = self.threshold
         split: Split | None = None
         if start is None:
             core = self.first_core()
         else:
             core, split = self._grow(start.core, start.split, self.support, PAD * gain)
+        best: Touch | None = None
         for number in range(ROUNDS):
-            split = self._optimise(core, split, PAD * gain, level - BELOW * gain)
-            strata = Strata(self.cov, self.s, self.nonnegative, core, split)
-            tried, attempt = self._attempt(strata, level, gain)
+            strata, tried, attempt = self._round(core, split, level, gain)
+            split = strata.split
             if number == 0 and attempt.touch is None:
                 level = self._lifted(core, split, gain)
                 if level > self.threshold:
@@ -148,17 +151,55 @@ class _Extension:
             if attempt.touch is not None:
                 best = attempt.touch
                 if tried == level:
-                    return best, level == self.threshold
+                    return best
             joining = attempt.joining[: 2 * core.size]
-            ahead = self.work + 120 * step_work(core.size + joining.size)
+            ahead = self.work + STEPS * step_work(core.size + joining.size)
             out_of_budget = self.monitor.stopped is not None or ahead > budget
             if out_of_budget or core.size >= MOST_CORE:
                 break
             if joining.size:
                 core, split = self._grow(core, split, joining, PAD * gain)
         if self.cov.n_features <= MOST_CORE and not out_of_budget:
-            return self._everything(), True
-        return best if best is not None else self._lowest(strata, tried), False
+            return self._everything()
+        return best if best is not None else self._lowest(strata, tried)
+
+    def lowered(self, touch: Touch, level: float) -> Touch | None:
+        """A certificate at a lower level, from the core and the split of another one."""
+        gain = self.last_gain()
+        core, split = touch.core, touch.split
+        for _ in range(ROUNDS):
+            strata, tried, attempt = self._round(core, split, level, gain)
+            if attempt.touch is not None and tried < touch.level:
+                return attempt.touch
+            joining = attempt.joining[: 2 * core.size]
+            if self.monitor.stopped is not None or core.size >= MOST_CORE or not joining.size:
+                return None
+            core, split = self._grow(core, strata.split, joining, PAD * gain)
+        return None
+
+    def inside(self, touch: Touch, question: TreeQuestion) -> Proof:
+        """Branch and bound on the core; what bounds the others is a good start."""
+        block = self.cov.submatrix(touch.core)
+        first = touch.split.scaled(1.0 / power_of_two(float(np.abs(block).max())))
+        place = np.searchsorted(touch.core, self.support)
+        asked = replace(
+            question, incumbent=(place, self.value), start=first if touch.groups else None
+        )
+        return prove(block, self.s, asked)
+
+    def _round(
+        self, core: np.ndarray, split: Split | None, level: float, gain: float
+    ) -> tuple[Strata, float, Attempt]:
+        """Optimise the core's certificate and try the level; easy ones after every smoothing."""
+        stages = self._optimised(core, split, PAD * gain, level - BELOW * gain)
+        for made, final in stages:
+            if not final and self.s > EASY:
+                continue
+            strata = Strata(self.cov, self.s, self.nonnegative, core, made)
+            tried, attempt = self._attempt(strata, level, gain, fresh=final)
+            if attempt.touch is not None and tried == level:
+                break
+        return strata, tried, attempt
 
     def _attempt(
         self, strata: Strata, level: float, gain: float, fresh: bool = True
@@ -233,25 +274,30 @@ class _Extension:
             np.full(n, pad),
         )  # fmt: skip
 
-    def _optimise(self, core: np.ndarray, split: Split | None, pad: float, target: float) -> Split:
-        """A certificate of the core, with pads, down to the target if that can be."""
+    def _optimised(
+        self, core: np.ndarray, split: Split | None, pad: float, target: float
+    ) -> Iterator[tuple[Split, bool]]:
+        """Certificates of the core, with pads, after each smoothing, and whether it is the last."""
         part = self._part(core, pad)
         smoothing = COLD if split is None else WARM
         if split is None:
             split, count = best_start(part)
             self.n_eigen += count
             self.work += count * 0.4 * float(part.n) ** 3
-        for mu in smoothing if self.s > 1 else ():
+        if self.s == 1:
+            yield split, True
+            return
+        for mu in smoothing:
             optimiser = Optimiser(part, split)
             optimiser.run(mu * max(self.value, self.scale), STEPS, target)
             self.n_eigen += optimiser.n_eigen
             self.work += optimiser.work
             split = optimiser.split()
-            if self.monitor.stopped is not None:
-                break
-            if top_eigenvalue(split_matrix(part, split).matrix) <= target:
-                break
-        return split
+            final = mu == smoothing[-1] or self.monitor.stopped is not None
+            final = final or top_eigenvalue(split_matrix(part, split).matrix) <= target
+            yield split, final
+            if final:
+                return
 
     def _grow(
         self, core: np.ndarray, split: Split, new: np.ndarray, pad: float
@@ -277,12 +323,14 @@ class _Extension:
         assert best is not None
         return larger, best
 
-    def combine(self, touch: Touch, inside: Proof, done: bool) -> Proof:
+    def combine(self, touch: Touch, inside: Proof) -> Proof:
         """Both kinds of supports together."""
         slack = margins.OPEN * self.tol * max(abs(inside.value), self.scale)
         bound = max(inside.bound, touch.level + slack)
         status = inside.status
-        if not done and bound > inside.value + self.tol * max(abs(inside.value), self.scale):
+        if touch.level > self.threshold and bound > inside.value + self.tol * max(
+            abs(inside.value), self.scale
+        ):
             status = self.monitor.stopped or "nodes"
         return replace(
             inside,
