@@ -28,9 +28,9 @@ from .moments import covariance_for
 from .parts import alone
 from .records import Among, Claim, Parts, Screening, Settings
 
-# A bound may be larger than what the checker proves by this much, not more: margins of a
-# factorisation of samples can be a thousandth where hardly anything is left of a sketch.
-LOOSENESS = 1e-2
+# A bound may be larger than what the checker proves by this much (its own margins differ), not
+# more; the margin of a sketch that is proved by a matrix of samples can be a thousandth of it.
+LOOSENESS, LOOSE_SKETCH = 1e-4, 1e-2
 # Below what underflow hides, margins need not agree.
 NOTHING = 1e-280
 # What numbers can cause that passed the gate: overflow, matrices without eigenvalues.
@@ -325,7 +325,8 @@ def _check_bounds(result: Result, cov: CheckedCovariance, budget: Budget) -> flo
         _check_margin(bound, cov, question)
         # A bound far above the others says nothing; what rounding adds to it may differ.
         slack = 64 * (question.k * cov.allowance(cov.p) + cov.doubt) * cov.unit
-        loose = max(own, result.value) * (1 + LOOSENESS) + slack
+        most = LOOSE_SKETCH if bound.name == "lowrank" else LOOSENESS
+        loose = max(own, result.value) * (1 + most) + slack
         require(
             bound.value <= loose or bound.value > 4 * certificate.bound,
             f"the bound {bound.name!r} is {bound.value:.12g}, but its proof gives {own:.12g}",
