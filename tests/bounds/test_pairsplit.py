@@ -19,10 +19,11 @@ from sparcipal.bounds.pairsplit import (
 from sparcipal.bounds.pairsplit.certificate import Split
 from sparcipal.bounds.pairsplit.starts import clipped, rank_one
 from sparcipal.bounds.tree.fixing import fix
-from sparcipal.checker import pairsplit as checked_split
+from sparcipal.checker.arithmetic import factorises
 from sparcipal.kernels.pairsplit import smoothed_gradient, smoothed_matrix
 from tests.support import oracle
 from tests.support.margins import matrices
+from tests.support.replay import FLOAT
 
 
 def part_of(rng, n=7, s=3, nonnegative=False, priced=False, forced=0):
@@ -217,16 +218,16 @@ def test_below_is_never_claimed_wrongly_by_exact_elimination():
         exact, top = oracle.exact_matrix(A), float(np.linalg.eigvalsh(A)[-1])
         for step in (-40, -3, -1, 0, 1, 2, 5, 20, 60, 100, 300):
             t = top * (1 + step * 2.0**-52)
-            for test in (prove_below, checked_split.below):
+            for test in (prove_below, FLOAT.below):
                 if test(A, t):
                     accepted += 1
                     assert oracle.proves_below(exact, range(6), Fraction(t))
-        for test in (prove_below, checked_split.below):
+        for test in (prove_below, FLOAT.below):
             assert test(A, top * (1 + 1e-12))
             assert not test(A, top * (1 - 1e-12))
     assert accepted > 25
-    assert not checked_split.factorises(np.array([[np.nan]]))
-    assert not checked_split.factorises(np.diag([1.0, 0.0]))
+    assert not factorises(np.array([[np.nan]]))
+    assert not factorises(np.diag([1.0, 0.0]))
 
 
 def test_below_keeps_a_distance_from_the_largest_eigenvalue():
@@ -234,6 +235,6 @@ def test_below_keeps_a_distance_from_the_largest_eigenvalue():
     for A, _ in matrices(8):
         top = float(np.linalg.eigvalsh(A)[-1])
         trace = 6 * top - float(np.trace(A))
-        for test in (prove_below, checked_split.below):
+        for test in (prove_below, FLOAT.below):
             step = next(j for j in range(1, 10**5) if test(A, top + j * 2.0**-53))
             assert step * 2.0**-53 >= 8 * 2.0**-52 * trace

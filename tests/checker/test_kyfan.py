@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparcipal.checker import configuration, kyfan
+from sparcipal.checker import kyfan
 from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
@@ -32,8 +32,9 @@ def test_joint_bounds_refuse_negative_prices(prices):
     joint |= {"price": np.array(prices), "pad": 0.5}
     question = Question((1,), False, True, 0.0)
     assert recheck("kyfan", joint, own, question) == np.inf
-    with pytest.raises(ValueError, match="prices"):
-        configuration.recheck({"price": prices, "parts": []}, own, question)
+    priced = {"price": np.array(prices), "parts": []}
+    with pytest.raises(Refused, match="price"):
+        redone("configuration", priced, own, question, FLOAT, Budget())
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from sparcipal.checker import packing
-from tests.support.margins import LESS, E, matrices
+from sparcipal.checker.budget import Budget
+from tests.support.margins import LESS, E
+from tests.support.replay import FLOAT, charges_of, packing_of
 
 
 def test_above_finds_every_support_above_a_level():
@@ -22,7 +24,7 @@ def test_above_finds_every_support_above_a_level():
             for size in (1, s)
             for S in combinations(range(n), size)
         }
-        charging = packing._Charges(A, s, price, A[np.triu_indices(n, 1)] * 0.5, np.zeros(10))
+        charging = charges_of(A, s, price, A[np.triu_indices(n, 1)] * 0.5, np.zeros(10))
         for tau in (0.2, float(np.median(list(worth.values()))), max(worth.values()) * 0.999):
             found = {tuple(S) for S in charging.above(tau)}
             # a larger support may stand for those within it
@@ -34,18 +36,6 @@ def test_above_finds_every_support_above_a_level():
 
 
 @pytest.mark.usefixtures("coarse")
-def test_proved_value_keeps_its_margin(monkeypatch):
-    levels = []
-    monkeypatch.setattr(packing, "below", lambda M, t: levels.append(t) or len(levels) > 1)
-    A, _ = next(iter(matrices(1, p=4)))
-    top = np.linalg.eigvalsh(A)[-1]
-    step = 4 * 8 * E * (np.trace(A) + 5 * top)
-    assert packing._proved_value(A) == levels[1]
-    assert levels[0] >= (top + step) * LESS
-    assert levels[1] >= (top + 16 * step) * LESS
-
-
-@pytest.mark.usefixtures("coarse")
 def test_largest_packing_keeps_its_margins(monkeypatch):
     rng = np.random.default_rng(5)
     A = np.cov(rng.standard_normal((9, 5)).T)
@@ -54,18 +44,13 @@ def test_largest_packing_keeps_its_margins(monkeypatch):
     slack = 64 * (5 + s + 8) * E * (np.trace(A) + price.sum())
     asked, packed = [], []
     supports = [[0, 1], [2, 3]]
-    found = {"above": None}
-    monkeypatch.setattr(
-        packing._Charges, "above", lambda self, t: asked.append(t) or found["above"]
-    )
-    target = 6.0
-    assert packing.largest_packing(A, s, k, price, pi, target, upper, upper) == np.inf
-    assert asked[0] <= target - 0.5 - pi - slack * LESS
-    found["above"] = supports
-    monkeypatch.setattr(packing, "_proved_value", lambda block: 1.0)
+    monkeypatch.setattr(packing.Charges, "above", lambda self, t: asked.append(t) or supports)
+    monkeypatch.setattr(packing, "proved_tops", lambda *given: np.ones(1))
     monkeypatch.setattr(packing, "_best", lambda *given: packed.append(given) or 1.0)
-    packing.largest_packing(A, s, k, price, pi, target, upper, upper)
-    _, _, values, lost, room, count = packed[0]
+    target = 6.0
+    packing_of(A, (s, s), price, pi, {"target": target, "u": upper, "r": upper})
+    assert asked[0] <= target - 0.5 - pi - slack * LESS
+    _, values, lost, room, count, *_ = packed[0]
     assert count == k
     assert min(values) >= 1.0 + slack * LESS
     assert max(lost) <= pi - 1.0 + 0.2 - slack * LESS
@@ -77,12 +62,12 @@ def test_best_packing_is_that_of_all_disjoint_choices():
     values = [5.0, 4.0, 3.0, 2.0]
     lost = [0.0, 1.0, 2.0, 3.0]
     sets = [frozenset(S) for S in ((0, 1), (1, 2), (2, 3), (4, 5))]
-    order = list(range(4))
-    assert packing._best(order, sets, values, lost, 10.0, 2) == 8.0
-    assert packing._best(order, sets, values, lost, 10.0, 3) == 10.0
-    assert packing._best(order, sets, values, lost, 2.0, 2) == 8.0
-    assert packing._best(order, sets, values, lost, 1.9, 2) == 0.0
-    assert packing._best(order, sets, values, lost, 10.0, 1) == 5.0
+    given = (FLOAT, Budget())
+    assert packing._best(sets, values, lost, 10.0, 2, *given) == 8.0
+    assert packing._best(sets, values, lost, 10.0, 3, *given) == 10.0
+    assert packing._best(sets, values, lost, 2.0, 2, *given) == 8.0
+    assert packing._best(sets, values, lost, 1.9, 2, *given) == 0.0
+    assert packing._best(sets, values, lost, 10.0, 1, *given) == 5.0
 
 
 @pytest.mark.usefixtures("coarse")
@@ -92,7 +77,7 @@ def test_settled_compares_with_its_margin(factored):
     n, s, tau = 5, 3, 0.7
     A = 4 * np.cov(rng.standard_normal((9, n)).T)
     price, u, r = rng.random(n) * 0.1, 4 * rng.standard_normal(10), rng.standard_normal(10)
-    charging = packing._Charges(A, s, price, u, r)
+    charging = charges_of(A, s, price, u, r)
     v, full = charging.v, np.zeros((n, n))
     full[np.triu_indices(n, 1)] = u
     full = full + full.T
@@ -108,10 +93,10 @@ def test_settled_compares_with_its_margin(factored):
                     plain[a, b] = A[i, j]
             held = sum((0.0 if a < f else v[i, j]) - price[j] for j in forced if j != i)
             gains = sorted((max(v[i, j] - price[j], 0.0) for j in free if j != i), reverse=True)
-            paid = held + sum(gains[: s - f - (a >= f)]) - price[i]
+            chosen = sum(gains[: s - f - (a >= f)])
+            paid = held + chosen + (s - f - (a >= f) + 8) * E * chosen - price[i]
             size = v[i, order].max() + price[order].max()
             plain[a, a] = A[i, i] + paid + (s + 8) * E * s * size
         assert np.allclose(M, plain, rtol=0, atol=1e-12)
-        size = np.abs(tau - np.diagonal(M)).sum() + tau
-        due = 2 * (m + 2) * E * size + 2 * E * np.abs(M).sum(axis=1).max()
+        due = 2 * (m + 2) * E * (np.abs(tau - np.diagonal(M)).sum() + tau)
         assert (np.diagonal(tau * np.eye(m) - M - factored[-1]) >= due * LESS).all()

@@ -7,15 +7,14 @@ import pytest
 
 from sparcipal.bounds.tree.core import prove_large
 from sparcipal.bounds.tree.search import prove
-from sparcipal.checker import packing
 from sparcipal.checker.budget import Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
-from sparcipal.checker.packing import _Charges, _proved_value, largest_packing
+from sparcipal.checker.enumeration import proved_tops
 from sparcipal.checker.tree import no_positive_eigenvector
 from sparcipal.problem.covariance import covariance_of
 from tests.support.brute import best_value
-from tests.support.replay import FLOAT, recheck, replay
+from tests.support.replay import FLOAT, charges_of, packing_of, recheck, replay
 
 A = np.array([[1.0, 0.4, 0.1], [0.4, 0.9, -0.3], [0.1, -0.3, 0.8]])
 BEST = best_value(A, (2,))
@@ -154,12 +153,13 @@ def test_extensions_of_given_matrices():
 # --- packed supports ---
 
 
-def packed(matrix: np.ndarray, target: float) -> float:
+def packed(matrix: np.ndarray, target: float, budget: float = 1e12) -> float:
     """With no certificate at all (U = 0) every support above tau is enumerated."""
     n = matrix.shape[0]
     zeros = np.zeros(n * (n - 1) // 2)
     alone = best_value(matrix, (2,)) * (1 + 1e-9)
-    return largest_packing(matrix, 2, 2, np.zeros(n), alone, target, zeros, zeros)
+    data = {"target": target, "u": zeros, "r": zeros}
+    return packing_of(matrix, (2, 2), np.zeros(n), alone, data, budget)
 
 
 @pytest.fixture
@@ -174,10 +174,9 @@ def test_packings_are_found_without_a_certificate(matrix):
     assert packed(matrix, 0.97 * best) >= best
 
 
-@pytest.mark.parametrize("limit", ["MOST_NODES", "MOST_CHOICES"])
-def test_packings_beyond_a_limit_prove_nothing(matrix, limit, monkeypatch):
-    monkeypatch.setattr(packing, limit, 3)
-    assert packed(matrix, 0.97 * best_value(matrix, (2, 2))) == np.inf
+@pytest.mark.parametrize("budget", [1e3, 1e5, 3e5])
+def test_packings_beyond_the_budget_prove_nothing(matrix, budget):
+    assert packed(matrix, 0.97 * best_value(matrix, (2, 2)), budget) == np.inf
 
 
 def test_features_drop_out_in_rounds():
@@ -185,7 +184,7 @@ def test_features_drop_out_in_rounds():
     n = 12
     a = np.diag(np.geomspace(1.0, 0.01, n)) + 0.02
     zeros = np.zeros(n * (n - 1) // 2)
-    charges = _Charges(a, 2, np.zeros(n), zeros, zeros)
+    charges = charges_of(a, 2, np.zeros(n), zeros, zeros)
     for tau in (0.05, 0.3, 0.6, 0.9):
         found = {tuple(S) for S in charges.above(tau)}
         for i in range(n):
@@ -196,5 +195,6 @@ def test_features_drop_out_in_rounds():
 
 def test_values_that_cannot_be_proved_are_infinite():
     with np.errstate(all="ignore"):
-        assert _proved_value(np.full((2, 2), 1e308)) == np.inf
-    assert 2.0 <= _proved_value(np.ones((2, 2))) < 2.0 + 1e-12
+        huge = np.full((1, 2, 2), 1e308)
+        assert proved_tops(huge, np.array([1e308]), FLOAT)[0] == np.inf
+    assert 2.0 <= proved_tops(np.ones((1, 2, 2)), np.array([2.0]), FLOAT)[0] < 2.0 + 1e-12

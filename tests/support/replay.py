@@ -8,9 +8,11 @@ import numpy as np
 
 from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
+from sparcipal.checker.covariance import Question
 from sparcipal.checker.family import redone
 from sparcipal.checker.lowrank import majorant, sphere
-from sparcipal.checker.records import LOG, LowRank
+from sparcipal.checker.packing import Charges, largest_packing
+from sparcipal.checker.records import LOG, LowRank, Packing
 from sparcipal.checker.tree import Prover
 from sparcipal.checker.tree import replay as replay_steps
 
@@ -61,3 +63,25 @@ def majorant_of(
         prices=None,
     )  # fmt: skip
     return majorant(record, cov, one_sign, FLOAT, Budget())
+
+
+def charges_of(A: np.ndarray, s: int, price: np.ndarray, u: np.ndarray, r: np.ndarray) -> Charges:
+    """The pair-split bound with which supports that could be packed are found."""
+    return Charges(Packing(target=0.0, u=u, r=r), A, s, price, FLOAT, Budget())
+
+
+def packing_of(
+    A: np.ndarray,
+    sizes: tuple[int, ...],
+    price: np.ndarray,
+    pi: float,
+    packing: dict[str, Any],
+    budget: float = 1e12,
+) -> float:
+    """The largest packing, if above the target; infinity where it costs more than the budget."""
+    question = Question(sizes, False, True, 0.0)
+    try:
+        record = Packing(**packing)
+        return largest_packing(record, A, price, pi, question, FLOAT, Budget(budget))
+    except Refused:
+        return np.inf

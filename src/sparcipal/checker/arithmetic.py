@@ -146,11 +146,11 @@ class Arithmetic(ABC):
         """
         others = self.array(others) if len(others) else self.zeros(0)
         n, guess = M.shape[0], self.floats(M)
-        k = min(k, n + others.size)
+        if k >= n + others.size:  # all of them: nothing is to be proved
+            every = np.append(np.diagonal(M), others)
+            return every.sum() + every.size * self.eps * abs(every).sum()
         if not (np.isfinite(guess).all() and self.finite(others)):
             return float("inf")
-        if k == n and others.size == 0:  # all of them: nothing is to be proved
-            return np.trace(M) + 2 * n * self.eps * abs(np.diagonal(M)).sum()
         w, Q = np.linalg.eigh(guess)
         kept = min(k, n)
         w, Q = w[n - kept :], Q[:, n - kept :]
@@ -221,7 +221,7 @@ class Float(Arithmetic):
 
     def psd(self, M: np.ndarray, blur: Numbers = 0.0) -> bool:
         """By a Cholesky factorisation (Rump 2006), with 2 (n + 2) eps tr(M) for its rounding."""
-        margin = 2 * (M.shape[0] + 2) * self.eps * float(np.trace(M)) + blur
+        margin = 2 * (M.shape[0] + 2) * self.eps * float(np.abs(np.diagonal(M)).sum()) + blur
         return self.factors(_plus_diagonal(M, -margin))
 
     def factors(self, M: np.ndarray) -> bool:

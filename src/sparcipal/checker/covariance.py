@@ -387,13 +387,3 @@ def covariance_margin(
         share = float(roots[0] * roots[:s].sum()) / largest if largest > 0 else 0.0
         return k * share * rounding(1) + rounding(question.n_nonzero)
     return rounding(question.n_nonzero)
-
-
-def factorises(matrix: np.ndarray) -> bool:
-    """Whether there is a Cholesky factor. LAPACK may give one for entries that are no numbers."""
-    if not np.isfinite(matrix).all() or np.diagonal(matrix).min(initial=1.0) <= 0.0:
-        return False
-    try:
-        return bool(np.isfinite(np.linalg.cholesky(matrix)).all())
-    except np.linalg.LinAlgError:
-        return False

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arithmetic import EPS, Arithmetic, Numbers, factorises
+from .arithmetic import Arithmetic, Numbers
 from .budget import Refused, require
 from .records import ClipSplit, PairSplit, RankOneSplit
 
@@ -137,12 +137,3 @@ def _choices(of: Supports) -> np.ndarray:
 def largest(values: np.ndarray, ar: Arithmetic) -> Numbers:
     """The largest of some numbers, zero if there is none."""
     return ar.top(np.append(values.ravel(), ar.zeros(1)), 1)[0]
-
-
-def below(matrix: np.ndarray, t: float) -> bool:
-    """Whether Cholesky proves lambda_max(matrix) <= t."""
-    n = matrix.shape[0]
-    shifted = t * np.eye(n) - matrix
-    spread = float(np.abs(shifted).sum(axis=1).max())
-    margin = 2 * (n + 2) * EPS * (float(np.trace(shifted)) + abs(t)) + 2 * EPS * spread
-    return factorises(shifted - margin * np.eye(n))

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..problem.result import Bound, Result, Status
 from . import dropped as screened
-from .arithmetic import Float
+from .arithmetic import Arithmetic, Float, Numbers
 from .budget import WORK, Budget, Missing, Refused, require
 from .covariance import (
     EPS,
@@ -78,6 +78,7 @@ def verify(
     *,
     covariance: Any = None,
     sample_weight: Any = None,
+    arithmetic: Literal["float", "exact"] = "float",
     budget: float | Budget = WORK,
 ) -> Verification:
     """Recheck `result` against the data it was computed from.
@@ -89,6 +90,9 @@ def verify(
         The data; or pass `covariance` if the result came from a covariance matrix.
     covariance : array of shape (p, p), or Screened
     sample_weight : array of shape (n,)
+    arithmetic : "float" or "exact"
+        "exact" decides every inequality of the proof without rounding, from the data as they
+        stand. It takes longer, and python-flint: ``pip install "sparcipal[exact]"``.
     budget : float or Budget
         The replay of a proof may take so many elementary operations, of about a nanosecond each;
         a `sparcipal.checker.Budget` limits its memory as well. A file that asks for more is
@@ -105,10 +109,17 @@ def verify(
             raise TypeError(f"{name} is a {type(given).__name__}; call verify(result, X)")
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X and covariance: the data the result came from")
+    if arithmetic not in ("float", "exact"):
+        raise ValueError(f"arithmetic is 'float' or 'exact', not {arithmetic!r}")
+    ar: Arithmetic = Float()
+    if arithmetic == "exact":
+        from .exact import Ball
+
+        ar = Ball()
     means = budget if isinstance(budget, Budget) else Budget(budget)
     # Forged numbers overflow; what is then infinite or no number proves nothing.
-    with np.errstate(all="ignore"):
-        return _verify(result, X, covariance, sample_weight, means)
+    with np.errstate(all="ignore"), ar.running():
+        return _verify(result, (X, covariance, sample_weight), ar, means)
 
 
 def _result_of(given: Any) -> Result:
@@ -128,17 +139,22 @@ def _fitted(given: Any) -> Result | None:
 
 
 def _verify(
-    result: Result, X: Any, covariance: Any, sample_weight: Any, budget: Budget
+    result: Result, given: tuple[Any, Any, Any], ar: Arithmetic, budget: Budget
 ) -> Verification:
     value = math.nan
     try:
         _pass_gate(result)
-        cov = covariance_for(result, X, covariance, sample_weight)
+        cov = rounded = covariance_for(result, *given)
         _check_settings(result)
         _check_components(result)
         value = _check_value(result, cov)
+        if ar.exact:
+            from .exact_covariance import check_value, exactly
+
+            cov = exactly(result, *given)
+            check_value(result, cov)
         try:
-            bound = _check_bounds(result, cov, budget)
+            bound = _check_bounds(result, cov, rounded, ar, budget)
         except ValueError as error:
             raise Refused(f"the proof cannot be replayed: {error}") from error
     except Refused as refused:
@@ -283,8 +299,14 @@ def _variances(A: np.ndarray, W: np.ndarray, adjusted: bool) -> tuple[np.ndarray
     return out, growth
 
 
-def _check_bounds(result: Result, cov: CheckedCovariance, budget: Budget) -> float:
-    """Redo every bound; the smallest one, in the user's units."""
+def _check_bounds(
+    result: Result,
+    cov: CheckedCovariance,
+    rounded: CheckedCovariance,
+    ar: Arithmetic,
+    budget: Budget,
+) -> float:
+    """Redo every bound; the smallest one, in the user's units. Margins are those of `rounded`."""
     certificate, settings = result.certificate, result.settings
     values = [bound.value for bound in certificate.bounds]
     require(values == sorted(values), "the bounds are not in increasing order")
@@ -317,12 +339,14 @@ def _check_bounds(result: Result, cov: CheckedCovariance, budget: Budget) -> flo
         if isinstance(cov, screened.ScreenedCovariance):
             own = _recheck_screened(result, bound, cov, question, budget) * cov.unit
         else:
-            own = _recheck(bound, cov, question, budget) * cov.unit
+            own = ar.upper(_recheck(bound, cov, question, ar, budget)) * cov.unit
         require(
             own <= bound.value,
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
         )
-        _check_margin(bound, cov, question)
+        _check_margin(bound, rounded, question)
+        if ar.exact:
+            continue
         # A bound far above the others says nothing; what rounding adds to it may differ.
         slack = 64 * (question.k * cov.allowance(cov.p) + cov.doubt) * cov.unit
         most = LOOSE_SKETCH if bound.name == "lowrank" else LOOSENESS
@@ -366,10 +390,12 @@ def _among(among: Among, cov: CheckedCovariance, question: Question) -> CheckedC
     return part
 
 
-def _recheck(bound: Bound, cov: CheckedCovariance, question: Question, budget: Budget) -> float:
+def _recheck(
+    bound: Bound, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
+) -> Numbers:
     among, own = _own(bound, cov)
     require(among.screened is None, f"the bound {bound.name!r} speaks of a screened table")
-    return redone(bound.name, own, _among(among, cov, question), question, Float(), budget)
+    return redone(bound.name, own, _among(among, cov, question), question, ar, budget)
 
 
 def _recheck_screened(

@@ -28,7 +28,10 @@ EXIT = {"proved": 0, "not proved": 3, "refused": 1}
 @click.argument("source", type=FILE)
 @source_options
 @document_options
-def verify(model: str, source: str, **options: Any) -> None:
+@click.option(
+    "--exact", is_flag=True, help="Decide every inequality without rounding; needs python-flint."
+)
+def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     """Recheck the saved MODEL against the data of SOURCE, sharing no code with the solver.
 
     \b
@@ -45,7 +48,7 @@ def verify(model: str, source: str, **options: Any) -> None:
     options = as_for_the_fit(result, source, options)
     data = data_keywords(source, {**options, "covariance": result.n_samples is None})
     data.pop("feature_names", None)
-    verification = recheck(result, **data)
+    verification = recheck(result, arithmetic="exact" if exact else "float", **data)
     click.echo(f"{verification.verdict}: {visible(verification.reason)}")
     sys.exit(EXIT[verification.verdict])
 
