@@ -122,6 +122,13 @@ def test_save_verify_show_transform(source, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), np.array(rows[1:], dtype=float))
 
 
+def test_verify_without_rounding(source, tmp_path):
+    pytest.importorskip("flint")
+    model = tmp_path / "model.json"
+    run("fit", source, "-k", 2, "-s", 3, "-o", model)
+    assert run("verify", model, source, "--exact").stdout.startswith("proved:")
+
+
 def test_verify_exit_codes(source, tmp_path):
     model = tmp_path / "model.json"
     run("fit", source, "-s", 3, "-o", model)

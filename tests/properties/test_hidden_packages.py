@@ -38,6 +38,7 @@ NEEDING = {
     ),
     "pyarrow": ("open('x.parquet', 'wb').write(b'PAR1')\nread('x.parquet')", "sparcipal[io]"),
     "anndata": ("open('x.h5ad', 'wb').write(b'HDF')\nread('x.h5ad')", "sparcipal[anndata]"),
+    "flint": ("verify(result, X, arithmetic='exact')", "sparcipal[exact]"),
 }
 
 
@@ -48,7 +49,8 @@ def run(code: str, folder) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize(
-    "package", ["matplotlib", "pandas", "pyarrow", "polars", "anndata", "dask", "isal"]
+    "package",
+    ["matplotlib", "pandas", "pyarrow", "polars", "anndata", "dask", "isal", "flint"],
 )
 def test_without(package, tmp_path):
     code, words = NEEDING.get(package, ("", ""))
@@ -60,6 +62,7 @@ def test_without(package, tmp_path):
 
 def test_importing_loads_none_of_them():
     heavy = ["matplotlib", "pandas", "pyarrow", "polars", "anndata", "dask", "numba", "sklearn"]
+    heavy.append("flint")
     code = f"import sys, sparcipal; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stdout

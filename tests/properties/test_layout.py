@@ -228,6 +228,7 @@ def test_no_module_has_the_name_of_a_public_function():
         ("pandas", r"nowhere"),
         ("polars", r"nowhere"),
         ("numba", r"kernels/"),
+        ("flint", r"checker/exact\.py"),
     ],
 )
 def test_each_library_has_its_place(library, allowed):

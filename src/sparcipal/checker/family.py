@@ -44,7 +44,6 @@ class Family:
     recheck: Callable[..., Numbers]
     totals: bool = False  # holds for a number of nonzeros shared among all components
     overlapping: bool = False  # holds for several components with overlapping supports
-    raw: bool = False  # recheck(data, cov, question) takes the data as they came
 
     @property
     def needs_data(self) -> bool:
@@ -86,9 +85,4 @@ def redone(
     if family.needs_data and not data:
         raise Missing(f"the proof of the bound {name!r} was not saved with the result")
     record: Any = parse(family.record, data, {"p": cov.p, "n": cov.p}, name)
-    if family.raw:
-        try:
-            return float(family.recheck(data, cov, question))
-        except ValueError as error:
-            raise Refused(str(error)) from error
     return family.recheck(record, cov, question, ar, budget)
