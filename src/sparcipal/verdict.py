@@ -42,11 +42,19 @@ def certificate_of(
         bounds=bounds,
         tol=options.tol,
         nodes=proved.nodes,
-        guarantees=found.info.get("guarantees", {}),
+        guarantees=_promises(problem, options, found),
         unit=problem.covariance.unit,
     )
     status = _status(certificate, proved, options)
     return replace(certificate, status=status, message=_message(certificate, status, certify))
+
+
+def _promises(problem: Problem, options: Options, found: Found) -> dict[str, float]:
+    """What the method's theorems promise, where they apply: all features, a search that ended."""
+    if problem.dropped or options.monitor.stopped is not None:
+        return {}
+    promised: dict[str, float] = found.info.get("guarantees", {})
+    return {name: part for name, part in promised.items() if part > 0.0}
 
 
 def _margin(name: str, data: dict[str, Any], problem: Problem) -> float:

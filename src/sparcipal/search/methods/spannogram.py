@@ -31,6 +31,7 @@ DEFAULT_RANK = 4
 DEFAULT_CONES = 2_000_000
 # Rows up to which all pairs of curves are looked at when r = 2.
 SWEEP = 300
+COMPUTED = 1e-6  # relative error of an eigenvalue in a promise, generously
 # Of the supports seen in that sweep, so many are scored on the full matrix.
 SCORED = 1000
 # Random nets larger than this are refused: the cones are faster and prove more.
@@ -116,8 +117,12 @@ class _Component(LowRank):
             note = "; ".join(part for part in (note, more) if part)
         bounds, extra = self.bounds(shifted, clip, exact)
         component = self._best_on_full_matrix([*candidates, *extra])
-        info["guarantees"] = guarantees(pairs, rank, self.cov, self.s, self.nonnegative)
-        if algorithm == "cones" and kind == "eigen" and not exact and proving:
+        literal = algorithm == "cones" and kind == "eigen"
+        if literal and proving and low.finished:
+            # the theorems speak of one component, of eigenvectors, and of a search that has ended
+            promised = guarantees(pairs, rank, self.cov, self.s, self.nonnegative)
+            info["guarantees"] = {name: (1 - self.eps) * part for name, part in promised.items()}
+        if literal and not exact and proving:
             # What the papers' own analysis gives after the run.
             info["rank_bound"] = (low.bound + shifted.tail) * self.cov.unit
         return Single(component, info.get("cones", 0), note, bounds), info
@@ -232,8 +237,8 @@ def guarantees(
     after = max(float(pairs.values[rank]), 0.0) if rank < pairs.values.size else 0.0
     if first <= 0.0 or not cov.diagonal.max() > 0.0:
         return {}  # nothing is left to explain, and nothing to promise
-    if after <= NEGLIGIBLE * first:
-        after = 0.0
+    # the computed eigenvalue may be a little too small
+    after = 0.0 if after <= NEGLIGIBLE * first else after * (1 + COMPUTED)
     if nonnegative:
         promise = max(s / (2 * p), 1.0 / (1.0 + 2 * (p / s) * after / first))
         return {"Asteris et al. 2014, Theorem 1": promise}
