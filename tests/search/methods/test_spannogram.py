@@ -260,7 +260,8 @@ def test_guarantees_of_the_papers():
 def test_promises_are_made_only_where_the_theorem_applies():
     """Not for deflation, other algorithms and sketches, a search that was cut, dropped features."""
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((40, 60)) * np.geomspace(3, 0.5, 60)
+    X = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 60))
+    X += 0.05 * rng.standard_normal((40, 60))
 
     def promised(**more):
         asked = {"n_nonzero_coefs": 4, "rank": 3, "certify": False, **METHOD, **more}
