@@ -32,7 +32,7 @@ def test_greedy_scores_know_their_error():
 def test_dspca_dual_keeps_its_margins(monkeypatch):
     cov = from_data(4)
     data = {"penalty": 0.1, "core": np.arange(4), "moved": np.zeros(6)}
-    monkeypatch.setattr(Float, "ky_fan", lambda ar, M, k, others: 2.0)
+    monkeypatch.setattr(Float, "ky_fan", lambda ar, M, k, others=(): 2.0)
     wide = np.abs(cov.diagonal - 0.1).max() + 4 * 0.1
     for question, k in ((one(2), 1), (one(2, 1), 2)):
         n = sum(question.cardinalities)
@@ -236,7 +236,7 @@ def test_greedy_dual_total_keeps_its_margins(monkeypatch):
     cov, support, x, _, _ = greedy_problem(2)
     data = {"support": support, "weights": x, "rho": 0.5, "core": np.arange(5)}
     monkeypatch.setattr(Float, "eps", unit)
-    monkeypatch.setattr(Float, "ky_fan", lambda ar, G, k, others: 2.0)
+    monkeypatch.setattr(Float, "ky_fan", lambda ar, G, k: 2.0)
     monkeypatch.setattr(duals, "_gram", lambda *given: (np.eye(5), 0.25))
     cov.error_unit = 1e-3
     plain = (2.0 + 0.5 * 2 * (1 + 4 * unit)) * (1 + 8 * unit) + 0.25 + cov.rounding(2)

@@ -43,7 +43,8 @@ def dspca(
     if question.disjoint:
         total, margin = ar.ky_fan(M, k, np.zeros(k)), cov.rounding(sum(sizes))
     else:
-        total, margin = k * ar.ky_fan(M, 1, [0.0]), k * cov.rounding(max(sizes))
+        top = ar.maximum(ar.ky_fan(M, 1), 0.0)
+        total, margin = k * top, k * cov.rounding(max(sizes))
     margin += k * ar.eps * (abs(np.diagonal(M)).max() + m * penalty)
     return (total + penalty * sum(sizes)) * (1 + 4 * ar.eps) + margin
 
@@ -79,7 +80,7 @@ def greedy(
     require(weak, "a feature that the level does not dismiss is left out")
     G, margin = _gram(cov.submatrix(core), scores.of(core), rho, shift, ar)
     s = question.cardinalities[0]
-    total = ar.ky_fan(G, 1, [0.0]) + rho * s * (1 + 4 * ar.eps)
+    total = ar.maximum(ar.ky_fan(G, 1), 0.0) + rho * s * (1 + 4 * ar.eps)
     return total * (1 + 8 * ar.eps) + margin + cov.rounding(s)
 
 
