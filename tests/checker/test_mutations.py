@@ -22,6 +22,7 @@ KINDS = {
     "configuration",
     "dspca-dual",
     "eigenvalues",
+    "ellipsoid",
     "enumeration",
     "frobenius",
     "gershgorin",

@@ -62,6 +62,11 @@ class Subject:
     table: Any = None  # what a Screened came from
 
 
+def few_samples() -> np.ndarray:
+    """A table whose best bound is an ellipsoid, as long as there is no branching."""
+    return np.random.default_rng(0).standard_normal((8, 10)) * np.linspace(2, 0.2, 10)
+
+
 def subjects() -> list[Subject]:
     """Results that between them carry every kind of proof."""
     rng = np.random.default_rng(11)
@@ -82,6 +87,7 @@ def subjects() -> list[Subject]:
             "no enumeration",
             {"covariance": A, "n_components": 2, "n_nonzero_coefs": 3, "certify": "full"},
         ),
+        "few samples": ("usual", {"X": few_samples(), "n_nonzero_coefs": 3, "max_nodes": 0}),
         "low rank": ("low rank", {"X": X, "n_nonzero_coefs": 3, "method": "spannogram", "rank": 2}),
         "dspca": ("usual", {"X": X, "n_nonzero_coefs": 3, "method": "dspca", "certify": False}),
         "greedy": ("usual", {"covariance": A, "n_nonzero_coefs": 3, "method": "greedy"}),

@@ -15,6 +15,7 @@ from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .cheap import cheap_bounds, trace_bound
 from .configuration.bound import configuration_bound
+from .ellipsoid import ellipsoid_bound
 from .enumeration import count_supports, exhaust
 from .kyfan import kyfan_bound
 from .lowrank.bound import low_rank_bound
@@ -43,8 +44,10 @@ READS = {"fast": 2e9, "full": 4e10}
 # follows the short Ky Fan bound where both are tried.
 PRICING_WORK = 1e11
 QUICK_SHARE = 0.6
-# Relative gap above which the low-rank bound is tried as well, and how many cones that may take.
+# Relative gap above which ellipsoids and the low-rank bound are tried as well, and how many cones
+# the latter may take; up to SKETCHED samples it comes first.
 WIDE = 0.02
+SKETCHED = 7
 CONES = {"fast": 20_000, "full": 200_000}
 
 
@@ -79,7 +82,7 @@ def prove(
         if _closed(problem, near, options):
             return near
         near = replace(near, bounds=(*near.bounds, *cheap_bounds(problem)))
-        return _with_low_rank(problem, near, options, certify)
+        return _where_wide(problem, near, options, certify)
     proved = Proved(components, (*known, *cheap_bounds(problem)))
     if certify is False:
         return proved
@@ -92,7 +95,7 @@ def prove(
     if problem.k > 1 and not problem.disjoint:
         return _prove_parts(problem, proved, options, certify)
     attempt = _prove_jointly if problem.k > 1 else _prove_one
-    return _with_low_rank(problem, attempt(problem, proved, options, certify), options, certify)
+    return _where_wide(problem, attempt(problem, proved, options, certify), options, certify)
 
 
 def _function(name: str) -> Callable[[Problem], Bound | None]:
@@ -111,18 +114,36 @@ def _closed(problem: Problem, proved: Proved, options: Options) -> bool:
     return bound <= value * (1 + options.tol)
 
 
-def _with_low_rank(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
-    """Where the gap stays wide, a low-rank sketch may bound better than pairs of features."""
+def _where_wide(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """Where the gap stays wide, few samples or a low-rank sketch may bound better than pairs of
+    features."""
     value = float(variances(problem, proved.components).sum())
-    lowest = min(bound.value for bound in proved.bounds)
-    if lowest <= value * (1 + max(WIDE, options.tol)) or options.monitor.stopped is not None:
-        return proved
-    low = low_rank_bound(problem, options, max_cones=CONES[certify])
-    # a sketch is large: it is kept only when it is the best bound
-    if low is None or low.value >= lowest:
-        return proved
-    options.monitor.update("bounds", value=value, bound=low.value)
-    return replace(proved, bounds=(*proved.bounds, low))
+    lowest, best = min(bound.value for bound in proved.bounds), None
+    order = (_low_rank, _ellipsoid) if _sketched(problem) else (_ellipsoid, _low_rank)
+    for attempt in order:
+        if lowest <= value * (1 + max(WIDE, options.tol)) or options.monitor.stopped is not None:
+            break
+        found = attempt(problem, proved, options, certify)
+        if found is not None and found.value < lowest:
+            lowest, best = found.value, found
+            options.monitor.update("bounds", value=value, bound=lowest)
+    # their data are large: one of them is kept, if it is the best bound
+    return proved if best is None else replace(proved, bounds=(*proved.bounds, best))
+
+
+def _sketched(problem: Problem) -> bool:
+    """Whether samples are so few that a sketch misses nothing of them."""
+    return (problem.covariance.n_samples or np.inf) <= SKETCHED
+
+
+def _ellipsoid(problem: Problem, proved: Proved, options: Options, certify: str) -> Bound | None:
+    if problem.total is not None:
+        return None
+    return ellipsoid_bound(problem, proved.components, options, certify)
+
+
+def _low_rank(problem: Problem, proved: Proved, options: Options, certify: str) -> Bound | None:
+    return low_rank_bound(problem, options, max_cones=CONES[certify])
 
 
 def _prove_one(

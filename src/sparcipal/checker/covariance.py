@@ -120,6 +120,12 @@ class CheckedCovariance:
             return None
         return self._left @ self._left.T
 
+    def factor(self) -> np.ndarray | None:
+        """F (n x p) with A = F'F, for dense data."""
+        if self._mean is None or sp.issparse(self._left) or self._mean.any():
+            return None
+        return np.asarray(self._left)
+
     @property
     def n(self) -> int | None:
         """The number of rows, when they are at hand."""

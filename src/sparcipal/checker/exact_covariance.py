@@ -52,6 +52,10 @@ class ExactCovariance(CheckedCovariance):
         return 0.0
 
     def gram(self) -> np.ndarray | None:
+        rows = self.factor()
+        return None if rows is None else self.ar.matmul(rows, rows.T)
+
+    def factor(self) -> np.ndarray | None:
         return None
 
     def times(self, Q: np.ndarray) -> np.ndarray:
@@ -149,13 +153,13 @@ class DataCovariance(ExactCovariance):
         table = self._table[:, kept]
         return DataCovariance(table, self._center, self._scale, self._weights, self.unit)
 
-    def gram(self) -> np.ndarray | None:
+    def factor(self) -> np.ndarray | None:
         if sp.issparse(self._table):
             return None
         rows = self._rows()
         if self._center:
             rows = rows - self.ar.matmul(self._roots()[:, None], self._column_means()[None, :])
-        return self.ar.matmul(rows, rows.T)
+        return rows
 
     def by_samples(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """XX', XW and W = [V, m] for the rows X and the mean m of A = X'X - mm'."""

@@ -26,6 +26,7 @@ FAMILIES = {
     "kyfan": "kyfan",
     "configuration": "configuration",
     "lowrank": "lowrank",
+    "ellipsoid": "ellipsoid",
     "dspca-dual": "duals",
     "greedy-dual": "duals",
 }

@@ -33,6 +33,7 @@ from .gate import (
 )
 
 MOST_RANK = 16  # columns of a sketch: a cone has as many generators, and codes have 7 bits
+MOST_SAMPLES = 5000  # order of the matrices of an ellipsoid
 LARGEST_RATIO = 100.0  # of R: exp(100) squared is far from overflow
 
 
@@ -416,6 +417,20 @@ class LowRank:
         Number(0.0), "entries of A up to it were traded for charges", optional=True
     )
     prices: np.ndarray | None = entry(Numbers("p", 0.0), "the price of a feature", optional=True)
+
+
+@dataclass(frozen=True)
+class Ellipsoid:
+    """The statement is that of :doc:`methods/ellipsoid`, for dense data: A = F'F, where F has a row
+    for each sample of positive weight, and columns f_i. T must be positive definite. Compute the
+    stretch: the largest f_i'(T + w_i w_i')^-1 f_i over all features, with w_i = 0 for those that
+    are not named, or one if that is larger. The bound is the stretch times the largest eigenvalue
+    of s T + sum w_i w_i', added up over the components."""
+
+    features: np.ndarray = entry(Features("p", names="m"), "the features outside the ellipsoid")
+    order: int = entry(Integer(1, MOST_SAMPLES, names="n"), "the order of T")
+    T: np.ndarray = entry(Matrix("n", MOST_SAMPLES), "symmetric: the ellipsoid f'T^-1 f <= 1")
+    W: np.ndarray = entry(Matrix("m", MOST_SAMPLES), "w_i, one row for each of the features")
 
 
 @dataclass(frozen=True)

@@ -268,6 +268,14 @@ def copies(k: int) -> float:
     return 8 * k * EPS
 
 
+# --- "Ellipsoids" ---
+
+
+def whitened(n: int) -> float:
+    """An entry of C F, C T or C T C', of the size of the rows and columns that are multiplied."""
+    return (4 * n + 64) * EPS
+
+
 # --- Dual bounds (docs/methods/duals.rst) ---
 
 

@@ -76,6 +76,10 @@ class Covariance(ABC):
         """An n x n matrix with the same nonzero eigenvalues, when there is one; None otherwise."""
         return None
 
+    def factor(self) -> np.ndarray | None:
+        """F (n x p) with A = F'F, for dense data; None otherwise."""
+        return None
+
     def project(self, Q: np.ndarray) -> Covariance:
         """(I - QQ') A (I - QQ'): what is left after the orthonormal directions Q."""
         return _Projected(self, Q)
@@ -89,7 +93,7 @@ class Covariance(ABC):
             return self
         return MatrixCovariance(
             self.dense(), self.unit, n_samples=self.n_samples, error_unit=self.error_unit,
-            error_weights=self.error_weights, inert=self.inert,
+            error_weights=self.error_weights, inert=self.inert, factor=self.factor(),
         )  # fmt: skip
 
 
@@ -106,8 +110,9 @@ class MatrixCovariance(Covariance):
         error_unit: float = 0.0,
         error_weights: np.ndarray | None = None,
         inert: np.ndarray | None = None,
+        factor: np.ndarray | None = None,
     ) -> None:
-        self.matrix = matrix
+        self.matrix, self._factor = matrix, factor
         self.diagonal = np.ascontiguousarray(np.diagonal(matrix))
         self.unit, self.psd_shift, self.n_samples = unit, psd_shift, n_samples
         self.error_unit = error_unit
@@ -123,10 +128,14 @@ class MatrixCovariance(Covariance):
     def dense(self) -> np.ndarray:
         return self.matrix
 
+    def factor(self) -> np.ndarray | None:
+        return self._factor
+
     def restrict(self, keep: np.ndarray) -> Covariance:
         return MatrixCovariance(
             self.submatrix(keep), self.unit, self.psd_shift, n_samples=self.n_samples,
             error_unit=self.error_unit, error_weights=self.error_weights[keep],
+            factor=None if self._factor is None else self._factor[:, keep],
         )  # fmt: skip
 
 
@@ -181,6 +190,9 @@ class DenseCovariance(Covariance):
 
     def gram(self) -> np.ndarray:
         return self.Y @ self.Y.T
+
+    def factor(self) -> np.ndarray:
+        return self.Y
 
 
 class SparseCovariance(Covariance):
