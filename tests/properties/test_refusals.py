@@ -45,7 +45,7 @@ def test_blocks_that_hold_no_rows_of_the_table():
     with pytest.raises(ValueError, match="does not hold numbers"):
         Moments(1).add(np.array([["a"]]))
     repeated = sp.csr_array((np.ones(2), np.zeros(2, int), [0, 2]), shape=(1, 2))
-    assert Moments(2).add(repeated).sums.tolist() == [2.0, 0.0]
+    assert Moments(2).add(repeated).means().tolist() == [2.0, 0.0]
     assert "20 samples x 5 features, rounded" in repr(Moments(5).add(X))
     assert Moments(5).add(X.astype(np.float16)).n_samples == 20
 

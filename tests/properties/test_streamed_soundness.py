@@ -112,13 +112,12 @@ def keep_the_first(monkeypatch, count):
 
 
 def test_a_dropped_feature_whose_variance_is_lost_in_rounding(monkeypatch):
-    """Sums of squares about zero leave nothing of it; standardised, it counts as much as any."""
+    """Sums of squares about zero would leave nothing of it; standardised, it counts as any."""
     keep_the_first(monkeypatch, 4)
     rng = np.random.default_rng(0)
     shared = rng.standard_normal((60, 1))
     far = 1e9 + np.round(shared * 8) / 8 * [2.0, 1.0]
     X = sp.csr_array(np.hstack([shared + 0.8 * rng.standard_normal((60, 4)), far]))
-    assert not Moments(6).add(X).variances()[5] > 0
     result = sparse_pca(X, n_nonzero_coefs=2, scale=True, memory_limit=1)
     assert result.certificate.screening["dropped"] == 2
     assert result.certificate.bound >= 2.0  # the last two are the same but for their units
@@ -163,6 +162,7 @@ def test_the_checker_sums_sparse_columns_about_their_means():
 
 def test_constant_features_among_the_kept_ones():
     """The checker leaves them out of rows and columns alike."""
+    from sparcipal.checker.budget import Refused
     from sparcipal.checker.dropped import of_data
 
     X = np.diag([100, 50, 0, 50, 100]) + np.eye(5, k=1, dtype=int)
@@ -170,5 +170,5 @@ def test_constant_features_among_the_kept_ones():
     cov = of_data(X, np.arange(4), False, False, None, 1.0)[0].inner
     part = cov.restrict(np.array([0, 1, 3]))
     assert np.array_equal(part.dense(), cov.dense()[np.ix_([0, 1, 3], [0, 1, 3])])
-    with pytest.raises(ValueError, match="varies"):
+    with pytest.raises(Refused, match="varies"):
         cov.restrict(np.array([0, 2, 3]))

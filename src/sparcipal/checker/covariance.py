@@ -22,6 +22,9 @@ TINY = 1e-290  # what underflow can hide
 # The solver does so from twice as many on.
 MOSTLY_MEAN = 500.0
 
+DENORMAL = 2.0**-1068  # what numbers lose that are too small to be normal
+SMALL = 2**23  # entries of a sparse table that is centred as a dense one
+
 
 @dataclass(frozen=True)
 class Question:
@@ -213,6 +216,8 @@ def covariance_of_data(
 ) -> Checked:
     """The covariance, the column means and the column scales, as the settings say."""
     X = matrix_of(X)
+    if sp.issparse(X) and X.shape[0] * X.shape[1] <= SMALL:
+        X = X.toarray()  # centred first, it loses less: as little as if it had come dense
     rows = X.shape[0]
     share = _shares(sample_weight, X.shape[0])
     if not share.all():
@@ -238,7 +243,7 @@ def covariance_of_data(
     spread = np.where(constant, 1.0, np.sqrt(variance))
     # A mean and a deviation are sums of n terms: of the feature's own size, not of another's.
     sums = (2 * n + 40) * EPS
-    mean_error = sums * np.ldexp(np.abs(mean) + np.sqrt(second), exponents)
+    mean_error = sums * np.ldexp(np.abs(mean) + np.sqrt(second), exponents) + DENORMAL
     whole_mean = np.ldexp(mean, exponents)
     # The same rows may have been handed over sparse, where an error is relative to second moments.
     moments = np.minimum(variance + mean * mean, 2 * MOSTLY_MEAN * variance)
@@ -271,7 +276,7 @@ def covariance_of_data(
         allowed=(8 * n + 40) * EPS * at_most**2,
     )
     whole_spread = np.where(constant, 1.0, np.ldexp(spread, exponents))
-    spread_error = sums * whole_spread * np.maximum(relative, 1.0)
+    spread_error = sums * whole_spread * np.maximum(relative, 1.0) + DENORMAL
     return Checked(scaled, whole_mean, whole_spread, rows, mean_error, spread_error)
 
 
