@@ -46,7 +46,8 @@ class Settings:
 
     n_components: int = entry(Integer(1), "the number of components, k")
     n_nonzero_coefs: tuple[int, ...] = entry(
-        Many(Integer(1, "p"), least=1, names="k"), "the most nonzeros of each component"
+        Many(Integer(1, "p"), least=1, names="k"),
+        "the most nonzeros of each component; with a total t, t - k + 1 for each",
     )
     supports: str = entry(Word("disjoint", "free"), "whether components may share features")
     nonnegative: bool = entry(Truth(), "whether all loadings are at least zero")
@@ -166,7 +167,8 @@ class RankOneSplit:
 @dataclass(frozen=True)
 class PairSplit:
     """A pair-split certificate, number by number: V_ij = |U_ij| exp(R_ij), and V_ji the smallest
-    number with V_ij V_ji >= U_ij^2. U is symmetric and R antisymmetric."""
+    number with V_ij V_ji >= U_ij^2; for nonnegative components with max(U_ij, 0) for |U_ij|. U is
+    symmetric and R antisymmetric."""
 
     features: np.ndarray = entry(Features("n", least=1, names="m"), "places in the core")
     u: np.ndarray = entry(Triangle("m"), "U above the diagonal, row by row")
@@ -183,7 +185,11 @@ class NoTwins:
 
 @dataclass(frozen=True)
 class Twins:
-    """Features whose rows are multiples of the rows of others, up to rounding."""
+    """Features whose rows are multiples of the rows of others, up to rounding. No leader is a twin
+    itself. The replay puts c_i c_j A_ab for A_ij, where a, b are the leaders of i, j and c their
+    factors (a feature that is no twin leads itself, with factor 1). Of two features with one
+    leader, that of the larger |c| can replace the other one; for nonnegative components if the
+    factors have one sign, and with prices if it costs no more."""
 
     features: np.ndarray = entry(Features("n", least=1, names="m"), "places in the core")
     leaders: np.ndarray = entry(Indices("m", "n"), "of which feature each is a multiple")
@@ -193,7 +199,8 @@ class Twins:
 @dataclass(frozen=True)
 class Problem:
     """What a tree proves: for unit x with support S in the core, 1 <= |S| <= s, x'Ax less the
-    prices of S is at most the bound."""
+    prices of S is at most the bound. Bound, prices and pads are in the units of A; only the
+    certificates of the log are in the unit of the tree, so that a replay divides all of them."""
 
     s: int = entry(Integer(1, "n"), "the most nonzeros")
     nonnegative: bool = entry(Truth(), "whether only x >= 0 are spoken of")
@@ -211,7 +218,9 @@ class Problem:
 @dataclass(frozen=True)
 class Pass:
     """A round of fixing: with one certificate, features are shown to be in no support, or in every
-    support, of this node above the bound. A feature that is in both lists shows that there is
+    support, of this node above the bound, each by itself: what the round fixes counts from the next
+    one on. The certificate may stand anywhere in the log; pairs that it does not name have U = 0. A
+    feature that is in both lists shows that there is
     none. Replay: find l < t and B with M <= l I + BB' (leading eigenvectors are a good guess, a
     Cholesky factorisation proves it) and test each feature as :doc:`methods/tree` says, with the
     drops rounded down."""
@@ -230,9 +239,10 @@ class Node:
     settled at once when nothing is alive or more than s features are forced. Otherwise by its
     ``end``: "closed" by the bound of a certificate, "leaf" by all its supports one by one, "branch"
     by two children, "in" and "out" of the same feature, "shrink" by one child for each feature,
-    "same" by an earlier node with the same supports."""
+    "same" by an earlier node with the same supports. A leaf has supports of all sizes up to s if
+    components are nonnegative or features have prices; otherwise the largest are enough."""
 
-    parent: int = entry(Integer(-1), "the place of the parent in the list; -1 for the root")
+    parent: int = entry(Integer(-1), "the place of the parent among the steps; -1 for the root")
     side: str = entry(Word("root", "in", "out", "shrink"), "which child of it this is")
     moved: np.ndarray = entry(Features("n"), "the features moved")
     passes: tuple[Pass, ...] = entry(Many(Record(Pass)), "rounds of fixing, in their order")
@@ -268,7 +278,7 @@ class PadGroup:
 
 @dataclass(frozen=True)
 class Touch:
-    """Supports that leave the core of a tree (docs/methods/touch). For every group form M^first
+    """Supports that leave the core of a tree (:doc:`methods/touch`). For every group form M^first
     with the split, and factor bound I - M^first - first scale Diag(shape) for each of its pads. At
     tau features outside a pad is first scale shape / tau. Every feature outside must pass for every
     tau from 1 to s. Those that are not in ``near`` pass with the first pad of each group, with v_j
@@ -322,7 +332,8 @@ class KyFan:
     row of the core chooses s - 1 times, at V_ab - price_b or at the pad, whichever is more; the
     smallest choice of a row is its theta. The bound is the sum of the k largest among the
     eigenvalues of M on the core and the m_j outside, plus the largest prices, as many as there are
-    nonzeros. With a core of fewer than all features the pad must be positive unless s = 1."""
+    nonzeros. V is that of :ref:`PairSplit`. With a core of fewer than all features the pad must be
+    positive unless s = 1."""
 
     features: np.ndarray = entry(Features("p", least=1, names="n"), "the core")
     u: np.ndarray = entry(Triangle("n"), "U above the diagonal, row by row")
@@ -436,7 +447,8 @@ class Ellipsoid:
 @dataclass(frozen=True)
 class DspcaDual:
     """The statement is that of :doc:`methods/duals`: the k largest eigenvalues of A + U - penalty I
-    on the core, zeros among them, plus penalty times the nonzeros of all components. No entry of U
+    on the core, zeros among them, plus penalty times the nonzeros of all components. Where supports
+    may overlap, k times the largest one (or zero) stands for the k largest. No entry of U
     may be below -penalty nor, for signed components, above it, and no feature outside the core may
     vary by more than the penalty."""
 
@@ -449,7 +461,8 @@ class DspcaDual:
 class GreedyDual:
     """For one component; the statement is that of :doc:`methods/duals`. With g = Ax / sqrt(x'Ax),
     the core must hold every feature with A_ii > rho or g_i^2 > rho; the bound is rho s plus the
-    largest eigenvalue of the Gram matrix that the page writes down."""
+    largest eigenvalue of the Gram matrix that the page writes down. A row with A_ii <= rho is
+    zero."""
 
     rho: float = entry(Number(above=0.0), "the level")
     core: np.ndarray = entry(Features("p", least=1), "every feature that the level leaves")
@@ -505,7 +518,7 @@ class Dropped:
 class Among:
     """Beside the entries of its own family, the data of a bound may say which features it speaks
     of: all others are constant (``kept``), or dropped (``screened``). The proof then numbers the
-    features that are left, 0 to p-1."""
+    features that are left, 0 to p-1, and a component that uses none of them explains nothing."""
 
     screened: Dropped | None = entry(
         Record(Dropped), "the features that were kept by their variance", optional=True
