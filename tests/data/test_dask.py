@@ -199,6 +199,19 @@ def test_blocks_that_change_are_noticed():
         rows.accumulate(Moments(2))
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+def test_numbers_that_change_are_noticed(kind):
+    made = []
+
+    def other():
+        made.append(1)
+        return counts(seed=len(made)).astype(kind)
+
+    block = dask.delayed(other, pure=False)()
+    with pytest.raises(ValueError, match=r"feature .* must give the same rows each time"):
+        sparse_pca([block], n_nonzero_coefs=2, memory_limit=1, **QUICK)
+
+
 def test_names_are_not_looked_at_for_every_block():
     from sparcipal.data.dask import DaskRows
 

@@ -12,6 +12,7 @@ from ..problem.monitor import Monitor
 from .moments import Moments
 from .products import Gram
 from .rows import Rows, Watch
+from .same_rows import check_same_rows
 from .screening import Screened, screened_of
 
 MEMORY_LIMIT = 1 << 30
@@ -84,6 +85,7 @@ class Stream:
         gram = self._known(kept)
         if gram is None:
             gram = self.rows.accumulate(self.moments.gram(kept), watch)
+            check_same_rows(self.moments, gram, self.rows.feature_names)
             self._remember(gram)
         return screened_of(self.moments, gram, self.center, self.scale, consume=True)
 

@@ -16,6 +16,7 @@ from ..numerics.margins import EPS, power_of_two
 from ..problem.covariance import Covariance, MatrixCovariance, covariance_of
 from .moments import WORD, Moments
 from .products import Gram
+from .same_rows import check_same_rows
 
 ROWS = 64  # of a matrix that are worked on together
 
@@ -110,11 +111,7 @@ def screened_of(
     moments: Moments, gram: Gram, center: bool, scale: bool, *, consume: bool = False
 ) -> Screened:
     """`Screened.of`; with `consume`, the memory of the sums in `gram` is used for the matrix."""
-    if gram.n_samples != moments.n_samples:
-        raise ValueError(
-            f"moments are of {moments.n_samples} rows, products of {gram.n_samples}; both must "
-            "have seen all rows once"
-        )
+    check_same_rows(moments, gram)
     sums = (
         _exact_sums(moments, gram, center, consume) if gram.exact else _rounded_sums(gram, center)
     )

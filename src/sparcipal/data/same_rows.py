@@ -1,0 +1,103 @@
+"""Whether products were summed over the rows of the moments: a source may change between passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..numerics.margins import EPS, TINY
+from .moments import Moments
+from .products import Gram
+
+
+def check_same_rows(moments: Moments, gram: Gram, names: tuple[str, ...] | None = None) -> None:
+    """Refuse products of other rows than those of the moments, as far as the sums can tell.
+
+    Means and variances of the chosen features are compared: exactly where both are sums of
+    integers, otherwise within the rounding of both.
+    """
+    if gram.n_samples != moments.n_samples:
+        raise ValueError(
+            f"moments are of {moments.n_samples} rows, products of {gram.n_samples}; both must "
+            "have seen all rows once"
+        )
+    before, now = _of_moments(moments, gram.columns), _of_gram(gram)
+    if moments.exact and gram.exact:
+        squares = moments.squares[gram.columns]
+        differs = moments.sums[gram.columns] != gram.sums
+        differs |= squares != np.diagonal(gram.second)
+    else:
+        # a comparison of what has overflowed says nothing, so that it is not held against it
+        with np.errstate(invalid="ignore", over="ignore"):
+            differs = np.abs(before.mean - now.mean) > before.mean_error + now.mean_error
+            differs |= np.abs(before.variance - now.variance) > before.error + now.error
+    if differs.any():
+        place = int(np.argmax(differs))
+        feature = int(gram.columns[place])
+        name = f"{feature}" if names is None else f"{feature} ({names[feature]!r})"
+        raise ValueError(
+            f"feature {name} has {now.words(place)} in the pass for the products, but had "
+            f"{before.words(place)} before; a source of blocks must give the same rows each time"
+        )
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Means and variances of some columns, and how far they may be from exact arithmetic."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    mean_error: np.ndarray
+    error: np.ndarray
+
+    def words(self, place: int) -> str:
+        deviation = np.sqrt(max(self.variance[place], 0.0))
+        return f"mean {self.mean[place]:.10g} and standard deviation {deviation:.10g}"
+
+
+def _of_moments(moments: Moments, columns: np.ndarray) -> _Spread:
+    sums, squares = moments.sums[columns], moments.squares[columns]
+    if moments.exact:
+        return _exact(moments.n_samples, sums, squares)
+    kept = moments.arrays()
+    mass, shift, depth = kept["mass"][columns], kept["shift"][columns], int(kept["rows"][2])
+    return _moved(_rounded(moments.weight, sums, squares, mass, depth), shift, 0)
+
+
+def _of_gram(gram: Gram) -> _Spread:
+    squares = np.diagonal(gram.second)
+    if gram.exact:
+        return _exact(gram.n_samples, gram.sums, squares)
+    shift = np.zeros(gram.columns.size) if gram.shift is None else gram.shift
+    spread = _rounded(gram.weight, gram.sums, squares, squares, gram.depth)
+    return _moved(spread, shift, -gram.exponent)
+
+
+def _exact(n: int, sums: np.ndarray, squares: np.ndarray) -> _Spread:
+    """From sums of integers."""
+    first, second = sums.astype(object), squares.astype(object)
+    mean = np.asarray(first / max(n, 1), dtype=np.float64)
+    variance = np.asarray((n * second - first * first) / max(n * n, 1), dtype=np.float64)
+    return _Spread(mean, variance, 4 * EPS * np.abs(mean), 4 * EPS * variance)
+
+
+def _rounded(
+    weight: float, sums: np.ndarray, squares: np.ndarray, mass: np.ndarray, depth: int
+) -> _Spread:
+    """From rounded sums; `mass` bounds the sums of squares that were met on the way."""
+    mean = sums / weight
+    size = (mass + TINY) / weight + TINY  # squares that underflow leave nothing in the mass
+    relative = (6 * depth + 40) * EPS
+    return _Spread(mean, squares / weight - mean * mean, relative * np.sqrt(size), relative * size)
+
+
+def _moved(spread: _Spread, shift: np.ndarray, exponent: int) -> _Spread:
+    """The same of columns multiplied by 2**exponent, then moved by `shift`."""
+    mean = np.ldexp(spread.mean, exponent) + shift
+    return _Spread(
+        mean,
+        np.ldexp(spread.variance, 2 * exponent),
+        np.ldexp(spread.mean_error, exponent) + 4 * EPS * (np.abs(mean) + np.abs(shift)),
+        np.ldexp(spread.error, 2 * exponent),
+    )
