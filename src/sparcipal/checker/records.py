@@ -396,7 +396,9 @@ class Part:
 @dataclass(frozen=True)
 class Parts:
     """For components that may share features: the sum of one bound for each, see
-    :doc:`methods/parts`. The cardinalities of the parts are those that were asked for."""
+    :doc:`methods/parts`. The cardinalities of the parts are those that were asked for. What is
+    proved for one component holds for every one of its cardinality: the first part of each is
+    replayed, and the sum is made of what that proves, not of the values that the parts state."""
 
     parts: tuple[Part, ...] = entry(Many(Record(Part), least=1), "one for each component")
 
