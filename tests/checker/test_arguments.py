@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def result():
 def test_a_fitted_estimator_is_as_good_as_its_result():
     estimator = SparsePCA(n_components=2, n_nonzero_coefs=2).fit(X)
     assert verify(estimator, X)
-    with pytest.raises(TypeError, match="result is a SparsePCA"):
+    with pytest.raises(TypeError, match=r"result is a SparsePCA that is not fitted; call its fit"):
         verify(SparsePCA(), X)
 
 
@@ -38,8 +39,9 @@ def test_swapped_arguments_are_a_type_error(result):
         verify(result, result)
     with pytest.raises(TypeError, match=r"^covariance is a Result"):
         verify(result, covariance=result)
-    with pytest.raises(TypeError, match=r"^X is a str"):
-        verify(result, "wine.csv")
+    for name in ("wine.csv", Path("wine.csv")):
+        with pytest.raises(TypeError, match=r"^X is a .*; pass sparcipal.read\('wine.csv'\)$"):
+            verify(result, name)
     with pytest.raises(TypeError, match=r"^sample_weight is a str"):
         verify(result, X, sample_weight="weights")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..problem.result import Result
 from . import dropped as screened
-from .budget import Missing, require
+from .budget import Missing, Refused, require
 from .covariance import Checked, CheckedCovariance, covariance_of, covariance_of_data
 from .gate import parse
 from .records import Dropped
@@ -24,12 +24,14 @@ def covariance_for(
 ) -> CheckedCovariance:
     """The covariance that a result speaks of, once it is seen to come from these data."""
     settings, unit = result.settings, result.certificate.unit
-    columns = None if X is None else source_of(X).names
+    if X is not None:
+        _check_names(result, source_of(X).names)
     dropped = bool(result.certificate.screening)
     if dropped:
         if not result.certificate.bounds[0].data:
             raise Missing("the proof of the bound was not saved with the result")
         kept = _kept_of(result)
+    own: Checked | None = None
     if covariance is not None and dropped:
         require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
         cov: CheckedCovariance = screened.of_given(covariance, kept, unit)
@@ -64,17 +66,17 @@ def covariance_for(
         require(cov.p == result.n_features, _size_reason(result, cov))
         _check_moments(result, own)
     require(cov.p == result.n_features, _size_reason(result, cov))
-    require(unit == cov.unit and cov.in_range(), f"unit {unit:.3g} does not fit the data")
     names = result.feature_names
     require(names is None or len(names) == cov.p, "there is not one feature name per feature")
-    if names is not None and columns is not None:
-        require(columns == tuple(names), "the feature names differ from the data's")
     total = float(cov.diagonal.sum()) * unit
     slack = 4 * (cov.rounding(cov.p) + cov.doubt) * unit
-    require(
-        abs(result.total_variance - total) <= slack,
-        f"the total variance is {total:.10g}, not {result.total_variance:.10g}",
-    )
+    wrong = ""
+    if not abs(result.total_variance - total) <= slack:
+        wrong = f"the total variance is {total:.10g}, not {result.total_variance:.10g}"
+        wrong += _treatment(result, own)
+    if unit != cov.unit or not cov.in_range():
+        wrong += f"{'; ' if wrong else ''}unit {unit:.3g} does not fit the data"
+    require(not wrong, wrong)
     return cov
 
 
@@ -88,14 +90,77 @@ def _size_reason(result: Result, cov: CheckedCovariance) -> str:
     return f"the result speaks of {result.n_features} features, the data has {cov.p}"
 
 
+def _check_names(result: Result, columns: tuple[str, ...] | None) -> None:
+    """The features have the same names in the same order, where both have names."""
+    names = result.feature_names
+    if names is None or columns is None or columns == tuple(names):
+        return
+    p = result.n_features
+    require(len(columns) == p, f"the result speaks of {p} features, the data has {len(columns)}")
+    require(len(names) == p, "there is not one feature name per feature")
+    j = next(j for j in range(p) if columns[j] != names[j])
+    first = f"feature {j} is {names[j]!a} in the result, {columns[j]!a} in the data"
+    if sorted(columns) == sorted(names):
+        raise Refused(
+            f"the data have the same feature names in another order: {first}; pass the columns in "
+            "the order of the fit"
+        )
+    raise Refused(f"the feature names differ from the data's: {first}")
+
+
 def _check_moments(result: Result, own: Checked) -> None:
     """Each mean and scale is off by no more than rounding in sums over its own feature."""
     for name, claimed, found, error in (
         ("mean", result.mean, own.mean, own.mean_error),
         ("scale", result.scale, own.spread, own.spread_error),
     ):
-        require(claimed is not None, f"{name} is missing")
-        require(bool((np.abs(claimed - found) <= error).all()), f"{name} differs from the data's")
+        if claimed is None:
+            raise Refused(f"{name} is missing")
+        fits = np.abs(claimed - found) <= error
+        if not fits.all():
+            j = int(np.argmin(fits))
+            feature = f"{j}" if result.feature_names is None else f"{result.feature_names[j]!a}"
+            raise Refused(
+                f"{name} differs from the data's: that of feature {feature} is {claimed[j]:.10g} "
+                f"in the result, {found[j]:.10g} in the data{_totals(result, own)}"
+                f"{_treatment(result, own)}"
+            )
+
+
+def _totals(result: Result, own: Checked) -> str:
+    """Both total variances, where they differ: of centred data, means say little."""
+    total = float(own.covariance.diagonal.sum()) * own.covariance.unit
+    if abs(result.total_variance - total) <= 1e-6 * abs(total):
+        return ""
+    return f"; the total variance is {total:.10g}, not {result.total_variance:.10g}"
+
+
+def _treatment(result: Result, own: Checked | None) -> str:
+    """A hint, where one of two tables looks standardised or centred and the other does not."""
+    settings = result.settings
+    if own is None or result.mean is None or result.scale is None or not settings["center"]:
+        return ""
+    cov, varying = own.covariance, max(int(np.count_nonzero(~own.covariance.inert)), 1)
+    if settings["scale"]:
+        fitted = _looks(result.mean, float(np.mean(result.scale**2)), own.n)
+        passed = _looks(own.mean, float(np.mean(own.spread**2)), own.n)
+    else:
+        fitted = _looks(result.mean, result.total_variance / varying, own.n)
+        passed = _looks(own.mean, float(cov.diagonal.sum()) * cov.unit / varying, own.n)
+    if fitted == passed:
+        return ""
+    return (
+        f"; the data look {passed}, those of the fit {fitted}: pass the table that was fitted "
+        f"(with center=True, scale={settings['scale']})"
+    )
+
+
+def _looks(mean: np.ndarray, variance: float, n: int) -> str:
+    """What seems to have been done to a table with these means and this average variance."""
+    if not (np.abs(mean) <= 1e-6 * np.sqrt(variance)).all():
+        return "raw"
+    # a deviation may have been divided by n or by n - 1
+    return "standardised" if abs(variance - 1.0) <= 1e-6 + 2.0 / n else "centred"
 
 
 def _check_given_moments(result: Result, given: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from pathlib import PurePath
 from typing import Any, Literal
 
 import numpy as np
@@ -105,8 +106,11 @@ def verify(
     """
     result = _result_of(result)
     for name, given in (("X", X), ("covariance", covariance), ("sample_weight", sample_weight)):
-        if isinstance(given, str | bytes | Result) or _fitted(given) is not None:
-            raise TypeError(f"{name} is a {type(given).__name__}; call verify(result, X)")
+        if isinstance(given, str | bytes | PurePath | Result) or _fitted(given) is not None:
+            remedy = "call verify(result, X)"
+            if name == "X" and isinstance(given, str | PurePath):
+                remedy = f"pass sparcipal.read({str(given)!r})"
+            raise TypeError(f"{name} is a {type(given).__name__}; {remedy}")
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X and covariance: the data the result came from")
     if arithmetic not in ("float", "exact"):
@@ -124,6 +128,11 @@ def verify(
 
 def _result_of(given: Any) -> Result:
     found = given if isinstance(given, Result) else _fitted(given)
+    if found is None and callable(getattr(type(given), "fit", None)):
+        raise TypeError(
+            f"result is a {type(given).__name__} that is not fitted; call its fit(X) before "
+            "verify(estimator, X)"
+        )
     if found is None:
         raise TypeError(
             f"result is a {type(given).__name__}, neither a Result nor a fitted estimator; call "
@@ -164,7 +173,8 @@ def _verify(
     except MALFORMED as error:
         return Verification("refused", f"the proof cannot be replayed: {error!r}", value)
     reported = tuple(name for name in REPORTED if _attribute(result, name))
-    sentence = f"value and bound confirmed: {result.status.sentence}"
+    how = " in exact arithmetic" if ar.exact else ""
+    sentence = f"value and bound confirmed{how}: {result.status.sentence}"
     return Verification("proved", sentence, value, bound, reported)
 
 
