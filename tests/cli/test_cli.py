@@ -126,7 +126,42 @@ def test_verify_without_rounding(source, tmp_path):
     pytest.importorskip("flint")
     model = tmp_path / "model.json"
     run("fit", source, "-k", 2, "-s", 3, "-o", model)
-    assert run("verify", model, source, "--exact").stdout.startswith("proved:")
+    told = run("verify", model, source, "--exact").stdout
+    assert told.startswith("proved: value and bound confirmed in exact arithmetic")
+    assert "exact" not in run("verify", model, source).stdout
+
+
+def test_verify_names_the_file_of_the_proof_that_is_missing(source, tmp_path):
+    model = tmp_path / "model.json"
+    run("fit", source, "-k", 2, "-s", 3, "-o", model)
+    (tmp_path / "model.json.proof").unlink()
+    told = run("verify", model, source, code=3).stdout
+    assert told.startswith(f"not proved: there is no {model}.proof, which holds the proof")
+    assert "bound" not in told
+
+
+@pytest.mark.parametrize("command", ["verify", "transform"])
+def test_swapped_arguments_are_asked_about(command, source, tmp_path):
+    model = tmp_path / "model.json"
+    run("fit", source, "-s", 3, "-o", model)
+    for swapped in (source, tmp_path):
+        told = run(command, swapped, model, code=1).stderr
+        assert f"{model} is; are MODEL and SOURCE swapped?" in told
+    assert "swapped?" not in run(command, source, source, code=1).stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of Windows end otherwise")
+def test_a_reader_who_has_seen_enough_ends_the_output_quietly(source, tmp_path):
+    model = tmp_path / "model.json"
+    run("fit", source, "-s", 3, "-o", model)
+    np.save(tmp_path / "long.npy", np.tile(X, (1000, 1)))
+    command = [sys.executable, "-m", "sparcipal", "transform", str(model), tmp_path / "long.npy"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "component1\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
 
 
 def test_verify_exit_codes(source, tmp_path):

@@ -19,6 +19,8 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # the reader of stdout has seen enough: click ends without a word
         except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
             if ctx.params.get("debug"):
                 raise

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -41,15 +43,18 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     Exit code 0: proved. 3: nothing is wrong, but the proof is not there. 1: refused.
     """
     from ..checker import verify as recheck
-    from ..problem.result import Result
+    from ..problem.saving import proof_path
     from ..report.words import visible
 
-    result = Result.load(model)
+    result = _loaded(model, source)
     options = as_for_the_fit(result, source, options)
     data = data_keywords(source, {**options, "covariance": result.n_samples is None})
     data.pop("feature_names", None)
     verification = recheck(result, arithmetic="exact" if exact else "float", **data)
-    click.echo(f"{verification.verdict}: {visible(verification.reason)}")
+    reason, proof = verification.reason, proof_path(Path(model))
+    if verification.verdict == "not proved" and not proof.exists():
+        reason = f"there is no {proof}, which holds the proof; put it beside {model}"
+    click.echo(f"{verification.verdict}: {visible(reason)}")
     sys.exit(EXIT[verification.verdict])
 
 
@@ -77,9 +82,8 @@ def transform(model: str, source: str, **options: Any) -> None:
     import numpy as np
 
     from ..data.scores import scores
-    from ..problem.result import Result
 
-    result = Result.load(model, proof=False)
+    result = _loaded(model, source, proof=False)
     options = as_for_the_fit(result, source, options)
     if options["names"] is None and _counts_words(source, options) and result.feature_names:
         # New documents are counted with the words of the model.
@@ -180,6 +184,28 @@ def doctor() -> None:
     for name, state in rows:
         click.echo(f"{name:<{width}}  {state}")
     sys.exit(0 if healthy else 1)
+
+
+def _loaded(model: str, source: str, *, proof: bool = True) -> Any:
+    """The saved result; an error asks for the order of the arguments where SOURCE is one."""
+    from ..problem.result import Result
+
+    try:
+        return Result.load(model, proof=proof)
+    except ValueError as error:
+        if _is_model(source) and not _is_model(model):
+            raise ValueError(
+                f"{model} is not a saved result, but {source} is; are MODEL and SOURCE swapped?"
+            ) from error
+        raise
+
+
+def _is_model(path: str) -> bool:
+    """Whether a file begins as a saved result does."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as stream:
+        return stream.read(64).lstrip().startswith(b'{"sparcipal"')
 
 
 def _counts_words(source: str, options: dict[str, Any]) -> bool:

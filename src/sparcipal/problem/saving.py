@@ -129,10 +129,11 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
     """
     # Opening a pipe would wait for somebody to write; what is open cannot be exchanged any more.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    told = os.fstat(descriptor)
+    if not stat.S_ISREG(told.st_mode):
+        os.close(descriptor)
+        raise ValueError(f"{path} is a device, pipe or folder; name a regular file")
     with open(descriptor, "rb") as stream:
-        told = os.fstat(descriptor)
-        if not stat.S_ISREG(told.st_mode):
-            raise ValueError(f"{path} is a device, pipe or folder; name a regular file")
         raw = stream.read(limit + 1) if told.st_size <= limit else b""
         if told.st_size > limit or len(raw) > limit:
             size = max(told.st_size, len(raw))
