@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..problem.result import Bound, Result, Status
+from ..problem.result import Bound, Certificate, Result, Status
 from . import dropped as screened
 from .arithmetic import Arithmetic, Float, Numbers
 from .budget import WORK, Budget, Missing, Refused, require
@@ -36,6 +36,8 @@ LOOSENESS, LOOSE_SKETCH = 1e-4, 1e-2
 NOTHING = 1e-280
 # What numbers can cause that passed the gate: overflow, matrices without eigenvalues.
 MALFORMED = (ArithmeticError, np.linalg.LinAlgError, MemoryError)
+OF_CERTIFICATES = frozenset(field.name for field in fields(Certificate))
+ENTRIES_OF_BOUNDS = tuple(field.name for field in fields(Bound))
 # What a result says beside its claim. Nothing of it is part of the proof.
 REPORTED = (
     "certificate.guarantees",
@@ -148,11 +150,11 @@ def _fitted(given: Any) -> Result | None:
 
 
 def _verify(
-    result: Result, given: tuple[Any, Any, Any], ar: Arithmetic, budget: Budget
+    raw: Result, given: tuple[Any, Any, Any], ar: Arithmetic, budget: Budget
 ) -> Verification:
     value = math.nan
     try:
-        _pass_gate(result)
+        result = _claimed(raw)
         cov = rounded = covariance_for(result, *given)
         _check_settings(result)
         _check_components(result)
@@ -172,31 +174,42 @@ def _verify(
         return Verification("not proved", str(missing), value)
     except MALFORMED as error:
         return Verification("refused", f"the proof cannot be replayed: {error!r}", value)
-    reported = tuple(name for name in REPORTED if _attribute(result, name))
+    reported = tuple(name for name in REPORTED if _says_something(_attribute(raw, name)))
     how = " in exact arithmetic" if ar.exact else ""
     sentence = f"value and bound confirmed{how}: {result.status.sentence}"
     return Verification("proved", sentence, value, bound, reported)
 
 
-def _pass_gate(result: Result) -> None:
-    """Refuse a result whose entries are not what their names say; see records.Claim."""
+def _claimed(result: Result) -> Result:
+    """The claim of a result, made of what has passed the gate and of nothing else; refused if its
+    entries are not what their names say. See records.Claim."""
     certificate, settings = result.certificate, result.settings
-    require(isinstance(settings, dict), "settings: not a record")
+    require(type(settings) is dict, "settings: not a record")
+    bounds, status = certificate.bounds, certificate.status
+    require(type(bounds) in (list, tuple), "bounds: not a list")
     asked = {field.name for field in fields(Settings)}
     raw = {
-        "settings": {key: value for key, value in settings.items() if key in asked},
-        "status": str(certificate.status) if isinstance(certificate.status, Status) else None,
-        "bounds": [
-            {"name": b.name, "value": b.value, "data": b.data, "margin": b.margin}
-            for b in certificate.bounds
-        ],
+        "settings": {key: settings[key] for key in settings if type(key) is str and key in asked},
+        "status": status.value if type(status) is Status else None,
+        "bounds": [{key: getattr(b, key) for key in ENTRIES_OF_BOUNDS} for b in bounds],
     }
     for field in fields(Claim):
         if field.name not in raw:
             raw[field.name] = _attribute(
-                certificate if hasattr(certificate, field.name) else result, field.name
+                certificate if field.name in OF_CERTIFICATES else result, field.name
             )
-    parse(Claim, raw, {}, "the result")
+    claim = parse(Claim, raw, {}, "the result")
+    told = {field.name: getattr(claim, field.name) for field in fields(Claim)}
+    told["settings"] = {name: getattr(claim.settings, name) for name in asked}
+    told["bounds"] = tuple(Bound(b.name, b.value, b.data, b.margin) for b in claim.bounds)
+    told["status"] = Status(claim.status)
+    own = {name: told.pop(name) for name in OF_CERTIFICATES & set(told)}
+    return Result(certificate=Certificate(**own), **told)
+
+
+def _says_something(value: Any) -> bool:
+    """Whether a remark is there: neither zero nor empty. Objects of other types are not asked."""
+    return bool(value) if type(value) in (int, float, str, dict, list, tuple) else True
 
 
 def _attribute(of: Any, name: str) -> Any:
