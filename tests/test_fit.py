@@ -172,3 +172,17 @@ def test_percents_round_up():
 def test_fit_refuses_questions_without_an_answer(settings, message):
     with pytest.raises((ValueError, TypeError), match=message):
         sparse_pca(X, **{"n_components": 2, "n_nonzero_coefs": 2, **settings})
+
+
+def test_a_longer_proof_is_advised_only_where_it_can_help():
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((60, 12)) @ rng.standard_normal((12, 12))
+    asked = {"n_components": 2, "n_nonzero_coefs": 3, "supports": "free"}
+    fast, full = (sparse_pca(table, certify=c, **asked) for c in ("fast", "full"))
+    assert full.bound >= fast.bound * (1 - 1e-9)
+    for result in (fast, full):
+        assert "supports='disjoint'" in result.certificate.message
+        assert "certify='full'" not in result.certificate.message
+    claimed = sparse_pca(table, certify=False, **asked)
+    assert claimed.bound > full.bound
+    assert "pass certify='full'" in claimed.certificate.message
