@@ -246,3 +246,22 @@ def test_fit_forgets_the_names_of_an_earlier_fit():
 def test_fit_refuses_a_callback_that_cannot_be_called():
     with pytest.raises((TypeError, ValueError), match="callback"):
         SparsePCA(1, 2, callback=3).fit(X)
+
+
+def test_columns_that_share_a_name_are_named():
+    pandas = pytest.importorskip("pandas")
+    pa = pytest.importorskip("pyarrow")
+    values = np.random.default_rng(0).standard_normal((20, 8))
+    plain = SparsePCA(n_nonzero_coefs=2).fit(values)
+    for labels, shown in (("abcdefga", "'a'"), ("abcdabcd", "'a', 'b', 'c' and 1 more")):
+        frame = pandas.DataFrame(values, columns=list(labels))
+        arrow = pa.table(list(values.T), names=list(labels))
+        message = f"several columns of the same name: {shown}; rename or drop them"
+        for given in (frame, arrow):
+            with pytest.raises(ValueError, match=message):
+                SparsePCA(n_nonzero_coefs=2).fit(given)
+            with pytest.raises(ValueError, match=message):
+                plain.transform(given)
+    frame = pandas.DataFrame(values, columns=[0, 1, 1, 2, 3, 4, 5, 6])
+    with pytest.raises(ValueError, match="of the same name: 1; rename"):
+        SparsePCA(n_nonzero_coefs=2).fit(frame)

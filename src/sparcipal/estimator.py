@@ -25,7 +25,7 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
         return method
 
 
-from .data.frames import is_frame
+from .data.frames import check_unique, is_frame
 from .data.inputs import Input, as_rows, in_blocks, is_lazy, resolved
 from .data.passes import MEMORY_LIMIT
 from .data.rows import memory_map
@@ -84,6 +84,8 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             rows = as_rows(X)
             self._check_columns(rows.n_features, rows.feature_names)
             return scores_of_blocks(scorer, rows.blocks())
+        if is_frame(X) and hasattr(X, "columns"):
+            check_unique(X)
         on_disk = type(X) is np.memmap and X.ndim == 2 and X.dtype.kind in "fiub"
         checks = {"skip_check_array": True} if on_disk else _CHECKS  # which would read it all
         return scorer(validate_data(self, X, reset=False, **checks))
@@ -275,6 +277,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         Of a frame scikit-learn takes the names, so that its later checks agree with them.
         """
         if is_frame(X) and not is_lazy(X):
+            check_unique(X)
             validate_data(self, X, skip_check_array=True)
         else:
             validate_data(self, np.empty((0, given.n_features)), skip_check_array=True)

@@ -150,6 +150,7 @@ def test_swapped_arguments_are_asked_about(command, source, tmp_path):
     assert "swapped?" not in run(command, source, source, code=1).stderr
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.name == "nt", reason="pipes of Windows end otherwise")
 def test_a_reader_who_has_seen_enough_ends_the_output_quietly(source, tmp_path):
     model = tmp_path / "model.json"

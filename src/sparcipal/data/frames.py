@@ -6,6 +6,7 @@ installs.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,20 @@ def from_anndata(adata: Any, layer: str | None = None) -> Named:
     return matrix, tuple(map(str, adata.var_names)), tuple(map(str, adata.obs_names))
 
 
+def check_unique(frame: Any) -> None:
+    """Refuse columns that share a name: scikit-learn and narwhals do, in more and other words."""
+    arrow = type(frame).__module__.partition(".")[0] == "pyarrow"
+    labels = frame.schema.names if arrow else frame.columns
+    twice = [label for label, count in Counter(labels).items() if count > 1]
+    if twice:
+        shown = ", ".join(map(repr, twice[:3]))
+        more = f" and {len(twice) - 3} more" if len(twice) > 3 else ""
+        raise ValueError(
+            f"X has several columns of the same name: {shown}{more}; rename or drop them, so that "
+            "each name is there once"
+        )
+
+
 def from_frame(frame: Any) -> Named:
     """The matrix of a frame and its names; a ValueError names columns that hold no numbers."""
     if type(frame).__module__.partition(".")[0] == "pandas":
@@ -53,6 +68,8 @@ def from_frame(frame: Any) -> Named:
             f"a {type(frame).__module__} frame needs narwhals: pip install narwhals, "
             "or pass frame.to_pandas()"
         ) from error
+    if hasattr(frame, "columns"):
+        check_unique(frame)
     wrapped = nw.from_native(frame)
     if isinstance(wrapped, nw.LazyFrame):
         raise ValueError("X is a lazy frame; call X.collect() first")
