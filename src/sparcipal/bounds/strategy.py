@@ -20,7 +20,7 @@ from .enumeration import count_supports, exhaust
 from .kyfan import kyfan_bound
 from .lowrank.bound import low_rank_bound
 from .parts import sum_of_parts
-from .tree.core import prove_large
+from .tree.core import affordable, prove_large
 from .tree.question import TreeQuestion
 from .tree.search import prove as prove_tree
 
@@ -44,6 +44,8 @@ READS = {"fast": 2e9, "full": 4e10}
 # follows the short Ky Fan bound where both are tried.
 PRICING_WORK = 1e11
 QUICK_SHARE = 0.6
+# Nonzeros from which on few samples are looked at before a tree.
+MANY = 150
 # Relative gap above which ellipsoids and the low-rank bound are tried as well, and how many cones
 # the latter may take; up to SKETCHED samples it comes first.
 WIDE = 0.02
@@ -94,8 +96,17 @@ def prove(
         return proved
     if problem.k > 1 and not problem.disjoint:
         return _prove_parts(problem, proved, options, certify)
-    attempt = _prove_jointly if problem.k > 1 else _prove_one
-    return _where_wide(problem, attempt(problem, proved, options, certify), options, certify)
+    if problem.k > 1:
+        return _where_wide(
+            problem, _prove_jointly(problem, proved, options, certify), options, certify
+        )
+    if problem.s_max >= MANY:
+        # few samples bound many nonzeros at once, which is cheaper than a large core
+        proved = _where_wide(problem, proved, options, certify)
+        if _closed(problem, proved, options) or not affordable(problem.s_max, certify):
+            return proved
+        return _prove_one(problem, proved, options, certify)
+    return _where_wide(problem, _prove_one(problem, proved, options, certify), options, certify)
 
 
 def _function(name: str) -> Callable[[Problem], Bound | None]:

@@ -34,7 +34,7 @@ TRIED = 0.9
 JOIN = 0.97  # features whose m_j exceeds this share of the level join the core
 OWN = 12  # features that fail and get pads of their own
 SAMPLE = 300  # features that shape the pads
-NEAR = 4000  # features outside whose covariances among each other are formed
+NEAR = 6000  # features outside whose covariances among each other are formed
 DENSE = 60  # order up to which all eigenvalues are computed
 
 
@@ -119,6 +119,7 @@ class Strata:
         self._shapes: dict[int, list[np.ndarray]] = {first: [] for first, _ in self.groups}
         self._near: np.ndarray | None = None
         self.work = 0.0
+        self.shaping = 0.0  # work left for new shapes of pads of a group
 
     def matrix(self, tau: int) -> np.ndarray:
         """M^tau, with charges rounded up."""
@@ -193,8 +194,12 @@ class Strata:
 
     # --- levels ---
 
-    def attempt(self, t: float, fresh: bool = True) -> Attempt:
-        """Try to certify the level t; unless `fresh`, only with pads shaped at earlier levels."""
+    def attempt(self, t: float, shaping: float = np.inf) -> Attempt:
+        """Try to certify the level t; new shapes of pads may take so much work.
+
+        Pads that were shaped at other levels are used in any case.
+        """
+        share = shaping / max(len(self.groups), 1)
         nothing = np.empty(0, dtype=np.intp)
         if self.outside.size == 0:
             none = np.empty((0, self.s))
@@ -216,7 +221,8 @@ class Strata:
         m[:, s - 1] = (self.own + self.others[:, s - 1]) * (1 + margins.outside(s))
         groups = []
         for (first, last), scale in zip(self.groups, scales):
-            made, m[:, first - 1 : last] = self._group(t, first, last, scale, fresh)
+            self.shaping = share
+            made, m[:, first - 1 : last] = self._group(t, first, last, scale)
             groups.append(made)
         if (m <= t).all():
             near = self._near if self._near is not None else nothing
@@ -230,16 +236,12 @@ class Strata:
         over = np.flatnonzero(worst > JOIN * t)
         return self._near[over[np.argsort(-worst[over], kind="stable")]]
 
-    def _group(
-        self, t: float, first: int, last: int, scale: float, fresh: bool
-    ) -> tuple[Group, np.ndarray]:
+    def _group(self, t: float, first: int, last: int, scale: float) -> tuple[Group, np.ndarray]:
         """Pads for tau = first..last, and m_j of each feature for each of these tau."""
         search = _GroupSearch(self, t, np.arange(first, last + 1), scale)
-        if search.failing.size and (fresh or self._shapes[first]):
-            known = search.with_shapes(self._shapes[first])
-            if fresh:
-                search.shape_new_ones()
-            self._shapes[first] += search.shapes[known:]
+        known = search.with_shapes(self._shapes[first])
+        search.shape_new_ones()
+        self._shapes[first] += search.shapes[known:]
         made = Group(first, last, np.array(search.shapes), np.array(search.scales))
         return made, search.m
 
@@ -338,15 +340,17 @@ class _Pads:
 
     def shaped(self, weight: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
         """Shapes and their scales that maximise the weighted sum of log pi, closer and closer."""
-        if self.inverse is None:
+        if self.inverse is None or self.strata.shaping <= 0.0:
             return
         n = self.gap.shape[0]
         weight = weight / max(float(weight.sum()), 1e-300) + 1e-3 / n
         pi = np.ones(n) * self._scale(np.ones(n))
         for fraction in FRACTIONS:
+            step = 0.1 * float(n) ** 3 + 1e6
+            self.strata.work += step
+            self.strata.shaping -= step
             inside = _inverse(self.gap - np.diag(self.first * fraction * pi))
-            self.strata.work += 0.07 * float(n) ** 3 + 1e6
-            if inside is None:
+            if inside is None or self.strata.shaping <= 0.0:
                 return
             pi = np.sqrt(pi * weight / np.diagonal(inside))
             pi *= self._scale(pi)

@@ -293,7 +293,7 @@ class Touch:
     near: np.ndarray = entry(
         Features("p"),
         "features outside that are looked at one by one, with their covariances among each other "
-        "if they are at most 4000; the others are cleared by variances and the first pads",
+        "if they are at most 6000; the others are cleared by variances and the first pads",
     )
     groups: tuple[PadGroup, ...] = entry(
         Many(Record(PadGroup)), "one after the other they cover 1 to s - 1 features outside"

@@ -21,7 +21,7 @@ from .covariance import CheckedCovariance
 from .pairsplit import Supports, charged
 from .records import Pad, PadGroup, Touch
 
-NEAR = 4000  # features whose covariances among each other are formed, at most
+NEAR = 6000  # features whose covariances among each other are formed, at most
 
 
 def check_touch(

@@ -21,6 +21,7 @@ import numpy as np
 from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
 from ...numerics.eigen import largest_eigenpairs
 from ...numerics.lbfgs import minimise
+from ...problem.monitor import Monitor
 from .certificate import Part, Split
 
 # Below this size a full eigendecomposition is as fast as a partial one.
@@ -55,8 +56,9 @@ class Optimiser:
         u, r = self.unit * self.point[: self.pairs], self.point[self.pairs :]
         return Split.rounded(self.part.features, self.upper, u, r)
 
-    def run(self, mu: float, max_iter: int, target: float) -> float:
-        """Up to `max_iter` L-BFGS steps at smoothing `mu`; ends early once below `target`.
+    def run(self, mu: float, max_iter: int, target: float, monitor: Monitor | None = None) -> float:
+        """Up to `max_iter` L-BFGS steps at smoothing `mu`; ends early once below `target`, or when
+        the monitor says stop.
 
         Returns the largest eigenvalue of the last smoothed matrix: a guess of the bound.
         """
@@ -70,7 +72,7 @@ class Optimiser:
             return value, grad
 
         def stop(history: list[float]) -> bool:
-            if lowest[0] <= target:
+            if lowest[0] <= target or (monitor is not None and monitor.stopped is not None):
                 return True
             return len(history) > 25 and history[-26] - history[-1] < 0.01 * mu
 

@@ -42,7 +42,9 @@ BELOW = 0.3  # how far below the level the optimisation aims
 ROOM = 0.15  # least distance of M^1 from a level that is tried
 LIFT = 0.5  # how far above M^1 features that should join are looked for, where it is closer
 CLOSE = 0.1  # gap of the root up to which the value itself is tried
+FEW = 60  # nonzeros up to which each is left out in turn
 CLIPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)
+SHAPING = 2.5e9  # work for shapes of pads in one attempt, with the default effort
 TOUCH_WORK = 2.2e10  # of the default effort
 HALVINGS = 6  # of the interval in which the best level lies
 
@@ -71,6 +73,12 @@ def prove_large(
     return search.combine(touch, inside)
 
 
+def affordable(s: int, effort: str | float) -> bool:
+    """Whether the default effort suffices for more than a first core for s nonzeros."""
+    first = len(COLD) * STEPS * step_work(max(CORE, 2 * s))
+    return effort != "fast" or first <= 0.6 * TOUCH_WORK
+
+
 class _Extension:
     """The search for a core, and for a certificate of the supports that leave it."""
 
@@ -88,6 +96,7 @@ class _Extension:
         self.scale = max(float(cov.diagonal.max()), 1e-300)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
         self.work, self.n_eigen = 0.0, 0
+        self.shaping = SHAPING if question.effort == "fast" else np.inf
 
     @property
     def threshold(self) -> float:
@@ -124,11 +133,22 @@ class _Extension:
         return np.union1d(self.support, best)
 
     def last_gain(self) -> float:
-        """About how far the optimum for s - 1 features lies below that for s; not too small."""
+        """About how far the optimum for s - 1 features lies below that for s; not too small.
+
+        Without feature i the other weights explain (v - 2 v x_i^2 + A_ii x_i^2) / (1 - x_i^2),
+        which is close to the optimum where there are many.
+        """
         block, n = self.cov.submatrix(self.support), self.support.size
         rounder = Rounder(block, self.s, np.zeros(n), self.nonnegative)
-        rests = [np.delete(np.arange(n), i) for i in range(n)] if n > 1 else []
-        smaller = max((rounder.evaluate(rest)[0] for rest in rests), default=0.0)
+        if 1 < n <= FEW:
+            rests = (np.delete(np.arange(n), i) for i in range(n))
+            smaller = max(rounder.evaluate(rest)[0] for rest in rests)
+        elif n > FEW:
+            squares = rounder.evaluate(np.arange(n))[1] ** 2
+            left = self.value * (1 - 2 * squares) + np.diagonal(block) * squares
+            smaller = float((left / np.maximum(1 - squares, 1e-12)).max())
+        else:
+            smaller = 0.0
         return max(self.value - smaller, 0.02 * max(self.value, self.scale) / self.s)
 
     def touching(self, budget: float, start: Touch | None) -> Touch:
@@ -147,7 +167,7 @@ class _Extension:
             if number == 0 and attempt.touch is None:
                 level = self._lifted(core, split, gain)
                 if level > self.threshold:
-                    tried, attempt = self._attempt(strata, level, gain, fresh=False)
+                    tried, attempt = self._attempt(strata, level, gain, shaping=0.0)
             if attempt.touch is not None:
                 best = attempt.touch
                 if tried == level:
@@ -196,19 +216,21 @@ class _Extension:
             if not final and self.s > EASY:
                 continue
             strata = Strata(self.cov, self.s, self.nonnegative, core, made)
-            tried, attempt = self._attempt(strata, level, gain, fresh=final)
+            tried, attempt = self._attempt(
+                strata, level, gain, shaping=self.shaping if final else 0.0
+            )
             if attempt.touch is not None and tried == level:
                 break
         return strata, tried, attempt
 
     def _attempt(
-        self, strata: Strata, level: float, gain: float, fresh: bool = True
+        self, strata: Strata, level: float, gain: float, shaping: float
     ) -> tuple[float, Attempt]:
         """Try the level, or a higher one where the core itself does not lie below it."""
         top = strata.top()
         tried = level if top <= level - ROOM * gain else top + LIFT * gain
         before = strata.work
-        attempt = strata.attempt(tried, fresh)
+        attempt = strata.attempt(tried, shaping)
         self.work += strata.work - before
         return tried, attempt
 
@@ -218,10 +240,10 @@ class _Extension:
         touch = None
         while touch is None:
             high *= 1.5
-            touch = strata.attempt(high, fresh=False).touch
+            touch = strata.attempt(high, shaping=0.0).touch
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            found = strata.attempt(middle, fresh=False).touch
+            found = strata.attempt(middle, shaping=0.0).touch
             if found is None:
                 low = middle
             else:
@@ -238,7 +260,9 @@ class _Extension:
         )  # fmt: skip
         for mu in WARM[:2]:
             optimiser = Optimiser(part, split.on(part.features))
-            optimiser.run(mu * max(self.value, self.scale), ROOT_STEPS, self.threshold)
+            optimiser.run(
+                mu * max(self.value, self.scale), ROOT_STEPS, self.threshold, self.monitor
+            )
             self.n_eigen += optimiser.n_eigen
             self.work += optimiser.work
             split = optimiser.split()
@@ -289,7 +313,7 @@ class _Extension:
             return
         for mu in smoothing:
             optimiser = Optimiser(part, split)
-            optimiser.run(mu * max(self.value, self.scale), STEPS, target)
+            optimiser.run(mu * max(self.value, self.scale), STEPS, target, self.monitor)
             self.n_eigen += optimiser.n_eigen
             self.work += optimiser.work
             split = optimiser.split()
