@@ -279,8 +279,11 @@ def informative(covariance: Covariance, needed: int) -> np.ndarray:
 
     A constant feature has zero covariance with every other one, so it adds nothing to any
     component. When fewer than `needed` others are left, some of them stay to fill the supports.
+    In a given matrix rounding can leave a negative variance: zero is more, so that all stay.
     """
     alive = ~covariance.inert
+    if (covariance.diagonal[alive] < 0).any():
+        return np.arange(covariance.n_features)
     missing = needed - int(alive.sum())
     if missing > 0:
         alive[np.flatnonzero(~alive)[:missing]] = True

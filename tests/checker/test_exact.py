@@ -25,6 +25,7 @@ from tests.support.places import data_file
 flint = pytest.importorskip("flint")
 
 from sparcipal.checker.arithmetic import Float
+from sparcipal.checker.budget import Refused
 from sparcipal.checker.exact import Ball
 from sparcipal.checker.exact_covariance import DataCovariance, GivenCovariance
 
@@ -218,7 +219,7 @@ def test_given_matrices_are_symmetrised_exactly():
     zero = GivenCovariance.of(np.diag([1.0, 0.0]), 1.0)
     assert zero.inert.tolist() == [False, True]
     assert zero.restrict(np.array([0])).p == 1
-    with pytest.raises(ValueError, match="left out"):
+    with pytest.raises(Refused, match="left out"):
         zero.restrict(np.array([1]))
 
 

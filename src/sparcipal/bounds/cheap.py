@@ -99,6 +99,9 @@ def eigenvalue_bound(problem: Problem) -> Bound | None:
         total = proved_eigenvalue_sum(gram, min(k, gram.shape[0])) + SAFETY * slack
     # The eigenvalues of the computed matrix move by at most the error over all p features.
     shift = k * covariance.rounding(covariance.n_features)
+    if not problem.disjoint:
+        # Adjusted variances are at most those in A + dI, where that is positive semidefinite.
+        total += k * covariance.psd_shift
     return Bound("eigenvalues", total + SAFETY * shift, data)
 
 

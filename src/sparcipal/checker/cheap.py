@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arithmetic import Arithmetic, Numbers
-from .budget import Budget
+from .arithmetic import EPS, Arithmetic, Float, Numbers
+from .budget import Budget, Refused
 from .covariance import CheckedCovariance, Question
 from .family import Family
 from .records import Clip, Eigenvalues, Frobenius, Nothing
@@ -27,10 +27,13 @@ def eigenvalues(
 ) -> Numbers:
     """Of the matrix that was factored: the roundings of the two differ."""
     k = min(question.k, cov.p)
+    # Adjusted variances of overlapping supports are at most those in A + dI, where that is
+    # positive semidefinite; of the k orthonormal vectors of disjoint supports nothing is asked.
+    shift = 0.0 if question.disjoint else k * psd_shift(cov, ar, budget)
     if record.matrix != "samples":
         if cov.p > FACTOR_LIMIT:
             return float("inf")
-        return ar.ky_fan(dense(cov, ar, budget), k) + k * cov.rounding(cov.p)
+        return ar.ky_fan(dense(cov, ar, budget), k) + k * cov.rounding(cov.p) + shift
     if cov.n is None or cov.n > FACTOR_LIMIT:
         return float("inf")
     budget.work(cov.n**3 + cov.n**2 * cov.p, "the eigenvalues of the matrix of samples")
@@ -39,7 +42,7 @@ def eigenvalues(
     if gram is None:
         return float("inf")
     total = ar.ky_fan(gram, k) + k * (cov.p + 2) * ar.eps * np.trace(gram)
-    return total + k * cov.rounding(cov.p)
+    return total + k * cov.rounding(cov.p) + shift
 
 
 def gershgorin(
@@ -111,6 +114,22 @@ def psd_shift(cov: CheckedCovariance, ar: Arithmetic, budget: Budget) -> float:
         if ar.below(-A, lacking + factor * step):
             return lacking + factor * step
     return float("inf")
+
+
+def check_semidefinite(cov: CheckedCovariance, single: bool) -> None:
+    """Refuse a given matrix that lacks more of being a covariance than rounding explains.
+
+    The tolerance is that of the solver, relative to the Frobenius norm: docs/methods/rounding.rst.
+    """
+    A = cov.submatrix(np.arange(cov.p))
+    digits = np.finfo(np.float32 if single else np.float64).eps
+    step = (cov.p + 2) * EPS * (abs(float(np.trace(A))) + 1.0)
+    most = float(np.sqrt(digits)) * float(np.linalg.norm(A)) * (1 + 1e-6) + 64 * step
+    if not Float().below(-A, most + cov.rounding(cov.p)):
+        least = float(np.linalg.eigvalsh(A)[0]) * cov.unit
+        raise Refused(
+            f"the covariance is not positive semidefinite: its smallest eigenvalue is {least:.3g}"
+        )
 
 
 def _off_diagonal(

@@ -155,6 +155,8 @@ class CheckedCovariance:
         others[kept] = False
         if np.unique(kept).size != kept.size or not self.inert[others].all():
             raise Refused("a feature that varies was left out")
+        if self.given and not (self.diagonal[kept] >= 0).all():
+            raise Refused("features of variance zero were left out beside a negative variance")
         return self._part(kept)
 
     def _part(self, kept: np.ndarray) -> CheckedCovariance:

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..problem.result import Result
-from .budget import Missing, require
+from .budget import Missing, Refused, require
 from .covariance import CheckedCovariance
 from .exact import Ball, arb, power_of_two
 from .tables import source_of
@@ -39,9 +39,11 @@ class ExactCovariance(CheckedCovariance):
         return None
 
     def restrict(self, kept: np.ndarray) -> ExactCovariance:
-        """The same on some features, when the others are constant; ValueError when they are not."""
+        """The same on some features, when the others are constant; Refused when they are not."""
         if not np.delete(self.inert, kept).all():
-            raise ValueError("a feature that varies was left out")
+            raise Refused("a feature that varies was left out")
+        if self.given and not self.ar.at_most(0.0, self.diagonal[kept]):
+            raise Refused("features of variance zero were left out beside a negative variance")
         return self.part(kept)
 
     def part(self, kept: np.ndarray) -> ExactCovariance:

@@ -13,6 +13,7 @@ import numpy as np
 from ..problem.result import Result
 from . import dropped as screened
 from .budget import Missing, Refused, require
+from .cheap import check_semidefinite
 from .covariance import Checked, CheckedCovariance, covariance_of, covariance_of_data
 from .gate import parse
 from .records import Dropped
@@ -34,7 +35,9 @@ def covariance_for(
     own: Checked | None = None
     if covariance is not None and dropped:
         require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
-        cov: CheckedCovariance = screened.of_given(covariance, kept, unit)
+        survivors = screened.of_given(covariance, kept, unit)
+        check_semidefinite(survivors.inner, _single(covariance.matrix))
+        cov: CheckedCovariance = survivors
         same = (covariance.n_samples, covariance.center, covariance.scaled, covariance.weighted)
         asked = (settings["center"], settings["scale"], settings["sample_weight"])
         require((result.n_samples, *asked) == same, "the settings are not those of the Screened")
@@ -45,6 +48,7 @@ def covariance_for(
         for name in ("center", "scale", "sample_weight"):
             require(settings[name] is False, f"{name} does not apply to a covariance matrix")
         cov = covariance_of(covariance, unit)
+        check_semidefinite(cov, _single(covariance))
     else:
         require(
             result.n_samples is not None, "the result came from a covariance matrix, not from X"
@@ -78,6 +82,11 @@ def covariance_for(
         wrong += f"{'; ' if wrong else ''}unit {unit:.3g} does not fit the data"
     require(not wrong, wrong)
     return cov
+
+
+def _single(matrix: Any) -> bool:
+    """Whether a given matrix is in single precision, and less is asked of it."""
+    return np.asarray(matrix).dtype == np.float32
 
 
 def _kept_of(result: Result) -> np.ndarray:

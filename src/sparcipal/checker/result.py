@@ -268,7 +268,13 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
     certificate, unit = result.certificate, cov.unit
     m = result.settings.get("n_nonzero_total") or sum(result.settings["n_nonzero_coefs"])
     total = float(own.sum()) * unit
-    size = sum(float(np.abs(cov.diagonal[support]).sum()) for support in result.supports)
+    # What rounding is relative to, and what loadings are whose length is not quite one. The sum of
+    # variances is more if the matrix is positive semidefinite; a given one may fall short of it.
+    magnitudes = np.abs(W).T @ np.abs(A) @ np.abs(W)
+    size = sum(
+        max(float(np.abs(cov.diagonal[support]).sum()), float(magnitudes[j, j]))
+        for j, support in enumerate(result.supports)
+    )
     summed = 4 * (m + 8) * EPS * size
     slack = 2 * (cov.allowance(m) + summed) * unit
     # The slack is capped: a forger could choose loadings that make errors grow.

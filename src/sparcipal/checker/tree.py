@@ -231,6 +231,10 @@ class Prover:
         self.a = a[leaders] * (factor[:, None] * factor[None, :])
         change = largest(abs(self.a - a), ar) + 4 * ar.eps * largest(abs(a), ar)
         self.t = self.t - self.s * change
+        # A shorter loading on a leader is worth as much only if a support with its twin is worth
+        # zero or more.
+        variances = np.diagonal(a)[twins.leaders]
+        require(ar.at_most(0.0, variances), "twins of a feature of negative variance")
 
     def check_branch(self, into: np.ndarray, out: np.ndarray) -> None:
         """One feature, in or out; out with it only features that it can replace."""
