@@ -480,6 +480,7 @@ def test_every_command_has_help():
 def test_doctor_finds_everything_that_is_needed():
     outcome = run("doctor").stdout
     assert "first answer" in outcome
+    assert "python-flint" in outcome
     assert "MISSING" not in outcome
     assert "BROKEN" not in outcome
 

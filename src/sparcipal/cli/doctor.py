@@ -17,6 +17,7 @@ EXTRAS = {
     "narwhals": "polars and pyarrow frames (pip install narwhals)",
     "anndata": "AnnData and .h5ad files (pip install 'sparcipal[anndata]')",
     "dask": "dask arrays and clusters (pip install 'sparcipal[dask]')",
+    "python-flint": "verify --exact (pip install 'sparcipal[exact]')",
 }
 
 
