@@ -12,6 +12,7 @@ from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget
 from sparcipal.checker.cheap import psd_shift
 from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
+from sparcipal.checker.records import DroppedPart
 from tests.support.margins import LESS, E, charges, from_data, one
 from tests.support.replay import FLOAT, recheck
 
@@ -73,7 +74,8 @@ def test_bounds_hold_for_given_matrices_that_are_not_psd(nonnegative):
     assert recheck("trace", {}, cov, question) >= 2.05
     given = Screened(A[:2, :2], np.array([0, 1]), np.diagonal(A).copy())
     own = screened.of_given(given, np.array([0, 1]), 1.0)
-    found = screened.touching({"rule": "variances"}, 9.0, own, Question((3,), False, True, 0.0))
+    rule = DroppedPart(s=3, inside=9.0, rule="variances")
+    found = screened.touching(rule, 9.0, own, Question((3,), False, True, 0.0), Budget())
     assert found >= 2.0 + 2 * 0.05 + 0.5
 
 

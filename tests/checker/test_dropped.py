@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from sparcipal import Screened
 from sparcipal.checker import dropped as screened
 from sparcipal.checker import sums, tables
-from sparcipal.checker.budget import Refused
+from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
+from sparcipal.checker.records import Dropped, DroppedPart, KyFan
 from tests.support import oracle
 from tests.support.margins import LESS, E, one
 
@@ -63,6 +64,11 @@ def test_sums_over_rows_are_as_close_to_fractions_as_they_say(kind, center, scal
             assert error.max() <= 1e-4 * max(float(X.max()), 1.0) * (1e-2 if center else 1.0)
 
 
+def touching(inside: float, cov, question: Question) -> float:
+    rule = DroppedPart(s=question.s_max, inside=inside, rule="variances")
+    return screened.touching(rule, inside, cov, question, Budget())
+
+
 def test_touching_by_variances_equals_its_formula():
     """B_(n - t) + v_1 + ... + v_t, written out."""
     rng = np.random.default_rng(4)
@@ -79,10 +85,8 @@ def test_touching_by_variances_equals_its_formula():
                 min(inside, heavy[: n - t].sum()) + np.sort(v[3:])[::-1][:t].sum()
                 for t in range(1, min(n, 3) + 1)
             )
-            found = screened.touching({"rule": "variances"}, inside, cov, question)
+            found = touching(inside, cov, question)
             assert plain * (1 - 1e-14) <= found <= plain * (1 + 1e-11)
-    with pytest.raises(ValueError, match="no rule"):
-        screened.touching({"rule": "hearsay"}, 1.0, cov, question)
 
 
 def test_of_given_rounds_variances_up():
@@ -172,11 +176,12 @@ def test_touching_and_by_parts_keep_their_margins():
     cov.inner.error_unit = 0.0
     v = np.sort(cov.diagonal)[::-1]
     plain = (v[:2].sum() * (1 + 3 * E) + v[3]) * (1 + 7 * E)
-    assert screened.touching({"rule": "variances"}, 100.0, cov, one(3)) >= plain * LESS
+    assert touching(100.0, cov, one(3)) >= plain * LESS
     given = one(2, 2)
-    parts = {"parts": [{"s": 2, "rule": "variances"}]}
-    touch, total = screened.by_parts(parts, {2: 1.0}, cov, given)
-    alone = screened.touching({"rule": "variances"}, 1.0, cov, one(2))
+    parts = (DroppedPart(s=2, inside=1.0, rule="variances"),)
+    record = Dropped(kept=cov.kept, rule="variances", inside=1.0, touching=1.0, parts=parts)
+    touch, total = screened.by_parts(record, {2: 1.0}, cov, given, Budget())
+    alone = touching(1.0, cov, one(2))
     assert min(touch, total) >= 2 * max(alone, 1.0) * (1 + 2 * E) * LESS
 
 
@@ -184,9 +189,9 @@ def test_touching_adds_the_errors_of_screened_features():
     X = np.random.default_rng(8).standard_normal((30, 4)) * [3.0, 2.5, 0.3, 0.2]
     cov = screened.of_data(X, np.arange(2), True, False, None, 1.0)[0]
     question = Question((3,), False, True, 0.0)
-    plain = screened.touching({"rule": "variances"}, 99.0, cov, question)
+    plain = touching(99.0, cov, question)
     cov.inner.error_unit = 1e-3
-    more = screened.touching({"rule": "variances"}, 99.0, cov, question)
+    more = touching(99.0, cov, question)
     assert more - plain >= 1e-3 * cov.inner.weights.sum() * (1 - 1e-6)
 
 
@@ -204,14 +209,15 @@ def test_touching_by_prices_equals_its_formula(monkeypatch):
     cov = screened.of_data(X, np.arange(4), True, False, None, 1.0)[0]
     cov.inner.error_unit = 0.0
     v = np.sort(np.delete(cov.upper, np.arange(4)))[::-1]
-    split = {"features": np.arange(1), "u": np.zeros(0), "r": np.zeros(0)}
-    split |= {"price": np.zeros(1), "pad": 0.5}
-    data = {"rule": "prices", "price": 0.125, "split": split}
-    found = screened.touching(data, 100.0, cov, Question((3,), False, True, 0.0))
+    none = np.zeros(0)
+    split = KyFan(features=np.arange(1), u=none, r=none, price=np.zeros(1), pad=0.5)
+    record = DroppedPart(s=3, inside=100.0, rule="prices", price=0.125, split=split)
+    question, budget = Question((3,), False, True, 0.0), Budget()
+    found = screened.touching(record, 100.0, cov, question, budget)
     one = 1.0 + (0.5 + 0.25) * (1 + 3 * E) + v[0]
     two = 1.0 + 0.5 * (1 + 3 * E) + v[:2].sum()
     assert asked == [(0.125, True)]
     assert max(one, two) * (1 + 7 * E) * (1 - 1e-9) <= found <= max(one, two) * (1 + 1e-4)
     cov.inner.error_unit = 1e-3
-    more = screened.touching(data, 100.0, cov, Question((3,), False, True, 0.0))
+    more = screened.touching(record, 100.0, cov, question, budget)
     assert more - found >= cov.inner.rounding(3) * (1 - 1e-6)

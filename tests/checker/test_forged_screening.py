@@ -10,11 +10,13 @@ import pytest
 
 from sparcipal import Result, sparse_pca, verify
 from sparcipal.bounds.lowrank.sphere import sphere_search
+from sparcipal.checker import dropped
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
 from sparcipal.checker.family import redone
+from sparcipal.checker.records import DroppedPart
 from sparcipal.data.screening import Screened
 from tests.support.replay import FLOAT, majorant_of
 
@@ -186,3 +188,26 @@ def test_majorants_that_are_not_proved():
     assert majorant_of(cov, flat, "trace", 0.0, None, 2, False) >= float(w[-2])
     empty = np.column_stack([V[:, 1], Q[:, 0]])  # a direction in which nothing varies
     assert majorant_of(cov, empty, "trace", 0.0, None, 2, False) == np.inf
+
+
+def test_the_largest_dropped_variance_is_known_to_its_own_error():
+    """Kept features of large variance have large errors; those say nothing of a dropped one."""
+    wide = np.random.default_rng(4).standard_normal((2000, 60))
+    wide[:, :2] *= 1e5
+    wide[:, 2:6] *= 3
+    result = sparse_pca(wide, n_nonzero_coefs=2, memory_limit=2000)
+    assert verify(result, wide)
+    told = result.certificate.screening
+    largest = told["largest_dropped"]
+    for claim in (0.0, largest * (1 - 1e-6), largest * (1 + 1e-6), 2 * largest):
+        screening = {**told, "largest_dropped": claim}
+        other = replace(result, certificate=replace(result.certificate, screening=screening))
+        assert "largest variance of a dropped feature" in reason(other, wide)
+
+
+def test_what_dropped_features_add_is_charged_to_the_budget():
+    """The eigenvalues that a given matrix may lack belong to the cost of the replay."""
+    cov = dropped.of_given(screened(), KEPT, 1.0)
+    rule = DroppedPart(s=2, inside=9.0, rule="variances")
+    with pytest.raises(Refused, match="operations"):
+        dropped.touching(rule, 9.0, cov, Question((2,), False, True, 0.0), Budget(1.0))

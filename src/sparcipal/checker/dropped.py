@@ -16,8 +16,7 @@ from .arithmetic import Float
 from .budget import Budget, Refused
 from .cheap import psd_shift
 from .covariance import EPS, Checked, CheckedCovariance, Question
-from .gate import parse
-from .records import KyFan
+from .records import Dropped, DroppedPart, Screening
 from .sums import Sums, summed
 from .tables import source_of
 
@@ -205,7 +204,9 @@ def _squared(relative: np.ndarray, total: Sums) -> np.ndarray:
 # --- what a dropped feature could add ---
 
 
-def touching(data: dict[str, Any], inside: float, cov: Any, question: Question) -> float:
+def touching(
+    record: Dropped | DroppedPart, inside: float, cov: Any, question: Question, budget: Budget
+) -> float:
     """No choice with a dropped feature explains more; `inside` bounds the others."""
     n = question.n_nonzero
     others = cov.others[:n]
@@ -217,32 +218,33 @@ def touching(data: dict[str, Any], inside: float, cov: Any, question: Question) 
     heavy = np.zeros(n)
     largest = np.sort(np.maximum(cov.inner.diagonal, 0.0))[::-1][:n]
     heavy[: largest.size] = largest
-    shift = psd_shift(cov.inner, Float(), Budget())
+    shift = psd_shift(cov.inner, Float(), budget)
     traces = np.append(0.0, np.cumsum(heavy + shift))[n - t] + cov.inner.rounding(n)
     stay = np.minimum(inside, traces * (1 + n * EPS))
-    if data["rule"] == "prices":
-        price = float(data["price"])
-        split = parse(KyFan, data["split"], {"p": cov.inner.p}, "split")
+    if record.rule == "prices":
+        price, split = record.price, record.split
+        if price is None or split is None:
+            raise Refused("screened: the certificate of the prices is missing")
         base, prices = kyfan.spectrum(
-            split, cov.inner, question, Float(), Budget(), price, empty=True
+            split, cov.inner, question, Float(), budget, price, empty=True
         )
         rest = cov.inner.p - prices.size
         prices = np.sort(np.append(prices, np.full(min(rest, n), price)))[::-1][:n]
         prices = np.append(prices, np.zeros(n - prices.size))
         paid = np.append(0.0, np.cumsum(prices))[n - t] * (1 + n * EPS)
         stay = np.minimum(stay, base + paid + cov.inner.rounding(n))
-    elif data["rule"] not in ("variances", "nothing dropped"):
-        raise ValueError(f"there is no rule called {data['rule']!r}")
     return float((stay + gains).max()) * (1 + (n + 4) * EPS)
 
 
-def by_parts(data: dict[str, Any], own: dict[int, float], cov: Any, question: Question) -> Any:
+def by_parts(
+    record: Dropped, own: dict[int, float], cov: Any, question: Question, budget: Budget
+) -> Any:
     """Overlapping supports: (touching, total), one extension per component."""
     reach: dict[int, float] = {}
-    for part in data["parts"]:
-        s = int(part["s"])
+    for part in record.parts or ():
+        s = part.s
         alone = replace(question, cardinalities=(s,), disjoint=True, value=0.0, total=None)
-        reach[s] = touching(part, own[s], cov, alone)
+        reach[s] = touching(part, own[s], cov, alone, budget)
     highest = {s: max(reach[s], own[s]) for s in own}
     total = sum(highest[s] for s in question.cardinalities)
     touch = max(total - highest[s] + reach[s] for s in own)
@@ -250,25 +252,27 @@ def by_parts(data: dict[str, Any], own: dict[int, float], cov: Any, question: Qu
     return touch * rise, total * rise
 
 
-def unfounded(
-    claims: dict[str, Any], data: dict[str, Any], cov: ScreenedCovariance, sure: float
-) -> str:
+def unfounded(claims: Screening, record: Dropped, cov: ScreenedCovariance, sure: float) -> str:
     """What the certificate says of the screening and does not follow; "" if all does.
 
     `sure` is the value less its rounding, in the user's units.
     """
-    touching, inside = float(data["touching"]) * cov.unit, float(data["inside"]) * cov.unit
-    if claims["kept"] != cov.kept.size or claims["dropped"] != np.count_nonzero(cov.others):
+    touching, inside = record.touching * cov.unit, record.inside * cov.unit
+    if claims.kept != cov.kept.size or claims.dropped != np.count_nonzero(cov.others):
         return "the numbers of kept and dropped features are not those of the data"
-    largest = float(cov.others.max(initial=0.0)) * cov.unit
-    slack = 8 * float(cov.doubts.max()) * cov.unit + 8 * EPS * largest
-    if not abs(float(claims["largest_dropped"]) - largest) <= slack:
+    # Each variance of another computation is off by its own error, and so the largest is between
+    # the largest ones of what all of them are at least and at most.
+    variances, doubts = (np.delete(a, cov.kept) * cov.unit for a in (cov.upper, 8 * cov.doubts))
+    largest = float(variances.max(initial=0.0))
+    low = float((variances - doubts).max(initial=0.0)) - 8 * EPS * largest
+    high = float((variances + doubts).max(initial=0.0)) + 8 * EPS * largest
+    if not low <= claims.largest_dropped <= high:
         return f"the largest variance of a dropped feature is {largest:.12g}"
-    rules = {part["rule"] for part in data.get("parts", [])} or {data["rule"]}
-    told = (claims["touching"], claims["inside"], claims["rule"])
-    if told != (touching, inside, data["rule"]) or data["rule"] not in rules:
+    rules = {part.rule for part in record.parts or ()} or {record.rule}
+    told = (claims.touching, claims.inside, claims.rule)
+    if told != (touching, inside, record.rule) or record.rule not in rules:
         return "the screening is told differently in certificate and proof"
     follows = (touching < sure, touching <= inside)
-    if (claims["support_unchanged"], claims["bound_holds"]) != follows:
+    if (claims.support_unchanged, claims.bound_holds) != follows:
         return "a claim about the dropped features does not follow"
     return ""

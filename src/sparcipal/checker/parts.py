@@ -21,15 +21,17 @@ def recheck(
     for part in record.parts:
         key = part.s, part.name, part.value
         if key not in known:
-            known[key] = alone(part, cov, question, ar, budget)
+            known[key] = _alone(part, cov, question, ar, budget)
+            require(ar.upper(known[key]) <= part.value, "a part's bound is too small")
     total = sum(known[part.s, part.name, part.value] for part in record.parts)
     return total * (1 + len(record.parts) * ar.eps)
 
 
-def alone(
+def _alone(
     part: Part, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
 ) -> Numbers:
     """What a part proves for one component of its size."""
+    require(part.name != "parts", "a part is made of parts")
     single = replace(question, cardinalities=(part.s,), disjoint=True, value=0.0, total=None)
     return redone(part.name, part.data, cov, single, ar, budget)
 

@@ -388,8 +388,8 @@ class Part:
     """A bound for one component alone."""
 
     s: int = entry(Integer(1, "p"), "the most nonzeros")
-    name: str = entry(Text(), "the name of a bound")
-    value: float = entry(Number(), "the bound, in the units of the proofs")
+    name: str = entry(Text(), "the name of a bound, not ``parts`` again")
+    value: float = entry(Number(), "at least what its proof gives, in the units of the proofs")
     data: dict = entry(Document(), "its proof, a record of that bound")
 
 

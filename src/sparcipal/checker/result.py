@@ -26,7 +26,6 @@ from .covariance import (
 from .family import redone
 from .gate import parse
 from .moments import covariance_for
-from .parts import alone
 from .records import Among, Claim, Parts, Screening, Settings
 
 # A bound may be larger than what the checker proves by this much (its own margins differ), not
@@ -393,7 +392,9 @@ def _check_margin(bound: Bound, cov: CheckedCovariance, question: Question) -> N
     inner = cov.inner if isinstance(cov, screened.ScreenedCovariance) else cov
     parts = []
     if bound.name == "parts":
-        parts = [(part["name"], part["s"]) for part in bound.data["parts"]]
+        own = _own(bound, cov)[1]
+        record = parse(Parts, own, {"p": inner.p, "n": inner.p}, bound.name)
+        parts = [(part.name, part.s) for part in record.parts]
     needed = covariance_margin(bound.name, parts, question, inner, inner.rounding)
     allowed = covariance_margin(bound.name, parts, question, inner, inner.allowance)
     margin = bound.margin / cov.unit
@@ -440,30 +441,22 @@ def _recheck_screened(
     same = dropped is not None and np.array_equal(dropped.kept, cov.kept)
     require(same, f"the bound {bound.name!r} speaks of other kept features")
     assert dropped is not None
-    extensions: list[Any] = [dropped] if question.disjoint else [*(dropped.parts or ())]
-    for one in extensions:
-        whole = one.rule != "prices" or (one.price is not None and one.split is not None)
-        require(whole, "screened: the certificate of the prices is missing")
-    data = bound.data["screened"]
     among = _among(told, cov.inner, question)
-    own = {}
     inside = redone(bound.name, own_data, among, question, Float(), budget)
     if question.disjoint:
-        touching = screened.touching(data, float(data["inside"]), cov, question)
+        touching = screened.touching(dropped, dropped.inside, cov, question, budget)
         total = max(inside, touching)
     else:
         require(bound.name == "parts", "overlapping supports are extended part by part")
-        for part in parse(Parts, own_data, {"p": among.p, "n": among.p}, bound.name).parts:
-            proved = alone(part, among, question, Float(), budget)
-            require(proved <= part.value, "a part's bound is too small")
-            own[part.s] = part.value
+        record = parse(Parts, own_data, {"p": among.p, "n": among.p}, bound.name)
+        own = {part.s: part.value for part in record.parts}
         extended = sorted(part.s for part in dropped.parts or ())
         require(extended == sorted(own), "screened: there is not one part per cardinality")
-        touching, total = screened.by_parts(data, own, cov, question)
-    require(inside <= float(data["inside"]), "the kept features' bound is too small")
-    require(touching <= float(data["touching"]), "a dropped feature may add more")
+        touching, total = screened.by_parts(dropped, own, cov, question, budget)
+    require(inside <= dropped.inside, "the kept features' bound is too small")
+    require(touching <= dropped.touching, "a dropped feature may add more")
     sure = result.value - result.certificate.rounding
-    parse(Screening, result.certificate.screening, {}, "screening")
-    wrong = screened.unfounded(result.certificate.screening, data, cov, sure)
+    claims = parse(Screening, result.certificate.screening, {}, "screening")
+    wrong = screened.unfounded(claims, dropped, cov, sure)
     require(not wrong, wrong)
-    return max(total, float(data["inside"]) if not question.disjoint else 0.0)
+    return max(total, dropped.inside if not question.disjoint else 0.0)
