@@ -211,3 +211,26 @@ def test_what_dropped_features_add_is_charged_to_the_budget():
     rule = DroppedPart(s=2, inside=9.0, rule="variances")
     with pytest.raises(Refused, match="operations"):
         dropped.touching(rule, 9.0, cov, Question((2,), False, True, 0.0), Budget(1.0))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.append(WEIGHTS, [5.0, 7.0]),
+        np.append(WEIGHTS, 0.0),
+        WEIGHTS[:-1],
+        WEIGHTS[:, None],
+        np.append(WEIGHTS[:-1], -1.0),
+        np.append(WEIGHTS[:-1], np.nan),
+        np.append(WEIGHTS[:-1], np.inf),
+        0 * WEIGHTS,
+        1.0,
+    ],
+)
+def test_weights_are_one_finite_number_per_row(wrong):
+    result = sparse_pca(X, n_nonzero_coefs=2, memory_limit=200, sample_weight=WEIGHTS)
+    assert result.certificate.screening
+    assert verify(result, X, sample_weight=WEIGHTS)
+    for rows in (X, lambda: iter([X[:7], X[7:]])):
+        with pytest.raises(ValueError, match="weight"):
+            verify(result, rows, sample_weight=wrong)

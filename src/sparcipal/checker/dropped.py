@@ -158,7 +158,7 @@ def of_data(
     `about` are numbers near the means and `n` is about the number of rows, if these are known: they
     say where sums begin, and nothing is believed of them.
     """
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weights = None if sample_weight is None else _weights(sample_weight)
     total = summed(source_of(X), kept, weights, about, n)
     variances, errors, mean = total.columns(center)
     matrix, second = total.matrix(center)
@@ -193,6 +193,16 @@ def of_data(
     mean_error = sums * (np.abs(mean) + np.maximum(total.high, 0) - np.minimum(total.low, 0))
     mean = mean if center else np.zeros(mean.size)
     return Checked(out, mean, spread, total.n, mean_error, sums * spread + blur)
+
+
+def _weights(sample_weight: Any) -> np.ndarray:
+    """The weights of the rows. Whether there is one for each is known after a pass over them."""
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight must be one finite number per row, none of them negative")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every sample")
+    return weights
 
 
 def _squared(relative: np.ndarray, total: Sums) -> np.ndarray:

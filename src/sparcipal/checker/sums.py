@@ -276,6 +276,8 @@ def _weighted(
             if (share > 0).any():
                 yield block[share > 0], share[share > 0]
         start = stop
+    if weights is not None and weights.size != start:
+        raise ValueError("there is not one sample weight per row")
 
 
 def _integers(block: Any) -> Any:
