@@ -16,6 +16,8 @@ from .family import Family
 from .records import Nothing
 
 BATCH = 20_000
+ENTRY = 64  # bytes of an entry of a batch, with those of its factors and of what is left of it
+KEPT = 300  # bytes of a support that is kept, beside its features
 
 Table = tuple[list[Any], list[tuple[int, ...]]]  # bounds and supports, the largest first
 
@@ -38,8 +40,13 @@ def recheck(
     counts = {s: range(1, s + 1) if question.nonnegative else [s] for s in set(sizes)}
     for s in counts:
         budget.work(sum(comb(p, t) * 1000 * t * t for t in counts[s]), "all supports")
+    alone = question.k == 1
+    entry = ENTRY * (8 if ar.exact else 1)
+    batches = max(min(comb(p, t), BATCH) * t * t for s in counts for t in counts[s])
+    kept = 0 if alone else sum(comb(p, t) * (KEPT + 8 * t + p) for s in counts for t in counts[s])
+    budget.memory((p * p + batches) * entry + kept, "all supports")
     A = cov.submatrix(np.arange(p))
-    scored = {s: _scored(A, counts[s], question.nonnegative, ar) for s in counts}
+    scored = {s: _scored(A, counts[s], question.nonnegative, ar, alone) for s in counts}
     tables = {s: (values, supports) for s, (values, supports, _) in scored.items()}
     best = _best_packing(tables, sorted(sizes), p, question.value, ar, budget)
     # one feature less at every step, down to one
@@ -48,9 +55,10 @@ def recheck(
 
 
 def _scored(
-    A: np.ndarray, sizes: Any, nonnegative: bool, ar: Arithmetic
+    A: np.ndarray, sizes: Any, nonnegative: bool, ar: Arithmetic, best: bool = False
 ) -> tuple[list[Any], list[tuple[int, ...]], Numbers]:
-    """Proved bounds for all supports, the largest first; what is lost by passing over some."""
+    """Proved bounds for all supports, or the `best` one alone, the largest first; what is lost by
+    passing over some."""
     values: list[Any] = []
     supports: list[tuple[int, ...]] = []
     lost = ar.number(0.0)
@@ -69,6 +77,9 @@ def _scored(
                     lost = ar.maximum(lost, ar.top(gap, 1)[0])
             values.extend(bound[keep])
             supports.extend(support for support, good in zip(batch, keep) if good)
+            if best and values:
+                first = max(range(len(values)), key=lambda i: ar.high(values[i]))
+                values, supports = [values[first]], [supports[first]]
     highs = [ar.high(value) for value in values]
     order = sorted(range(len(highs)), key=highs.__getitem__, reverse=True)
     return [highs[i] for i in order], [supports[i] for i in order], lost
