@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 
 import numpy as np
@@ -44,6 +45,9 @@ def test_load_refuses_the_proof_of_another_result(result, tmp_path):
         (lambda d: d["certificate"]["bounds"][0].update(data=3), "has no data"),
         (lambda d: d["certificate"]["bounds"][0].update(name=3), "no name or no value"),
         (lambda d: d["certificate"].update(guarantees={"a": "b"}), "guarantee is no number"),
+        (lambda d: d["certificate"].update(guarantees={"a": math.inf}), "guarantee is no number"),
+        (lambda d: d["certificate"].update(guarantees={"a": 10**400}), "too large"),
+        (lambda d: d["mean"].update(shape=[math.inf]), "infinity"),
         (lambda d: d.update(mean={"$array": "", "dtype": "<O", "shape": [0]}), "unknown dtype"),
     ],
 )

@@ -229,7 +229,8 @@ class Result:
             _check_types(result)
         except RecursionError as error:
             raise ValueError("not a sparcipal result: nested too deeply") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        # Overflow: an integer that is no float, or an infinity that is no size.
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"not a sparcipal result: {error}") from error
         return result
 
@@ -328,8 +329,9 @@ def _check_types(result: Result) -> None:
             raise ValueError("a bound has no name or no value")
         if not isinstance(bound.data, dict):
             raise ValueError(f"the bound {bound.name!r} has no data")
-    if not all(isinstance(x, float | int) for x in result.certificate.guarantees.values()):
-        raise ValueError("a guarantee is no number")
+    for promised in result.certificate.guarantees.values():
+        if not isinstance(promised, float | int) or not math.isfinite(promised):
+            raise ValueError("a guarantee is no number")
     _check_shapes(result)
 
 

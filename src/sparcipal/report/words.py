@@ -40,7 +40,7 @@ def variance(x: float) -> str:
 
 def gap_percent(gap: float) -> str:
     """A gap in percent, rounded up; an infinite one is unknown."""
-    if not math.isfinite(gap):
+    if not math.isfinite(100 * gap):
         return "unknown"
     # Rounding noise in the quotient must not lift 3 % to 3.01 %.
     return f"{rounded(float(rounded(100 * gap, 12)), 3, ROUND_CEILING)} %"
@@ -187,7 +187,8 @@ def reported(certificate: Certificate) -> list[tuple[str, str, str]]:
             ("eliminated", f"{certificate.eliminated}", "features, as unnecessary or constant")
         )
     for name, fraction in sorted(certificate.guarantees.items()):
-        share = float(rounded(100 * fraction, 3, ROUND_FLOOR)) if math.isfinite(fraction) else 0.0
+        percent = 100 * fraction
+        share = float(rounded(percent, 3, ROUND_FLOOR)) if math.isfinite(percent) else 0.0
         if share > 0:
             meaning = f"of the optimum, in advance, by {name}"
             rows.append(("promised", f"{share:.3g} %", meaning))
