@@ -247,6 +247,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
             takes more than `memory_limit` is read in passes.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
+            Not negative. A weight that is positive is at least 1e-100 of the largest.
 
         Returns
         -------

@@ -100,6 +100,7 @@ def sparse_pca(
     callback : callable
         Called with a Progress; return True to stop with the best answer so far.
     sample_weight : array of shape (n_samples,)
+        Not negative. A weight that is positive is at least 1e-100 of the largest.
     feature_names : sequence of str
     memory_limit : int
         Bytes. Data that would take more in memory are read in passes: one for the variances, one

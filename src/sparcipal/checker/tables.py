@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 ENTRIES = 1 << 22  # of a block of rows
+TABLE = "two-dimensional table of finite numbers"
+LARGEST = 2**53  # float64 holds all integers up to this one
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Source:
             # A memory map is brought in block by block, and checked there.
             table: Any = piece if isinstance(piece, np.ndarray) else matrix_of(piece)
             if table.ndim != 2:
-                raise ValueError("X must be a two-dimensional table of finite numbers")
+                raise ValueError(f"X must be a {TABLE}")
             table = table.tocsr() if sp.issparse(table) else table
             n = table.shape[0]
             width = table.nnz / max(n, 1) if sp.issparse(table) else table.shape[1]
@@ -55,19 +59,64 @@ def source_of(X: Any) -> Source:
     return Source(X, _names(X))
 
 
+def plain(name: str, given: Any) -> None:
+    """Refuse an array that hides entries: NumPy would uncover them."""
+    if np.ma.is_masked(given):
+        raise ValueError(f"{name} is a masked array; fill or remove the masked entries first")
+
+
+def doubles(name: str, numbers: np.ndarray) -> np.ndarray:
+    """Finite numbers as they are, or as float64 where they are longer; ValueError if that rounds.
+
+    Python's numbers are one by one the nearest float64, whole ones exactly.
+    """
+    if numbers.dtype == object:
+        numbers = _of_objects(name, numbers)
+    if numbers.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be a {TABLE}, not of {numbers.dtype}")
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be a {TABLE}")
+    if numbers.dtype.kind in "iu" and numbers.dtype.itemsize >= 8 and numbers.size:
+        largest = max(int(numbers.max()), -int(numbers.min()))
+        if largest > LARGEST:
+            raise ValueError(_too_large(name, largest))
+    if numbers.dtype.kind == "f" and numbers.dtype.itemsize > 8:
+        narrow = numbers.astype(np.float64)
+        if not np.array_equal(narrow, numbers):
+            raise ValueError(f"{name} holds numbers of {numbers.dtype} that float64 rounds")
+        numbers = narrow
+    return numbers
+
+
+def _of_objects(name: str, numbers: np.ndarray) -> np.ndarray:
+    out = np.empty(numbers.shape)
+    for place, entry in np.ndenumerate(numbers):
+        if not isinstance(entry, Real | Decimal):
+            raise ValueError(f"{name} holds {entry!r}, which is not a real number")
+        if isinstance(entry, Integral) and abs(int(entry)) > LARGEST:
+            raise ValueError(_too_large(name, abs(int(entry))))
+        out[place] = float(entry)
+    return out
+
+
+def _too_large(name: str, size: int) -> str:
+    return f"{name} holds integers up to {size}, beyond 2**53, which float64 rounds"
+
+
 def matrix_of(X: Any) -> Any:
     """The numbers of an array, a sparse matrix, a frame or a table; sparse ones as CSC."""
     X = _contents(X)
+    plain("X", X)
     if sp.issparse(X):
         X = sp.csc_array(X, copy=True)
         X.sum_duplicates()
-        numbers = X.data
+        X.data = doubles("X", X.data)
     else:
-        X = numbers = np.asarray(X)
-        if X.dtype == object:
-            X = numbers = X.astype(np.float64)
-    if X.ndim != 2 or numbers.dtype.kind not in "fiub" or not np.isfinite(numbers).all():
-        raise ValueError("X must be a two-dimensional table of finite numbers")
+        X = np.asarray(X)
+        if X.ndim == 2:
+            X = doubles("X", X)
+    if X.ndim != 2:
+        raise ValueError(f"X must be a {TABLE}")
     return X
 
 
@@ -140,8 +189,8 @@ def _frame(X: Any) -> Any:
 
         wrapped = nw.from_native(X, eager_only=True)
         columns = [np.asarray(wrapped[:, j].to_numpy()) for j in range(wrapped.shape[1])]
-    columns = [c.astype(np.float64) if c.dtype == object else c for c in columns]
-    return np.column_stack(columns)
+    # One by one: beside columns of fractions, long integers would be rounded.
+    return np.column_stack([doubles("X", column) for column in columns])
 
 
 def _names(X: Any) -> tuple[str, ...] | None:

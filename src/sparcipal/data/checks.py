@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 # Entries checked together: a memory map is never brought into memory whole.
 BLOCK = 4_000_000
+LARGEST = 2**53  # float64 holds all integers up to this one
 
 
 def check_array(X: np.ndarray, names: tuple[str, ...] | None) -> np.ndarray:
@@ -21,7 +22,7 @@ def check_array(X: np.ndarray, names: tuple[str, ...] | None) -> np.ndarray:
         _check_finite(X, names)
         if X.dtype.itemsize > 8:
             X = _narrowed(X)
-    _check_integers(X, X.dtype)
+    check_integers(X, X.dtype)
     return X
 
 
@@ -49,7 +50,7 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
         row, column = (inner, outer) if X.format == "csc" else (outer, inner)
         nan = int(np.isnan(X.data[bad]).sum())
         raise ValueError(_not_finite(nan, bad.size - nan, row, column, names))
-    _check_integers(X.data, X.dtype)
+    check_integers(X.data, X.dtype)
     return X
 
 
@@ -85,6 +86,8 @@ def object_to_float(X: np.ndarray) -> np.ndarray:
                 f"X{list(position)} is {entry!r}: argument must be a string or a real number, "
                 f"not {type(entry).__name__!r}; X holds numbers only"
             )
+        if isinstance(entry, numbers.Integral) and abs(int(entry)) > LARGEST:
+            raise ValueError(_too_large(abs(int(entry))))
         out[position] = entry
     return out
 
@@ -121,16 +124,20 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
         )
 
 
-def _check_integers(entries: np.ndarray, dtype: np.dtype[Any]) -> None:
+def check_integers(entries: np.ndarray, dtype: np.dtype[Any]) -> None:
     """Refuse integers beyond 2^53: converting them to floating point would round them."""
     if dtype.kind not in "iu" or dtype.itemsize < 8 or entries.size == 0:
         return
     low, high = int(entries.min()), int(entries.max())
-    if max(high, -low) > 2**53:
-        raise ValueError(
-            f"X holds integers up to {max(high, -low)}, beyond 2**53 = {2**53}, which floating "
-            "point cannot hold exactly; subtract a constant from each column first"
-        )
+    if max(high, -low) > LARGEST:
+        raise ValueError(_too_large(max(high, -low)))
+
+
+def _too_large(size: int) -> str:
+    return (
+        f"X holds integers up to {size}, beyond 2**53 = {LARGEST}, which floating point cannot "
+        "hold exactly; subtract a constant from each column first"
+    )
 
 
 def _check_finite(X: np.ndarray, names: tuple[str, ...] | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import object_to_float
+from .checks import check_integers, object_to_float
 
 Named = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
 
@@ -150,6 +150,7 @@ def _from_columns(
                 "these rows or columns, or impute the entries first"
             )
         column = np.asarray(values(j))
+        check_integers(column, column.dtype)  # beside columns of fractions they would be rounded
         # Decimals, nullable integers and objects arrive as Python numbers.
         columns.append(object_to_float(column) if column.dtype.kind == "O" else column)
     dtype = np.result_type(*columns) if columns else np.dtype(float)

@@ -30,6 +30,8 @@ from ..numerics.margins import TINY, power_of_two, top_sum
 DENSE_LIMIT = 3000
 # Sparse columns whose second moment is this many times their variance are centred entry by entry.
 MOSTLY_MEAN = 1000.0
+# Where the least weight is below this part of the largest, means are computed more exactly.
+UNEVEN = 1e-8
 # From this many features on, a part of a matrix is worth not being copied.
 LARGE_PART = 500
 
@@ -277,6 +279,8 @@ def covariance_of(
         raise ValueError(
             "covariance is a sparse matrix; pass covariance.toarray(), or sparse data as X"
         )
+    if np.ma.is_masked(matrix):
+        raise ValueError("covariance is a masked array; fill the masked entries first")
     matrix = np.asarray(matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ValueError(
@@ -365,8 +369,7 @@ def _dense_data(
     if center:
         mean[constant] = Y[0, constant]
         Y[:, constant] = 0.0
-        # Twice: the second pass removes what rounding left in the first mean.
-        for _ in range(2):
+        for _ in range(_centrings(weights)):
             shift = Y.mean(axis=0) if weights is None else weights @ Y
             Y -= shift
             mean += shift
@@ -444,7 +447,7 @@ def _center_full_columns(C: sp.csc_array, weights: np.ndarray | None) -> np.ndar
     removed = np.zeros(p)
     for j in np.flatnonzero(full):
         part = slice(C.indptr[j], C.indptr[j + 1])
-        for _ in range(2):
+        for _ in range(_centrings(weights)):
             column = C.data[part]
             shift = column.mean() if weights is None else column @ weights[C.indices[part]]
             C.data[part] -= shift
@@ -494,6 +497,15 @@ def _sparse_deviations(C: sp.csc_array, mean: np.ndarray, weights: np.ndarray | 
     return np.sqrt(variance + missing * mean**2)
 
 
+def _centrings(weights: np.ndarray | None) -> int:
+    """How often the mean is subtracted: a second time removes what rounding left in the first.
+
+    A column may vary in rows of little weight only, and the more exact is the mean that it needs.
+    """
+    even = weights is None or float(weights.min()) >= UNEVEN * float(weights.max())
+    return 2 if even else 10
+
+
 def _row_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
     if sample_weight is None:
         return None
@@ -521,6 +533,15 @@ def _as_float64(matrix: np.ndarray, name: str) -> np.ndarray:
     if matrix.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
     out = np.array(matrix, dtype=np.float64, order="C")
+    if matrix.dtype.kind in "iu":
+        rounded = max(int(matrix.max()), -int(matrix.min())) > 2**53
+    else:
+        rounded = matrix.dtype.itemsize > 8 and bool(((out != matrix) & (matrix == matrix)).any())
+    if rounded:
+        raise ValueError(
+            f"{name} has dtype {matrix.dtype} and entries that float64 cannot hold; convert it "
+            "yourself with .astype('float64') if rounding is fine"
+        )
     if not np.isfinite(out).all():
         raise ValueError(f"{name} contains NaN or infinity; remove or impute these entries first")
     return out

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+# A weight that is positive is at least this part of the largest: moments of others underflow.
+LIGHTEST = 1e-100
+
 
 def integer(name: str, value: Any, low: int, remedy: str = "") -> int:
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
@@ -84,7 +87,7 @@ def jobs(n_jobs: Any) -> int:
 
 
 def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """One nonnegative weight per sample, some of them positive."""
+    """One nonnegative weight per sample, some of them positive; times a power of two."""
     given = np.asarray(sample_weight)
     if given.dtype.kind not in "fiub" or given.shape != (n_samples,):
         raise ValueError(
@@ -103,4 +106,10 @@ def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
         raise ValueError(
             "sample_weight is zero for every sample; give at least one a positive weight"
         )
-    return given
+    least, most = float(given[given > 0].min()), float(given.max())
+    if least < LIGHTEST * most:
+        raise ValueError(
+            f"sample_weight has a positive weight of {least:.3g} beside one of {most:.3g}, less "
+            f"than {LIGHTEST:g} of it; set such weights to zero"
+        )
+    return np.ldexp(given, -int(np.frexp(most)[1]))

@@ -14,13 +14,14 @@ falling to zero; finish.py brings both solutions to the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ..numerics.eigen import is_definite, largest_eigenpairs, largest_eigenvalues
+from ..numerics.margins import power_of_two
 from .finish import box, is_ripe, leading, objective, purified, pushed_down
 
 # Sweeps between two looks at the duality gap.
@@ -33,6 +34,8 @@ SHRINK = 0.3
 # other means, the dual one in so many steps.
 CLOSE = 0.05
 STEPS = 15
+# The square of a smaller variance may underflow.
+TINY = 2.0**-400
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,8 @@ def ascend(
             f"penalty={penalty:.6g} must lie in [0, {largest:.6g}): at the largest variance and "
             "above no feature is worth its price"
         )
+    if largest < TINY:
+        return _enlarged(A, penalty, nonnegative, tol, starts, max_sweeps, plain)
     dual = soft_threshold(A, penalty, nonnegative)
     top = int(np.argmax(np.diagonal(A)))
     best = _Block(np.array([top]), np.ones((1, 1)), largest - penalty)
@@ -130,6 +135,35 @@ def ascend(
     Z = np.zeros((n, n))
     Z[np.ix_(best.features, best.features)] = best.Z
     return Relaxation(penalty, Z, best.value, dual, bound, total, converged, looks)
+
+
+def _enlarged(
+    A: np.ndarray,
+    penalty: float,
+    nonnegative: bool,
+    tol: float,
+    starts: Sequence[Start],
+    max_sweeps: int,
+    plain: bool,
+) -> Relaxation:
+    """The same in larger units, where squares of variances do not underflow."""
+    up = 1.0 / max(power_of_two(float(np.diagonal(A).max())), 2.0**-1000)
+    found = ascend(
+        A * up,
+        penalty * up,
+        nonnegative=nonnegative,
+        tol=tol,
+        starts=[Start(start.Z, start.dual * up) for start in starts],
+        max_sweeps=max_sweeps,
+        plain=plain,
+    )
+    return replace(
+        found,
+        penalty=penalty,
+        value=found.value / up,
+        dual=found.dual / up,
+        bound=found.bound / up,
+    )
 
 
 @dataclass(frozen=True)

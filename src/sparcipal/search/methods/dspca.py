@@ -93,6 +93,8 @@ def _carried(
 
 def _neighbours(points: Sequence[Point], penalty: float) -> list[Point]:
     """The solutions at the closest penalties below and above, unless they are far away."""
+    if penalty == 0:  # less than single precision holds
+        return []
     near = [p for p in points if abs(p.relaxation.penalty / penalty - 1) <= NEARBY]
     below = [p for p in near if p.relaxation.penalty <= penalty]
     above = [p for p in near if p.relaxation.penalty > penalty]
