@@ -30,6 +30,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
+from scipy.optimize import minimize_scalar
 
 from ..numerics import margins
 from ..numerics.eigen import factorises, largest_eigenpairs, largest_eigenvalues
@@ -42,7 +43,7 @@ from .parts import sum_of_parts
 # Clipping costs some twenty eigenvalue problems. Beyond this many features only the pair-split
 # bounds do it: they start from the best clipping and improve on it.
 CLIP_LIMIT = 150
-GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+SHORT = {"maxiter": 18}  # evaluations of a bound in one variable
 # Rows of a large covariance that the Gershgorin bound may look at.
 ROW_BUDGET = 4096
 FIRST_ROWS = 16  # and those that decide whether it can beat the trace
@@ -298,31 +299,12 @@ def _largest_eigenvalues(M: np.ndarray, k: int) -> np.ndarray:
 
 
 def _minimise(function: Callable[[float], float], low: float, high: float) -> float:
-    """A coarse grid, then golden sections around its best point; any point gives a valid bound.
-
-    The points are fixed here and not left to a library, so that a bound keeps its last digit
-    whatever version of SciPy is installed.
-    """
-    grid = np.linspace(low, high, 8)
-    values = [function(float(point)) for point in grid]
-    best = int(np.argmin(values))
-    found = (values[best], float(grid[best]))
+    """The best point that a short search of a convex function meets; any gives a valid bound."""
+    ends = (function(low), low), (function(high), high)
     if high <= low:
-        return found[1]
-    left, right = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, grid.size - 1)])
-    points = [right - GOLDEN * (right - left), left + GOLDEN * (right - left)]
-    heights = [function(point) for point in points]
-    for _ in range(10):
-        found = min(found, *zip(heights, points))
-        if heights[0] <= heights[1]:
-            right, points[1], heights[1] = points[1], points[0], heights[0]
-            points[0] = right - GOLDEN * (right - left)
-            heights[0] = function(points[0])
-        else:
-            left, points[0], heights[0] = points[0], points[1], heights[1]
-            points[1] = left + GOLDEN * (right - left)
-            heights[1] = function(points[1])
-    return min(found, *zip(heights, points))[1]
+        return low
+    found = minimize_scalar(function, bounds=(low, high), method="bounded", options=SHORT)
+    return min(*ends, (float(found.fun), float(found.x)))[1]
 
 
 def _off_diagonal(A: np.ndarray, nonnegative: bool) -> np.ndarray:
