@@ -88,8 +88,10 @@ class Claim:
     )
     variances: np.ndarray = entry(Numbers("k"), "the variance that each component explains")
     total_variance: float = entry(Number(), "the trace of the covariance")
-    mean: np.ndarray | None = entry(Maybe(Numbers("p")), "the column means")
-    scale: np.ndarray | None = entry(Maybe(Numbers("p")), "the column scales")
+    mean: np.ndarray | None = entry(Maybe(Numbers("p")), "the column means; zeros if not centred")
+    scale: np.ndarray | None = entry(
+        Maybe(Numbers("p")), "the column deviations; ones if not scaled, and for constant columns"
+    )
     unit: float = entry(PowerOfTwo(), "proofs speak of the covariance divided by it")
     value: float = entry(Number(), "the sum of the variances explained")
     bound: float = entry(Number(), "no admissible components explain more")
@@ -239,8 +241,11 @@ class Node:
     settled at once when nothing is alive or more than s features are forced. Otherwise by its
     ``end``: "closed" by the bound of a certificate, "leaf" by all its supports one by one, "branch"
     by two children, "in" and "out" of the same feature, "shrink" by one child for each feature,
-    "same" by an earlier node with the same supports. A leaf has supports of all sizes up to s if
-    components are nonnegative or features have prices; otherwise the largest are enough."""
+    "same" by an earlier node whose sets, before its passes, are those of this node after its own. A
+    leaf has supports of all sizes up to s if features have prices; otherwise the largest are
+    enough. Where supports may hold features outside (pads), a leaf must have s forced features,
+    and there are neither twins nor shrinking. A node that shrinks has all its features forced, and
+    each child loses one of them."""
 
     parent: int = entry(Integer(-1), "the place of the parent among the steps; -1 for the root")
     side: str = entry(Word("root", "in", "out", "shrink"), "which child of it this is")
@@ -362,7 +367,9 @@ class Packing:
     of (U, R), and the best k disjoint ones among them are found: the bound is the larger one of
     their value and T, see :doc:`methods/configuration`."""
 
-    target: float = entry(Number(), "no packing is worth more, or its own value is the bound")
+    target: float = entry(
+        Number(), "T, in the units of A: no packing is worth more, or its value is the bound"
+    )
     u: np.ndarray = entry(Triangle("n"), "U above the diagonal, row by row")
     r: np.ndarray = entry(Triangle("n", -LARGEST_RATIO, LARGEST_RATIO), "R above the diagonal")
 
