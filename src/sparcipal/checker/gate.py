@@ -3,10 +3,6 @@
 A schema is a frozen dataclass whose fields are made by `entry(kind, meaning)`. `parse` is the only
 code of the checker that looks at raw data: what it returns has the stated types, shapes, lengths
 and ranges, so that the code behind it never indexes, unpacks or broadcasts with anything else.
-Records, lists, numbers and texts must be of the built-in types themselves (numbers also of NumPy's
-of at most 64 bits), because the methods of a subclass may answer differently at each call. Arrays
-are copied, floating-point ones to double precision: a comparison of single precision with a Python
-number would round that number first.
 `table` writes the same statements down for docs/proof_format.rst.
 """
 
@@ -20,14 +16,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from .budget import Refused, require
+from .plain import FLOATS, INTEGERS, MOST_ITEMS, TEXTS, array_of, plain, said
 
-MOST_ITEMS = 10_000_000  # of one list
-MOST_DEPTH = 32  # of records and lists in one another
-INTEGERS = frozenset(
-    (int, *(np.dtype(code).type for code in "bhilqBHILQ")),
-)
-FLOATS = frozenset((float, np.float32, np.float64))
-TEXTS = frozenset((str, np.str_))
 # A number, or the name of a size that is known when the record is read: p, n, k, ...
 Limit = int | str
 Sizes = dict[str, int]
@@ -56,14 +46,14 @@ class Integer:
     names: str | None = None  # the number is known under this name from here on
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> int:
-        require(type(raw) in INTEGERS, f"{where}: {_said(raw)} where an integer should be")
+        require(type(raw) in INTEGERS, f"{where}: {said(raw)} where an integer should be")
         value = int(raw)
         if self.low is not None:
             low = _size(self.low, sizes)
-            require(value >= low, f"{where}: {_said(value)}, at least {low}")
+            require(value >= low, f"{where}: {said(value)}, at least {low}")
         if self.high is not None:
             high = _size(self.high, sizes)
-            require(value <= high, f"{where}: {_said(value)}, at most {high}")
+            require(value <= high, f"{where}: {said(value)}, at most {high}")
         if self.names is not None:
             sizes[self.names] = value
         return value
@@ -84,7 +74,7 @@ class Number:
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> float:
         fits = type(raw) in FLOATS or (self.whole and type(raw) in INTEGERS)
-        require(fits, f"{where}: {_said(raw)} where a number should be")
+        require(fits, f"{where}: {said(raw)} where a number should be")
         try:
             value = float(raw)
         except OverflowError:
@@ -123,7 +113,7 @@ class PowerOfTwo:
 class Truth:
     def read(self, raw: Any, where: str, sizes: Sizes) -> bool:
         fits = type(raw) in (bool, np.bool_)
-        require(fits, f"{where}: {_said(raw)}, neither true nor false")
+        require(fits, f"{where}: {said(raw)}, neither true nor false")
         return bool(raw)
 
     def text(self) -> str:
@@ -138,7 +128,7 @@ class Word:
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> str:
         fits = type(raw) in TEXTS and raw in self.words
-        require(fits, f"{where}: {_said(raw)}, not one of {', '.join(self.words)}")
+        require(fits, f"{where}: {said(raw)}, not one of {', '.join(self.words)}")
         return str(raw)
 
     def text(self) -> str:
@@ -150,7 +140,7 @@ class Text:
     """Any text, none of which means anything to the checker."""
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> str:
-        require(type(raw) in TEXTS, f"{where}: {_said(raw)} where a text should be")
+        require(type(raw) in TEXTS, f"{where}: {said(raw)} where a text should be")
         return str(raw)
 
     def text(self) -> str:
@@ -167,7 +157,7 @@ class Features:
     names: str | None = None  # their number is known under this name from here on
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> np.ndarray:
-        array = _array(raw, where, "integers", 1)
+        array = array_of(raw, where, "integers", 1)
         require(array.size >= self.least, f"{where}: {array.size} features, at least {self.least}")
         if self.most is not None:
             most = _size(self.most, sizes)
@@ -197,7 +187,7 @@ class Indices:
     of: str = "p"
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> np.ndarray:
-        array = _array(raw, where, "integers", 1)
+        array = array_of(raw, where, "integers", 1)
         count, limit = _size(self.length, sizes), _size(self.of, sizes)
         require(array.size == count, f"{where}: {array.size} features, not {count}")
         fits = array.size == 0 or (int(array.min()) >= 0 and int(array.max()) < limit)
@@ -218,7 +208,7 @@ class Numbers:
     above: float | None = None
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> np.ndarray:
-        array = _array(raw, where, "numbers", 1)
+        array = array_of(raw, where, "numbers", 1)
         if self.length is not None:
             count = self.count(_size(self.length, sizes))
             require(array.size == count, f"{where}: {array.size} numbers, not {count}")
@@ -254,7 +244,7 @@ class Matrix:
     most: int
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> np.ndarray:
-        array = _array(raw, where, "numbers", 2)
+        array = array_of(raw, where, "numbers", 2)
         rows = _size(self.rows, sizes)
         fits = array.shape[0] == rows and 1 <= array.shape[1] <= self.most
         require(fits, f"{where}: {array.shape}, not {rows} rows and 1 to {self.most} columns")
@@ -272,7 +262,7 @@ class Codes:
     high: int
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> np.ndarray:
-        array = _array(raw, where, "bytes", 1)
+        array = array_of(raw, where, "bytes", 1)
         fits = array.size == 0 or (int(array.min()) >= self.low and int(array.max()) <= self.high)
         require(fits, f"{where}: codes must be bytes in {self.low}..{self.high}")
         return array
@@ -303,7 +293,7 @@ class Many:
     names: str | None = None
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> tuple[Any, ...]:
-        require(type(raw) in (list, tuple), f"{where}: {_said(raw)} where a list should be")
+        require(type(raw) in (list, tuple), f"{where}: {said(raw)} where a list should be")
         require(len(raw) >= self.least, f"{where}: {len(raw)} entries, at least {self.least}")
         require(len(raw) <= MOST_ITEMS, f"{where}: {len(raw)} entries, at most {MOST_ITEMS}")
         if self.names is not None:
@@ -323,12 +313,12 @@ class Steps:
         self.first, self.schemas = first, schemas
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> tuple[Any, ...]:
-        require(type(raw) in (list, tuple), f"{where}: {_said(raw)} where a list should be")
+        require(type(raw) in (list, tuple), f"{where}: {said(raw)} where a list should be")
         require(1 <= len(raw) <= MOST_ITEMS, f"{where}: {len(raw)} steps")
         out: list[Any] = []
         for i, item in enumerate(raw):
             place = f"{where}[{i}]"
-            require(type(item) is dict, f"{place}: {_said(item)} where a record should be")
+            require(type(item) is dict, f"{place}: {said(item)} where a record should be")
             words = (self.first,) if i == 0 else tuple(w for w in self.schemas if w != self.first)
             step = Word(*words).read(item.get("step"), f"{place}.step", sizes)
             rest = {key: value for key, value in item.items() if key != "step"}
@@ -361,8 +351,8 @@ class Document:
     """A record whose schema another entry decides; it passes the gate there, as a copy."""
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> dict[str, Any]:
-        require(type(raw) is dict, f"{where}: {_said(raw)} where a record should be")
-        return _plain(raw, where, MOST_DEPTH)
+        require(type(raw) is dict, f"{where}: {said(raw)} where a record should be")
+        return plain(raw, where)
 
     def text(self) -> str:
         return "record"
@@ -388,11 +378,11 @@ def parse(schema: type[Schema], raw: Any, sizes: Sizes, where: str = "") -> Sche
     Fields are read in the order of the schema, so that lengths are known before they are used.
     """
     place = where or schema.__name__
-    require(type(raw) is dict, f"{place}: {_said(raw)} where a record should be")
+    require(type(raw) is dict, f"{place}: {said(raw)} where a record should be")
     fields = _keys(schema)
     for key in raw:
         require(
-            type(key) is str and key in fields, f"{place}: there is no entry called {_said(key)}"
+            type(key) is str and key in fields, f"{place}: there is no entry called {said(key)}"
         )
     found = {}
     for key, field in fields.items():
@@ -408,9 +398,9 @@ def table(schema: type) -> str:
     lines = [".. list-table::", "   :widths: 18 37 45", "   :header-rows: 1", ""]
     rows = [("entry", "holds", "meaning")]
     for key, field in _keys(schema).items():
-        said = field.metadata
-        name = f"``{key}``" + (" (may be absent)" if said["optional"] else "")
-        rows.append((name, said["kind"].text(), said["meaning"]))
+        made = field.metadata
+        name = f"``{key}``" + (" (may be absent)" if made["optional"] else "")
+        rows.append((name, made["kind"].text(), made["meaning"]))
     for row in rows:
         lines += [f"   {'* -' if i == 0 else '  -'} {cell}" for i, cell in enumerate(row)]
     return "\n".join(lines)
@@ -453,45 +443,6 @@ def _chosen(schemas: tuple[type, ...], raw: Any, where: str) -> type:
     raise Refused(f"{where}: a record with other entries than those of {names}")
 
 
-def _array(raw: Any, where: str, holds: str, ndim: int) -> np.ndarray:
-    """A copy that is an ndarray and nothing more; integers keep their size."""
-    array = _unmasked(raw, where)
-    kind, size = array.dtype.kind, array.dtype.itemsize
-    fits = {
-        "numbers": kind == "f" and size in (4, 8),
-        "integers": kind in "iu" and size <= 8,
-        "bytes": kind == "i" and size == 1,
-    }
-    require(fits[holds], f"{where}: an array of {array.dtype}")
-    require(array.ndim == ndim, f"{where}: an array of {array.ndim} dimensions, not {ndim}")
-    target = np.dtype(np.float64) if kind == "f" else array.dtype.newbyteorder("=")
-    return np.array(array, dtype=target, order="C")
-
-
-def _unmasked(raw: Any, where: str) -> np.ndarray:
-    """An array as it stands; of a subclass, a copy without the methods of that."""
-    array = isinstance(raw, np.ndarray) and not isinstance(raw, np.ma.MaskedArray)
-    require(array, f"{where}: {_said(raw)} where an array should be")
-    return raw if type(raw) is np.ndarray else np.array(raw, order="C")
-
-
-def _plain(raw: Any, where: str, depth: int) -> Any:
-    """A copy of records and lists with all that is in them, so that later reads see the same."""
-    require(depth > 0, f"{where}: nested too deeply")
-    kind = type(raw)
-    if kind is dict:
-        require(all(type(key) is str for key in raw), f"{where}: a name that is no text")
-        return {key: _plain(item, where, depth - 1) for key, item in raw.items()}
-    if kind in (list, tuple):
-        require(len(raw) <= MOST_ITEMS, f"{where}: {len(raw)} entries, at most {MOST_ITEMS}")
-        return [_plain(item, where, depth - 1) for item in raw]
-    if isinstance(raw, np.ndarray):
-        return np.array(_unmasked(raw, where))
-    known = raw is None or kind in INTEGERS | FLOATS | TEXTS or kind in (bool, np.bool_)
-    require(known, f"{where}: {_said(raw)} in a proof")
-    return raw.item() if isinstance(raw, np.generic) else raw
-
-
 def _within(
     array: np.ndarray, where: str, low: float | None, high: float | None, above: float | None
 ) -> np.ndarray:
@@ -515,14 +466,3 @@ def _range(low: Any, high: Any) -> str:
     if high is None:
         return f", at least {low}"
     return f", at most {high}" if low is None else f" in {low}..{high}"
-
-
-def _said(raw: Any) -> str:
-    """A short name of what was found, free of anything a terminal could obey."""
-    if type(raw) in TEXTS:
-        return ascii(raw if len(raw) <= 40 else raw[:37] + "...")
-    if type(raw) in (bool, float) or raw is None:
-        return repr(raw)
-    if type(raw) is int:
-        return str(raw) if abs(raw) < 10**30 else "a huge integer"
-    return f"a {type(raw).__name__}"
