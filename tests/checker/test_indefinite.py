@@ -14,6 +14,7 @@ from sparcipal.checker.cheap import eigenvalues
 from sparcipal.checker.covariance import Question, covariance_of
 from sparcipal.checker.records import Eigenvalues, Problem, Twins
 from sparcipal.checker.tree import Prover
+from sparcipal.problem.result import Status
 
 ARITHMETICS = ["float"]
 try:
@@ -77,3 +78,24 @@ def test_twins_of_a_negative_variance_prove_nothing():
     problem = Problem(s=1, nonnegative=False, bound=-3.0, unit=1.0, twins=twins)
     with pytest.raises(Refused, match="negative variance"):
         Prover(problem, A, Float())
+
+
+def test_rounding_of_the_value_where_variances_vanish():
+    """Two features without variance, whose covariance is left by rounding: a length just above one
+    makes the value too large, and no margin of zero hides that."""
+    A = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1e-9], [0.0, 1e-9, 0.0]])
+    result = sparse_pca(covariance=A, n_nonzero_coefs=2)
+    long = np.full(2, np.sqrt(0.5)) * (1 + 8 * 2.0**-52)
+    value = float(long @ A[1:, 1:] @ long)
+    assert value > 1e-9
+    claim = replace(result.certificate, value=value, rounding=2e-290, status=Status.GAP)
+    forged = replace(
+        result,
+        supports=(np.array([1, 2]),),
+        weights=(long,),
+        variances=np.array([value]),
+        certificate=claim,
+    )
+    verdict = verify(forged, covariance=A)
+    assert verdict.verdict == "refused"
+    assert "rounding margin" in verdict.reason
