@@ -119,7 +119,8 @@ class Nothing:
 @dataclass(frozen=True)
 class Eigenvalues:
     """The bound ``eigenvalues``: the sum of the k largest, of the covariance or of the n x n matrix
-    of the products of samples, which has the same ones besides zeros."""
+    of the products of samples, which has the same ones besides zeros. For overlapping supports and
+    a given matrix, k times d is added, where the matrix plus dI is positive semidefinite."""
 
     matrix: str | None = entry(
         Word("features", "samples"), "which matrix was factored; features if absent", optional=True
@@ -191,7 +192,8 @@ class Twins:
     itself. The replay puts c_i c_j A_ab for A_ij, where a, b are the leaders of i, j and c their
     factors (a feature that is no twin leads itself, with factor 1). Of two features with one
     leader, that of the larger |c| can replace the other one; for nonnegative components if the
-    factors have one sign, and with prices if it costs no more."""
+    factors have one sign, and with prices if it costs no more. No leader has a negative
+    variance."""
 
     features: np.ndarray = entry(Features("n", least=1, names="m"), "places in the core")
     leaders: np.ndarray = entry(Indices("m", "n"), "of which feature each is a multiple")
@@ -527,7 +529,8 @@ class Dropped:
 class Among:
     """Beside the entries of its own family, the data of a bound may say which features it speaks
     of: all others are constant (``kept``), or dropped (``screened``). The proof then numbers the
-    features that are left, 0 to p-1, and a component that uses none of them explains nothing."""
+    features that are left, 0 to p-1, and a component that uses none of them explains nothing. In
+    a given matrix no feature beside those that are left out has a negative variance."""
 
     screened: Dropped | None = entry(
         Record(Dropped), "the features that were kept by their variance", optional=True
