@@ -1,4 +1,4 @@
-"""Sparse components of single-cell data, kept in the AnnData object as scanpy keeps its PCA."""
+"""Sparse components of single-cell data are stored in the AnnData object as scanpy stores a PCA."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .data.table import Table, as_table
 from .fit import sparse_pca
 from .problem.result import Result
 
-# scanpy's words for ours
+# These settings are recorded under "params", as scanpy does.
 _PARAMS = ("center", "scale", "supports", "nonnegative", "method", "certify", "random_state")
 
 
@@ -67,7 +67,7 @@ def spca(
 
 
 def _summary(result: Result, layer: str | None) -> dict[str, Any]:
-    """Numbers, strings and arrays only: what an .h5ad file can hold."""
+    """Return only numbers, strings and arrays, which an .h5ad file can hold."""
     certificate = result.certificate
     params = {name: result.settings[name] for name in _PARAMS if result.settings[name] is not None}
     return {

@@ -1,4 +1,4 @@
-"""Several methods on the same problem, side by side, judged by one proof."""
+"""Compare several methods on the same problem by one proof."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _percent(gap: float) -> str:
     if math.isinf(gap):
         return "unproved"
     if 0 < gap < 1e-11:
-        return "< 1e-9 %"  # rounding; the figure itself would say nothing
+        return "< 1e-9 %"  # so small a figure is only rounding
     return f"{100 * gap:.3g} %"
 
 
@@ -219,7 +219,7 @@ def compare(
 
 
 def _resolved(X: Any, problem: dict[str, Any]) -> Input:
-    """The data, resolved for all methods; their keywords are taken out of `problem`."""
+    """Resolve the data once for all methods and remove their keywords from `problem`."""
     names = ("covariance", "feature_names", "sample_weight")
     data = {name: problem.pop(name) for name in names if name in problem}
     watched = ("memory_limit", "time_limit", "callback", "verbose")
@@ -232,7 +232,7 @@ def _resolved(X: Any, problem: dict[str, Any]) -> Input:
 def _parsed(
     methods: Iterable[str | tuple[str, Mapping[str, Any]]],
 ) -> list[tuple[str, str, dict[str, Any]]]:
-    """(label, name, options) of each; an unknown name is refused before anything runs."""
+    """Return (label, name, options) of each; an unknown name is refused before any method runs."""
     if isinstance(methods, str):
         methods = [methods]
     asked: list[tuple[str, str, dict[str, Any]]] = []
@@ -270,7 +270,7 @@ def _agreement(rows: Sequence[Row]) -> np.ndarray:
 
 
 def overlap(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
-    """Mean Jaccard index of the components, matched to each other as well as they can be."""
+    """Return the mean Jaccard index of the components under the best matching of the two lists."""
     jaccard = np.zeros((len(ones), len(others)))
     for i, one in enumerate(ones):
         for j, other in enumerate(others):

@@ -1,8 +1,8 @@
-"""Real data that are always there: the docstrings of NumPy, SciPy and scikit-learn as a corpus.
+"""The demo's corpus is the docstrings of NumPy, SciPy and scikit-learn, which are always there.
 
-Walking the packages imports their public modules, nothing more; there is no download. What a
-library repeats in many docstrings word for word (a note on backends, a pointer to the user guide)
-would look like a topic, so that every paragraph counts once.
+Walking the packages only imports their public modules; there is no download. A paragraph that a
+library repeats word for word in many docstrings (a note on backends, a pointer to the user guide)
+would look like a topic, so every paragraph counts once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .data.table import Table, as_table
 from .problem.result import Result
 
 PACKAGES = ("numpy", "scipy", "sklearn")
-SHORTEST = 200  # characters of a docstring that says something
+SHORTEST = 200  # characters; shorter docstrings are left out
 SKIPPED = {"conftest", "distutils", "externals", "f2py", "setup", "testing", "tests"}
 N_COMPONENTS = 8
 N_WORDS = 10
@@ -28,7 +28,7 @@ N_WORDS = 10
 
 @dataclass(frozen=True)
 class Demo:
-    """The corpus, its joint components, and those found one at a time."""
+    """A demo holds the corpus, its joint components, and those found one at a time."""
 
     table: Table
     joint: Result
@@ -36,12 +36,12 @@ class Demo:
 
     @property
     def gain(self) -> float:
-        """How much more the joint components explain, as a fraction."""
+        """Return the fraction by which the joint components explain more."""
         return self.joint.value / self.one_at_a_time.value - 1.0
 
     @property
     def set_aside(self) -> int:
-        """Words on which the proof need not work; its bound holds for them all the same."""
+        """Count the words that the proof could leave out; its bound holds for them as well."""
         core = self.joint.certificate.bounds[0].data.get("features")
         constant = self.joint.certificate.eliminated
         return constant if core is None else self.joint.n_features - len(core)
@@ -52,7 +52,7 @@ def run(
     callback: Callable[[Any], object] | None = None,
     n_jobs: int | None = None,
 ) -> Demo:
-    """Build the corpus and find its topics; `say` hears what is done, `callback` the progress."""
+    """Build the corpus and find its topics; `say` gets sentences, `callback` the progress."""
     from .fit import sparse_pca
 
     say(f"reading the docstrings of {', '.join(PACKAGES)}")
@@ -71,7 +71,7 @@ def run(
 
 
 def docstring_table() -> Table:
-    """Docstrings by words, counted; words of more than a fifth of the docstrings say nothing."""
+    """Count words by docstring, without the words of more than a fifth of the docstrings."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     names, texts = zip(*docstrings())
@@ -86,7 +86,7 @@ def docstring_table() -> Table:
 
 
 def docstrings() -> Iterator[tuple[str, str]]:
-    """Names and docstrings of public functions, classes and methods, each text once, in order."""
+    """Yield names and docstrings of public functions, classes and methods, each text once."""
     seen: set[str] = set()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -99,7 +99,7 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
 
 def _modules(package: str) -> Iterator[ModuleType]:
-    """The package and its public modules by name; one that cannot be imported is passed over."""
+    """Yield the package and its public modules by name, without those that fail to import."""
     root = importlib.import_module(package)
     yield root
     found = pkgutil.walk_packages(root.__path__, f"{package}.", onerror=lambda name: None)

@@ -1,4 +1,4 @@
-"""The command line; see group.py."""
+"""This package is the command line; group.py holds its entry point."""
 
 from .group import main
 

@@ -1,4 +1,4 @@
-"""The command that lists and clears the cache."""
+"""This module holds the command that lists and clears the cache."""
 
 from __future__ import annotations
 

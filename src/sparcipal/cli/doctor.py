@@ -1,4 +1,4 @@
-"""Is everything there? Versions, threads, kernels that compile, and what each extra would add."""
+"""Examine the installation: versions, kernels that compile, and what each extra would add."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXTRAS = {
 
 
 def examine() -> tuple[list[tuple[str, str]], bool]:
-    """What was found, line by line, and whether the core works."""
+    """Return the lines of the report as pairs, and whether the core works."""
     rows = [
         ("sparcipal", _version("sparcipal") or "not installed"),
         ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
@@ -61,7 +61,7 @@ def _kernels() -> tuple[str, bool]:
 
 
 def _smoke() -> tuple[str, bool]:
-    """A small question with a known answer, which also compiles the kernels it needs."""
+    """Solve a small problem with a known answer, which also compiles the kernels it needs."""
     import numpy as np
 
     from ..fit import sparse_pca

@@ -1,4 +1,7 @@
-"""The command line. Data go to stdout, words to stderr; heavy imports wait inside the commands."""
+"""The command line writes data to stdout and words to stderr.
+
+Heavy imports are inside the commands, so that --help is fast.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,20 @@ from .solving import compare, fit, path, topics
 
 
 class _Group(click.Group):
-    """Errors are one sentence with the remedy; `--debug` shows where they came from."""
+    """This group prints an error as one sentence with the remedy; `--debug` shows the traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise  # the reader of stdout has seen enough: click ends without a word
+            raise  # the reader of stdout has closed it: click exits silently
         except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
             if ctx.params.get("debug"):
                 raise
             raise click.ClickException(_sentence(error)) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # in the order of the way, not of the alphabet
+        return list(self.commands)  # in the order of use, not of the alphabet
 
 
 def _sentence(error: BaseException) -> str:

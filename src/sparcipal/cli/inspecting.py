@@ -1,4 +1,4 @@
-"""Commands that look: verify, transform, show, demo, doctor."""
+"""This module holds the commands verify, transform, show, demo and doctor."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def doctor() -> None:
 
 
 def _loaded(model: str, source: str, *, proof: bool = True) -> Any:
-    """The saved result; an error asks for the order of the arguments where SOURCE is one."""
+    """Load the saved result; if SOURCE is one and MODEL is not, the error says so."""
     from ..problem.result import Result
 
     try:
@@ -201,7 +201,7 @@ def _loaded(model: str, source: str, *, proof: bool = True) -> Any:
 
 
 def _is_model(path: str) -> bool:
-    """Whether a file begins as a saved result does."""
+    """Return whether a file begins as a saved result does."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as stream:
@@ -215,7 +215,7 @@ def _counts_words(source: str, options: dict[str, Any]) -> bool:
 
 
 def _check_names(result: Any, table: Any) -> None:
-    """Refuse columns in another order: their scores would mean nothing."""
+    """Refuse other columns or another order, because the scores would be meaningless."""
     if result.feature_names is None or table.feature_names is None:
         return
     if tuple(result.feature_names) != tuple(table.feature_names):

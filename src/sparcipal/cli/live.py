@@ -1,4 +1,4 @@
-"""Progress on stderr: a line per improvement above one that moves; silent when not a terminal."""
+"""Show progress on stderr: a line per improvement and a moving one; silent without a terminal."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _View:
 
 
 def _bar(progress: Any, width: int = 24) -> str:
-    """How much of a file is read; a bar only when it takes longer than a moment."""
+    """Return how much of a file is read; the bar appears only after a second."""
     from rich.markup import escape
 
     if not progress.total or progress.seconds < 1.0:

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the way from them to a Table and to keywords."""
+"""Several commands share these options, which are turned into a Table and into keywords."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ F = Callable[..., Any]
 
 
 class Named(click.Path):
-    """A name that shells complete to files; the reader checks whether there is one."""
+    """This type is a name that shells complete to files; the reader checks that one exists."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if value == "":  # which the system takes for the current folder
+        if value == "":  # the system would take it for the current folder
             self.fail("the name is empty; name a file or folder, . for the current one", param, ctx)
         return super().convert(value, param, ctx)
 
@@ -31,7 +31,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 class Output(click.Path):
-    """A file to write; a name that cannot be written is refused before the work."""
+    """This type is a file to write; a name that cannot be written is refused before the work."""
 
     def __init__(self, endings: tuple[str, ...] = ()) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Output(click.Path):
 
 
 class Sizes(click.ParamType):
-    """`10`, or `10,8,5`: one size for all components, or one each."""
+    """This type is `10` or `10,8,5`: one size for all components, or one each."""
 
     name = "S|S,S,..."
 
@@ -71,7 +71,7 @@ class Sizes(click.ParamType):
 
 
 class Range(click.ParamType):
-    """`1:30`, `5:50:5` or `2,5,10`: several sizes."""
+    """This type is several sizes: `1:30`, `5:50:5` or `2,5,10`."""
 
     name = "A:B[:STEP]"
 
@@ -90,7 +90,7 @@ class Range(click.ParamType):
 
 
 class Memory(click.ParamType):
-    """`2GB`, `500MB` or a number of bytes."""
+    """This type is `2GB`, `500MB` or a number of bytes."""
 
     name = "SIZE"
     UNITS: ClassVar[dict[str, int]] = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -104,7 +104,7 @@ class Memory(click.ParamType):
 
 
 class Frequency(click.ParamType):
-    """How many documents, or which share of them, hold a word."""
+    """This type is a number of documents that hold a word, or a share of all documents."""
 
     name = "float"
 
@@ -123,7 +123,7 @@ class Frequency(click.ParamType):
 
 
 class Encoding(click.ParamType):
-    """A name of an encoding that Python knows."""
+    """This type is the name of an encoding that Python knows."""
 
     name = "text"
 
@@ -136,7 +136,7 @@ class Encoding(click.ParamType):
 
 
 def complete_methods(ctx: Any, param: Any, incomplete: str) -> list[str]:
-    """Names of methods, for the shell; also after a comma."""
+    """Complete names of methods for the shell, also after a comma."""
     *before, last = incomplete.split(",")
     return [",".join([*before, name]) for name in sorted(METHODS) if name.startswith(last)]
 
@@ -146,7 +146,7 @@ def complete_cache(ctx: Any, param: Any, incomplete: str) -> list[str]:
 
 
 def source_options(command: F) -> F:
-    """How to read SOURCE."""
+    """Add the options that say how to read SOURCE."""
     for option in reversed(
         [
             click.option("--input-format", metavar="NAME", help="Instead of what the name says."),
@@ -164,7 +164,7 @@ def source_options(command: F) -> F:
 
 
 def document_options(command: F) -> F:
-    """How to count the words of documents."""
+    """Add the options that say how to count the words of documents."""
     for option in reversed(
         [
             click.option("--stop-words", type=click.Choice(["english", "none"]),
@@ -184,7 +184,7 @@ def document_options(command: F) -> F:
 
 
 def question_options(command: F) -> F:
-    """What to look for, and how hard to prove it."""
+    """Add the options that say what to look for and how hard to prove it."""
     certify = click.Choice(["fast", "full", "none"])
     for option in reversed(
         [
@@ -213,7 +213,7 @@ def question_options(command: F) -> F:
 
 
 def keywords(options: dict[str, Any]) -> dict[str, Any]:
-    """The Python keywords that the question options stand for."""
+    """Return the Python keywords that the question options stand for."""
     certify = options["certify"]
     return {
         "n_components": options["components"],
@@ -232,7 +232,7 @@ def keywords(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def distinct_files(source: str | None, options: dict[str, Any], **others: str) -> None:
-    """Refuse, before the work, to write over what is read, or two things to one file."""
+    """Refuse, before the work, to overwrite an input or to write two outputs to one file."""
     read_from = {"SOURCE": source, "--names": options.get("names")}
     read_from |= {name.upper(): value for name, value in others.items()}
     files = {name: os.path.realpath(value) for name, value in read_from.items() if value}
@@ -253,8 +253,8 @@ def distinct_files(source: str | None, options: dict[str, Any], **others: str) -
 
 
 def read_table(source: str, options: dict[str, Any], callback: F | None = None) -> Any:
-    """SOURCE as a Table; only the options that were given are passed on, so that a format that does
-    not have them says so."""
+    """Read SOURCE as a Table; only options that were given are passed on, so that a format without
+    them refuses them."""
     from ..data.inputs import read
 
     cache = options.get("cache")
@@ -269,7 +269,7 @@ def read_table(source: str, options: dict[str, Any], callback: F | None = None) 
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """The keywords of `read` that the options stand for."""
+    """Return the keywords of `read` that the options stand for."""
     given = {name: options[name] for name in ("key", "layer", "transpose") if options.get(name)}
     given |= {
         name: options[name]
@@ -284,7 +284,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_reading(result: Any, source: str, options: dict[str, Any]) -> Any:
-    """The result with how SOURCE was read in its settings, when that was not the default."""
+    """Record in the result's settings how SOURCE was read, when that was not the default."""
     from dataclasses import replace
 
     given = {name: value for name, value in _given(options).items() if value is not None}
@@ -296,7 +296,7 @@ def with_reading(result: Any, source: str, options: dict[str, Any]) -> Any:
 
 
 def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options, and for those that were not given what the model says of the fit."""
+    """Return the options, completed by those that the model records of the fit."""
     recorded = result.settings.get("read", {})
     if not isinstance(recorded, dict):
         raise ValueError(f"the model is damaged: its entry read is {recorded!r}")
@@ -318,7 +318,7 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
 
 
 def _said(name: str, value: Any) -> str:
-    """A keyword of `read` as the option that stands for it."""
+    """Return a keyword of `read` as the option that stands for it."""
     if name == "ngram_range":
         name, value = "ngrams", " to ".join(map(str, value)).removeprefix("1 to ")
     option = f"--{name.replace('_', '-')}"
@@ -328,7 +328,7 @@ def _said(name: str, value: Any) -> str:
 def data_keywords(
     source: str, options: dict[str, Any], callback: F | None = None
 ) -> dict[str, Any]:
-    """`X=` or `covariance=` with its names, as sparse_pca and verify take them."""
+    """Return `X=`, or `covariance=` with its names, as sparse_pca and verify take them."""
     table = read_table(source, options, callback)
     if not options.get("covariance"):
         return {"X": table}

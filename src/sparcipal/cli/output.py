@@ -1,4 +1,4 @@
-"""A result to stdout as a table, JSON or CSV, and to files."""
+"""Write results to stdout as a table, JSON or CSV, and to files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def print_result(result: Any, form: str, *, feature: str = "feature") -> None:
         from ..report.words import visible
 
         records = result.table().records()
-        if sys.stdout.isatty():  # a file gets the names as they are
+        if sys.stdout.isatty():  # names in a file are not escaped
             records = [{**r, "feature": visible(str(r["feature"]))} for r in records]
         print_csv(
             ("component", "feature", "index", "weight", "variance"),
@@ -49,7 +49,7 @@ def save_report(result: Any, path: str, table: Any = None) -> None:
 
 
 def print_csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Print numbers in full: reading them back gives the same ones."""
+    """Print CSV with numbers in full, so that reading them back gives the same ones."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(head)
     writer.writerows(rows)

@@ -1,12 +1,11 @@
-"""Remedies in the words of the shell: the library says `certify='full'`, here it is
-`--certify full`."""
+"""Translate remedies for the shell: the library's `certify='full'` becomes `--certify full`."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-# Parameters that have an option; a flag has the text that stands for each of its values.
+# These parameters have an option; a flag has the text that stands for each of its values.
 OPTIONS: dict[str, str] = {
     "n_components": "--components",
     "n_nonzero_coefs": "--nonzero",
@@ -42,7 +41,7 @@ FLAGS: dict[str, str] = {
     "nonnegative=False": "no --nonnegative",
     "transpose=True": "--transpose",
 }
-# Remedies that have no keyword.
+# These remedies name no keyword.
 SENTENCES: dict[str, str] = {
     "pass X instead of covariance": "leave out --covariance",
     "pass a data table as X instead": "leave out --covariance for a data table",
@@ -55,14 +54,14 @@ SENTENCES: dict[str, str] = {
 _TOTAL = re.compile(r"n_nonzero_coefs(?:=\{'total': (\d+)\}|\['total'\](?:=(\S+))?)")
 _GIVEN = re.compile(r"\b(\w+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|\.\.\.|[\w.+-]*\w)")
 _FLAG = re.compile("|".join(rf"\b{re.escape(flag)}\b" for flag in FLAGS))
-# Without a value only names that are not words of English, too.
+# A name without a value is translated only if it has an underscore: others may be English words.
 _BARE = re.compile(rf"\b({'|'.join(name for name in OPTIONS if '_' in name)})\b(?!\()")
-# At the start of what a parameter must be, also those.
+# Before "must be", at the start of a message, every name is that of a parameter.
 _MUST = re.compile(rf"^({'|'.join(OPTIONS)})(?= must be )")
 
 
 def in_the_shell(text: str) -> str:
-    """The same sentence with options instead of Python's keywords."""
+    """Replace Python's keywords in a text by options."""
     for python, shell in SENTENCES.items():
         text = text.replace(python, shell)
     text = _MUST.sub(lambda m: OPTIONS[m[1]], text)
@@ -84,7 +83,7 @@ def _option(given: re.Match[str]) -> str:
 
 
 def said_in_the_shell(result: Any) -> Any:
-    """A result whose remedies name options; feature names and figures stay as they are."""
+    """Return the result with remedies that name options; feature names and figures stay."""
     from dataclasses import replace
 
     certificate = result.certificate

@@ -1,4 +1,4 @@
-"""Commands that solve: fit, topics, path, compare."""
+"""This module holds the commands fit, topics, path and compare."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def path(source: str, **options: Any) -> None:
     if options["plot"]:
         from ..report.plots.common import pyplot
 
-        pyplot()  # what is missing is said before the work, not after it
+        pyplot()  # a missing matplotlib is an error before the work, not after it
     with live(options["time_limit"], options["quiet"]) as (say, update):
         data = data_keywords(source, options, update)
         rows = _path_rows(data, options, say, update)
@@ -245,7 +245,7 @@ def compare(source: str, **options: Any) -> None:
 
 
 def _flat(record: dict[str, Any]) -> list[Any]:
-    """Lists as words with spaces, lists of lists with semicolons: one cell each."""
+    """Return one cell per value: lists joined by spaces, lists of lists by semicolons."""
 
     def cell(value: Any) -> Any:
         if not isinstance(value, list):
@@ -259,7 +259,7 @@ def _flat(record: dict[str, Any]) -> list[Any]:
 def _path_rows(
     data: dict[str, Any], options: dict[str, Any], say: Any, update: Any
 ) -> list[tuple[int, Any]]:
-    """Sizes and results. One component by `auto` is warm started from size to size."""
+    """Return sizes and results; one component by `auto` is warm started from size to size."""
     from ..fit import sparse_pca
     from ..path import sparse_path
 
@@ -314,7 +314,7 @@ def _save(result: Any, data: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _sizes(options: dict[str, Any]) -> Any:
-    """What --nonzero or --nonzero-total say, as `n_nonzero_coefs` takes it."""
+    """Return --nonzero or --nonzero-total as `n_nonzero_coefs` takes it."""
     if options["nonzero_total"] is None:
         return options["nonzero"]
     if options["nonzero"] is not None:
@@ -323,7 +323,7 @@ def _sizes(options: dict[str, Any]) -> Any:
 
 
 def _documents(result: Any, table: Any, count: int) -> list[list[dict[str, Any]]]:
-    """For each topic the documents that load highest, with their scores."""
+    """Return for each topic the documents that load highest, with their scores."""
     from ..data.scores import scores, strongest_samples
 
     values, names = scores(result, table.X), table.sample_names

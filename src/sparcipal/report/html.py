@@ -1,4 +1,4 @@
-"""Results as HTML cards for notebooks. Names are untrusted: everything that varies is escaped."""
+"""Show results as HTML cards in notebooks. Names are untrusted, so all that varies is escaped."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from ..problem.result import Certificate, Result
     from .text import ComponentRow, ComponentTable
 
-# Colours are translucent, so that cards sit well on light and dark pages alike. What is proved has
-# a solid border, what is not has a dashed one: the difference survives grey print.
+# Colours are translucent, so that cards suit light and dark pages. What is proved has a solid
+# border and what is not has a dashed one, so that they differ in grey print, too.
 STYLE = """<style>
 .sparcipal{font:14px/1.45 system-ui,sans-serif;max-width:72em}
 .sparcipal .spc-cards{display:grid;gap:.8em;margin:.8em 0;
@@ -49,7 +49,7 @@ def table_html(table: ComponentTable) -> str:
 
 
 def result_html(result: Result) -> str:
-    """The components as cards, above them what was asked, below them what is proved."""
+    """Return the question, the components as cards, and what is proved about them."""
     parts = [
         f"<p><strong>{escape(words.question(result))}</strong><br>{escape(words.data(result))}</p>",
         component_cards(result.table()),
@@ -66,7 +66,7 @@ def component_cards(table: ComponentTable) -> str:
 
 
 def certificate_card(certificate: Certificate) -> str:
-    """The verdict and the figures behind it."""
+    """Return a card with the verdict and the figures behind it."""
     verdict = words.verdict(certificate)
     kind = "spc-proved" if verdict.proved else "spc-open"
     message = (

@@ -1,6 +1,6 @@
-"""report.html: one self-contained file, no network, readable on a phone, on paper, light and dark.
+"""The report is one HTML file that needs no network and is readable on phones and on paper.
 
-Everything that varies is escaped, and the page's own policy forbids it to load anything.
+Everything that varies is escaped, and the page's content policy forbids it to load anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .text import ComponentRow, ComponentTable
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 TOP_SAMPLES = 5
-VISIBLE_GAP = 1e-3  # less is a fraction of a pixel in the chart
+VISIBLE_GAP = 1e-3  # a smaller gap is a fraction of a pixel in the chart
 
 
 def write_report(result: Result, path: str | os.PathLike[str], *, table: Any = None) -> None:
@@ -35,7 +35,7 @@ def write_report(result: Result, path: str | os.PathLike[str], *, table: Any = N
 
 
 def report_html(result: Result, *, table: Any = None) -> str:
-    """The report as a string of HTML."""
+    """Return the report as a string of HTML."""
     rows = ComponentTable(result)
     samples = _strongest(result, table)
     title = f"{words.question(result)} | sparcipal"
@@ -178,7 +178,7 @@ def _loading(record: dict[str, Any]) -> str:
 
 
 def _attribute(text: str) -> str:
-    """Text for an attribute, every character kept: a parser would change line ends.
+    """Escape text for an attribute; line ends become references, as a parser would change them.
 
     The references 128 to 159 mean other characters in HTML, so these are written as they are.
     """
@@ -187,7 +187,7 @@ def _attribute(text: str) -> str:
 
 
 def _again(result: Result) -> str:
-    """Settings and versions: what is needed for the same answer."""
+    """Return the settings and versions that are needed for the same answer."""
     asked = {k: v for k, v in result.settings.items() if v not in (None, {}, [])}
     lines = [f"  {json.dumps(name)}: {json.dumps(v, default=str)}" for name, v in asked.items()]
     settings = "{\n" + ",\n".join(lines) + "\n}"
@@ -202,7 +202,7 @@ def _again(result: Result) -> str:
 
 
 def _strongest(result: Result, table: Any) -> list[list[tuple[str, float]]]:
-    """For each component the names and scores of the samples that score highest."""
+    """Return for each component the names and scores of the samples that score highest."""
     if table is None or result.mean is None:
         return []
     values = scores(result, table.X)

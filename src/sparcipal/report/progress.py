@@ -1,4 +1,4 @@
-"""The solver's table: one line to stderr per stage and per improvement."""
+"""The solver's progress is a table on stderr with a line per stage and per improvement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = f"{'seconds':>8}  {'stage':<10}  {'value':>12}  {'bound':>12}  {'gap':>9}
 
 
 def progress_line(progress: Progress) -> str:
-    """The figures of one moment, aligned under HEAD; what is unknown is a dash."""
+    """Return the figures of one moment, aligned under HEAD; an unknown figure is a dash."""
     value = "-" if progress.value is None else words.at_least(progress.value)
     bound = "-" if progress.bound is None else words.at_most(progress.bound)
     gap = "-" if progress.gap is None else words.gap_percent(progress.gap)
@@ -27,7 +27,7 @@ def progress_line(progress: Progress) -> str:
 
 
 class ProgressLines:
-    """A callback that writes a line whenever the stage, the value or the bound has changed, and for
+    """This callback writes a line whenever the stage, the value or the bound has changed, and for
     every tenth of a file that is read."""
 
     def __init__(self, stream: TextIO | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Two small charts drawn by hand as SVG: the report needs no plotting library and stays sharp."""
+"""Two small charts are written directly as SVG, so that the report needs no plotting library."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ WIDTH, LEFT, RIGHT, ROW = 680, 170, 215, 26
 
 
 def bounds_chart(certificate: Certificate, most: int = 6) -> str:
-    """A bar per bound: solid up to the value, shaded from there to the bound."""
+    """Draw a bar per bound, solid up to the value and shaded from there to the bound."""
     bounds = [b for b in certificate.bounds if math.isfinite(b.value)][:most]
     if not bounds or certificate.value <= 0:
         return _svg(ROW, '<text x="0" y="17">no bound was proved</text>', "no bound was proved")
-    # A bound several times the value says nothing; its bar is cut, its figure is not.
+    # A bound several times the value would shrink all other bars, so its bar is cut.
     longest = min(max(b.value for b in bounds), 2.5 * certificate.value)
     unit = (WIDTH - LEFT - RIGHT) / longest
     parts = []
@@ -44,7 +44,7 @@ def bounds_chart(certificate: Certificate, most: int = 6) -> str:
 
 
 def variance_chart(result: Result) -> str:
-    """Cumulative variance over the components, and what all of them could explain at most."""
+    """Draw the cumulative variance of the components and the bound for all of them."""
     together = np.cumsum(result.variances)
     value, bound = float(together[-1]), result.bound
     longest = min(bound, 2.5 * value) if math.isfinite(bound) else value

@@ -1,4 +1,4 @@
-"""Results on a terminal that has colours; elsewhere the plain text of text.py serves."""
+"""Show results on a terminal that has colours; text.py makes the plain text for other places."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def result_view(result: Result, *, feature: str = "feature") -> RenderableType:
-    """What was asked, the components, and what is proved about them."""
+    """Return the question, the components, and what is proved about them."""
     head = Text(f"{words.question(result)}\n", style="bold")
     head.append(words.data(result), style="not bold dim")
     parts: list[RenderableType] = [
@@ -33,7 +33,7 @@ def result_view(result: Result, *, feature: str = "feature") -> RenderableType:
 
 
 def components_view(result: Result, feature: str = "feature") -> Table:
-    """One row per component; strong weights are bright, negative ones carry their sign."""
+    """Return a table with a row per component; strong weights are bright."""
     rows = ComponentTable(result)
     table = Table(box=box.SIMPLE_HEAD, show_footer=len(rows) > 1, pad_edge=False)
     total = float(result.variances.sum())
@@ -53,7 +53,7 @@ def components_view(result: Result, feature: str = "feature") -> Table:
 
 
 def certificate_view(certificate: Certificate) -> Panel:
-    """A solid green frame when optimality is proved, a dashed yellow one when it is not."""
+    """Frame the certificate: solid green if optimality is proved, dashed yellow if it is not."""
     verdict = words.verdict(certificate)
     colour = "green" if verdict.proved else "yellow"
     facts = Table(box=None, show_header=False, pad_edge=False)
@@ -76,7 +76,7 @@ def certificate_view(certificate: Certificate) -> Panel:
 
 
 class _Loadings:
-    """Names with their weights; a line breaks between pairs, never inside one."""
+    """This renders names with their weights; lines break only between pairs."""
 
     def __init__(self, row: ComponentRow) -> None:
         strongest = max((abs(w) for w in row.weights), default=1.0)

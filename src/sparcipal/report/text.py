@@ -1,4 +1,4 @@
-"""Results as plain text: strongest features first, what is not proved looks not proved."""
+"""Write results as plain text: strong features come first, and what is unproved says so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTH = 100
 
 @dataclass(frozen=True)
 class ComponentRow:
-    """One component: its variance, its share of the total, and its features by strength."""
+    """A row holds a component's variance, its share of the total, and its features by strength."""
 
     component: int  # from 1
     variance: float
@@ -73,7 +73,7 @@ class ComponentTable:
 
 
 def certificate_text(certificate: Certificate) -> str:
-    """The certificate as a few aligned lines under its verdict."""
+    """Return the certificate as a few aligned lines under its verdict."""
     verdict = words.verdict(certificate)
     lines = [f"{verdict.headline}: {verdict.sentence}"]
     facts = words.facts(certificate)
@@ -89,7 +89,7 @@ def certificate_text(certificate: Certificate) -> str:
 
 
 def result_text(result: Result) -> str:
-    """What was asked, the components, and what is proved about them."""
+    """Return the question, the components, and what is proved about them."""
     lines = [words.question(result), words.data(result), ""]
     lines += _table_lines(ComponentTable(result))
     lines += ["", certificate_text(result.certificate)]
@@ -139,7 +139,7 @@ def _table_lines(table: ComponentTable) -> list[str]:
 
 
 def _wrapped(pairs: list[str], start: str) -> list[str]:
-    """Comma-separated pairs under a hanging indent; a pair is never broken."""
+    """Wrap comma-separated pairs under a hanging indent, without breaking a pair."""
     lines, line = [], start
     for i, pair in enumerate(pairs):
         piece = pair + (", " if i + 1 < len(pairs) else "")

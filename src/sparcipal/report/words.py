@@ -1,6 +1,6 @@
-"""Figures and sentences that every face shares, so that text, HTML and command line say the same.
+"""Text, HTML and the command line share these figures and sentences, so that all say the same.
 
-Display never flatters: values are rounded down, bounds and gaps up.
+Values are rounded down, bounds and gaps up, so that no figure looks better than it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def rounded(x: float, digits: int, mode: str = ROUND_HALF_EVEN) -> str:
-    """`x` to that many significant digits, without trailing zeros, rounded the way asked."""
+    """Round `x` to significant digits in the given mode, without trailing zeros."""
     if not math.isfinite(x):
         return "unknown" if math.isnan(x) else ("infinite" if x > 0 else "-infinite")
     exact = Decimal(repr(float(x)))
@@ -34,12 +34,12 @@ def at_most(x: float) -> str:
 
 
 def variance(x: float) -> str:
-    """The variance of one component in a table: shorter, and never more than it is."""
+    """Return a component's variance for a table, in few digits and rounded down."""
     return rounded(x, 5, ROUND_FLOOR)
 
 
 def gap_percent(gap: float) -> str:
-    """A gap in percent, rounded up; an infinite one is unknown."""
+    """Return a gap in percent, rounded up; an infinite one is unknown."""
     if not math.isfinite(100 * gap):
         return "unknown"
     # Rounding noise in the quotient must not lift 3 % to 3.01 %.
@@ -51,21 +51,21 @@ def share_percent(share: float) -> str:
 
 
 def visible(text: str) -> str:
-    """Text that a terminal cannot obey: control characters, also those that turn the direction of
-    writing, are spelled out."""
+    """Spell out control characters, also those that change the direction of writing, so that a
+    terminal does not act on them."""
     spaced = " ".join(text.splitlines()) if "\n" in text else text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in spaced)
 
 
 def plain(name: str, limit: int = 40) -> str:
-    """A feature name that is safe to print: control characters made visible, long names cut."""
+    """Return a feature name that is safe to print: control characters visible, long names cut."""
     safe = visible(name)
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is proved, in a headline and a sentence."""
+    """A verdict says what is proved, in a headline and a sentence."""
 
     proved: bool
     headline: str
@@ -92,7 +92,7 @@ def verdict(certificate: Certificate) -> Verdict:
 
 
 def question(result: Result) -> str:
-    """What was asked, in one line."""
+    """Return in one line what was asked."""
     settings = result.settings
     k = len(result.supports)
     parts = [f"{k} sparse component{'s' if k != 1 else ''}"]
@@ -113,7 +113,7 @@ def question(result: Result) -> str:
 
 
 def data(result: Result) -> str:
-    """What the data were and what was done to them, in one line."""
+    """Describe in one line the data and what was done to them."""
     if result.n_samples is None:
         return f"a given covariance of {result.n_features} features"
     treated = ["centred" if result.settings.get("center", True) else "not centred"]
@@ -124,7 +124,7 @@ def data(result: Result) -> str:
 
 
 def screening(certificate: Certificate) -> list[tuple[str, str, str]]:
-    """What is proved of the features that were dropped by their variance: three claims, apart."""
+    """Return three separate claims on the features that were dropped by their variance."""
     claims = certificate.screening
     if not claims:
         return []
@@ -157,7 +157,7 @@ def screening(certificate: Certificate) -> list[tuple[str, str, str]]:
 
 
 def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
-    """The figures of a certificate: name, figure, what it means."""
+    """Return the figures of a certificate, each with its name and its meaning."""
     rows = [
         ("value", at_least(certificate.value), "explained by the components"),
         (
@@ -178,7 +178,7 @@ def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
 
 
 def reported(certificate: Certificate) -> list[tuple[str, str, str]]:
-    """What the solver says of its work and the papers promise: nothing that `verify` rechecks."""
+    """Return what the solver reports and the papers promise; `verify` rechecks none of it."""
     rows = []
     if certificate.nodes:
         rows.append(("nodes", f"{certificate.nodes}", "of the branch and bound"))

@@ -1,4 +1,5 @@
-"""The search for components: methods/ has one file per name of `method=`, found by registry.py.
+"""This package searches for components; methods/ has one file per name of `method=`.
 
-The other files hold tools that several methods share, or a part of one that stands by itself.
+registry.py finds them. The other files hold tools that several methods share, or a separate part
+of one method.
 """

@@ -1,7 +1,7 @@
-"""Which feature goes to which component: the exact maximum weight assignment.
+"""Assign features to components exactly, by a maximum weight assignment.
 
-The inner problem of Asteris, Papailiopoulos, Kyrillidis and Dimakis (2015): rows are features,
-column j takes need[j] of them, no feature serves twice, the total weight is largest.
+This is the inner problem of Asteris, Papailiopoulos, Kyrillidis and Dimakis (2015): rows are
+features, column j takes need[j] of them, no row is used twice, and the total weight is largest.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import numpy as np
 
 
 def assign(weight: np.ndarray, need: np.ndarray) -> np.ndarray:
-    """Column of every row, or -1: weight is (k, p), nonnegative, and sum(need) <= p.
+    """Return the column of every row, or -1; weight is (k, p), nonnegative, and sum(need) <= p.
 
-    Rows above a column's need-th largest weight go where they are best relative to it, which is
-    optimal for the counts it produces; the missing units follow augmenting paths. Negative weights
-    mark rows that must stay free, as long as enough others remain.
+    A row above a column's need-th largest weight goes to the column where it exceeds that weight
+    most, which is optimal for the counts it produces; augmenting paths assign the missing units.
+    Negative weights mark rows that must stay free, as long as enough others remain.
     """
     k, p = weight.shape
     if k == 1:
@@ -34,21 +34,21 @@ def assign(weight: np.ndarray, need: np.ndarray) -> np.ndarray:
 
 
 def _prices(weight: np.ndarray, need: np.ndarray) -> np.ndarray:
-    """The need-th largest weight of every column."""
+    """Return the need-th largest weight of every column."""
     ranks = weight.shape[1] - need
     price: np.ndarray = np.partition(weight, np.unique(ranks), axis=1)[np.arange(need.size), ranks]
     return price
 
 
 def dual_bound(weight: np.ndarray, need: np.ndarray) -> float:
-    """No assignment weighs more: every unit at its column's price, every row its best surplus."""
+    """Bound every assignment: sum the price of every unit and the best surplus of every row."""
     price = _prices(weight, need)
     surplus = (weight - price[:, None]).max(axis=0)
     return float(need @ price + np.maximum(surplus, 0.0).sum())
 
 
 def _best_free(weight: np.ndarray, free: np.ndarray, units: int) -> np.ndarray:
-    """Free rows that can enter when `units` are missing: the best of each column."""
+    """Return the free rows that can enter when `units` are missing: the best of each column."""
     if free.size <= units:
         return free
     best = np.argpartition(-weight[:, free], units - 1, axis=1)[:, :units]

@@ -1,4 +1,4 @@
-"""From one component to several: find one, take out what it explains, find the next.
+"""Find several components by deflation: find one, take out what it explains, find the next.
 
 With disjoint supports the features used are removed. With free supports Mackey (2009) compares ways
 to take x out of A: projection `(I - qq')A(I - qq')` (q the part of x orthogonal to those
@@ -24,7 +24,7 @@ DEFLATIONS = ("remove", "projection", "hotelling", "schur")
 
 @dataclass(frozen=True)
 class Single:
-    """One component and how it was found, for methods that have more to say than the component."""
+    """A single-component method returns this when it has a note, bounds or steps to report."""
 
     component: Component
     n_iter: int = 0
@@ -44,8 +44,8 @@ def deflate(
 
     `one(problem, rng, **method_options)` answers a problem of one component.
 
-    Bounds that `one` proves are kept when there is a single component: then and only then do they
-    speak about the problem as posed.
+    Bounds that `one` proves are kept only when there is a single component, because otherwise they
+    do not hold for the problem as posed.
     """
     kind = _chosen(deflation, problem)
     rng = np.random.default_rng(options.seed)
@@ -71,7 +71,7 @@ def deflate(
 
 
 def _joined(notes: list[str]) -> str:
-    """One sentence per component that fell short, the first few in full."""
+    """Join the notes of the components that fell short; only the first two are quoted."""
     if len(notes) == 1:
         return notes[0]
     said = [f"component {j + 1}: {note}" for j, note in enumerate(notes) if note]
@@ -94,7 +94,7 @@ def _chosen(deflation: str, problem: Problem) -> str:
 
 
 class _Removed:
-    """The covariance of the features not used yet."""
+    """This deflation removes the features that are used and keeps the covariance of the others."""
 
     def __init__(self, whole: Covariance, keep: np.ndarray | None = None) -> None:
         self.whole = whole
@@ -119,7 +119,7 @@ class _Removed:
 
 
 class _Overlapping(ABC):
-    """Deflation that keeps every feature; `directions` are the vectors taken out so far."""
+    """This deflation keeps every feature; `directions` are the vectors taken out so far."""
 
     def __init__(self, whole: Covariance, covariance: Covariance | None = None) -> None:
         self.whole = whole
@@ -174,7 +174,7 @@ _REST: dict[str, Callable[[Covariance], _Removed | _Overlapping]] = {
 
 
 def beyond(covariance: Covariance, components: Iterable[Component]) -> Covariance:
-    """What the components leave unexplained: the Schur complement on their directions."""
+    """Return what the components leave unexplained, the Schur complement on their directions."""
     for component in components:
         image = covariance.matvec(component.vector(covariance.n_features))
         own = float(component.weights @ image[component.support])
@@ -184,7 +184,7 @@ def beyond(covariance: Covariance, components: Iterable[Component]) -> Covarianc
 
 
 class Downdated(Covariance):
-    """A - ww', implicit. It guides the search for the next component; nothing is proved with it."""
+    """This is A - ww', never formed. It only guides the search: no bound is proved with it."""
 
     def __init__(self, inner: Covariance, w: np.ndarray) -> None:
         self.inner = inner

@@ -1,7 +1,7 @@
-"""Exchange local search: swap features between components, and with the free ones.
+"""Local search by exchange swaps features between components, and with the free ones.
 
-All swaps are predicted from the 2 x 2 problem of a component without one member and the newcomer;
-the most promising are evaluated, the first that really gains is made.
+The gain of every swap is predicted from the 2 x 2 problem of a component without one member and the
+newcomer; the most promising swaps are evaluated exactly, and the first that gains is made.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CANDIDATES = 8  # predicted swaps evaluated exactly before the search gives up
 
 
 class Exchange:
-    """One local search from an assignment (p,) of features to components, -1 if free."""
+    """Search locally from an assignment (p,) of features to components, -1 for a free feature."""
 
     def __init__(
         self, A: np.ndarray, need: np.ndarray, nonnegative: bool, owner: np.ndarray
@@ -69,7 +69,7 @@ class Exchange:
     def _first_improving(
         self, gain: np.ndarray, leaving: np.ndarray, entering: np.ndarray
     ) -> set[int]:
-        """Make the first swap that really gains; the components it changed, or none."""
+        """Make the first swap whose exact gain is positive; return the components it changed."""
         least = 1e-10 * self.value.sum()
         for c in range(CANDIDATES):
             if not np.isfinite(gain[c]):
@@ -91,7 +91,7 @@ class Exchange:
         return set()
 
     def _traded(self, j: int, a: int, b: int) -> tuple[float, np.ndarray]:
-        """Value and vector of component j with feature b in the place of member a."""
+        """Return value and vector of component j with feature b in the place of member a."""
         from ..kernels.exchange import leading
 
         place = self.place[a] - self.first[j]
@@ -100,7 +100,7 @@ class Exchange:
         x = self.loading[j].copy()
         x[place] = 0.0
         cross = x @ self.A[b, members]
-        # The start needs weight on the new feature, or power iteration might never find it.
+        # Power iteration may never reach the new feature from a start without weight on it.
         x[place] = 0.3 if cross >= 0.0 or self.nonnegative else -0.3
         x /= np.sqrt(x @ x)
         image = np.empty(x.size)

@@ -1,9 +1,9 @@
-"""A purer primal and a better dual solution than the ascent of relaxation.py ends with.
+"""Improve the primal and the dual solution that the ascent of relaxation.py ends with.
 
 Where two directions are about equally good, the ascent shifts weight from one to the other by small
-steps, and its estimate of the dual matrix swings. Both can be helped directly: the best unit vector
-in the span of the leading eigenvectors of Z is a candidate of rank one, and the largest
-eigenvalues of the dual matrix can be pushed down within its box.
+steps, and its estimate of the dual matrix oscillates. Both are improved directly: the best unit
+vector in the span of the leading eigenvectors of Z is a candidate of rank one, and the largest
+eigenvalues of the dual matrix are pushed down within its box.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import numpy as np
 
 from ..numerics.eigen import largest_eigenpairs, largest_eigenvalues
 
-# Eigenvectors of Z with less weight than this are what the barrier leaves.
+# Eigenvectors of Z with less weight than this are artefacts of the barrier.
 NOISE = 0.01
-# Directions that are tried in the plane of two eigenvectors.
+# These directions are tried in the plane of two eigenvectors.
 ANGLES = np.linspace(0.0, np.pi, 64, endpoint=False)
-# Parts of the way to a direction.
+# These fractions of the step from Z to a direction are tried.
 PARTS = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
-# Steps towards a direction before the first sweep; each costs one product with the matrix.
+# So many power steps precede the first sweep; each costs one product with the matrix.
 POWER_STEPS = 20
-# Eigenvalues that are pushed down together.
+# So many eigenvalues are pushed down together.
 TOGETHER = 3
 
 
 def is_ripe(Z: np.ndarray) -> bool:
-    """Whether a few directions carry Z; if many do, as in pure noise, the ascent is better."""
+    """Return whether few directions carry Z; if many do, as in pure noise, the ascent is better."""
     return bool(largest_eigenvalues(Z, TOGETHER).sum() > 0.9)
 
 
 def purified(
     A: np.ndarray, penalty: float, nonnegative: bool, Z: np.ndarray, value: float
 ) -> tuple[np.ndarray, float]:
-    """Z moved towards directions of rank one as long as that gains something."""
+    """Move Z towards matrices of rank one while the value grows; return Z and the value."""
     for _ in range(4):
         before = value
         for x in _directions(A, penalty, nonnegative, Z):
@@ -55,7 +55,7 @@ def objective(A: np.ndarray, penalty: float, Z: np.ndarray) -> float:
 def _directions(
     A: np.ndarray, penalty: float, nonnegative: bool, Z: np.ndarray
 ) -> list[np.ndarray]:
-    """Unit vectors of large x'Ax - l|x|_1^2 in the planes of the leading eigenvectors of Z."""
+    """Return unit vectors of large x'Ax - l|x|_1^2 in planes of leading eigenvectors of Z."""
     weights, V = largest_eigenpairs(Z, TOGETHER)
     V = V[:, weights > NOISE]
     if V.shape[1] == 1:
@@ -74,9 +74,9 @@ def _directions(
 
 
 def leading(A: np.ndarray, penalty: float, nonnegative: bool, dual: np.ndarray) -> np.ndarray:
-    """A unit vector of large x'Ax - l|x|_1^2: power steps from an eigenvector of the dual matrix.
+    """Return a unit vector of large x'Ax - l|x|_1^2, by power steps from an eigenvector of `dual`.
 
-    The slope of the penalty at x is l|x|_1, which is what a step takes off every entry of Ax.
+    The slope of the penalty at x is l|x|_1, so a step subtracts that from every entry of Ax.
     """
     x = largest_eigenpairs(dual, 1)[1][:, 0]
     x = x if x.sum() >= 0 else -x
@@ -92,7 +92,7 @@ def leading(A: np.ndarray, penalty: float, nonnegative: bool, dual: np.ndarray) 
 
 
 def _settled(A: np.ndarray, penalty: float, nonnegative: bool, x: np.ndarray) -> np.ndarray:
-    """The best weights for the support and the signs of x, repeated until they stay."""
+    """Refit the weights for the support and the signs of x until neither changes."""
     x = x if x.sum() >= 0 else -x
     for _ in range(4):
         support = np.flatnonzero((x if nonnegative else np.abs(x)) > 1e-2 * np.abs(x).max())
@@ -100,7 +100,7 @@ def _settled(A: np.ndarray, penalty: float, nonnegative: bool, x: np.ndarray) ->
         block = A[np.ix_(support, support)] - penalty * np.outer(signs, signs)
         y = largest_eigenpairs(block, 1)[1][:, 0]
         y = y if y @ x[support] >= 0 else -y
-        # The penalty was taken for the old sign: a weight that changes it becomes zero.
+        # The penalty was computed for the old sign, so a weight that changes sign becomes zero.
         y[y * signs <= 0] = 0.0
         new = np.zeros_like(x)
         new[support] = y / np.linalg.norm(y)
@@ -111,7 +111,7 @@ def _settled(A: np.ndarray, penalty: float, nonnegative: bool, x: np.ndarray) ->
 
 
 def box(A: np.ndarray, penalty: float, nonnegative: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Limits of A + U; nothing is gained by more than -l on the diagonal of U."""
+    """Return the limits of A + U; U is fixed at -l on the diagonal, where no other value helps."""
     low, high = A - penalty, np.full_like(A, np.inf) if nonnegative else A + penalty
     high[np.diag_indices_from(high)] = np.diagonal(low)
     return low, high
@@ -125,10 +125,11 @@ def pushed_down(
     tol: float,
     steps: int,
 ) -> tuple[np.ndarray, float]:
-    """The dual matrix and its largest eigenvalue after some steps towards the primal value.
+    """Return the dual matrix and its largest eigenvalue after some steps towards the primal value.
 
-    A step is the smallest change of the entries that can move which takes all leading eigenvalues
-    to the target, to first order: Polyak's subgradient step for several eigenvectors at once.
+    A step is the smallest change, among the entries that can move, that takes all leading
+    eigenvalues to the target, to first order: it is Polyak's subgradient step for several
+    eigenvectors at once.
     """
     low, high = limits
     target, M = value * (1 + 0.5 * tol), dual
@@ -146,7 +147,7 @@ def pushed_down(
 def _step(
     excess: np.ndarray, V: np.ndarray, may_fall: np.ndarray, may_rise: np.ndarray
 ) -> np.ndarray:
-    """What to take off the matrix so that the eigenvalues lose their excess."""
+    """Return the matrix to subtract so that the eigenvalues lose their excess."""
     excess = np.maximum(excess, 0.0)
     slope = (V * excess) @ V.T
     free = np.where(slope > 0, may_fall, may_rise)

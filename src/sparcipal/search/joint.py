@@ -1,8 +1,9 @@
-"""Several components with disjoint supports at once: local search on a dense covariance matrix.
+"""Search for several components with disjoint supports at once, on a dense covariance matrix.
 
-No single idea finds the best supports: taking components one after the other spoils the later ones,
-random starts miss the last per cent. Deflation, the matching ascent of Asteris et al. (2015) on the
-full matrix, exchange local search, destroy-and-rebuild and kicks together do; the best is kept.
+No single technique finds the best supports: choosing components one after the other spoils the
+later ones, and random starts miss the last per cent. So deflation, the matching ascent of Asteris
+et al. (2015) on the full matrix, exchange local search, destroy-and-rebuild and random swaps are
+combined, and the best assignment is kept.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from ..problem.problem import Options
 from .assign import assign
 from .exchange import Exchange
 
-CHAINS = 2  # starts from which the search wanders
-WORSE = 0.01  # how much below the best the search may wander
-RETURN = 6  # rounds after which it returns to the best
-PATIENCE = 8  # rounds after which a start that nothing has improved is left as it is
+CHAINS = 2  # starts that are perturbed
+WORSE = 0.01  # relative loss at which a perturbed assignment is still accepted
+RETURN = 6  # rounds after which a chain returns to its best assignment
+PATIENCE = 8  # rounds after which a chain that has not improved on its start ends
 
 
 @dataclass(frozen=True)
 class State:
-    """An assignment of features to components and what it is worth."""
+    """A state is an assignment of features to components and its value."""
 
     owner: np.ndarray  # (p,) component of every feature, -1 if free
     value: float
@@ -84,8 +85,8 @@ class _Search:
         self.diagonal = np.diag(self.A).copy()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Align the matrix: one that came to a worker in a message may be unaligned, and then every
-        product would copy it."""
+        """Align the matrix: unpickling in a worker may leave it unaligned, and then every product
+        would copy it."""
         self.__dict__.update(state)
         self.A = np.require(self.A, requirements=("C", "ALIGNED"))
 
@@ -104,7 +105,7 @@ class _Search:
         return best.supports(self.k)
 
     def _rounds(self) -> int:
-        """More perturbations where each is cheap: about the same work for every size."""
+        """Return more rounds where each is cheap, so that the work is about the same everywhere."""
         work = int(self.need.sum()) * int(self.need.max()) * self.p
         return min(max(6, 3_000_000 // work), 20)
 
@@ -120,7 +121,7 @@ class _Search:
         return owners
 
     def _filled(self, owner: np.ndarray) -> np.ndarray:
-        """Give every component its full number of features: free ones of large variance."""
+        """Fill up every component with the free features of largest variance."""
         for j in range(self.k):
             short = self.need[j] - np.count_nonzero(owner == j)
             if short > 0:
@@ -145,7 +146,7 @@ class _Search:
         return list(submit(_Search.improve, chosen))
 
     def _packed(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:
-        """Good single components, packed greedily with some noise so that they are disjoint."""
+        """Combine good single components into disjoint ones, greedily in a noisy order of value."""
         s = int(np.median(self.need))
         rows = self._strongest_rows(s, 100)
         singles = [np.flatnonzero(owner == 0) for owner in self._ascend_apart(self.A[rows], s)]
@@ -162,7 +163,7 @@ class _Search:
         return packed
 
     def _best(self, owners: list[np.ndarray], count: int) -> list[np.ndarray]:
-        """The most valuable of the distinct assignments."""
+        """Return the `count` most valuable distinct assignments."""
         distinct = {owner.tobytes(): owner for owner in owners}
         return sorted(distinct.values(), key=self.rough_value, reverse=True)[:count]
 
@@ -170,7 +171,7 @@ class _Search:
         return np.argsort(-self.need, kind="stable")
 
     def _leading_subspace(self, rng: np.random.Generator) -> np.ndarray:
-        """Leading eigenvectors (roughly) times square roots of eigenvalues, as rows (r, p)."""
+        """Return approximate leading eigenvectors times roots of eigenvalues, as rows (r, p)."""
         r = min(self.p, max(8, 3 * self.k))
         if self.p <= 64:
             values, vectors = np.linalg.eigh(self.A)
@@ -186,7 +187,7 @@ class _Search:
     def _single_starts(
         self, basis: np.ndarray, rng: np.random.Generator, effort: int
     ) -> list[np.ndarray]:
-        """One component: eigenvectors, their mixtures, and the rows with the largest entries."""
+        """Ascend, for one component, from eigenvectors, mixtures of them and strong rows of A."""
         s = int(self.need[0])
         rows = self._strongest_rows(s, 4 * effort) if effort else np.empty(0, dtype=np.intp)
         mixed = rng.standard_normal((4 * effort, basis.shape[0])) @ basis
@@ -200,16 +201,16 @@ class _Search:
         return self._ascend_apart(scores, s)
 
     def _strongest_rows(self, s: int, count: int) -> np.ndarray:
-        """Features whose s largest covariances are largest: centres of groups."""
+        """Return the features whose s largest squared covariances have the largest sum."""
         top = np.empty(self.p)
-        for start in range(0, self.p, 64):  # a few rows at a time: no second matrix is needed
+        for start in range(0, self.p, 64):  # in batches, so as not to hold a second matrix
             squares = np.square(self.A[start : start + 64])
             squares.partition(self.p - s, axis=1)
             top[start : start + 64] = squares[:, self.p - s :].sum(axis=1)
         return np.argsort(-top, kind="stable")[:count]
 
     def _ascend_apart(self, scores: np.ndarray, s: int) -> list[np.ndarray]:
-        """Truncated power method for one component from many starts (m, p) at a time."""
+        """Run the truncated power method for one component from many starts (m, p) at once."""
         for _ in range(8):
             if self.nonnegative:
                 scores = np.maximum(scores, 0.0)
@@ -232,7 +233,7 @@ class _Search:
         order: Iterable[int],
         owner: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Components one after the other on the features that are left."""
+        """Assign components one after the other, each among the features that are left."""
         owner = np.full(self.p, -1) if owner is None else owner.copy()
         for j in order:
             blocked = owner >= 0
@@ -252,10 +253,10 @@ class _Search:
     # perturbations --------------------------------------------------------------------------
 
     def _wander(self, given: tuple[State, int, int]) -> State:
-        """Perturb and improve again and again, now and then from a slightly worse place.
+        """Perturb and improve repeatedly, accepting slightly worse states; return the best one.
 
-        Given are the start, the number of the chain and that of the rounds. A whole chain is one
-        task: its steps take milliseconds, which is what sending them elsewhere costs.
+        `given` holds the start, the number of the chain and the number of rounds. A whole chain is
+        one task because a step takes milliseconds, as long as sending it to a worker does.
         """
         start, chain, rounds = given
         best = current = start
@@ -295,7 +296,7 @@ class _Search:
         for j in chosen:
             blocked = owner >= 0
             if rng.random() < 0.5:
-                # What varies with a random feature.
+                # Score the features by their covariance with a random one.
                 score = self.A[rng.choice(np.flatnonzero(~blocked))]
             else:
                 score = self.A @ (self.A @ rng.standard_normal(self.p))
@@ -335,7 +336,7 @@ class _Search:
         which: int | np.ndarray | slice = slice(None),
         limit: int = 40,
     ) -> np.ndarray:
-        """Matching ascent from scores (m, p): W = A x_j / sqrt(x_j'A x_j), X from match(W)."""
+        """Ascend by matchings from scores (m, p): W = A x_j / sqrt(x_j'A x_j), X from match(W)."""
         need = np.atleast_1d(self.need[which])
         last = -1.0
         owner = np.full(self.p, -1)
@@ -351,7 +352,7 @@ class _Search:
         return owner
 
     def _images(self, owner: np.ndarray, score: np.ndarray) -> tuple[float, np.ndarray]:
-        """Total value of the scores cut to their supports, and the scores of the next round."""
+        """Return the value of the scores on their supports, and the scores of the next round."""
         image = np.empty_like(score)
         total = 0.0
         for j in range(score.shape[0]):
@@ -384,5 +385,5 @@ class _Search:
         return support_value(self.A, support, self.nonnegative)
 
     def improve(self, owner: np.ndarray) -> State:
-        """Exchange local search: swap members with free features and between components."""
+        """Improve an assignment by swaps with free features and between components."""
         return State(*Exchange(self.A, self.need, self.nonnegative, owner).run())

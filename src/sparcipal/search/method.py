@@ -1,4 +1,4 @@
-"""The record of a search method and of what it finds, so that a comparison of methods is a loop."""
+"""All search methods share one record and one type of answer, so that a loop can compare them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..problem.result import Bound
 
 @dataclass(frozen=True)
 class Found:
-    """What a search returns: components, what it did, and what it could prove on the way."""
+    """A search returns its components, a record of its work and the bounds that it proved."""
 
     components: tuple[Component, ...]
     n_iter: int = 0
@@ -23,13 +23,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Method:
-    """A name for `method=`; `run(problem, options, **method_options)` does the work.
+    """A method is a name for `method=` and `run(problem, options, **method_options)`.
 
-    The keyword-only parameters of `run` are the method's own options: their defaults say what kind
-    of value each takes.
+    The keyword-only parameters of `run` are the method's own options; a default shows what kind of
+    value the option takes.
     """
 
     name: str  # also the name of its file in methods/
     paper: str
     run: Callable[..., Found]
-    shares_totals: bool = False  # it can share a total number of nonzeros among components
+    shares_totals: bool = False  # whether it can share a total number of nonzeros among components

@@ -1,10 +1,10 @@
-"""Components with overlapping supports that are orthogonal to one another: joint ascent.
+"""Improve components with overlapping supports that are orthogonal to one another.
 
-One component at a time is replaced beside all the others. On a given support S the best unit vector
+One component at a time is replaced while the others stay. On a given support S the best unit vector
 that is orthogonal to the others is an eigenvector in the null space of their rows in S. Supports
-come from the search without the constraint, and from exchanges of single features. What counts is
-the adjusted variance of all components (Zou, Hastie & Tibshirani 2006): what x explains beyond the
-others is x'Bx, B the Schur complement of the covariance on their directions.
+come from the search without the constraint, and from exchanges of single features. The objective is
+the adjusted variance of all components (Zou, Hastie & Tibshirani 2006): x explains x'Bx beyond the
+others, where B is the Schur complement of the covariance on their directions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .deflation import beyond
 SWEEPS = 4  # over all components
 LEAVING, ENTERING = 4, 6  # features that are tried in an exchange
 EXCHANGES = 30  # of one component in one sweep
-RANK = 1e-10  # relative: singular values below this constrain nothing
+RANK = 1e-10  # singular values below this fraction of the largest count as zero
 
 Search = Callable[[Covariance, int], np.ndarray]
 
@@ -29,9 +29,9 @@ Search = Callable[[Covariance, int], np.ndarray]
 def ascend_orthogonally(
     problem: Problem, starts: Sequence[Sequence[Component]], search: Search, options: Options
 ) -> tuple[Component, ...]:
-    """The best orthogonal components met from any of the starts, one of which is orthogonal.
+    """Return the best orthogonal components from any of the starts; one start is orthogonal.
 
-    `search(cov, s)` names a good support of s features for one component, without constraints.
+    `search(cov, s)` returns a good support of s features for one component, without constraints.
     """
     ascent = _Ascent(problem, search)
     possible = [ascent.made_orthogonal(start) for start in starts]
@@ -48,7 +48,7 @@ class _Ascent:
         return float(variances(self.problem, tuple(components)).sum())
 
     def made_orthogonal(self, components: Sequence[Component]) -> tuple[Component, ...] | None:
-        """Each made orthogonal to those before, on its own support; None if that is impossible."""
+        """Make each component orthogonal to those before on its own support; None if impossible."""
         done: list[Component] = []
         for component in components:
             found = self._on(self.cov, component.support, self._basis(done))
@@ -112,7 +112,7 @@ class _Ascent:
         return float(component.weights @ block @ component.weights)
 
     def _basis(self, components: Sequence[Component]) -> np.ndarray:
-        """The vectors (p, m), which are orthonormal already."""
+        """Return the vectors of the components, which are orthonormal already, as (p, m)."""
         p = self.cov.n_features
         if not components:
             return np.zeros((p, 0))
@@ -120,7 +120,7 @@ class _Ascent:
 
     @staticmethod
     def _on(rest: Covariance, support: np.ndarray, basis: np.ndarray) -> Component | None:
-        """The best vector on the support that is orthogonal to the basis; None if there is none."""
+        """Return the best vector on the support that is orthogonal to the basis, or None."""
         rows = basis[support]
         _, sizes, right = np.linalg.svd(rows.T, full_matrices=True)
         rank = int(np.count_nonzero(sizes > RANK))

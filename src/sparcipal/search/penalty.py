@@ -1,8 +1,8 @@
-"""From a penalty to a cardinality: the search that penalised methods need to reach s nonzeros.
+"""Penalised methods search here for the penalty at which they have s nonzeros.
 
 The number of nonzeros falls as the penalty grows, but in jumps and not always monotonically, so a
-cardinality may be out of reach. Then the nearest richer solution is cut to size, and a note says
-so.
+cardinality may be out of reach. Then the nearest solution with more nonzeros is cut to size, and a
+note says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .methods.threshold import truncate
 
 
 def check_penalty(penalty: float | None) -> None:
-    """Penalties are fractions of the smallest penalty that leaves nothing."""
+    """Refuse a penalty that is no fraction of the smallest penalty that leaves no feature."""
     if penalty is not None and not 0 <= penalty < 1:
         raise ValueError(
             f"penalty={penalty!r} must lie in [0, 1): it is a fraction of the smallest penalty "
@@ -32,10 +32,10 @@ def reach(
     penalty: float | None = None,
     max_solves: int = 40,
 ) -> tuple[np.ndarray, str]:
-    """A unit vector with at most s nonzeros, and a note when the method could not give exactly s.
+    """Return a unit vector with at most s nonzeros, and a note when exactly s were not reached.
 
     `solve(fraction)` is the method's vector at a penalty, given as a fraction of the one that
-    leaves nothing. With `penalty` given there is no search.
+    leaves no feature. With `penalty` given there is no search.
     """
     if penalty is not None:
         return _fixed(solve, s, nonnegative, name, penalty)
@@ -78,7 +78,7 @@ def _fixed(
 
 
 def fewer(name: str, penalty: float, count: int, s: int) -> str:
-    """What to say of a component at a penalty that was given, if it has less than it may have."""
+    """Return a note on a component with fewer nonzeros than allowed, at a given penalty."""
     if count >= s:
         return ""
     remedy = "; a smaller penalty may give more" if penalty > 0 else ""
@@ -86,7 +86,7 @@ def fewer(name: str, penalty: float, count: int, s: int) -> str:
 
 
 def unfinished(name: str, steps: Sequence[int], max_iter: int) -> str:
-    """What to say when an iteration was cut off; `steps` has one number per penalty."""
+    """Return a note if an iteration was cut off; `steps` has one number per penalty."""
     stopped = sum(n_iter >= max_iter for n_iter in steps)
     if not stopped:
         return ""
@@ -95,7 +95,7 @@ def unfinished(name: str, steps: Sequence[int], max_iter: int) -> str:
 
 
 def _largest(solve: Callable[[float], np.ndarray], empty: float) -> float:
-    """About the largest penalty that leaves a feature, rounded down; `empty` leaves none."""
+    """Return about the largest penalty that leaves a feature; `empty` is one that leaves none."""
     low, high = 0.0, empty
     while high - low > 1e-3 * high:
         middle = (low + high) / 2

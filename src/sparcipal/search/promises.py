@@ -1,4 +1,4 @@
-"""What Asteris et al. (2015) promise of SPCABiPart, in numbers.
+"""The guarantees that Asteris et al. (2015) prove for SPCABiPart are computed here.
 
 Theorem 1. An eps/2-net gives at least (1 - eps) of the optimum of A_r. (|c - c*| <= d means
 <c, c*> >= 1 - d^2/2, so that more is reached than promised: (1 - d^2/2)^2.)
@@ -26,9 +26,9 @@ from ..problem.sketch import Sketch
 def guarantees(
     problem: Problem, low: Sketch, eps: float, points: str, seen: int, level: float
 ) -> dict[str, Any]:
-    """Theorem 1 to 3 for a net; for random points the probability that Theorem 1 holds.
+    """Return Theorems 1 to 3 for a net; for random points, the probability of Theorem 1.
 
-    `seen` points were matched, the best matching has the value `level`.
+    `seen` points were matched, and the best matching has the value `level`.
     """
     k, rank, unit = problem.k, low.rank, problem.covariance.unit
     if points == "random":
@@ -58,11 +58,11 @@ def guarantees(
 
 
 def entry_error(p: int, rank: int) -> float:
-    """The delta of Theorem 3: the error of no entry is more than that times sqrt(A_ii A_jj).
+    """Return the delta of Theorem 3: no entry's error exceeds delta sqrt(A_ii A_jj).
 
     For unit vectors P(|x'RR'y - x'y| >= delta) <= 4 exp(-(delta^2 - delta^3) rank / 4), and there
-    are p (p + 1) / 2 pairs: with probability 1 - 1/p it holds for all. Infinite
-    where the rank is too small for any promise.
+    are p (p + 1) / 2 pairs: with probability 1 - 1/p it holds for all. Delta is infinite where the
+    rank is too small.
     """
     wanted = 4.0 * math.log(2.0 * p * p * (p + 1.0)) / rank
     if wanted > 4.0 / 27.0:  # the largest value of delta^2 - delta^3
@@ -74,7 +74,7 @@ def entry_error(p: int, rank: int) -> float:
 
 
 def _overshoot(cov: Covariance, low: Sketch) -> float:
-    """lambda_max(A_r - A): zero for eigenvectors, as A - A_r is positive semidefinite."""
+    """Bound lambda_max(A_r - A); it is zero for eigenvectors, as A - A_r is then semidefinite."""
     if low.kind == "eigen":
         return 0.0
     if cov.n_features > DENSE_EIGEN:

@@ -1,4 +1,4 @@
-"""The names of `method=`. A method is a record `METHOD` in the file of its name in methods/."""
+"""The names of `method=` are listed here; methods/<name>.py holds the record `METHOD` of each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .method import Method
 
-# In the order in which lists for users show them. A method's file is loaded when it is asked for:
-# the command line shows these names in the time of a --help.
+# Lists for users show this order. A method's file is loaded on demand, so that the command line
+# shows these names without delay.
 METHODS = (
     "auto",
     "bipartite",
@@ -27,7 +27,7 @@ METHODS = (
 
 
 def get_method(name: str) -> Method:
-    """The method of that name; ValueError lists the names there are."""
+    """Return the method of that name, or raise a ValueError that lists the names."""
     if name not in METHODS:
         raise ValueError(f"method={name!r} is unknown; choose one of {', '.join(sorted(METHODS))}")
     method: Method = importlib.import_module(f".methods.{name}", __package__).METHOD
@@ -35,5 +35,5 @@ def get_method(name: str) -> Method:
 
 
 def sharing_methods() -> list[str]:
-    """The methods that can share a total number of nonzeros among components."""
+    """Return the names of methods that can share a total number of nonzeros among components."""
     return [name for name in METHODS if get_method(name).shares_totals]

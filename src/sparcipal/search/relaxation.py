@@ -5,10 +5,10 @@
 
 Nonnegative components add Z_ij >= 0, which leaves U_ij >= -l as the only condition on U.
 
-Where |A_ij| <= l (nonnegative: A_ij <= l), U_ij = -A_ij takes the entry out of A + U, so the
-features fall apart into blocks that are solved by themselves, and phi is the largest block's. In
-a block, ascent on `tr(AX) - l|X|_1 - (tr X)^2/2 + beta log det X`, column by column, with beta
-falling to zero; finish.py brings both solutions to the end.
+Where |A_ij| <= l (nonnegative: A_ij <= l), U_ij = -A_ij makes the entry of A + U zero, so the
+features separate into blocks that are solved one by one, and phi is the largest over the blocks.
+A block is solved by ascent on `tr(AX) - l|X|_1 - (tr X)^2/2 + beta log det X`, column by column,
+with beta falling to zero; finish.py improves both solutions at the end.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ..numerics.eigen import is_definite, largest_eigenpairs, largest_eigenvalue
 from ..numerics.margins import power_of_two
 from .finish import box, is_ripe, leading, objective, purified, pushed_down
 
-# Sweeps between two looks at the duality gap.
+# The duality gap is computed every so many sweeps.
 SWEEPS = 3
-# Passes of the box QP per column: accuracy comes from the sweeps, not from here.
+# The box QP of a column takes so many passes; the sweeps make the solution accurate.
 PASSES = 5
-# beta falls by this factor at every look.
+# beta falls by this factor whenever the gap is computed.
 SHRINK = 0.3
 # Once beta accounts for no more than this fraction of the value, both solutions are finished by
 # other means, the dual one in so many steps.
@@ -40,7 +40,7 @@ TINY = 2.0**-400
 
 @dataclass(frozen=True)
 class Relaxation:
-    """A feasible pair: `value <= phi <= bound` up to rounding."""
+    """A relaxation is solved by a feasible pair: `value <= phi <= bound` up to rounding."""
 
     penalty: float
     Z: np.ndarray  # (n, n) psd, trace 1
@@ -49,22 +49,22 @@ class Relaxation:
     bound: float  # its largest eigenvalue, as computed
     n_iter: int
     converged: bool
-    looks: int = 0  # at entries of X, by the box QPs of the ascent
+    looks: int = 0  # reads of entries of X by the box QPs of the ascent
 
     @property
     def gap(self) -> float:
-        """Relative to the value; what is left between the two solutions."""
+        """Return the duality gap relative to the value."""
         return (self.bound - self.value) / self.value if self.value > 0 else np.inf
 
     def direction(self) -> np.ndarray:
-        """The leading eigenvector of Z, mostly positive."""
+        """Return the leading eigenvector of Z, with the sign that makes its sum nonnegative."""
         x = largest_eigenpairs(self.Z, 1)[1][:, 0]
         return x if x.sum() >= 0 else -x
 
 
 @dataclass(frozen=True)
 class Start:
-    """A solution at another penalty; `dual` may lie outside the box of this one."""
+    """A start is a solution at another penalty; `dual` may lie outside the box of this one."""
 
     Z: np.ndarray
     dual: np.ndarray
@@ -75,7 +75,7 @@ class Start:
 
 
 def soft_threshold(A: np.ndarray, penalty: float, nonnegative: bool) -> np.ndarray:
-    """A + U for U = -clip(A, -l, l), and -l on the diagonal: the cheapest dual point."""
+    """Return A + U for U = -clip(A, -l, l), with -l on the diagonal: the cheapest dual point."""
     if nonnegative:
         M = np.maximum(A - penalty, 0.0)
     else:
@@ -96,11 +96,11 @@ def ascend(
 ) -> Relaxation:
     """Solve the relaxation to a relative duality gap of `tol`, or as far as `max_sweeps` go.
 
-    `starts` are solutions at other penalties. `plain` is the ascent of the paper alone, without
+    `starts` are solutions at other penalties. `plain` runs the ascent of the paper alone, without
     the steps of finish.py before and after it.
 
-    Raises ValueError when the penalty is at least the largest variance: then nothing is worth
-    taking.
+    Raises ValueError when the penalty is at least the largest variance, because then phi is not
+    positive.
     """
     n = A.shape[0]
     largest = float(np.diagonal(A).max())
@@ -174,7 +174,7 @@ class _Block:
 
 
 def _blocks(soft: np.ndarray) -> list[tuple[np.ndarray, float]]:
-    """Connected features of the thresholded matrix, and its largest eigenvalue on each."""
+    """Return the connected blocks of the thresholded matrix, and its top eigenvalue on each."""
     graph = soft != 0
     np.fill_diagonal(graph, False)
     count, label = connected_components(graph, directed=False)
@@ -191,7 +191,7 @@ def _blocks(soft: np.ndarray) -> list[tuple[np.ndarray, float]]:
 
 
 class _Pair:
-    """The best primal and the best dual solution of a block so far."""
+    """A pair holds the best primal and the best dual solution of a block so far."""
 
     def __init__(
         self, A: np.ndarray, penalty: float, nonnegative: bool, potential: float, tol: float
@@ -244,7 +244,7 @@ class _Pair:
 
 
 def _ascend_block(pair: _Pair, potential: float, max_sweeps: int, plain: bool) -> tuple[int, int]:
-    """The ascent proper, until the pair is closed; the number of sweeps and of looks.
+    """Ascend until the pair is closed; return the number of sweeps and of reads of X.
 
     `potential` bounds the value from above and sets the scale of X and of beta (in units of A^2).
     """
@@ -264,7 +264,7 @@ def _ascend_block(pair: _Pair, potential: float, max_sweeps: int, plain: bool) -
             )
         done += SWEEPS
         if not (np.isfinite(X).all() and is_definite(X)):
-            # Too much was dropped from the columns: go back and drop less.
+            # Too many entries were dropped from the columns: restore X and drop fewer.
             X, lists = safe[0], (safe[1], safe[2])
             spare *= 0.1
             continue

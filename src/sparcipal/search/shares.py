@@ -1,9 +1,9 @@
-"""A total number of nonzeros, shared among the components: the search for the best shares.
+"""Search for the best way to share a total number of nonzeros among the components.
 
-At fixed scores the best assignment is simple: every feature would go to the component that scores
-it highest, and the `total` best features go there. So the matching ascent of Asteris et al. (2015)
-finds shares by itself; from there single nonzeros are moved from component to component while that
-gains, and between such moves the components of these sizes are searched for as usual.
+At fixed scores the best assignment is simple: the `total` features with the best scores go each to
+the component that scores it highest. So the matching ascent of Asteris et al. (2015) also finds
+shares; then single nonzeros are moved from component to component while that gains, and between
+such moves components of these sizes are searched for as usual.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DISTINCT = 3  # different shares from which the search goes on
 
 
 def shared_assignment(weight: np.ndarray, total: int) -> np.ndarray:
-    """Component of every row, or -1: weight is (k, p), the `total` best rows are assigned.
+    """Return the component of every row, or -1; the `total` best rows of weight (k, p) have one.
 
     A component that would stay empty takes the row whose move costs least.
     """
@@ -46,7 +46,7 @@ def best_shares(
     seed: int,
     effort: int,
 ) -> list[np.ndarray]:
-    """Disjoint supports of `problem.n_nonzero` features in all.
+    """Return disjoint supports of `problem.n_nonzero` features in all.
 
     `search(supports, thorough)` improves supports at their sizes, and never makes them worse.
     """
@@ -79,12 +79,12 @@ class _Shares:
         return support_value(block, np.arange(support.size), self.nonnegative)
 
     def even(self, k: int, total: int) -> list[np.ndarray]:
-        """The largest variances, dealt out in turn."""
+        """Deal out the features of largest variance to the components in turn."""
         order = np.argsort(-self.cov.diagonal, kind="stable")[:total]
         return [np.sort(order[j::k]) for j in range(k)]
 
     def ascend(self, rng: np.random.Generator, k: int, total: int) -> list[np.ndarray]:
-        """Matching ascent from a random point near the leading subspace."""
+        """Ascend by matchings from a random point near the leading subspace."""
         score = np.linalg.qr(self.cov.matmat(rng.standard_normal((self.cov.n_features, k))))[0]
         score = self.cov.matmat(score).T
         last, supports = -np.inf, self.even(k, total)
@@ -145,7 +145,7 @@ class _Shares:
         return supports
 
     def _cheapest(self, support: np.ndarray) -> tuple[float, int]:
-        """What the support loses without its least useful feature, and which that is."""
+        """Return the loss without the least useful feature of the support, and that feature."""
         if support.size == 1:
             return np.inf, -1
         block = self.cov.submatrix(support)
@@ -155,7 +155,7 @@ class _Shares:
         return self._alone(support)[0] - values[t], int(support[t])
 
     def _newcomers(self, support: np.ndarray, taken: np.ndarray) -> list[int]:
-        """Free features that promise the largest gain, by the 2 x 2 problem of each with x."""
+        """Return the free features of largest predicted gain, by the 2 x 2 problem with x."""
         value, x = self._alone(support)
         cross = self.cov.columns(support) @ x
         promise = newcomer_gain(value, self.cov.diagonal, cross, self.nonnegative)

@@ -1,13 +1,13 @@
-"""Supports and random points of the spannogram, as its papers write them down.
+"""The spannogram's supports are enumerated, and its random points drawn, as in its papers.
 
-Papailiopoulos, Dimakis & Korokythakis (2013), signed components, and Asteris, Papailiopoulos &
-Dimakis (2014), nonnegative ones. For a fixed unit c the best s-sparse x is the truncation of Vc;
-over all c only so many supports occur, and each of them occurs next to a point where r of the
-curves |v_i.c| meet. For r = 2 these points are looked at one by one.
+Papailiopoulos, Dimakis & Korokythakis (2013) treat signed components, Asteris, Papailiopoulos &
+Dimakis (2014) nonnegative ones. For a fixed unit c the best s-sparse x is the truncation of Vc;
+over all c finitely many supports occur, and each of them occurs next to a point where r of the
+curves |v_i.c| meet. For r = 2 these points are visited one by one.
 
 Both papers assume general position. Here V is reduced to its rank, zero rows are dropped, and the
-enumeration sees rows moved by a hair, so that ties, repeated rows and r > rank work as well; every
-candidate is scored with the rows as they are.
+enumeration uses slightly perturbed rows, so that ties, repeated rows and r > rank work as well;
+every candidate is scored with the unperturbed rows.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ import numpy as np
 from ..bounds.lowrank.sphere import best_rows, check_eps, sphere_search
 
 Support = tuple[int, ...]
-# Rows are moved by this fraction of their length: far above rounding, far below any gap that
-# matters.
+# Rows are perturbed by this fraction of their length, which is far above rounding and far below
+# any difference of values that matters.
 HAIR = 1e-10
 
 
 def planar_supports(V: np.ndarray, s: int, nonnegative: bool = False) -> Iterator[Support]:
-    """Every support that the truncation of Vc can have, for V of rank one or two.
+    """Yield every support that the truncation of Vc can have, for V of rank one or two.
 
-    Others may be among them, and repetitions occur.
+    Other supports may be yielded too, and repetitions occur.
     """
     rows = nonzero_rows(V)
     if not rows.size:
@@ -43,7 +43,7 @@ def planar_supports(V: np.ndarray, s: int, nonnegative: bool = False) -> Iterato
 
 
 def _rank_one(W: np.ndarray, s: int, nonnegative: bool) -> Iterator[Support]:
-    """One curve per row that never meet: the s largest entries, of either sign if signs count."""
+    """Yield the s largest entries, for each sign of c if `nonnegative`: the curves never meet."""
     for column in (W[:, 0], -W[:, 0]):
         size = column if nonnegative else np.abs(column)
         chosen = np.argsort(-size, kind="stable")[:s]
@@ -51,9 +51,7 @@ def _rank_one(W: np.ndarray, s: int, nonnegative: bool) -> Iterator[Support]:
 
 
 def _rank_two(W: np.ndarray, s: int, nonnegative: bool) -> Iterator[Support]:
-    """Sweep c = (sin f, cos f) through the crossings in angular order; one support between any
-    two.
-    """
+    """Yield the supports at c = (sin f, cos f) between any two neighbouring crossings."""
     angles = crossings(W, nonnegative)
     middles = np.append(
         (angles[1:] + angles[:-1]) / 2, angles[-1] + (angles[0] + np.pi - angles[-1]) / 2
@@ -66,9 +64,10 @@ def _rank_two(W: np.ndarray, s: int, nonnegative: bool) -> Iterator[Support]:
 
 
 def crossings(W: np.ndarray, nonnegative: bool) -> np.ndarray:
-    """Angles in (-pi/2, pi/2] at which two of the curves W (sin f, cos f) meet, in order.
+    """Return the sorted angles in (-pi/2, pi/2] at which two of the curves W (sin f, cos f) meet.
 
-    Signed: |w_i| = |w_j|, two crossings for every pair. Nonnegative: w_i = w_j or w_i = 0.
+    Signed curves meet where |w_i| = |w_j|, twice for every pair, nonnegative ones where w_i = w_j
+    or w_i = 0.
     """
     i, j = np.triu_indices(len(W), 1)
     normals = [W[i] - W[j], W if nonnegative else W[i] + W[j]]
@@ -81,7 +80,7 @@ def crossings(W: np.ndarray, nonnegative: bool) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Net:
-    """What a random net found: F(c*) (1 - eps) <= value with the given probability."""
+    """A random net found a value of at least F(c*) (1 - eps), with the given probability."""
 
     value: float
     support: np.ndarray
@@ -93,7 +92,7 @@ class Net:
 def random_net(
     V: np.ndarray, s: int, eps: float, rng: np.random.Generator, *, nonnegative: bool = True
 ) -> Net:
-    """Algorithm 3 of Asteris et al.: the best rank-one solution at random points of the sphere.
+    """Return the best rank-one solution at random points (Algorithm 3 of Asteris et al.).
 
     A point at angle t from the best one has F >= cos(t)^2 max F. Both c and -c are tried, so a
     sample with sin(t)^2 <= eps has the probability I_eps((r-1)/2, 1/2), the regularised beta
@@ -116,7 +115,7 @@ def random_net(
 
 
 def net_size(p: int, r: int, eps: float) -> int:
-    """Samples after which the net holds a (1 - eps)-good point with probability 1 - 1/p."""
+    """Return how many samples hold a (1 - eps)-good point with probability 1 - 1/p."""
     if r == 1:
         return 1
     from scipy.special import betainc  # here, as every fit would pay for the import
@@ -128,11 +127,10 @@ def net_size(p: int, r: int, eps: float) -> int:
 def eliminate_rows(
     V: np.ndarray, s: int, value: float, *, nonnegative: bool = False, eps: float = 1e-3
 ) -> np.ndarray:
-    """The rows that an optimal support can contain, given any known `value` on V V' (increasing
-    indices).
+    """Return the rows, in order, that an optimal support can contain, given any `value` on V V'.
 
-    A row i of an optimal support I satisfies OPT_s <= |v_i|^2 + OPT_(s-1): what it cannot add, it
-    is not needed for. This is provably safe; a rule by norms alone is not.
+    A row i of an optimal support I satisfies OPT_s <= |v_i|^2 + OPT_(s-1), so a row for which the
+    right side is below `value` is safely left out. A rule by norms alone would not be safe.
     """
     sizes = np.einsum("ij,ij->i", V, V)
     fewer = 0.0
@@ -146,7 +144,7 @@ def nonzero_rows(V: np.ndarray) -> np.ndarray:
 
 
 def in_general_position(V: np.ndarray) -> np.ndarray:
-    """V in the coordinates of its own row space, with rows moved by a hair.
+    """Return V in the coordinates of its own row space, with slightly perturbed rows.
 
     It has as many columns as the numerical rank of V.
     """

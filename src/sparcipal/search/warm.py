@@ -1,4 +1,4 @@
-"""A support grown out of a smaller one: what a path of cardinalities starts each search from."""
+"""A path of cardinalities starts each search from a support grown out of a smaller one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..problem.covariance import DENSE_LIMIT, Covariance
 from ..problem.problem import Options, Problem
 from .joint import joint_search
 
-ALL_FEATURES = 500  # up to here all features are searched
-WORKING_SET = 150  # beyond, the features near a support
+ALL_FEATURES = 500  # up to so many features, all of them are searched
+WORKING_SET = 150  # of more features, so many near the support are searched
 
 
 def warm_support(whole: Problem, support: np.ndarray, options: Options) -> np.ndarray:
-    """A support of up to s features: a short search among those near a smaller support."""
+    """Return a support of up to s features, by a short search near a smaller support."""
     cov, s = whole.covariance, whole.cardinalities[0]
     grown = grow(cov, support, s, whole.nonnegative)
     near = np.arange(cov.n_features)
@@ -33,25 +33,25 @@ def warm_support(whole: Problem, support: np.ndarray, options: Options) -> np.nd
 
 
 def grow(cov: Covariance, support: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
-    """A support of s features around a smaller one, by greedy additions."""
+    """Grow a support to s features by greedy additions."""
     while support.size < s:
         near = _nearest(cov, support, WORKING_SET, nonnegative)
         rounder = Rounder(cov.submatrix(near), support.size + 1, np.zeros(near.size), nonnegative)
         larger = rounder.exchange(np.searchsorted(near, support), rounds=1).support
-        if larger.size == support.size:  # nothing adds to it: take what comes next
+        if larger.size == support.size:  # no feature adds variance: fill up by variance
             return np.union1d(support, _others(cov, support)[: s - support.size])
         support = near[larger]
     return support
 
 
 def _others(cov: Covariance, support: np.ndarray) -> np.ndarray:
-    """The features outside a support, the largest variances first."""
+    """Return the features outside a support, the largest variances first."""
     order = np.argsort(-cov.diagonal, kind="stable")
     return order[~np.isin(order, support)]
 
 
 def _nearest(cov: Covariance, support: np.ndarray, count: int, nonnegative: bool) -> np.ndarray:
-    """The support and the features that would add most to it, by the 2 x 2 problem of each."""
+    """Return the support and the features that add most to it, by the 2 x 2 problem of each."""
     block = cov.submatrix(support)
     rounder = Rounder(block, support.size, np.zeros(support.size), nonnegative)
     value, weights = rounder.evaluate(np.arange(support.size))

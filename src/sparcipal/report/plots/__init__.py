@@ -1,8 +1,8 @@
-"""Pictures as scikit-learn Displays: made by `from_...`, drawn by `.plot(ax=)`, artists kept.
+"""Pictures are scikit-learn Displays: `from_...` makes one, `.plot(ax=)` draws it, artists stay.
 
-The only part of the package that imports matplotlib (pip install 'sparcipal[plot]'), when a picture
-is drawn. Colours are distinguishable for colour-blind readers; lines differ in dash and bars in
-hatch, for grey print.
+Only this package imports matplotlib (pip install 'sparcipal[plot]'), and only when a picture is
+drawn. Colours are distinguishable for colour-blind readers; lines differ in dash and bars in hatch,
+for grey print.
 """
 
 from .convergence import ConvergenceDisplay

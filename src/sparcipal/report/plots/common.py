@@ -1,4 +1,4 @@
-"""What the pictures share: axes, colours, and names that may be typeset."""
+"""The pictures share these axes, colours and labels."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .. import words
 if TYPE_CHECKING:
     from ...problem.result import Result
 
-# Okabe and Ito (2008): distinguishable for colour-blind readers.
+# Colour-blind readers can distinguish these colours (Okabe and Ito 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#6b6b6b"
 
 
 def axes_of(ax: Any, **options: Any) -> tuple[Any, Any]:
-    """The given axes and their figure, or new ones."""
+    """Return the given axes and their figure, or new ones."""
     if ax is not None:
         return ax, ax.figure
     figure, ax = pyplot().subplots(layout="constrained", **options)
@@ -32,7 +32,7 @@ def pyplot() -> Any:
 
 
 def grid(count: int, width: float, height: float, columns: int) -> tuple[Any, list[Any]]:
-    """A figure with `count` axes in rows of at most `columns`; left-over places stay empty."""
+    """Return a figure and its `count` axes, in rows of at most `columns`."""
     columns = min(columns, count)
     rows = -(-count // columns)
     figure, axes = pyplot().subplots(
@@ -49,7 +49,7 @@ def grid(count: int, width: float, height: float, columns: int) -> tuple[Any, li
 
 
 def given_axes(ax: Any, count: int) -> tuple[Any, list[Any]]:
-    """The caller's axes, one per component, and their figure."""
+    """Return the figure and the list of the caller's axes, one per component."""
     axes = list(np.atleast_1d(np.asarray(ax, dtype=object)).ravel())
     if len(axes) != count:
         raise ValueError(
@@ -60,7 +60,7 @@ def given_axes(ax: Any, count: int) -> tuple[Any, list[Any]]:
 
 
 def result_of(estimator: Any) -> Result:
-    """The Result of a fitted SparsePCA."""
+    """Return the Result of a fitted SparsePCA."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(estimator, "result_")
@@ -69,7 +69,7 @@ def result_of(estimator: Any) -> Result:
 
 
 def label(name: str, limit: int = 24) -> str:
-    """A name as plain text: matplotlib would read dollars as mathematics."""
+    """Return a name as plain text, because matplotlib would read dollars as mathematics."""
     return words.plain(name, limit).replace("$", r"\$")
 
 

@@ -1,4 +1,4 @@
-"""Value and bound over time: how fast the answer came, and how fast its proof."""
+"""This picture shows value and bound over time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ConvergenceDisplay:
             return None
         known.append((self.history[-1].seconds, known[-1][1]))
         seconds, figures = zip(*known)
-        # A marker where something changed; a long proof reports much that is not news.
+        # Only changes get a marker, because a long proof reports the same figures many times.
         news = [i for i, y in enumerate(figures) if i == 0 or y != figures[i - 1]]
         return ax.step(
             seconds, figures, style, where="post", color=colour, markersize=4, markevery=news,
@@ -64,7 +64,7 @@ class ConvergenceDisplay:
         )[0]  # fmt: skip
 
     def _shade(self, ax: Any) -> None:
-        """Between value and bound lies the optimum."""
+        """Shade the region between value and bound, where the optimum lies."""
         both = [p for p in self.history if p.value is not None and p.bound is not None]
         if both:
             ax.fill_between(

@@ -1,4 +1,4 @@
-"""Loadings: bars per component with the features' names, or a map of components by features."""
+"""These pictures show loadings as bars per component, or as a map of components by features."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class HeatmapDisplay:
 
     def plot(self, ax: Any = None) -> HeatmapDisplay:
         rows = ComponentTable(self.result).rows
-        # Component by component, the strongest first: disjoint supports show as blocks.
+        # The order by component, then by strength, makes disjoint supports visible as blocks.
         self.features_ = np.array(list(dict.fromkeys(i for row in rows for i in row.indices)))
         shown = self.result.components[:, self.features_]
         width = min(1.5 + 0.2 * self.features_.size, 24.0)

@@ -1,4 +1,4 @@
-"""Variance against the number of nonzeros, with the region in which the optimum provably lies."""
+"""This picture shows variance against nonzeros and the region in which the optimum must lie."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import common
 if TYPE_CHECKING:
     from ...problem.result import Result
 
-# Lines of other methods: told apart by dash and marker as well as by colour.
+# Lines of other methods differ in dash and marker as well as in colour.
 STYLES = (("s--", common.ORANGE), ("^:", common.GREEN), ("d-.", common.GREY), ("v--", "#CC79A7"))
 
 
@@ -79,7 +79,7 @@ class PathDisplay:
             for s in n_nonzero_coefs
         ]
         shared = {name: settings[name] for name in ("center", "scale") if name in settings}
-        # With one direction the method also says what all features together could explain.
+        # At rank one this method also computes the leading eigenvalue.
         whole = sparse_pca(
             X, n_nonzero_coefs=1, method="spannogram", rank=1, certify=False, **shared
         )
@@ -143,7 +143,7 @@ def _allowed(result: Result) -> int:
 
 
 def _leading(results: list[Result]) -> float | None:
-    """As a method computed it, or the sharpest upper bound that a certificate names, if any."""
+    """Return the leading eigenvalue that a method computed, or the best bound on it, or None."""
     for result in results:
         if "leading_eigenvalue" in result.info:
             return float(result.info["leading_eigenvalue"])

@@ -1,4 +1,4 @@
-"""Cumulative variance of joint components, against those found one at a time and the bound."""
+"""This picture compares the cumulative variance of joint components with others and the bound."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class VarianceDisplay:
                 [k - 0.3, k + 0.3], [bound, bound], color=common.GREEN, linewidth=2.5,
                 label="proven bound for all",
             )[0]  # fmt: skip
-            # The optimum for all components lies here.
+            # The optimum for all components lies on this line.
             ax.vlines(k, self.result.value, bound, color=common.GREEN, linestyle=":")
         ax.set_xlabel("components")
         ax.set_ylabel("variance explained together")

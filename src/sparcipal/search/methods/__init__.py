@@ -1,1 +1,1 @@
-"""One file per name of `method=`."""
+"""This package has one file per name of `method=`."""

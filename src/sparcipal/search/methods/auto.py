@@ -1,9 +1,9 @@
-"""method="auto": the portfolio a user should get.
+"""method="auto", the default, combines several searches.
 
 All components are searched for at once on a dense working set of promising features; then every
-feature of the data is tried against the answer through a few covariance columns, those that could
-improve it join the working set, and the search goes on until none is left. The simple methods run
-too, and their answers are among the starts: the result is never below theirs.
+feature of the data is compared with the answer through a few covariance columns, those that could
+improve it join the working set, and the search repeats until none is left. The simple methods run
+too, and their answers are among the starts, so the result is never below theirs.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ..orthogonal import ascend_orthogonally
 from ..shares import best_shares
 from . import threshold, tpower
 
-ALL_FEATURES = 1500  # up to here the working set is everything
+ALL_FEATURES = 1500  # up to so many features, all of them are in the working set
 WORKING_SET = 800
 NEWCOMERS = 60  # features that may join the working set in one round
 ROUNDS = 12
-JOINT = 3  # times the effort for several components: less misses the best on some texts
+JOINT = 3  # factor of the effort for several components: less misses the best on some texts
 SWEEPS = 2  # over the components, when supports may overlap
 SIMPLE = (threshold.METHOD, tpower.METHOD)  # their answers are among the starts
-NEARLY = 2e-3  # predictions are first order: look at swaps predicted to lose this little, too
+NEARLY = 2e-3  # swaps predicted to lose so little are tried too: predictions are first order
 
 
 def run(problem: Problem, options: Options, *, effort: int = 3, orthogonal: bool = False) -> Found:
     """Search with `effort` times the standard numbers of starts and perturbations.
 
-    Components with disjoint supports are orthogonal by themselves; with free supports they are if
-    `orthogonal` asks for it.
+    Components with disjoint supports are always orthogonal; with free supports `orthogonal` makes
+    them so.
     """
     if problem.total is not None:
         return _shared(problem, options, effort)
@@ -50,7 +50,7 @@ def run(problem: Problem, options: Options, *, effort: int = 3, orthogonal: bool
 
 
 def _shared(problem: Problem, options: Options, effort: int) -> Found:
-    """A total number of nonzeros: every trial of the shares is a search at these sizes."""
+    """Share a total number of nonzeros; every trial of shares is a search at those sizes."""
 
     def search(supports: Sequence[np.ndarray], thorough: bool) -> list[np.ndarray]:
         sizes = tuple(int(support.size) for support in supports)
@@ -67,10 +67,10 @@ def _shared(problem: Problem, options: Options, effort: int) -> Found:
 
 
 def _free(problem: Problem, options: Options, effort: int) -> Found:
-    """Overlapping supports: deflation, then each component anew beside all the others.
+    """Find overlapping supports by deflation, then replace each component given all the others.
 
-    What x explains beyond the others is x'Bx, B the Schur complement of A on their directions; so
-    every exchange is a search for one component, kept when the adjusted variance of all grows.
+    x explains x'Bx beyond the others, B the Schur complement of A on their directions; so every
+    replacement is a search for one component, kept when the adjusted variance of all grows.
     """
 
     def one(single: Problem, rng: np.random.Generator) -> Component:
@@ -100,7 +100,7 @@ def _free(problem: Problem, options: Options, effort: int) -> Found:
 
 
 def _orthogonal(problem: Problem, options: Options, effort: int, found: Found) -> Found:
-    """Overlapping supports, orthogonal components: ascent from free and from disjoint supports."""
+    """Find orthogonal components of overlapping supports, from free and from disjoint supports."""
     if problem.nonnegative:
         raise ValueError(
             "orthogonal=True with nonnegative=True: nonnegative components that are orthogonal "
@@ -141,9 +141,9 @@ def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Co
 def _simple_answers(
     problem: Problem, options: Options, features: np.ndarray
 ) -> list[list[np.ndarray]]:
-    """Supports found among the features by thresholding and by the truncated power method."""
+    """Return supports among the features, found by thresholding and the truncated power method."""
     if problem.k == 1:
-        return []  # the search itself starts from these
+        return []  # joint_search itself starts from these
     if features.size < problem.covariance.n_features:
         inside = problem.covariance.restrict(features).materialise()
         problem = replace(problem, covariance=inside)
@@ -152,7 +152,7 @@ def _simple_answers(
 
 
 def _working_set(problem: Problem) -> np.ndarray:
-    """Features of large variance or with a large part in the leading subspace."""
+    """Return the features of large variance or with a large part in the leading subspace."""
     cov = problem.covariance
     p = cov.n_features
     if p <= ALL_FEATURES:
@@ -178,7 +178,7 @@ def _search_within(
     whole = features.size == cov.n_features
     A = cov.dense() if whole else cov.submatrix(features)
     short = sum(problem.cardinalities) - features.size
-    if short > 0:  # more places than features: the rest stays empty
+    if short > 0:  # zero rows stand for places that no feature fills
         A = np.pad(A, (0, short))
     local = [[np.searchsorted(features, support) for support in start] for start in starts]
     found = joint_search(
@@ -195,7 +195,7 @@ def _search_within(
 def _newcomers(
     problem: Problem, supports: Sequence[np.ndarray], features: np.ndarray
 ) -> np.ndarray:
-    """Features outside the working set whose exchange for a member promises a gain."""
+    """Return features outside the working set whose exchange for a member promises a gain."""
     cov = problem.covariance
     score = np.full(cov.n_features, -np.inf)
     for support in supports:
@@ -221,7 +221,7 @@ def _weighted(problem: Problem, support: np.ndarray) -> Component:
 
 
 def _without_empty(supports: list[np.ndarray], cov: Covariance) -> list[np.ndarray]:
-    """A component left without features takes one from the component that has most."""
+    """Give every component without features one feature of the largest component."""
     supports = list(supports)
     for j, support in enumerate(supports):
         if support.size == 0:

@@ -1,11 +1,11 @@
-"""SPCABiPart (Asteris, Papailiopoulos, Kyrillidis & Dimakis 2015): k components at once, disjoint.
+"""SPCABiPart (Asteris, Papailiopoulos, Kyrillidis & Dimakis 2015) finds k disjoint components.
 
 For A_r = VV' (p x r), max_X sum_j x_j'A_r x_j = max_C max_X sum_j <x_j, V c_j>^2 over unit columns
 c_j, and for fixed C the best supports are a maximum weight matching with weights (VC)^2. C runs
 over random points, or over a net of the product of spheres.
 
-What that promises is in promises.py. Beyond the paper, prices and a search on the sphere bound the
-optimum of A_r, see bounds/lowrank/prices.py.
+promises.py computes the guarantees of the paper. Beyond the paper, prices and a search on the
+sphere bound the optimum of A_r, see bounds/lowrank/prices.py.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def run(
     ascent: bool = True,
     bound: bool = True,
 ) -> Found:
-    """Random points or a net, on a sketch of the given kind ("eigen", "randomized", "gaussian").
+    """Match random points or a net, on a sketch ("eigen", "randomized" or "gaussian").
 
-    With `ascent`, the best points move on: c_j to the leading direction of the support that it got,
-    as long as the value on the sketch grows. The points of a net this close together would be far
-    too many; without it the answer is that of the points alone.
+    With `ascent`, the best points are improved: c_j becomes the leading direction of its support
+    as long as the value on the sketch grows. A net that is as fine would have far too many points;
+    without `ascent` only the points themselves are matched.
 
-    With `bound`, what the optimum of the sketch is at most is proved, too.
+    With `bound`, an upper bound on the optimum of the sketch is proved, too.
     """
     _check(problem, points, eps, max_samples)
     rank = options.rank or min(DEFAULT_RANK, problem.covariance.n_features)
@@ -122,7 +122,7 @@ def _check(problem: Problem, points: str, eps: float, max_samples: int) -> None:
 
 
 class Matcher:
-    """Matchings for points C, over rows of V sorted by norm so that most are never looked at."""
+    """A matcher matches points C to rows of V, sorted by norm so that most need no look."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Matcher:
         self.first = min(self.rows.shape[0], max(256, 2 * self.wanted))
 
     def weights(self, C: np.ndarray) -> np.ndarray:
-        """Squares of the scores of all rows that can be among the best, (m, k, rows) for m points.
+        """Return the squared scores of all rows that can be among the best, (m, k, rows).
 
         Rows are sorted by norm: once a norm is below the weight that every column still needs, no
         later row can enter.
@@ -171,7 +171,7 @@ class Matcher:
         return [np.sort(self.order[rows[rows < self.n_features]]) for rows in members]
 
     def rank_value(self, owner: np.ndarray) -> float:
-        """sum_j lambda_max(V_I V_I'), or what is reached with x >= 0: the worth on the sketch."""
+        """Return the value on the sketch: sum_j lambda_max(V_I V_I'), or less with x >= 0."""
         total = 0.0
         for j in range(self.need.size):
             part = self.rows[: owner.size][owner == j]
@@ -183,7 +183,7 @@ class Matcher:
 
 
 def _positive_value(part: np.ndarray) -> float:
-    """x'VV'x after some steps x = max(Vc, 0), c = V'x, which never make it smaller."""
+    """Return x'VV'x after some steps x = max(Vc, 0), c = V'x, none of which lowers it."""
     best, lead = 0.0, leading_direction(part)
     for c in (lead, -lead):
         for _ in range(20):
@@ -199,7 +199,7 @@ def _positive_value(part: np.ndarray) -> float:
 
 @dataclass
 class Pool:
-    """The best matchings so far; `level` is the best matching value, which others must beat."""
+    """A pool keeps the best matchings so far; a new one must exceed `level` to be computed."""
 
     matcher: Matcher
     level: float = -np.inf
@@ -222,7 +222,7 @@ class Pool:
             self.entries = dict(sorted(self.entries.items(), key=lambda item: -item[1][0])[:KEPT])
 
     def best_on(self, cov: Covariance) -> list[np.ndarray]:
-        """Scored on the full matrix; supports may be shorter than allowed, never empty."""
+        """Return the supports that are best on the full matrix: maybe short, but never empty."""
         ranked = sorted(self.entries.values(), key=lambda entry: -entry[0])[:KEPT]
 
         def score(supports: list[np.ndarray]) -> float:
@@ -272,7 +272,7 @@ def _match_points(
 ) -> float:
     if matcher.total is not None:
         return _share_points(matcher, level, weights, found)
-    # The sum of each column's best rows, shared or not, is the cheapest bound of a matching.
+    # The sum of each column's best rows, shared or not, is the cheapest bound on a matching.
     count = weights.shape[2]
     ranks = np.unique(count - matcher.need)
     sorted_tail = np.partition(weights, ranks, axis=2)
@@ -297,7 +297,7 @@ def _share_points(
     weights: np.ndarray,
     found: list[tuple[float, float, list[np.ndarray]]],
 ) -> float:
-    """A total of nonzeros: every row to its best column, and the best rows of all."""
+    """Match points for a total of nonzeros: the best rows go each to its best column."""
     best = weights.max(axis=1)
     split = best.shape[1] - matcher.wanted
     values = np.partition(best, split, axis=1)[:, split:].sum(axis=1)
@@ -320,7 +320,7 @@ def _random_blocks(rank: int, k: int, total: int, seed: int) -> Iterator[np.ndar
 
 
 def _cells(rank: int, eps: float) -> int:
-    """Cells along an edge of the cube so that their centres are eps/2 close on the sphere."""
+    """Return how many cells along an edge of the cube make their centres an eps/2-net."""
     return math.ceil(2.0 * math.sqrt(rank - 1) / eps) if rank > 1 else 1
 
 
@@ -330,17 +330,17 @@ def _sphere_points(rank: int, eps: float, nonnegative: bool) -> int:
 
 
 def net_size(rank: int, cardinalities: tuple[int, ...], eps: float, nonnegative: bool) -> int:
-    """Points of the net: components of equal cardinality may change places."""
+    """Count the points of the net; components of equal cardinality are interchangeable."""
     single = _sphere_points(rank, eps, nonnegative)
     sizes = [cardinalities.count(s) for s in set(cardinalities)]
     return math.prod(math.comb(single + count - 1, count) for count in sizes)
 
 
 def sphere_net(rank: int, eps: float, nonnegative: bool) -> np.ndarray:
-    """An eps/2-net of the unit sphere (up to sign), one point per row.
+    """Return an eps/2-net of the unit sphere (up to sign), one point per row.
 
-    Cell centres on the faces of the cube [-1, 1]^r, projected to the sphere: the projection brings
-    points outside the ball no further apart.
+    The points are cell centres on the faces of the cube [-1, 1]^r, projected to the sphere: the
+    projection never moves points outside the ball further apart.
     """
     if rank == 1:
         return np.array([[1.0], [-1.0]]) if nonnegative else np.ones((1, 1))
@@ -375,7 +375,7 @@ def _net_blocks(rank: int, problem: Problem, eps: float) -> Iterator[np.ndarray]
 def _proved(
     problem: Problem, options: Options, low: Sketch, matcher: Matcher, pool: Pool
 ) -> tuple[float, tuple[Bound, ...]]:
-    """What the optimum of the sketch is at most and, where that may help, the bound for A."""
+    """Bound the optimum of the sketch and, where it beats the trace, that of A."""
     cov, k = problem.covariance, problem.k
     s = min(problem.s_max, cov.n_features)
     _ascend(matcher, pool)
@@ -408,7 +408,7 @@ def _proved(
 
 
 def _ascend(matcher: Matcher, pool: Pool) -> None:
-    """Matching ascent on the sketch from the best matchings, which join the pool."""
+    """Ascend on the sketch from the best matchings; what is found joins the pool."""
     V = matcher.rows
     ranked = sorted(pool.entries.values(), key=lambda entry: -entry[0])[:KEPT]
     back = np.argsort(matcher.order)
@@ -427,7 +427,7 @@ def _ascend(matcher: Matcher, pool: Pool) -> None:
 
 
 def _component(V: np.ndarray, support: np.ndarray, nonnegative: bool) -> Component:
-    """The leading direction of the sketch on the support."""
+    """Return the leading direction of the sketch on the support, as a component."""
     x = V[support] @ leading_direction(V[support])
     if nonnegative:
         x = max(np.maximum(x, 0.0), np.maximum(-x, 0.0), key=lambda y: float(y @ y))

@@ -25,19 +25,19 @@ from ..penalty import check_penalty, fewer
 from ..relaxation import Relaxation, Start, ascend, soft_threshold
 from .threshold import truncate
 
-# The relaxation is solved for at most this many features at a time.
+# The relaxation is solved for at most so many features at a time.
 CORE_LIMIT = 1500
-# Loadings below this fraction of the largest are what the barrier leaves.
+# Loadings below this fraction of the largest are artefacts of the barrier.
 NEGLIGIBLE = 1e-2
-# The search for the penalty counts nonzeros, and can do with this gap.
+# The search for the penalty only counts nonzeros, for which this gap is small enough.
 COARSE = 5e-3
-# Relative distance of penalties up to which one solution is a start for the other.
+# Up to this relative distance of the penalties one solution is a start for the other.
 NEARBY = 0.15
 
 
 @dataclass(frozen=True)
 class Point:
-    """The relaxation at one penalty, on the features that survive it."""
+    """A point is the solved relaxation at one penalty, on the features that survive it."""
 
     core: np.ndarray  # (m,) features with variance above the penalty, and perhaps some more
     relaxation: Relaxation
@@ -49,7 +49,7 @@ class Point:
 
 
 def survivors(cov: Covariance, penalty: float) -> np.ndarray:
-    """K: all features whose variance may exceed the penalty, whatever rounding did to it."""
+    """Return all features whose variance may exceed the penalty, allowing for rounding."""
     slack = SAFETY * (cov.psd_shift + cov.rounding(1)) + 1e-9 * penalty
     return np.flatnonzero(cov.diagonal > penalty - slack)
 
@@ -62,14 +62,15 @@ def solve_at(
     known: Sequence[Point] = (),
 ) -> Point:
     """Eliminate, solve the relaxation (from solutions nearby), and read off the loadings."""
-    # The certificate keeps U in single precision, so the penalty that limits it has to be one too;
-    # rounded down, it stays below the largest variance.
+    # The certificate stores U in single precision, so the penalty that limits U has to be a single
+    # precision number; it is rounded down to stay below the largest variance.
     single = np.float32(penalty)
     penalty = float(single if single <= penalty else np.nextafter(single, np.float32(0.0)))
     core = survivors(cov, penalty)
     A = cov.submatrix(core)
     if float(np.diagonal(A).max()) <= penalty < float(cov.diagonal.max()):
-        # What deflation leaves of variances that are all explained is rounding, and differs.
+        # After deflation has explained all variance, the submatrix and the stored diagonal hold
+        # different rounding errors.
         penalty = float(np.float32(np.diagonal(A).max() / 2))
     starts = [_carried(p, core, A, penalty, nonnegative) for p in _neighbours(known, penalty)]
     relaxation = ascend(A, penalty, nonnegative=nonnegative, tol=gap, starts=starts)
@@ -83,7 +84,7 @@ def solve_at(
 def _carried(
     near: Point, core: np.ndarray, A: np.ndarray, penalty: float, nonnegative: bool
 ) -> Start:
-    """The solution at another penalty, cut and filled up to the survivors of this one."""
+    """Return the solution at another penalty, restricted and padded to the features `core`."""
     _, here, there = np.intersect1d(core, near.core, assume_unique=True, return_indices=True)
     Z, dual = np.zeros_like(A), soft_threshold(A, penalty, nonnegative)
     Z[np.ix_(here, here)] = near.relaxation.Z[np.ix_(there, there)]
@@ -92,8 +93,8 @@ def _carried(
 
 
 def _neighbours(points: Sequence[Point], penalty: float) -> list[Point]:
-    """The solutions at the closest penalties below and above, unless they are far away."""
-    if penalty == 0:  # less than single precision holds
+    """Return the solutions at the closest penalties below and above, if these are near."""
+    if penalty == 0:  # the penalty has underflowed in single precision
         return []
     near = [p for p in points if abs(p.relaxation.penalty / penalty - 1) <= NEARBY]
     below = [p for p in near if p.relaxation.penalty <= penalty]
@@ -104,7 +105,7 @@ def _neighbours(points: Sequence[Point], penalty: float) -> list[Point]:
 
 
 def _lowest_penalty(cov: Covariance) -> float:
-    """The smallest penalty for which no more than CORE_LIMIT features survive."""
+    """Return the smallest penalty for which no more than CORE_LIMIT features survive."""
     if cov.n_features <= CORE_LIMIT:
         return 0.0
     ranked = np.sort(cov.diagonal)[::-1]
@@ -120,7 +121,7 @@ def search_penalty(
     cardinality: str,
     max_solves: int,
 ) -> list[Point]:
-    """Points of a bisection over the penalty; the last one is the one to use."""
+    """Bisect over the penalty and return all points; the last one has the best cardinality."""
     largest = float(cov.diagonal.max())
     low, high = _lowest_penalty(cov), largest
     if low >= largest * (1 - 1e-6):
@@ -144,7 +145,7 @@ def search_penalty(
             high = point.relaxation.penalty
         if high - low <= 1e-6 * largest:
             break
-    # The nearest richer one can be cut to size; a poorer one cannot be filled.
+    # A point with too many nonzeros can be cut to size; one with too few cannot be filled.
     points.sort(key=lambda point: (point.count >= s, -abs(point.count - s)))
     return points
 
@@ -158,9 +159,9 @@ def tighten(
     gap: float,
     solves: int,
 ) -> list[Point]:
-    """More points, at penalties for which phi(l) + l s comes closer to its minimum.
+    """Return more points, at penalties for which phi(l) + l s comes closer to its minimum.
 
-    It is convex in l, and |Z|_1 - s is minus its slope: bisect where that changes sign.
+    It is convex in l, and |Z|_1 - s is minus its slope: the bisection finds the change of sign.
     """
     norms = {p.relaxation.penalty: float(np.abs(p.relaxation.Z).sum()) for p in points}
     low = max((level for level, norm in norms.items() if norm > s), default=_lowest_penalty(cov))
@@ -180,14 +181,14 @@ def tighten(
 
 
 def _component(point: Point, s: int, nonnegative: bool) -> Component:
-    """The s largest loadings (or as many as there are), in the features of the covariance."""
+    """Return the component of the s largest loadings, in the features of the covariance."""
     cut = truncate(point.loadings[:, None], min(s, point.loadings.size), nonnegative)[:, 0]
     part = Component.from_vector(cut)
     return Component(point.core[part.support], part.weights)
 
 
 def _note(point: Point, s: int, penalty: float | None, unit: float) -> str:
-    """What fell short; `penalty` is the one that was given, None if it was searched."""
+    """Return a note on what fell short; `penalty` is None if it was searched for."""
     notes = []
     level = point.relaxation.penalty * unit
     if point.count > s:
@@ -207,7 +208,7 @@ def _note(point: Point, s: int, penalty: float | None, unit: float) -> str:
 
 
 def _late(points: list[Point], gap: float) -> str:
-    """What to say of relaxations, solved for the bound only, that did not get as far as asked."""
+    """Return a note on relaxations, solved for the bound only, that missed the gap asked for."""
     open_gaps = [p.relaxation.gap for p in points if not p.relaxation.converged]
     if not open_gaps:
         return ""
@@ -218,7 +219,7 @@ def _late(points: list[Point], gap: float) -> str:
 
 
 def _estimate(problem: Problem, point: Point) -> float:
-    """What `dspca_dual` will come to, to choose among points."""
+    """Return about the bound that `dspca_dual` will give, for choosing among points."""
     w = np.linalg.eigvalsh(point.relaxation.dual)[::-1][: problem.k]
     return float(np.maximum(w, 0.0).sum()) + point.relaxation.penalty * sum(problem.cardinalities)
 
@@ -276,7 +277,8 @@ def run(
         return Single(_component(chosen, s, nonnegative), total, note)
 
     found = deflate(problem, options, solve, deflation=deflation)
-    # The first component was sought among all features: its dual solutions speak about the whole.
+    # Only the first component was searched for in the whole covariance, so only its dual solutions
+    # give a bound for it.
     bounds: tuple[Bound, ...] = ()
     if seen:
         best = min(seen, key=lambda point: _estimate(problem, point))
@@ -287,7 +289,7 @@ def run(
 
 
 def _record(point: Point, cov: Covariance) -> dict[str, float]:
-    """What the relaxation came to, in the user's units; it speaks of the survivors only."""
+    """Return the figures of a relaxation in the user's units; they hold for its features only."""
     relaxation = point.relaxation
     return {
         "penalty": relaxation.penalty * cov.unit,

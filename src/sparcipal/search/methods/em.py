@@ -18,14 +18,14 @@ from .tpower import ascend, best_end
 
 
 def soft_truncate(Y: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
-    """Like `truncate`, with every kept entry shrunk by the largest one that is not kept."""
+    """Truncate like `truncate`, and shrink every kept entry by the largest one that is not kept."""
     p = Y.shape[0]
     score = np.maximum(Y, 0.0) if nonnegative else np.abs(Y)
     if s >= p:
         return truncate(Y, s, nonnegative)
     level = np.partition(score, p - s - 1, axis=0)[p - s - 1]
     shrunk = np.where(score > level, np.sign(Y) * (score - level), 0.0)
-    # Ties at the top leave no entry above the level: such a column is not shrunk.
+    # A column is not shrunk if ties at the top would leave it without any entry.
     tied = ~shrunk.any(axis=0)
     shrunk[:, tied] = Y[:, tied]
     return truncate(shrunk, s, nonnegative)

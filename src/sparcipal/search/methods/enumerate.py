@@ -1,5 +1,6 @@
-"""Look at every support: the optimum by exhaustion, for small problems and for testing all other
-methods. The work is done by bounds/enumeration.py, which also says why nothing is missed.
+"""Find the optimum of a small problem by exhaustion; all other methods are tested against it.
+
+bounds/enumeration.py does the work and explains why no support is missed.
 """
 
 from __future__ import annotations

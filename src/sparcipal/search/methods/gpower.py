@@ -25,13 +25,13 @@ from ..penalty import check_penalty, reach, unfinished
 from .threshold import truncate
 
 _TOL = 1e-8
-FEW = 500  # features for which a matrix is formed
+FEW = 500  # a matrix is formed for up to so many features
 
 
 def shrink(
     scores: np.ndarray, gamma: np.ndarray | float, norm: str, nonnegative: bool
 ) -> np.ndarray:
-    """The thresholded scores w; gamma is compared with |score| in both norms."""
+    """Return the thresholded scores w; gamma is compared with |score| in both norms."""
     size = np.maximum(scores, 0.0) if nonnegative else np.abs(scores)
     if norm == "l1":
         return np.sign(scores) * np.maximum(size - gamma, 0.0)
@@ -41,7 +41,7 @@ def shrink(
 def single_unit(
     cov: Covariance, gamma: float, norm: str, nonnegative: bool, start: np.ndarray, max_iter: int
 ) -> tuple[np.ndarray, int]:
-    """The weights w at threshold gamma (l0: root of the paper's gamma); zero if none survive."""
+    """Return weights at threshold gamma (l0: root of the paper's gamma), and the steps taken."""
     w = start
     last = -np.inf
     for n_iter in range(1, max_iter + 1):
@@ -60,7 +60,7 @@ def single_unit(
 
 
 class _Survivors:
-    """The covariance of the features that can survive a threshold; formed where they are few."""
+    """This holds the covariance of the features that can survive a threshold, dense if few."""
 
     def __init__(self, cov: Covariance) -> None:
         self.whole = cov
@@ -70,7 +70,7 @@ class _Survivors:
 
     def at(self, gamma: float) -> tuple[np.ndarray, Covariance]:
         keep = np.flatnonzero(self.spread > gamma)
-        # What was made for a smaller threshold serves, unless it has become far too large.
+        # The covariance of a smaller threshold is reused unless it is far too large.
         if gamma < self.gamma or self.keep.size > 3 * keep.size:
             self.gamma, self.keep, self.part = 0.0, np.arange(self.spread.size), self.whole
             if 0 < 3 * keep.size <= self.spread.size:
@@ -151,7 +151,7 @@ def block_units(
     start: np.ndarray,
     max_iter: int,
 ) -> tuple[np.ndarray, int]:
-    """All components at once: scores are the columns of A W (W'AW)^(-1/2)."""
+    """Iterate on all components at once; scores are the columns of A W (W'AW)^(-1/2)."""
     W = start
     last = -np.inf
     for n_iter in range(1, max_iter + 1):
@@ -177,7 +177,7 @@ def _inverse_root(M: np.ndarray) -> np.ndarray:
 def _run_block(
     problem: Problem, options: Options, norm: str, penalty: float | None, max_iter: int
 ) -> Found:
-    """One bisection per component, all of them moved by the same solves."""
+    """Bisect the penalty of every component; each solve advances all bisections."""
     cov, k = problem.covariance, problem.k
     wanted = np.array(problem.cardinalities)
     top = np.sqrt(max(float(cov.diagonal.max()), 0.0))
@@ -192,7 +192,7 @@ def _run_block(
         W, n_iter = block_units(cov, gammas, norm, problem.nonnegative, start, max_iter)
         steps.append(n_iter)
         counts = np.count_nonzero(W, axis=0)
-        # A richer component can be cut to size, a poorer one cannot be filled: prefer the richer.
+        # Prefer too many nonzeros, which can be cut to size, to too few, which cannot be filled.
         off = np.where(counts >= wanted, counts - wanted, 1e6 + wanted - counts)
         closer = off < distance
         best[:, closer], distance[closer] = W[:, closer], off[closer]

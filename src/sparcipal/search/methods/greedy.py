@@ -1,6 +1,6 @@
 """Greedy selection and its optimality test (d'Aspremont, Bach & El Ghaoui 2008, "FullPath").
 
-One feature at a time, always the one that adds most: a component for every cardinality on the way.
+It adds one feature at a time, always the best one, and so gives a component per cardinality.
 
 The test is the bound "greedy-dual" (bounds/duals.py). If it meets the greedy value, the greedy
 component is optimal.
@@ -21,10 +21,10 @@ from ..method import Found, Method
 def path(
     cov: Covariance, s: int, nonnegative: bool, *, exact: bool = True
 ) -> list[tuple[Component, float]]:
-    """A component and its value for every cardinality 1..s.
+    """Return a component and its value for every cardinality 1..s.
 
-    `exact` scores a candidate by the largest eigenvalue that it leads to; otherwise by (Ax)_i^2,
-    the paper's approximate version.
+    `exact` scores a candidate by the largest eigenvalue that it leads to; otherwise (Ax)_i^2, the
+    score of the paper's approximate version, is used.
     """
     p = cov.n_features
     columns = np.empty((p, min(s, p)), order="F")
@@ -62,24 +62,24 @@ def _weights(block: np.ndarray, start: np.ndarray, nonnegative: bool) -> tuple[n
 def _promises(
     diagonal: np.ndarray, pull: np.ndarray, value: float, nonnegative: bool, exact: bool
 ) -> np.ndarray:
-    """What each feature promises by its `pull` (Ax)_i: a lower bound on the eigenvalue.
+    """Return a lower bound on the eigenvalue with each feature, from its `pull` (Ax)_i.
 
-    The paper's approximate version looks at the pull alone.
+    The paper's approximate version scores features by the pull alone.
     """
     if not exact and not nonnegative:
         return pull * pull
-    # The best mixture of x and the newcomer.
+    # The gain is that of the best mixture of x and the newcomer.
     return value + newcomer_gain(value, diagonal, pull, nonnegative)
 
 
 def _secular(
     diagonal: np.ndarray, link: np.ndarray, block: np.ndarray, low: np.ndarray
 ) -> np.ndarray:
-    """The largest eigenvalue of [[block, b], [b', a]] for every row b of `link` and a of
+    """Return the largest eigenvalue of [[block, b], [b', a]] for all rows b of `link`, a of
     `diagonal`.
 
-    The root of t - a - sum (q_k'b)^2 / (t - l_k), which is concave and increasing beyond l_1:
-    Newton from the left never overshoots.
+    It is the root of t - a - sum (q_k'b)^2 / (t - l_k), which is concave and increasing beyond
+    l_1, so that Newton's method from the left never overshoots.
     """
     eigenvalues, Q = np.linalg.eigh(block)
     squares = (link @ Q) ** 2  # (p, t)

@@ -2,8 +2,8 @@
 
     max over U >= 0 (p x k) of  1/2 tr(U'AU) - alpha/4 |I - U'U|^2 - beta sum(U)
 
-One entry of U at a time: its terms are a quartic, -alpha/4 u^4 + c2/2 u^2 + c1 u, maximised in
-closed form over u >= 0. Large alpha makes the columns orthonormal, and nonnegative orthogonal
+One entry of U moves at a time: its terms are a quartic, -alpha/4 u^4 + c2/2 u^2 + c1 u, maximised
+in closed form over u >= 0. Large alpha makes the columns orthonormal, and nonnegative orthogonal
 columns have disjoint supports; beta controls how many nonzeros there are in all, not in each
 column.
 """
@@ -24,7 +24,7 @@ from .threshold import truncate
 def ascend(
     A: np.ndarray, U: np.ndarray, alpha: float, beta: float, max_iter: int, tol: float = 1e-7
 ) -> tuple[np.ndarray, int]:
-    """Sweeps over all entries of U until none moves by more than `tol`."""
+    """Sweep over all entries of U until none moves by more than `tol`."""
     from ...kernels import nspca as kernel
 
     U = np.array(U, dtype=np.float64, order="C")
@@ -34,7 +34,7 @@ def ascend(
 
 
 def _scales(A: np.ndarray, coupling: float) -> tuple[float, float]:
-    """alpha, and a beta at which every entry of U is zero."""
+    """Return alpha, and a beta at which every entry of U is zero."""
     size = float(np.linalg.norm(A))
     reach_of_rows = float(np.linalg.norm(A, axis=1).max())
     return coupling * size, 1.5 * reach_of_rows
@@ -87,7 +87,7 @@ def run(
     max_iter: int = 2000,
     deflation: str = "auto",
 ) -> Found:
-    """One component after the other, or with `joint=True` all of them at once as in the paper."""
+    """Find one component after the other, or with `joint=True` all at once as in the paper."""
     if not problem.nonnegative:
         raise ValueError(
             "method='nspca' finds nonnegative components only: pass nonnegative=True, or another "
@@ -119,7 +119,7 @@ def run(
 def _run_joint(
     problem: Problem, options: Options, penalty: float | None, coupling: float, max_iter: int
 ) -> Found:
-    """The paper's own problem: one beta for all columns, searched for the total cardinality."""
+    """Solve the paper's own problem, with one beta that is fitted to the total cardinality."""
     cov, k = problem.covariance, problem.k
     A = cov.dense()
     alpha, beta_max = _scales(A, coupling)
@@ -144,7 +144,7 @@ def _run_joint(
 
 
 def _assign(problem: Problem, U: np.ndarray, n_iter: int, late: str) -> Found:
-    """Overlapping columns give each feature to its largest entry, then each is cut to size."""
+    """Give each feature to the column of its largest entry, then cut each column to size."""
     counts = np.count_nonzero(U, axis=0)
     clash = problem.disjoint and bool((np.count_nonzero(U, axis=1) > 1).any())
     if problem.disjoint:

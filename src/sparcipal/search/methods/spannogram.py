@@ -1,9 +1,9 @@
-"""The spannogram: sparse PCA solved exactly on a rank-r approximation of the covariance.
+"""The spannogram solves sparse PCA exactly on a rank-r approximation of the covariance.
 
-Papailiopoulos, Dimakis & Korokythakis (2013) for signed components, Asteris, Papailiopoulos &
-Dimakis (2014) for nonnegative ones. Their enumerations take p^r steps; the search over cones in
-bounds/lowrank/sphere.py finds the same optimum and proves it. Supports found there are scored on
-the full matrix.
+It is due to Papailiopoulos, Dimakis & Korokythakis (2013) for signed components and to Asteris,
+Papailiopoulos & Dimakis (2014) for nonnegative ones. Their enumerations take p^r steps; the search
+over cones in bounds/lowrank/sphere.py finds the same optimum and proves it. Supports found there
+are scored on the full matrix.
 
 The bound for the full matrix is "lowrank" (bounds/lowrank/bound.py).
 """
@@ -29,10 +29,10 @@ from .tpower import ascend
 
 DEFAULT_RANK = 4
 DEFAULT_CONES = 2_000_000
-# Rows up to which all pairs of curves are looked at when r = 2.
+# Up to so many rows, all pairs of curves are examined when r = 2.
 SWEEP = 300
-COMPUTED = 1e-6  # relative error of an eigenvalue in a promise, generously
-# Of the supports seen in that sweep, so many are scored on the full matrix.
+COMPUTED = 1e-6  # a generous relative error of a computed eigenvalue
+# So many supports of that sweep are scored on the full matrix.
 SCORED = 1000
 # Random nets larger than this are refused: the cones are faster and prove more.
 NET_LIMIT = 1_000_000
@@ -88,12 +88,12 @@ def run(
 
 @dataclass(frozen=True)
 class _Component(LowRank):
-    """One component of one covariance, scored on the full matrix."""
+    """This finds one component of one covariance and scores it on the full matrix."""
 
     def solve(
         self, algorithm: str, kind: str, clip: bool, rng: np.random.Generator, proving: bool
     ) -> tuple[Single, dict[str, Any]]:
-        """The component; what deflation leaves of a problem needs no `proving`."""
+        """Return the component and a record; problems left by deflation need no `proving`."""
         asked = self.options.rank or min(DEFAULT_RANK, self.cov.n_features)
         pairs = spectrum(self.cov, min(asked + 1, self.cov.n_features), self.options.seed)
         rank, note = self._rank(pairs, asked)
@@ -119,11 +119,11 @@ class _Component(LowRank):
         component = self._best_on_full_matrix([*candidates, *extra])
         literal = algorithm == "cones" and kind == "eigen"
         if literal and proving and low.finished:
-            # the theorems speak of one component, of eigenvectors, and of a search that has ended
+            # the theorems hold for one component, for eigenvectors and for a finished search
             promised = guarantees(pairs, rank, self.cov, self.s, self.nonnegative)
             info["guarantees"] = {name: (1 - self.eps) * part for name, part in promised.items()}
         if literal and not exact and proving:
-            # What the papers' own analysis gives after the run.
+            # This is the bound of the papers' own analysis after the run.
             info["rank_bound"] = (low.bound + shifted.tail) * self.cov.unit
         return Single(component, info.get("cones", 0), note, bounds), info
 
@@ -148,7 +148,7 @@ class _Component(LowRank):
             cones=found.cones,
         )
         candidates = [found.support, *found.others]
-        # What a smaller rank finds is sometimes better on the full matrix, and costs a tenth.
+        # Smaller ranks cost a tenth, and their supports are sometimes better on the full matrix.
         for rank in range(1, V.shape[1]):
             less = self.search(np.ascontiguousarray(V[:, :rank]), 1e-3)
             candidates += [less.support, *less.others]
@@ -165,7 +165,7 @@ class _Component(LowRank):
         )
 
     def _swept(self, V: np.ndarray, value: float) -> list[np.ndarray]:
-        """r = 2 directly: the supports between all crossings of the curves that can matter."""
+        """Return, for r = 2, the supports between all crossings of the relevant curves."""
         rows = eliminate_rows(V, self.s, value, nonnegative=self.nonnegative)
         if rows.size > SWEEP:
             return []
@@ -193,9 +193,7 @@ class _Component(LowRank):
         return [net.support], net
 
     def _best_on_full_matrix(self, supports: list[np.ndarray]) -> Component:
-        """Weights and value of each support on A itself, then truncated power steps from the best
-        ones.
-        """
+        """Score each support on A itself and take truncated power steps from the best ones."""
         p = self.cov.n_features
         scored: dict[tuple[int, ...], tuple[float, np.ndarray]] = {}
         for support in supports:
@@ -228,7 +226,7 @@ def _exact_note(pairs: Spectrum, rank: int, asked: int) -> str:
 def guarantees(
     pairs: Spectrum, rank: int, cov: Covariance, s: int, nonnegative: bool
 ) -> dict[str, float]:
-    """What the papers promise in advance: fractions of the optimum that the rank-r answer reaches.
+    """Return the fractions of the optimum that the papers promise of the rank-r answer.
 
     Signed (2013, Theorem 1): 1 - min((p/s) l_(r+1)/l_1, l_(r+1)/max_i A_ii).
     Nonnegative (2014, Theorem 1): max(s/(2p), 1/(1 + 2 (p/s) l_(r+1)/l_1)).
@@ -236,7 +234,7 @@ def guarantees(
     p, first = cov.n_features, float(pairs.values[0])
     after = max(float(pairs.values[rank]), 0.0) if rank < pairs.values.size else 0.0
     if first <= 0.0 or not cov.diagonal.max() > 0.0:
-        return {}  # nothing is left to explain, and nothing to promise
+        return {}  # without variance there is no fraction to promise
     # the computed eigenvalue may be a little too small
     after = 0.0 if after <= NEGLIGIBLE * first else after * (1 + COMPUTED)
     if nonnegative:

@@ -1,6 +1,6 @@
 """SPCA, sparse PCA by elastic nets (Zou, Hastie & Tibshirani 2006).
 
-Alternate between B, one elastic net per component, min b'(A + ridge I)b - 2 a_j'A b + l1 |b|_1,
+It alternates between B, one elastic net per component, min b'(A + ridge I)b - 2 a_j'A b + l1 |b|_1,
 and the orthonormal matrix of targets, a polar factor of A B. The l1 path of each net is followed
 until it has the cardinality asked for. With `ridge=inf` the nets are soft thresholds (the
 paper's choice for genes), which needs products with A only.
@@ -28,9 +28,9 @@ from .threshold import truncate
 def elastic_net(
     gram: np.ndarray, target: np.ndarray, s: int, nonnegative: bool, penalty: float | None = None
 ) -> np.ndarray:
-    """The last point of the l1 path with s nonzeros, just before the next feature joins.
+    """Return the last point of the l1 path with s nonzeros, just before the next feature joins.
 
-    With `penalty` given, the point of the path at that l1 penalty instead, whatever its nonzeros.
+    With `penalty`, return the point of the path at that l1 penalty, with any number of nonzeros.
     """
     with warnings.catch_warnings():
         # Duplicated columns make the path drop regressors; the coefficients stay valid.
@@ -61,7 +61,7 @@ def fit(
     penalties: Sequence[float] | None = None,
     tol: float = 1e-6,
 ) -> tuple[np.ndarray, int]:
-    """Loadings (p x k, unit columns) of the alternation, and the number of rounds.
+    """Return the loadings (p x k, unit columns) of the alternation, and the number of rounds.
 
     With `penalties` (the paper's lambda_1j, in the units of A) the cardinalities are not used.
     """
@@ -91,7 +91,7 @@ def fit(
 
 
 def _unit_columns(B: np.ndarray, cov: Covariance) -> np.ndarray:
-    """Normalised; a net that chose nothing falls back to the largest variance."""
+    """Normalise the columns; an empty one becomes the feature of largest variance."""
     empty = ~B.any(axis=0)
     B[int(np.argmax(cov.diagonal)), empty] = 1.0
     return B / np.linalg.norm(B, axis=0)
@@ -127,7 +127,7 @@ def run(
     max_iter: int = 200,
     deflation: str = "auto",
 ) -> Found:
-    """All components together when supports are free, one by one when they are disjoint."""
+    """Find all components together when supports are free, one by one when they are disjoint."""
     if ridge is None:
         ridge = 1e-6 if problem.covariance.n_features <= DENSE_LIMIT else math.inf
     if ridge < 0 or (math.isfinite(ridge) and problem.covariance.n_features > DENSE_LIMIT):

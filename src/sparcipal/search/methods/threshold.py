@@ -1,4 +1,4 @@
-"""PCA and thresholding (Cadima & Jolliffe 1995): the s largest loadings of the first component."""
+"""Thresholding (Cadima & Jolliffe 1995) keeps the s largest loadings of a principal component."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..method import Found, Method
 
 
 def one(problem: Problem, rng: np.random.Generator) -> Component:
-    """The leading eigenvector cut to its s largest entries (nonnegative: the better sign)."""
+    """Return the leading eigenvector cut to s entries (nonnegative: of the better sign)."""
     cov, s = problem.covariance, problem.s_max
     u = leading_eigenpairs(cov, 1, rng)[1][:, 0]
     if not problem.nonnegative:
@@ -26,10 +26,11 @@ def run(problem: Problem, options: Options, *, deflation: str = "auto") -> Found
 
 
 def truncate(Y: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
-    """Each column of Y (p x m) cut to its s largest entries and normalised.
+    """Cut each column of Y (p x m) to its s largest entries and normalise it.
 
-    Largest by size, or largest positive ones when `nonnegative`. A column with nothing to keep
-    becomes the unit vector of its largest entry, so that the result always holds unit vectors.
+    These are the largest by size, or the largest positive ones when `nonnegative`. A column with
+    nothing to keep becomes the unit vector of its largest entry, so that all columns are unit
+    vectors.
     """
     p, m = Y.shape
     score = np.maximum(Y, 0.0) if nonnegative else np.abs(Y)
@@ -49,7 +50,7 @@ def truncate(Y: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
 
 
 def quadratic_forms(cov: Covariance, X: np.ndarray) -> np.ndarray:
-    """x'Ax for every column x of X."""
+    """Return x'Ax for every column x of X."""
     return np.einsum("ij,ij->j", X, cov.matmat(X))
 
 

@@ -1,7 +1,7 @@
 """TPower, the truncated power method (Yuan & Zhang 2013): x <- the s largest entries of Ax.
 
-For a positive semidefinite A no step ever lowers x'Ax. Where it ends depends on where it starts, so
-several starts run side by side as the columns of one matrix: one product with A moves all of them.
+For a positive semidefinite A no step ever lowers x'Ax. The end depends on the start, so several
+starts run side by side as the columns of one matrix: one product with A moves all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..deflation import Single, deflate
 from ..method import Found, Method
 from .threshold import truncate
 
-# A support that did not change for so many steps is taken for final.
+# A support that did not change for so many steps is taken as final.
 SETTLED = 25
 
 
@@ -31,9 +31,9 @@ def ascend(
     tol: float = 1e-9,
     cut: Callable[[np.ndarray, int, bool], np.ndarray] = truncate,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Power steps from every column of X (p x m) at once, each `cut` to s entries of unit norm.
+    """Take power steps from every column of X (p x m) at once, each `cut` to s entries.
 
-    Returns the unit vectors, their values x'Ax and the number of products with A. A column rests
+    Returns the unit vectors, their values x'Ax and the number of products with A. A column stops
     when a step gains less than `tol` of its value, or when its support has settled: the weights on
     it are found exactly later.
     """
@@ -61,14 +61,14 @@ def ascend(
 
 
 def best_end(name: str, ends: tuple[np.ndarray, np.ndarray, int], max_iter: int) -> Single:
-    """The best of the vectors that `ascend` returns; a note says if the steps ran out."""
+    """Return the best of the vectors that `ascend` found, with a note if the steps ran out."""
     X, values, n_iter = ends
     note = "" if n_iter < max_iter else f"{name} stopped after max_iter={max_iter} steps"
     return Single(Component.from_vector(X[:, int(np.argmax(values))]), n_iter, note)
 
 
 def standard_starts(cov: Covariance, s: int, rng: np.random.Generator) -> np.ndarray:
-    """The starts of the papers: first eigenvector, largest variance, the s largest variances."""
+    """Return the papers' starts: first eigenvector, largest variance, s largest variances."""
     p = cov.n_features
     order = np.argsort(-cov.diagonal, kind="stable")
     single, several = np.zeros(p), np.zeros(p)
@@ -85,7 +85,7 @@ def solve(
     restarts: int = 0,
     max_iter: int = 200,
 ) -> Single:
-    """The best component that the standard and `restarts` random starts lead to."""
+    """Return the best component that the standard and `restarts` random starts lead to."""
     cov, s, nonnegative = problem.covariance, problem.s_max, problem.nonnegative
     starts = standard_starts(cov, s, rng)
     if restarts:
