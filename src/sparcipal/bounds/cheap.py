@@ -44,14 +44,13 @@ from .parts import sum_of_parts
 # bounds do it: they start from the best clipping and improve on it.
 CLIP_LIMIT = 150
 SHORT = {"maxiter": 18}  # evaluations of a bound in one variable
-# Rows of a large covariance that the Gershgorin bound may look at.
+# The Gershgorin bound reads at most this many rows of a large covariance.
 ROW_BUDGET = 4096
-FIRST_ROWS = 16  # and those that decide whether it can beat the trace
+FIRST_ROWS = 16  # rows read to decide whether it can beat the trace
 
 
 def cheap_bounds(problem: Problem) -> list[Bound]:
-    """Every bound of about p^2 operations, the smallest first, in the covariance's own (inside)
-    units.
+    """Return every bound of about p^2 operations, the smallest first, in inside units.
 
     The eigenvalue bound costs p^3; `prove` adds it where more than these is asked for.
     """
@@ -85,7 +84,7 @@ def trace_bound(problem: Problem) -> Bound:
 
 
 def eigenvalue_bound(problem: Problem) -> Bound | None:
-    """Ky Fan; None when neither the p x p nor an n x n matrix is small enough to factor."""
+    """Return the Ky Fan bound; None if both the p x p and the n x n matrix are too large."""
     covariance = problem.covariance
     k, data = min(problem.k, covariance.n_features), {}
     if covariance.n_features <= DENSE_LIMIT:
@@ -121,7 +120,7 @@ def _largest_magnitudes(problem: Problem) -> np.ndarray:
 
 
 def gershgorin_bound(problem: Problem, largest: np.ndarray | None = None) -> Bound:
-    """From the largest entries of all rows or, for large p, of the rows that can matter."""
+    """Use the largest entries of all rows or, for large p, of the rows that can matter."""
     covariance, s, k = problem.covariance, problem.s_max, problem.k
     if largest is not None:
         sums = covariance.diagonal + largest.sum(axis=1)
@@ -135,20 +134,20 @@ def gershgorin_bound(problem: Problem, largest: np.ndarray | None = None) -> Bou
 
 
 def _rows_may_help(problem: Problem, known: float) -> bool:
-    """Whether a few rows leave it open that row sums give less than a bound that is known."""
+    """Return False when the sums of a few rows already reach the `known` bound."""
     first = np.argsort(-_reach(problem), kind="stable")[: max(FIRST_ROWS, problem.k)]
     return top_sum(_exact_row_sums(problem, first), problem.k) < known
 
 
 def _reach(problem: Problem) -> np.ndarray:
-    """What the row sums can be at most: |A_ij|^2 <= (A_ii + d)(A_jj + d) when A + dI is PSD."""
+    """Bound the row sums from above: |A_ij|^2 <= (A_ii + d)(A_jj + d) when A + dI is PSD."""
     covariance = problem.covariance
     deviation = np.sqrt(np.maximum(covariance.diagonal, 0.0) + covariance.psd_shift)
     return np.asarray(covariance.diagonal + deviation * top_sum(deviation, problem.s_max - 1))
 
 
 def _exact_row_sums(problem: Problem, block: np.ndarray) -> np.ndarray:
-    """A_ii and the s - 1 largest magnitudes beside it, of some rows."""
+    """Sum A_ii and the s - 1 largest other magnitudes of each row i in `block`."""
     rows = problem.covariance.columns(block).T  # (rows, p)
     rows[np.arange(block.size), block] = 0.0
     magnitude = np.maximum(rows, 0.0) if problem.nonnegative else np.abs(rows)
@@ -157,7 +156,7 @@ def _exact_row_sums(problem: Problem, block: np.ndarray) -> np.ndarray:
 
 
 def _row_sums(problem: Problem) -> np.ndarray:
-    """Rows are looked at in the order of what they could reach at most."""
+    """Compute row sums by decreasing `_reach`, until the rest cannot be among the k largest."""
     k, reach = problem.k, _reach(problem)
     sums = reach.copy()
     order = np.argsort(-reach, kind="stable")
@@ -170,8 +169,7 @@ def _row_sums(problem: Problem) -> np.ndarray:
 
 
 def clip_bound(problem: Problem) -> Bound:
-    """The best clipping threshold of a short one-dimensional search (the bound is convex in
-    rho)."""
+    """Search for the best threshold rho; the bound is convex in it."""
     A = problem.covariance.dense()
     s, k = problem.s_max, min(problem.k, A.shape[0])
     off = _off_diagonal(A, problem.nonnegative)
@@ -244,14 +242,14 @@ def _ky_fan_by_cholesky(
     for slack in (2 * delta, 64 * delta, 2**14 * delta):
         B[np.diag_indices_from(B)] = diagonal + (nu + slack)
         if not factorises(B):
-            B = _difference(Q, M)  # the factorisation worked in its place
+            B = _difference(Q, M)  # the factorisation overwrites its argument
             continue
         return k * (nu + slack + delta) + trace_Z * (1 + margins.sum_of(n + k)) + SAFETY * k * delta
     return None
 
 
 def _difference(Q: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """QQ' - M, without a third matrix."""
+    """Return QQ' - M without allocating a third matrix."""
     B = Q @ Q.T
     B -= M
     return B
@@ -262,7 +260,7 @@ def proved_margins(blocks: np.ndarray, tops: np.ndarray) -> np.ndarray:
     so that a Cholesky factorisation proves the sum to be an upper bound; infinity if none does."""
     m = blocks.shape[-1]
     diagonal = np.einsum("...ii->...i", blocks)
-    # the trace of t I - M at most, and more than nothing where everything underflows
+    # at least the trace of t I - M; positive even where everything underflows
     size = np.abs(diagonal).sum(axis=-1) + (m + 1) * np.abs(tops) + 1e-20
     delta = margins.support(m) * size
     for factor in (2.0, 32.0, 1024.0):
@@ -288,7 +286,7 @@ def _leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _largest_eigenvalues(M: np.ndarray, k: int) -> np.ndarray:
-    """For steering a search only; nothing is proved with these."""
+    """Compute eigenvalues that only steer a search; nothing is proved with them."""
     n = M.shape[0]
     if n <= 200 or k > n // 8:
         return largest_eigenvalues(M, k)
@@ -299,7 +297,7 @@ def _largest_eigenvalues(M: np.ndarray, k: int) -> np.ndarray:
 
 
 def _minimise(function: Callable[[float], float], low: float, high: float) -> float:
-    """The best point that a short search of a convex function meets; any gives a valid bound."""
+    """Return the best point of a short search of a convex function; any gives a valid bound."""
     ends = (function(low), low), (function(high), high)
     if high <= low:
         return low
@@ -330,5 +328,5 @@ def _kth_largest(values: np.ndarray, k: int) -> float:
 
 
 def _margin(problem: Problem) -> float:
-    """What every bound of the computed matrix must add to hold for the exact one."""
+    """Return what a bound of the computed matrix must add to hold for the exact one."""
     return SAFETY * problem.covariance.rounding(problem.n_nonzero)

@@ -7,15 +7,15 @@ a seminorm, so that
 
     x_j'A x_j <= (the best on P_j) + trace A_TT,    also for x >= 0.
 
-So t dropped features are worth v_1 + ... + v_t at most, and what they replace are t of the N
-nonzeros that all components have together: with B_n a bound for n nonzeros on K,
+So t dropped features are worth at most v_1 + ... + v_t, and they replace t of the N nonzeros that
+all components have together. With B_n a bound for n nonzeros on K,
 
     a choice with a dropped feature explains at most max over t >= 1 of B_(N-t) + v_1 + ... + v_t.
 
 "variances"  B_n is the smaller of the bound for all N and the sum of the n largest variances.
 "prices"     The Ky Fan split (kyfan/certificate.py) bounds every n at once: B_n = C + the n largest
              prices. A price f on every feature of K lowers C by about f per nonzero; then a dropped
-             feature of variance below f is no bargain. A row of the core already pays `pad` or more
+             feature of variance below f adds nothing. A row of the core already pays `pad` or more
              for each of its s - 1 partners, so f up to the pad costs nothing:
 
                  M - s f I,   prices beta_a + f in the core and f in the rest of K,
@@ -45,10 +45,10 @@ from .kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
 from .kyfan.optimise import KyFanOptimiser
 from .outside import violators
 
-# The bound for all features may exceed that for the screened ones by this share of the gap, before
-# it is worth reading the rows once more for twice as many features.
+# The rows are read again for twice as many features when the bound for all features exceeds that
+# for the screened ones by more than this share of the gap.
 SHARE = 1.0
-MULTIPLES = (1.0, 1.5)  # of the largest dropped variance, as prices
+MULTIPLES = (1.0, 1.5)  # prices to try, in units of the largest dropped variance
 TEMPERATURES = {"fast": (3e-3, 1e-3), "full": (1e-2, 3e-3, 1e-3, 3e-4)}
 STEPS = {"fast": 30, "full": 150}
 
@@ -106,7 +106,7 @@ def widened(
 
 
 def _inside(problem: Problem, certificate: Certificate) -> Bound:
-    """The bound on the screened features that is extended."""
+    """Return the bound on the screened features, which is to be extended."""
     if problem.disjoint or problem.k == 1:
         return certificate.bounds[0]
     return next(b for b in certificate.bounds if b.name == "parts")
@@ -120,7 +120,7 @@ def _by_parts(
     options: Options,
     certify: Any,
 ) -> tuple[float, float, dict[str, Any]]:
-    """Overlapping supports: every component's own bound is extended, then they are added."""
+    """Extend the bound of each component alone, then add them (overlapping supports)."""
     found: dict[int, Beyond] = {}
     own = {part["s"]: float(part["value"]) for part in inside.data["parts"]}
     for s, value in own.items():
@@ -142,7 +142,7 @@ def _by_parts(
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of the screened features: the question, its answer and the bounds proved."""
+    """The problem on the screened features, its answer and the bounds proved for it."""
 
     problem: Problem
     inside: float  # no choice within K explains more
@@ -152,7 +152,7 @@ class _Known:
 
 @dataclass(frozen=True)
 class Beyond:
-    """What choices with at least one dropped feature explain at most, and why."""
+    """An upper bound for components that use at least one dropped feature, with its proof."""
 
     bound: float
     rule: str
@@ -183,7 +183,7 @@ def beyond(
 
 
 class _Table:
-    """B_n + v_1 + ... + v_t for all t, by either rule."""
+    """Evaluates B_n + v_1 + ... + v_t for all t, by either rule."""
 
     def __init__(self, problem: Problem, inside: float, dropped: np.ndarray) -> None:
         self.problem, self.dropped = problem, dropped
@@ -206,7 +206,7 @@ class _Table:
         return Beyond(total, rule, {"rule": rule, **data})
 
     def by_prices(self, split: KyFanSplit, price: float) -> Beyond:
-        """The split with this price on every feature of K, and a pad that covers it."""
+        """Bound with `price` on every feature of K; the pad of the split must cover it."""
         problem, n = self.problem, self.n
         covariance, s = problem.covariance, problem.s_max
         split = replace(split, pad=float(np.float32(max(price, split.pad))))
@@ -215,7 +215,7 @@ class _Table:
         core = kyfan_matrix(0.5 * (a + a.T), split, s, problem.nonnegative)
         matrix = core.matrix.copy()
         matrix[np.diag_indices(matrix.shape[0])] -= s * price
-        level = 0.0  # of a component without a screened feature
+        level = 0.0  # what a component without a screened feature explains in K
         if matrix.shape[0] >= problem.k:
             level = max(level, float(np.linalg.eigvalsh(matrix)[matrix.shape[0] - problem.k]))
         _, heights = violators(
@@ -236,12 +236,12 @@ class _Table:
 def _attempts(
     known: _Known, highest: float, target: float, options: Options, certify: str
 ) -> Iterator[tuple[KyFanSplit, float]]:
-    """Splits with a price for every feature, the cheap ones first."""
+    """Yield splits with the price for every feature, the cheap ones first."""
     problem = known.problem
     value = max(target - highest, 0.5 * target)
     splits = [split_of(b.data) for b in known.bounds if b.name == "kyfan"]
     if not splits:
-        # a bound for one nonzero less: it is tight where the last nonzero is worth much
+        # bound one nonzero less: this is tight where the last nonzero is worth much
         found = kyfan_bound(
             problem.covariance,
             problem.cardinalities,
@@ -260,7 +260,7 @@ def _attempts(
         for multiple in MULTIPLES:
             yield split, multiple * highest
     if certify == "fast" and splits[-1].pad >= highest:
-        return  # it was optimised with such a price
+        return  # the split was optimised with such a price already
     price = max(splits[-1].pad, MULTIPLES[-1] * highest)
     yield _refined(problem, splits[-1], price, value, options, certify), price
 
@@ -268,7 +268,7 @@ def _attempts(
 def _refined(
     problem: Problem, split: KyFanSplit, pad: float, value: float, options: Options, certify: str
 ) -> KyFanSplit:
-    """The split after some steps with the larger pad."""
+    """Optimise the split a little further with the larger pad."""
     a = problem.covariance.submatrix(split.features)
     split = replace(split, pad=float(np.float32(pad)))
     optimiser = KyFanOptimiser(

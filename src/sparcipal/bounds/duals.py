@@ -50,9 +50,9 @@ TEST_LIMIT = 1500
 def _greedy_matrix(
     A: np.ndarray, g: np.ndarray, rho: float, errors: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, float]:
-    """A matrix with the nonzero eigenvalues of the sum of Y_i, and how far rounding may move them.
+    """Return a matrix with the nonzero eigenvalues of the sum of Y_i, and their rounding error.
 
-    `errors` bound what rounding did to A (as roots r, |dA_ij| <= r_i r_j), to g, and to the
+    `errors` bound the rounding of A (as roots r, |dA_ij| <= r_i r_j), of g, and of the
     diagonal.
     """
     roots, dg, da = errors
@@ -97,7 +97,8 @@ def greedy_dual(cov: Covariance, component: Component, s: int) -> Bound | None:
     outside = np.delete(g, component.support)
     low = float((outside**2).max()) if outside.size else 0.0
     high = float(inside[0])
-    # Where the order is right any rho between is consistent; where it is not, look around both.
+    # If the support has the largest g_i^2, any rho between low and high is consistent; otherwise
+    # they are swapped and the same range is searched.
     low, high = min(low, high), max(low, high)
     best: Bound | None = None
     for fraction in np.linspace(0.05, 0.95, 13):
@@ -112,7 +113,7 @@ def _greedy_at(
     cov: Covariance, component: Component, g: np.ndarray, rho: float, s: int
 ) -> Bound | None:
     slack = SAFETY * (cov.psd_shift + cov.rounding(1))
-    # Features that rounding could put on either side of rho belong in, where they are noticed.
+    # The core includes features that rounding could put on either side of rho, to be tested below.
     nearly = rho * (1 - 1e-5)
     core = np.flatnonzero((cov.diagonal + slack > nearly) | (g * g > nearly))
     near = np.abs(g[core] ** 2 - rho) <= 1e-6 * rho
@@ -125,7 +126,7 @@ def _greedy_at(
         return None
     total = max(0.0, proved_eigenvalue_sum(G, 1)) + rho * s * (1 + SAFETY * margins.dual_claim())
     if SAFETY * margin > 1e-5 * total:
-        return None  # rounding would be most of it: other bounds say more
+        return None  # rounding would dominate this bound
     claim = total * (1 + SAFETY * margins.claim()) + SAFETY * margin + SAFETY * cov.rounding(s)
     data = {
         "rho": rho,
@@ -140,7 +141,7 @@ def _greedy_at(
 def _errors(
     cov: Covariance, core: np.ndarray, component: Component
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rounding of A (as roots), of g and of the diagonal, all on the core."""
+    """Bound the rounding of A (as roots), of g and of the diagonal, all on the core."""
     roots = np.sqrt(cov.error_unit * np.maximum(cov.error_weights, 0.0))
     x, support = np.abs(component.weights), component.support
     value = float(component.weights @ cov.submatrix(support) @ component.weights)
@@ -154,7 +155,7 @@ def _errors(
 
 
 def dspca_dual(problem: Problem, core: np.ndarray, dual: np.ndarray, penalty: float) -> Bound:
-    """The certificate of a dual solution A_KK + U for the whole problem, K the `core`."""
+    """Bound the whole problem by a dual solution A_KK + U, where K is the `core`."""
     cov = problem.covariance
     m = core.size
     A = cov.submatrix(core)

@@ -8,8 +8,8 @@ are bounded at once by n x n matrices, which is cheap where samples are few.
 T is found together with a density matrix Y as the saddle point of s <T, Y> + sum_i kappa_i, where
 kappa_i is the largest eigenvalue of C (f_i f_i' - T) C if that is positive, C = Y^(1/2). With C T C
 = R diag(l) R' and g = R'C f_i it is the root of sum_k g_k^2 / (kappa + l_k) = 1, and the best P_i
-is kappa h h' with h = C^-1 R q, q = g / (kappa + l) divided by its length. Any T and Y give a bound
-that holds: what is stored is made to cover every feature afterwards.
+is kappa h h' with h = C^-1 R q, q = g / (kappa + l) divided by its length. Any T and Y give a valid
+bound, because the stored cover is made to include every feature afterwards.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from .cheap import proved_eigenvalue_sum
 from .pairsplit.certificate import top_eigenvalue
 
 MOST_SAMPLES = 400
-# Rounds between two looks at the averages; the steps restart from the best ones.
+# Rounds between two evaluations of the averages; the steps restart from the best averages.
 ROUNDS = {"fast": (20, 20, 20, 20), "full": (20, 20, 20, 20, 40, 80, 120)}
-MULTIPLES = 2.0 ** np.arange(-1, 9)  # of the first T that are tried
-MIXED = 0.1  # of the identity in the first density matrix
-# A step is too long when its second half undoes this much of the first, relatively; it is not made
-# beyond the last number, and the next one may be longer below the first.
+MULTIPLES = 2.0 ** np.arange(-1, 9)  # factors on the first T that are tried
+MIXED = 0.1  # share of the identity in the first density matrix
+# Limits on how much of its first half the second half of a step undoes, relatively: below SHORT the
+# next step is longer, above LONG it is shorter, and above REFUSED the step is not made.
 SHORT, LONG, REFUSED = 0.4, 0.7, 1.0
 FIRST_STEP, LONGER, SHORTER, MUCH_SHORTER = 0.3, 1.2, 0.8, 0.5
-NEAR = 0.2  # features with a smaller f'T^-1 f are left out until the next look
-FLOOR = 1e-8  # of the eigenvalues of T, relatively
-NEWTON = 30  # steps, at most
+NEAR = 0.2  # features with a smaller f'T^-1 f are left out until the next evaluation
+FLOOR = 1e-8  # smallest eigenvalue of T, relative to the largest
+NEWTON = 30  # largest number of Newton steps
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class Cover:
     stretch: float = 1.0
 
     def record(self) -> dict[str, Any]:
-        """What a proof stores; the stretch is computed again."""
+        """Return the fields that a proof stores; a checker computes the stretch again."""
         features = self.features.astype(np.int32)
         return {"features": features, "order": len(self.T), "T": self.T, "W": self.W}
 
     def bound(self, s: int) -> float:
-        """At least stretch * lambda_max(s T + sum of w_i w_i')."""
+        """Return an upper bound on stretch * lambda_max(s T + sum of w_i w_i')."""
         W = self.W.astype(np.float64)
         matrix = s * self.T + W.T @ W
         rounding = SAFETY * margins.sum_of(len(W) + 4) * float(np.trace(matrix))
@@ -66,7 +66,7 @@ class Cover:
 def ellipsoid_bound(
     problem: Problem, components: tuple[Component, ...], options: Options, effort: str
 ) -> Bound | None:
-    """The bound for each component alone, added; None where there are many samples or none."""
+    """Add the bounds of each component alone; None where there are many samples or none."""
     F = problem.covariance.factor()
     value = float(variances(problem, components).sum())
     if F is None or not F.shape[0] < F.shape[1] or F.shape[0] > MOST_SAMPLES or not value > 0.0:
@@ -88,10 +88,10 @@ def ellipsoid_bound(
 
 
 def covering(F: np.ndarray, T: np.ndarray, directions: np.ndarray) -> Cover:
-    """Columns of `directions` (n x p) made long enough to cover the features outside T.
+    """Lengthen the columns of `directions` (n x p) to cover the features outside T.
 
     With h = L^-1 f and g = L^-1 w, LL' = T, the feature is covered if |h|^2 - (g'h)^2 / (1 + |g|^2)
-    <= 1. A direction that is of no use, such as zero, is replaced by the feature itself.
+    <= 1. A useless direction, such as zero, is replaced by the feature itself.
     """
     T = (T + T.T) / 2
     eigenvalues = np.linalg.eigvalsh(T)
@@ -113,7 +113,7 @@ def covering(F: np.ndarray, T: np.ndarray, directions: np.ndarray) -> Cover:
 
 
 def _stretch(F: np.ndarray, cover: Cover, inverse: np.ndarray) -> float:
-    """A number, hardly above one, by which T + w_i w_i' covers every feature.
+    """Return a factor, hardly above one, with which T + w_i w_i' covers every feature.
 
     For any matrix C and numbers a_i, with E = C T C' - I and u_i = f_i - a_i w_i, it is at least
     (|C u_i|^2 + a_i^2) / (1 - |E|).
@@ -158,7 +158,7 @@ class Saddle:
         self.lowest = min(tops)
 
     def improve(self, rounds: int) -> float:
-        """Some rounds from the best T and Y; returns about what the best bound is then."""
+        """Make some rounds from the best T and Y; return an estimate of the best bound."""
         (T, Y), total = self.best, 0.0
         self._columns = self.F[:, _reach(T, self.F) > NEAR]
         log_y = _function(Y, np.log)
@@ -183,7 +183,7 @@ class Saddle:
         return self.lowest
 
     def directions(self) -> np.ndarray:
-        """w_i of all features at the best T and Y, zero for those that need none."""
+        """Return w_i of all features at the best T and Y, zero for those that need none."""
         self._columns = self.F
         found = self._at(*self.best)
         out = np.zeros_like(self.F)
@@ -197,7 +197,7 @@ class Saddle:
             self.best, self.lowest = (T, Y), top
 
     def _at(self, T: np.ndarray, Y: np.ndarray) -> _Point:
-        """The best P_i for T and Y, among the columns that are looked at."""
+        """Compute the best P_i for T and Y on the columns that are not left out."""
         w, Q = np.linalg.eigh(Y)
         w = np.maximum(w, 1e-12 * w[-1])
         root, back = (Q * np.sqrt(w)) @ Q.T, (Q / np.sqrt(w)) @ Q.T
@@ -216,16 +216,16 @@ class Saddle:
 
 @dataclass(frozen=True)
 class _Point:
-    """What the steps need of a T and a Y."""
+    """Gradients and directions at one T and Y."""
 
     B: np.ndarray  # s T + sum P_i, the gradient in Y
     G: np.ndarray  # the gradient in T
     W: np.ndarray  # (n, m): P_i = w_i w_i'
-    outside: np.ndarray  # (m,) among the columns that were looked at
+    outside: np.ndarray  # (m,) positions among the columns that were not left out
 
 
 def roots(squares: np.ndarray, ell: np.ndarray) -> np.ndarray:
-    """kappa > 0 with sum_k squares_k / (kappa + ell_k) = 1 for each column, where there is one.
+    """Solve sum_k squares_k / (kappa + ell_k) = 1 for kappa > 0 in each column that has a root.
 
     Newton's method for the reciprocal, which is concave and hardly curved. It rises to the root
     from a Rayleigh quotient of gg' - diag(ell), whose largest eigenvalue kappa is.
@@ -244,7 +244,7 @@ def roots(squares: np.ndarray, ell: np.ndarray) -> np.ndarray:
 
 
 def _change(apart: float) -> float:
-    """The factor to the next step."""
+    """Return the factor from this step length to the next."""
     if apart > REFUSED:
         return MUCH_SHORTER
     return SHORTER if apart > LONG else (LONGER if apart < SHORT else 1.0)
@@ -257,14 +257,14 @@ def _apart(old: np.ndarray, ahead: np.ndarray, new: np.ndarray) -> float:
 
 
 def _reach(T: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """f'T^-1 f of every column, about."""
+    """Return f'T^-1 f of every column, approximately."""
     w, Q = np.linalg.eigh(T)
     h = Q.T @ F
     return np.asarray((1.0 / np.maximum(w, FLOOR * w[-1])) @ (h * h))
 
 
 def _function(Y: np.ndarray, function: np.ufunc) -> np.ndarray:
-    """A function of the eigenvalues of a positive definite matrix."""
+    """Apply a function to the eigenvalues of a positive definite matrix."""
     w, Q = np.linalg.eigh(Y)
     return np.asarray((Q * function(np.maximum(w, 1e-14 * w[-1]))) @ Q.T)
 
@@ -277,7 +277,7 @@ def _density(log: np.ndarray) -> np.ndarray:
 
 
 def _moved(T: np.ndarray, slope: np.ndarray, step: float) -> np.ndarray:
-    """T^(1/2) exp(-step T^(1/2) slope T^(1/2)) T^(1/2), no direction by more than a factor e."""
+    """Return T^(1/2) exp(-step T^(1/2) slope T^(1/2)) T^(1/2), the exponent limited to 1."""
     root = _function(T, np.sqrt)
     w, Q = np.linalg.eigh(root @ slope @ root)
     return np.asarray(root @ (Q * np.exp(np.clip(-step * w, -1.0, 1.0))) @ Q.T @ root)

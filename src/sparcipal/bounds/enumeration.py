@@ -1,6 +1,6 @@
 """Bound "enumeration"; statement and proof: docs/methods/enumeration.rst.
 
-Every support is looked at.
+The bound evaluates every support.
 
 A signed component never loses by a larger support, so supports of exactly s features are enough.
 The best nonnegative x is the leading eigenvector of A on its own support, so there all supports of
@@ -8,8 +8,8 @@ at most s features count whose leading eigenvector has one sign. Several disjoin
 best packing of such supports, found by a depth-first search through the supports in the order of
 their values.
 
-LAPACK's eigenvalues order the supports; a Cholesky factorisation for each of them says how much may
-be missing. A support T whose computed vector q has both signs is passed over: if the best x >= 0
+LAPACK's eigenvalues order the supports; a Cholesky factorisation of each bounds the error of its
+value. A support T whose computed vector q has both signs is passed over: if the best x >= 0
 were positive on all of T, it would be a leading eigenvector, and on the arc from x to q (or -q)
 some entry vanishes first, at a point z >= 0 on fewer features. In the plane of x and q the Rayleigh
 quotient falls all the way from x, so z'Az >= q'Aq / q'q: fewer features are worth as much, up to
@@ -61,7 +61,7 @@ def exhaust(
         return components, None, packing.looked
     m = sum(problem.cardinalities)
     margin = sum(scored[s][2] for s in problem.cardinalities) + problem.covariance.rounding(m)
-    margin += margins.packing(problem.k) * packing.rest[0]  # of the sums of values
+    margin += margins.packing(problem.k) * packing.rest[0]  # rounding of the sums of values
     return components, Bound("enumeration", packing.value + SAFETY * margin), packing.looked
 
 
@@ -72,7 +72,7 @@ def _sizes(s: int, nonnegative: bool) -> range:
 def _scored(
     A: np.ndarray, s: int, nonnegative: bool
 ) -> tuple[np.ndarray, list[tuple[int, ...]], float]:
-    """The value of every support, the largest first, and what all of them may lack at most."""
+    """Return the value of every support, the largest first, and a bound on their errors."""
     values: list[np.ndarray] = []
     supports: list[tuple[int, ...]] = []
     margin, lost = 0.0, 0.0
@@ -98,12 +98,12 @@ def _scored(
             supports.extend(itertools.compress(batch, good))
     everything = np.concatenate(values)
     order = np.argsort(-everything, kind="stable")
-    # what is passed over may lead to another support that is, down to a single feature
+    # a skipped support may refer to one that is skipped too, and so on down to a single feature
     return everything[order], [supports[i] for i in order], margin + (s - 1) * lost
 
 
 def _quotients(blocks: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """q'Aq / q'q, rounded down."""
+    """Return q'Aq / q'q, rounded down."""
     m = blocks.shape[-1]
     image = (blocks @ vectors[:, :, None])[:, :, 0]
     length = np.square(vectors).sum(axis=1)
@@ -112,7 +112,7 @@ def _quotients(blocks: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 class _Packing:
-    """Disjoint supports, one per component, with the largest sum of values."""
+    """Searches for disjoint supports, one per component, with the largest sum of values."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class _Packing:
         self.tables = tables
         self.sizes = sorted(cardinalities)
         self.member = {s: _membership(supports, p) for s, (_, supports) in tables.items()}
-        # what the components from a level on can explain at most
+        # rest[level] bounds what the components from that level on can explain
         heads = [float(tables[s][0][0]) for s in self.sizes]
         self.rest = [sum(heads[level:]) for level in range(len(heads) + 1)]
         self.monitor, self.most = monitor, most
@@ -173,7 +173,7 @@ def _membership(supports: list[tuple[int, ...]], p: int) -> np.ndarray:
 
 
 def _padded(chosen: list[tuple[int, ...]], problem: Problem) -> Iterable[tuple[int, ...]]:
-    """A component that can explain nothing still gets a feature of its own."""
+    """Give a feature of its own to each component that can explain nothing."""
     used = {i for support in chosen for i in support}
     spare = (i for i in range(problem.covariance.n_features) if i not in used)
     yield from chosen

@@ -3,8 +3,9 @@
     m_j = A_jj + the s-1 largest of {A_ja^2 / theta_a - beta_a} and {|A_jl|}
 
 for a in the core, which pays theta_a and has the price beta_a, and l outside
-(docs/methods/kyfan.rst). In three steps, each for the features that the one before could not clear:
-entries by variances (|A_jl|^2 <= A_jj A_ll), exact entries to the core, exact entries to all.
+(docs/methods/kyfan.rst). It is bounded in three
+steps, each for the features that the step before could not clear: with entries bounded by variances
+(|A_jl|^2 <= A_jj A_ll), with exact entries to the core, and with exact entries to all.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from ..numerics import margins
 from ..problem.covariance import Covariance
 
-BLOCK = 512  # rows of the covariance looked at together
+BLOCK = 512  # rows of the covariance read at once
 
 
 class Charged(Protocol):
@@ -72,7 +73,7 @@ def _exact(
     charges: np.ndarray,
     nonnegative: bool,
 ) -> np.ndarray:
-    """m_j with the covariances among the outside features themselves."""
+    """Return m_j with exact covariances among the outside features too."""
     out = np.empty(block.size)
     for start in range(0, block.size, BLOCK):
         part = block[start : start + BLOCK]
@@ -96,12 +97,12 @@ class _Rows:
         return _largest(np.square(cross) / self.split.theta - self.split.price, self.q)
 
     def with_reach(self, charges: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """Charges of the core, and of the outside features by what they can reach at most."""
+        """Return row sums in which variances bound the charges of the outside features."""
         among = np.sqrt(np.maximum(variance, 0.0))[:, None] * self.reach[None, :]
         return self.rounded(_largest(np.hstack([charges, among]), self.q))
 
     def needed(self, variance: np.ndarray, level: float) -> int:
-        """How many of the features, by decreasing variance, their variance does not dismiss."""
+        """Count the features, by decreasing variance, that their variance does not dismiss."""
         low, high = 0, variance.size
         while low < high:
             middle = (low + high) // 2
@@ -114,7 +115,7 @@ class _Rows:
         return low
 
     def rounded(self, charges: np.ndarray) -> np.ndarray:
-        """Row sums, rounded up; a charge is a difference in which the price may cancel."""
+        """Return the row sums, rounded up; the price may cancel most digits of a charge."""
         total = charges.sum(axis=1)
         largest = float(self.split.price.max(initial=0.0))
         return total + margins.priced_outside(self.q + 1) * (total + 2 * self.q * largest)

@@ -1,4 +1,4 @@
-"""Which proofs to try for a problem, in the order of their cost, and what they leave open."""
+"""Chooses which proofs to try for a problem, in the order of their cost."""
 
 from __future__ import annotations
 
@@ -29,22 +29,21 @@ from .tree.search import prove as prove_tree
 NEXT = (
     "cheap.eigenvalue_bound",
 )  # fmt: skip
-# The tolerance must also hold what rounding margins add to a bound.
+# A proof aims at this share of the tolerance, which leaves room for rounding margins.
 TIGHTER = 0.9
-# Up to this many features the branch and bound works on all of them; beyond, on a core that it
-# extends.
+# Up to this many features the branch and bound works on all of them, beyond that on a core.
 WHOLE = 400
-# Supports that are simply all looked at, by how hard the user asked to prove.
+# Up to this many supports are enumerated, by the effort that the user asked for.
 EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
-# How many packings of them, and how many entries of support tables they may read; where that does
-# not suffice, other bounds are cheaper.
+# An enumeration may look at this many packings and read this many entries of support tables; beyond
+# that other bounds are cheaper.
 PACKINGS = {"fast": 100_000, "full": 1_000_000}
 READS = {"fast": 2e9, "full": 4e10}
-# Work of branch and bound at prices, all together (see tree/question.py), and the share of it that
-# follows the short Ky Fan bound where both are tried.
+# Total work of branch and bound at prices (see tree/question.py), and the share of it that follows
+# the short Ky Fan bound where both the short and the long one are tried.
 PRICING_WORK = 1e11
 QUICK_SHARE = 0.6
-# Nonzeros from which on few samples are looked at before a tree.
+# From this many nonzeros on, the bounds for few samples are tried before the tree.
 MANY = 150
 # Relative gap above which ellipsoids and the low-rank bound are tried as well, and how many cones
 # the latter may take; up to SKETCHED samples it comes first.
@@ -74,8 +73,8 @@ def prove(
     certify: Any,
     start: Any = None,
 ) -> Proved:
-    """Bounds in the order of their cost until the gap closes; `known` came from the search
-    itself, and `start` (one component) is `again` of a neighbouring problem."""
+    """Try bounds in the order of their cost until the gap closes; `known` came from the search,
+    and `start` (one component) is `again` of a neighbouring problem."""
     if start is not None and certify:
         # a certificate that nearly fits costs less than the cheap bounds
         near = _prove_one(
@@ -101,7 +100,7 @@ def prove(
             problem, _prove_jointly(problem, proved, options, certify), options, certify
         )
     if problem.s_max >= MANY:
-        # few samples bound many nonzeros at once, which is cheaper than a large core
+        # bounds for few samples cover many nonzeros at once, which is cheaper than a large core
         proved = _where_wide(problem, proved, options, certify)
         if _closed(problem, proved, options) or not affordable(problem.s_max, certify):
             return proved
@@ -110,7 +109,7 @@ def prove(
 
 
 def _function(name: str) -> Callable[[Problem], Bound | None]:
-    """A function of this package, by its file and its name."""
+    """Import a function of this package by its file and its name."""
     module, _, attribute = name.partition(".")
     found: Callable[[Problem], Bound | None] = getattr(
         importlib.import_module(f".{module}", __package__), attribute
@@ -126,8 +125,7 @@ def _closed(problem: Problem, proved: Proved, options: Options) -> bool:
 
 
 def _where_wide(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
-    """Where the gap stays wide, few samples or a low-rank sketch may bound better than pairs of
-    features."""
+    """Where the gap is wide, add the ellipsoid or low-rank bound if it is better."""
     value = float(variances(problem, proved.components).sum())
     lowest, best = min(bound.value for bound in proved.bounds), None
     order = (_low_rank, _ellipsoid) if _sketched(problem) else (_ellipsoid, _low_rank)
@@ -138,12 +136,12 @@ def _where_wide(problem: Problem, proved: Proved, options: Options, certify: str
         if found is not None and found.value < lowest:
             lowest, best = found.value, found
             options.monitor.update("bounds", value=value, bound=lowest)
-    # their data are large: one of them is kept, if it is the best bound
+    # their data are large, so only one is kept, and only if it is the best bound
     return proved if best is None else replace(proved, bounds=(*proved.bounds, best))
 
 
 def _sketched(problem: Problem) -> bool:
-    """Whether samples are so few that a sketch misses nothing of them."""
+    """Return whether samples are so few that a sketch is exact."""
     return (problem.covariance.n_samples or np.inf) <= SKETCHED
 
 
@@ -196,7 +194,7 @@ def _prove_one(
 
 
 def _prove_parts(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
-    """Overlapping supports: no component explains more than the best one of its size alone."""
+    """Bound each component alone and add the bounds (overlapping supports)."""
     parts: dict[int, Bound] = {}
     nodes = 0
     for s in sorted(set(problem.cardinalities)):
@@ -216,7 +214,7 @@ def _shortened(component: Component, s: int) -> tuple[Component, ...]:
 
 
 def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
-    """Disjoint supports: all packings where they are few, otherwise the priced Ky Fan bound."""
+    """Enumerate all packings where they are few, otherwise use the priced Ky Fan bound."""
     count = count_supports(problem)
     if problem.total is None and count <= EXHAUSTIBLE[certify]:
         value = float(variances(problem, proved.components).sum())
@@ -231,9 +229,9 @@ def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: 
 
 
 def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
-    """The Ky Fan bound, then prices and packing where features are few, until the gap closes."""
+    """Try the Ky Fan bound, then prices and packing if features are few, to close the gap."""
     covariance, sizes, total = problem.covariance, problem.cardinalities, problem.total
-    pad = 1.001 * problem.dropped  # splits are kept in single precision
+    pad = 1.001 * problem.dropped  # leaves room for the single precision of stored splits
     for effort, share in _efforts(problem, certify).items():
         bound = kyfan_bound(
             covariance, sizes, total=total, effort=effort, least_pad=pad,
@@ -257,8 +255,7 @@ def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: s
 
 
 def _efforts(problem: Problem, certify: str) -> dict[str, float]:
-    """How hard the Ky Fan bound is tried, one after the other, and the share of the pricing that
-    follows."""
+    """Return the efforts of the Ky Fan bound in their order, each with its share of the pricing."""
     if certify != "full":
         return {"fast": 0.0}
     if problem.covariance.n_features > WHOLE:
@@ -268,7 +265,7 @@ def _efforts(problem: Problem, certify: str) -> dict[str, float]:
 
 
 def _asked(problem: Problem, proved: Proved, options: Options) -> dict[str, Any]:
-    """What every joint bound is told: the best answer so far, and when to stop."""
+    """Return the arguments common to all joint bounds."""
     return {
         "nonnegative": problem.nonnegative,
         "supports": [component.support for component in proved.components],
@@ -285,7 +282,7 @@ def _enough(problem: Problem, proved: Proved, options: Options) -> bool:
 
 
 def _with_supports(problem: Problem, proved: Proved, supports: Sequence[np.ndarray]) -> Proved:
-    """The components on these supports, if they explain more."""
+    """Replace the components by those on `supports` if these explain more."""
     if not supports:
         return proved
     found = tuple(Component(support, np.ones(support.size)) for support in supports)

@@ -1,1 +1,1 @@
-"""From anything that people have to a covariance."""
+"""Turns tables, files, frames and rows read in passes into a covariance."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-# Entries checked together: a memory map is never brought into memory whole.
+# Entries are checked in blocks of this size, so that a memory map is never read into memory whole.
 BLOCK = 4_000_000
 LARGEST = 2**53  # float64 holds all integers up to this one
 
@@ -32,7 +32,7 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
     check_shape(X)
     _check_dtype(X.dtype)
     container = sp.csc_array if X.format == "csc" else sp.csr_array
-    # SciPy would copy indices of 32 bits that have pointers of 64, as those of large files do.
+    # SciPy would copy 32-bit indices that have 64-bit pointers, as those of large files do.
     mixed = type(X) is container and X.indices.dtype != X.indptr.dtype
     X = X if mixed else container(X)
     try:
@@ -44,7 +44,7 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
         raise ValueError(f"X is a broken sparse matrix: {error}; build it again") from error
     if X.dtype.kind == "f" and not np.isfinite(X.data).all():
         bad = np.flatnonzero(~np.isfinite(X.data))
-        # The pointers tell the row (of csr) or column (of csc) of an entry, its index the other.
+        # The pointers give the row (csr) or column (csc) of an entry, the index gives the other.
         outer = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
         inner = int(X.indices[bad[0]])
         row, column = (inner, outer) if X.format == "csc" else (outer, inner)

@@ -4,7 +4,7 @@ A running `distributed.Client` is used when there is one, otherwise dask's threa
 one block; the sums are merged by a tree over the blocks in their order. Its shape depends on the
 number of blocks alone, so that neither the number of workers nor their speed changes a bit, and
 with integer data the blocks do not either. Every task is a function of data that the scheduler
-knows how to make again: a worker may die at any moment.
+can recompute, because a worker may die at any moment.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from .scores import Scorer
 from .table import Table, as_table, stacked
 
 FAN = 8  # sums merged by one task
-SMALL = 1 << 26  # bytes of a dense table that fits any memory
-BLOCK = "128 MiB"  # of an array whose columns were chunked, once they are together
+SMALL = 1 << 26  # bytes of a dense table that is assumed to fit any memory
+BLOCK = "128 MiB"  # size of a block after chunked columns were put together
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Size:
 
 
 class DaskRows(Rows):
-    """Blocks of rows that dask makes when they are needed, wherever that is.
+    """Blocks of rows that dask computes when they are needed, here or on workers.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class DaskRows(Rows):
         return stacked(blocks, self.feature_names)
 
     def nbytes(self, watch: Watch | None = None) -> int:
-        """Bytes of all rows; a pass, which a large table needs anyway, counts them if unknown."""
+        """Return the bytes of all rows; if unknown, a pass counts them, with the moments."""
         if self._bytes is None:
             moments = self._accumulate(Moments(self.n_features), watch, weighted=False)
             if self.sample_weight is None:
@@ -88,7 +88,7 @@ class DaskRows(Rows):
         return self._accumulate(empty, watch, weighted=self.sample_weight is not None)
 
     def _accumulate(self, empty: A, watch: Watch | None, *, weighted: bool) -> A:
-        # The result of a task, so that it is in the graph once, and made again if it is lost.
+        # A task returns it, so that it is in the graph once and is recomputed if it is lost.
         topic = f"sparcipal-{uuid.uuid4()}"
         common = dask.delayed(_same, pure=False)(_Pass(empty, self._columns(), topic))
         add = dask.delayed(_summed, pure=False)
@@ -139,25 +139,25 @@ class DaskRows(Rows):
             raise ValueError(f"all {len(counts)} blocks of X are empty; pass at least one row")
 
 
-# Not dataclasses, and no bare tuples: dask looks through those, name by name, for each block.
+# These are neither dataclasses nor tuples, because dask would search their fields for each block.
 
 
 class _Columns:
-    """What every block must have."""
+    """The number and names of the columns that every block must have."""
 
     def __init__(self, count: int, names: tuple[str, ...] | None = None) -> None:
         self.count, self.names = count, names
 
 
 class _Pass:
-    """What is summed, over which columns, and the topic under which blocks report."""
+    """The empty accumulator, the columns, and the topic under which blocks report."""
 
     def __init__(self, empty: Any, columns: _Columns, topic: str) -> None:
         self.empty, self.columns, self.topic = empty, columns, topic
 
 
 def checked_block(block: Any, number: int, columns: _Columns) -> Any:
-    """An ndarray or csr_array of finite numbers with these columns, possibly of no rows."""
+    """Return a block as a checked ndarray or csr_array with these columns, maybe of no rows."""
     n_features, feature_names = columns.count, columns.names
     shape = getattr(block, "shape", None)
     if shape is not None and len(shape) == 2 and shape[0] == 0 and shape[1] == n_features:
@@ -179,7 +179,7 @@ def checked_block(block: Any, number: int, columns: _Columns) -> Any:
     return table.X.tocsr() if sp.issparse(table.X) else table.X
 
 
-# Tasks change nothing that they are given: after a worker's death they may run again on the rest.
+# Tasks do not change their arguments, as they may run again on them after a worker's death.
 
 
 def _same(value: Any) -> Any:
@@ -208,11 +208,11 @@ def _merged(common: _Pass, parts: list[tuple[Any, list[Size]]]) -> tuple[Any, li
 
 
 def _computed(task: Any, topic: str, total: int, watch: Watch | None) -> Any:
-    """Compute a task where dask computes; `watch` is told of blocks and may end it."""
+    """Compute a task; `watch` is called as blocks are done and may end it by raising."""
     client = _client()
     if watch is None or (client is not None and client.asynchronous):
         return dask.compute(task)[0]
-    done: set[int] = set()  # a block that is made again, after a death, counts once
+    done: set[int] = set()  # a set, so that a block recomputed after a worker's death counts once
     if client is None:
         with _Heard(lambda: watch(len(done), total, "blocks"), done):
             return dask.compute(task)[0]
@@ -263,7 +263,7 @@ def rows_of(source: Any) -> DaskRows:
     """Rows of a dask array, a dask data frame, or delayed blocks."""
     if isinstance(source, list | tuple):
         return _from_blocks(list(source))
-    if isinstance(source, Delayed):  # has every attribute that it is asked for
+    if isinstance(source, Delayed):  # tested first, because it answers to every attribute
         return _from_blocks([source])
     if hasattr(source, "map_partitions") and hasattr(source, "columns"):
         return _from_frame(source)
@@ -287,7 +287,7 @@ def _from_array(X: Any) -> DaskRows:
 
 
 def by_rows(X: Any) -> Any:
-    """A dask array whose blocks have all columns; those that had are left as they are."""
+    """Rechunk a dask array so that blocks have all columns, unless they have them already."""
     check_dimensions(X)
     if len(X.chunks[1]) == 1:
         return X
@@ -310,7 +310,7 @@ def _from_frame(X: Any) -> DaskRows:
 
 
 def _from_blocks(blocks: list[Any]) -> DaskRows:
-    """Delayed blocks or futures; the first one says how many features there are."""
+    """Make rows of delayed blocks or futures; the first one gives the number of features."""
     if not blocks:
         raise ValueError("X is an empty list of blocks; pass at least one block of rows")
     same = dask.delayed(_same, pure=False)
@@ -334,10 +334,10 @@ def _columns(block: Any) -> tuple[int, tuple[str, ...] | None]:
 
 
 def lazy_scores(source: Any, scorer: Scorer, columns: Sequence[str] | None) -> Any:
-    """Scores of samples that dask makes, made by dask when they are asked for.
+    """Return the scores of samples held by dask, which dask computes lazily.
 
-    A dask array; with `columns`, a dask frame with these names. Of an array or a frame, nothing is
-    asked for but the columns that components use.
+    They are a dask array or, with `columns`, a dask frame with these names. Of an array or a frame,
+    only the columns that components use are read.
     """
     if isinstance(source, list | tuple | Delayed):
         scored = _scores_of_blocks(source, scorer)
@@ -399,7 +399,7 @@ def map_on(backend: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Iter
         yield lambda function, items: map(functools.partial(function, *shared), items)
         return
     client = backend.client
-    # The result of a task, not scattered data: if its worker dies, it is made again elsewhere.
+    # A task returns it instead of scattering it, so that it is recomputed if its worker dies.
     with _large_graphs():
         common = client.submit(_same, shared, pure=False)
 
@@ -426,7 +426,7 @@ def _results(futures: list[Any]) -> Iterator[Any]:
 
 
 def _worker() -> Any:
-    """The worker that this runs on; None outside a cluster."""
+    """Return the worker that runs this code; None outside a cluster."""
     if "distributed" not in sys.modules:  # dask works without it
         return None
     import distributed
@@ -443,7 +443,7 @@ def _call(function: Callable[..., Any], shared: tuple[Any, ...], item: Any) -> A
 
 
 def _large_graphs() -> Any:
-    """Silence a warning: arrays are in the graph since scattered data die with their worker."""
+    """Silence dask's warning about arrays in the graph; scattered data die with a worker."""
     if "distributed" not in sys.modules:
         return contextlib.nullcontext()
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})

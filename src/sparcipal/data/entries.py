@@ -1,4 +1,4 @@
-"""Blocks of rows as `Moments` and `Gram` sum them."""
+"""Prepares blocks of rows for the sums of `Moments` and `Gram`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-WORD = 2**62  # what fits an int64 with room for one more addition
+WORD = 2**62  # sums below this fit an int64, with room for one more addition
 
 
 def summable(
@@ -30,7 +30,7 @@ def summable(
     if block.dtype.kind == "f" and block.dtype.itemsize not in (4, 8):
         block = block.astype(np.float64)
     if weights is not None and not weights.all():
-        # A sample of weight zero is not there: without it, constant columns look constant.
+        # Samples of weight zero are removed, so that they do not hide constant columns.
         block, weights = block[weights > 0], weights[weights > 0]
     return block, weights
 
@@ -45,7 +45,7 @@ def largest_magnitude(block: Any) -> int | float:
 
 
 def signed(data: np.ndarray) -> np.ndarray:
-    """Entries that multiply with a signed word as integers; booleans and 64-bit ones do not."""
+    """Convert booleans and uint64, whose products with an int64 are not integers."""
     if data.dtype == np.bool_:
         return data.view(np.uint8)
     return data.astype(np.int64) if data.dtype == np.uint64 else data

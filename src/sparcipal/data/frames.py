@@ -44,7 +44,7 @@ def from_anndata(adata: Any, layer: str | None = None) -> Named:
 
 
 def check_unique(frame: Any) -> None:
-    """Refuse columns that share a name: scikit-learn and narwhals do, in more and other words."""
+    """Refuse columns that share a name, with one message for all kinds of frames."""
     arrow = type(frame).__module__.partition(".")[0] == "pyarrow"
     labels = frame.schema.names if arrow else frame.columns
     twice = [label for label, count in Counter(labels).items() if count > 1]

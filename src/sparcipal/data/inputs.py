@@ -1,7 +1,7 @@
-"""The door for data: anything that came in becomes an `Input`, once; the stages take it from there.
+"""Every kind of data becomes an `Input` here, once; the later stages see only that.
 
-An Input holds a table in memory, rows to be read in passes, or a covariance. It was looked at and
-checked when it was made: every function that takes data takes an Input instead.
+An Input holds a table in memory, rows to be read in passes, or a covariance, and is checked when it
+is made.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .table import Table, as_table, checked_names, untangled
 
 @dataclass(frozen=True)
 class Input:
-    """What came in, checked: in memory, to be read in passes, or already a covariance."""
+    """Checked data: a table in memory, rows to be read in passes, or a covariance."""
 
     source: Table | Rows | Covariance | Screened
     feature_names: tuple[str, ...] | None
@@ -46,10 +46,10 @@ def resolved(
     memory_limit: int,
     monitor: Monitor,
 ) -> Input:
-    """X or a covariance, as the public functions take them, checked and held or ready to be read.
+    """Check X or a covariance, as the public functions take them, and return an Input.
 
-    What comes in blocks is read once to see whether it fits `memory_limit`; where it does not, the
-    same reading has counted its moments.
+    Data in blocks are read once to see whether they fit `memory_limit`; if they do not, the same
+    pass has counted their moments.
     """
     if isinstance(X, Input):
         return X
@@ -64,7 +64,7 @@ def resolved(
             raise ValueError("sample_weight needs the data; pass X instead of covariance")
         return _covariance(covariance, feature_names)
     source = _table_or_rows(X, feature_names, sample_weight, memory_limit, monitor)
-    if isinstance(source, Rows) or sample_weight is None:  # rows have their weights
+    if isinstance(source, Rows) or sample_weight is None:  # Rows already hold their weights
         return Input(source, source.feature_names)
     weights = parameters.weights(sample_weight, source.shape[0])
     return Input(source, source.feature_names, weights)
@@ -73,7 +73,7 @@ def resolved(
 def _table_or_rows(
     X: Any, feature_names: Any, sample_weight: Any, memory_limit: int, monitor: Monitor
 ) -> Table | Rows:
-    """A Table where the whole of X may be held in memory, otherwise its rows in blocks."""
+    """Return a Table if X fits `memory_limit`, otherwise its rows in blocks."""
     if not (in_blocks(X) or is_lazy(X) or isinstance(X, Iterator)):
         table = as_table(X, feature_names)
         if working_bytes(table.X) <= memory_limit:
@@ -216,7 +216,7 @@ def read(
         if is_lazy(source):
             return as_rows(source, names).gather()
         return as_table(source, names)
-    if source == "":  # which the system takes for the current folder
+    if source == "":  # Path("") would be the current folder
         raise ValueError("source='' is empty; name a file or folder")
     from .files.bytes import Source
     from .files.cache import cache_for

@@ -64,9 +64,9 @@ class Moments:
         self.low = np.full(self.n_features, np.inf)
         self.high = np.full(self.n_features, -np.inf)
         self._reach = 0  # no sum of squares is larger
-        # of sums that are not exact
+        # The following describe sums that are not exact.
         self._weight: float | None = None  # of all rows, when they have weights
-        # zeros that take no room: exact sums have no use for them
+        # a broadcast zero takes no memory; exact sums do not use it
         self._shift: np.ndarray = np.broadcast_to(0.0, self.n_features)
         self._mass: np.ndarray = self._shift
         self._depth = 0
@@ -111,7 +111,7 @@ class Moments:
         else:
             part.exact, part._depth = False, part.n_samples + 6
             part._weight = None if weights is None else float(weights.sum())
-            # the same shift as before, so that merging costs nothing
+            # the shift of earlier blocks is used again, so that merging need not move sums
             known = not self.exact and self.n_samples > 0
             if sp.issparse(block):
                 part._sparse(block, weights, self._shift if known else None)
@@ -251,7 +251,7 @@ class Moments:
         if not self.exact:
             return
         self.exact = False
-        # Exact sums are moved exactly, to the integers next to the means, before they are rounded.
+        # Exact sums are moved to the integers next to the means before they are rounded.
         n, sums, squares = self.n_samples, self.sums.astype(object), self.squares.astype(object)
         middle = np.rint(np.asarray(sums / max(n, 1), dtype=np.float64)).astype(np.int64)
         c = middle.astype(object)
@@ -272,7 +272,7 @@ class Moments:
         self._mass = 2 * (self._mass + n * step * step)
         self._depth, self._shift = self._depth + 6, shift
 
-    # --- what they say ---
+    # --- statistics ---
 
     @property
     def weight(self) -> float:
@@ -287,7 +287,7 @@ class Moments:
     def constant(self) -> np.ndarray:
         """Columns that hold one value only, told by their entries, not by rounding."""
         same = self.low == self.high
-        # the range is kept in double precision, which cannot tell larger integers apart
+        # the range is kept in double precision, which does not distinguish larger integers
         unsure = same & (np.abs(self.high) >= 2.0**53)
         if self.exact and unsure.any():
             sums, squares = (a[unsure].astype(object) for a in (self.sums, self.squares))
@@ -313,7 +313,7 @@ class Moments:
 
     def _exact_variances(self, center: bool) -> np.ndarray:
         n, largest = self.n_samples, int(self.squares.max(initial=0))
-        # decided by the sums themselves, so that it does not depend on how they were added
+        # the final sums decide, so that the result does not depend on the order of additions
         kind: Any = np.int64 if n * max(largest, n) < WORD else object
         squares, sums = self.squares.astype(kind), self.sums.astype(kind)
         if not center:
@@ -327,7 +327,7 @@ class Moments:
         mass = self._mass / self.weight
         if not center:
             mass = 2 * (mass + self._shift * self._shift)
-        # a checker that sums the rows again may do it by a higher tree
+        # a checker that sums the rows again may use a higher tree of additions
         depth = max(self._depth, margins.height(self.n_samples))
         return np.where(self.constant & center, 0.0, (6 * depth + 24) * EPS * mass)
 
@@ -349,7 +349,7 @@ class Moments:
         largest = float(np.maximum(np.abs(self.low), np.abs(self.high)).max(initial=0.0))
         return Gram(columns, shift, -int(np.frexp(largest)[1]))
 
-    # --- keeping them ---
+    # --- saving ---
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All there is, as arrays that `numpy.savez` takes; `from_arrays` is the inverse."""
@@ -394,7 +394,7 @@ def tiles(block: np.ndarray) -> list[np.ndarray]:
 
 
 def _words(values: np.ndarray) -> np.ndarray:
-    """Integers as (words, p) int64, the lowest first; the highest carries the sign."""
+    """Split integers into (words, p) int64, the lowest first; the highest has the sign."""
     rest, words = values.astype(object), []
     while any(abs(int(v)) >= 2**DIGIT for v in (rest.max(initial=0), rest.min(initial=0))):
         words.append((rest & (2**DIGIT - 1)).astype(np.int64))
@@ -413,18 +413,18 @@ def _number(words: Any) -> np.ndarray:
 
 
 def _middle(block: sp.csr_array) -> np.ndarray:
-    """Shifts for a sparse table: the mean of these rows where more than half hold an entry."""
+    """Return shifts: the mean of columns with entries in more than half of these rows, or 0."""
     count = np.bincount(block.indices, minlength=block.shape[1])
     total = np.bincount(block.indices, block.data.astype(np.float64), minlength=block.shape[1])
     return np.where(2 * count > block.shape[0], total / np.maximum(count, 1), 0.0)
 
 
 def _missing(block: sp.csr_array, share: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Per column, the weight of the rows that hold no entry of it; zero where nothing asks."""
+    """Return the weight of the rows without an entry in each of `columns`, zero elsewhere."""
     out = np.zeros(block.shape[1])
     by_column = sp.csc_array(block[:, columns])
     for place, j in enumerate(columns):
-        # Added up, as a difference from the whole would have no digits where it is small.
+        # The weights are added up, because a difference from the total would cancel.
         absent = np.ones(block.shape[0], dtype=bool)
         absent[by_column.indices[by_column.indptr[place] : by_column.indptr[place + 1]]] = False
         out[j] = share[absent].sum()

@@ -1,4 +1,4 @@
-"""Tables that do not fit: one pass for the moments, one for the products of the kept columns."""
+"""Reads tables that do not fit memory: one pass for moments, one for products of kept columns."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SQUARES = 5  # matrices of the size of the covariance that the stages hold at on
 
 
 def memory_bytes(memory_limit: Any) -> int:
-    """A checked `memory_limit`."""
+    """Check `memory_limit` and return it in bytes."""
     return int(parameters.number("memory_limit", memory_limit, 1.0, 2.0**62))
 
 
 def watch_moments(rows: Rows, monitor: Monitor) -> Watch:
-    """The watch of the first pass."""
+    """Return the watch of the first pass."""
     return Watch(monitor, "moments", f"of {rows.n_features} features")
 
 
@@ -43,31 +43,31 @@ class Stream:
         return self.rows.n_features
 
     def count(self, monitor: Monitor) -> None:
-        """The first pass, where the moments were not counted before."""
+        """Run the first pass unless the moments are known."""
         known = self.rows.moments is not None
         self.moments = self.rows.count(None if known else watch_moments(self.rows, monitor))
         _check(self.moments, self.center, self.scale)
 
     def order(self) -> np.ndarray:
-        """Features by decreasing variance, those that are constant last."""
-        # Of standardised features, too, those that vary most come first: nothing better is known.
+        """Return the features by decreasing variance, constant ones last."""
+        # Standardised features are ordered by their original variances, for want of a better order.
         variances = self.moments.variances(self.center)
         if self.center:
             variances = np.where(self.moments.constant, -1.0, variances)
         return np.argsort(-variances, kind="stable")
 
     def most(self, needed: int) -> int:
-        """How many features the memory allows to keep."""
+        """Return how many features fit the memory limit."""
         allowed = int(np.sqrt(self.memory_limit / (8 * SQUARES)))
         return min(max(allowed, 2 * needed, 2), self._varying(needed))
 
     def first(self, needed: int) -> int:
-        """How many features to begin with."""
+        """Return how many features to keep at first."""
         most = self.most(needed)
         return most if self.scale else min(most, max(FIRST, 4 * needed))
 
     def more(self, count: int, needed: int, enough: float) -> int:
-        """Twice as many; more if it takes more to leave no variance above `enough`."""
+        """Return twice `count`, or up to four times if more variances exceed `enough`."""
         wanted = int(np.count_nonzero(self.moments.variances(self.center) > enough))
         return min(self.most(needed), max(2 * count, min(wanted, 4 * count)))
 
@@ -78,7 +78,7 @@ class Stream:
         return min(max(varying, needed), self.n_features)
 
     def screened(self, count: int, monitor: Monitor) -> Screened:
-        """A pass over the rows: the covariance of the `count` features that vary most."""
+        """Return the covariance of the `count` features that vary most, by a pass or the cache."""
         kept = np.sort(self.order()[:count])
         what = f"of {kept.size} of {self.n_features} features"
         watch = Watch(monitor, "products", what)
@@ -90,7 +90,7 @@ class Stream:
         return screened_of(self.moments, gram, self.center, self.scale, consume=True)
 
     def _known(self, kept: np.ndarray) -> Gram | None:
-        """The products, if an earlier run has left them in the cache."""
+        """Load the products from the cache, if an earlier run stored them."""
         entry = self.rows.cache_entry
         if entry is None or self.rows.sample_weight is not None:
             return None

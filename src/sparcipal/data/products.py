@@ -18,7 +18,7 @@ ENTRIES = 1 << 21  # of a dense tile
 FULL = 0.25
 # Sums of integers below these are exact in floating point, whatever the order.
 SINGLE, DOUBLE = 2**24, 2**53
-FEWEST = 4096  # rows between two carries from 32 to 64 bits that are worth it
+FEWEST = 4096  # 32-bit sums pay if at least so many rows fit between two carries to 64 bits
 
 
 class Gram:
@@ -107,7 +107,7 @@ class Gram:
                 self.sums, self.second = self.sums.astype(object), self.second.astype(object)
 
     def _add_weight(self, weight: float) -> None:
-        """Count the weight of rows that follow."""
+        """Add the weight of a block; rows with and without weights are not mixed."""
         if self._weight is None and self.n_samples:
             raise ValueError("rows with and without sample weights cannot be added to one Gram")
         self._weight = (self._weight or 0.0) + weight

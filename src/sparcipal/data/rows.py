@@ -24,7 +24,7 @@ from .table import Table, as_table, checked_names, stacked
 DENSE_BLOCK = 1 << 25  # bytes of a dense block
 SPARSE_BLOCK = 1 << 23  # stored entries of a sparse block
 TELL = 0.2  # seconds between two reports of progress
-GRACE = 1.0  # seconds that a pass may take beyond the time limit: it may be all but done
+GRACE = 1.0  # seconds beyond the time limit in which a pass may still finish
 
 
 class Accumulator(Protocol):
@@ -83,7 +83,7 @@ class Rows(ABC):
         self.n_features = n_features
         self.n_samples = n_samples
         self.feature_names = feature_names
-        self._names_of_blocks = feature_names  # also after `named`
+        self._names_of_blocks = feature_names  # kept when `named` changes the names
         self.sample_weight: np.ndarray | None = None
         self.moments: Moments | None = None  # of these rows with these weights, once counted
         self.cache_entry: Any = None  # where results of a pass are stored
@@ -118,7 +118,7 @@ class Rows(ABC):
             held.append(block)
             rows, total = rows + block.shape[0], total + working_bytes(block)
             if total > limit:
-                gathered = (held.popleft() for _ in range(len(held)))  # each is freed once counted
+                gathered = (held.popleft() for _ in range(len(held)))  # frees counted blocks
                 blocks = itertools.chain(gathered, reading)
                 self.moments = self._summed(Moments(self.n_features), blocks, watch)
                 return None
@@ -205,7 +205,7 @@ class MatrixRows(Rows):
             yield _view(self.X, start, stop) if sp.issparse(self.X) else self.X[start:stop]
 
     def _borders(self) -> Iterator[tuple[int, int]]:
-        """The first row of every block and the first one after it."""
+        """Yield the first row of every block and the first row after it."""
         n = self.X.shape[0]
         if not sp.issparse(self.X):
             step = max(1, DENSE_BLOCK // max(1, self.X.itemsize * self.n_features))
@@ -253,7 +253,7 @@ class CalledRows(Rows):
             except ValueError as error:
                 if number == 0:
                     raise
-                # The check counts rows from the first one of the block.
+                # The message of the check counts rows from the start of the block.
                 where = f"block {number} (its row 0 is row {start} of the table)"
                 raise ValueError(f"{where}: {error}") from error
             yield table
@@ -276,7 +276,7 @@ class CalledRows(Rows):
 
 
 def memory_map(X: Any) -> np.memmap | None:
-    """The memory map that a matrix (of a sparse one, its entries) is a view of, if it is one."""
+    """Return the memory map that a matrix, or the entries of a sparse one, is a view of."""
     array = X.data if sp.issparse(X) else X
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap) and not isinstance(array.base, np.ndarray):
@@ -293,9 +293,9 @@ def working_bytes(X: Any) -> int:
 
 
 def _view(X: sp.csr_array, start: int, stop: int) -> sp.csr_array:
-    """Rows of a CSR matrix that share its arrays: none is read, checked or copied."""
+    """Return rows of a CSR matrix that share its arrays; no entry is read or copied."""
     low, high = int(X.indptr[start]), int(X.indptr[stop])
-    # one type for both, or SciPy copies the indices wherever it looks at them
+    # with different types SciPy would copy the indices at every use
     indptr = (X.indptr[start : stop + 1] - low).astype(X.indices.dtype)
     part = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
     part.data, part.indices, part.indptr = X.data[low:high], X.indices[low:high], indptr

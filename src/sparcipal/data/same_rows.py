@@ -1,4 +1,4 @@
-"""Whether products were summed over the rows of the moments: a source may change between passes."""
+"""Checks that moments and products come from the same rows; a source may change between passes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_same_rows(moments: Moments, gram: Gram, names: tuple[str, ...] | None 
         differs = moments.sums[gram.columns] != gram.sums
         differs |= squares != np.diagonal(gram.second)
     else:
-        # a comparison of what has overflowed says nothing, so that it is not held against it
+        # sums that have overflowed cannot be compared and count as equal
         with np.errstate(invalid="ignore", over="ignore"):
             differs = np.abs(before.mean - now.mean) > before.mean_error + now.mean_error
             differs |= np.abs(before.variance - now.variance) > before.error + now.error
@@ -75,7 +75,7 @@ def _of_gram(gram: Gram) -> _Spread:
 
 
 def _exact(n: int, sums: np.ndarray, squares: np.ndarray) -> _Spread:
-    """From sums of integers."""
+    """Compute the spread from sums of integers."""
     first, second = sums.astype(object), squares.astype(object)
     mean = np.asarray(first / max(n, 1), dtype=np.float64)
     variance = np.asarray((n * second - first * first) / max(n * n, 1), dtype=np.float64)
@@ -85,15 +85,15 @@ def _exact(n: int, sums: np.ndarray, squares: np.ndarray) -> _Spread:
 def _rounded(
     weight: float, sums: np.ndarray, squares: np.ndarray, mass: np.ndarray, depth: int
 ) -> _Spread:
-    """From rounded sums; `mass` bounds the sums of squares that were met on the way."""
+    """Compute the spread from rounded sums; `mass` bounds all partial sums of squares."""
     mean = sums / weight
-    size = (mass + TINY) / weight + TINY  # squares that underflow leave nothing in the mass
+    size = (mass + TINY) / weight + TINY  # TINY covers squares that underflow
     relative = (6 * depth + 40) * EPS
     return _Spread(mean, squares / weight - mean * mean, relative * np.sqrt(size), relative * size)
 
 
 def _moved(spread: _Spread, shift: np.ndarray, exponent: int) -> _Spread:
-    """The same of columns multiplied by 2**exponent, then moved by `shift`."""
+    """Return the spread of the columns times 2**exponent plus `shift`."""
     mean = np.ldexp(spread.mean, exponent) + shift
     return _Spread(
         mean,

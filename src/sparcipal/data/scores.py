@@ -31,7 +31,7 @@ class Scorer:
         self.n_features = result.n_features
         self.n_components = len(result.supports)
         self.used = np.unique(np.concatenate(result.supports))
-        # (features, components): dividing here leaves the data alone
+        # (features, components), divided by the scale so that the data need not be
         self.loadings = (result.components[:, self.used] / result.scale[self.used]).T
         self.mean = result.mean[self.used]
 
@@ -60,7 +60,7 @@ class Scorer:
             return np.asarray(stored @ self.loadings) - self.mean @ self.loadings
         dense = np.asarray(columns, dtype=np.float64)
         self._check_finite(dense)
-        # Not a matrix product: its summation order may depend on the number of rows.
+        # The summation order of a matrix product may depend on the number of rows.
         return np.einsum("ij,jk->ik", dense - self.mean, self.loadings)
 
     def _check_finite(self, entries: np.ndarray) -> None:
@@ -77,7 +77,7 @@ def scores(result: Result, X: Any) -> np.ndarray:
 
 
 def scores_of_blocks(scorer: Scorer, blocks: Iterator[Any]) -> np.ndarray:
-    """The same of samples that come in blocks of rows, of which one at a time is held."""
+    """Score samples that come in blocks of rows; one block at a time is held."""
     return np.concatenate([np.empty((0, scorer.n_components)), *map(scorer, blocks)])
 
 

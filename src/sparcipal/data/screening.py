@@ -1,7 +1,7 @@
 """Screening by variance: the covariance of the features that vary most, the variances of all.
 
-What sums the rows (this package, dask, Spark, a data base) hands over a `Screened`; the search then
-sees the kept features only, and bounds/dropped.py bounds what the others could add.
+The engine that sums the rows (this package, dask, Spark, a database) makes a `Screened`; the search
+then sees the kept features only, and bounds/dropped.py bounds what the others could add.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .moments import WORD, Moments
 from .products import Gram
 from .same_rows import check_same_rows
 
-ROWS = 64  # of a matrix that are worked on together
+ROWS = 64  # rows of a matrix that are worked on together
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +62,12 @@ class Screened:
     n_samples: int | None = None
     mean: np.ndarray | None = None
     scale: np.ndarray | None = None
-    # of sums over rows: how far entries and variances may be from exact arithmetic
+    # These bound how far entries and variances summed over rows are from exact arithmetic.
     error_unit: float = 0.0
     error_weights: np.ndarray | None = field(default=None, repr=False)
     errors: np.ndarray | None = field(default=None, repr=False)
     constant: np.ndarray | None = field(default=None, repr=False)
-    # what was done to the table
+    # These say how the table was treated before the sums.
     center: bool = True
     scaled: bool = False
     weighted: bool = False
@@ -110,7 +110,7 @@ class Screened:
 def screened_of(
     moments: Moments, gram: Gram, center: bool, scale: bool, *, consume: bool = False
 ) -> Screened:
-    """`Screened.of`; with `consume`, the memory of the sums in `gram` is used for the matrix."""
+    """Do what `Screened.of` does; with `consume`, the matrix overwrites the sums in `gram`."""
     check_same_rows(moments, gram)
     sums = (
         _exact_sums(moments, gram, center, consume) if gram.exact else _rounded_sums(gram, center)
@@ -122,18 +122,18 @@ def screened_of(
     still = constant[kept]
     matrix[still], matrix[:, still], weights[still] = 0.0, 0.0, 0.0
     if not gram.exact:
-        # Products are summed about the means, moments of sparse columns about zero: where a
-        # mean is large, only the former are as good as the errors here say.
+        # Products are summed about the means, but moments of sparse columns about zero; where a
+        # mean is large, only the products are within the errors stated here.
         variances[kept] = np.maximum(np.diagonal(matrix), 0.0)
         errors[kept] = error_unit * weights
     spread = np.ones(moments.n_features)
     if scale:
-        # where rounding has left nothing of a variance, it is not far from its error
+        # a variance that rounding has made zero is replaced by its error
         spread = np.sqrt(np.where(variances > 0, variances, errors))
         spread = np.where(spread > 0, spread, 1.0)
         ratio = np.where(still, 0.0, weights / np.maximum(variances[kept], 1e-300))
         matrix /= np.outer(spread[kept], spread[kept])
-        # both an entry and the deviations it is divided by are off by so much
+        # the entry and the deviations that divide it both have this error
         weights, error_unit = ratio**2, 2 * error_unit
         errors = np.where(constant, 0.0, 4 * EPS)
         variances = np.where(constant, 0.0, 1.0)
@@ -165,7 +165,7 @@ def _exact_sums(
     in_place = consume and second.dtype == np.int64 and second.flags.writeable
     matrix = second.view(np.float64) if in_place else np.empty(second.shape)
     weights = np.empty(second.shape[0])
-    # some rows at a time: the matrix may be large, and this is its only copy
+    # some rows at a time, so that a large matrix is never copied
     for start in range(0, second.shape[0], ROWS):
         rows = slice(start, start + ROWS)
         part = second[rows]
@@ -180,7 +180,7 @@ def _exact_sums(
 
 
 def _rounded_sums(gram: Gram, center: bool) -> tuple[np.ndarray, float, np.ndarray]:
-    """The same from sums in double precision about `gram.shift`."""
+    """Return the same from sums in double precision about `gram.shift`."""
     depth = max(gram.depth, margins.height(gram.n_samples))
     shift = np.zeros(gram.columns.size) if gram.shift is None else gram.shift
     exponent = gram.exponent
@@ -204,12 +204,12 @@ class Survivors:
     kept: np.ndarray
     dropped: np.ndarray  # variances of the others, rounded up
     total: float  # the variances of all features
-    n_dropped: int  # that vary
+    n_dropped: int  # number of dropped features that vary
     n_features: int
 
 
 def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
-    """The covariance that is searched, and what is known of the rest.
+    """Return the covariance of the kept features and the variances of the others.
 
     With `consume`, the matrix of `screened` is overwritten instead of copied.
     """

@@ -1,4 +1,4 @@
-"""The features that are searched: all of them, or of rows read in passes those that vary most."""
+"""The features that are searched: all, or those that vary most when rows are read in passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .table import Table
 
 
 class Searched:
-    """The covariance of the features that are searched; more features when asked for.
+    """Holds the covariance of the features that are searched; `more` reads further features.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Searched:
         return self._data
 
     def begin(self, needed: int) -> None:
-        """Read rows, where there are some to read, for an answer of `needed` nonzeros."""
+        """Read the rows, if data come in rows, for an answer of `needed` nonzeros."""
         self._needed = needed
         if self._stream is not None:
             self._stream.count(self._monitor)
@@ -84,7 +84,7 @@ class Searched:
 
 @dataclass(frozen=True)
 class Data:
-    """A covariance, with what the result must remember of where it came from."""
+    """A covariance, and the facts about its source that a result records."""
 
     covariance: Covariance
     feature_names: tuple[str, ...] | None
@@ -98,7 +98,7 @@ class Data:
 
     @cached_property
     def formed(self) -> Covariance:
-        """The covariance with its matrix formed, where that pays."""
+        """Return the covariance, its matrix formed where that pays."""
         return self.covariance.materialise()
 
     @property
@@ -132,7 +132,7 @@ def _from_table(given: Input, center: bool, scale: bool) -> Data:
 def _from_screened(
     screened: Screened, names: tuple[str, ...] | None, *, consume: bool = False
 ) -> Data:
-    """The covariance of the kept features; with `consume`, in the place of `screened.matrix`."""
+    """Use the covariance of the kept features; `consume` overwrites `screened.matrix`."""
     kept = survivors(screened, consume=consume)
     known = screened.n_samples is not None and screened.mean is not None
     return Data(

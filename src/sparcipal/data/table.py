@@ -1,6 +1,6 @@
-"""A Table of arrays, sparse matrices, memory maps, frames and AnnData.
+"""Makes a Table of arrays, sparse matrices, memory maps, frames and AnnData.
 
-Nothing is clipped, dropped, imputed or densified on the way: what cannot be used as it is gets an
+Nothing is clipped, dropped, imputed or densified; data that cannot be used as they are raise an
 error that says where and what to do.
 """
 
@@ -59,7 +59,7 @@ class Table:
         return int(n), int(p)
 
     def _of_checked(self, X: Any) -> Self:
-        """The same table with an X that has been checked; `replace` makes one that has not."""
+        """Return the table with an X that is marked as checked, which `replace` would not do."""
         new = replace(self, X=X)
         object.__setattr__(new, "_checked", True)
         return new
@@ -72,7 +72,7 @@ class Table:
         return self._of_checked(check(self.X, self.feature_names))
 
     def _named(self, names: Iterable[str]) -> Self:
-        """The same table with other feature names; a checked X need not be checked again."""
+        """Return the table with other feature names; a checked X stays checked."""
         new = replace(self, feature_names=checked_names(names))
         return new._of_checked(self.X) if self._checked else new
 
@@ -129,7 +129,7 @@ def checked_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def untangled(X: Any) -> Table:
-    """Take matrix and names out of what holds them; entries are not looked at."""
+    """Return matrix and names of X as a Table whose entries are not checked."""
     if isinstance(X, Table):
         return X
     if isinstance(X, str | bytes | os.PathLike):
@@ -154,7 +154,7 @@ def untangled(X: Any) -> Table:
 
 
 def _flat_refused(X: Any) -> Any:
-    """Return X if it has two dimensions; only then can a Table count its names."""
+    """Return X if it has two dimensions, which a Table needs to count its names."""
     check_shape(X)
     return X
 

@@ -7,11 +7,11 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def box_qp(X, j, low, high, u, g, neighbours, degrees, max_passes, tol):
-    """min u'Yu over low <= u <= high, Y = X without row and column j; g = Yu on return.
+    """Minimise u'Yu over low <= u <= high, Y = X without row and column j; g becomes Yu.
 
     Coordinate descent from the given u. `neighbours[i, :degrees[i]]` are the columns in which row i
-    of X is not zero off the diagonal: most rows have few, and only those cost anything. Also
-    returned: how many entries of X were looked at.
+    of X is not zero off the diagonal: most rows have few, and only those are read. Returns
+    how many entries of X were read.
     """
     n = X.shape[0]
     looks = 0
@@ -54,7 +54,7 @@ def box_qp(X, j, low, high, u, g, neighbours, degrees, max_passes, tol):
 
 @njit(cache=True, nogil=True)
 def scalar_root(c, beta, r2):
-    """The positive root of t^3 + c t^2 - beta t - r2: Newton from the right, where it is convex."""
+    """Find the positive root of t^3 + c t^2 - beta t - r2 by Newton steps from the right."""
     t = abs(c) + beta**0.5 + r2 ** (1.0 / 3.0)
     for _ in range(100):
         step = (((t + c) * t - beta) * t - r2) / ((3.0 * t + 2.0 * c) * t - beta)
@@ -66,7 +66,7 @@ def scalar_root(c, beta, r2):
 
 @njit(cache=True, nogil=True)
 def detach(j, neighbours, degrees):
-    """Column j leaves every list but its own."""
+    """Remove column j from the neighbour lists of all other columns."""
     for a in range(degrees[j]):
         k = neighbours[j, a]
         for b in range(degrees[k]):
@@ -86,8 +86,8 @@ def sweep(
 
     Row j of U becomes the solution of the box QP of column j: an estimate of row j of the dual.
     Whatever u is, X_j = Yu/t keeps X positive definite with a Schur complement of beta/t. Inside
-    the box Yu vanishes at the solution; what descent left of it is dropped if all of it together
-    is below `spare`, which has to be a fraction of beta.
+    the box Yu vanishes at the solution; the rest that descent leaves is dropped if its norm is
+    below `spare`, which has to be a fraction of beta.
     """
     n = X.shape[0]
     looks = 0
@@ -126,7 +126,7 @@ def sweep(
                 degrees[j] += 1
                 neighbours[i, degrees[i]] = j
                 degrees[i] += 1
-        # The root of the cubic says c + t = r2 / t^2 + beta / t, which cannot cancel.
+        # The cubic gives c + t = r2 / t^2 + beta / t, a sum of positive terms without cancellation.
         X[j, j] = r2 / (t * t) + beta / t
         trace = rest + X[j, j]
     return looks

@@ -65,7 +65,7 @@ def predict(matrix, members, vectors, values, nonnegative, estimate):
 
 @njit(cache=True, nogil=True)
 def promising(estimate, flat, component, value, owner, place, best_gain, best_out, best_in):
-    """The swaps of largest predicted gain, best first, in best_gain, best_out and best_in (c,).
+    """Write the swaps of largest predicted gain, best first, to best_gain, best_out, best_in (c,).
 
     Row t of estimate (m, p) predicts what component[t] is worth after its member flat[t] left for
     feature b. Feature b is free (owner -1) or member place[b] of another component, which then

@@ -14,7 +14,7 @@ def cube_root(x):
 
 @njit(cache=True, nogil=True)
 def best_entry(alpha, c2, c1):
-    """argmax over u >= 0 of -alpha/4 u^4 + c2/2 u^2 + c1 u."""
+    """Return the u >= 0 that maximises -alpha/4 u^4 + c2/2 u^2 + c1 u."""
     # Stationary points: u^3 - 3 m u - 2 h = 0.
     m, h = c2 / (3.0 * alpha), c1 / (2.0 * alpha)
     spread = h * h - m * m * m
@@ -34,7 +34,7 @@ def best_entry(alpha, c2, c1):
 
 @njit(cache=True, nogil=True)
 def ascend(A, U, AU, gram, rows, alpha, beta, max_iter, tol):
-    """Sweeps over all entries of U until none moves by more than `tol`; their number.
+    """Sweep over U until no entry moves by more than `tol`; return the number of sweeps.
 
     `AU`, `gram` = U'U and `rows`, the squared norms of the rows of U, are kept up to date.
     """

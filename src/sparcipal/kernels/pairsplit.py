@@ -19,7 +19,7 @@ def fill_charges(a, u, r, forced, eps, nonnegative, charge, matrix):
         for j in range(i + 1, n):
             ut = u[t]
             if forced[i] and forced[j]:
-                # both features are in the support: a charge would only cost
+                # both features are in the support, so that the charge would always be paid
                 ut = min(ut, 0.0) if nonnegative else 0.0
                 charge[i, j] = 0.0
                 charge[j, i] = 0.0
@@ -37,7 +37,7 @@ def fill_charges(a, u, r, forced, eps, nonnegative, charge, matrix):
 
 @njit(cache=True, nogil=True)
 def row_threshold(i, charge, forced, price, pad, q, tau, theta, high):
-    """The threshold at which the smoothed choices of row i sum to q: Newton steps in a bracket.
+    """Find by Newton steps the threshold at which the smoothed choices of row i sum to q.
 
     The root lies in (0, high); the search starts at theta if that lies there, too.
     """

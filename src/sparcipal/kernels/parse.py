@@ -1,4 +1,4 @@
-"""Lines `document word count` to numbers, one pass over the bytes.
+"""Parses lines `document word count` into numbers in one pass over the bytes.
 
 Nearly all lines have the same form: the document of the line before, one space, digits, one space,
 digits, one newline. These are parsed eight bytes at a time (`words[i]` is the little-endian 64-bit
@@ -8,28 +8,29 @@ word that starts at byte i), every other line byte by byte, by `any_line`.
 import numpy as np
 from numba import njit
 
-# Places in `state`, which one call of parse_lines leaves for the caller and for the next call.
+# Indices into `state`, which parse_lines writes for the caller and for its next call.
 AT, ENTRIES, RUNS, BLANK, FAULT = 0, 1, 2, 3, 4
 DOCUMENT, WORD, LARGEST, LAST_DOCUMENT, LAST_WORD, GROUPED, SORTED, SIZE = 5, 6, 7, 8, 9, 10, 11, 12
 
 
 @njit(cache=True, nogil=True)
 def digits_in(x):
-    """Count the digits at the beginning of the eight bytes that x holds after an exclusive or with
-    '0' each."""
+    """Count the leading digits in the eight bytes of x, each of which was XORed with '0'."""
     high = np.uint64(0x8080808080808080)
     other = ((x + np.uint64(0x7676767676767676)) | x) & high
     if other == np.uint64(0):
         return np.int64(8)
     first = (other & (~other + np.uint64(1))) >> np.uint64(7)
-    # `first` is 256^k: the product moves the byte of the constant that is k to the top
+    # `first` is 256^k, so the product moves the byte with value k to the top
     return np.int64((first * np.uint64(0x0001020304050607)) >> np.uint64(56))
 
 
 @njit(cache=True, nogil=True)
 def number_in(x, count):
-    """The number that the first `count` (1 to 8) digits of x form: pairs of digits are joined to
-    numbers, then fours, then all eight."""
+    """Return the number that the first `count` (1 to 8) digits of x form.
+
+    Digits are joined in pairs, then in fours, then all eight.
+    """
     y = x << np.uint64(64 - 8 * count)
     y = (y * np.uint64(10) + (y >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     y = (y * np.uint64(100) + (y >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)

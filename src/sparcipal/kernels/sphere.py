@@ -1,4 +1,4 @@
-"""Best-first search over simplicial cones for max_{|c|=1} F(c), and the selections F is made of.
+"""Best-first search over simplicial cones for max_{|c|=1} F(c), and the selections that F sums.
 
 Generators are dyadic points of the cross-polytope |c|_1 = 1: halving an edge is exact. Arrays that
 belong together are passed as tuples:
@@ -145,8 +145,8 @@ def copositive(inner, top, level, work):
     """True if level * inner - top is seen to be copositive, by any of three eliminations.
 
     The first is Cholesky's. The others eliminate a variable a_k >= 0 knowing that only negative
-    entries of its row can make it useful: min over a_k >= 0 loses at most (b_-'x)^2 / pivot. The
-    last goes through the variables backwards. What passes at one level passes at all higher ones.
+    entries of its row can lower the minimum: min over a_k >= 0 loses at most (b_-'x)^2 / pivot. The
+    last takes the variables in reverse. A test that passes at one level passes at higher ones.
     """
     r = inner.shape[0]
     for turn in range(3):
@@ -176,7 +176,7 @@ def copositive(inner, top, level, work):
 
 @njit(cache=True, nogil=True)
 def find_edge(keys, one, other):
-    """Slot of an edge in the open-addressed table, or of the hole where it belongs, and its key."""
+    """Return the slot of an edge in the hash table, or the free slot for it, and its key."""
     mask = keys.shape[0] - 1
     key = (min(one, other) << 32) | max(one, other)
     slot = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
@@ -187,7 +187,7 @@ def find_edge(keys, one, other):
 
 @njit(cache=True, nogil=True)
 def pair_value(question, a, b, places, selection):
-    """Sum of the s largest products for the points number a and b."""
+    """Return the sum of the s largest products for points number a and b."""
     points, dots, _ = places
     count = top_products(question, points[a], points[b], dots[a], dots[b], selection)
     out = 0.0
@@ -211,7 +211,7 @@ def enter(question, a, places, selection):
 
 @njit(cache=True, nogil=True)
 def measure(question, cone, places, edges, counts, inner, top, selection):
-    """Gram matrix and pair values (lower triangles) of a cone; new edges are entered."""
+    """Fill the lower triangles of G and T for a cone; new edges enter the hash table."""
     points, _, squares = places
     keys, edge_top, edge_middle = edges
     r = cone.shape[0]
@@ -234,7 +234,7 @@ def measure(question, cone, places, edges, counts, inner, top, selection):
 
 @njit(cache=True, nogil=True)
 def cone_bound(inner, top, target, ceiling, work):
-    """The smallest level proved in a short bisection of [target, ceiling]; the ceiling holds."""
+    """Return the smallest level proved in a short bisection; `ceiling` is a valid bound."""
     if ceiling <= target or copositive(inner, top, target, work):
         return target
     low = target
@@ -250,7 +250,7 @@ def cone_bound(inner, top, target, ceiling, work):
 
 @njit(cache=True, nogil=True)
 def longest_edge(inner, top, lift):
-    """The edge over which interpolation can exceed the true value most: second order in its angle.
+    """Return the edge where interpolation can exceed F most, to second order in its angle.
 
     `lift` > 0 keeps cones from becoming needles where F vanishes.
     """
@@ -274,8 +274,8 @@ def grow(question, accuracy, lift, counts, best, best_c, tree, heap, places, edg
          small, spare, unknown, max_cones):  # fmt: skip
     """Split the cone of largest bound until none exceeds best (1 + eps) + slack.
 
-    accuracy = (eps, slack); counts = [cones, points, edges, heap size]. A negative bound is minus
-    what is known of a cone that was not measured yet. A cone without children is a leaf of the
+    accuracy = (eps, slack); counts = [cones, points, edges, heap size]. A negative bound marks
+    a cone not yet measured; its absolute value is valid. A cone without children is a leaf of the
     tree. `small` (3, r, r) and `spare` (2, r) are scratch.
     """
     eps, slack = accuracy

@@ -1,7 +1,7 @@
-"""A place for compiled code where there is none: without one, numba refuses to load the kernels.
+"""Gives numba a temporary cache folder if it has none, since it would refuse to load the kernels.
 
-A package that cannot be written and a user without a home (a container, a service) leave numba
-no folder. A temporary one serves this process, which then compiles anew.
+Numba finds no folder when the package is read-only and the user has no home (a container, a
+service). This process then compiles the kernels anew.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numba
 
 
 def _probe():
-    """Nothing; numba looks for a folder as soon as a function is to be cached."""
+    """Do nothing; numba looks for its folder when this function is to be cached."""
 
 
 def ensure() -> None:

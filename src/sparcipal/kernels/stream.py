@@ -5,7 +5,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def add_entries(indices, data, table, one):
-    """Per column j of `table` (p, 5): sum, sum of squares, smallest, largest and number of entries.
+    """Add to row j of `table` (p, 5) sum, sum of squares, smallest, largest and count of column j.
 
     `one` is 1 in the type of the table. Returns the position of the first index outside 0..p-1,
     or -1.
@@ -37,8 +37,8 @@ def add_pairs(indptr, indices, data, place, start, stop, second, sums, column, v
     for row in range(start, stop):
         count = 0
         for i in range(indptr[row], indptr[row + 1]):
-            # Written even when the column is not chosen, and then overwritten by the next entry: a
-            # branch here would often be mispredicted.
+            # Entries of columns not chosen are written too and overwritten by the next entry, since
+            # a branch here would often be mispredicted.
             j = place[indices[i]]
             column[count] = j
             value[count] = data[i]

@@ -1,4 +1,4 @@
-"""LAPACK and Lanczos as the stages need them, with what to do where the fast driver gives up."""
+"""Eigenvalues by LAPACK and Lanczos, with a slower driver where the fast one fails."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse.linalg as spla
 from scipy.linalg import lapack
 
-# Up to this order all eigenpairs are computed: faster than Lanczos, and never in doubt.
+# Up to this order all eigenpairs are computed, which is faster than Lanczos and more reliable.
 DENSE_EIGEN = 500
 
 
@@ -32,7 +32,7 @@ def factorises(matrix: np.ndarray) -> bool:
 
 
 def all_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues, increasing, and eigenvectors as columns, in the place of the matrix."""
+    """Return eigenvalues, increasing, and eigenvectors as columns; overwrites the matrix."""
     w, q, info = lapack.dsyevd(matrix.T, overwrite_a=1)
     if info:
         raise np.linalg.LinAlgError("the eigenvalues did not converge")
@@ -75,13 +75,13 @@ def leading_eigenpairs(
     matrix: Symmetric, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """The `count` largest eigenvalues (fewer if the order is smaller), decreasing, and their
-    eigenvectors as columns, to rounding: a guide, not a proof."""
+    eigenvectors as columns. They are accurate to rounding, but not proved."""
     p = matrix.diagonal.size
     count = min(count, p)
     if p <= DENSE_EIGEN or count > p // 3:
         w, Q = largest_eigenpairs(matrix.dense(), count)
         return w[::-1].copy(), np.ascontiguousarray(Q[:, ::-1])
-    # Centred at the variances, so that a coordinate eigenvector is met at once.
+    # Starting near the deviations finds a coordinate eigenvector at once.
     start = np.sqrt(np.maximum(matrix.diagonal, 0.0)) * rng.uniform(0.5, 1.5, p)
     if not start.any():
         return np.zeros(count), np.eye(p, count)
@@ -99,8 +99,7 @@ def leading_eigenpairs(
 def range_finder(
     matrix: Symmetric, count: int, rng: np.random.Generator, steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Halko, Martinsson & Tropp (2011): random columns, a few products with the matrix, a small
-    eigenproblem."""
+    """Approximate leading eigenpairs by a randomised range (Halko, Martinsson & Tropp 2011)."""
     p = matrix.diagonal.size
     Q = np.linalg.qr(rng.standard_normal((p, min(p, count + 10))))[0]
     for _ in range(steps):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import get_blas_funcs
 
-MEMORY = 15  # steps that are remembered
+MEMORY = 15  # number of steps stored
 TINY = 1e-30  # well inside the range of single precision
 
 Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray]]
@@ -22,7 +22,7 @@ def minimise(
     nonnegative: int = 0,
     memory_size: int = MEMORY,
 ) -> np.ndarray:
-    """The last point accepted; the last `nonnegative` variables stay at or above zero.
+    """Return the last point accepted; the last `nonnegative` variables stay at or above zero.
 
     All vectors have the precision of `start`, which is overwritten; `evaluate` gives a new gradient
     every time. `stop` sees the history of function values after every step. Variables at zero
@@ -48,7 +48,7 @@ def minimise(
         if found is None:
             break
         new, value, new_gradient = found
-        # In the place of the old ones: long vectors are what takes the room.
+        # The differences overwrite the old vectors, which are long.
         memory.add(np.subtract(new, y, out=y), np.subtract(new_gradient, gradient, out=gradient))
         y, gradient = new, new_gradient
         history.append(value)
@@ -81,7 +81,7 @@ class _Memory:
         q = -gradient
         q[bounded:][resting] = 0.0
         if not self.steps:
-            # Nothing is known about the curvature yet: a short step.
+            # The curvature is still unknown, so the first step is short.
             q *= 0.01 / max(float(np.linalg.norm(q)), TINY)
             return q
         factors = []
@@ -110,7 +110,7 @@ def _line_search(
     direction: np.ndarray,
     bounded: int,
 ) -> tuple[np.ndarray, float, np.ndarray] | None:
-    """A step with enough decrease and a flatter slope (Wolfe), or any decrease after 12 trials."""
+    """Find a step that satisfies the Wolfe conditions, or any decrease after 12 trials."""
     low, high, length = 0.0, np.inf, 1.0
     decrease = None
     for _ in range(12):
@@ -132,7 +132,7 @@ def _line_search(
 
 
 def _backtrack(length: float, value: float, slope: float, new_value: float) -> float:
-    """The minimum of the parabola through what is known, kept within [0.1, 0.6] of the length."""
+    """Return the minimum of the interpolating parabola, within [0.1, 0.6] of the length."""
     if not np.isfinite(new_value):
         return 0.1 * length
     curve = new_value - value - slope * length

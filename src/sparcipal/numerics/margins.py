@@ -16,7 +16,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def power_of_two(size: float) -> float:
-    """The power of two next above `size`; 1 for zero. Scaling by it changes no digit."""
+    """Return the power of two next above `size`, 1 for zero; scaling by it is exact."""
     return float(2.0 ** np.ceil(np.log2(size))) if size > 0 else 1.0
 
 

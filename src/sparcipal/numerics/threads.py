@@ -1,6 +1,6 @@
-"""The only file that starts threads: over kernels without the GIL they beat processes, and they
-survive both forks and concurrent callers. Inside a joblib backend that has registered here, its
-workers are used instead."""
+"""This is the only file that starts threads. The kernels release the GIL, so that threads beat
+processes, and they survive both forks and concurrent callers. Inside a joblib backend that has
+registered here, its workers are used instead."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def register_backend(name: str, map_on: Callable[[Any, tuple[Any, ...]], Any]) -
 
 @contextlib.contextmanager
 def ordered_map(n_jobs: int, *shared: Any) -> Iterator[Callable[..., Iterator[Any]]]:
-    """`submit(function, items)`: function(*shared, item) of every item, in the order of the items.
+    """Give `submit(function, items)`, which yields function(*shared, item) in the order of items.
 
-    On `n_jobs` threads, or on the workers of a registered joblib backend that is active, as inside
-    `joblib.parallel_config("dask")`; what is `shared` travels to each of them once.
+    It runs on `n_jobs` threads, or on the workers of a registered joblib backend that is active, as
+    inside `joblib.parallel_config("dask")`; `shared` is sent to each worker once.
     """
     if n_jobs <= 1:
         yield lambda function, items: map(functools.partial(function, *shared), items)

@@ -13,10 +13,10 @@ from .problem import Component, Problem
 
 # Weights this far below the largest change the value by less than rounding does.
 NEGLIGIBLE = 1e-10
-# Supports up to this size have their nonnegative optimum found by looking at every part of them.
+# Up to this size, the nonnegative optimum on a support is found by trying each of its subsets.
 EXHAUSTIVE = 10
-# A component whose scores are left with less than this fraction of the variance it could have had,
-# when those of others are taken out, is a combination of them.
+# A component is a combination of others if, after these are projected out, its scores keep less
+# than this fraction of the variance they could have had.
 DEPENDENT = 1e-12
 
 
@@ -52,8 +52,8 @@ def refit_one(covariance: Covariance, component: Component, nonnegative: bool) -
 def nonnegative_leading(A: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """A unit x >= 0 with x'Ax as large as can be found; the optimum for up to EXHAUSTIVE features.
 
-    An optimal x is the leading eigenvector of A on its own support, so eigenvectors of parts are
-    all there is to look at.
+    An optimal x is the leading eigenvector of A on its own support, so only
+    eigenvectors on subsets have to be tried.
     """
     size = A.shape[0]
     lead = np.linalg.eigh(A)[1][:, -1]
@@ -68,7 +68,7 @@ def nonnegative_leading(A: np.ndarray, start: np.ndarray | None = None) -> np.nd
 
 
 def _best_part(A: np.ndarray) -> np.ndarray:
-    """All 2^m - 1 parts, those of one size in one call."""
+    """Try all 2^m - 1 subsets, those of one size in one call."""
     size = A.shape[0]
     masks = (np.arange(1, 2**size)[:, None] >> np.arange(size)) & 1
     best, answer = -np.inf, np.zeros(size)
@@ -87,7 +87,7 @@ def _best_part(A: np.ndarray) -> np.ndarray:
 
 
 def _climb(A: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Projected power steps from every column (monotone for PSD A); the best end, polished."""
+    """Take projected power steps from every column (monotone for PSD A); polish the best end."""
     X = np.maximum(starts, 0.0)
     X = X[:, X.any(axis=0)]
     for _ in range(300):
@@ -140,7 +140,7 @@ def newcomer_gain(
 def removals(
     block: np.ndarray, weights: np.ndarray, nonnegative: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Row t: nearly the best unit vector on the support without its t-th member, and its value."""
+    """Return for each t nearly the best unit vector without the t-th member, and its value."""
     s = weights.size
     image = np.tile(weights, (s, 1))
     vectors = image
@@ -155,7 +155,7 @@ def removals(
 
 
 def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray:
-    """What each component explains; with free supports, beyond those before it."""
+    """Return what each component explains; with free supports, beyond those before it."""
     covariance = problem.covariance
     if problem.disjoint or problem.k == 1:
         return np.array(
@@ -165,10 +165,10 @@ def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray
 
 
 def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> float:
-    """Exact arithmetic gives at least the computed value less this."""
+    """Return by how much the computed value may exceed that of exact arithmetic."""
     m = problem.n_nonzero
     size = float(sum(problem.covariance.diagonal[c.support].sum() for c in components))
-    # The checker's own rounding must fit under it as well.
+    # SAFETY leaves room for the rounding of the checker.
     error = SAFETY * (problem.covariance.rounding(m) + margins.value(m) * abs(size))
     if problem.disjoint or problem.k == 1:
         return error
@@ -176,7 +176,7 @@ def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> fl
 
 
 def _elimination(products: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, float]:
-    """Adjusted variances from W'AW, and how much the error of an entry of it can grow in their sum.
+    """Return adjusted variances from W'AW, and the growth of an entry's error in their sum.
 
     They are the squared diagonal of R in the QR decomposition of the scores: the pivots of Gaussian
     elimination. A pivot's row is subtracted from the rest with factors l: errors grow by
@@ -187,8 +187,8 @@ def _elimination(products: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, f
     error = growth = 1.0
     for j in range(reach.size):
         pivot = float(rest[j, j])
-        # Below this the scores of j are constant or a combination of those before it: what is
-        # left, also of those after it, may be rounding, and counts for nothing.
+        # Below this the scores of j are constant or a combination of those before it; the rest,
+        # also of later components, may be rounding and counts as zero.
         if not pivot > _lost(reach[j]):
             break
         out[j] = pivot
@@ -200,15 +200,15 @@ def _elimination(products: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, f
 
 
 def _lost(reach: float) -> float:
-    """Variance below which rounding may be all there is of a component that reaches so far."""
+    """Return the variance below which a component may be nothing but rounding."""
     return DEPENDENT * max(float(reach), 1e-300)
 
 
 def _products(
     covariance: Covariance, components: tuple[Component, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """W'AW, and what each component would explain if its features were all parallel: rounding is
-    relative to that, however little is left of it."""
+    """Return W'AW, and what each component would explain if its features were all parallel, to
+    which rounding is relative."""
     features = np.unique(np.concatenate([c.support for c in components]))
     W = np.zeros((features.size, len(components)))
     for j, c in enumerate(components):
@@ -219,7 +219,7 @@ def _products(
 
 
 def _greedy_order(problem: Problem, components: tuple[Component, ...]) -> list[Component]:
-    """Each next component is the one that adds the most to those before it."""
+    """Order the components so that each adds the most to those before it."""
     rest, reach = _products(problem.covariance, components)
     order = []
     left = list(range(len(components)))
@@ -240,8 +240,7 @@ def _sorted(components: tuple[Component, ...], values: np.ndarray) -> list[Compo
 
 
 def _tidy(support: np.ndarray, weights: np.ndarray) -> Component:
-    """Unit norm, no negligible weights, the largest one positive: the same answer always looks the
-    same."""
+    """Normalise a component: unit norm, no negligible weights, the largest one positive."""
     size = np.abs(weights)
     keep = size > NEGLIGIBLE * size.max()
     support, weights = support[keep], weights[keep]

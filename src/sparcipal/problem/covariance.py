@@ -1,9 +1,9 @@
 """The covariance A of a table: exact diagonal, products and submatrices; centring and scaling
 implicit.
 
-One abstraction, several insides. A dense array is centred once; a sparse matrix keeps its zeros and
-the mean is subtracted inside every product; a given matrix is used as it is. Stages see only
-`Covariance`.
+`Covariance` has several implementations, which the stages need not know. A dense array is centred
+once; a sparse matrix keeps its zeros and the mean is subtracted inside every product; a given
+matrix is used as it is.
 
 Rounding. Every entry that comes out differs from the one exact arithmetic would give by at most
 `error_unit * sqrt(error_weights[i] * error_weights[j])`, so that for a unit x with at most s
@@ -30,9 +30,9 @@ from ..numerics.margins import TINY, power_of_two, top_sum
 DENSE_LIMIT = 3000
 # Sparse columns whose second moment is this many times their variance are centred entry by entry.
 MOSTLY_MEAN = 1000.0
-# Where the least weight is below this part of the largest, means are computed more exactly.
+# Means are centred more often where the least weight is below this fraction of the largest.
 UNEVEN = 1e-8
-# From this many features on, a part of a matrix is worth not being copied.
+# A part of a matrix with at least this many features is not copied.
 LARGE_PART = 500
 
 
@@ -44,8 +44,7 @@ class Covariance(ABC):
     unit: float = 1.0
     error_unit: float = 0.0
     error_weights: np.ndarray  # (p,)
-    # A + psd_shift * I is positive semidefinite; 0 for a covariance of data, proved for a given
-    # one.
+    # A + psd_shift * I is positive semidefinite; 0 for data, proved for a given matrix.
     psd_shift: float = 0.0
     # Features known, not computed, to have zero covariance with everything: constant columns, zero
     # rows.
@@ -83,14 +82,14 @@ class Covariance(ABC):
         return None
 
     def project(self, Q: np.ndarray) -> Covariance:
-        """(I - QQ') A (I - QQ'): what is left after the orthonormal directions Q."""
+        """Return (I - QQ') A (I - QQ') for orthonormal directions Q."""
         return _Projected(self, Q)
 
     def rounding(self, s: int) -> float:
         return self.error_unit * top_sum(self.error_weights, s) + TINY
 
     def materialise(self) -> Covariance:
-        """The same covariance with its matrix formed, where that is small enough to pay."""
+        """Return the covariance, with its matrix formed where that is small enough to pay."""
         if isinstance(self, MatrixCovariance) or self.n_features > DENSE_LIMIT:
             return self
         return MatrixCovariance(
@@ -324,7 +323,7 @@ def covariance_of_data(
     """
     p = X.shape[1]
     if sample_weight is not None and not sample_weight.all():
-        # A sample of weight zero is not there: without it, constant columns look constant.
+        # Samples of weight zero are removed, so that they do not hide constant columns.
         present = sample_weight > 0
         X, sample_weight = (X.tocsr() if sp.issparse(X) else X)[present], sample_weight[present]
     weights = _row_weights(sample_weight)
@@ -336,7 +335,7 @@ def covariance_of_data(
         )
     build = _sparse_data if sp.issparse(X) else _dense_data
     if scale:
-        # Every column in its own unit, so that no square over- or underflows.
+        # Every column is scaled by its own power of two, so that no square over- or underflows.
         exponents = _column_exponents(X)
         covariance, mean, spread = build(X, exponents, 1.0, weights, center, scale)
         spread = np.where(covariance.inert, 1.0, np.ldexp(spread, exponents))
@@ -397,8 +396,7 @@ def _sparse_data(
     C = sp.csc_array(X, dtype=np.float64, copy=True)
     C.sum_duplicates()
     C.data = np.ldexp(C.data, -np.repeat(exponents, np.diff(C.indptr)))
-    # A constant column is told by its entries: what rounding leaves of its variance is not
-    # variation.
+    # Entries, not variances, identify a constant column, because rounding can leave a variance.
     low, high = (f(axis=0).toarray().ravel() for f in (C.min, C.max))
     inert = low == high if center else (low == 0) & (high == 0)
     if center:
@@ -407,7 +405,7 @@ def _sparse_data(
     mean = np.zeros(p)
     if center:
         mean = np.asarray(C.mean(axis=0) if weights is None else C.T @ weights).ravel()
-        # What is left in a full column is the rounding of its mean.
+        # The mean left in a full column is only rounding.
         mean[removed != 0] = 0.0
     entries = C.copy()
     if weights is None:
@@ -421,7 +419,7 @@ def _sparse_data(
         plain = SparseCovariance(C, mean, inert, unit, error, diagonal, second)
         return plain, mean + removed, np.ones(p)
     spread = _sparse_deviations(entries, mean, weights)
-    inert = inert | (spread == 0)  # by underflow
+    inert = inert | (spread == 0)  # the deviation underflowed
     spread = np.where(inert, 1.0, spread)
     C.data /= np.repeat(spread, np.diff(C.indptr))
     # Both the entry and the deviations it is divided by carry an error relative to the second
@@ -437,7 +435,7 @@ def _second_moments(C: sp.csc_array) -> np.ndarray:
 
 
 def _center_full_columns(C: sp.csc_array, weights: np.ndarray | None) -> np.ndarray:
-    """Subtract the mean from columns without a zero, in place; what was subtracted, per column.
+    """Subtract the mean from columns without a zero, in place; return what was subtracted.
 
     Such a column loses nothing by being centred explicitly, and subtracting the square of a large
     mean later would cancel most digits of its variance.
@@ -456,15 +454,15 @@ def _center_full_columns(C: sp.csc_array, weights: np.ndarray | None) -> np.ndar
 
 
 def _mostly_mean(C: sp.csc_array, weights: np.ndarray | None) -> np.ndarray:
-    """Columns with zeros of little weight: the square of the mean is all but everything of the
-    second moment, and X'X - mm' would cancel nearly all digits of their variances."""
+    """Return the columns whose second moment is nearly the square of the mean, so that X'X - mm'
+    would cancel nearly all digits of their variances."""
     mean = np.asarray(C.mean(axis=0) if weights is None else C.T @ weights).ravel()
     variance = _sparse_deviations(C, mean, weights) ** 2
     return variance + mean * mean >= MOSTLY_MEAN * variance
 
 
 def _filled(C: sp.csc_array, chosen: np.ndarray) -> sp.csc_array:
-    """The same matrix with the zeros of the chosen columns stored."""
+    """Return the matrix with the zeros of the chosen columns stored."""
     if not chosen.any():
         return C
     n, count = C.shape[0], np.diff(C.indptr)
@@ -478,7 +476,7 @@ def _filled(C: sp.csc_array, chosen: np.ndarray) -> sp.csc_array:
 
 
 def _sparse_deviations(C: sp.csc_array, mean: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Standard deviations around the mean, without the cancellation of E[x^2] - E[x]^2."""
+    """Return standard deviations without the cancellation of E[x^2] - E[x]^2."""
     n, p = C.shape
     share = np.full(n, 1.0 / n) if weights is None else weights
     column = np.repeat(np.arange(p), np.diff(C.indptr))
@@ -488,7 +486,7 @@ def _sparse_deviations(C: sp.csc_array, mean: np.ndarray, weights: np.ndarray | 
     missing = np.maximum(1.0 - stored, 0.0)
     count = np.diff(C.indptr)
     if weights is not None:
-        # Nothing is left of a small difference: there the weights of the zeros are added up.
+        # A small difference has lost its digits, so the weights of the zeros are added up.
         for j in np.flatnonzero((missing < 0.5) & (count < n)):
             absent = np.ones(n, dtype=bool)
             absent[C.indices[C.indptr[j] : C.indptr[j + 1]]] = False
@@ -509,12 +507,12 @@ def _centrings(weights: np.ndarray | None) -> int:
 def _row_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
     if sample_weight is None:
         return None
-    weights = sample_weight / sample_weight.max()  # their sum must not overflow
+    weights = sample_weight / sample_weight.max()  # scaled so that their sum does not overflow
     return weights / weights.sum()
 
 
 def _column_exponents(X: Any) -> np.ndarray:
-    """Per column, the exponent of the power of two next above its largest entry."""
+    """Return per column the exponent of the power of two next above its largest entry."""
     sides = (X.max(axis=0), X.min(axis=0))
     if sp.issparse(X):
         sides = tuple(side.toarray().ravel() for side in sides)
@@ -548,7 +546,7 @@ def _as_float64(matrix: np.ndarray, name: str) -> np.ndarray:
 
 
 def _proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
-    """The smallest tried shift for which a Cholesky factorisation proves A + shift I PSD."""
+    """Return a shift for which a Cholesky factorisation proves A + shift I PSD."""
     p = A.shape[0]
     margin = margins.semidefinite(p) * (abs(float(np.trace(A))) + 1.0)
     shift = margin
@@ -556,7 +554,7 @@ def _proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
         shifted = A.copy()
         shifted[np.diag_indices(p)] += shift
         if factorises(shifted):
-            # The checker tries other shifts, up to three times what is needed.
+            # The checker tries other shifts, up to three times the one needed.
             return 4 * shift + margin
         shift *= 10
     low, high = np.linalg.eigvalsh(A)[[0, -1]]

@@ -1,4 +1,4 @@
-"""Progress out, stop signals in: a running stage reports to its caller through a Monitor."""
+"""A running stage reports progress and receives stop signals through a Monitor."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ class Monitor:
         return -float("inf") if self._deadline is None else time.monotonic() - self._deadline
 
     def measure_in(self, unit: float) -> None:
-        """Values and bounds that follow, times `unit`, are in the user's units."""
+        """Multiply later values and bounds by `unit` to report them in the user's units."""
         self._unit = unit
 
     def stop(self) -> None:
         self._user.set()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In another process only the time that is left counts; the callback stays here."""
+        """Send only the remaining time to another process, not the callback."""
         left = None if self._deadline is None else self._deadline - time.monotonic()
         return Monitor, (None, left, self._unit)
 
@@ -142,7 +142,7 @@ class Monitor:
             if self._user.is_set():
                 raise KeyboardInterrupt
             self.stop()
-            # Shows at once that the keys were heard: the current step may take some time.
+            # Acknowledges Ctrl-C at once, because the current step may take some time.
             self.update("stopping", message="ending with the best answer so far")
 
         signal.signal(signal.SIGINT, handler)

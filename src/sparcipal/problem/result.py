@@ -229,7 +229,7 @@ class Result:
             _check_types(result)
         except RecursionError as error:
             raise ValueError("not a sparcipal result: nested too deeply") from error
-        # Overflow: an integer that is no float, or an infinity that is no size.
+        # OverflowError: an integer too large for a float, or an infinity where a size is expected.
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"not a sparcipal result: {error}") from error
         return result

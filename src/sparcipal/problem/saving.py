@@ -24,12 +24,12 @@ _DTYPES = {"<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8",
 
 
 def text_of(result: Any) -> str:
-    """A dataclass as the text of a JSON document."""
+    """Return a dataclass as the text of a JSON document."""
     return json.dumps({"sparcipal": FORMAT, **_encoded(result)}, allow_nan=True)
 
 
 def document_of(text: str) -> dict[str, Any]:
-    """The fields of a document, arrays as arrays; ValueError when it is none of this format."""
+    """Return the fields of a document with arrays decoded; ValueError for other formats."""
     document = json.loads(text)
     if not isinstance(document, dict) or "sparcipal" not in document:
         raise ValueError("the document has no 'sparcipal' entry")
@@ -77,7 +77,7 @@ def _decoded(value: Any) -> Any:
 
 
 def write_atomically(target: Path, text: str) -> None:
-    """Write beside the target, then rename: never half a file under the target's name."""
+    """Write beside the target, then rename, so that the target is never half written."""
     write_together({target: text})
 
 
@@ -102,16 +102,16 @@ def write_together(texts: dict[Path, str], stale: Path | None = None) -> None:
 
 
 def _refuse_special(target: Path) -> None:
-    """A rename would put a file in the place of a device or a pipe; folders the system refuses."""
+    """Refuse devices and pipes, which a rename would replace; the system refuses folders."""
     if target.exists() and not (target.is_file() or target.is_dir()):
         raise ValueError(f"{target} is a device or pipe; name a regular file")
 
 
 def _written_beside(target: Path, text: str) -> Path:
-    """A file in the target's folder that is whole and on the disk; none if that fails."""
+    """Write a file in the target's folder through to the disk; remove it if that fails."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        # Opened like any file, so that it gets the permissions the user's umask leaves.
+        # A plain open gives the file the permissions of the user's umask.
         with open(temporary, "x", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
@@ -125,9 +125,9 @@ def _written_beside(target: Path, text: str) -> Path:
 def read_text(path: Path, limit: int = LIMIT) -> str:
     """The text of a file that should hold a result; ValueError when it holds none.
 
-    Pipes and devices are refused, which may never end, and so are files of more than `limit` bytes.
+    Pipes and devices, which may never end, and files of more than `limit` bytes are refused.
     """
-    # Opening a pipe would wait for somebody to write; what is open cannot be exchanged any more.
+    # O_NONBLOCK keeps a pipe from blocking; an open file cannot be swapped after the check.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     told = os.fstat(descriptor)
     if not stat.S_ISREG(told.st_mode):
@@ -151,5 +151,5 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
 
 
 def proof_path(target: Path) -> Path:
-    """Where the proof of a claim lies: beside it."""
+    """Return the path of the proof of a claim, which lies beside it."""
     return target.with_name(target.name + ".proof")

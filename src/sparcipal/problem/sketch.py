@@ -5,7 +5,7 @@
 smallest `tail + OPT(VV')` of the kind; if A = sigma I + C with C of rank r, nothing is lost at
 all.
 
-How the inequality is proved: a Cholesky factorisation of `tail I + VV' - A`, of order p, or of
+The inequality is proved by a Cholesky factorisation of `tail I + VV' - A`, of order p, or of
 order n after the Woodbury formula; where both are too large, by the trace of the Nystrom
 residual.
 """
@@ -32,7 +32,7 @@ from .covariance import DENSE_LIMIT, Covariance, DenseCovariance, SparseCovarian
 
 # Order of the largest matrix that is factored for a proof.
 FACTOR_LIMIT = 5000
-# Eigenvalues below this fraction of the largest are rounding.
+# Eigenvalues below this fraction of the largest count as rounding.
 NEGLIGIBLE = 1e-12
 
 KINDS = ("eigen", "randomized", "gaussian")
@@ -88,19 +88,17 @@ def spectrum(cov: Covariance, count: int, seed: int = 0) -> Spectrum:
 
 
 def majorant(cov: Covariance, pairs: Spectrum, rank: int) -> Sketch:
-    """The leading `rank` eigenpairs, lowered by the next eigenvalue: A <= t I + sum (l_i - t) u_i
-    u_i'.
-    """
+    """Lower the leading eigenpairs by the next eigenvalue t: A <= t I + sum (l_i - t) u_i u_i'."""
     guess = lowered(pairs, rank)
     proved = prove(cov, guess, guess.shift)
     if proved.proof != "trace":
         return proved
-    # A trace counts every eigenvalue that is left: lowering the others gains nothing.
+    # The trace counts all remaining eigenvalues, so lowering the others gains nothing.
     return prove(cov, lowered(pairs, rank, 0.0), 0.0)
 
 
 def lowered(pairs: Spectrum, rank: int, by: float | None = None) -> Sketch:
-    """The majorant before it is proved; eigenvalues lowered by the next one unless told."""
+    """Return the majorant, not yet proved; `by` defaults to the next eigenvalue."""
     rank = min(rank, pairs.values.size)
     if by is None:
         by = max(float(pairs.values[rank]), 0.0) if rank < pairs.values.size else 0.0
@@ -109,8 +107,7 @@ def lowered(pairs: Spectrum, rank: int, by: float | None = None) -> Sketch:
 
 
 def sketch(cov: Covariance, rank: int, *, kind: str = "eigen", seed: int = 0) -> Sketch:
-    """The rank-r approximation itself: truncated eigendecomposition, randomized SVD or Gaussian
-    projection.
+    """Return a rank-r approximation by eigenpairs, randomized SVD or Gaussian projection.
 
     A rank beyond that of A is reduced, with a note.
     """
@@ -128,7 +125,7 @@ def sketch(cov: Covariance, rank: int, *, kind: str = "eigen", seed: int = 0) ->
         w, Q = pairs.values[:rank], pairs.vectors[:, :rank]
     kept = max(1, int((w > NEGLIGIBLE * max(float(w[0]), 0.0)).sum()))
     if kind == "eigen" and kept < pairs.values.size:
-        level = max(float(pairs.values[kept]), 0.0)  # what is missed, so it need not be searched
+        level = max(float(pairs.values[kept]), 0.0)  # the tail is known, so it need not be searched
     note = rank_note(rank, kept)
     V = Q[:, :kept] * np.sqrt(np.maximum(w[:kept], 0.0))
     return replace(prove(cov, Sketch(_columns(V), np.inf, 0.0, "none", kind), level), note=note)
@@ -158,7 +155,7 @@ def _columns(V: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(V, dtype=np.float64)
 
 
-# --- what is missed, proved ---
+# --- proofs of the tail ---
 
 
 def prove(cov: Covariance, guess: Sketch, level: float | None) -> Sketch:
@@ -180,7 +177,7 @@ def prove(cov: Covariance, guess: Sketch, level: float | None) -> Sketch:
 
 
 def prove_dense(cov: Covariance, B: np.ndarray, guess: Sketch, level: float | None) -> Sketch:
-    """B (p x p) against the sketch, by a Cholesky factorisation of order p."""
+    """Prove B <= tail I + VV' for B (p x p) by a Cholesky factorisation of order p."""
     M = B - guess.V @ guess.V.T
     if level is None:
         level = _largest_eigenvalue(M)
@@ -202,7 +199,7 @@ def prove_dense(cov: Covariance, B: np.ndarray, guess: Sketch, level: float | No
 
 
 def _samples(cov: Covariance) -> tuple[Any, np.ndarray] | None:
-    """X (n x p) and m (p,) with A = X'X - mm', where the data are at hand."""
+    """Return X (n x p) and m (p,) with A = X'X - mm', or None without data."""
     if isinstance(cov, DenseCovariance):
         return cov.Y, np.zeros(cov.n_features)
     if isinstance(cov, SparseCovariance):
@@ -213,7 +210,7 @@ def _samples(cov: Covariance) -> tuple[Any, np.ndarray] | None:
 def _prove_by_samples(
     cov: Covariance, factor: tuple[Any, np.ndarray], guess: Sketch, level: float | None
 ) -> Sketch:
-    """A factorisation of order n: X'X <= t I + WW', W = [V, m], is X (t I + WW')^-1 X' <= I."""
+    """Prove X'X <= t I + WW', W = [V, m], as X (t I + WW')^-1 X' <= I, of order n."""
     X, mean = factor
     W = np.column_stack([guess.V, mean])
     n, p = X.shape
@@ -223,7 +220,7 @@ def _prove_by_samples(
     trace, spread = float(np.trace(WW)), float(np.einsum("ii->", gram))
     if level is None:
         level = _largest_missed(gram, XW, WW)
-    # Rounding is magnified by sqrt(trace / level): a level of 1e-8 of the trace is as low as pays.
+    # Rounding is magnified by sqrt(trace / level), so levels below 1e-8 of the trace do not pay.
     level = max(level, 1e-8 * spread)
     gamma = margins.sketch(p)
     stretch = 1.0 + 2.0 * np.sqrt(trace / level)
@@ -245,7 +242,7 @@ def _prove_by_samples(
 
 
 def _largest_missed(gram: np.ndarray, XW: np.ndarray, WW: np.ndarray) -> float:
-    """lambda_max(A - VV') by bisection on the test itself, roughly."""
+    """Estimate lambda_max(A - VV') by bisection on the test itself."""
     low, high = 0.0, float(np.linalg.eigvalsh(gram)[-1])
     for _ in range(30):
         level = 0.5 * (low + high)
@@ -262,8 +259,8 @@ def _largest_missed(gram: np.ndarray, XW: np.ndarray, WW: np.ndarray) -> float:
 
 
 def _prove_by_trace(cov: Covariance, guess: Sketch) -> Sketch:
-    """A - AQ (Q'AQ)^-1 Q'A is PSD, so that its trace bounds it; VV' is compared with what is
-    taken out. A matrix that is not quite PSD is raised by what is missing first.
+    """Bound A - AQ (Q'AQ)^-1 Q'A, which is PSD, by its trace, and compare VV' with the part
+    subtracted. A matrix that is not quite PSD is shifted by `psd_shift` first.
     """
     Q = np.linalg.qr(guess.V)[0]
     AQ = cov.matmat(Q) + cov.psd_shift * Q
@@ -284,8 +281,8 @@ def _prove_by_trace(cov: Covariance, guess: Sketch) -> Sketch:
 
 
 def _proved_condition(M: np.ndarray) -> float:
-    """At least the condition number of a symmetric matrix: its trace over an eigenvalue bound that
-    a Cholesky factorisation proves; infinite where that fails."""
+    """Return an upper bound on the condition number of a symmetric matrix: its trace over an
+    eigenvalue bound proved by Cholesky; infinite where that fails."""
     r, trace = M.shape[0], float(np.trace(M))
     low = 0.5 * float(np.linalg.eigvalsh(M)[0])
     K = M - (low + margins.condition(r) * trace) * np.eye(r)

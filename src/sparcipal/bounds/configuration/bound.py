@@ -1,6 +1,6 @@
 """Bound "configuration"; statement and proof: docs/methods/configuration.rst.
 
-The configuration bound: prices of the features, and the best support at these prices.
+The configuration bound puts prices on the features and bounds the best support at these prices.
 
 For any prices beta >= 0 and components with disjoint supports S_j of at most s_j features,
 
@@ -10,7 +10,7 @@ because every feature is used at most once. The best prices solve the dual of a 
 all supports, the configuration LP. Good ones come from a Ky Fan split without loss, and are moved
 towards a lower level as little as possible, see prices.py. At fixed prices the branch and bound for
 one component proves the maximum; where it meets a support that is worth more than the level, that
-support joins those known and the prices are moved again. Only what was proved enters the bound.
+support is added to the pool and the prices are moved again. Only what was proved enters the bound.
 
 Features outside the core of the split cost nothing. Rows of the core pay pad_a for each of them in
 every node of the branch and bound, and what is left is a number for each feature outside,
@@ -47,20 +47,20 @@ from .packing import best_packing
 from .prices import Pool, converted
 
 NAME = "configuration"
-MOST_CORE = 700  # a branch and bound on more takes too long
+MOST_CORE = 700  # features of a core; a branch and bound on more takes too long
 MOST_PACKED = 400  # features among which supports are enumerated
 ROUNDS = 60  # how often prices may be moved
-MOVES = 30  # of the prices until the local search finds nothing more
-MIXTURES = 60  # random starts of the local search at first
-LEVELS = (0.0, 0.5)  # aims, as fractions of the gap: first the optimum, then half way
-SOONER = 0.25  # after a success the next aim is that much bolder
-FIRST = 0.3  # share of the work for the first aim
-PADS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)  # times what rows of the Ky Fan split pay
+MOVES = 30  # of the prices, at most, until the local search finds no new support
+MIXTURES = 60  # random starts of the first local search
+LEVELS = (0.0, 0.5)  # targets, as fractions of the gap: the optimum, then half way to it
+SOONER = 0.25  # factor on the target after a success
+FIRST = 0.3  # share of the work for the first target
+PADS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)  # factors on what rows of the Ky Fan split pay
 
 
 @dataclass(frozen=True)
 class Priced:
-    """A bound by prices, and supports that explain more than the answer known, if it met any."""
+    """A bound by prices, and supports better than the known answer if the search met any."""
 
     bound: Bound
     supports: tuple[np.ndarray, ...] = ()
@@ -68,7 +68,7 @@ class Priced:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """Prices, and what was proved at them for every kind of component."""
+    """Prices with one proof at these prices for each distinct cardinality."""
 
     price: np.ndarray  # (n,) on the core
     proofs: list[Proof]
@@ -126,7 +126,7 @@ class _Prices:
         lowest, settled = start.value, False
         for share, part in zip(LEVELS, (FIRST, 1.0)):
             budget = part * work
-            # once the lowest aim is settled, only packing can do more
+            # once the lowest target is proved, only packing can improve the bound
             while self.work < budget and not settled and not self._closed(lowest):
                 # a level slightly above the optimum leaves room for the prices
                 aim = max(share * (lowest / self.value - 1.0), 0.6 * self.tol)
@@ -153,7 +153,7 @@ class _Prices:
         return bool(total <= self.value * (1.0 + self.tol) or self.monitor.stopped)
 
     def _prepare(self, supports: list[np.ndarray], start: Bound) -> None:
-        """The core, its prices without loss, and first supports."""
+        """Set up the core, the prices of the Ky Fan split and the pool of first supports."""
         data = start.data
         split = KyFanSplit(
             np.asarray(data["features"]), data["u"], data["r"], data["price"], data["pad"]
@@ -176,10 +176,10 @@ class _Prices:
         weights = self.rng.standard_normal((count, self.leading.shape[1]))
         return np.asarray(weights @ self.leading.T)
 
-    # one aim --------------------------------------------------------------------------------
+    # one target -----------------------------------------------------------------------------
 
     def _attempt(self, aim: float, work: float) -> _Attempt | None:
-        """Prices at which all supports stay below (1 + aim) times the value, or nearly; proved."""
+        """Find and prove prices at which the bound is about (1 + aim) times the value."""
         last = self.work + work
         for _ in range(ROUNDS):
             prices = self._prices(aim)
@@ -201,7 +201,7 @@ class _Prices:
         return None
 
     def _prices(self, aim: float) -> tuple[np.ndarray, float, np.ndarray] | None:
-        """Prices close to the centre, their level in all, and what supports known are worth."""
+        """Return prices near the centre, the total they aim at, and the level of each size."""
         level = self.value * (1.0 + aim)
         found = None
         for move in range(MOVES):
@@ -222,7 +222,7 @@ class _Prices:
     def _priced(
         self, price: np.ndarray, targets: np.ndarray, room: float, work: float
     ) -> list[Proof] | None:
-        """The best support at these prices for every kind of component, proved up to targets."""
+        """Prove for each cardinality that no support is worth more than its target, or find one."""
         proofs = []
         for s, target in zip(self.pool.kinds, targets.tolist()):
             pads = self._pads(price, s, target)
@@ -252,7 +252,7 @@ class _Prices:
         return proofs
 
     def _pads(self, price: np.ndarray, s: int, target: float) -> np.ndarray | None:
-        """What rows of the core pay for a feature outside, so that no m_j exceeds the target."""
+        """Return pads for the rows of the core with which no m_j exceeds the target, or None."""
         if self.core.size == self.cov.n_features:
             return np.zeros(self.core.size)
         for factor in PADS:
@@ -296,9 +296,9 @@ class _Prices:
     def _packed(
         self, price: np.ndarray, proof: Proof
     ) -> tuple[dict[str, Any], float, tuple[np.ndarray, ...]] | None:
-        """Where prices alone leave a gap: the certificate that no packing does better.
+        """Return the certificate data, bound and supports of the best packing above the target.
 
-        All packings above the target are looked at: one that is found there is the optimum.
+        All packings above the target are enumerated, so the best one found is the optimum.
         """
         target = self.value * (1.0 + 0.5 * self.tol)
         s = self.pool.kinds[0]

@@ -1,6 +1,6 @@
 """Bound "configuration"; statement and proof: docs/methods/configuration.rst.
 
-Closing the gap of the configuration bound: every support that can still matter, packed.
+The gap of the configuration bound is closed by packing every support that can still matter.
 
 Let T be the value to be proved, beta prices and pi the best value(S) - beta(S) over all supports.
 Components that explain more than T in all use only supports with
@@ -54,8 +54,8 @@ def best_packing(
 ) -> Packed | None:
     """The best k disjoint supports if they may explain more than target; None if a limit was met.
 
-    Every support counts with a bound that a Cholesky factorisation proves, and with twice what sums
-    of prices and values can be off, in the checker's reckoning.
+    Every support counts with a bound that a Cholesky factorisation proves, and with twice what the
+    checker allows for the rounding of sums of prices and values.
     """
     scale = float(np.abs(np.diagonal(a)).sum() + price.sum())
     slack = 2 * margins.packing_slack(a.shape[0], s) * scale
@@ -90,7 +90,7 @@ def _optimised(root: Part, scale: float) -> Split:
 
 
 def _enumerated(root: Part, split: Split, tau: float, monitor: Monitor) -> list[np.ndarray] | None:
-    """All supports above tau (and perhaps some below), depth first."""
+    """Return all supports above tau (and perhaps some below), or None at a limit."""
     found: list[np.ndarray] = []
     features = _reduced(root, split, tau)
     stack: list[tuple[list[int], list[int]]] = [([], list(features))]
@@ -117,7 +117,7 @@ def _enumerated(root: Part, split: Split, tau: float, monitor: Monitor) -> list[
 
 
 def _reduced(root: Part, split: Split, tau: float) -> np.ndarray:
-    """Features that are in some support above tau, as far as one test each can tell."""
+    """Return the features that one test each cannot exclude from every support above tau."""
     alive = np.arange(root.n)
     for _ in range(3):
         kept = [
@@ -158,7 +158,7 @@ def _proved_value(block: np.ndarray) -> float:
 def _packed(
     supports: list[np.ndarray], missing: np.ndarray, values: np.ndarray, room: float, k: int
 ) -> list[int] | None:
-    """The best choice of at most k disjoint supports that miss less than `room` in all."""
+    """Return the best k disjoint supports that miss at most `room`; None at the limit."""
     order = np.argsort(missing, kind="stable").tolist()
     masks = [sum(1 << int(i) for i in support) for support in supports]
     best: tuple[float, list[int]] = (0.0, [])

@@ -1,7 +1,6 @@
 """Bound "configuration"; statement and proof: docs/methods/configuration.rst.
 
-Central prices: near those of a Ky Fan split, and so that supports known are worth no more than
-a level.
+Central prices lie near those of a Ky Fan split and keep the known supports below a level.
 
 For prices beta >= 0 of the features, components of kinds t (count_t of them with at most s_t
 features) explain at most
@@ -31,14 +30,14 @@ from ..pairsplit import Split
 from ..pairsplit.certificate import R_LIMIT
 
 STARTS = 14  # supports from which the local search at given prices starts
-CANDIDATES = 6  # swaps evaluated in one step of it
+CANDIDATES = 6  # swaps evaluated in one step of the local search
 STEPS = 40
 SPREAD = 2.0  # weight of the mean change of prices beside the largest
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices on the features of a core, and what the supports known are worth at them."""
+    """Prices on the features of a core, and what the known supports are worth at them."""
 
     price: np.ndarray  # (n,)
     levels: np.ndarray  # one for every kind of component
@@ -48,7 +47,7 @@ class Prices:
 def converted(
     a: np.ndarray, split: KyFanSplit, s: int, k: int, nonnegative: bool
 ) -> tuple[Split, np.ndarray, float]:
-    """A Ky Fan split as a pair split with prices, without loss: (U', R'), beta', lambda_max(M').
+    """Turn a Ky Fan split into an equally good pair split: (U', R'), beta', lambda_max(M').
 
     With nu the k-th eigenvalue of M and Z = (M - nu I)_+, U' = U + Z off the diagonal,
     V'_ab = V_ab + Z_bb and beta' = beta + diag Z give M' = M - Z: k nu + sum beta' is the Ky Fan
@@ -71,7 +70,7 @@ def converted(
 
 
 class Pool:
-    """Supports met so far, by increasing size of what they were searched for, with their values."""
+    """The supports met so far, with their values."""
 
     def __init__(
         self, a: np.ndarray, cardinalities: Sequence[int], nonnegative: bool, value: float
@@ -83,7 +82,7 @@ class Pool:
         self._climbed: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def add(self, support: np.ndarray) -> bool:
-        """Remember a support; whether it is new."""
+        """Store a support and return whether it is new."""
         key = tuple(int(i) for i in np.sort(support))
         if key in self.columns:
             return False
@@ -107,14 +106,14 @@ class Pool:
         return np.array(found), self.worth(found, price)
 
     def total(self, price: np.ndarray) -> tuple[float, np.ndarray]:
-        """What all components explain at most if no better support exists, and the levels."""
+        """Return the bound that would hold if no better support exists, and its levels."""
         levels = np.array([max(self.best(price, s)[1], 0.0) for s in self.kinds])
         return float(price.sum()) + float(self.counts @ levels), levels
 
     # local search ---------------------------------------------------------------------------
 
     def search(self, price: np.ndarray, mixtures: np.ndarray | None = None) -> bool:
-        """Climb from the supports that are worth most at these prices; whether any is new.
+        """Climb from the supports that are worth most; return whether a new one was found.
 
         `mixtures` (m, n) are further vectors from which to start.
         """
@@ -130,7 +129,7 @@ class Pool:
         return new
 
     def _cut(self, x: np.ndarray, price: np.ndarray, s: int) -> np.ndarray:
-        """Truncated power steps in which a feature counts by its share less its price."""
+        """Take truncated power steps that rank features by their share minus their price."""
         support = np.arange(s)
         for _ in range(4):
             y = self.a @ x
@@ -163,7 +162,7 @@ class Pool:
             order = np.argpartition(-gain.ravel(), count - 1)[:count]
             tried = [(now, support)]
             for t, b in zip(*np.unravel_index(order, gain.shape)):
-                if gain[t, b] == -np.inf:  # a member already
+                if gain[t, b] == -np.inf:  # b is already in the support
                     continue
                 other = support.copy()
                 other[t] = b
@@ -177,7 +176,7 @@ class Pool:
     # linear programs ------------------------------------------------------------------------
 
     def _rows(self) -> tuple[sp.csr_array, np.ndarray]:
-        """The constraints level_t + beta(S) >= value(S), over (beta, levels)."""
+        """Return the constraints level_t + beta(S) >= value(S) over (beta, levels)."""
         n = self.a.shape[0]
         rows: list[int] = []
         cols: list[int] = []
@@ -192,7 +191,7 @@ class Pool:
         return sp.csr_array((np.ones(len(rows)), (rows, cols)), shape=shape), np.array(values)
 
     def least_total(self) -> float:
-        """The configuration LP over the supports known: no prices do better on them."""
+        """Solve the configuration LP over the known supports; no prices give less on them."""
         matrix, values = self._rows()
         cost = np.concatenate([np.ones(self.a.shape[0]), self.counts])
         options: dict[str, Any] = {"A_ub": -matrix, "b_ub": -values, "method": "highs"}
@@ -200,9 +199,9 @@ class Pool:
         return float(answer.fun) if answer.x is not None else np.inf
 
     def central(self, center: np.ndarray, level: float) -> np.ndarray | None:
-        """The prices closest to `center` at which the supports known reach no more than `level`.
+        """Return the prices closest to `center` that keep the known supports below `level`.
 
-        Distance is the largest relative change plus a part of the mean; None if there are none.
+        Distance is the largest relative change plus a part of the mean; None if none exist.
         """
         n, kinds = self.a.shape[0], len(self.kinds)
         matrix, values = self._rows()
@@ -229,6 +228,6 @@ class Pool:
 
 
 def _linprog(cost: np.ndarray, **options: Any) -> Any:
-    from scipy.optimize import linprog  # here: few proofs need it, and it takes 20 MB
+    from scipy.optimize import linprog  # imported here: few proofs need it, and it takes 20 MB
 
     return linprog(cost, **options)

@@ -29,9 +29,9 @@ from .starts import first_core, first_split, grown, guess
 __all__ = ["kyfan_bound"]
 
 NAME = "kyfan"
-USUAL = 13.0  # nonzeros up to which the pad of a short optimisation need not be larger
-LONG = 100  # steps from which on an optimisation finds its way with any pad
-NEAR = 0.8  # outside features this close to the level join the core with those above it
+USUAL = 13.0  # nonzeros above which a short optimisation needs a larger pad
+LONG = 100  # steps with which an optimisation converges with any pad
+NEAR = 0.8  # outside features above this fraction of the level join the core too
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Effort:
     core: int  # features of the first core
     temperatures: tuple[float, ...]
     steps: int  # L-BFGS steps at each temperature
-    later: tuple[float, ...]  # temperatures after the core has grown, or when it need not
+    later: tuple[float, ...]  # temperatures after the core has grown, or if it need not grow
     later_steps: int
     rounds: int  # how often the core may grow
     pad: float  # what a row pays for an outside feature, in units of value / (k s)
@@ -102,7 +102,7 @@ class _Run:
         # Where the cardinalities allow more than the total, all prices have a floor.
         self.floor: float | None = None
         self.nonnegative = nonnegative
-        # Scales need a positive number; a zero covariance has none, and any will do.
+        # The scales need a positive number; for a zero covariance any positive number will do.
         self.value = value if value > 0.0 else max(float(cov.diagonal.max()), 1e-280)
         self.target = value * (1.0 + tol)
         self.effort = effort
@@ -139,11 +139,11 @@ class _Run:
 
     def _usual_pad(self) -> float:
         pad = self.effort.pad * self.value / self.total
-        # Long supports: a short optimisation cannot make up for a core that pays too little.
+        # With long supports a short optimisation cannot compensate for a pad that is too small.
         return pad * max((self.s / USUAL) ** 2, 1.0) if self.effort.steps < LONG else pad
 
     def _marginal(self, supports: list[np.ndarray]) -> float:
-        """What the least useful nonzero of the answer is worth."""
+        """Return what the least useful nonzero of the answer is worth."""
         lost = np.inf
         for support in supports:
             if support.size == 1:
@@ -156,7 +156,7 @@ class _Run:
     def _optimised(
         self, a: np.ndarray, split: KyFanSplit, temperatures: Sequence[float], steps: int
     ) -> KyFanSplit:
-        """The best split met while the temperature falls."""
+        """Return the best split met while the temperature falls."""
         optimiser = KyFanOptimiser(
             a, split, self.s, self.k, self.value, self.nonnegative, self.total, self.floor
         )
@@ -178,7 +178,7 @@ class _Run:
     def _proved(
         self, a: np.ndarray, split: KyFanSplit
     ) -> tuple[Bound, KyFanMatrix, float, np.ndarray, np.ndarray]:
-        """The bound for all features, and the outside features near or above its level."""
+        """Prove the bound for all features; also return the outside features near its level."""
         evaluated = kyfan_matrix(a, split, self.s, self.nonnegative)
         n = evaluated.matrix.shape[0]
         level = -np.inf

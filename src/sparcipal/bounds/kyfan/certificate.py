@@ -16,7 +16,7 @@ and every feature is in at most one support, so by Ky Fan (1949), with d_a that 
 
 No more than m features are used, m the sum of the cardinalities or a total that is asked for: the m
 largest beta are enough. So a floor under all prices costs m times the floor, and makes rows pay for
-features that a component would rather not afford: it counts where m is less than k s.
+features beyond the total: it helps where m is less than k s.
 
 Features outside a core H. Every row a of H may choose s-1 further times at a price pad_a, so that
 theta_a = max(pad_a, the (s-1)-th largest V_ab - beta_b) can be paid for any feature outside. With
@@ -27,7 +27,7 @@ outside features, M is block diagonal: M_HH as before and, for j outside, the nu
 
 only positive terms counted. For nonnegative components only positive entries are charged.
 
-What is stored is rounded to single precision before anything is proved with it.
+The stored numbers are rounded to single precision before anything is proved with them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class KyFanSplit:
 
 @dataclass(frozen=True)
 class KyFanMatrix:
-    """M on the core, and what is paid for features outside."""
+    """M on the core, and what its rows pay for features outside."""
 
     matrix: np.ndarray  # (n, n)
     theta: np.ndarray  # (n,) at least the split's pad
@@ -144,6 +144,6 @@ def _proved_at(
             if not np.isfinite(slack):
                 raise ArithmeticError("the bound's matrix is not finite") from None
             continue
-        # The checker's own margins must fit under this: delta counts more than once.
+        # delta counts more than once, because the checker's own margins must fit under this bound.
         total = k * (nu + slack + 6 * delta) + trace * (1 + margins.sum_of(n + k + 4))
         return total + above * (1 + margins.sum_of(outside.size))

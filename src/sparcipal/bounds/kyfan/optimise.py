@@ -1,6 +1,6 @@
 """Bound "kyfan"; statement and proof: docs/methods/kyfan.rst.
 
-Optimise a Ky Fan split: smooth the bound, then L-BFGS over the packed (U, R) and the prices.
+A Ky Fan split is optimised by L-BFGS on the smoothed bound, over the packed (U, R) and the prices.
 
 The sum of the k largest eigenvalues is smoothed by Fermi-Dirac weights of temperature mu, the sum
 of the s-1 largest charges of a row to max {p.v - tau/2 |p|^2}, |U| to sqrt(U^2 + eps^2). With X the
@@ -41,10 +41,10 @@ class KyFanOptimiser:
         self.a = np.ascontiguousarray(a)
         self.features, self.pad = split.features, split.pad
         self.s, self.k, self.nonnegative = s, k, nonnegative
-        # With a floor, no price is below it and `total` features pay it: one more variable.
+        # The floor under the prices is one more variable; `total` features pay it.
         self.total, self.floored = total, floor is not None
         self.pairs = n * (n - 1) // 2
-        # One unit for all U (their conditioning depends on it), one for all prices.
+        # All U share one unit, because their conditioning depends on it, and all prices another.
         largest = np.sort(np.diagonal(a))[::-1][:total]
         self.u_unit = max(float(largest.mean()), 1e-300)
         self.price_unit = max(value / total, 1e-300)
@@ -79,7 +79,7 @@ class KyFanOptimiser:
 
         self.point = minimise(
             lambda y: self._evaluate(y, absolute),
-            # vectors are long, and a short run does as well with few of them, in single precision
+            # the vectors are long, and single precision is enough for a short run
             self.point.astype(np.float32 if max_iter < SHORT else np.float64, copy=False),
             max_iter,
             stop,
@@ -88,7 +88,7 @@ class KyFanOptimiser:
         )
 
     def _unpacked(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """U, R, prices above the floor, the floor."""
+        """Return U, R, the prices above the floor and the floor."""
         m, n = self.pairs, self.a.shape[0]
         u = np.multiply(y[:m], self.u_unit, dtype=np.float64)
         r = y[m : 2 * m].astype(np.float64, copy=False)
@@ -106,7 +106,7 @@ class KyFanOptimiser:
         )  # fmt: skip
         q, weight, value = self._occupied(mu)
         scaled = q * np.sqrt(weight)
-        # in the place of the matrix, whose eigenvectors are known now
+        # this overwrites the matrix, which is not needed after its eigenvectors are known
         density = np.matmul(scaled, scaled.T, out=self._matrix)
         gradient = np.empty_like(y)
         m = self.pairs
@@ -123,8 +123,8 @@ class KyFanOptimiser:
         return value + float(price.sum()) + floor * self.total, gradient
 
     def _occupied(self, mu: float) -> tuple[np.ndarray, np.ndarray, float]:
-        """Leading eigenvectors, their Fermi-Dirac weights, the smoothed sum of the k largest; the
-        matrix is used up."""
+        """Return the leading eigenvectors, their Fermi-Dirac weights and the smoothed sum of the k
+        largest eigenvalues; the matrix is overwritten."""
         n = self.a.shape[0]
         while True:
             whole = n <= FULL_EIGEN or not partly(self._kept, n)
@@ -143,7 +143,7 @@ class KyFanOptimiser:
 
 
 def fermi_dirac(w: np.ndarray, k: int, mu: float) -> tuple[np.ndarray, float, float]:
-    """Weights 1 / (1 + exp((nu - w) / mu)) that sum to k, nu, and the smoothed sum they give."""
+    """Return weights 1 / (1 + exp((nu - w) / mu)) that sum to k, nu, and the smoothed sum."""
     if w.size <= k:
         return np.ones(w.size), float(w[0]) - 100.0 * mu, float(w.sum())
     low, high = float(w[0]) - 40.0 * mu, float(w[-1]) + 40.0 * mu

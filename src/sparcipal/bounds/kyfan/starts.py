@@ -1,6 +1,6 @@
 """Bound "kyfan"; statement and proof: docs/methods/kyfan.rst.
 
-Where the optimisation of a Ky Fan split starts: the best of some closed forms; its growth.
+The optimisation of a Ky Fan split starts from the best of some closed forms; its core can grow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FRACTIONS = (0.5, 0.75, 1.0)
 
 
 def first_core(cov: Covariance, supports: Sequence[np.ndarray], size: int) -> np.ndarray:
-    """The supports, the features that could join them best, and the largest variances."""
+    """Choose the supports, the features that fit them best, and the largest variances."""
     p = cov.n_features
     if p <= size:
         return np.arange(p)
@@ -42,7 +42,7 @@ def first_core(cov: Covariance, supports: Sequence[np.ndarray], size: int) -> np
 def first_split(
     a: np.ndarray, features: np.ndarray, s: int, k: int, total: int, pad: float, nonnegative: bool
 ) -> KyFanSplit:
-    """U = clip(A), or the off-diagonal part of the leading eigenvectors' share of A."""
+    """Return the best of some U = clip(A) and fractions of the leading eigenpairs of A."""
     n = a.shape[0]
     upper = np.triu_indices(n, 1)
     zero = np.zeros(n)
@@ -66,7 +66,7 @@ def first_split(
 
 
 def guess(evaluated: KyFanMatrix, k: int, total: int) -> float:
-    """About the bound on the core, for comparisons; not proved."""
+    """Estimate the bound on the core, for comparisons only."""
     w = largest_eigenvalues(evaluated.matrix, k)
     return float(w.sum()) + top_sum(evaluated.price, total)
 
@@ -74,7 +74,7 @@ def guess(evaluated: KyFanMatrix, k: int, total: int) -> float:
 def grown(
     cov: Covariance, split: KyFanSplit, evaluated: KyFanMatrix, new: np.ndarray, width: float
 ) -> tuple[np.ndarray, KyFanSplit]:
-    """The core with `new` features, split as the extension splits them; width smooths |U|."""
+    """Add `new` features to the core, split as the extension does; `width` smooths |U|."""
     features = np.union1d(split.features, new)
     n = features.size
     a = cov.submatrix(features)

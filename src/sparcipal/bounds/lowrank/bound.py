@@ -2,7 +2,7 @@
 
 A <= t I + V V' (problem/sketch.py), so no s-sparse x explains more than t + OPT(V V'), and the
 search over cones in sphere.py bounds OPT(V V'). Where p allows, the same is done for the matrix
-with its small entries traded for a diagonal.
+whose small entries are replaced by charges on the diagonal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...problem.result import Bound
 from ...problem.sketch import Sketch, majorant, prove_dense, spectrum
 from .sphere import SphereResult, sphere_search
 
-# Supports that a search keeps besides the best one, for steps on the full matrix to start from.
+# A search keeps this many supports besides the best one, as starts for steps on the full matrix.
 STARTS = 24
 
 
@@ -33,7 +33,7 @@ def low_rank_bound(
     clip: bool = True,
     max_cones: int = 200_000,
 ) -> Bound | None:
-    """The bound alone, for any number of components: k times that of the largest cardinality."""
+    """Return k times the bound of the largest cardinality, for any number k of components."""
     cov, s = problem.covariance, problem.s_max
     pairs = spectrum(cov, min(rank + 1, cov.n_features), options.seed)
     rank = min(rank, pairs.rank)
@@ -49,7 +49,7 @@ def low_rank_bound(
 
 @dataclass(frozen=True)
 class LowRank:
-    """One component of one covariance, to be searched for and bounded on low-rank sketches."""
+    """Searches for and bounds one component of a covariance on low-rank sketches."""
 
     cov: Covariance
     s: int
@@ -73,14 +73,14 @@ class LowRank:
     def bounds(
         self, shifted: Sketch, clip: bool, exact: bool
     ) -> tuple[tuple[Bound, ...], list[np.ndarray]]:
-        """The low-rank bound, the better of plain and clipped, and the supports met on the way."""
+        """Return the better of the plain and the clipped bound, and the supports met."""
         if not math.isfinite(shifted.tail):
             found = self.search(shifted.V, 1e-3)
             return (), [found.support, *found.others]
         plain = self.search(shifted.V, self._fine(shifted, exact))
         supports = [plain.support, *plain.others]
         bound = self._bound(shifted, plain, None)
-        # Nothing is left to gain where A is the sketch itself.
+        # Clipping cannot improve the bound where the sketch equals A.
         worth = not exact and shifted.tail > 1e-9 * plain.value
         if clip and worth and self.s > 1 and self.cov.n_features <= DENSE_LIMIT:
             other = self._clipped(shifted.rank)
@@ -89,7 +89,8 @@ class LowRank:
         return (bound,), supports
 
     def _fine(self, sketch: Sketch, exact: bool) -> float:
-        """Half the tolerance, as rounding comes on top; a thousandth of a tail that is lost."""
+        """Return the accuracy of the search: half the tolerance, which leaves room for rounding, or
+        a thousandth of the tail, which the bound loses in any case."""
         wanted = min(self.eps, 0.5 * self.options.tol) if self.options.tol > 0 else self.eps
         leading = float((sketch.V**2).sum(axis=0).max(initial=0.0))
         useful = 1e-3 * sketch.tail / max(sketch.tail + leading, 1e-300)
@@ -113,7 +114,7 @@ class LowRank:
         return Bound("lowrank", total * (1 + margins.low_rank(self.cov.n_features)), data)
 
     def _clipped(self, rank: int) -> tuple[Bound, list[np.ndarray]] | None:
-        """The same bound for A - U + Diag(d), U the entries up to rho: the best of a few rho."""
+        """Return the best bound over a few rho for A - U + Diag(d), U the entries up to rho."""
         A = self.cov.dense()
         off = np.abs(A - np.diag(np.diagonal(A)))
         largest = float(off.max(initial=0.0))
@@ -137,8 +138,7 @@ class LowRank:
 
 
 def clipped(A: np.ndarray, rho: float, s: int, nonnegative: bool) -> np.ndarray:
-    """A - U + Diag(d): entries up to rho are moved to the diagonal, where s nonzeros can use them
-    at most.
+    """Return A - U + Diag(d): entries up to rho are replaced by the most that s nonzeros can gain.
 
     2 u x_i x_j <= |u| (x_i^2 + x_j^2), and a row meets at most s - 1 others; for x >= 0 a
     negative entry costs nothing.
@@ -155,7 +155,7 @@ def clipped(A: np.ndarray, rho: float, s: int, nonnegative: bool) -> np.ndarray:
 
 
 def _lowered(B: np.ndarray, rank: int, seed: int) -> tuple[np.ndarray, float]:
-    """V and t for the majorant t I + V V' of a given matrix."""
+    """Return V and t of the majorant t I + V V' of a given matrix."""
     pairs = spectrum(MatrixCovariance(B), min(rank + 1, B.shape[0]), seed)
     rank = min(rank, pairs.values.size)
     after = float(pairs.values[rank]) if rank < pairs.values.size else float(pairs.values[-1])

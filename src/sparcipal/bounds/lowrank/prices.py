@@ -1,6 +1,6 @@
 """Bound "lowrank"; statement and proof: docs/methods/lowrank.rst.
 
-Several components of V V', V with few columns: prices, and one search on the sphere.
+Several components of V V', V with few columns, are bounded by prices and a search on the sphere.
 
 For prices pi >= 0 and disjoint supports S_1..S_k of at most s rows,
 
@@ -9,7 +9,7 @@ For prices pi >= 0 and disjoint supports S_1..S_k of at most s rows,
 F_pi(c) the sum of the s largest positive (v_i.c)^2 - pi_i: every row is used at most once, and
 sphere.py bounds the maximum. The right side is convex in pi. A subgradient is 1 - k on the rows
 that attain the maximum, 1 elsewhere; steps are Polyak's (1969), towards the best value known, with
-momentum. First prices come from a matching: what a row is worth beyond the last row that is used.
+momentum. The first price of a row is what it is worth beyond the last row that is used.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ...numerics import margins
 from ...problem.monitor import Monitor
 from .sphere import SphereResult, sphere_search
 
-STEPS = 400  # of one round; after it the prices are proved
-ROUNDS = 4  # a proof may meet a better point of the sphere: then steps go on with it
+STEPS = 400  # steps of one round, after which the prices are proved
+ROUNDS = 4  # the steps go on if a proof meets a better point of the sphere
 MOMENTUM = 0.9
-CONES = 100_000  # of one proof
+CONES = 100_000  # cones of one proof
 COARSE, FINE = 1e-2, 1e-6  # accuracy of a proof, relative to the maximum
-SHARE = 0.02  # of the gap, that this accuracy may cost
-PATIENCE = 150  # steps without progress
+SHARE = 0.02  # share of the gap that this accuracy may cost
+PATIENCE = 150  # steps without progress before a round ends
 RANDOM = 8  # points from which F is climbed, beside those of the answer and of earlier steps
 NEAR = 0.5  # supports this close to the best, relative to its excess, share the subgradient
 
@@ -55,7 +55,7 @@ def priced_sphere(
     seed: int = 0,
     monitor: Monitor | None = None,
 ) -> PricedSphere:
-    """Prices for as many components as there are supports; `value` is what these explain."""
+    """Find prices for as many components as `supports`, which explain `value`."""
     prices = _Prices(V, s, supports, value, nonnegative, seed, monitor or Monitor())
     return prices.run(tol)
 
@@ -99,7 +99,7 @@ class _Prices:
         return best
 
     def _descend(self, price: np.ndarray, tol: float) -> tuple[np.ndarray, float]:
-        """The best prices of some steps, and about what they prove."""
+        """Return the best prices of some steps, and an estimate of their bound."""
         best, lowest, gap = price, np.inf, np.inf
         step = np.zeros_like(price)
         stale = 0
@@ -113,7 +113,7 @@ class _Prices:
             if gap <= 0.3 * tol * self.value or stale > PATIENCE or self.monitor.stopped:
                 break
             slope = self._slope(price, values, supports)
-            # What would be clipped at zero is no direction.
+            # A component that would push a price below zero is removed from the slope.
             slope[(price <= 0.0) & (slope > 0.0)] = 0.0
             size = float(slope @ slope)
             if size == 0.0:
@@ -127,7 +127,7 @@ class _Prices:
         return float(price.sum()) + self.k * float(self._climb(price)[0].max())
 
     def _climb(self, price: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """F at local maxima near the points known, and the rows that make it up."""
+        """Return F at local maxima near the known points, and the rows that attain it."""
         rows, paid = self.V[self.long], price[self.long][:, None]
         points, split = self.points, self.long.size - min(self.s, self.long.size)
         for _ in range(3):
@@ -145,7 +145,7 @@ class _Prices:
         return values, [self.long[column] for column in chosen.T]
 
     def _first(self) -> np.ndarray:
-        """(max_j (v_i.c_j)^2 - lam)_+, lam that of the last row used; c_j from the supports."""
+        """Return (max_j (v_i.c_j)^2 - lam)_+, lam that of the last row used; c_j from supports."""
         dots = np.column_stack([self.V @ leading_direction(self.V[S]) for S in self.supports])
         if self.nonnegative:
             dots = np.maximum(dots, 0.0)
@@ -157,7 +157,7 @@ class _Prices:
     def _slope(
         self, price: np.ndarray, values: np.ndarray, supports: list[np.ndarray]
     ) -> np.ndarray:
-        """A subgradient, averaged over the supports that are about as good as the best."""
+        """Return a subgradient, averaged over the supports that are nearly the best."""
         used = sum(float(price[support].sum()) for support in self.supports)
         mean = (self.value - used) / self.k  # what a component of the answer is worth
         top = float(values.max())
@@ -171,7 +171,7 @@ class _Prices:
         return slope
 
     def _proved(self, price: np.ndarray, gap: float) -> PricedSphere:
-        """The prices as they are stored, searched over the whole sphere."""
+        """Prove the bound of the prices, rounded as they are stored, over the whole sphere."""
         price = price.astype(np.float32)
         exact = price.astype(np.float64)
         eps = COARSE
@@ -196,7 +196,7 @@ class _Prices:
 
 
 def _directions(points: np.ndarray) -> np.ndarray:
-    """Columns of unit length, however short they were; zero stays zero."""
+    """Scale the columns to unit length without underflow; zero columns stay zero."""
     size = np.abs(points).max(axis=0)
     points = points / np.where(size > 0.0, size, 1.0)
     length = np.linalg.norm(points, axis=0)
@@ -204,11 +204,11 @@ def _directions(points: np.ndarray) -> np.ndarray:
 
 
 def leading_direction(rows: np.ndarray) -> np.ndarray:
-    """The unit vector c that the rows (m, r) are longest along."""
+    """Return the unit vector c that maximises the sum of (row.c)^2 over the rows (m, r)."""
     if rows.shape[0] == 0:
         return np.eye(rows.shape[1])[0]
     lead: np.ndarray = np.linalg.svd(rows, full_matrices=False)[2][0]
-    # For nonnegative components the sign matters: that with the larger positive part.
+    # Nonnegative components depend on the sign: take the one with the larger positive part.
     dots = rows @ lead
     up, down = np.maximum(dots, 0.0), np.maximum(-dots, 0.0)
     return lead if float(up @ up) >= float(down @ down) else -lead

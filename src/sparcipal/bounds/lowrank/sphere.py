@@ -1,6 +1,6 @@
 """Bound "lowrank"; statement and proof: docs/methods/lowrank.rst.
 
-Sparse PCA of V V' for a V with few columns, exactly: a certified search on the sphere.
+A certified search on the sphere solves sparse PCA of V V' exactly for a V with few columns.
 
 For V (p x r, rows v_i) and prices pi >= 0,
 
@@ -41,11 +41,11 @@ from ...problem.monitor import Monitor
 MAX_RANK = 10
 # Largest table of v_i.g: points x rows, in floats.
 TABLE = 2**25
-# Rows that are sorted by norm.
+# Only the longest rows, this many, are sorted by norm.
 SORTED = 8192
 # Relative accuracy below which rounding, not the cones, decides.
 FINEST = 1e-10
-# Cones between two looks at the monitor.
+# The monitor is asked after every so many cones.
 ROUND = 20_000
 
 
@@ -118,7 +118,7 @@ def sphere_search(
 
 
 def rounding_margin(V: np.ndarray, s: int, level: float) -> float:
-    """What rounding in F, T, G and the test of a cone can hide, as a multiple of |c|^2 = 1.
+    """Bound the rounding error of F, T, G and the test of a cone, as a multiple of |c|^2 = 1.
 
     Each entry of L G - T is off by at most e |g_j||g_k|; generators share an orthant, so G >= 0 and
     sum_jk a_j a_k |g_j||g_k| <= r a'Ga.
@@ -130,7 +130,7 @@ def rounding_margin(V: np.ndarray, s: int, level: float) -> float:
 
 
 def _by_size(sizes: np.ndarray) -> np.ndarray:
-    """The largest rows first; sorted as far as scans usually come, the rest as they stand."""
+    """Order the SORTED largest rows by size, as far as scans usually read; then the rest."""
     if sizes.size <= SORTED:
         return np.argsort(-sizes, kind="stable")
     head = np.sort(np.argpartition(-sizes, SORTED - 1)[:SORTED])
@@ -158,15 +158,15 @@ class _Search:
         self.order = _by_size(sizes)
         self.rows = np.ascontiguousarray(V[self.order])
         self.sizes = np.ascontiguousarray(sizes[self.order])
-        # A scan stops where no later row can matter: beyond the sorted head, all are as one.
+        # A scan stops where no later row can matter; the unsorted rows share their largest size.
         self.limits = self.sizes.copy()
         self.limits[SORTED:] = self.sizes[SORTED:].max(initial=0.0)
         self.prices = np.ascontiguousarray(prices[self.order])
         self.s, self.nonnegative, self.eps = s, nonnegative, eps
         # The maximum can be zero, and then only an absolute accuracy can be reached.
         self.slack = max(slack, FINEST * top_sum(self.sizes, s) if prices.any() else 0.0, TINY)
-        # sqrt(F + P |c|^2), P the s largest prices of rows that can pay them, is a norm: its
-        # natural lift.
+        # The lift is P, the sum of the s largest prices below the size of their row, because
+        # sqrt(F + P |c|^2) is a norm.
         paid = top_sum(np.where(self.prices < self.sizes, self.prices, 0.0), s)
         self.lift = max(paid, 1e-3 * top_sum(self.sizes, s), TINY)
         self.r = V.shape[1]
@@ -178,7 +178,7 @@ class _Search:
         self.best, self.best_c = np.zeros(1), np.eye(self.r)[0].copy()
 
     def cover(self) -> None:
-        """The orthants; with signs, c and -c are alike and half of them are enough."""
+        """Start from the orthants; for signed components c and -c are alike, so half suffice."""
         r = self.r
         free = itertools.product((0, 1), repeat=r if self.nonnegative else r - 1)
         signs = np.array(
@@ -190,7 +190,7 @@ class _Search:
         self.cones = np.zeros((room, r), dtype=np.int64)
         self.cones[: self.roots] = np.arange(r) + r * signs
         self.bounds = np.zeros(room)
-        # A negative bound is minus what is known of a cone that was not looked at yet.
+        # A negative bound marks a cone not yet measured; its absolute value is a valid bound.
         self.bounds[: self.roots] = -self._ceiling()
         self.child = np.full(room, self.kernel.LEAF, dtype=np.int64)
         self.split = np.zeros(room, dtype=np.int64)
@@ -206,7 +206,7 @@ class _Search:
         self._make_table(1 << 14 if self.roots * r < 1 << 12 else 1 << 20)
 
     def _scanned(self) -> int:
-        """About how many rows a selection looks at: those that could enter at a mediocre point."""
+        """Estimate how many rows a selection reads: those long enough for a mediocre point."""
         chosen = best_rows(self.rows, self.s, self.nonnegative, self.prices, self.best_c)[1]
         if chosen.size < self.s:
             return int(self.rows.shape[0])
@@ -214,7 +214,7 @@ class _Search:
         return max(1, int((self.sizes >= 0.25 * lowest).sum()))
 
     def _ceiling(self) -> float:
-        """What the s longest rows could give at most: no F is larger."""
+        """Return an upper bound on F, reached if the s longest rows were parallel."""
         return top_sum(np.maximum(self.sizes - self.prices, 0.0), self.s)
 
     def _question(self) -> tuple[Any, ...]:
@@ -227,7 +227,7 @@ class _Search:
         return self.points, self.dots, self.squares
 
     def climb(self, starts: int, seed: int) -> None:
-        """A first value, by ascent from the axes and from random points."""
+        """Find a first value by ascent from the axes and from random points."""
         random = np.random.default_rng(seed).standard_normal((starts, self.r))
         for c in np.vstack([np.eye(self.r), -np.eye(self.r), random]):
             c = c / np.linalg.norm(c)
@@ -282,7 +282,7 @@ class _Search:
             self._make_table(4 * self.keys.size)
 
     def _make_table(self, size: int) -> None:
-        """A larger table of edges, with the old ones entered again."""
+        """Enlarge the hash table of edges and enter the old ones again."""
         old = self.keys, self.edge_top, self.edge_middle
         self.keys = np.full(size, -1, dtype=np.int64)
         self.edge_top = np.zeros(size)
@@ -292,7 +292,7 @@ class _Search:
             self.keys[slot], self.edge_top[slot], self.edge_middle[slot] = key, top, middle
 
     def proof(self, finished: bool) -> tuple[float, np.ndarray]:
-        """The level that every leaf proves, and the tree cut where that level was reached."""
+        """Return the level that every leaf proves, and the tree cut where it was reached."""
         level = float(self.best[0]) * (1.0 + self.eps) + self.slack
         if self.counts[3]:
             level = max(level, float(self.bounds[self.heap[0]]))
@@ -306,7 +306,7 @@ class _Search:
         return level, np.concatenate(codes)
 
     def answer(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """The best point, polished on its own rows, with its support and value."""
+        """Return the best point, polished on its own rows, with its support and value."""
         c = self.best_c.copy()
         value, chosen = best_rows(self.rows, self.s, self.nonnegative, self.prices, c)
         for _ in range(20):
@@ -323,7 +323,7 @@ class _Search:
         return c, np.sort(self.order[chosen]), value
 
     def others(self, count: int, looked_at: int = 400) -> tuple[np.ndarray, ...]:
-        """Supports at the points of largest F: the first few, then such as differ by a quarter.
+        """Return supports at the points of largest F: a few, then those that differ by a quarter.
 
         When V is a sketch, the best support of the whole matrix is often another local optimum.
         """
@@ -347,7 +347,7 @@ class _Search:
 def best_rows(
     V: np.ndarray, s: int, nonnegative: bool, prices: np.ndarray, c: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """F(c) for a unit c, and the rows that make it up."""
+    """Return F(c) for a unit c, and the rows that attain it."""
     dots = V @ c
     gains = (np.maximum(dots, 0.0) if nonnegative else dots) ** 2 - prices
     chosen = np.flatnonzero(gains > 0)

@@ -17,7 +17,7 @@ For x >= 0 only positive U_ij have to be paid for: V_ij V_ji >= max(U_ij, 0)^2 i
 x F the charge is always paid, so U = 0 is best there (min(U, 0) when x >= 0).
 
 Here V_ij = |U_ij| exp(R_ij), R antisymmetric, and an optimised (U, R) is rounded to single
-precision before anything is proved with it: what is stored is exactly what was used.
+precision before anything is proved with it, so the stored numbers are exactly those used.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Split:
 
     @staticmethod
     def rounded(features: np.ndarray, upper: tuple, u: np.ndarray, r: np.ndarray) -> Split:
-        """From the packed upper triangles, rounded to single precision first."""
+        """Round packed upper triangles to single precision and return their Split."""
         u = u.astype(np.float32)
         r = np.clip(r, -R_LIMIT, R_LIMIT).astype(np.float32)
         n = features.size
@@ -106,7 +106,7 @@ class Split:
         return Split(features, self.u[block], self.r[block], self.origin)
 
     def merged(self, part: Split) -> Split:
-        """This certificate with the numbers of another one on the features of that."""
+        """Return this certificate with the numbers of `part` on the features of `part`."""
         n = self.features.size
         if part.features.size == n:
             return part
@@ -117,7 +117,7 @@ class Split:
         return Split.rounded(self.features, upper, u[upper], r[upper])
 
     def scaled(self, factor: float) -> Split:
-        """The certificate in other units; a start becomes numbers of single precision."""
+        """Multiply U by `factor`; the recipe of a start becomes numbers of single precision."""
         upper = np.triu_indices(self.features.size, 1)
         u, r = factor * self.u[upper], self.r[upper]
         return Split.rounded(np.arange(self.features.size), upper, u, r)

@@ -1,6 +1,6 @@
 """The pair split; statement and proof: docs/methods/pairsplit.rst.
 
-Optimise a pair-split certificate: smooth, then L-BFGS over the packed (U, R).
+A pair-split certificate is optimised by L-BFGS on the smoothed bound, over the packed (U, R).
 
 lambda_max is smoothed to mu log sum exp(lambda / mu), the sum of the q largest charges of a row to
 max {p.v - tau/2 |p|^2 : 0 <= p <= 1, sum p <= q}, and |U| to sqrt(U^2 + eps^2). With X the softmax
@@ -136,12 +136,12 @@ class Optimiser:
             if kept == n or w[0] < w[-1] - 14.0 * mu:
                 break
             self._kept = min(n, 2 * kept)
-        # keep a third more than was needed, so that the next call rarely repeats
+        # ask for a third more than was needed, so that the next call rarely has to repeat
         needed = int(np.count_nonzero(w >= w[-1] - 14.0 * mu))
         self._kept = min(n, max(12, needed + needed // 3 + 4))
         return w, q
 
 
 def step_work(n: int) -> float:
-    """About how many nanoseconds of one core a step on n features takes."""
+    """Estimate the nanoseconds of one core that a step on n features takes."""
     return 0.15 * float(n) ** 3 + 80.0 * n * n + 3e5

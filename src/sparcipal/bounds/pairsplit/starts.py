@@ -1,6 +1,6 @@
 """The pair split; statement and proof: docs/methods/pairsplit.rst.
 
-Cheap first certificates: clip the matrix, or split its leading eigenvector.
+The first certificates are cheap: they clip the matrix or split its leading eigenvector.
 
 Two families cover most data: U = clip(A, -rho, rho) with an even split (correlation matrices),
 and U = f l1 u u' with V_ij = f l1 u_j^2 (a few dominant variables). For x >= 0 the negative
@@ -29,7 +29,7 @@ def clipped(part: Part, rho: float) -> Split:
 def rank_one(part: Part, value: float, vector: np.ndarray, fraction: float) -> Split:
     """U = v v' with v = sqrt(f l) u in single precision, and V_ij = v_j^2 where v is not tiny."""
     v = (np.sqrt(max(fraction * value, 0.0)) * vector).astype(np.float32)
-    # ratios of tiny entries say nothing and would make the smoothed charges explode
+    # ratios of tiny entries are noise and would make the smoothed charges explode
     floor = float(np.sqrt(0.1 * max(float(np.diagonal(part.a).max()), 1e-300)))
     origin = {"features": part.features.astype(np.int32), "rank_one": v, "floor": floor}
     v64 = v.astype(np.float64)
@@ -52,7 +52,7 @@ def best_start(part: Part) -> tuple[Split, int]:
 
 
 def _guess(matrix: np.ndarray) -> float:
-    """About lambda_max: good enough to compare two starts."""
+    """Estimate lambda_max well enough to compare two starts."""
     n = matrix.shape[0]
     if n < 300:
         return top_eigenvalue(matrix)

@@ -1,6 +1,6 @@
 """Bound "tree"; statement and proof: docs/methods/tree.rst.
 
-Which feature to branch on when components of equal worth compete.
+This module chooses the feature to branch on when components of equal worth compete.
 
 At good prices the best supports of several components tie, and the relaxed solution is a mixture of
 them: the most fractional feature says little. A feature that belongs to one of them alone and
@@ -22,7 +22,10 @@ RANK = 24  # leading eigenvectors in which children are estimated
 
 
 def best_feature(part: Part, split: Split, z: np.ndarray) -> int:
-    """The free feature (position) whose two children promise to lie lowest; z are shares."""
+    """Return the free feature (position) whose children have the lowest estimated bounds.
+
+    `z` (n,) is the relaxed indicator of the support.
+    """
     score = np.minimum(z, 1.0 - z)
     score[part.forced] = -np.inf
     order = np.argsort(-score, kind="stable")
@@ -32,7 +35,7 @@ def best_feature(part: Part, split: Split, z: np.ndarray) -> int:
     evaluated = split_matrix(part, split)
     w, q = largest_eigenpairs(evaluated.matrix, RANK)
     gone = np.zeros((tried.size, part.n))
-    gone[np.arange(tried.size), tried] = abs(float(w[-1]))  # its row all but disappears
+    gone[np.arange(tried.size), tried] = abs(float(w[-1]))  # nearly removes the row
     into = _tops(w, q, drops_in(part, evaluated, tried))
     out = _tops(w, q, drops_out(part, evaluated, tried) + gone)
     least = 1e-3 * abs(float(w[-1]))

@@ -1,6 +1,6 @@
 """Bound "tree"; statement and proof: docs/methods/tree.rst.
 
-Fix features in or out of every solution better than t, without a new eigenproblem each.
+Features are fixed in or out of every solution better than t without one eigenproblem for each.
 
 Let M belong to a pair-split certificate and M <= l I + BB' with a few columns B (its leading
 eigenvectors). Supposing that j is in the support, row i has one choice less: its charge drops by
@@ -22,7 +22,7 @@ from ...numerics import margins
 from ...numerics.eigen import largest_eigenpairs
 from ..pairsplit.certificate import Part, SplitMatrix, prove_below
 
-# Columns of B beyond the eigenvalues above t, and the most there may be in all.
+# Columns of B in addition to the eigenvalues above t, and the largest number of columns.
 EXTRA, MOST = 6, 40
 
 
@@ -72,7 +72,7 @@ def _leading(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _majorant(
     matrix: np.ndarray, w: np.ndarray, q: np.ndarray, rank: int
 ) -> tuple[np.ndarray | None, float]:
-    """B and l with M <= l I + BB' proved by a Cholesky factorisation; B is None if it fails."""
+    """Return B and l with M <= l I + BB', proved by Cholesky; B is None if that fails."""
     scale = max(abs(float(w[-1])), abs(float(w[0])))
     next_value = float(w[-rank - 1])
     low = next_value + 1e-10 * scale
@@ -85,14 +85,14 @@ def _majorant(
 
 
 def drops_in(part: Part, split: SplitMatrix, free: np.ndarray) -> np.ndarray:
-    """D for "j is in", a row per free j; rounded down."""
+    """Return D for "j is in", one row per free j, rounded down."""
     gain, level = split.gain[:, free].T, split.level
     drop = level - gain - margins.drop() * (level + np.abs(gain))
     return _admissible(part, drop, free)
 
 
 def drops_out(part: Part, split: SplitMatrix, free: np.ndarray) -> np.ndarray:
-    """D for "j is out", a row per free j; rounded down."""
+    """Return D for "j is out", one row per free j, rounded down."""
     gain, level = split.gain[:, free].T, split.next_level
     drop = gain - level - margins.drop() * (level + np.abs(gain))
     return _admissible(part, drop, free)
@@ -109,7 +109,7 @@ def _admissible(part: Part, drop: np.ndarray, free: np.ndarray) -> np.ndarray:
 def _psd(
     factor: np.ndarray, room: float, drops: np.ndarray, deleted: np.ndarray | None
 ) -> np.ndarray:
-    """For each row of `drops`: is I - B' Diag(1 / (room + D)) B proved positive semidefinite?
+    """Return for each row D of `drops` whether I - B' Diag(1 / (room + D)) B is proved PSD.
 
     `deleted` names for each row of `drops` the row of B that is left out.
     """
@@ -129,7 +129,7 @@ def _psd(
 
 
 def _cholesky_passes(tests: np.ndarray) -> np.ndarray:
-    """Which of many small symmetric matrices (lower triangles) have a Cholesky factor."""
+    """Return which of many small symmetric matrices (lower triangles) have a Cholesky factor."""
     count, rank, _ = tests.shape
     passes = np.ones(count, dtype=bool)
     for a in range(rank):

@@ -1,6 +1,6 @@
 """Bound "tree"; statement and proof: docs/methods/tree.rst.
 
-The open nodes of a branch and bound: the most promising first, in bounded memory.
+The open nodes of a branch and bound are taken the most promising first, in bounded memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Node:
 
 
 class Frontier(Generic[T]):
-    """A heap and, once that is full, a stack: what is pushed then is taken first.
+    """A heap and, once that is full, a stack, whose nodes are taken first.
 
     The stack only ever holds the siblings along one path down the tree.
     """
@@ -43,7 +43,7 @@ class Frontier(Generic[T]):
         self._pushed = 0
 
     def push(self, node: T, guess: float) -> None:
-        """An open node, and about how much it promises."""
+        """Add an open node; `guess` is an estimate of its bound."""
         if len(self._heap) >= MAX_OPEN:
             self._stack.append(node)
             return

@@ -1,6 +1,6 @@
 """Bound "tree"; statement and proof: docs/methods/tree.rst.
 
-From a guess to a support and its value: the incumbents of the branch and bound.
+The incumbents of the branch and bound are supports found from guesses.
 
 All maximise x'Ax - price(S) over unit x with support in S, |S| <= s, with x >= 0 on request.
 """
@@ -70,11 +70,11 @@ class Rounder:
 
     def __init__(self, a: np.ndarray, s: int, price: np.ndarray, nonnegative: bool) -> None:
         self.a, self.s, self.price, self.nonnegative = a, s, price, nonnegative
-        self._known: dict[bytes, Incumbent] = {}  # where exchanges from a support have led
+        self._known: dict[bytes, Incumbent] = {}  # support -> where exchanges from it ended
         self._work = 0.0
 
     def spent(self) -> float:
-        """The work since the last call."""
+        """Return the work since the last call."""
         work, self._work = self._work, 0.0
         return work
 
@@ -87,12 +87,12 @@ class Rounder:
         return best_weights(self.a[np.ix_(support, support)], self.nonnegative)
 
     def from_scores(self, scores: np.ndarray) -> Incumbent:
-        """The s largest scores (n,), then exchanges."""
+        """Take the s largest scores (n,), then exchange features."""
         support = np.sort(np.argsort(-scores, kind="stable")[: self.s])
         return self.exchange(support)
 
     def from_vector(self, x: np.ndarray) -> Incumbent:
-        """Truncated power steps from x (n,), then exchanges."""
+        """Take truncated power steps from x (n,), then exchange features."""
         return self.exchange(self.power(x))
 
     def power(self, x: np.ndarray) -> np.ndarray:
@@ -157,7 +157,7 @@ class Rounder:
     def _promising(
         self, rest: np.ndarray, lam: float, x: np.ndarray, base: float, value: float
     ) -> np.ndarray:
-        """The three features that add most, by the 2 x 2 problem of x and the newcomer."""
+        """Return the three features that add most in the 2 x 2 problem of x and the feature."""
         link = self.a[:, rest] @ x
         guess = lam + newcomer_gain(lam, np.diagonal(self.a), link, self.nonnegative)
         guess = guess - base - self.price

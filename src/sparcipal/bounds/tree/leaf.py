@@ -1,6 +1,6 @@
 """Bound "tree"; statement and proof: docs/methods/tree.rst.
 
-Nodes with so few supports that all are looked at.
+A node with few supports is settled by looking at all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FEW = 12  # supports that are looked at one by one rather than bounded
 
 
 def few_supports(part: Part, priced: bool) -> list[np.ndarray] | None:
-    """All supports that have to be looked at, if at most FEW; None otherwise.
+    """Return all supports that have to be looked at, or None if there are more than FEW.
 
     Without prices a larger support is never worse, so only the largest ones count.
     """

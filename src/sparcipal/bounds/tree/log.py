@@ -1,6 +1,6 @@
 """Bound "tree"; statement and proof: docs/methods/tree.rst.
 
-The proof as data: a list of steps that the checker replays.
+The proof is a list of steps that the checker replays.
 
 - `problem` (first): s, nonnegative, prices, the bound that is claimed, twins, the unit: u of every
   certificate is to be multiplied by it, and pads: what row i pays for a feature outside.
@@ -78,10 +78,10 @@ class ProofLog:
         self.size = self._unkept = 0
         self._steps: list[dict[str, Any]] = [{}]
         self._positions: dict[int, int] = {}
-        self._origins: list[dict[str, Any]] = []  # kept alive, so that their ids stay theirs
+        self._origins: list[dict[str, Any]] = []  # kept alive, so that ids stay unique
 
     def node(self, parent: int, side: str, moved: Any) -> tuple[int, dict[str, Any]]:
-        """A new node: its position and its record, to be completed by the caller."""
+        """Append a node; return its position and its record, which the caller completes."""
         record: dict[str, Any] = {
             "step": "node",
             "parent": parent,
@@ -91,14 +91,14 @@ class ProofLog:
             "end": "",
         }
         if not self.keep:
-            self._unkept += 1  # nodes are told apart by their positions, kept or not
+            self._unkept += 1  # positions identify nodes even if the log is not kept
             return self._unkept, record
         self._steps.append(record)
         self.size += 300
         return len(self._steps) - 1, record
 
     def split(self, split: Split) -> int:
-        """The position of a certificate, stored at its first use."""
+        """Return the position of a certificate, which is stored at its first use."""
         if not self.keep:
             return -1
         key = id(split.origin)
@@ -110,20 +110,23 @@ class ProofLog:
         return self._positions[key]
 
     def inherit(self, split: Split) -> None:
-        """In the log of a subtree, position 0 is the certificate that its root came with."""
+        """Let position 0 stand for the certificate of the root of this subtree."""
         self._positions[id(split.origin)] = 0
         self._origins.append(split.origin)
 
     def known(self, split: Split) -> int | None:
-        """The position of a certificate, if it has been used."""
+        """Return the position of a certificate, or None before its first use."""
         return self._positions.get(id(split.origin))
 
     def record(self, position: int) -> dict[str, Any]:
         return self._steps[position]
 
     def graft(self, position: int, split: Split, other: ProofLog) -> list[int]:
-        """Take over the log of the subtree below a node that had come to `split`; returns where its
-        positions are now: 0 was that certificate, 1 the node itself."""
+        """Append the log of the subtree below the node at `position`, whose certificate is `split`.
+
+        Returns the new position of each old one; old position 0 was that certificate and 1 the
+        node itself.
+        """
         if not self.keep:
             return []
         own, added = other._steps[1], other._steps[2:]
@@ -141,7 +144,7 @@ class ProofLog:
         return place
 
     def adopt(self, split: Split, position: int) -> None:
-        """A certificate that is in the log already."""
+        """Record that a certificate is in the log already, at `position`."""
         self._positions[id(split.origin)] = position
         self._origins.append(split.origin)
 
@@ -165,21 +168,21 @@ class ProofLog:
         record["end"], record["split"] = "closed", self.split(split)
 
     def steps(self, header: dict[str, Any]) -> list[dict[str, Any]]:
-        """The finished list; empty when nothing was kept."""
+        """Return the finished list, which is empty when nothing was kept."""
         if not self.keep:
             return []
         return [header, *self._steps[1:]]
 
 
 def _certificates(step: dict[str, Any]) -> set[int]:
-    """Positions of the certificates that a step refers to."""
+    """Return the positions of the certificates that a step refers to."""
     if step["step"] != "node":
         return set()
     return {step.get("split", -1), *(fixed["split"] for fixed in step["passes"])}
 
 
 def _move(step: dict[str, Any], place: list[int]) -> None:
-    """Let a step refer to other positions."""
+    """Replace each position p that a step refers to by place[p]."""
     if step["step"] != "node":
         return
     if step["parent"] >= 0:

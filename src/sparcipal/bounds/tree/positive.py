@@ -1,6 +1,6 @@
 """Bound "tree"; statement and proof: docs/methods/tree.rst.
 
-x >= 0 on one support: when no strictly positive x can be a solution.
+This module tests whether a strictly positive x on one support can be a solution.
 
 A maximiser of x'Bx over unit x >= 0 that is positive everywhere is an eigenvector of B. If every
 eigenvector of B with an eigenvalue above t has entries of both signs, some x_i is zero and the

@@ -1,6 +1,6 @@
 """Bound "tree"; statement and proof: docs/methods/tree.rst.
 
-What a branch and bound is asked, and its budget.
+A question holds the parameters and the budget of one branch and bound.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bound "tree"; statement and proof: docs/methods/tree.rst.
 
-Branch and bound for one component: the proof that a support is optimal.
+Branch and bound for one component proves that a support is optimal.
 
 A node is a set of admissible supports, forced <= S <= features, |S| <= s. It is settled when its
 pair-split bound is at most t = value + tol, when the fixing tests leave nothing, or when so few
@@ -36,7 +36,7 @@ from .question import TreeQuestion
 from .subtrees import Grown, Leaf, Task, grow_round
 from .twins import Twins, find_twins, no_twins
 
-ALONE = 4e9  # work after which the tree is searched in rounds of subtrees
+ALONE = 4e9  # units of work after which the tree is searched in rounds of subtrees
 LOG_LIMIT = 1_000_000_000  # bytes of proof
 CLOSE = 0.04  # gap up to which a given certificate is not compared with others
 # smoothing of the rounds at the root, relative to the value
@@ -62,7 +62,7 @@ class Search:
             raise ValueError(f"s must lie between 1 and the number of features {p}, got {s}")
         self.p, self.s, self.nonnegative = p, s, nonnegative
         A = np.ascontiguousarray(A, dtype=np.float64)
-        # inside, the largest entry is about 1; a power of two changes no digit
+        # scaled so that the largest entry is about 1; a power of two changes no digit
         self.unit = power_of_two(float(np.abs(A).max()))
         self.price = np.zeros(p) if prices is None else np.asarray(prices, dtype=np.float64)
         self.price = self.price / self.unit
@@ -71,11 +71,11 @@ class Search:
         self.priced = bool(self.price.any())
         self.pad = np.zeros(p) if pads is None else np.asarray(pads, dtype=np.float64) / self.unit
         self.padded = bool(self.pad.any())
-        # what is a multiple here need not be one outside
+        # rows that are multiples in A need not be multiples on the features outside A
         find = no_twins if self.padded else find_twins
         self.twins: Twins = find(A / self.unit, s, nonnegative)
         self.a = self.twins.matrix
-        # the largest variance; larger entries than that mean a matrix that is no covariance
+        # the largest variance, or the largest entry of a matrix that is no covariance
         self.scale = float(np.abs(self.a).max())
         self.tol = max(float(question.tol), 1e-9)
         self.log = ProofLog(question.keep_log)
@@ -101,12 +101,12 @@ class Search:
 
     @property
     def claim(self) -> float:
-        """The t that is claimed once every node is settled; the rest of tol is for rounding."""
+        """Return the t claimed once every node is settled; the rest of tol is for rounding."""
         return self.value + margins.CLAIMED * self.tol * max(abs(self.value), self.scale)
 
     @property
     def threshold(self) -> float:
-        """The t at which nodes are settled."""
+        """Return the t at which nodes are settled."""
         return self.value + margins.SETTLED * self.tol * max(abs(self.value), self.scale)
 
     def offer(self, support: np.ndarray, value: float) -> None:
@@ -148,7 +148,10 @@ class Search:
         return reason or ("nodes" if self.stuck else "optimal")
 
     def search(self, work: float = np.inf) -> str | None:
-        """The best node first, until none is open, a budget ends (which one?), or so much work."""
+        """Expand the best node until none is open, `work` is done or a budget ends.
+
+        Returns the name of the budget that ended, or None.
+        """
         while self.open and self.work < work:
             reason = self._out_of_budget()
             if reason is not None:
@@ -162,10 +165,10 @@ class Search:
         return None
 
     def bare(self) -> Search:
-        """What all subtrees share: the question, without the state of the search."""
+        """Return a copy with an empty tree and log, which all subtrees share."""
         bare = copy.copy(self)
         bare.monitor = Quiet(self.monitor)
-        # what came in a message may lie askew, and every product would copy it
+        # an array from a message may be unaligned, and every product would copy it
         bare.a = np.require(self.a, requirements=("C", "ALIGNED"))
         bare.open, bare.stuck, bare.shrunk = Frontier(), [], {}
         bare.again, bare.log = None, ProofLog(self.log.keep)
@@ -173,7 +176,7 @@ class Search:
         return bare
 
     def below(self, task: Task) -> Search:
-        """A search of the subtree below one node, with a log of its own."""
+        """Return a search of the subtree below one node, with a log of its own."""
         tree = self.bare()
         tree.value, tree.support = task.value, task.support
         tree.nodes, tree.max_nodes = task.nodes, task.nodes + task.more
@@ -185,7 +188,7 @@ class Search:
         return tree
 
     def take_over(self, node: Node, grown: Grown) -> None:
-        """Continue with what the subtree below a node has come to."""
+        """Add the results, log and open nodes of the subtree below a node to this search."""
         self.offer(grown.support, grown.value)
         self.nodes += grown.nodes
         self.n_eigen += grown.n_eigen
@@ -207,16 +210,16 @@ class Search:
         self.monitor.update("branch", value=self.value * self.unit, nodes=self.nodes)
 
     def _node(self, root: Node, leaf: Leaf, place: list[int]) -> Node:
-        """A node again, with its record in the log of the whole."""
+        """Return the node of a leaf, with its record in the log of the whole search."""
         seed, split = leaf.seed, leaf.seed.split
-        if leaf.certificate == 0:  # the very one that the root has
+        if leaf.certificate == 0:  # the certificate of the root itself
             split = Split(split.features, split.u, split.r, root.split.origin)
         elif leaf.certificate is not None and place:
             self.log.adopt(split, place[leaf.certificate])
         if place:
             position = place[leaf.position]
             record = self.log.record(position)
-        elif leaf.position == 1:  # the node itself
+        elif leaf.position == 1:  # the leaf is the root itself
             position, record = root.position, root.record
         else:
             position, record = self.log.node(root.position, "", [])
@@ -239,7 +242,7 @@ class Search:
         return Node(part, split, record, position)
 
     def _first_split(self, part: Part, start: Split | None) -> Split:
-        """The given start if it is close, otherwise the best of it and the usual ones."""
+        """Return the given start if it is close, otherwise the best of it and the usual ones."""
         guess = np.inf
         if start is not None and start.features.size == self.p:
             guess = top_eigenvalue(split_matrix(part, start).matrix)
@@ -253,7 +256,7 @@ class Search:
         return start
 
     def _improve_root(self, root: Node) -> bool:
-        """Rounds of optimisation and fixing at the root; True when that settles everything."""
+        """Optimise and fix at the root in rounds; return True when that settles everything."""
         previous = root.guess
         for mu in ROOT_SMOOTHING:
             for _ in range(3):
@@ -313,7 +316,7 @@ class Search:
         return False
 
     def _settle(self, node: Node) -> bool:
-        """Bound and fix with the certificate at hand, as long as something changes."""
+        """Bound and fix with the current certificate while the node changes; True if settled."""
         while True:
             if self._leaf(node):
                 return True
@@ -351,7 +354,7 @@ class Search:
             value, _ = self.rounder.evaluate(part.features[local])
             self.offer(part.features[local], value)
         self.work += 1e5 * len(supports)
-        # for x >= 0 a support can need more than its eigenvalue
+        # for x >= 0 the eigenvalue of a support can exceed what x >= 0 reaches
         for local in supports:
             limit = self.threshold + float(part.price[local].sum())
             if not prove_below(part.a[np.ix_(local, local)], limit):
@@ -383,7 +386,7 @@ class Search:
         return j
 
     def _shrink(self, node: Node) -> None:
-        """x >= 0 on one support S: no x > 0 there is a solution, so some x_i is zero."""
+        """Branch on which x_i is zero, as no x > 0 on the one support left is a solution."""
         part = node.part
         if not self.nonnegative or self.priced:
             self.stuck.append(node)
@@ -407,7 +410,7 @@ class Search:
             return
         if key is not None:
             self.shrunk[key] = position
-        # a full support leaves no room: for x >= 0 that is met before the others are excluded
+        # with x >= 0 a support can be full before the other features are excluded
         if part.n == 0 or part.n_forced > self.s:
             record["end"] = "empty"
             return
@@ -428,7 +431,7 @@ class Search:
     # --- the end ---
 
     def nothing(self) -> Proof:
-        """A matrix of zeros: the cheapest feature is optimal, and that needs no proof."""
+        """Return the answer for a matrix of zeros: the cheapest feature, without a proof."""
         support = np.array([int(np.argmin(self.price))])
         value = -float(self.price[support[0]])
         log = self.log.steps(self._header(value))
@@ -450,7 +453,7 @@ class Search:
         return header
 
     def finish(self, status: str) -> Proof:
-        """Bound what is still open, and claim."""
+        """Bound the nodes that are still open and return the proof."""
         bound = self.claim
         for node in [*self.open, *self.stuck]:
             matrix = split_matrix(node.part, node.split).matrix

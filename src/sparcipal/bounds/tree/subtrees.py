@@ -1,6 +1,6 @@
 """Bound "tree"; statement and proof: docs/methods/tree.rst.
 
-A long branch and bound in rounds of subtrees, on threads or on the workers of a cluster.
+A long branch and bound runs in rounds of subtrees, on threads or on the workers of a cluster.
 
 In a round the most promising open nodes are handed out, one to a task; a task searches the tree
 below its node, best first, for a fixed amount of work, and returns what it found, the part of the
@@ -24,13 +24,13 @@ from .log import ProofLog
 if TYPE_CHECKING:
     from .search import Search
 
-SUBTREES = 16  # of a round
-WORK = 4e8  # of a task, in the units of question.py
+SUBTREES = 16  # number of tasks in a round
+WORK = 4e8  # work of a task, in the units of question.py
 
 
 @dataclass(frozen=True)
 class Seed:
-    """What travels of a node; the rest is found again."""
+    """The part of a node that is sent to a task, which recomputes the rest."""
 
     features: np.ndarray
     forced: np.ndarray
@@ -40,7 +40,7 @@ class Seed:
     @staticmethod
     def of(node: Node) -> Seed:
         part, split = node.part, node.split
-        # arrays arrive in this order in a message, so that they have it everywhere
+        # a message makes arrays contiguous, so that they must be so on threads as well
         u, r = np.ascontiguousarray(split.u), np.ascontiguousarray(split.r)
         return Seed(
             part.features, part.forced, Split(split.features, u, r, split.origin), node.guess
@@ -61,13 +61,13 @@ class Seed:
 
 @dataclass(frozen=True)
 class Task:
-    """A node, and what is known and allowed below it."""
+    """A node, the incumbent, and the budget of the search below the node."""
 
     seed: Seed
     value: float
     support: np.ndarray
     nodes: int  # counted so far
-    more: int  # that may be looked at
+    more: int  # limit of nodes to look at
     work: float
 
 
@@ -82,7 +82,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Grown:
-    """What became of a node."""
+    """The result of the search below a node."""
 
     value: float
     support: np.ndarray
@@ -117,12 +117,12 @@ def _leaf(node: Node, log: ProofLog) -> Leaf:
 
 
 def grow_round(search: Search, submit: Callable[..., Iterator[Any]]) -> None:
-    """Hand out open nodes, and take over what became of them."""
+    """Send open nodes to tasks and add their results to the search, in order."""
     left = search.max_nodes - search.nodes
     count = min(SUBTREES, len(search.open), left)
     nodes = [search.open.pop() for _ in range(count)]
     work = min(WORK, (search.max_work - search.work) / count)
-    # tasks count on from different numbers: each tenth node is looked at for incumbents
+    # tasks start counting at different numbers, as each tenth node is searched for incumbents
     tasks = [
         Task(
             Seed.of(node), search.value, search.support, search.nodes + number, left // count, work
@@ -131,7 +131,7 @@ def grow_round(search: Search, submit: Callable[..., Iterator[Any]]) -> None:
     ]
     answers = submit(grow, tasks)
     for number, node in enumerate(nodes):
-        if search.monitor.stopped is not None:  # they stay open, with the bounds they have
+        if search.monitor.stopped is not None:  # the remaining nodes stay open with their bounds
             for rest in nodes[number:]:
                 search.open.push(rest, rest.guess)
             return

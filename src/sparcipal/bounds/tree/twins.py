@@ -19,7 +19,7 @@ import numpy as np
 from ...numerics import margins
 from ..pairsplit.certificate import Part
 
-CLOSE = 1e-13  # relative: what rounding may leave between multiples
+CLOSE = 1e-13  # largest relative difference between rows that count as multiples
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Twins:
         return bool((self.leader_of != np.arange(self.leader_of.size)).any())
 
     def record(self) -> dict[str, np.ndarray]:
-        """What a proof stores."""
+        """Return the fields that a proof stores."""
         if not self.any:
             return {}
         moved = np.flatnonzero(self.leader_of != np.arange(self.leader_of.size))
@@ -45,7 +45,7 @@ class Twins:
         }
 
     def leader(self, part: Part, j: int, price: np.ndarray) -> int:
-        """The free feature that dominates most of j's free twins (positions within the part)."""
+        """Return the free feature that dominates most of j's free twins (positions in the part)."""
         group = self._free_group(part, j)
         if group.size < 2:
             return j
@@ -54,7 +54,7 @@ class Twins:
         return int(group[order[0]])
 
     def dominated(self, part: Part, j: int, price: np.ndarray) -> np.ndarray:
-        """j and its free twins that may be excluded together with it (positions)."""
+        """Return j and its free twins that may be excluded with it (positions)."""
         group = self._free_group(part, j)
         features, lead = part.features[group], part.features[j]
         smaller = np.abs(self.factor[features]) <= abs(self.factor[lead])
@@ -67,7 +67,7 @@ class Twins:
 
 
 def no_twins(a: np.ndarray, s: int, nonnegative: bool) -> Twins:
-    """Every feature on its own."""
+    """Return the Twins in which every feature is on its own."""
     return Twins(a, np.arange(a.shape[0]), np.ones(a.shape[0]), 0.0)
 
 
@@ -103,7 +103,7 @@ def find_twins(a: np.ndarray, s: int, nonnegative: bool) -> Twins:
 
 
 def _suspects(a: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """Features with a correlation of about 1 to another one."""
+    """Return the features whose correlation with another one is about 1."""
     root = np.sqrt(np.maximum(diagonal, 0.0))
     close = np.abs(a) >= (1 - 1e-9) * np.outer(root, root)
     np.fill_diagonal(close, False)
