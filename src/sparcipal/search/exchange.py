@@ -57,7 +57,7 @@ class Exchange:
         return self.owner, float(self.value.sum())
 
     def _predict(self, j: int) -> None:
-        """Fill the estimates of component j: each member taken out, every feature put in."""
+        """Estimate the value of component j with any member replaced by any feature."""
         from ..kernels.exchange import predict
 
         members = self._members(j)

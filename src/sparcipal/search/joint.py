@@ -47,7 +47,7 @@ def joint_search(
     effort: int = 1,
     starts: Iterable[Sequence[np.ndarray]] | None = None,
 ) -> list[np.ndarray]:
-    """Disjoint supports, cardinalities[j] features for component j, of large total variance.
+    """Return disjoint supports of large total variance, with cardinalities[j] features each.
 
     Parameters
     ----------

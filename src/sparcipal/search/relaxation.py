@@ -1,4 +1,4 @@
-"""The DSPCA relaxation and its solution by block coordinate ascent (Zhang & El Ghaoui 2011).
+"""Solve the DSPCA relaxation by block coordinate ascent (Zhang & El Ghaoui 2011).
 
     phi(l) = max tr(AZ) - l |Z|_1  over Z psd, tr Z = 1      (d'Aspremont et al. 2007)
            = min lambda_max(A + U)  over |U_ij| <= l
@@ -146,7 +146,7 @@ def _enlarged(
     max_sweeps: int,
     plain: bool,
 ) -> Relaxation:
-    """The same in larger units, where squares of variances do not underflow."""
+    """Solve in larger units, where squares of variances do not underflow, and scale back."""
     up = 1.0 / max(power_of_two(float(np.diagonal(A).max())), 2.0**-1000)
     found = ascend(
         A * up,

@@ -235,12 +235,10 @@ def run(
     bound_solves: int = 4,
     deflation: str = "auto",
 ) -> Found:
-    """`penalty` is a fraction of the largest variance; left out, it is searched for the
-    cardinality.
+    """Search for the penalty of the cardinality, or use `penalty` times the largest variance.
 
     `cardinality="about"` stops the search one nonzero off, as the paper does; `gap` is the relative
-    duality gap to which the relaxations are solved; `bound_solves` more of them make the bound
-    tighter.
+    duality gap to which the relaxations are solved; `bound_solves` more of them tighten the bound.
     """
     check_penalty(penalty)
     if cardinality not in ("exact", "about"):

@@ -13,7 +13,7 @@ LIMIT = 1_000_000
 
 
 def run(problem: Problem, options: Options, *, max_packings: int = 10_000_000) -> Found:
-    """Look at every support and, for several components, at up to `max_packings` of them."""
+    """Score every support; several components are chosen among up to `max_packings` packings."""
     count = count_supports(problem)
     if count > LIMIT:
         raise ValueError(

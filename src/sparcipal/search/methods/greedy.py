@@ -105,7 +105,7 @@ def run(
     test: bool = True,
     deflation: str = "auto",
 ) -> Found:
-    """`exact=False` is the paper's approximate path; `test=False` leaves the test out."""
+    """Follow the greedy path, approximately without `exact`; `test` adds the optimality test."""
     trail: list[dict[str, float]] = []
 
     def solve(single: Problem, rng: np.random.Generator) -> Single:
