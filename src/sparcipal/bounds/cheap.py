@@ -256,8 +256,8 @@ def _difference(Q: np.ndarray, M: np.ndarray) -> np.ndarray:
 
 
 def proved_margins(blocks: np.ndarray, tops: np.ndarray) -> np.ndarray:
-    """What must be added to each of `tops`, the computed largest eigenvalues of small matrices,
-    so that a Cholesky factorisation proves the sum to be an upper bound; infinity if none does."""
+    """Return what must be added to each of `tops`, the computed largest eigenvalues of small
+    matrices, so that Cholesky proves the sum to be an upper bound; infinity if that fails."""
     m = blocks.shape[-1]
     diagonal = np.einsum("...ii->...i", blocks)
     # at least the trace of t I - M; positive even where everything underflows

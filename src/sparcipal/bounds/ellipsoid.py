@@ -251,7 +251,7 @@ def _change(apart: float) -> float:
 
 
 def _apart(old: np.ndarray, ahead: np.ndarray, new: np.ndarray) -> float:
-    """How far the two halves of a step end from each other, relative to the first half."""
+    """Return the distance between the ends of both halves of a step, relative to the first."""
     length = float(np.linalg.norm(ahead - old))
     return float(np.linalg.norm(new - ahead)) / max(length, 1e-300)
 

@@ -36,7 +36,7 @@ ONE_SIGN = 1e-9
 
 
 def count_supports(problem: Problem) -> int:
-    """How many supports an enumeration would look at."""
+    """Return how many supports an enumeration would look at."""
     p = problem.covariance.n_features
     return sum(
         comb(p, size) for s in set(problem.cardinalities) for size in _sizes(s, problem.nonnegative)
@@ -46,9 +46,10 @@ def count_supports(problem: Problem) -> int:
 def exhaust(
     problem: Problem, options: Options, most: int, known: float = -np.inf
 ) -> tuple[tuple[Component, ...], Bound | None, int]:
-    """The best components, the bound if nothing was left out, and the number of packings looked at.
+    """Return the best components, the bound if the search was complete, and how many packings it
+    looked at.
 
-    Packings that are worth no more than `known` are passed over: there may be no components then.
+    Packings worth no more than `known` are skipped, so that there may be no components.
     """
     A = problem.covariance.dense()
     A = (A + A.T) / 2

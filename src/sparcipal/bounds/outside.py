@@ -21,7 +21,7 @@ BLOCK = 512  # rows of the covariance read at once
 
 
 class Charged(Protocol):
-    """What the rows of a core pay for a feature outside, and their prices."""
+    """A core whose rows pay `theta` for a feature outside and have prices."""
 
     @property
     def theta(self) -> np.ndarray: ...

@@ -62,7 +62,7 @@ class Proved:
     nodes: int = 0
     eliminated: int = 0
     out_of_nodes: bool = False
-    again: Any = None  # what the proof for a neighbouring cardinality may begin with
+    again: Any = None  # start for the proof of a neighbouring cardinality
 
 
 def prove(

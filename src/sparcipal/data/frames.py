@@ -104,8 +104,8 @@ def _from_pandas(frame: Any) -> Named:
 
 
 def _is_number(frame: Any, j: int) -> bool:
-    """Whether a column holds numbers or booleans: of NumPy, nullable or of Arrow by their type, and
-    of objects by its entries."""
+    """Return whether a column holds numbers or booleans, by its type or, for objects, its
+    entries."""
     dtype = frame.dtypes.iloc[j]
     if dtype.kind != "O":
         return dtype.kind in "fiub"

@@ -13,7 +13,7 @@ from scipy.linalg import blas
 
 from .entries import WORD, largest_magnitude, signed, summable
 
-ENTRIES = 1 << 21  # of a dense tile
+ENTRIES = 1 << 21  # entries of a dense tile
 # Above this share of nonzeros among the chosen columns, a dense product is faster.
 FULL = 0.25
 # Sums of integers below these are exact in floating point, whatever the order.

@@ -14,7 +14,7 @@ BLOCK = 1 << 22  # entries of the used columns of a dense array that are worked 
 
 
 class Scorer:
-    """What scoring needs of a result; it is small and can be sent to where the samples are.
+    """The part of a result that scoring needs; it is small, so that it can be sent to workers.
 
     Attributes
     ----------

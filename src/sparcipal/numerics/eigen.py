@@ -25,7 +25,7 @@ class Symmetric(Protocol):
 
 
 def factorises(matrix: np.ndarray) -> bool:
-    """Whether the Cholesky factorisation of a symmetric matrix runs through; destroys it."""
+    """Return whether a symmetric matrix has a Cholesky factorisation; overwrites the matrix."""
     # The transpose is the same matrix in the order LAPACK works in place on.
     _, info = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
     return bool(info == 0)
@@ -56,7 +56,7 @@ def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.n
 
 
 def partly(count: int, n: int) -> bool:
-    """Whether the driver for a part of the spectrum is the faster one."""
+    """Return whether the driver for a part of the spectrum is faster."""
     return 4 * count < n
 
 
@@ -110,7 +110,7 @@ def range_finder(
 
 
 def is_definite(matrix: np.ndarray) -> bool:
-    """Whether the lower triangle has a Cholesky factorisation; the matrix stays as it is."""
+    """Return whether the lower triangle has a Cholesky factorisation; keeps the matrix."""
     try:
         np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:

@@ -44,7 +44,7 @@ def dense_products(n: int) -> float:
 
 
 def sparse_products(n: int) -> float:
-    """The same where the mean is subtracted inside: X'X - mm' cancels."""
+    """The same for X'X - mm', where subtracting the mean cancels digits."""
     return (4 * n + 40) * EPS
 
 
@@ -92,7 +92,7 @@ def factorisation(n: int) -> float:
 
 
 def semidefinite(p: int) -> float:
-    """The same for a matrix that was given: its trace may cancel, so twice as much."""
+    """The same for a given matrix, doubled because its trace may cancel."""
     return 4 * (p + 2) * EPS
 
 

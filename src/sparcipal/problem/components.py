@@ -125,7 +125,7 @@ def support_value(
 def newcomer_gain(
     value: Any, variance: np.ndarray, link: np.ndarray, nonnegative: bool
 ) -> np.ndarray:
-    """How much the value x'Ax of a component grows at least when a feature joins it.
+    """Return a lower bound on the growth of the value x'Ax when a feature joins a component.
 
     `value` plus this is the largest eigenvalue of the 2 x 2 problem spanned by x and the feature,
     whose entries are the value, the feature's variance and `link`, its entry of Ax.

@@ -244,8 +244,7 @@ class _Projected(Covariance):
         self.unit = inner.unit
         correction = 2 * (Q * self.AQ).sum(axis=1) - ((Q @ self.QAQ) * Q).sum(axis=1)
         self.diagonal = np.maximum(inner.diagonal - correction, 0.0)
-        # A projected matrix only guides the search for the next component; nothing is proved with
-        # it.
+        # A projected matrix only guides the search for the next component and proves nothing.
         self.error_unit = inner.error_unit
         self.error_weights = inner.error_weights
         self.inert = inner.inert
@@ -496,9 +495,9 @@ def _sparse_deviations(C: sp.csc_array, mean: np.ndarray, weights: np.ndarray | 
 
 
 def _centrings(weights: np.ndarray | None) -> int:
-    """How often the mean is subtracted: a second time removes what rounding left in the first.
+    """Return how often to subtract the mean; each time removes the rounding error of the last.
 
-    A column may vary in rows of little weight only, and the more exact is the mean that it needs.
+    A column that varies only in rows of little weight needs a more accurate mean.
     """
     even = weights is None or float(weights.min()) >= UNEVEN * float(weights.max())
     return 2 if even else 10

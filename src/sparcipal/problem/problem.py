@@ -20,7 +20,7 @@ class Problem:
     variance: each component counts only what those before it have not explained.
 
     `dropped` is the largest variance among features that were screened out and are not in the
-    covariance: a proof that can price it costs nothing more.
+    covariance; proofs use it to choose prices that also cover those features.
     """
 
     covariance: Covariance

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-FORMAT = 2  # of the JSON document; a reader refuses any other
+FORMAT = 2  # version of the JSON document; a reader refuses any other
 LIMIT = 4 * 2**30  # bytes of a file; proofs end at about 1 GB
 _DTYPES = {"<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1"}
 

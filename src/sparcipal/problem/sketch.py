@@ -64,7 +64,7 @@ class Spectrum:
 
     @property
     def rank(self) -> int:
-        """How many of the eigenvalues are more than rounding."""
+        """Return how many eigenvalues are more than rounding."""
         largest = float(self.values[0])
         return max(1, int((self.values > NEGLIGIBLE * largest).sum())) if largest > 0 else 1
 

@@ -145,7 +145,7 @@ def _node(
 
 
 def _proved_worthless(root: Part, support: list[int], tau: float) -> bool:
-    """Whether the value of a support less its prices is at most tau, by Cholesky."""
+    """Return whether Cholesky proves the value of a support minus its prices at most tau."""
     block = root.a[np.ix_(support, support)]
     return prove_below(block, tau + float(root.price[support].sum()))
 

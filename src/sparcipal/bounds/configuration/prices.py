@@ -100,7 +100,7 @@ class Pool:
         return self.columns[key] - float(price[list(key)].sum())
 
     def best(self, price: np.ndarray, s: int) -> tuple[np.ndarray, float]:
-        """The support of at most s features that is worth most, and how much."""
+        """Return the support of at most s features that is worth most, and its worth."""
         keys = [key for key in self.columns if len(key) <= s]
         found = max(keys, key=lambda key: self.worth(key, price))
         return np.array(found), self.worth(found, price)
@@ -144,7 +144,7 @@ class Pool:
         return support
 
     def _climb(self, support: np.ndarray, price: np.ndarray) -> np.ndarray:
-        """Exchange one feature while value minus price grows."""
+        """Exchange one feature at a time while value minus price grows."""
         from ...kernels.exchange import predict
 
         now = self.value_of(support) - price[support].sum()

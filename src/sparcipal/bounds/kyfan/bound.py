@@ -36,7 +36,7 @@ NEAR = 0.8  # outside features above this fraction of the level join the core to
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to optimise: counts, not seconds."""
+    """The length of an optimisation, in counts rather than seconds."""
 
     core: int  # features of the first core
     temperatures: tuple[float, ...]

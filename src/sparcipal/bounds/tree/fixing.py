@@ -28,10 +28,10 @@ EXTRA, MOST = 6, 40
 
 @dataclass(frozen=True)
 class Fixing:
-    """What one pass of tests proved at the threshold t."""
+    """The features that one pass of tests fixed at the threshold t."""
 
     top: float  # largest eigenvalue of M, as LAPACK computes it
-    closed: bool  # lambda_max(M) <= t is proved: nothing is left
+    closed: bool  # lambda_max(M) <= t is proved, so the node is settled
     out: np.ndarray  # (n,) bool: in no solution above t
     into: np.ndarray  # (n,) bool: in every solution above t
 

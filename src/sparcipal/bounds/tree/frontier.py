@@ -26,8 +26,8 @@ class Node:
     part: Part
     split: Split
     record: dict
-    position: int  # of the record in the log
-    guess: float = np.inf  # about the largest eigenvalue of its matrix
+    position: int  # index of the record in the log
+    guess: float = np.inf  # estimate of the largest eigenvalue of its matrix
     z: np.ndarray | None = None
 
 

@@ -27,7 +27,7 @@ from ..pairsplit import Split
 
 @dataclass(frozen=True)
 class Proof:
-    """What a branch and bound found and proved.
+    """The result of a branch and bound.
 
     Attributes
     ----------

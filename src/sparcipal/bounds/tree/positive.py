@@ -18,7 +18,7 @@ from ..pairsplit.certificate import prove_below
 
 
 def no_interior_solution(block: np.ndarray, t: float) -> bool:
-    """Whether it is proved that no x > 0 is an eigenvector of `block` with eigenvalue above t."""
+    """Return True if provably no x > 0 is an eigenvector of `block` with eigenvalue above t."""
     n = block.shape[0]
     w, q = np.linalg.eigh(block)
     size = float(np.abs(w).max())

@@ -19,7 +19,7 @@ MAX_NODES = {"fast": 2_000, "full": 1_000_000}
 
 @dataclass(frozen=True)
 class TreeQuestion:
-    """How to maximise lambda_max(A_S) - prices(S) over nonempty |S| <= s, and to prove it.
+    """Options of the proof that maximises lambda_max(A_S) - prices(S) over nonempty |S| <= s.
 
     Attributes
     ----------

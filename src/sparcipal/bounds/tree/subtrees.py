@@ -76,7 +76,7 @@ class Leaf:
     """A node that a task has left open."""
 
     seed: Seed
-    position: int  # of its record in the log of the task
+    position: int  # index of its record in the log of the task
     certificate: int | None  # the position of its certificate there, once that has been used
 
 
