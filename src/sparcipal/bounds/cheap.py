@@ -206,8 +206,7 @@ def frobenius_bound(problem: Problem, largest: np.ndarray) -> Bound:
 
 
 def proved_eigenvalue_sum(M: np.ndarray, k: int) -> float:
-    """An upper bound on the sum of the k largest eigenvalues of M, proved by a Cholesky
-    factorisation.
+    """Return an upper bound on the sum of the k largest eigenvalues of M, proved by Cholesky.
 
     If nu I + Z - M is PSD with Z PSD, the sum is at most k nu + tr Z. Approximate leading
     eigenpairs give Z = sum (lambda_i - nu) q_i q_i'; whatever they are worth, a factorisation of nu
@@ -312,7 +311,7 @@ def _off_diagonal(A: np.ndarray, nonnegative: bool) -> np.ndarray:
 
 
 def _row_tops(rows: np.ndarray, count: int) -> np.ndarray:
-    """Per row, the `count` largest entries."""
+    """Return the `count` largest entries of each row."""
     if count >= rows.shape[1]:
         return rows
     split = rows.shape[1] - count

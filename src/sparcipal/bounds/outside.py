@@ -38,7 +38,7 @@ def violators(
     nonnegative: bool,
     level: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Features outside the core whose m_j may exceed `level`, and their m_j rounded up.
+    """Return the features outside the core whose m_j may exceed `level`, and m_j rounded up.
 
     Most features are dismissed by their variance alone (|A_ja|^2 <= A_jj A_aa), most others by
     their covariances with the core; only the rest needs whole rows.

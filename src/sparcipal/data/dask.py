@@ -260,7 +260,7 @@ def _client() -> Any:
 
 
 def rows_of(source: Any) -> DaskRows:
-    """Rows of a dask array, a dask data frame, or delayed blocks."""
+    """Make rows of a dask array, a dask data frame, or delayed blocks."""
     if isinstance(source, list | tuple):
         return _from_blocks(list(source))
     if isinstance(source, Delayed):  # tested first, because it answers to every attribute

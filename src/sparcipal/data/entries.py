@@ -13,7 +13,7 @@ WORD = 2**62  # sums below this fit an int64, with room for one more addition
 def summable(
     block: Any, weights: np.ndarray | None, n_features: int | None
 ) -> tuple[Any, np.ndarray | None]:
-    """A block as ndarray or canonical CSR, with its positive weights."""
+    """Return a block as ndarray or canonical CSR, with its positive weights."""
     if sp.issparse(block):
         block = block if isinstance(block, sp.csr_array) else sp.csr_array(block)
         if not block.has_canonical_format:

@@ -93,7 +93,7 @@ class Rows(ABC):
         """ndarrays or csr_arrays with all columns, checked, in order."""
 
     def accumulate(self, empty: A, watch: Watch | None = None) -> A:
-        """All rows added to an empty accumulator."""
+        """Add all rows to an empty accumulator and return it."""
         return self._summed(empty, self.blocks(), watch)
 
     def count(self, watch: Watch | None = None) -> Moments:
@@ -103,10 +103,10 @@ class Rows(ABC):
         return self.moments
 
     def gathered(self, limit: int, watch: Watch | None = None) -> Table | None:
-        """All rows if they take at most `limit` bytes in memory; None if they take more.
+        """Return all rows if they take at most `limit` bytes in memory, otherwise None.
 
-        Where their size is unknown, they are read. As soon as it is clear that they take more, what
-        was gathered is counted and dropped, and the same pass goes on to count the moments.
+        Rows of unknown size are read. Once they exceed the limit, the blocks held are counted and
+        dropped, and the same pass goes on to count the moments.
         """
         size = self.nbytes(watch)
         if size is not None:
@@ -178,7 +178,7 @@ class Rows(ABC):
         return self
 
     def nbytes(self, watch: Watch | None = None) -> int | None:
-        """Bytes of all rows in double precision (sparse: with their indices); None if unknown."""
+        """Return the bytes of all rows in double precision, with sparse indices, or None."""
         return None
 
     def gather(self) -> Table:
@@ -286,7 +286,7 @@ def memory_map(X: Any) -> np.memmap | None:
 
 
 def working_bytes(X: Any) -> int:
-    """Bytes that a table takes in memory: in double precision, a sparse one twice (centring)."""
+    """Return the bytes of a table in double precision, twice for a sparse one (centring)."""
     if sp.issparse(X):
         return 2 * int(X.nnz) * (8 + X.indices.itemsize) + X.indptr.nbytes
     return int(X.shape[0]) * int(X.shape[1]) * 8

@@ -36,7 +36,7 @@ class Scorer:
         self.mean = result.mean[self.used]
 
     def __call__(self, X: Any) -> np.ndarray:
-        """Scores of the rows of X (array, memory map or sparse); nothing is read but `used`."""
+        """Score the rows of X (array, memory map or sparse); only the columns `used` are read."""
         self.check_width(X.shape[1])
         if sp.issparse(X):
             return self.of_columns(X[:, self.used])
@@ -53,7 +53,7 @@ class Scorer:
             )
 
     def of_columns(self, columns: Any) -> np.ndarray:
-        """Scores from the used columns alone; a row's scores depend on that row alone."""
+        """Score rows given by their used columns; the scores of a row depend on no other row."""
         if sp.issparse(columns):
             stored: Any = sp.csr_array(columns).astype(np.float64)
             self._check_finite(stored.data)

@@ -105,7 +105,7 @@ def as_table(X: Any, feature_names: Iterable[str] | None = None) -> Table:
 
 
 def stacked(blocks: Sequence[Any], feature_names: tuple[str, ...] | None) -> Table:
-    """One table of checked blocks of rows; CSR if some of them are sparse."""
+    """Stack checked blocks of rows into one table, CSR if some of them are sparse."""
     if any(sp.issparse(block) for block in blocks):
         X: Any = sp.vstack([sp.csr_array(block) for block in blocks], format="csr")
     else:

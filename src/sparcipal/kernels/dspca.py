@@ -80,7 +80,7 @@ def detach(j, neighbours, degrees):
 def sweep(
     A, X, U, penalty, nonnegative, beta, spare, neighbours, degrees, low, high, g, max_passes
 ):
-    """One pass over all columns; X, U and the neighbour lists are updated in place.
+    """Make one pass over all columns and update X, U and the neighbour lists in place.
 
     Returns the number of entries of X that the box QPs looked at.
 

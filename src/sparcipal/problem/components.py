@@ -50,7 +50,7 @@ def refit_one(covariance: Covariance, component: Component, nonnegative: bool) -
 
 
 def nonnegative_leading(A: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
-    """A unit x >= 0 with x'Ax as large as can be found; the optimum for up to EXHAUSTIVE features.
+    """Return a unit x >= 0 with large x'Ax, the optimum for up to EXHAUSTIVE features.
 
     An optimal x is the leading eigenvector of A on its own support, so only
     eigenvectors on subsets have to be tried.

@@ -74,7 +74,7 @@ class Covariance(ABC):
         return self.submatrix(np.arange(self.n_features))
 
     def gram(self) -> np.ndarray | None:
-        """An n x n matrix with the same nonzero eigenvalues, when there is one; None otherwise."""
+        """Return an n x n matrix with the same nonzero eigenvalues, or None."""
         return None
 
     def factor(self) -> np.ndarray | None:
@@ -266,7 +266,7 @@ class _Projected(Covariance):
 def covariance_of(
     matrix: Any, *, n_samples: int | None = None, inert: np.ndarray | None = None
 ) -> MatrixCovariance:
-    """A given symmetric positive semidefinite matrix, checked, in inside units.
+    """Check a given symmetric positive semidefinite matrix and scale it to inside units.
 
     `n_samples` and the features known to be `inert` are passed on, where they are known.
 

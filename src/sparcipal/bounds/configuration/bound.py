@@ -88,7 +88,7 @@ def configuration_bound(
     monitor: Monitor | None = None,
     n_jobs: int = 1,
 ) -> Priced | None:
-    """A bound by prices, started from a Ky Fan split; None when its core is too large.
+    """Return a bound by prices, started from a Ky Fan split; None if its core is too large.
 
     `work` is about nanoseconds of one core for all branch and bound together.
     """

@@ -195,7 +195,7 @@ def prove_below(matrix: np.ndarray, t: float) -> bool:
 
 
 def proven_bound(matrix: np.ndarray, guess: float, scale: float) -> float:
-    """A number close above `guess` that `prove_below` accepts as a bound of lambda_max(matrix)."""
+    """Return a number close above `guess` that `prove_below` accepts for the matrix."""
     slack = 1e-12 * scale
     while not prove_below(matrix, guess + slack):
         slack *= 4

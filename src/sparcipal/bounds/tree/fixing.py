@@ -41,7 +41,7 @@ class Fixing:
 
 
 def fix(part: Part, split: SplitMatrix, t: float) -> Fixing:
-    """One pass of both tests for every free feature."""
+    """Run both tests once for every free feature."""
     n = part.n
     nothing = np.zeros(n, dtype=bool)
     w, q = _leading(split.matrix)

@@ -24,7 +24,7 @@ class Incumbent:
 
 
 def best_weights(block: np.ndarray, nonnegative: bool) -> tuple[float, np.ndarray]:
-    """A unit x with large x'Bx (the largest, unless x >= 0 is hard), and that value."""
+    """Return the largest x'Bx over unit x and its x; for x >= 0, the best that was found."""
     w, q = np.linalg.eigh(block)
     x = q[:, -1] if q[:, -1].sum() >= 0 else -q[:, -1]
     if not nonnegative:
@@ -167,7 +167,7 @@ class Rounder:
         return order[guess[order] > value - 0.02 * abs(value)]
 
     def first(self) -> Incumbent:
-        """A first incumbent: power steps from leading eigenvectors and the strongest columns."""
+        """Find an incumbent by power steps from leading eigenvectors and the strongest columns."""
         n = self.a.shape[0]
         vectors = np.linalg.eigh(self.a)[1][:, ::-1] if n <= 600 else np.empty((n, 0))
         heavy = np.argsort(-np.diagonal(self.a), kind="stable")
