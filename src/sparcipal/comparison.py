@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .data.inputs import Input, resolved
 from .fit import sparse_pca
 from .numerics.threads import one_blas_thread
 from .problem.result import Result
+from .report.words import gap_percent, rounded
 from .search.registry import get_method
 from .settings import Settings
 
@@ -120,7 +122,8 @@ class Comparison:
         lines = [
             "  ".join(c.ljust(w) for c, w in zip(row, widths)) + "  " + row[-1] for row in table
         ]
-        proof = f"no value can exceed {self.bound:.8g} (proved by {self.proved_by})"
+        bound = rounded(self.bound, 8, ROUND_CEILING)
+        proof = f"no value can exceed {bound} (proved by {self.proved_by})"
         return "\n".join([*(line.rstrip() for line in lines), proof])
 
     def _cells(self) -> list[list[str]]:
@@ -132,7 +135,7 @@ class Comparison:
             cells.append(
                 [
                     record["method"],
-                    f"{record['value']:.8g}",
+                    rounded(record["value"], 8, ROUND_FLOOR),
                     f"{100 * record['of_best']:.2f} %",
                     _percent(record["gap"]),
                     f"{record['agreement_with_best']:.2f}",
@@ -148,7 +151,7 @@ def _percent(gap: float) -> str:
         return "unproved"
     if 0 < gap < 1e-11:
         return "< 1e-9 %"  # so small a figure is only rounding
-    return f"{100 * gap:.3g} %"
+    return gap_percent(gap)
 
 
 def compare(

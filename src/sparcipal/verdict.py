@@ -87,7 +87,7 @@ def extended_claim(certificate: Certificate, inside: Certificate, scaled: bool) 
     if certificate.bound <= inside.bound:
         return certificate
     status = Status.GAP if inside.status is Status.OPTIMAL else inside.status
-    accept = f"accept: at most {_percent(certificate.gap)} below the optimum"
+    accept = f"accept: at most {_below(certificate.gap)} below the optimum"
     remedy = "keep more features (a larger memory_limit)"
     if scaled:
         remedy += ": standardised columns cannot be screened by their variance"
@@ -142,13 +142,18 @@ def _message(certificate: Certificate, status: Status, unlimited: str) -> str:
     if status is Status.OPTIMAL:
         return ""
     gap = f"gap {_percent(certificate.gap)} > tol {100 * certificate.tol:.3g} %"
-    accept = f"accept: at most {_percent(certificate.gap)} below the optimum"
+    accept = f"accept: at most {_below(certificate.gap)} below the optimum"
     remedy = {
         Status.TIME_LIMIT: "raise time_limit",
         Status.INTERRUPTED: "let it run",
         Status.NODE_LIMIT: "raise max_nodes",
     }.get(status, unlimited)
     return f"{gap}: {remedy}, or {accept}"
+
+
+def _below(gap: float) -> str:
+    """How far below the optimum a value may lie; the gap says how far the bound lies above it."""
+    return _percent(gap / (1 + gap)) if np.isfinite(gap) else "100 %"
 
 
 def _percent(fraction: float) -> str:

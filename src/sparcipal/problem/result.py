@@ -201,9 +201,11 @@ class Result:
         return ComponentTable(self)
 
     def __repr__(self) -> str:
+        from ..report.words import at_least, at_most, gap_percent
+
         return (
-            f"<Result: {len(self.supports)} component(s), value {self.value:.6g}, "
-            f"bound {self.bound:.6g}, gap {100 * self.gap:.3g} %, {self.status.value}>"
+            f"<Result: {len(self.supports)} component(s), value {at_least(self.value)}, "
+            f"bound {at_most(self.bound)}, gap {gap_percent(self.gap)}, {self.status.value}>"
         )
 
     def __str__(self) -> str:
