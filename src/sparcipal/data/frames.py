@@ -68,7 +68,8 @@ def from_frame(frame: Any) -> Named:
             f"a {type(frame).__module__} frame needs narwhals: pip install narwhals, "
             "or pass frame.to_pandas()"
         ) from error
-    if hasattr(frame, "columns"):
+    # a lazy frame would have to resolve its schema to name its columns
+    if not hasattr(frame, "collect") and hasattr(frame, "columns"):
         check_unique(frame)
     wrapped = nw.from_native(frame)
     if isinstance(wrapped, nw.LazyFrame):
