@@ -48,7 +48,7 @@ class ExactCovariance(CheckedCovariance):
 
     def part(self, kept: np.ndarray) -> ExactCovariance:
         """The same on some features."""
-        raise NotImplementedError
+        raise Refused("this covariance has no parts")
 
     def rounding(self, s: int) -> float:
         return 0.0

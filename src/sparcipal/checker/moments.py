@@ -81,7 +81,7 @@ def covariance_for(
     names = result.feature_names
     require(names is None or len(names) == cov.p, "there is not one feature name per feature")
     total = float(cov.diagonal.sum()) * unit
-    slack = 4 * (cov.rounding(cov.p) + cov.doubt) * unit
+    slack = 4 * (cov.allowance(cov.p) + cov.doubt) * unit
     wrong = ""
     if not abs(result.total_variance - total) <= slack:
         wrong = f"the total variance is {total:.10g}, not {result.total_variance:.10g}"
