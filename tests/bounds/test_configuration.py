@@ -13,6 +13,7 @@ from sparcipal.bounds.configuration import bound as configuration
 from sparcipal.bounds.configuration import packing
 from sparcipal.bounds.configuration.prices import converted
 from sparcipal.bounds.kyfan import bound as kyfan
+from sparcipal.bounds.kyfan.question import JointQuestion
 from sparcipal.bounds.pairsplit import Part, split_matrix
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
@@ -49,9 +50,9 @@ def both_bounds(
 ) -> tuple[float, float]:
     cov = covariance_of(A)
     supports = joint_search(cov.dense(), sizes, nonnegative=nonnegative, effort=0)
-    arguments = {"nonnegative": nonnegative, "supports": supports, "value": value / cov.unit}
-    first = kyfan.kyfan_bound(cov, sizes, **arguments)
-    priced = configuration.configuration_bound(cov, sizes, start=first, **arguments)
+    asked = JointQuestion(cov, sizes, supports, value / cov.unit, nonnegative)
+    first = kyfan.kyfan_bound(asked)
+    priced = configuration.configuration_bound(asked, first)
     if priced is None:  # the Ky Fan bound cannot be improved
         return first.value * cov.unit, first.value * cov.unit
     bound = priced.bound
@@ -89,10 +90,10 @@ def test_features_outside_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(kyfan.EFFORTS, "fast", effort)
         best, cov = best_value(A, sizes), covariance_of(A)
         value = best / cov.unit * rng.choice([1.0, 0.8])
-        question = {"value": value, "supports": joint_search(cov.dense(), sizes, effort=0)}
-        first = kyfan.kyfan_bound(cov, sizes, **question)
+        asked = JointQuestion(cov, sizes, joint_search(cov.dense(), sizes, effort=0), value)
+        first = kyfan.kyfan_bound(asked)
         work = float(rng.choice([1e6, 1e8]))
-        priced = configuration.configuration_bound(cov, sizes, start=first, work=work, **question)
+        priced = configuration.configuration_bound(asked, first, work=work)
         if priced is None:
             continue
         bound = priced.bound
@@ -123,7 +124,7 @@ def test_converted_prices_lose_nothing() -> None:
     a = cov.dense()
     supports = joint_search(a, (2, 2, 2))
     value = sum(float(np.linalg.eigvalsh(a[np.ix_(S, S)])[-1]) for S in supports)
-    bound = kyfan.kyfan_bound(cov, (2, 2, 2), supports=supports, value=value)
+    bound = kyfan.kyfan_bound(JointQuestion(cov, (2, 2, 2), supports, value))
     data = bound.data
     split = kyfan.KyFanSplit(data["features"], data["u"], data["r"], data["price"], data["pad"])
     pair, price, level = converted(a, split, 2, 3, False)
@@ -203,10 +204,8 @@ def test_tampering_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     cov = covariance_of(A)
     value = best_value(A, (2, 2)) / cov.unit
     supports = joint_search(cov.dense(), (2, 2))
-    first = kyfan.kyfan_bound(cov, (2, 2), supports=supports, value=value)
-    bound = configuration.configuration_bound(
-        cov, (2, 2), supports=supports, value=value, start=first
-    ).bound
+    asked = JointQuestion(cov, (2, 2), supports, value)
+    bound = configuration.configuration_bound(asked, kyfan.kyfan_bound(asked)).bound
     checked, question = checked_covariance(A, cov.unit), Question((2, 2), False, True, value)
     for change in ({"price": -bound.data["price"] - 1}, {"price": bound.data["price"] * 0.5 + 1}):
         assert recheck("configuration", {**bound.data, **change}, checked, question) == np.inf
@@ -221,9 +220,9 @@ def _triangles(n: int) -> dict[str, np.ndarray]:
 def test_too_large_a_core_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configuration, "MOST_CORE", 5)
     cov = covariance_of(np.eye(7))
-    question = {"supports": [np.array([0, 1]), np.array([2, 3])], "value": 2.0}
-    first = kyfan.kyfan_bound(cov, (2, 2), **question)
-    assert configuration.configuration_bound(cov, (2, 2), start=first, **question) is None
+    question = JointQuestion(cov, (2, 2), [np.array([0, 1]), np.array([2, 3])], 2.0)
+    first = kyfan.kyfan_bound(question)
+    assert configuration.configuration_bound(question, first) is None
 
 
 @pytest.mark.parametrize(("name", "k", "s"), [("communities", 3, 5), ("communities", 5, 5)])
@@ -246,13 +245,9 @@ def priced(A: np.ndarray, sizes: tuple[int, ...], **limits):
     cov = covariance_of(A)
     supports = joint_search(cov.dense(), sizes, effort=0)
     value = best_value(A, sizes) / cov.unit
-    question = {"supports": supports, "value": value}
-    first = kyfan.kyfan_bound(cov, sizes, **question)
-    return (
-        cov,
-        first,
-        configuration.configuration_bound(cov, sizes, start=first, **question, **limits),
-    )
+    question = JointQuestion(cov, sizes, supports, value)
+    first = kyfan.kyfan_bound(question)
+    return cov, first, configuration.configuration_bound(question, first, **limits)
 
 
 def check_priced(A: np.ndarray, sizes: tuple[int, ...], cov, found) -> None:

@@ -8,6 +8,7 @@ import pytest
 from sparcipal.bounds.kyfan import bound as kyfan
 from sparcipal.bounds.kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
 from sparcipal.bounds.kyfan.optimise import KyFanOptimiser, fermi_dirac
+from sparcipal.bounds.kyfan.question import JointQuestion
 from sparcipal.bounds.outside import violators
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
@@ -62,14 +63,14 @@ def test_value_below_optimum_below_bound(seed: int, monkeypatch: pytest.MonkeyPa
         inside = cov.dense()
         best = best_value(inside, sizes, nonnegative)
         monkeypatch.setitem(kyfan.EFFORTS, "test", small_effort(rng, A.shape[0]))
-        bound = kyfan.kyfan_bound(
+        asked = JointQuestion(
             cov,
             sizes,
-            nonnegative=nonnegative,
             supports=joint_search(inside, sizes, nonnegative=nonnegative, effort=0),
             value=best * rng.choice([1.0, 0.3]),
-            effort="test",
+            nonnegative=nonnegative,
         )
+        bound = kyfan.kyfan_bound(asked, effort="test")
         assert bound.value >= best * (1 - 1e-13)
         question = Question(sizes, nonnegative, True, best)
         own = recheck("kyfan", bound.data, checked_covariance(A, cov.unit), question)
@@ -107,7 +108,7 @@ def test_tampered_certificates_are_refused() -> None:
     A = np.cov(np.random.default_rng(0).standard_normal((30, 8)).T)
     cov = covariance_of(A)
     supports = joint_search(cov.dense(), (2, 2))
-    data = kyfan.kyfan_bound(cov, (2, 2), supports=supports, value=1.0).data
+    data = kyfan.kyfan_bound(JointQuestion(cov, (2, 2), supports, 1.0)).data
     checked, question = checked_covariance(A, cov.unit), Question((2, 2), False, True, 1.0)
     bad = [
         {"price": -data["price"] - 1},
@@ -212,8 +213,8 @@ def test_bound_is_deterministic_and_reports_progress() -> None:
     supports = joint_search(cov.dense(), (4, 4))
     seen: list[float] = []
     monitor = Monitor(lambda progress: seen.append(progress.bound))
-    first = kyfan.kyfan_bound(cov, (4, 4), supports=supports, value=1.0, monitor=monitor)
-    second = kyfan.kyfan_bound(cov, (4, 4), supports=supports, value=1.0)
+    question = JointQuestion(cov, (4, 4), supports, 1.0)
+    first, second = kyfan.kyfan_bound(question, monitor=monitor), kyfan.kyfan_bound(question)
     assert first.value == second.value
     assert seen
     assert seen[-1] >= first.value
@@ -225,7 +226,7 @@ def test_gap_on_real_data(name: str, k: int, s: int, gap: float) -> None:
         cov = covariance_of(matrices[name])
     supports = joint_search(cov.dense(), (s,) * k)
     value = sum(np.linalg.eigvalsh(cov.submatrix(S))[-1] for S in supports)
-    bound = kyfan.kyfan_bound(cov, (s,) * k, supports=supports, value=value)
+    bound = kyfan.kyfan_bound(JointQuestion(cov, (s,) * k, supports, value))
     assert value <= bound.value <= value * (1 + gap)
 
 
@@ -234,7 +235,6 @@ def test_kyfan_bound_holds_when_the_core_has_fewer_features_than_components(monk
     monkeypatch.setitem(kyfan.EFFORTS, "fast", kyfan.Effort(1, (0.1,), 6, (0.1,), 4, 0, 0.5))
     A = np.diag([3.0, 2.0, 1.0, 0.5])
     cov = covariance_of(A)
-    bound = kyfan.kyfan_bound(
-        cov, (1, 1, 1), supports=[np.array([0]), np.array([1]), np.array([2])], value=6 / cov.unit
-    )
+    supports = [np.array([0]), np.array([1]), np.array([2])]
+    bound = kyfan.kyfan_bound(JointQuestion(cov, (1, 1, 1), supports, 6 / cov.unit))
     assert 6.0 * (1 - 1e-12) <= bound.value * cov.unit < 6.1

@@ -167,7 +167,7 @@ def test_duals_of_the_greedy_method(change):
 def joint_proof(matrix: np.ndarray) -> dict:
     cov = covariance_of(matrix)
     supports = joint_search(cov.dense(), (2, 2))
-    return kyfan.kyfan_bound(cov, (2, 2), supports=supports, value=1.0).data
+    return kyfan.kyfan_bound(kyfan.JointQuestion(cov, (2, 2), supports, 1.0)).data
 
 
 def test_features_outside_the_core_need_a_pad():

@@ -40,7 +40,7 @@ from ..numerics import margins
 from ..numerics.margins import SAFETY
 from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound, Certificate
-from .kyfan import kyfan_bound
+from .kyfan import JointQuestion, kyfan_bound
 from .kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
 from .kyfan.optimise import KyFanOptimiser
 from .outside import violators
@@ -242,17 +242,16 @@ def _attempts(
     splits = [split_of(b.data) for b in known.bounds if b.name == "kyfan"]
     if not splits:
         # bound one nonzero less: this is tight where the last nonzero is worth much
-        found = kyfan_bound(
+        question = JointQuestion(
             problem.covariance,
             problem.cardinalities,
-            total=problem.n_nonzero - 1,
-            nonnegative=problem.nonnegative,
             supports=[component.support for component in known.components],
             value=value,
+            nonnegative=problem.nonnegative,
             tol=0.0,
-            effort=certify,
-            monitor=options.monitor,
+            total=problem.n_nonzero - 1,
         )
+        found = kyfan_bound(question, effort=certify, monitor=options.monitor)
         splits = [split_of(found.data)]
         yield splits[0], 0.0
     for split in splits:

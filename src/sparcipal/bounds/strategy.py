@@ -17,7 +17,7 @@ from .cheap import cheap_bounds, trace_bound
 from .configuration.bound import configuration_bound
 from .ellipsoid import ellipsoid_bound
 from .enumeration import count_supports, exhaust
-from .kyfan import kyfan_bound
+from .kyfan import JointQuestion, kyfan_bound
 from .lowrank.bound import low_rank_bound
 from .parts import sum_of_parts
 from .tree.core import affordable, prove_large
@@ -230,22 +230,21 @@ def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: 
 
 def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
     """Try the Ky Fan bound, then prices and packing if features are few, to close the gap."""
-    covariance, sizes, total = problem.covariance, problem.cardinalities, problem.total
+    monitor = options.monitor
     pad = 1.001 * problem.dropped  # leaves room for the single precision of stored splits
     for effort, share in _efforts(problem, certify).items():
         bound = kyfan_bound(
-            covariance, sizes, total=total, effort=effort, least_pad=pad,
-            **_asked(problem, proved, options),
-        )  # fmt: skip
+            _question(problem, proved, options), effort=effort, least_pad=pad, monitor=monitor
+        )
         proved = replace(proved, bounds=(*proved.bounds, bound))
         if _enough(problem, proved, options):
             break
-        if certify != "full" or total is not None:
+        if certify != "full" or problem.total is not None:
             continue
+        question, work = _question(problem, proved, options), share * PRICING_WORK
         priced = configuration_bound(
-            covariance, sizes, start=bound, work=share * PRICING_WORK, n_jobs=options.n_jobs,
-            **_asked(problem, proved, options),
-        )  # fmt: skip
+            question, bound, work=work, monitor=monitor, n_jobs=options.n_jobs
+        )
         if priced is not None:
             proved = replace(proved, bounds=(*proved.bounds, priced.bound))
             proved = _with_supports(problem, proved, priced.supports)
@@ -264,15 +263,17 @@ def _efforts(problem: Problem, certify: str) -> dict[str, float]:
     return {"fast": QUICK_SHARE, "full": 1 - QUICK_SHARE}
 
 
-def _asked(problem: Problem, proved: Proved, options: Options) -> dict[str, Any]:
-    """Return the arguments common to all joint bounds."""
-    return {
-        "nonnegative": problem.nonnegative,
-        "supports": [component.support for component in proved.components],
-        "value": float(variances(problem, proved.components).sum()),
-        "tol": options.tol,
-        "monitor": options.monitor,
-    }
+def _question(problem: Problem, proved: Proved, options: Options) -> JointQuestion:
+    """Return what joint bounds are asked, with the best components so far."""
+    return JointQuestion(
+        problem.covariance,
+        problem.cardinalities,
+        supports=[component.support for component in proved.components],
+        value=float(variances(problem, proved.components).sum()),
+        nonnegative=problem.nonnegative,
+        tol=options.tol,
+        total=problem.total,
+    )
 
 
 def _enough(problem: Problem, proved: Proved, options: Options) -> bool:

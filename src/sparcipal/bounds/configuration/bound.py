@@ -24,7 +24,6 @@ see packing.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,10 +33,10 @@ from ...numerics import margins
 from ...numerics.eigen import largest_eigenpairs
 from ...numerics.margins import SAFETY, power_of_two
 from ...numerics.threads import one_blas_thread
-from ...problem.covariance import Covariance
 from ...problem.monitor import Monitor, Quiet
 from ...problem.result import Bound
 from ..kyfan.certificate import KyFanMatrix, KyFanSplit, kyfan_matrix
+from ..kyfan.question import JointQuestion
 from ..outside import violators
 from ..pairsplit import Split
 from ..tree.log import Proof
@@ -76,14 +75,9 @@ class _Attempt:
 
 
 def configuration_bound(
-    cov: Covariance,
-    cardinalities: Sequence[int],
-    *,
-    nonnegative: bool = False,
-    supports: Sequence[np.ndarray],
-    value: float,
+    question: JointQuestion,
     start: Bound,
-    tol: float = 1e-6,
+    *,
     work: float = np.inf,
     monitor: Monitor | None = None,
     n_jobs: int = 1,
@@ -94,27 +88,16 @@ def configuration_bound(
     """
     if len(start.data["features"]) > MOST_CORE:
         return None
-    search = _Prices(
-        cov, tuple(cardinalities), nonnegative, value, tol, monitor or Monitor(), n_jobs
-    )
+    search = _Prices(question, monitor or Monitor(), n_jobs)
     with one_blas_thread:
-        return search.run([np.asarray(support) for support in supports], start, work)
+        return search.run([np.asarray(support) for support in question.supports], start, work)
 
 
 class _Prices:
-    def __init__(
-        self,
-        cov: Covariance,
-        cardinalities: tuple[int, ...],
-        nonnegative: bool,
-        value: float,
-        tol: float,
-        monitor: Monitor,
-        n_jobs: int,
-    ) -> None:
-        self.cov, self.sizes, self.nonnegative = cov, cardinalities, nonnegative
-        self.k = len(cardinalities)
-        self.value, self.tol = value, tol
+    def __init__(self, question: JointQuestion, monitor: Monitor, n_jobs: int) -> None:
+        self.cov, self.nonnegative = question.cov, question.nonnegative
+        self.sizes, self.k = question.cardinalities, len(question.cardinalities)
+        self.value, self.tol = question.value, question.tol
         self.monitor = monitor
         self.n_jobs = n_jobs
         self.rng = np.random.default_rng(0)

@@ -1,5 +1,6 @@
 """Bound "kyfan"; statement and proof: docs/methods/kyfan.rst."""
 
 from .bound import kyfan_bound
+from .question import JointQuestion
 
-__all__ = ["kyfan_bound"]
+__all__ = ["JointQuestion", "kyfan_bound"]

@@ -18,12 +18,12 @@ from ...numerics import margins
 from ...numerics.margins import SAFETY, top_sum
 from ...numerics.threads import one_blas_thread
 from ...problem.components import removals, support_value
-from ...problem.covariance import Covariance
 from ...problem.monitor import Monitor
 from ...problem.result import Bound
 from ..outside import violators
 from .certificate import KyFanMatrix, KyFanSplit, kyfan_matrix, proved_sum
 from .optimise import KyFanOptimiser
+from .question import JointQuestion
 from .starts import first_core, first_split, grown, guess
 
 __all__ = ["kyfan_bound"]
@@ -56,55 +56,34 @@ EFFORTS = {
 
 
 def kyfan_bound(
-    cov: Covariance,
-    cardinalities: Sequence[int],
+    question: JointQuestion,
     *,
-    nonnegative: bool = False,
-    supports: Sequence[np.ndarray],
-    value: float,
-    tol: float = 1e-6,
     effort: str = "fast",
-    monitor: Monitor | None = None,
-    total: int | None = None,
     least_pad: float = 0.0,
+    monitor: Monitor | None = None,
 ) -> Bound:
-    """No components with these cardinalities and disjoint supports explain more than the bound.
+    """Return a bound on what components that answer the question explain together.
 
-    `supports` and `value` are the best answer known, in the covariance's own units: they choose the
-    core and the scales, the bound is valid whatever they are. Ends early within `tol` of the value.
-    With `total`, components have at most so many nonzeros together; with `least_pad`, the core is
-    made to pay at least so much for a feature outside it.
+    With `least_pad`, the core is made to pay at least so much for a feature outside it.
     """
-    run = _Run(
-        cov, cardinalities, nonnegative, value, tol, EFFORTS[effort], monitor or Monitor(), total,
-        least_pad,
-    )  # fmt: skip
+    run = _Run(question, EFFORTS[effort], least_pad, monitor or Monitor())
     with one_blas_thread:
-        return run.bound([np.asarray(support) for support in supports])
+        return run.bound([np.asarray(support) for support in question.supports])
 
 
 class _Run:
     def __init__(
-        self,
-        cov: Covariance,
-        cardinalities: Sequence[int],
-        nonnegative: bool,
-        value: float,
-        tol: float,
-        effort: Effort,
-        monitor: Monitor,
-        total: int | None,
-        least_pad: float,
+        self, question: JointQuestion, effort: Effort, least_pad: float, monitor: Monitor
     ) -> None:
-        self.cov = cov
-        self.s, self.k = max(cardinalities), len(cardinalities)
-        self.total = sum(cardinalities) if total is None else total
+        sizes, value = question.cardinalities, question.value
+        self.cov, self.nonnegative = question.cov, question.nonnegative
+        self.s, self.k = max(sizes), len(sizes)
+        self.total = sum(sizes) if question.total is None else question.total
         # Where the cardinalities allow more than the total, all prices have a floor.
         self.floor: float | None = None
-        self.nonnegative = nonnegative
         # The scales need a positive number; for a zero covariance any positive number will do.
-        self.value = value if value > 0.0 else max(float(cov.diagonal.max()), 1e-280)
-        self.target = value * (1.0 + tol)
+        self.value = value if value > 0.0 else max(float(self.cov.diagonal.max()), 1e-280)
+        self.target = value * (1.0 + question.tol)
         self.effort = effort
         self.monitor = monitor
         self.least_pad = least_pad

@@ -1,0 +1,31 @@
+"""Bound "kyfan"; statement and proof: docs/methods/kyfan.rst.
+
+A question holds what joint bounds are asked about: components with disjoint supports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...problem.covariance import Covariance
+
+
+@dataclass(frozen=True)
+class JointQuestion:
+    """How much can components with these cardinalities and disjoint supports explain together?
+
+    `supports` and `value` are the best answer known, in the covariance's own units: they choose
+    cores and scales, a bound is valid whatever they are. A proof may end within `tol` of the value.
+    With `total`, components have at most so many nonzeros together.
+    """
+
+    cov: Covariance
+    cardinalities: tuple[int, ...]
+    supports: Sequence[np.ndarray]
+    value: float
+    nonnegative: bool = False
+    tol: float = 1e-6
+    total: int | None = None
