@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from sparcipal import sparse_pca
 from sparcipal.report import words
@@ -21,3 +22,17 @@ def test_words_tell_signs_and_screened_features():
     kept = words.screening(streamed.certificate)
     assert kept == [("kept", "4", "features: all that vary")]
     assert words.screening(result.certificate) == []
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-15, 1e-11, 3e-10, 1e-7, 0.00038, 0.03, 0.4])
+def test_value_bound_and_gap_agree_in_the_digits_that_are_printed(gap):
+    for value in (7.333757223, 4.0, 1e-9 / 3, 2.5e11):
+        low, high = (float(text) for text in words.figures(value, value * (1 + gap)))
+        assert abs((high - low) / low - gap) <= 0.1 * gap + 1e-11
+        assert low <= value * (1 + 1e-10)
+        assert high >= value * (1 + gap) * (1 - 1e-10)
+
+
+def test_a_bound_is_called_by_what_it_is_and_by_its_name():
+    assert words.bound_name("tree") == "branch and bound (tree)"
+    assert words.bound_name("unheard-of") == "unheard-of"

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from ..problem.result import Certificate, Result
     from .text import ComponentRow, ComponentTable
 
-# Colours are translucent, so that cards suit light and dark pages. What is proved has a solid
-# border and what is not has a dashed one, so that they differ in grey print, too.
+# Colours are translucent, so that cards suit light and dark pages. An optimum or a
+# small gap has a solid border and a large gap a dashed one, so that they differ in grey print, too.
 STYLE = """<style>
 .sparcipal{font:14px/1.45 system-ui,sans-serif;max-width:72em}
 .sparcipal .spc-cards{display:grid;gap:.8em;margin:.8em 0;
@@ -29,6 +29,7 @@ STYLE = """<style>
  45deg,rgba(213,94,0,.9) 0 3px,rgba(213,94,0,.45) 3px 6px)}
 .sparcipal .spc-verdict{border-radius:6px;padding:.6em .8em;margin:.8em 0}
 .sparcipal .spc-proved{border:2px solid rgb(0,158,115)}
+.sparcipal .spc-near{border:2px solid rgb(30,136,200)}
 .sparcipal .spc-open{border:2px dashed rgb(213,94,0)}
 .sparcipal .spc-verdict table{font:inherit;color:inherit;
  border-collapse:collapse;margin:.4em 0 0;background:none}
@@ -68,13 +69,12 @@ def component_cards(table: ComponentTable) -> str:
 def certificate_card(certificate: Certificate) -> str:
     """Return a card with the verdict and the figures behind it."""
     verdict = words.verdict(certificate)
-    kind = "spc-proved" if verdict.proved else "spc-open"
     message = (
         f"\n<p>{escape(words.visible(certificate.message))}</p>" if certificate.message else ""
     )
     return (
-        f'<div class="spc-verdict {kind}">\n'
-        f"<strong>{verdict.headline}</strong>: {escape(verdict.sentence)}\n"
+        f'<div class="spc-verdict spc-{verdict.tone}">\n'
+        f"<strong>{escape(verdict.headline)}</strong>: {escape(verdict.sentence)}\n"
         f"{facts_table(certificate)}{message}\n</div>"
     )
 

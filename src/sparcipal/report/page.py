@@ -73,13 +73,12 @@ def _section(title: str, body: str) -> str:
 def _head(result: Result) -> str:
     certificate = result.certificate
     verdict = words.verdict(certificate)
-    kind = "proved" if verdict.proved else "open"
     message = f"<p>{escape(certificate.message)}</p>" if certificate.message else ""
     note = f'<p class="soft">{escape(words.visible(result.note))}</p>' if result.note else ""
     return (
         f"<header><h1>{escape(words.question(result))}</h1>\n"
         f'<p class="soft">{escape(words.data(result))}</p>\n'
-        f'<div class="verdict {kind}"><strong>{verdict.headline}</strong>: '
+        f'<div class="verdict {verdict.tone}"><strong>{escape(verdict.headline)}</strong>: '
         f"{escape(verdict.sentence)}\n{facts_table(certificate)}{message}</div>{note}</header>"
     )
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ..problem.result import Certificate, Result
 
 
+COLOURS = {"proved": "green", "near": "cyan", "open": "yellow"}
+
+
 def result_view(result: Result, *, feature: str = "feature") -> RenderableType:
     """Return the question, the components, and what is proved about them."""
     head = Text(f"{words.question(result)}\n", style="bold")
@@ -53,24 +56,24 @@ def components_view(result: Result, feature: str = "feature") -> Table:
 
 
 def certificate_view(certificate: Certificate) -> Panel:
-    """Frame the certificate: solid green if optimality is proved, dashed yellow if it is not."""
+    """Frame the certificate: green if the optimum is proved, blue if the gap is small, yellow and
+    without sides if it is large."""
     verdict = words.verdict(certificate)
-    colour = "green" if verdict.proved else "yellow"
+    colour = COLOURS[verdict.tone]
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_column(style="dim")
     facts.add_column(style="bold")
     facts.add_column(style="dim")
     for fact in words.facts(certificate):
         facts.add_row(*(Text(cell) for cell in fact))
-    parts: list[RenderableType] = [Text(verdict.sentence, style=colour), facts]
+    head = Text(verdict.headline, style=f"bold {colour}")
+    parts: list[RenderableType] = [head, Text(verdict.sentence, style=colour), facts]
     if certificate.message:
         parts.append(Text(words.visible(certificate.message)))
     return Panel(
         Group(*parts),
-        title=Text(verdict.headline, style=f"bold {colour}"),
-        title_align="left",
         border_style=colour,
-        box=box.ROUNDED if verdict.proved else box.HORIZONTALS,
+        box=box.HORIZONTALS if verdict.tone == "open" else box.ROUNDED,
         expand=False,
     )
 

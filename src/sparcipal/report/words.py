@@ -14,6 +14,29 @@ if TYPE_CHECKING:
     from ..problem.result import Certificate, Result
 
 
+# A gap above this is large: the answer may be far from the best one.
+LARGE = 0.05
+# Value and bound that differ by less are printed alike, with this number of digits.
+SAME, AGREED = 5e-12, 11
+# What a bound is called in words; the name in brackets is that of its proof and of its page.
+BOUNDS = {
+    "trace": "the sum of variances",
+    "eigenvalues": "the eigenvalues of the covariance",
+    "gershgorin": "row sums of the covariance",
+    "frobenius": "norms of the covariance",
+    "clip": "a relaxation of the signs",
+    "enumeration": "trying every support",
+    "parts": "one bound per component",
+    "tree": "branch and bound",
+    "kyfan": "a joint relaxation",
+    "configuration": "prices on features",
+    "lowrank": "a search over a low-rank sketch",
+    "ellipsoid": "an ellipsoid around the features",
+    "dspca-dual": "a semidefinite relaxation",
+    "greedy-dual": "the dual of the greedy method",
+}
+
+
 def rounded(x: float, digits: int, mode: str = ROUND_HALF_EVEN) -> str:
     """Round `x` to significant digits in the given mode, without trailing zeros."""
     if not math.isfinite(x):
@@ -31,6 +54,20 @@ def at_least(x: float) -> str:
 
 def at_most(x: float) -> str:
     return rounded(x, 6, ROUND_CEILING)
+
+
+def figures(value: float, bound: float) -> tuple[str, str]:
+    """Return a value, rounded down, and its bound, rounded up, with so many digits that what
+    rounding adds to their distance is a small part of it."""
+    if not (math.isfinite(value) and math.isfinite(bound) and value > 0):
+        return at_least(value), at_most(bound)
+    gap = bound / value - 1
+    if gap < SAME:
+        # They agree in every digit shown, so that neither looks better than it is.
+        same = rounded(value, AGREED)
+        return same, same
+    digits = max(6, min(15, 3 - math.floor(math.log10(gap))))
+    return rounded(value, digits, ROUND_FLOOR), rounded(bound, digits, ROUND_CEILING)
 
 
 def variance(x: float) -> str:
@@ -65,30 +102,43 @@ def plain(name: str, limit: int = 40) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A verdict says what is proved, in a headline and a sentence."""
+    """A verdict says what is proved, in a headline and a sentence.
 
-    proved: bool
+    `tone` is "proved" for an optimum, "near" for a small gap and "open" for a large one or none.
+    """
+
+    tone: str
     headline: str
     sentence: str
 
+    @property
+    def proved(self) -> bool:
+        """Whether the answer is proved to be optimal."""
+        return self.tone == "proved"
+
 
 def verdict(certificate: Certificate) -> Verdict:
+    """Return the achievement: how close to the best possible the answer is proved to be."""
     gap = certificate.gap
     if not math.isfinite(gap):
-        return Verdict(False, "NOTHING PROVED", "no useful bound on the optimum is known")
+        return Verdict("open", "Nothing proved", "no useful bound on the optimum is known")
     if certificate.status == "optimal" and gap <= certificate.tol:
-        if gap == 0:
-            return Verdict(True, "PROVED OPTIMAL", "no components of this kind explain more")
+        exactly = "" if gap < SAME else f", to within {gap_percent(gap)}"
         return Verdict(
-            True,
-            "PROVED OPTIMAL",
-            f"to within {gap_percent(gap)}; no components of this kind explain more",
+            "proved",
+            "Best possible (proved)",
+            f"no components of this kind explain more{exactly}",
         )
     return Verdict(
-        False,
-        "NOT PROVED OPTIMAL",
-        f"the optimum may be higher, by {gap_percent(gap)} at most",
+        "near" if gap <= LARGE else "open",
+        f"Within {gap_percent(gap)} of the best possible (proved)",
+        f"the best components explain at most {gap_percent(gap)} more than these",
     )
+
+
+def bound_name(name: str) -> str:
+    """Return what a bound is, in words, with its technical name in brackets."""
+    return f"{BOUNDS[name]} ({name})" if name in BOUNDS else name
 
 
 def question(result: Result) -> str:
@@ -158,12 +208,14 @@ def screening(certificate: Certificate) -> list[tuple[str, str, str]]:
 
 def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
     """Return the figures of a certificate, each with its name and its meaning."""
+    value, bound = figures(certificate.value, certificate.bound)
     rows = [
-        ("value", at_least(certificate.value), "explained by the components"),
+        ("value", value, "explained by the components"),
         (
             "bound",
-            at_most(certificate.bound),
-            f"no components of this kind explain more; proved by {certificate.proved_by}"
+            bound,
+            "no components of this kind explain more; "
+            f"proved by {bound_name(certificate.proved_by)}"
             if certificate.bounds and math.isfinite(certificate.bound)
             else "no bound was proved",
         ),
