@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from .bounds.strategy import Proved
-from .numerics.margins import SAFETY, top_sum
 from .problem.components import rounding_of_value, variances
 from .problem.problem import Options, Problem
 from .problem.result import Certificate, Status
@@ -33,10 +32,7 @@ def certificate_of(
             "it with the data"
         )
     # A bound can come out below the computed value by rounding only; the claim must not.
-    bounds = tuple(
-        replace(b, value=max(b.value, value), margin=SAFETY * _margin(b.name, b.data, problem))
-        for b in bounds
-    )
+    bounds = tuple(replace(b, value=max(b.value, value)) for b in bounds)
     certificate = Certificate(
         value=value,
         bound=bounds[0].value,
@@ -59,25 +55,6 @@ def _promises(problem: Problem, options: Options, found: Found) -> dict[str, flo
         return {}
     promised: dict[str, float] = found.info.get("guarantees", {})
     return {name: part for name, part in promised.items() if part > 0.0}
-
-
-def _margin(name: str, data: dict[str, Any], problem: Problem) -> float:
-    """What a bound of this name holds once for the rounding of the covariance."""
-    cov, k, s = problem.covariance, problem.k, problem.s_max
-    if name == "parts":
-        alone = [(part, Problem(cov, (part["s"],), problem.nonnegative)) for part in data["parts"]]
-        return sum(_margin(part["name"], part["data"], one) for part, one in alone)
-    if name == "eigenvalues":
-        return k * cov.rounding(cov.n_features)
-    if name == "lowrank" or not (problem.disjoint or k == 1):
-        return k * cov.rounding(s)
-    if name == "configuration":
-        return sum(cov.rounding(size) for size in problem.cardinalities)
-    if name == "gershgorin":
-        roots = np.sqrt(cov.error_weights)
-        rows = k * cov.error_unit * float(roots.max()) * top_sum(roots, s)
-        return rows + cov.rounding(problem.n_nonzero)
-    return cov.rounding(problem.n_nonzero)
 
 
 def extended_claim(certificate: Certificate, inside: Certificate, scaled: bool) -> Certificate:

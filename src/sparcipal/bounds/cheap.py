@@ -80,7 +80,7 @@ def trace_bound(problem: Problem) -> Bound:
     covariance, m = problem.covariance, problem.n_nonzero
     total = top_sum(covariance.diagonal, m) * (1 + SAFETY * margins.sum_of(m))
     total += m * covariance.psd_shift
-    return Bound("trace", total + _margin(problem))
+    return _bound("trace", total, problem)
 
 
 def eigenvalue_bound(problem: Problem) -> Bound | None:
@@ -102,7 +102,7 @@ def eigenvalue_bound(problem: Problem) -> Bound | None:
     if not problem.disjoint:
         # Adjusted variances are at most those in A + dI, where that is positive semidefinite.
         total += k * covariance.psd_shift
-    return Bound("eigenvalues", total + SAFETY * shift, data)
+    return Bound("eigenvalues", total + SAFETY * shift, data, SAFETY * shift)
 
 
 def _largest_magnitudes(problem: Problem) -> np.ndarray:
@@ -130,7 +130,7 @@ def gershgorin_bound(problem: Problem, largest: np.ndarray | None = None) -> Bou
     # A row sum carries the error of its entries, which the quadratic form's margin does not cover.
     roots = np.sqrt(covariance.error_weights)
     row_error = covariance.error_unit * float(roots.max()) * top_sum(roots, s)
-    return Bound("gershgorin", total + SAFETY * k * row_error + _margin(problem))
+    return _bound("gershgorin", total, problem, rows=SAFETY * k * row_error)
 
 
 def _rows_may_help(problem: Problem, known: float) -> bool:
@@ -187,9 +187,8 @@ def clip_bound(problem: Problem) -> Bound:
     else:
         rho = _minimise(lambda r: _largest_eigenvalues(matrix(r), k).sum(), 0.0, largest)
         rho = float(np.float32(rho))
-    return Bound(
-        "clip", proved_eigenvalue_sum(matrix(rho), k) + _margin(problem), {"rho": float(rho)}
-    )
+    total = proved_eigenvalue_sum(matrix(rho), k)
+    return _bound("clip", total, problem, {"rho": float(rho)})
 
 
 def frobenius_bound(problem: Problem, largest: np.ndarray) -> Bound:
@@ -202,7 +201,7 @@ def frobenius_bound(problem: Problem, largest: np.ndarray) -> Bound:
 
     c = _minimise(bound, 0.0, float(diagonal.max()))
     value = bound(c) * (1 + SAFETY * margins.frobenius(m, s))
-    return Bound("frobenius", value + _margin(problem), {"c": float(c)})
+    return _bound("frobenius", value, problem, {"c": float(c)})
 
 
 def proved_eigenvalue_sum(M: np.ndarray, k: int) -> float:
@@ -326,6 +325,13 @@ def _kth_largest(values: np.ndarray, k: int) -> float:
     )
 
 
-def _margin(problem: Problem) -> float:
-    """Return what a bound of the computed matrix must add to hold for the exact one."""
-    return SAFETY * problem.covariance.rounding(problem.n_nonzero)
+def _bound(
+    name: str,
+    total: float,
+    problem: Problem,
+    data: dict[str, float] | None = None,
+    rows: float = 0.0,
+) -> Bound:
+    """Add to a bound of the computed matrix what it needs to hold for the exact one."""
+    margin = SAFETY * problem.covariance.rounding(problem.n_nonzero)
+    return Bound(name, total + rows + margin, data or {}, rows + margin)

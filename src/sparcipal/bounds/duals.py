@@ -135,7 +135,7 @@ def _greedy_at(
         "support": component.support,
         "weights": component.weights,
     }
-    return Bound("greedy-dual", claim, data)
+    return Bound("greedy-dual", claim, data, SAFETY * cov.rounding(s))
 
 
 def _errors(
@@ -167,11 +167,13 @@ def dspca_dual(problem: Problem, core: np.ndarray, dual: np.ndarray, penalty: fl
     M[rows, cols] += moved
     M[cols, rows] = M[rows, cols]
     M[np.diag_indices(m)] -= penalty
-    value = _dspca_claim(problem, M, penalty)
-    return Bound("dspca-dual", value, {"penalty": penalty, "core": core, "moved": moved})
+    value, margin = _dspca_claim(problem, M, penalty)
+    data = {"penalty": penalty, "core": core, "moved": moved}
+    return Bound("dspca-dual", value, data, margin)
 
 
-def _dspca_claim(problem: Problem, M: np.ndarray, penalty: float) -> float:
+def _dspca_claim(problem: Problem, M: np.ndarray, penalty: float) -> tuple[float, float]:
+    """Return the bound, and the part of it that is there for the rounding of the covariance."""
     k, m, cards = problem.k, M.shape[0], problem.cardinalities
     price = penalty * sum(cards) * (1 + SAFETY * margins.dual_claim())
     if problem.disjoint or k == 1:
@@ -179,10 +181,11 @@ def _dspca_claim(problem: Problem, M: np.ndarray, penalty: float) -> float:
         padded = np.zeros((m + k, m + k))
         padded[:m, :m] = M
         total = proved_eigenvalue_sum(padded, k)
-        margin = problem.covariance.rounding(sum(cards))
+        rounding = problem.covariance.rounding(sum(cards))
     else:
         total = k * max(0.0, proved_eigenvalue_sum(M, 1))
-        margin = k * problem.covariance.rounding(problem.s_max)
+        rounding = k * problem.covariance.rounding(problem.s_max)
     # Adding U rounds each entry of the matrix once more.
-    margin += margins.sum_of(k) * (float(np.abs(np.diagonal(M)).max()) + m * penalty)
-    return (total + price) * (1 + SAFETY * margins.dual_claim()) + SAFETY * margin
+    margin = rounding + margins.sum_of(k) * (float(np.abs(np.diagonal(M)).max()) + m * penalty)
+    claim = (total + price) * (1 + SAFETY * margins.dual_claim()) + SAFETY * margin
+    return claim, SAFETY * rounding

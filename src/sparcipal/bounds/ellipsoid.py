@@ -84,7 +84,8 @@ def ellipsoid_bound(
     sizes = problem.cardinalities
     total = sum(cover.bound(s) for s in sizes) * (1 + SAFETY * margins.sum_of(len(sizes) + 8))
     rounding = sum(problem.covariance.rounding(s) for s in sizes)
-    return Bound("ellipsoid", total + SAFETY * rounding, cover.record())
+    margin = SAFETY * problem.covariance.rounding(problem.n_nonzero)
+    return Bound("ellipsoid", total + SAFETY * rounding, cover.record(), margin)
 
 
 def covering(F: np.ndarray, T: np.ndarray, directions: np.ndarray) -> Cover:

@@ -61,9 +61,11 @@ def exhaust(
     if not packing.complete:
         return components, None, packing.looked
     m = sum(problem.cardinalities)
-    margin = sum(scored[s][2] for s in problem.cardinalities) + problem.covariance.rounding(m)
+    rounding = problem.covariance.rounding(m)
+    margin = sum(scored[s][2] for s in problem.cardinalities) + rounding
     margin += margins.packing(problem.k) * packing.rest[0]  # rounding of the sums of values
-    return components, Bound("enumeration", packing.value + SAFETY * margin), packing.looked
+    bound = Bound("enumeration", packing.value + SAFETY * margin, margin=SAFETY * rounding)
+    return components, bound, packing.looked
 
 
 def _sizes(s: int, nonnegative: bool) -> range:

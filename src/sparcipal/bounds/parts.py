@@ -17,4 +17,4 @@ def sum_of_parts(parts: list[Bound], cardinalities: tuple[int, ...]) -> Bound:
         for part, s in zip(parts, cardinalities)
     ]
     value = sum(part.value for part in parts) * (1 + margins.SAFETY * margins.sum_of(len(parts)))
-    return Bound("parts", value, {"parts": data})
+    return Bound("parts", value, {"parts": data}, sum(part.margin for part in parts))

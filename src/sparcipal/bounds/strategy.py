@@ -176,7 +176,8 @@ def _prove_one(
         proof = prove_tree(covariance.dense(), s, question)
     else:
         proof = prove_large(covariance, s, question)
-    bound = Bound("tree", proof.bound + SAFETY * covariance.rounding(s), proof.data())
+    margin = SAFETY * covariance.rounding(s)
+    bound = Bound("tree", proof.bound + margin, proof.data(), margin)
     best = proved.components
     if proof.value > value:
         found = (Component(proof.support, np.ones(proof.support.size)),)

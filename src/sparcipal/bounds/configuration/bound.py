@@ -263,14 +263,14 @@ class _Prices:
         data: dict[str, Any] = {"price": price.astype(np.float32), "parts": parts}
         if self.core.size < self.cov.n_features:
             data["features"] = self.core.astype(np.int32)
-            return Priced(Bound(NAME, attempt.total + margin, data))
+            return Priced(Bound(NAME, attempt.total + margin, data, margin))
         gap = attempt.total > self.value * (1.0 + self.tol)
         if gap and self._packable():
             packing = self._packed(price, attempt.proofs[0])
             if packing is not None:
                 data["packing"], total, supports = packing
-                return Priced(Bound(NAME, total + margin, data), supports)
-        return Priced(Bound(NAME, attempt.total + margin, data))
+                return Priced(Bound(NAME, total + margin, data, margin), supports)
+        return Priced(Bound(NAME, attempt.total + margin, data, margin))
 
     def _packable(self) -> bool:
         alike = len(self.pool.kinds) == 1 and not self.nonnegative

@@ -168,5 +168,6 @@ class _Run:
         )
         total = float(proved_sum(evaluated.matrix, heights[heights > level], self.k))
         total += top_sum(evaluated.price, self.total) * (1 + margins.prices(n))
-        total += SAFETY * self.cov.rounding(self.total)
-        return Bound(NAME, total, split.data()), evaluated, level, features, heights
+        margin = SAFETY * self.cov.rounding(self.total)
+        bound = Bound(NAME, total + margin, split.data(), margin)
+        return bound, evaluated, level, features, heights

@@ -44,7 +44,7 @@ def low_rank_bound(
     if not bounds:
         return None
     total = problem.k * bounds[0].value * (1 + margins.copies(problem.k))
-    return Bound("lowrank", total, bounds[0].data)
+    return Bound("lowrank", total, bounds[0].data, problem.k * bounds[0].margin)
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,10 @@ class LowRank:
 
     def _bound(self, sketch: Sketch, found: SphereResult, rho: float | None) -> Bound:
         diagonal = top_sum(np.abs(self.cov.diagonal), self.s)
-        margin = SAFETY * (self.cov.rounding(self.s) + margins.sum_of(self.s) * diagonal)
-        total = sketch.tail + found.bound + margin
+        rounding = self.cov.rounding(self.s)
+        total = sketch.tail + found.bound
+        total += SAFETY * (rounding + margins.sum_of(self.s) * diagonal)
+        total *= 1 + margins.low_rank(self.cov.n_features)
         data: dict[str, Any] = {
             "V": sketch.V,
             "proof": sketch.proof,
@@ -111,7 +113,7 @@ class LowRank:
         }
         if rho is not None:
             data["clip"] = rho
-        return Bound("lowrank", total * (1 + margins.low_rank(self.cov.n_features)), data)
+        return Bound("lowrank", total, data, SAFETY * rounding)
 
     def _clipped(self, rank: int) -> tuple[Bound, list[np.ndarray]] | None:
         """Return the best bound over a few rho for A - U + Diag(d), U the entries up to rho."""

@@ -404,7 +404,8 @@ def _proved(
         "tree": priced.found.tree,
         "prices": priced.prices,
     }
-    return priced.bound, (Bound("lowrank", total * (1 + margins.low_rank(cov.n_features)), data),)
+    total *= 1 + margins.low_rank(cov.n_features)
+    return priced.bound, (Bound("lowrank", total, data, SAFETY * k * cov.rounding(s)),)
 
 
 def _ascend(matcher: Matcher, pool: Pool) -> None:
