@@ -41,13 +41,13 @@ TARGETS = {
     # not the many runs of the solver, whose results are among the saved ones
     "checker": [
         *("checker", "bounds/test_cheap", "properties/test_rounding"),
-        *("properties/test_refusals", STREAMED),
+        *("data/test_screening", STREAMED),
         "--deselect=tests/checker/test_verify.py::test_true_results_pass",
         f"--deselect=tests/{STREAMED}.py::test_campaign",
     ],
     "bounds/cheap.py": [
         *("bounds/test_cheap", "properties/test_rounding"),
-        *("properties/test_certificates", "properties/test_values"),
+        "properties/test_certificates",
     ],
     "bounds/enumeration.py": ["bounds/test_enumeration", "search/methods/test_enumerate", SOUND],
     "bounds/duals.py": ["bounds/test_duals", "search/test_baselines", "search/methods/test_dspca"],

@@ -109,3 +109,12 @@ def test_gap_of_a_row_without_a_value_is_infinite_or_zero():
     assert _judged(row, 0.0).gap == 0.0
     found = compare(X, n_nonzero_coefs=2, methods=["threshold"], certify=False)
     assert found.rows[0].gap >= 0.0
+
+
+def test_comparison_says_gaps_in_words_when_they_are_infinite_or_tiny():
+    module = __import__("sparcipal.comparison", fromlist=["_percent"])
+    assert [module._percent(g) for g in (math.inf, 1e-13, 0.0125)] == [
+        "unproved",
+        "< 1e-9 %",
+        "1.25 %",
+    ]

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparcipal import SparsePCA, Table
+from sparcipal import SparsePCA, Table, sparse_pca
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -265,3 +265,25 @@ def test_columns_that_share_a_name_are_named():
     frame = pandas.DataFrame(values, columns=[0, 1, 1, 2, 3, 4, 5, 6])
     with pytest.raises(ValueError, match="of the same name: 1; rename"):
         SparsePCA(n_nonzero_coefs=2).fit(frame)
+
+
+def test_estimator_refuses_tables_of_other_features_and_bad_scores():
+    X = np.random.default_rng(0).standard_normal((20, 6))
+    model = SparsePCA(2, 2).fit(X)
+    with pytest.raises(ValueError, match="6 features"):
+        model.transform(X[:, :5])
+    with pytest.raises(ValueError, match="one column per component: 2"):
+        model.inverse_transform(X[:, :3])
+    with pytest.raises(ValueError, match="X contains NaN"):
+        model.inverse_transform(np.full((3, 2), np.nan))
+    with pytest.raises(TypeError, match="dense data is required"):
+        model.inverse_transform(sp.csr_array(np.ones((3, 2))))
+
+
+def test_estimator_refuses_what_the_function_refuses():
+    masked = np.ma.array([[1.0, 2], [3, 5], [999, 999]], mask=[[0, 0], [0, 0], [1, 1]])
+    pd = pytest.importorskip("pandas")
+    for X in (masked, pd.DataFrame({"a": pd.Categorical(["1", "2"]), "b": [1.0, 2.0]})):
+        for call in (sparse_pca, SparsePCA().fit):
+            with pytest.raises((ValueError, TypeError)):
+                call(X)

@@ -186,3 +186,21 @@ def test_a_longer_proof_is_advised_only_where_it_can_help():
     claimed = sparse_pca(table, certify=False, **asked)
     assert claimed.bound > full.bound
     assert "pass certify='full'" in claimed.certificate.message
+
+
+@pytest.mark.parametrize(
+    ("A", "k", "s"),
+    [(np.ones((31, 31)), 2, 4), (np.eye(20) * 0.5 + 0.5, 4, 3), (np.eye(24), 3, 2)],
+)
+def test_fit_proves_the_optimum_when_all_features_tie(A, k, s):
+    result = sparse_pca(covariance=A, n_components=k, n_nonzero_coefs=s)
+    assert result.status is Status.OPTIMAL
+    assert verify(result, covariance=A)
+
+
+@pytest.mark.parametrize("copies", [6, 13, 20])
+def test_fit_verifies_when_all_columns_are_copies_of_one(copies):
+    X = np.repeat(np.random.default_rng(0).standard_normal((30, 1)), copies, axis=1)
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=3)
+    assert result.value == pytest.approx(6 * X[:, 0].var())
+    assert verify(result, X)

@@ -176,3 +176,16 @@ def test_results_of_a_nonnegative_path_verify():
     path = sparse_path(TABLE, n_nonzero_coefs=[1, 2, 4], nonnegative=True, certify=False)
     for result in path.results:
         assert verify(Result.from_json(result.to_json()), TABLE)
+
+
+def test_path_draws_itself_when_matplotlib_is_there():
+    X = np.random.default_rng(0).standard_normal((20, 5))
+    pytest.importorskip("matplotlib")
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    path = sparse_path(X, n_nonzero_coefs=[1, 2], time_limit=60.0)
+    assert len(path.plot().results) == 2
+    plt.close("all")

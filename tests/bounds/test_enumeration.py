@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sparcipal import Status, sparse_pca, verify
 from sparcipal.bounds import enumeration as exhaustive
 from sparcipal.checker import enumeration as checked
 from sparcipal.checker.covariance import Question
@@ -50,3 +51,21 @@ def test_quotients_of_vectors_of_both_signs_are_rounded_down():
     ):
         assert float(exact) * (1 - 1e-13) <= quotient[0]
         assert Fraction(float(quotient[0])) <= exact
+
+
+def test_enumeration_ends_when_time_or_packings_run_out():
+    noise = np.random.default_rng(0).standard_normal((200, 16))
+    result = sparse_pca(noise, n_components=4, n_nonzero_coefs=4, time_limit=0.5)
+    assert result.status is Status.TIME_LIMIT
+    assert verify(result, noise)
+    few = {"max_packings": 10}
+    stopped = sparse_pca(
+        noise,
+        n_components=4,
+        n_nonzero_coefs=4,
+        method="enumerate",
+        method_options=few,
+        certify=False,
+    )
+    assert "may not be optimal" in stopped.note
+    assert stopped.certificate.proved_by != "enumeration"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcipal import Result, verify
+from sparcipal import Result, sparse_pca, verify
 from tests.support import forgeries
 
 Path = tuple[Any, ...]
@@ -209,3 +209,11 @@ def test_words_about_dropped_features_are_refused_when_forged(subjects, key):
             forged = {**screening, key: not screening[key]}
             changed = replace(result, certificate=replace(result.certificate, screening=forged))
             assert verify(changed, **subject.given).verdict == "refused", subject.name
+
+
+def test_a_bound_under_another_name_is_refused_soon():
+    X = np.random.default_rng(1).standard_normal((60, 14))
+    result = sparse_pca(X, n_components=3, n_nonzero_coefs=3, certify=False)
+    document = json.loads(result.to_json())
+    document["certificate"]["bounds"][0]["name"] = "enumeration"
+    assert verify(Result.from_json(json.dumps(document)), X).verdict == "refused"

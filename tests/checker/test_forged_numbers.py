@@ -6,9 +6,12 @@ bound that holds, infinity, no number at all, or an error.
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from sparcipal import Result, sparse_pca, verify
 from sparcipal.bounds.tree.question import TreeQuestion
 from sparcipal.bounds.tree.search import prove
 from sparcipal.checker.budget import Missing
@@ -199,3 +202,33 @@ def test_nothing_below_the_optimum_is_proved(family):
         assert ratio >= 1 - 1e-12, f"seed {seed}"
         proved += ratio < np.inf
     assert proved >= 3, "some of these numbers prove something"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["certificate"].update(tol=0.5, status="optimal"),
+        lambda d: (
+            d["certificate"].update(tol=5.0, status="optimal"),
+            d["settings"].update(tol=5.0),
+        ),
+        lambda d: d["settings"].update(center="x"),
+        lambda d: d["settings"].update(n_nonzero_coefs=[10**6]),
+        lambda d: d["certificate"].update(unit=3.0),
+        lambda d: d["certificate"].update(value=10**400),
+        lambda d: d["certificate"].update(guarantees=[1]),
+        lambda d: d.update(total_variance=None),
+        lambda d: d.update(settings=None),
+        lambda d: d.update(n_features=25.0),
+    ],
+)
+def test_forged_settings_and_claims_are_refused_in_any_document(change):
+    noise = np.random.default_rng(0).standard_normal((60, 25))
+    result = sparse_pca(noise, n_nonzero_coefs=9, certify=False)
+    document = json.loads(result.to_json())
+    change(document)
+    try:
+        forged = Result.from_json(json.dumps(document))
+    except ValueError:
+        return
+    assert verify(forged, noise).verdict == "refused"

@@ -15,6 +15,7 @@ from sparcipal.checker.covariance import Question, covariance_of
 from sparcipal.checker.records import Eigenvalues, Problem, Twins
 from sparcipal.checker.tree import Prover
 from sparcipal.problem.result import Status
+from tests.support.brute import best_value
 
 ARITHMETICS = ["float"]
 try:
@@ -99,3 +100,15 @@ def test_rounding_of_the_value_where_variances_vanish():
     verdict = verify(forged, covariance=A)
     assert verdict.verdict == "refused"
     assert "rounding margin" in verdict.reason
+
+
+@pytest.mark.parametrize("digits", [None, 9])
+def test_verify_accepts_results_of_slightly_indefinite_matrices(digits):
+    for seed in range(4):
+        X = np.random.default_rng(seed).standard_normal((5, 8))
+        C = np.cov(X.T).astype(np.float32) if digits is None else np.round(np.corrcoef(X.T), digits)
+        for k in (1, 2):
+            result = sparse_pca(covariance=C, n_components=k, n_nonzero_coefs=3)
+            verdict = verify(result, covariance=C)
+            assert verdict, verdict.reason
+            assert result.bound >= best_value(np.asarray(C, dtype=float), (3,) * k)

@@ -118,3 +118,24 @@ def test_a_column_that_varies_in_a_row_of_little_weight(light, table, unit):
     assert result.scale[0] == pytest.approx(float(variance) ** 0.5, rel=1e-14)
     assert result.value == pytest.approx(3.0)
     assert verify(result, table(X), sample_weight=weights)
+
+
+def test_verify_takes_every_container_that_the_solver_takes():
+    pd = pytest.importorskip("pandas")
+    pa = pytest.importorskip("pyarrow")
+    duplicated = sp.csc_array(
+        (np.array([1.0, 2, 3, 5]), np.array([0, 0, 0, 1]), np.array([0, 2, 4])), shape=(2, 2)
+    )
+    tables = [
+        pa.table({"a": [1.0, 2, 4], "b": [1.0, 0, 1]}),
+        pd.DataFrame({"a": [1, 2, 5], "b": [True, False, True]}),
+        pd.DataFrame({"a": [1, 2, 5], "b": [4, 4, 1]}, dtype="Int64"),
+        np.array([[1, 2.0], [3, 5]], dtype=object),
+        sp.lil_array(np.array([[1.0, 2], [3, 5]])),
+        sp.dok_array(np.array([[1.0, 2], [3, 5]])),
+        duplicated,
+    ]
+    for table in tables:
+        result = sparse_pca(table, n_nonzero_coefs=1)
+        verdict = verify(result, table)
+        assert verdict, (type(table), verdict.reason)

@@ -28,3 +28,17 @@ def test_fit_takes_anndata_in_backed_mode(tmp_path):
         found = sparse_pca(backed, n_nonzero_coefs=2)
         backed.file.close()
         assert found.value == pytest.approx(sparse_pca(X, n_nonzero_coefs=2).value, rel=1e-9)
+
+
+def test_frames_refuse_an_anndata_object_without_a_matrix():
+    anndata = pytest.importorskip("anndata")
+    empty = anndata.AnnData(shape=(4, 3))
+    with pytest.raises(ValueError, match="has no X; name a layer"):
+        sparse_pca(empty, n_nonzero_coefs=1)
+
+
+def test_frames_name_columns_that_hold_no_numbers():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"height": [1.0, 2.0], "colour": ["red", "blue"]})
+    with pytest.raises(ValueError, match="colour"):
+        sparse_pca(frame)

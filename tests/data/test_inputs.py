@@ -14,6 +14,7 @@ from sparcipal.data import rows as rows_module
 from sparcipal.data import table as table_module
 from sparcipal.data.inputs import as_rows, resolved
 from sparcipal.data.moments import Moments
+from sparcipal.data.screening import Screened
 from sparcipal.data.table import as_table
 from sparcipal.problem.monitor import Monitor
 
@@ -177,3 +178,53 @@ def test_names_that_are_given_replace_those_of_the_blocks(named, limit):
         lambda: iter(parts), feature_names=list("abcdefg"), memory_limit=limit, **QUESTION
     )
     assert result.feature_names == tuple("abcdefg")
+
+
+def test_inputs_refuse_names_that_do_not_fit_a_covariance():
+    A = np.diag([3.0, 2.0])
+    with pytest.raises(ValueError, match="feature_names has 3 names for n_features=2"):
+        sparse_pca(covariance=A, n_nonzero_coefs=1, feature_names=["a", "b", "c"])
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(A, columns=["a", "b"], index=["b", "a"])
+    with pytest.raises(ValueError, match="other names in its rows than in its columns"):
+        sparse_pca(covariance=frame, n_nonzero_coefs=1)
+    screened = Screened(A, np.array([0, 1]), np.array([3.0, 2.0, 1.0]))
+    with pytest.raises(ValueError, match="feature_names has 2 names for n_features=3"):
+        sparse_pca(covariance=screened, n_nonzero_coefs=1, feature_names=["a", "b"])
+
+
+TABLE = np.random.default_rng(0).standard_normal((20, 6))
+
+
+def with_entry(value):
+    bad = TABLE.copy()
+    bad[3, 2] = value
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"X": with_entry(np.nan)}, ValueError, ["NaN"]),
+        ({"X": with_entry(np.inf)}, ValueError, ["infinity"]),
+        ({"X": sp.csr_array(with_entry(np.nan))}, ValueError, ["NaN"]),
+        ({"X": TABLE[0]}, ValueError, ["2D array"]),
+        ({"X": TABLE[:0]}, ValueError, ["sample"]),
+        ({"X": TABLE[:, :0]}, ValueError, ["feature"]),
+        ({"X": TABLE[:1]}, ValueError, ["n_samples=1", "center=False"]),
+        ({"X": np.ones((5, 3))}, ValueError, ["constant"]),
+        ({"X": sp.csr_array(np.ones((5, 3)))}, ValueError, ["constant"]),
+        ({"X": TABLE + 1j}, ValueError, ["omplex"]),
+        ({"X": np.array([["a", "b"], ["c", "d"]])}, ValueError, ["numbers"]),
+        ({"X": TABLE * 1e200}, ValueError, ["1e150"]),
+        ({"X": TABLE * 1e-200}, ValueError, ["1e-140"]),
+        ({}, ValueError, ["exactly one of X"]),
+        ({"X": TABLE, "covariance": np.eye(3)}, ValueError, ["exactly one of X"]),
+        ({"X": TABLE, "feature_names": ["a"]}, ValueError, ["1", "6"]),
+    ],
+)
+def test_inputs_refuse_tables_that_cannot_be_worked_with(arguments, error, words):
+    with pytest.raises(error) as caught:
+        sparse_pca(**arguments)
+    for word in words:
+        assert word in str(caught.value)

@@ -201,3 +201,22 @@ def test_kernels_agree_with_numpy():
 
 def test_moments_of_a_sparse_block_without_entries_are_zero():
     assert Moments(3).add(sp.csr_array((4, 3))).sums.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_moments_refuse_blocks_that_are_no_rows_of_the_table():
+    X = np.random.default_rng(0).standard_normal((20, 5))
+    with pytest.raises(ValueError, match="rows of 5 features are expected"):
+        Moments(5).add(X[:, :3])
+    with pytest.raises(ValueError, match="does not hold numbers"):
+        Moments(1).add(np.array([["a"]]))
+    repeated = sp.csr_array((np.ones(2), np.zeros(2, int), [0, 2]), shape=(1, 2))
+    assert Moments(2).add(repeated).means().tolist() == [2.0, 0.0]
+    assert "20 samples x 5 features, rounded" in repr(Moments(5).add(X))
+    assert Moments(5).add(X.astype(np.float16)).n_samples == 20
+
+
+def test_moments_tell_constant_columns_from_others_beyond_2_to_the_53():
+    """Beyond 2^53 smallest and largest are rounded; the exact sums decide."""
+    big = 2**53
+    moments = Moments(2).add(np.array([[big, big], [big, big + 1]]))
+    assert moments.constant.tolist() == [True, False]

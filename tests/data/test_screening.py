@@ -283,3 +283,29 @@ def test_bad_sources_are_refused():
     broken.indices[0] = 9
     with pytest.raises(ValueError, match="broken sparse matrix"):
         sparse_pca(broken)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"kept": np.array([1, 0])}, "kept must hold increasing integers"),
+        ({"matrix": np.eye(3)}, r"matrix has shape \(3, 3\), but 2 features are kept"),
+        ({"kept": np.array([0, 9])}, "kept names feature 9, but there are 4 variances"),
+        ({"variances": np.array([3.0, 2.0, -1.0, 0.0])}, "finite and not negative"),
+        ({"variances": np.array([3.0, 7.0, 1.0, 0.0])}, "feature 1 has another variance"),
+    ],
+)
+def test_screened_refuses_parts_that_do_not_fit_together(changed, message):
+    A = np.diag([3.0, 2.0])
+    whole = {"matrix": A, "kept": np.array([0, 1]), "variances": np.array([3.0, 2.0, 1.0, 0.5])}
+    assert Screened(**whole).n_features == 4
+    with pytest.raises(ValueError, match=message):
+        Screened(**{**whole, **changed})
+
+
+def test_screened_refuses_sums_over_different_rows():
+    X = np.random.default_rng(0).standard_normal((20, 5))
+    moments = Moments(5).add(X)
+    gram = Moments(5).add(X).gram(np.array([0, 1])).add(X[:10])
+    with pytest.raises(ValueError, match="moments are of 20 rows, products of 10"):
+        Screened.of(moments, gram)

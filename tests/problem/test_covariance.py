@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import sparse_pca
+from sparcipal import sparse_pca, verify
 from sparcipal.numerics.margins import top_sum
 from sparcipal.problem.covariance import PartCovariance, covariance_of, covariance_of_data
 
@@ -195,3 +195,85 @@ def test_given_matrix_shift_is_proved():
     cov = covariance_of(slightly_negative)
     lowest = np.linalg.eigvalsh(slightly_negative)[0] / cov.unit
     assert cov.psd_shift >= -lowest
+
+
+def correlated_columns() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal(20)
+    return a, a + 0.1 * rng.standard_normal(20)
+
+
+@pytest.mark.parametrize("units", [(1, 1e-170), (1e100, 1e-100), (1e12, 1e-150), (1e-310, 1e-310)])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_covariance_of_scaled_columns_verifies_in_any_units(units, make):
+    a, b = correlated_columns()
+    X = make(np.c_[a * units[0], b * units[1]])
+    result = sparse_pca(X, n_nonzero_coefs=2, scale=True)
+    # The smallest unit has few digits left: its own rounding is in the data.
+    if units[0] != 1e-310:
+        optimum = 1 + abs(np.corrcoef(a, b)[0, 1])
+        assert result.value == pytest.approx(optimum, rel=1e-9)
+    assert result.bound > 1.99
+    verdict = verify(result, X)
+    assert verdict, verdict.reason
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("scale", [False, True])
+def test_covariance_ignores_samples_of_weight_zero(make, scale):
+    X = np.array([[0.1, 1.0, 3.0], [0.1, 2.0, 1.0], [0.1, 7.0, 2.0], [5.0, 3.0, 9.0]])
+    weights = np.array([0.3, 0.6, 0.123, 0.0])
+    result = sparse_pca(make(X), sample_weight=weights, n_nonzero_coefs=2, scale=scale)
+    without = sparse_pca(make(X[:3]), sample_weight=weights[:3], n_nonzero_coefs=2, scale=scale)
+    assert result.value == pytest.approx(without.value, rel=1e-12)
+    verdict = verify(result, make(X), sample_weight=weights)
+    assert verdict, verdict.reason
+
+
+def test_covariance_holds_when_weights_are_huge():
+    X = np.array([[0.0, 1.0], [2.0, 5.0], [1.0, 1.0]])
+    huge = sparse_pca(X, sample_weight=np.array([1e308, 1e308, 1e308]), n_nonzero_coefs=1)
+    assert huge.value == pytest.approx(sparse_pca(X, n_nonzero_coefs=1).value)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("offset", [1e6, 1e12, 1e15])
+def test_covariance_of_scaled_columns_verifies_after_a_large_offset(make, offset):
+    a, b = correlated_columns()
+    X = np.round(np.c_[a, b] * 8) + offset
+    result = sparse_pca(make(X), n_nonzero_coefs=2, scale=True)
+    verdict = verify(result, make(X))
+    assert verdict, verdict.reason
+    assert result.value == pytest.approx(1 + abs(np.corrcoef((X - offset).T)[0, 1]), rel=1e-9)
+
+
+def test_covariance_is_refused_when_floating_point_cannot_hold_it():
+    with pytest.raises(ValueError, match=r"2\*\*53"):
+        sparse_pca(2**60 + np.arange(20).reshape(10, 2))
+    for size in (1e-310, 1e305):
+        with pytest.raises(ValueError, match="end of floating point"):
+            sparse_pca(covariance=np.array([[2.0, 1], [1, 2]]) * size)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"covariance": np.ones((2, 3))}, ValueError, ["square", "(2, 3)"]),
+        ({"covariance": np.array([[1.0, 0.5], [0.2, 1.0]])}, ValueError, ["symmetric", "0.3"]),
+        (
+            {"covariance": np.array([[1.0, 2.0], [2.0, 1.0]])},
+            ValueError,
+            ["semidefinite", "-1", "-33 %"],
+        ),
+        ({"covariance": np.full((2, 2), np.nan)}, ValueError, ["NaN"]),
+        ({"covariance": np.zeros((3, 3))}, ValueError, ["no variance"]),
+        ({"covariance": np.array([["a"]])}, ValueError, ["real numbers"]),
+        ({"covariance": np.eye(3), "scale": True}, ValueError, ["scale", "pass X"]),
+        ({"covariance": np.eye(3), "sample_weight": np.ones(3)}, ValueError, ["sample_weight"]),
+    ],
+)
+def test_covariance_is_refused_when_it_is_none(arguments, error, words):
+    with pytest.raises(error) as caught:
+        sparse_pca(**arguments)
+    for word in words:
+        assert word in str(caught.value)

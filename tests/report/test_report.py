@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from sparcipal import sparse_pca
 from sparcipal.problem.monitor import Progress
 from sparcipal.problem.result import Bound, Certificate, Result, Status
 from sparcipal.report import words
@@ -251,3 +252,14 @@ def test_the_terminal_shows_the_same_and_never_parts_a_name_from_its_weight():
         assert "Within" in shown
         assert "\x1b" not in shown
     assert console.file.getvalue().count("<script>alert(1)</script>") == 1
+
+
+def test_report_says_the_question_in_words_for_every_kind_of_cardinality():
+    X = np.random.default_rng(0).standard_normal((20, 5))
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=[2, 1], scale=True, certify=False)
+    assert "scaled to unit variance" in str(result)
+    assert "at most 2, 1 nonzeros" in " ".join(str(result).split())
+    one = sparse_pca(X, n_components=1, n_nonzero_coefs={"total": 2}, certify=False)
+    assert one.supports[0].size <= 2
+    several = sparse_pca(X, n_components=2, n_nonzero_coefs={"total": 3}, certify=False)
+    assert "at most 3 nonzeros in all" in " ".join(str(several).split())

@@ -560,3 +560,13 @@ def test_nspca_refuses_signed_components():
 def test_components_know_their_vector():
     component = Component.from_vector(np.array([0.0, 3.0, 0.0, -4.0]))
     np.testing.assert_allclose(component.vector(4), [0, 0.6, 0, -0.8])
+
+
+def test_spca_finds_all_components_at_once_when_supports_are_free():
+    """The paper's own problem: all components at once."""
+    X = np.random.default_rng(0).standard_normal((20, 5))
+    result = sparse_pca(
+        X, n_components=2, n_nonzero_coefs=3, supports="free", method="spca", certify=False
+    )
+    assert [s.size <= 3 for s in result.supports] == [True, True]
+    assert result.info["joint"] is True

@@ -98,3 +98,10 @@ def test_csv_names_the_line_after_blocks_without_a_fault(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"line 34: 'x', column 2 \('b'\)"):
         read(path)
     assert np.array_equal(read(written(path, "\n".join(lines[:-1]))).X[-2:], [[29, 29], [7, 8]])
+
+
+def test_csv_refuses_text_of_another_encoding(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"a,b\n1,2\n\xff\xfe\xff,3\n")
+    with pytest.raises(ValueError, match=r"not utf-8.* text .*name its encoding"):
+        read(path)
