@@ -16,6 +16,7 @@ from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance_of
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
 from sparcipal.checker.enumeration import proved_tops
+from sparcipal.checker.family import Case
 from sparcipal.numerics import margins
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.problem import Problem
@@ -126,7 +127,11 @@ def test_cheap_bounds_never_round_below_their_formulas_in_fractions(name):
         question = Question(sizes, False, True, 0.0)
         own = checked_covariance_of(A, cov.unit)
         again = recheck(name, bound.data, own, question)
-        shift = sum(sizes) * checked.psd_shift(own, FLOAT, Budget()) if name == "trace" else 0.0
+        shift = (
+            sum(sizes) * checked.psd_shift(Case(own, None, FLOAT, Budget()))
+            if name == "trace"
+            else 0.0
+        )
         for value, extra in ((bound.value, sum(sizes) * cov.psd_shift), (again, shift)):
             c = Fraction(bound.data.get("c", 0.0))
             needed = exact_formula(name, exact, sizes, c)

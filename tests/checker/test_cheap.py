@@ -12,6 +12,7 @@ from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget
 from sparcipal.checker.cheap import psd_shift
 from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
+from sparcipal.checker.family import Case
 from sparcipal.checker.records import DroppedPart
 from tests.support.margins import LESS, E, charges, from_data, one
 from tests.support.replay import FLOAT, recheck
@@ -20,11 +21,11 @@ from tests.support.replay import FLOAT, recheck
 @pytest.mark.usefixtures("coarse")
 def test_psd_shift_keeps_its_margin(factored):
     A = np.diag([1.0, 0.5, 0.25])
-    shift = psd_shift(covariance_of(A, 1.0), FLOAT, Budget())
+    shift = psd_shift(Case(covariance_of(A, 1.0), None, FLOAT, Budget()))
     tested = factored[-1][0, 0] - 1.0
     assert tested > 0
     assert shift - tested >= 2 * 5 * E * 1.75 * LESS
-    assert psd_shift(from_data(), FLOAT, Budget()) == 0.0
+    assert psd_shift(Case(from_data(), None, FLOAT, Budget())) == 0.0
 
 
 @pytest.mark.usefixtures("coarse")
@@ -75,7 +76,7 @@ def test_bounds_hold_for_given_matrices_that_are_not_psd(nonnegative):
     given = Screened(A[:2, :2], np.array([0, 1]), np.diagonal(A).copy())
     own = screened.of_given(given, np.array([0, 1]), 1.0)
     rule = DroppedPart(s=3, inside=9.0, rule="variances")
-    found = screened.touching(rule, 9.0, own, Question((3,), False, True, 0.0), Budget())
+    found = screened.touching(rule, 9.0, Case(own, question.alone(3), FLOAT, Budget()))
     assert found >= 2.0 + 2 * 0.05 + 0.5
 
 
@@ -95,7 +96,7 @@ def test_psd_shift_is_what_is_missing_to_a_psd_matrix():
     A = np.diag([1.0, 1e-3, 0.5])
     A[1, 1] = -1e-9
     own = covariance_of(A, 1.0)
-    shift = psd_shift(own, FLOAT, Budget())
+    shift = psd_shift(Case(own, None, FLOAT, Budget()))
     assert 1e-9 <= shift <= 4e-9
-    assert psd_shift(covariance_of(np.diag([1.0, -1e6]), 1.0), FLOAT, Budget()) >= 1e6
-    assert psd_shift(covariance_of(np.eye(3), 1.0), FLOAT, Budget()) <= 1e-13
+    assert psd_shift(Case(covariance_of(np.diag([1.0, -1e6]), 1.0), None, FLOAT, Budget())) >= 1e6
+    assert psd_shift(Case(covariance_of(np.eye(3), 1.0), None, FLOAT, Budget())) <= 1e-13

@@ -13,8 +13,10 @@ import scipy.sparse as sp
 from sparcipal import Screened
 from sparcipal.checker import dropped as screened
 from sparcipal.checker import sums, tables
+from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
+from sparcipal.checker.family import Case
 from sparcipal.checker.records import Dropped, DroppedPart, KyFan
 from tests.support import oracle
 from tests.support.margins import LESS, E, one
@@ -66,7 +68,7 @@ def test_sums_over_rows_are_as_close_to_fractions_as_they_say(kind, center, scal
 
 def touching(inside: float, cov, question: Question) -> float:
     rule = DroppedPart(s=question.s_max, inside=inside, rule="variances")
-    return screened.touching(rule, inside, cov, question, Budget())
+    return screened.touching(rule, inside, Case(cov, question, Float(), Budget()))
 
 
 def test_touching_by_variances_equals_its_formula():
@@ -180,7 +182,7 @@ def test_touching_and_by_parts_keep_their_margins():
     given = one(2, 2)
     parts = (DroppedPart(s=2, inside=1.0, rule="variances"),)
     record = Dropped(kept=cov.kept, rule="variances", inside=1.0, touching=1.0, parts=parts)
-    touch, total = screened.by_parts(record, {2: 1.0}, cov, given, Budget())
+    touch, total = screened.by_parts(record, {2: 1.0}, Case(cov, given, Float(), Budget()))
     alone = touching(1.0, cov, one(2))
     assert min(touch, total) >= 2 * max(alone, 1.0) * (1 + 2 * E) * LESS
 
@@ -199,7 +201,7 @@ def test_touching_by_prices_equals_its_formula(monkeypatch):
     """A component may lie outside the kept features, and prices are rounded up."""
     asked = []
 
-    def spectrum(record, cov, question, ar, budget, floor, empty=False):
+    def spectrum(record, case, floor, empty=False):
         asked.append((floor, empty))
         return 1.0, np.array([0.5, 0.25])
 
@@ -213,11 +215,11 @@ def test_touching_by_prices_equals_its_formula(monkeypatch):
     split = KyFan(features=np.arange(1), u=none, r=none, price=np.zeros(1), pad=0.5)
     record = DroppedPart(s=3, inside=100.0, rule="prices", price=0.125, split=split)
     question, budget = Question((3,), False, True, 0.0), Budget()
-    found = screened.touching(record, 100.0, cov, question, budget)
+    found = screened.touching(record, 100.0, Case(cov, question, Float(), budget))
     one = 1.0 + (0.5 + 0.25) * (1 + 3 * E) + v[0]
     two = 1.0 + 0.5 * (1 + 3 * E) + v[:2].sum()
     assert asked == [(0.125, True)]
     assert max(one, two) * (1 + 7 * E) * (1 - 1e-9) <= found <= max(one, two) * (1 + 1e-4)
     cov.inner.error_unit = 1e-3
-    more = screened.touching(record, 100.0, cov, question, budget)
+    more = screened.touching(record, 100.0, Case(cov, question, Float(), budget))
     assert more - found >= cov.inner.rounding(3) * (1 - 1e-6)

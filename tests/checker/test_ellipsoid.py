@@ -10,7 +10,7 @@ import pytest
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question, covariance_of
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
-from sparcipal.checker.family import redone
+from sparcipal.checker.family import Case, redone
 from tests.bounds.test_ellipsoid import bounded, random_table
 from tests.support.replay import FLOAT, recheck
 
@@ -155,8 +155,9 @@ def test_every_feature_is_looked_at_also_those_of_small_variance():
 def test_data_that_are_not_dense_are_refused():
     bound, cov, _ = certified(5)
     given = covariance_of(cov.dense(), 1.0)
+    question = Question((2,), False, True, 1.0)
     with pytest.raises(Refused, match="dimensions"):
-        redone("ellipsoid", bound.data, given, Question((2,), False, True, 1.0), FLOAT, Budget())
+        redone("ellipsoid", bound.data, Case(given, question, FLOAT, Budget()))
 
 
 def test_overlapping_supports_and_totals_are_refused():
@@ -170,10 +171,9 @@ def test_overlapping_supports_and_totals_are_refused():
 
 def test_a_replay_is_charged_to_its_budget():
     bound, cov, _ = certified(7)
+    case = Case(cov, Question((2,), False, True, 1.0), FLOAT, Budget(work=10))
     with pytest.raises(Refused, match="an ellipsoid"):
-        redone(
-            "ellipsoid", bound.data, cov, Question((2,), False, True, 1.0), FLOAT, Budget(work=10)
-        )
+        redone("ellipsoid", bound.data, case)
 
 
 def test_exact_arithmetic_accepts_the_same_claims():
@@ -191,11 +191,11 @@ def test_exact_arithmetic_accepts_the_same_claims():
                 continue
             checked = checked_covariance_of_data(X, center, scale, None, own.unit)[0]
             within = DataCovariance(X, center, scale, unit=own.unit)
-            found = ar.upper(redone("ellipsoid", bound.data, within, question, ar, Budget()))
+            found = ar.upper(redone("ellipsoid", bound.data, Case(within, question, ar, Budget())))
             assert best * (1 - 1e-12) <= found <= bound.value
             for name, forged in changed(bound, checked):
                 try:
-                    found = redone("ellipsoid", forged, within, question, ar, Budget())
+                    found = redone("ellipsoid", forged, Case(within, question, ar, Budget()))
                 except Refused:
                     assert name not in REPAIRED
                     continue

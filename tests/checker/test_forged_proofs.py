@@ -20,7 +20,7 @@ from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
-from sparcipal.checker.family import redone
+from sparcipal.checker.family import Case, redone
 from sparcipal.problem import sketch
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.result import Bound
@@ -177,7 +177,7 @@ def test_features_outside_the_core_need_a_pad():
     part = {"features": core, "price": data["price"][:m], "pad": 0.0}
     part |= {"u": np.zeros(m * (m - 1) // 2), "r": np.zeros(m * (m - 1) // 2)}
     with pytest.raises(Refused, match="outside the core need a positive pad"):
-        redone("kyfan", part, given(), TWO, FLOAT, Budget())
+        redone("kyfan", part, Case(given(), TWO, FLOAT, Budget()))
     assert recheck("kyfan", {**part, "pad": 0.5}, given(), TWO) >= best_value(A, (2, 2))
 
 
@@ -196,7 +196,7 @@ def test_features_outside_by_their_variances():
             exact.append(a[j, j] + max(np.sort(np.maximum(charges, 0.0))[-1], 0.0))
         level = 0.1
         of = checked_kyfan.Rows(core, pads, price, 2, False)
-        rows = checked_kyfan.outside_rows(of, cov, level, FLOAT, Budget())
+        rows = checked_kyfan.outside_rows(of, level, Case(cov, ONE, FLOAT, Budget()))
         assert (rows >= np.array(exact) * (1 - 1e-12)).all() or (rows == level).all()
         np.testing.assert_array_less(np.array(exact), np.maximum(rows, level) * (1 + 1e-12))
         assert (rows == level).all() == (spread < 1)
@@ -235,19 +235,23 @@ def test_prices_and_a_proof_at_them(priced):
 )
 def test_cores_of_prices(priced, change, message):
     with pytest.raises(Refused, match=message):
-        redone("configuration", {**priced, **change}, given(), TWO, FLOAT, Budget())
+        redone("configuration", {**priced, **change}, Case(given(), TWO, FLOAT, Budget()))
 
 
 def test_prices_for_other_questions(priced):
     with pytest.raises(Refused, match="nonnegative components only"):
         redone(
-            "configuration", changed_header(priced, nonnegative=True), given(), TWO, FLOAT, Budget()
+            "configuration",
+            changed_header(priced, nonnegative=True),
+            Case(given(), TWO, FLOAT, Budget()),
         )
     packed = {"target": 1.0, "u": np.zeros(28), "r": np.zeros(28)}
     for question in (Question((2, 1), False, True, 0.0), Question((2, 2), True, True, 0.0)):
         with pytest.raises(Refused, match="equal cardinalities and signed components"):
             redone(
-                "configuration", {**priced, "packing": packed}, given(), question, FLOAT, Budget()
+                "configuration",
+                {**priced, "packing": packed},
+                Case(given(), question, FLOAT, Budget()),
             )
 
 
@@ -258,7 +262,7 @@ def test_supports_are_packed_only_from_all_features():
     assert best_value(A, (2, 2)) <= recheck("configuration", data, given(), TWO)
     packed = {"target": 1.0, "u": np.zeros(21), "r": np.zeros(21)}
     with pytest.raises(Refused, match="no feature is left out"):
-        redone("configuration", {**data, "packing": packed}, given(), TWO, FLOAT, Budget())
+        redone("configuration", {**data, "packing": packed}, Case(given(), TWO, FLOAT, Budget()))
 
 
 # --- claims that hide in rounding, in overflow and in numbers that are none ---
@@ -356,7 +360,7 @@ def test_traces_of_matrices_that_are_not_quite_psd():
     missed = float(np.linalg.eigvalsh(matrix / cov.unit - guess.V @ guess.V.T)[-1])
     claimed = sketch._prove_by_trace(cov, guess).tail
     theirs = checked_covariance(matrix, cov.unit)
-    own = sphere._by_trace(theirs, guess.V, FLOAT, Budget())
+    own = sphere._by_trace(guess.V, Case(theirs, ONE, FLOAT, Budget()))
     assert missed <= own <= claimed
 
 

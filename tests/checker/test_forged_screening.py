@@ -15,7 +15,7 @@ from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
-from sparcipal.checker.family import redone
+from sparcipal.checker.family import Case, redone
 from sparcipal.checker.records import DroppedPart
 from sparcipal.data.screening import Screened
 from tests.support.replay import FLOAT, majorant_of
@@ -133,7 +133,7 @@ def sketched() -> dict:
 def low_rank(data: dict, question: Question | None = None) -> float:
     A = data["V"] @ data["V"].T
     question = question or Question((3,), False, True, 0.0)
-    return redone("lowrank", data, checked_covariance(A, 1.0), question, FLOAT, Budget())
+    return redone("lowrank", data, Case(checked_covariance(A, 1.0), question, FLOAT, Budget()))
 
 
 def test_sketches_for_other_questions(sketched):
@@ -169,7 +169,7 @@ def test_trees_of_cones(sketched, change, message):
     cov = checked_covariance(sketched["V"] @ sketched["V"].T, 1.0)
     question = Question((3,), False, True, 0.0)
     with pytest.raises(Refused, match=message):
-        redone("lowrank", {**sketched, **change}, cov, question, FLOAT, Budget())
+        redone("lowrank", {**sketched, **change}, Case(cov, question, FLOAT, Budget()))
 
 
 def test_majorants_that_are_not_proved():
@@ -209,8 +209,9 @@ def test_what_dropped_features_add_is_charged_to_the_budget():
     """The eigenvalues that a given matrix may lack belong to the cost of the replay."""
     cov = dropped.of_given(screened(), KEPT, 1.0)
     rule = DroppedPart(s=2, inside=9.0, rule="variances")
+    question = Question((2,), False, True, 0.0)
     with pytest.raises(Refused, match="operations"):
-        dropped.touching(rule, 9.0, cov, Question((2,), False, True, 0.0), Budget(1.0))
+        dropped.touching(rule, 9.0, Case(cov, question, FLOAT, Budget(1.0)))
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ import pytest
 from sparcipal.checker import enumeration
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question, covariance_of
-from sparcipal.checker.family import redone
+from sparcipal.checker.family import Case, redone
 from tests.support.replay import FLOAT
 
 
 def enumerated(p: int, *sizes: int, nonnegative: bool = False, budget: Budget) -> float:
     cov = covariance_of(np.diag(np.linspace(1.0, 2.0, p)), 1.0)
     question = Question(sizes, nonnegative, True, 0.0)
-    return redone("enumeration", {}, cov, question, FLOAT, budget)
+    return redone("enumeration", {}, Case(cov, question, FLOAT, budget))
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])

@@ -12,6 +12,7 @@ from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.cheap import eigenvalues
 from sparcipal.checker.covariance import Question, covariance_of
+from sparcipal.checker.family import Case
 from sparcipal.checker.records import Eigenvalues, Problem, Twins
 from sparcipal.checker.tree import Prover
 from sparcipal.problem.result import Status
@@ -70,7 +71,7 @@ def test_eigenvalues_of_overlapping_supports_count_what_is_lacking():
     A = np.array([[1.0, 2.0], [2.0, 1.0]])  # one vector explains 3, the trace is 2
     cov = covariance_of(A, 1.0)
     free = Question((2, 2), False, False, 0.0)
-    assert eigenvalues(Eigenvalues(), cov, free, Float(), Budget()) >= 3.0
+    assert eigenvalues(Eigenvalues(), Case(cov, free, Float(), Budget())) >= 3.0
 
 
 def test_twins_of_a_negative_variance_prove_nothing():

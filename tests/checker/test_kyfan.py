@@ -9,7 +9,7 @@ from sparcipal.checker import kyfan
 from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
-from sparcipal.checker.family import redone
+from sparcipal.checker.family import Case, redone
 from sparcipal.checker.gate import parse
 from sparcipal.checker.records import KyFan
 from tests.support.margins import LESS, E, from_data, one
@@ -18,11 +18,11 @@ from tests.support.replay import FLOAT, recheck
 
 def spectrum(data, cov, question, floor=0.0, empty=False):
     record = parse(KyFan, data, {"p": cov.p}, "kyfan")
-    return kyfan.spectrum(record, cov, question, FLOAT, Budget(), floor, empty)
+    return kyfan.spectrum(record, Case(cov, question, FLOAT, Budget()), floor, empty)
 
 
 def outside_rows(cov, level, *of):
-    return kyfan.outside_rows(kyfan.Rows(*of), cov, level, FLOAT, Budget())
+    return kyfan.outside_rows(kyfan.Rows(*of), level, Case(cov, None, FLOAT, Budget()))
 
 
 @pytest.mark.parametrize("prices", [[0.1, -0.1], [0.1], [0.1, np.nan], [0.1, np.inf]])
@@ -34,7 +34,7 @@ def test_joint_bounds_refuse_negative_prices(prices):
     assert recheck("kyfan", joint, own, question) == np.inf
     priced = {"price": np.array(prices), "parts": []}
     with pytest.raises(Refused, match="price"):
-        redone("configuration", priced, own, question, FLOAT, Budget())
+        redone("configuration", priced, Case(own, question, FLOAT, Budget()))
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -43,7 +43,7 @@ def test_joint_bounds_refuse_overlapping_supports(k):
     free = Question((1,) * k, False, False, 0.0)
     for name in ("kyfan", "configuration"):
         with pytest.raises(Refused, match="overlapping"):
-            redone(name, {}, own, free, FLOAT, Budget())
+            redone(name, {}, Case(own, free, FLOAT, Budget()))
     dual = {"rho": 0.5, "core": np.arange(4), "support": np.arange(1), "weights": np.ones(1)}
     assert recheck("greedy-dual", dual, own, Question((1,), False, True, 0.0)) < 2.0
     assert recheck("greedy-dual", dual, own, free) == np.inf

@@ -12,13 +12,14 @@ from sparcipal.checker import lowrank as sphere
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.cheap import psd_shift
 from sparcipal.checker.covariance import covariance_of, covariance_of_data
+from sparcipal.checker.family import Case
 from sparcipal.checker.records import LowRank
 from tests.support.margins import LESS, E, charges, from_data, matrices, one
 from tests.support.replay import FLOAT, level_of, recheck
 
 
 def by_trace(cov, V):
-    return sphere._by_trace(cov, V, FLOAT, Budget())
+    return sphere._by_trace(V, Case(cov, None, FLOAT, Budget()))
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
@@ -77,7 +78,7 @@ def test_by_trace_adds_what_is_missing_to_a_psd_matrix():
     A = np.diag([4.0, 3.0, 0.5, 0.25]) + 0.1
     A[3, 3] = -0.2
     own = covariance_of(A, 1.0)
-    shift = psd_shift(own, FLOAT, Budget())
+    shift = psd_shift(Case(own, None, FLOAT, Budget()))
     B = A + shift * np.eye(4)
     V = B[:, :2] * 0.5
     Q = np.linalg.qr(V)[0]

@@ -9,6 +9,8 @@ import pytest
 
 from sparcipal.checker import packing
 from sparcipal.checker.budget import Budget
+from sparcipal.checker.covariance import Question
+from sparcipal.checker.family import Case
 from tests.support.margins import LESS, E
 from tests.support.replay import FLOAT, charges_of, packing_of
 
@@ -50,8 +52,8 @@ def test_largest_packing_keeps_its_margins(monkeypatch):
     target = 6.0
     packing_of(A, (s, s), price, pi, {"target": target, "u": upper, "r": upper})
     assert asked[0] <= target - 0.5 - pi - slack * LESS
-    _, values, lost, room, count, *_ = packed[0]
-    assert count == k
+    _, values, lost, room, case = packed[0]
+    assert case.question.k == k
     assert min(values) >= 1.0 + slack * LESS
     assert max(lost) <= pi - 1.0 + 0.2 - slack * LESS
     assert room >= 0.5 + k * pi - target + (k + 1) * slack * LESS
@@ -62,12 +64,15 @@ def test_best_packing_is_that_of_all_disjoint_choices():
     values = [5.0, 4.0, 3.0, 2.0]
     lost = [0.0, 1.0, 2.0, 3.0]
     sets = [frozenset(S) for S in ((0, 1), (1, 2), (2, 3), (4, 5))]
-    given = (FLOAT, Budget())
-    assert packing._best(sets, values, lost, 10.0, 2, *given) == 8.0
-    assert packing._best(sets, values, lost, 10.0, 3, *given) == 10.0
-    assert packing._best(sets, values, lost, 2.0, 2, *given) == 8.0
-    assert packing._best(sets, values, lost, 1.9, 2, *given) == 0.0
-    assert packing._best(sets, values, lost, 10.0, 1, *given) == 5.0
+    for room, k, best in (
+        (10.0, 2, 8.0),
+        (10.0, 3, 10.0),
+        (2.0, 2, 8.0),
+        (1.9, 2, 0.0),
+        (10, 1, 5.0),
+    ):
+        case = Case(None, Question((2,) * k, False, True, 0.0), FLOAT, Budget())
+        assert packing._best(sets, values, lost, room, case) == best
 
 
 @pytest.mark.usefixtures("coarse")

@@ -12,6 +12,7 @@ from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
+from sparcipal.checker.family import Case
 from sparcipal.checker.gate import parse
 from sparcipal.checker.records import Touch
 from sparcipal.checker.touch import check_touch
@@ -22,7 +23,8 @@ from tests.support.replay import FLOAT
 
 def accepts(raw, s, nonnegative, cov, ar=FLOAT):
     try:
-        check_touch(parse(Touch, raw, {"p": cov.p}), s, nonnegative, cov, ar, Budget())
+        case = Case(cov, None, ar, Budget())
+        check_touch(parse(Touch, raw, {"p": cov.p}), s, nonnegative, case)
     except Refused:
         return False
     return True

@@ -11,6 +11,7 @@ from sparcipal.checker import tree
 from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question, covariance_of_data
+from sparcipal.checker.family import Case
 from sparcipal.checker.gate import parse
 from sparcipal.checker.records import Pass, Tree
 from sparcipal.checker.tree import (
@@ -126,7 +127,7 @@ def test_the_rounding_of_the_covariance_is_added():
     own.error_unit = 1e-3
     bound = 2 * float(own.diagonal.sum())
     record = parse(Tree, {"log": [header(bound=bound), node()]}, {"p": 3, "n": 3})
-    found = tree.recheck(record, own, Question((2,), False, True, 0.0), FLOAT, Budget())
+    found = tree.recheck(record, Case(own, Question((2,), False, True, 0.0), FLOAT, Budget()))
     assert found == pytest.approx(bound + own.rounding(2))
 
 

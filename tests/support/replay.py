@@ -9,7 +9,7 @@ import numpy as np
 from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question
-from sparcipal.checker.family import redone
+from sparcipal.checker.family import Case, redone
 from sparcipal.checker.lowrank import majorant, sphere
 from sparcipal.checker.packing import Charges, largest_packing
 from sparcipal.checker.records import LOG, LowRank, Packing
@@ -32,7 +32,7 @@ def replay(log: list[dict[str, Any]], A: np.ndarray) -> float:
 def recheck(name: str, data: dict[str, Any], cov: Any, question: Any) -> float:
     """What the data of a bound prove; infinity where they are refused."""
     try:
-        return redone(name, data, cov, question, FLOAT, Budget())
+        return redone(name, data, Case(cov, question, FLOAT, Budget()))
     except Refused:
         return np.inf
 
@@ -62,7 +62,7 @@ def majorant_of(
         V=V, proof=proof, shift=shift, s=s, nonnegative=one_sign, level=0.0, tree=none, clip=clip,
         prices=None,
     )  # fmt: skip
-    return majorant(record, cov, one_sign, FLOAT, Budget())
+    return majorant(record, Case(cov, Question((s,), one_sign, True, 0.0), FLOAT, Budget()))
 
 
 def charges_of(A: np.ndarray, s: int, price: np.ndarray, u: np.ndarray, r: np.ndarray) -> Charges:
@@ -82,6 +82,6 @@ def packing_of(
     question = Question(sizes, False, True, 0.0)
     try:
         record = Packing(**packing)
-        return largest_packing(record, A, price, pi, question, FLOAT, Budget(budget))
+        return largest_packing(record, A, price, pi, Case(None, question, FLOAT, Budget(budget)))
     except Refused:
         return np.inf

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arithmetic import EPS, Arithmetic, Float, Numbers
-from .budget import Budget, Refused
-from .covariance import CheckedCovariance, Question
-from .family import Family
+from .arithmetic import EPS, Float, Numbers
+from .budget import Refused
+from .covariance import CheckedCovariance
+from .family import Case, Family, every_feature, rows_too
 from .records import Clip, Eigenvalues, Frobenius, Nothing
 
 FACTOR_LIMIT = 4000  # order of the largest matrix that is factored
 ROWS, BLOCK = 4096, 512  # rows of the covariance that are formed, in all and at a time
 
 
-def trace(
-    record: Nothing, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def trace(record: Nothing, case: Case) -> Numbers:
+    cov, question, ar, _ = case
     m = question.n_nonzero
-    shift = psd_shift(cov, ar, budget)
+    shift = psd_shift(case)
     return ar.top(cov.diagonal, m).sum() * (1 + m * ar.eps) + m * shift + cov.rounding(m)
 
 
-def eigenvalues(
-    record: Eigenvalues, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
     """Of the matrix that was factored: the roundings of the two differ."""
+    cov, question, ar, budget = case
     k = min(question.k, cov.p)
     # Adjusted variances of overlapping supports are at most those in A + dI, where that is
     # positive semidefinite; of the k orthonormal vectors of disjoint supports nothing is asked.
-    shift = 0.0 if question.disjoint else k * psd_shift(cov, ar, budget)
+    shift = 0.0 if question.disjoint else k * psd_shift(case)
     if record.matrix != "samples":
         if cov.p > FACTOR_LIMIT:
             return float("inf")
-        return ar.ky_fan(dense(cov, ar, budget), k) + k * cov.rounding(cov.p) + shift
+        return ar.ky_fan(dense(case), k) + k * cov.rounding(cov.p) + shift
     if cov.n is None or cov.n > FACTOR_LIMIT:
         return float("inf")
     budget.work(cov.n**3 + cov.n**2 * cov.p, "the eigenvalues of the matrix of samples")
@@ -45,11 +43,10 @@ def eigenvalues(
     return total + k * cov.rounding(cov.p) + shift
 
 
-def gershgorin(
-    record: Nothing, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def gershgorin(record: Nothing, case: Case) -> Numbers:
+    cov, question, ar, budget = case
     s, k, p = question.s_max, question.k, cov.p
-    std = ar.sqrt(ar.maximum(cov.diagonal, 0.0) + psd_shift(cov, ar, budget))
+    std = ar.sqrt(ar.maximum(cov.diagonal, 0.0) + psd_shift(case))
     values = cov.diagonal + std * ar.top(std, s - 1).sum()
     # Rows are worth computing only while they could still be among the k largest.
     order = np.argsort(-ar.floats(values))
@@ -69,12 +66,11 @@ def gershgorin(
     return total + k * row_error + cov.rounding(question.n_nonzero)
 
 
-def clip(
-    record: Clip, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def clip(record: Clip, case: Case) -> Numbers:
+    cov, question, ar, _ = case
     if cov.p > FACTOR_LIMIT:
         return float("inf")
-    A, off = _off_diagonal(cov, question, ar, budget)
+    A, off = _off_diagonal(case)
     moved = ar.minimum(ar.maximum(off, -record.rho), record.rho)
     charge = ar.top_sum(abs(moved), question.s_max - 1)
     M = off - moved
@@ -82,31 +78,32 @@ def clip(
     return ar.ky_fan(M, question.k) + cov.rounding(question.n_nonzero)
 
 
-def frobenius(
-    record: Frobenius, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def frobenius(record: Frobenius, case: Case) -> Numbers:
+    cov, question, ar, _ = case
     if cov.p > FACTOR_LIMIT:
         return float("inf")
     m, k, s = question.n_nonzero, question.k, question.s_max
-    A, off = _off_diagonal(cov, question, ar, budget)
+    A, off = _off_diagonal(case)
     squares = (np.diagonal(A) - record.c) ** 2 + ar.top(off * off, s - 1).sum(axis=1)
     total = k * record.c + ar.sqrt(k * ar.top(squares, m).sum())
     return total * (1 + (m + s + 16) * ar.eps) + cov.rounding(m)
 
 
-def dense(cov: CheckedCovariance, ar: Arithmetic, budget: Budget) -> np.ndarray:
+def dense(case: Case) -> np.ndarray:
     """The whole matrix, whose eigenvalues are going to be asked for."""
+    cov, _, ar, budget = case
     budget.work(cov.p**3, f"the eigenvalues of a matrix of {cov.p} features")
     budget.memory(5 * cov.p**2 * ar.bytes, f"a matrix of {cov.p} features")
     return cov.submatrix(np.arange(cov.p))
 
 
-def psd_shift(cov: CheckedCovariance, ar: Arithmetic, budget: Budget) -> float:
+def psd_shift(case: Case) -> float:
     """A + shift I is positive semidefinite: a covariance of data as it is, a given matrix after
     what its smallest eigenvalue lacks. Infinity if that is not proved."""
+    cov, ar = case.cov, case.ar
     if not cov.given:
         return 0.0
-    A = dense(cov, ar, budget)
+    A = dense(case)
     guess = ar.floats(A)
     step = 2 * (cov.p + 2) * ar.step * (float(np.abs(np.diagonal(guess)).sum()) + 1.0)
     lacking = max(0.0, -float(np.linalg.eigvalsh(guess)[0]))
@@ -132,11 +129,10 @@ def check_semidefinite(cov: CheckedCovariance, single: bool) -> None:
         )
 
 
-def _off_diagonal(
-    cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> tuple[np.ndarray, np.ndarray]:
+def _off_diagonal(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """The matrix, and what lies off its diagonal; of nonnegative components only what helps."""
-    A = dense(cov, ar, budget)
+    cov, question, ar, _ = case
+    A = dense(case)
     off = ar.maximum(A, 0.0) if question.nonnegative else A.copy()
     off[np.diag_indices(cov.p)] = ar.number(0.0)
     return A, off
@@ -144,8 +140,10 @@ def _off_diagonal(
 
 FAMILIES = (
     Family("trace", Nothing, trace, totals=True),
-    Family("eigenvalues", Eigenvalues, eigenvalues, totals=True, overlapping=True),
-    Family("gershgorin", Nothing, gershgorin, totals=True),
+    Family(
+        "eigenvalues", Eigenvalues, eigenvalues, totals=True, overlapping=True, margin=every_feature
+    ),
+    Family("gershgorin", Nothing, gershgorin, totals=True, margin=rows_too),
     Family("frobenius", Frobenius, frobenius, totals=True),
     Family("clip", Clip, clip, totals=True),
 )

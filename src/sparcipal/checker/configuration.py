@@ -5,24 +5,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arithmetic import Arithmetic, Numbers
-from .budget import Budget, require
-from .covariance import CheckedCovariance, Question
-from .family import Family
+from .arithmetic import Numbers
+from .budget import require
+from .family import Case, Family, one_by_one
 from .kyfan import Rows, outside_rows
 from .packing import largest_packing
 from .records import Configuration, Problem
 from .tree import replay
 
 
-def recheck(
-    record: Configuration,
-    cov: CheckedCovariance,
-    question: Question,
-    ar: Arithmetic,
-    budget: Budget,
-) -> Numbers:
+def recheck(record: Configuration, case: Case) -> Numbers:
     """sum beta + sum_j max_S (value(S) - beta(S)): every feature serves at most one component."""
+    cov, question, ar, budget = case
     require(question.k == 1 or question.disjoint, "this bound holds for disjoint supports only")
     core = np.arange(cov.p) if record.features is None else record.features
     a, price = cov.submatrix(core), ar.array(record.price)
@@ -37,7 +31,7 @@ def recheck(
         require(not mixed, "a proof speaks of nonnegative components only")
         inside = replay(part.log, a, ar, budget)
         if core.size < cov.p:
-            inside = ar.maximum(inside, _outside(problem, core, price, inside, cov, ar, budget))
+            inside = ar.maximum(inside, _outside(problem, core, price, inside, case))
         # An empty component costs and brings nothing.
         proved[part.s] = ar.maximum(inside, 0.0)
     if record.packing is not None:
@@ -45,7 +39,7 @@ def recheck(
         equal = set(question.cardinalities) == {s} and s in proved and not question.nonnegative
         require(equal, "supports are packed for equal cardinalities and signed components only")
         require(core.size == cov.p, "supports are packed only where no feature is left out")
-        best = largest_packing(record.packing, a, price, proved[s], question, ar, budget)
+        best = largest_packing(record.packing, a, price, proved[s], case)
         best = ar.maximum(best, record.packing.target) * (1 + 4 * ar.eps)
         return best + cov.rounding(sum(question.cardinalities))
     total = price.sum()
@@ -57,19 +51,14 @@ def recheck(
 
 
 def _outside(
-    problem: Problem,
-    core: np.ndarray,
-    price: np.ndarray,
-    level: Numbers,
-    cov: CheckedCovariance,
-    ar: Arithmetic,
-    budget: Budget,
+    problem: Problem, core: np.ndarray, price: np.ndarray, level: Numbers, case: Case
 ) -> Numbers:
     """At least m_j of the features outside, which cost nothing."""
     padded = problem.pads is not None and bool((problem.pads > 0.0).all())
     require(padded, "features outside the core need positive pads")
+    ar = case.ar
     rows = Rows(core, ar.array(problem.pads), price, problem.s, problem.nonnegative)
-    return ar.top(outside_rows(rows, cov, level, ar, budget), 1)[0]
+    return ar.top(outside_rows(rows, level, case), 1)[0]
 
 
-FAMILIES = (Family("configuration", Configuration, recheck),)
+FAMILIES = (Family("configuration", Configuration, recheck, margin=one_by_one),)

@@ -6,7 +6,6 @@ formulas of docs/methods/rounding.rst ("The covariance"); the solver uses the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -52,6 +51,10 @@ class Question:
     @property
     def s_max(self) -> int:
         return max(self.cardinalities)
+
+    def alone(self, s: int) -> Question:
+        """The same for one component of s nonzeros."""
+        return replace(self, cardinalities=(s,), disjoint=True, value=0.0, total=None)
 
 
 class CheckedCovariance:
@@ -402,36 +405,3 @@ def absent_weights(Z: Any, share: np.ndarray) -> np.ndarray:
         absent[Z.indices[Z.indptr[j] : Z.indptr[j + 1]]] = False
         missing[j] = float(share[absent].sum())
     return missing
-
-
-def covariance_margin(
-    name: str,
-    parts: Sequence[tuple[str, int]],
-    question: Question,
-    cov: CheckedCovariance,
-    rounding: Callable[[int], float],
-) -> float:
-    """The formula once, with `rounding(s)` for what s nonzeros can differ by.
-
-    `parts` are the names and sizes of the bounds that a bound "parts" adds up.
-    """
-    k, s = question.k, question.s_max
-    if name == "parts":
-        alone = [replace(question, cardinalities=(s,), disjoint=True, total=None) for _, s in parts]
-        return sum(
-            covariance_margin(one, (), asked, cov, rounding)
-            for (one, _), asked in zip(parts, alone)
-        )
-    if name == "eigenvalues":
-        return k * rounding(cov.p)
-    if name == "lowrank" or not question.disjoint:
-        return k * rounding(s)
-    if name == "configuration":
-        return sum(rounding(size) for size in question.cardinalities)
-    if name == "gershgorin":
-        roots = np.sort(np.sqrt(cov.weights))[::-1]
-        largest = float(cov.weights.max(initial=0.0))
-        # rounding(1) is for the largest weight; a row has s entries
-        share = float(roots[0] * roots[:s].sum()) / largest if largest > 0 else 0.0
-        return k * share * rounding(1) + rounding(question.n_nonzero)
-    return rounding(question.n_nonzero)

@@ -6,16 +6,15 @@ The mathematics is in docs/methods/dropped.rst; the code is not shared with the 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from . import kyfan
-from .arithmetic import Float
-from .budget import Budget, Refused
+from .budget import Refused
 from .cheap import psd_shift
-from .covariance import EPS, Checked, CheckedCovariance, Question
+from .covariance import EPS, Checked, CheckedCovariance
+from .family import Case
 from .records import Dropped, DroppedPart, Screening
 from .sums import Sums, summed
 from .tables import source_of
@@ -214,11 +213,10 @@ def _squared(relative: np.ndarray, total: Sums) -> np.ndarray:
 # --- what a dropped feature could add ---
 
 
-def touching(
-    record: Dropped | DroppedPart, inside: float, cov: Any, question: Question, budget: Budget
-) -> float:
+def touching(record: Dropped | DroppedPart, inside: float, case: Case) -> float:
     """No choice with a dropped feature explains more; `inside` bounds the others."""
-    n = question.n_nonzero
+    cov: Any = case.cov
+    n, case = case.question.n_nonzero, case._replace(cov=cov.inner)
     others = cov.others[:n]
     others = others[others > 0]
     if others.size == 0:
@@ -228,16 +226,14 @@ def touching(
     heavy = np.zeros(n)
     largest = np.sort(np.maximum(cov.inner.diagonal, 0.0))[::-1][:n]
     heavy[: largest.size] = largest
-    shift = psd_shift(cov.inner, Float(), budget)
+    shift = psd_shift(case)
     traces = np.append(0.0, np.cumsum(heavy + shift))[n - t] + cov.inner.rounding(n)
     stay = np.minimum(inside, traces * (1 + n * EPS))
     if record.rule == "prices":
         price, split = record.price, record.split
         if price is None or split is None:
             raise Refused("screened: the certificate of the prices is missing")
-        base, prices = kyfan.spectrum(
-            split, cov.inner, question, Float(), budget, price, empty=True
-        )
+        base, prices = kyfan.spectrum(split, case, price, empty=True)
         rest = cov.inner.p - prices.size
         prices = np.sort(np.append(prices, np.full(min(rest, n), price)))[::-1][:n]
         prices = np.append(prices, np.zeros(n - prices.size))
@@ -246,19 +242,15 @@ def touching(
     return float((stay + gains).max()) * (1 + (n + 4) * EPS)
 
 
-def by_parts(
-    record: Dropped, own: dict[int, float], cov: Any, question: Question, budget: Budget
-) -> Any:
+def by_parts(record: Dropped, own: dict[int, float], case: Case) -> tuple[float, float]:
     """Overlapping supports: (touching, total), one extension per component."""
     reach: dict[int, float] = {}
     for part in record.parts or ():
-        s = part.s
-        alone = replace(question, cardinalities=(s,), disjoint=True, value=0.0, total=None)
-        reach[s] = touching(part, own[s], cov, alone, budget)
+        reach[part.s] = touching(part, own[part.s], case.alone(part.s))
     highest = {s: max(reach[s], own[s]) for s in own}
-    total = sum(highest[s] for s in question.cardinalities)
+    total = sum(highest[s] for s in case.question.cardinalities)
     touch = max(total - highest[s] + reach[s] for s in own)
-    rise = 1 + question.k * EPS
+    rise = 1 + case.question.k * EPS
     return touch * rise, total * rise
 
 

@@ -15,16 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
-from .budget import Budget, require
+from .budget import require
 from .cheap import psd_shift
-from .covariance import CheckedCovariance, Question
-from .family import Family
+from .covariance import CheckedCovariance
+from .family import Case, Family
 from .records import DspcaDual, GreedyDual
 
 
-def dspca(
-    record: DspcaDual, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def dspca(record: DspcaDual, case: Case) -> Numbers:
+    cov, question, ar, budget = case
     penalty, core, moved = record.penalty, record.core, record.moved
     require(bool((moved >= -penalty).all()), "an entry was moved further than the penalty")
     if not question.nonnegative:
@@ -33,7 +32,7 @@ def dspca(
     budget.work(m**3, "the eigenvalues of a dual bound")
     others = np.delete(np.arange(cov.p), core)
     if others.size:
-        reach = cov.diagonal[others] + psd_shift(cov, ar, budget) + cov.rounding(1)
+        reach = cov.diagonal[others] + psd_shift(case) + cov.rounding(1)
         require(ar.at_most(reach, penalty), "a feature that varies more than the penalty is left")
     M = cov.submatrix(core)
     upper = np.triu_indices(m, 1)
@@ -62,15 +61,14 @@ class _Scores(NamedTuple):
         return _Scores(*(array[core] for array in self))
 
 
-def greedy(
-    record: GreedyDual, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def greedy(record: GreedyDual, case: Case) -> Numbers:
+    cov, question, ar, budget = case
     require(question.k == 1, "this bound holds for one component only")
     rho, core, m = record.rho, record.core, record.core.size
     # squares of much smaller or larger ones lose digits
     require(0.5 < float(np.linalg.norm(record.weights)) < 2.0, "x is no unit vector")
     budget.work(m**3 + 40 * cov.p * record.support.size, "a dual bound")
-    lacking = psd_shift(cov, ar, budget)
+    lacking = psd_shift(case)
     shift = lacking if record.shift is None else record.shift
     require(bool(lacking <= shift), "the shift does not make the matrix positive semidefinite")
     scores = _scores(cov, record.support, record.weights, shift, ar)

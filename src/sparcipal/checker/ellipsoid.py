@@ -14,15 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
-from .budget import Budget, Refused, require
-from .covariance import CheckedCovariance, Question
-from .family import Family
+from .budget import Refused, require
+from .family import Case, Family
 from .records import Ellipsoid
 
 
-def recheck(
-    record: Ellipsoid, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def recheck(record: Ellipsoid, case: Case) -> Numbers:
+    cov, question, ar, budget = case
     m, n = record.features.size, record.order
     require(record.T.shape[1] == record.W.shape[1] == n, f"rows that are not of length {n}")
     require(bool((record.T == record.T.T).all()), "the matrix of an ellipsoid is not symmetric")

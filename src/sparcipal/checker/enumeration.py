@@ -11,8 +11,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget
-from .covariance import CheckedCovariance, Question
-from .family import Family
+from .family import Case, Family
 from .records import Nothing
 
 BATCH = 20_000
@@ -22,9 +21,7 @@ KEPT = 300  # bytes of a support that is kept, beside its features
 Table = tuple[list[Any], list[tuple[int, ...]]]  # bounds and supports, the largest first
 
 
-def recheck(
-    record: Nothing, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def recheck(record: Nothing, case: Case) -> Numbers:
     """Look at every support.
 
     Each counts with a bound that an elimination proves. A nonnegative component passes over
@@ -32,6 +29,7 @@ def recheck(
     quotient of the plane of x and q, so that on the way to q an entry vanishes where the quotient
     is still no less than that of q, and what T has more than fewer features is known.
     """
+    cov, question, ar, budget = case
     p, sizes = cov.p, question.cardinalities
     # full supports are all that matter only where there are enough features for them
     if sum(sizes) > p and not question.nonnegative:

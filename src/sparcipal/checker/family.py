@@ -6,7 +6,9 @@ import dataclasses
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Missing, Refused, require
@@ -32,25 +34,92 @@ FAMILIES = {
 }
 
 
+class Case(NamedTuple):
+    """What a bound is rechecked for: a covariance, a question about it, the numbers to compute
+    with and what the replay may cost. Rechecks unpack it: `cov, question, ar, budget = case`."""
+
+    cov: CheckedCovariance
+    question: Question
+    ar: Arithmetic
+    budget: Budget
+
+    def alone(self, s: int) -> Case:
+        """The same for one component of s nonzeros."""
+        return self._replace(question=self.question.alone(s))
+
+
+# --- the part of a bound that is for the rounding of the covariance ---
+#
+# `rounding(s)` is what s nonzeros can differ by; the formulas are those of
+# docs/methods/rounding.rst, "The covariance".
+
+Rounding = Callable[[int], float]
+
+
+def all_nonzeros(
+    record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding
+) -> float:
+    """Once for all components together, which share no feature; otherwise for each."""
+    if question.disjoint:
+        return rounding(question.n_nonzero)
+    return each_alone(record, question, cov, rounding)
+
+
+def each_alone(
+    record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding
+) -> float:
+    return question.k * rounding(question.s_max)
+
+
+def one_by_one(
+    record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding
+) -> float:
+    return sum(rounding(s) for s in question.cardinalities)
+
+
+def every_feature(
+    record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding
+) -> float:
+    return question.k * rounding(cov.p)
+
+
+def rows_too(record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding) -> float:
+    """The entries of k rows, s of each, beside all nonzeros."""
+    roots = np.sort(np.sqrt(cov.weights))[::-1]
+    # rounding(1) is for the largest weight; a row has s entries
+    share = float(roots[: question.s_max].sum() / roots[0]) if roots[0] > 0 else 0.0
+    return question.k * share * rounding(1) + rounding(question.n_nonzero)
+
+
+# --- families ---
+
+
 @dataclass(frozen=True)
 class Family:
     """A bound: its name, the schema of its proof, and the function that redoes it.
 
-    `recheck(record, cov, question, ar, budget)` returns what the record proves, infinity if that is
-    nothing; records that are no proof at all raise Refused.
+    `recheck(record, case)` returns what the record proves, infinity if that is nothing; records
+    that are no proof at all raise Refused.
     """
 
     name: str
     record: type
-    recheck: Callable[..., Numbers]
+    recheck: Callable[[Any, Case], Numbers]
     totals: bool = False  # holds for a number of nonzeros shared among all components
     overlapping: bool = False  # holds for several components with overlapping supports
+    margin: Callable[[Any, Question, CheckedCovariance, Rounding], float] = all_nonzeros
 
     @property
     def needs_data(self) -> bool:
         """Whether the proof holds more than the name of the bound."""
         fields = dataclasses.fields(self.record)
         return any(not field.metadata["optional"] for field in fields)
+
+    def read(self, data: dict[str, Any], p: int) -> Any:
+        """The record that the data of a bound on p features are, through the gate."""
+        if self.needs_data and not data:
+            raise Missing(f"the proof of the bound {self.name!r} was not saved with the result")
+        return parse(self.record, data, {"p": p, "n": p}, self.name)
 
 
 def family_of(name: Any) -> Family:
@@ -65,16 +134,9 @@ def families() -> list[Family]:
     return [family_of(name) for name in FAMILIES]
 
 
-def redone(
-    name: str,
-    data: dict[str, Any],
-    cov: CheckedCovariance,
-    question: Question,
-    ar: Arithmetic,
-    budget: Budget,
-) -> Numbers:
-    """What the data of a bound prove about `cov`, after they have passed the gate."""
-    family = family_of(name)
+def redone(name: str, data: dict[str, Any], case: Case) -> Numbers:
+    """What the data of a bound prove, after they have passed the gate."""
+    family, question = family_of(name), case.question
     require(
         question.total is None or family.totals,
         f"the bound {name!r} is not one for a total number of nonzeros",
@@ -83,7 +145,4 @@ def redone(
         question.k == 1 or question.disjoint or family.overlapping,
         f"the bound {name!r} does not hold for overlapping supports",
     )
-    if family.needs_data and not data:
-        raise Missing(f"the proof of the bound {name!r} was not saved with the result")
-    record: Any = parse(family.record, data, {"p": cov.p, "n": cov.p}, name)
-    return family.recheck(record, cov, question, ar, budget)
+    return family.recheck(family.read(data, case.cov.p), case)

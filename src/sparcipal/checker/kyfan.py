@@ -11,37 +11,30 @@ from typing import NamedTuple
 import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
-from .budget import Budget, require
-from .covariance import CheckedCovariance, Question
-from .family import Family
+from .budget import require
+from .family import Case, Family
 from .records import KyFan
 
 CHUNK = 400  # rows of the covariance held at a time
 
 
-def recheck(
-    record: KyFan, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
-    total, price = spectrum(record, cov, question, ar, budget)
+def recheck(record: KyFan, case: Case) -> Numbers:
+    cov, question, ar, _ = case
+    total, price = spectrum(record, case)
     # Prices are paid by the features that are used: no more than there are nonzeros.
     paid = ar.top(price, question.n_nonzero).sum() * (1 + price.size * ar.eps)
     return total + paid + cov.rounding(question.n_nonzero)
 
 
 def spectrum(
-    record: KyFan,
-    cov: CheckedCovariance,
-    question: Question,
-    ar: Arithmetic,
-    budget: Budget,
-    floor: float = 0.0,
-    empty: bool = False,
+    record: KyFan, case: Case, floor: float = 0.0, empty: bool = False
 ) -> tuple[Numbers, np.ndarray]:
     """The bound without its prices, and the prices of the core.
 
     With a `floor`, at most the pad, every feature costs so much more: s times as much comes off M.
     With `empty`, components may have no feature here; each of them explains 0.
     """
+    cov, question, ar, budget = case
     core, n, s, k = record.features, record.features.size, question.s_max, question.k
     require(k == 1 or question.disjoint, "this bound holds for disjoint supports only")
     require(0.0 <= floor <= record.pad, "a price that the pads do not cover")
@@ -60,7 +53,7 @@ def spectrum(
     guess = ar.floats(M)
     level = float(np.linalg.eigvalsh(guess)[n - k]) if n >= k else -np.inf
     rows = Rows(core, theta, price, s, question.nonnegative)
-    outside = outside_rows(rows, cov, level + floor, ar, budget)
+    outside = outside_rows(rows, level + floor, case)
     rivals = np.append(outside - floor, ar.zeros(k if empty else 0))
     # the sum on the diagonal of M is rounded once more
     return ar.ky_fan(M, k, rivals) + 4 * k * s * ar.eps * floor, price + floor
@@ -91,11 +84,10 @@ class Rows(NamedTuple):
     nonnegative: bool
 
 
-def outside_rows(
-    of: Rows, cov: CheckedCovariance, level: float, ar: Arithmetic, budget: Budget
-) -> np.ndarray:
+def outside_rows(of: Rows, level: float, case: Case) -> np.ndarray:
     """m_j = A_jj + the s - 1 largest of {A_ja^2 / theta_a - price_a} and {|A_jl|} for every j
     outside the core, or `level` where variances show that it is not more."""
+    cov, _, ar, budget = case
     core, theta, price, s, nonnegative = of
     rest = np.setdiff1d(np.arange(cov.p), core)
     out = np.full(rest.size, ar.number(level))

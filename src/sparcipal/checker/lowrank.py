@@ -20,8 +20,8 @@ import numpy as np
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Refused, require
 from .cheap import dense, psd_shift
-from .covariance import CheckedCovariance, Question
-from .family import Family
+from .covariance import CheckedCovariance
+from .family import Case, Family, each_alone
 from .records import LowRank
 
 FACTOR_LIMIT = 5000  # order of the largest matrix that is factored
@@ -29,15 +29,14 @@ GRID = 2.0**50  # generators are multiples of 1 / GRID, so that midpoints are ex
 CHUNK = 2**25  # bytes of one temporary
 
 
-def recheck(
-    record: LowRank, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def recheck(record: LowRank, case: Case) -> Numbers:
+    cov, question, ar, budget = case
     s, k = record.s, question.k
     prices = np.zeros(cov.p) if record.prices is None else record.prices
     require(s >= min(question.s_max, cov.p), "the bound is for fewer nonzeros")
     require(question.nonnegative or not record.nonnegative, "the bound is for one sign")
     require(k == 1 or question.disjoint or not prices.any(), "prices need disjoint supports")
-    tail = majorant(record, cov, question.nonnegative, ar, budget)
+    tail = majorant(record, case)
     top = sphere(record, prices, min(s, cov.p), ar, budget)
     # Entries that were clipped are rounded once more.
     clipped = s * ar.eps * float(np.sort(np.abs(ar.floats(cov.diagonal)))[::-1][:s].sum())
@@ -48,16 +47,15 @@ def recheck(
 # --- the majorant ---
 
 
-def majorant(
-    record: LowRank, cov: CheckedCovariance, one_sign: bool, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def majorant(record: LowRank, case: Case) -> Numbers:
     """A level t, near `shift`, for which t I + VV' - B is proved positive semidefinite; inf if
     none is."""
+    cov, question, ar, budget = case
     V = ar.array(record.V)
     if record.proof == "features" and cov.p <= FACTOR_LIMIT:
-        B = dense(cov, ar, budget)
+        B = dense(case)
         if record.clip is not None:
-            B = _clipped(B, record.clip, record.s, one_sign, ar)
+            B = _clipped(B, record.clip, record.s, question.nonnegative, ar)
         return _by_features(B, V, record.shift, ar)
     if record.clip is not None:
         return float("inf")
@@ -66,7 +64,7 @@ def majorant(
         budget.memory(ar.bytes * cov.n * (5 * cov.n + cov.p), "a matrix of samples")
         return _by_samples(cov, V, record.shift, ar)
     budget.work(40 * cov.p * V.shape[1], "a sketch")
-    return _by_trace(cov, V, ar, budget)
+    return _by_trace(V, case)
 
 
 def _clipped(A: np.ndarray, rho: float, s: int, one_sign: bool, ar: Arithmetic) -> np.ndarray:
@@ -116,12 +114,12 @@ def _by_samples(cov: CheckedCovariance, V: np.ndarray, shift: float, ar: Arithme
     return t + (0.0 if ar.exact else delta) if ar.factors(K) else float("inf")
 
 
-def _by_trace(cov: CheckedCovariance, V: np.ndarray, ar: Arithmetic, budget: Budget) -> Numbers:
+def _by_trace(V: np.ndarray, case: Case) -> Numbers:
     """Nystrom: A - AQ (Q'AQ)^-1 Q'A is PSD for any Q, so its trace bounds its eigenvalues.
 
     A matrix that is not quite PSD is raised by what is missing first.
     """
-    shift = psd_shift(cov, ar, budget)
+    cov, ar, shift = case.cov, case.ar, psd_shift(case)
     Q = ar.array(np.linalg.qr(ar.floats(V))[0])
     AQ = cov.times(Q) + shift * Q
     QAQ = ar.matmul(Q.T, AQ)
@@ -318,4 +316,4 @@ def copositive(S: np.ndarray, ar: Arithmetic) -> np.ndarray:
     return done
 
 
-FAMILIES = (Family("lowrank", LowRank, recheck, overlapping=True),)
+FAMILIES = (Family("lowrank", LowRank, recheck, overlapping=True, margin=each_alone),)

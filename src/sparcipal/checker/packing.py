@@ -14,22 +14,17 @@ import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget
-from .covariance import Question
 from .enumeration import proved_tops
+from .family import Case
 from .records import Packing
 
 
 def largest_packing(
-    record: Packing,
-    a: np.ndarray,
-    price: np.ndarray,
-    pi: Numbers,
-    question: Question,
-    ar: Arithmetic,
-    budget: Budget,
+    record: Packing, a: np.ndarray, price: np.ndarray, pi: Numbers, case: Case
 ) -> Numbers:
     """The largest value of k disjoint supports, if above the target; infinity if the target lies
     too low for its proof."""
+    _, question, ar, budget = case
     n, s, k = a.shape[0], question.s_max, question.k
     paid = price.sum()
     slack = 64 * (n + s + 8) * ar.eps * (abs(np.diagonal(a)).sum() + paid)
@@ -51,18 +46,14 @@ def largest_packing(
     least = [-ar.high(-loss) for loss in lost]
     order = sorted(range(len(supports)), key=least.__getitem__)
     sets = [frozenset(supports[i]) for i in order]
-    return _best(sets, [values[i] for i in order], [least[i] for i in order], room, k, ar, budget)
+    return _best(sets, [values[i] for i in order], [least[i] for i in order], room, case)
 
 
 def _best(
-    sets: list[frozenset],
-    values: list[Any],
-    lost: list[Any],
-    room: Numbers,
-    k: int,
-    ar: Arithmetic,
-    budget: Budget,
+    sets: list[frozenset], values: list[Any], lost: list[Any], room: Numbers, case: Case
 ) -> Numbers:
+    _, question, ar, budget = case
+    k = question.k
     best = ar.number(0.0)
     stack: list[tuple[int, tuple[int, ...], frozenset, Any]] = [(0, (), frozenset(), 0.0)]
     while stack:

@@ -21,16 +21,12 @@ from .covariance import (
     EPS,
     CheckedCovariance,
     Question,
-    covariance_margin,
 )
-from .family import redone
+from .family import Case, family_of, redone
 from .gate import parse
 from .moments import covariance_for
-from .records import Among, Claim, Parts, Screening, Settings
+from .records import Among, Claim, Screening, Settings
 
-# A bound may be larger than what the checker proves by this much (its own margins differ), not
-# more; the margin of a sketch that is proved by a matrix of samples can be a thousandth of it.
-LOOSENESS, LOOSE_SKETCH = 1e-4, 1e-2
 # Below what underflow hides, margins need not agree.
 NOTHING = 1e-280
 # What numbers can cause that passed the gate: overflow, matrices without eigenvalues.
@@ -367,22 +363,12 @@ def _check_bounds(
         if isinstance(cov, screened.ScreenedCovariance):
             own = _recheck_screened(result, bound, cov, question, budget) * cov.unit
         else:
-            own = ar.upper(_recheck(bound, cov, question, ar, budget)) * cov.unit
+            own = ar.upper(_recheck(bound, Case(cov, question, ar, budget))) * cov.unit
         require(
             own <= bound.value,
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
         )
         _check_margin(bound, rounded, question)
-        if ar.exact:
-            continue
-        # A bound far above the others says nothing; what rounding adds to it may differ.
-        slack = 64 * (question.k * cov.allowance(cov.p) + cov.doubt) * cov.unit
-        most = LOOSE_SKETCH if bound.name == "lowrank" else LOOSENESS
-        loose = max(own, result.value) * (1 + most) + slack
-        require(
-            bound.value <= loose or bound.value > 4 * certificate.bound,
-            f"the bound {bound.name!r} is {bound.value:.12g}, but its proof gives {own:.12g}",
-        )
     return float(certificate.bound)
 
 
@@ -390,13 +376,10 @@ def _check_margin(bound: Bound, cov: CheckedCovariance, question: Question) -> N
     """What is said to be for rounding is what the formula says, at least once and no more than a
     few times."""
     inner = cov.inner if isinstance(cov, screened.ScreenedCovariance) else cov
-    parts = []
-    if bound.name == "parts":
-        own = _own(bound, cov)[1]
-        record = parse(Parts, own, {"p": inner.p, "n": inner.p}, bound.name)
-        parts = [(part.name, part.s) for part in record.parts]
-    needed = covariance_margin(bound.name, parts, question, inner, inner.rounding)
-    allowed = covariance_margin(bound.name, parts, question, inner, inner.allowance)
+    family = family_of(bound.name)
+    record = family.read(_own(bound, cov)[1], inner.p)
+    needed = family.margin(record, question, inner, inner.rounding)
+    allowed = family.margin(record, question, inner, inner.allowance)
     margin = bound.margin / cov.unit
     require(
         needed <= margin + NOTHING and margin <= 8 * allowed + NOTHING,
@@ -420,12 +403,10 @@ def _among(among: Among, cov: CheckedCovariance, question: Question) -> CheckedC
     return part
 
 
-def _recheck(
-    bound: Bound, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
-    among, own = _own(bound, cov)
+def _recheck(bound: Bound, case: Case) -> Numbers:
+    among, own = _own(bound, case.cov)
     require(among.screened is None, f"the bound {bound.name!r} speaks of a screened table")
-    return redone(bound.name, own, _among(among, cov, question), question, ar, budget)
+    return redone(bound.name, own, case._replace(cov=_among(among, case.cov, case.question)))
 
 
 def _recheck_screened(
@@ -442,17 +423,17 @@ def _recheck_screened(
     require(same, f"the bound {bound.name!r} speaks of other kept features")
     assert dropped is not None
     among = _among(told, cov.inner, question)
-    inside = redone(bound.name, own_data, among, question, Float(), budget)
+    inside = redone(bound.name, own_data, Case(among, question, Float(), budget))
     if question.disjoint:
-        touching = screened.touching(dropped, dropped.inside, cov, question, budget)
+        touching = screened.touching(dropped, dropped.inside, Case(cov, question, Float(), budget))
         total = max(inside, touching)
     else:
         require(bound.name == "parts", "overlapping supports are extended part by part")
-        record = parse(Parts, own_data, {"p": among.p, "n": among.p}, bound.name)
+        record = family_of(bound.name).read(own_data, among.p)
         own = {part.s: part.value for part in record.parts}
         extended = sorted(part.s for part in dropped.parts or ())
         require(extended == sorted(own), "screened: there is not one part per cardinality")
-        touching, total = screened.by_parts(dropped, own, cov, question, budget)
+        touching, total = screened.by_parts(dropped, own, Case(cov, question, Float(), budget))
     require(inside <= dropped.inside, "the kept features' bound is too small")
     require(touching <= dropped.touching, "a dropped feature may add more")
     sure = result.value - result.certificate.rounding

@@ -18,21 +18,16 @@ import numpy as np
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, require
 from .covariance import CheckedCovariance
+from .family import Case
 from .pairsplit import Supports, charged
 from .records import Pad, PadGroup, Touch
 
 NEAR = 6000  # features whose covariances among each other are formed, at most
 
 
-def check_touch(
-    record: Touch,
-    s: int,
-    nonnegative: bool,
-    cov: CheckedCovariance,
-    ar: Arithmetic,
-    budget: Budget,
-) -> None:
+def check_touch(record: Touch, s: int, nonnegative: bool, case: Case) -> None:
     """Refuse the record unless no support that leaves the core explains more than its bound."""
+    cov, _, ar, budget = case
     expected = 1
     for group in record.groups:
         require(group.first == expected, f"pads begin at {group.first}, not at {expected}")
@@ -48,7 +43,7 @@ def check_touch(
     require(not (cov.given and far.size), "variances clear no feature of a given matrix")
     clear = by_variances(record, s, outside, cov, ar)
     require(bool(np.isin(far, clear).all()), "a feature outside is not cleared by its variance")
-    rows = Rows.of(near, outside, record.core, s, nonnegative, cov, ar, budget)
+    rows = rows_of(record, s, outside, nonnegative, case)
     t = ar.number(record.bound)
     left = ~_at_most(rows.own + rows.others[:, s - 1], t, s, ar)
     for group in record.groups:
@@ -102,33 +97,25 @@ class Rows:
     squares: np.ndarray  # (m, n) of the covariances with the core
     others: np.ndarray  # (m, s + 1): column q bounds the q largest |A_jl|, l outside
 
-    @staticmethod
-    def of(
-        near: np.ndarray,
-        outside: np.ndarray,
-        core: np.ndarray,
-        s: int,
-        nonnegative: bool,
-        cov: CheckedCovariance,
-        ar: Arithmetic,
-        budget: Budget,
-    ) -> Rows:
-        """Covariances among the features of `near` as they are, with all others by variances."""
-        entry = 20.0 if cov.given else 20.0 + 0.5 * (getattr(cov, "n", None) or 0)
-        among_all = cov.given or near.size <= NEAR
-        columns = near if among_all else near[:0]
-        budget.work(near.size * (core.size + columns.size) * entry, "rows outside a core")
-        budget.memory(16.0 * near.size * (core.size + columns.size), "rows outside a core")
-        cross = ar.size(cov.submatrix(near, core), nonnegative)
-        among = ar.size(cov.submatrix(near, columns), nonnegative)
-        if columns.size:
-            among[np.diag_indices(near.size)] = 0.0
-        far = np.setdiff1d(outside, columns)
-        if far.size:
-            root = ar.sqrt(_variances(cov, ar))
-            reach = ar.top(root[far], s)
-            among = np.hstack([among, root[near][:, None] * reach[None, :]])
-        return Rows(cov.diagonal[near], cross * cross, _prefix_sums(among, s, ar))
+
+def rows_of(record: Touch, s: int, outside: np.ndarray, nonnegative: bool, case: Case) -> Rows:
+    """Covariances among the features of `near` as they are, with all others by variances."""
+    cov, _, ar, budget = case
+    near, core = record.near, record.core
+    entry = 20.0 if cov.given else 20.0 + 0.5 * (cov.n or 0)
+    columns = near if cov.given or near.size <= NEAR else near[:0]
+    budget.work(near.size * (core.size + columns.size) * entry, "rows outside a core")
+    budget.memory(16.0 * near.size * (core.size + columns.size), "rows outside a core")
+    cross = ar.size(cov.submatrix(near, core), nonnegative)
+    among = ar.size(cov.submatrix(near, columns), nonnegative)
+    if columns.size:
+        among[np.diag_indices(near.size)] = 0.0
+    far = np.setdiff1d(outside, columns)
+    if far.size:
+        root = ar.sqrt(_variances(cov, ar))
+        reach = ar.top(root[far], s)
+        among = np.hstack([among, root[near][:, None] * reach[None, :]])
+    return Rows(cov.diagonal[near], cross * cross, _prefix_sums(among, s, ar))
 
 
 def failing(

@@ -18,8 +18,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Refused, require
-from .covariance import CheckedCovariance, Question
-from .family import Family
+from .family import Case, Family
 from .pairsplit import Charged, Split, Supports, charged, largest
 from .records import SPLITS, Node, Pass, Problem, Tree, Twins
 from .touch import check_touch
@@ -29,10 +28,9 @@ RANK = 48  # of the majorant of a fixing test, at least where there are as many 
 Log = tuple[Any, ...]  # a Problem, then Nodes and Splits
 
 
-def recheck(
-    record: Tree, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def recheck(record: Tree, case: Case) -> Numbers:
     """What the log proves for one component, with the touch certificate beyond its core."""
+    cov, question, ar, budget = case
     problem = record.log[0]
     assert isinstance(problem, Problem)
     require(question.k == 1, "a tree speaks of one component")
@@ -44,7 +42,7 @@ def recheck(
     core, bound = np.arange(cov.p), problem.bound
     if record.touch is not None:
         core, bound = record.touch.core, max(bound, record.touch.bound)
-        check_touch(record.touch, problem.s, problem.nonnegative, cov, ar, budget)
+        check_touch(record.touch, problem.s, problem.nonnegative, case)
     replay(record.log, cov.submatrix(core), ar, budget)
     return ar.number(bound) + cov.rounding(problem.s)
 
