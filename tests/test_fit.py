@@ -204,3 +204,41 @@ def test_fit_verifies_when_all_columns_are_copies_of_one(copies):
     result = sparse_pca(X, n_components=2, n_nonzero_coefs=3)
     assert result.value == pytest.approx(6 * X[:, 0].var())
     assert verify(result, X)
+
+
+def test_init_is_where_the_search_begins():
+    """Without effort the search only improves its starts: a good one is not lost."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 30)) @ rng.standard_normal((30, 30))
+    best = sparse_pca(X, n_components=2, n_nonzero_coefs=4)
+    lazy = {"method_options": {"effort": 0}, "certify": False, "n_nonzero_coefs": 4}
+    known = [support.tolist() for support in best.supports]
+    again = sparse_pca(X, n_components=2, init=known, **lazy)
+    assert again.value >= best.value * (1 - 1e-12)
+    names = [f"f{i}" for i in range(30)]
+    named = [[names[i] for i in support] for support in known]
+    again = sparse_pca(X, n_components=2, init=named, feature_names=names, **lazy)
+    assert again.value >= best.value * (1 - 1e-12)
+    free = sparse_pca(X, n_components=2, init=known, supports="free", n_nonzero_coefs=4)
+    assert free.value > 0
+
+
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [
+        ([[0], [1, 99, -1]], r"init\[1\]: no feature 99, -1; numbers are 0 to 5"),
+        ([["a"], [1]], "no feature 'a'.*the features have no names"),
+        ([[0, 0], [1]], r"init\[0\] names 0 more than once"),
+        ([[0], [0]], "init uses a feature in two components"),
+        ([[0, 1, 2], [3]], r"init\[0\] has 3 features, but component 0 may use 2"),
+        ([[0]], "init has 1 supports for n_components=2"),
+    ],
+)
+def test_init_that_does_not_fit_is_refused(init, message):
+    with pytest.raises(ValueError, match=message):
+        sparse_pca(covariance=np.eye(6), n_components=2, n_nonzero_coefs=2, init=init)
+
+
+def test_init_needs_a_method_that_begins_with_it():
+    with pytest.raises(ValueError, match="init needs method='auto', got 'tpower'"):
+        sparse_pca(covariance=np.eye(4), n_nonzero_coefs=2, method="tpower", init=[0])

@@ -145,7 +145,7 @@ def test_a_path_on_sums_from_elsewhere():
     path = sparse_path(covariance=screened, n_nonzero_coefs=[2, 5])
     assert [result.status.value for result in path] == ["optimal"] * 2
     assert all(verify(result, X) for result in path)
-    with pytest.raises(ValueError, match=r"30 kept features, but n_nonzero_coefs has 31; keep"):
+    with pytest.raises(ValueError, match=r"30 kept features, but the components have 31 nonzeros"):
         sparse_path(covariance=screened, n_nonzero_coefs=[31])
 
 
@@ -189,3 +189,21 @@ def test_path_draws_itself_when_matplotlib_is_there():
     path = sparse_path(X, n_nonzero_coefs=[1, 2], time_limit=60.0)
     assert len(path.plot().results) == 2
     plt.close("all")
+
+
+def test_path_of_several_components_is_never_below_separate_calls():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((50, 15)) @ rng.standard_normal((15, 15))
+    path = sparse_path(X, n_components=2, n_nonzero_coefs=[2, 4])
+    for s, result in zip((2, 4), path):
+        alone = sparse_pca(X, n_components=2, n_nonzero_coefs=s)
+        assert result.settings["n_nonzero_coefs"] == [s, s]
+        assert result.value >= alone.value * (1 - 1e-6)
+        assert verify(result, X)
+
+
+def test_path_of_several_components_refuses_sizes_without_room():
+    with pytest.raises(ValueError, match=r"more than n_features // n_components=3; pass numbers"):
+        sparse_path(covariance=np.eye(6), n_components=2, n_nonzero_coefs=[4])
+    with pytest.raises(ValueError, match="n_components=7 components cannot have disjoint"):
+        sparse_path(covariance=np.eye(6), n_components=7)

@@ -25,15 +25,16 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
         return method
 
 
+from .data.explained import explained
 from .data.frames import check_unique, is_frame
 from .data.inputs import Input, as_rows, in_blocks, is_lazy, resolved
-from .data.passes import MEMORY_LIMIT
-from .data.rows import memory_map
+from .data.passes import MEMORY_LIMIT, memory_bytes
+from .data.rows import Rows, memory_map
 from .data.scores import Scorer, scores_of_blocks
 from .data.table import Table, as_table
 from .fit import fitted
 from .numerics.threads import one_blas_thread
-from .problem.monitor import Progress
+from .problem.monitor import Monitor, Progress
 from .problem.result import Certificate, Result
 from .settings import Settings
 
@@ -128,6 +129,9 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         "auto" is the portfolio that a user should get; the others are there to compare.
     method_options : dict, default=None
         Keywords of the method itself.
+    init : list of supports, one per component, default=None
+        Features, by name or number, with which the search begins; a list of them for one component.
+        The answer is never worse than the best weights on these.
     rank : int, default=None
         Rank of the sketch, for methods that work on one.
     center : bool, default=True
@@ -204,6 +208,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         nonnegative: bool = False,
         method: str = "auto",
         method_options: Mapping[str, Any] | None = None,
+        init: Any = None,
         rank: int | None = None,
         center: bool = True,
         scale: bool = False,
@@ -223,6 +228,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         self.nonnegative = nonnegative
         self.method = method
         self.method_options = method_options
+        self.init = init
         self.rank = rank
         self.center = center
         self.scale = scale
@@ -359,6 +365,36 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
             )
         gram = self.components_ @ self.components_.T
         return (given @ np.linalg.pinv(gram) @ self.components_) * self.scale_ + self.mean_
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of the variance of these rows that the components explain together.
+
+        Every feature is predicted by its regression on the scores: with Z the rows, centred and
+        scaled as in `transform`, and T their scores, tr(Z'T (T'T)^+ T'Z) / tr(Z'Z). What two
+        components have in common counts once. `GridSearchCV` and `cross_val_score` use it.
+
+        Parameters
+        ----------
+        X : what `fit` takes
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        share : float
+            Between 0 and 1; nan when the rows do not vary.
+        """
+        check_is_fitted(self)
+        ours = isinstance(X, Table) or in_blocks(X) or is_lazy(X)
+        if not ours:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        limit = memory_bytes(self.memory_limit)
+        given = resolved(X, sample_weight=sample_weight, memory_limit=limit, monitor=Monitor())
+        if ours:
+            self._check_columns(given.n_features, given.feature_names)
+        assert isinstance(given.source, Table | Rows)
+        with one_blas_thread:
+            return explained(self.result_, given.source, given.sample_weight).share
 
     def table(self) -> Any:
         """Component, features with their weights, variance: a table that prints."""

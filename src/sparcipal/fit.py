@@ -38,6 +38,7 @@ def sparse_pca(
     nonnegative: bool = False,
     method: str = "auto",
     method_options: Mapping[str, Any] | None = None,
+    init: Any = None,
     rank: int | None = None,
     center: bool = True,
     scale: bool = False,
@@ -78,6 +79,9 @@ def sparse_pca(
         "auto" is the portfolio that a user should get; the others are there to compare.
     method_options : dict
         Keywords of the method itself.
+    init : list of supports, one per component
+        Features, by name or number, with which the search begins; a list of them for one component.
+        The answer is never worse than the best weights on these.
     rank : int
         Rank of the sketch, for methods that work on one.
     center, scale : bool
@@ -126,6 +130,7 @@ def sparse_pca(
         nonnegative=nonnegative,
         method=method,
         method_options=method_options,
+        init=init,
         rank=rank,
         center=center,
         scale=scale,
@@ -156,13 +161,17 @@ def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
     """Answer the question that the settings put to the data."""
     searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
     sizes, total = settings.budget(given.n_features)
+    starts = settings.starts(sizes, given.n_features, given.feature_names)
     options = settings.options(monitor)
 
     def question(data: Data) -> Problem:
-        whole = Problem(data.covariance, sizes, settings.nonnegative, settings.disjoint, total)
+        whole = Problem(
+            data.covariance, sizes, settings.nonnegative, settings.disjoint, total, starts=starts
+        )
         kept = data.survivors
         if kept is None:
             return whole
+        whole = whole.among(kept.kept, data.covariance)
         if whole.disjoint and whole.n_nonzero > whole.covariance.n_features:
             raise ValueError(
                 f"covariance has {whole.covariance.n_features} kept features, but the components "
@@ -256,7 +265,7 @@ def solve(
     eliminated = whole.covariance.n_features - alive.size
     monitor.update("eliminate", message=f"{eliminated} of {whole.covariance.n_features} features")
     reduced = whole.covariance if not eliminated else whole.covariance.restrict(alive)
-    problem = replace(whole, covariance=reduced.materialise())
+    problem = whole.among(alive, reduced.materialise())
     found = method.run(problem, options, **method_options)
     components = refit(problem, found.components, orthogonal="orthogonal" in found.info)
     monitor.update("search", value=float(variances(problem, components).sum()), message=found.note)

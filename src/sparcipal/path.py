@@ -23,7 +23,7 @@ from .numerics.threads import one_blas_thread
 from .problem.parameters import integer
 from .problem.problem import Component, Options, Problem
 from .problem.result import Result, Status
-from .search.method import Found
+from .search.method import Found, Method
 from .search.registry import get_method
 from .search.warm import warm_support
 from .settings import Settings
@@ -78,6 +78,7 @@ def sparse_path(
     X: Any = None,
     *,
     covariance: Any = None,
+    n_components: int = 1,
     n_nonzero_coefs: Iterable[int] | None = None,
     nonnegative: bool = False,
     center: bool = True,
@@ -94,13 +95,13 @@ def sparse_path(
     feature_names: Iterable[str] | None = None,
     memory_limit: float = MEMORY_LIMIT,
 ) -> Path:
-    """One sparse component for every number of nonzeros, each with its certificate.
+    """Sparse components for every number of nonzeros, each answer with its certificate.
 
     Parameters are those of `sparse_pca`, except
 
     n_nonzero_coefs : iterable of int
-        The numbers of nonzeros; solved in increasing order. None means 1 to 30, or to n_features if
-        that is less.
+        The numbers of nonzeros of each component; solved in increasing order. None means 1 to 30,
+        or to n_features // n_components if that is less.
     time_limit : float
         Seconds for the whole path. What is not reached in time is bounded, but hardly searched.
 
@@ -117,6 +118,7 @@ def sparse_path(
     [3.5, 4.0, 4.0]
     """
     settings = Settings.of(
+        n_components=n_components,
         nonnegative=nonnegative,
         center=center,
         scale=scale,
@@ -143,50 +145,62 @@ def sparse_path(
             monitor=monitor,
         )
         searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
-        sizes = _sizes(n_nonzero_coefs, given.n_features)
-        searched.begin(sizes[-1])
-        _check_kept(searched.data, sizes[-1])
+        k = integer("n_components", n_components, 1)
+        sizes = _sizes(n_nonzero_coefs, k, given.n_features)
+        searched.begin(k * sizes[-1])
+        _check_kept(searched.data, k * sizes[-1])
         before: Answer | None = None
         for s in sizes:
-            before, result = _at(s, searched, settings, options, before)
+            before, result = _at((s,) * k, searched, settings, options, before)
             results.append(result)
     return Path(tuple(results))
 
 
 def _at(
-    s: int, searched: Searched, settings: Settings, options: Options, before: Answer | None
+    sizes: tuple[int, ...],
+    searched: Searched,
+    settings: Settings,
+    options: Options,
+    before: Answer | None,
 ) -> tuple[Answer, Result]:
     """Solve one cardinality: the answer from which the next one grows, and the result."""
 
     def question(data: Data) -> Problem:
-        return Problem(data.formed, (s,), settings.nonnegative, disjoint=True)
+        return Problem(data.formed, sizes, settings.nonnegative, disjoint=True)
 
     def answer(whole: Problem, before: Answer | None) -> Answer:
         return _step(whole, before, options, settings.certify)
 
     inside, shown = settled(searched, question, answer, options, settings.certify, before)
     data = searched.data
-    return inside, result_of(shown, question(data), data, settings.record((s,), None, data))
+    return inside, result_of(shown, question(data), data, settings.record(sizes, None, data))
 
 
 def _check_kept(data: Data, needed: int) -> None:
     if data.covariance.n_features < needed:
         raise ValueError(
-            f"covariance has {data.covariance.n_features} kept features, but n_nonzero_coefs "
-            f"has {needed}; keep more features"
+            f"covariance has {data.covariance.n_features} kept features, but the components have "
+            f"{needed} nonzeros; keep more features"
         )
 
 
-def _sizes(n_nonzero_coefs: Iterable[int] | None, n_features: int) -> list[int]:
+def _sizes(n_nonzero_coefs: Iterable[int] | None, k: int, n_features: int) -> list[int]:
+    if k > n_features:
+        raise ValueError(
+            f"n_components={k} components cannot have disjoint supports among "
+            f"n_features={n_features} features; ask for at most {n_features}"
+        )
+    most = n_features // k
     if n_nonzero_coefs is None:
-        return list(range(1, min(LONGEST, n_features) + 1))
+        return list(range(1, min(LONGEST, most) + 1))
     sizes = sorted({integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs})
     if not sizes:
         raise ValueError("n_nonzero_coefs is empty; pass for instance range(1, 11)")
-    if sizes[-1] > n_features:
+    if sizes[-1] > most:
+        room = f"n_features={n_features}" if k == 1 else f"n_features // n_components={most}"
         raise ValueError(
-            f"n_nonzero_coefs has {sizes[-1]}, more than n_features={n_features}; pass numbers "
-            f"between 1 and {n_features}, or None"
+            f"n_nonzero_coefs has {sizes[-1]}, more than {room}; pass numbers between 1 and "
+            f"{most}, or None"
         )
     return sizes
 
@@ -196,14 +210,7 @@ def _step(whole: Problem, before: Answer | None, options: Options, certify: Any)
     fresh = get_method("auto")
     if before is None:
         return solve(whole, fresh, {}, options, certify)
-    s = whole.cardinalities[0]
-    near = warm_support(whole, before.components[0].support, options)
-    # constant features are set aside before the search
-    alive = informative(whole.covariance, s)
-    support = np.flatnonzero(np.isin(alive, near))
-    found = Found((Component(support, np.full(support.size, support.size**-0.5)),))
-    warm = replace(fresh, run=lambda problem, options: found)
-    answer = solve(whole, warm, {}, options, certify, before.again)
+    answer = _grown(whole, fresh, before, options, certify)
     if answer.certificate.status is Status.OPTIMAL or options.monitor.stopped is not None:
         return answer
     # a search without its proof is cheap; only a better answer is worth a second proof
@@ -211,3 +218,18 @@ def _step(whole: Problem, before: Answer | None, options: Options, certify: Any)
     if certify is False or other.certificate.value <= answer.certificate.value * (1 + options.tol):
         return answer
     return solve(whole, fresh, {}, options, certify, answer.again)
+
+
+def _grown(whole: Problem, fresh: Method, before: Answer, options: Options, certify: Any) -> Answer:
+    """The answer of a short search that begins with the supports of a smaller cardinality."""
+    if whole.k > 1:
+        near = replace(whole, starts=(tuple(c.support for c in before.components),))
+        return solve(near, fresh, {"effort": 1}, options, certify, before.again)
+    s = whole.cardinalities[0]
+    wanted = warm_support(whole, before.components[0].support, options)
+    # constant features are set aside before the search
+    alive = informative(whole.covariance, s)
+    support = np.flatnonzero(np.isin(alive, wanted))
+    found = Found((Component(support, np.full(support.size, support.size**-0.5)),))
+    warm = replace(fresh, run=lambda problem, options: found)
+    return solve(whole, warm, {}, options, certify, before.again)

@@ -13,7 +13,7 @@ import numpy as np
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.searched import Data
 from .problem.monitor import Monitor, Progress, reporter
-from .problem.parameters import choice, flag, integer, jobs, number, seconds, seed
+from .problem.parameters import choice, features, flag, integer, jobs, number, seconds, seed
 from .problem.problem import Options
 from .search.method import Method
 from .search.registry import get_method, sharing_methods
@@ -37,6 +37,7 @@ class Settings:
     nonnegative: bool = False
     method: str = "auto"
     method_options: Any = None
+    init: Any = None
     rank: int | None = None
     center: bool = True
     scale: bool = False
@@ -148,6 +149,42 @@ class Settings:
         if k == 1:
             return (total,), None
         return (total - k + 1,) * k, total
+
+    def starts(
+        self, sizes: Sequence[int], n_features: int, names: Sequence[str] | None
+    ) -> tuple[tuple[np.ndarray, ...], ...]:
+        """`init` as supports that the search begins with; none of them if it is not given."""
+        init = self.init
+        if init is None:
+            return ()
+        if not self.search.takes_starts:
+            raise ValueError(f"init needs method='auto', got {self.method!r}; leave init out")
+        if isinstance(self.n_nonzero_coefs, Mapping):
+            raise ValueError(
+                "init needs one number of nonzeros per component, but n_nonzero_coefs is a total; "
+                "pass an integer, or one per component"
+            )
+        k = len(sizes)
+        if isinstance(init, str) or not isinstance(init, Sequence | np.ndarray):
+            raise TypeError(f"init must be a list of supports, one per component, got {init!r}")
+        flat = k == 1 and all(isinstance(entry, str | Integral) for entry in init)
+        lists = [init] if flat else list(init)
+        if len(lists) != k:
+            raise ValueError(f"init has {len(lists)} supports for n_components={k}; pass one each")
+        supports = tuple(
+            features(f"init[{j}]", support, n_features, names) for j, support in enumerate(lists)
+        )
+        for j, (support, s) in enumerate(zip(supports, sizes)):
+            if support.size > s:
+                raise ValueError(
+                    f"init[{j}] has {support.size} features, but component {j} may use {s}; name "
+                    "fewer, or raise n_nonzero_coefs"
+                )
+        if self.disjoint and np.unique(np.concatenate(supports)).size < sum(map(len, supports)):
+            raise ValueError(
+                "init uses a feature in two components, but supports='disjoint'; name each once"
+            )
+        return (supports,)
 
     def _cardinalities(self, n_features: int) -> tuple[int, ...]:
         """One cardinality per component, or an error that says what these features allow."""

@@ -80,9 +80,17 @@ def test_path_without_a_leading_eigenvalue_shows_shares_of_the_total():
 def test_path_refusals():
     with pytest.raises(ValueError, match="empty"):
         PathDisplay([])
+    one = sparse_pca(table(), n_nonzero_coefs=2, certify=False)
     two = sparse_pca(table(), n_components=2, n_nonzero_coefs=2, certify=False)
-    with pytest.raises(ValueError, match="one component each"):
-        PathDisplay([two])
+    with pytest.raises(ValueError, match=r"results have \[1, 2\] components"):
+        PathDisplay([one, two])
+
+
+def test_path_of_several_components_is_a_share_of_the_total_variance():
+    two = sparse_pca(table(), n_components=2, n_nonzero_coefs=2, certify=False)
+    display = PathDisplay([two]).plot()
+    assert display.lines_[0].get_ydata() == pytest.approx([two.value / two.total_variance])
+    assert display.ax_.get_xlabel() == "nonzeros allowed in each of 2 components"
 
 
 X = np.random.default_rng(0).standard_normal((20, 5))
@@ -104,9 +112,6 @@ def test_path_display_refuses_and_draws_other_results(result):
 
     with pytest.raises(ValueError, match="results is empty"):
         PathDisplay([])
-    two = sparse_pca(X, n_components=2, n_nonzero_coefs=1, certify=False)
-    with pytest.raises(ValueError, match="one component each"):
-        PathDisplay([two])
     drawn = PathDisplay.from_data(X, [3, 1], certify=False)
     assert [len(r.supports[0]) for r in drawn.results] == [1, 3]
     others = PathDisplay.from_results(

@@ -153,8 +153,6 @@ def path(source: str, **options: Any) -> None:
     sparcipal path docword.kos.txt.gz -s 5:50:5 --format csv
     """
     distinct_files(source, options)
-    if options["plot"] and options["components"] != 1:
-        raise click.UsageError("--plot draws one component; leave --components at 1")
     if options["plot"]:
         from ..report.plots.common import pyplot
 
@@ -259,13 +257,14 @@ def _flat(record: dict[str, Any]) -> list[Any]:
 def _path_rows(
     data: dict[str, Any], options: dict[str, Any], say: Any, update: Any
 ) -> list[tuple[int, Any]]:
-    """Return sizes and results; one component by `auto` is warm started from size to size."""
+    """Return sizes and results; disjoint components by `auto` grow from size to size."""
     from ..fit import sparse_pca
     from ..path import sparse_path
 
     asked = {**keywords(options), **_memory(options)}
-    if options["components"] == 1 and options["method"] == "auto" and options["rank"] is None:
-        for name in ("n_components", "supports", "rank"):
+    apart = options["components"] == 1 or asked["supports"] == "disjoint"
+    if apart and options["method"] == "auto" and options["rank"] is None:
+        for name in ("supports", "rank"):
             del asked[name]
         path = sparse_path(**data, **asked, n_nonzero_coefs=options["nonzero"], callback=update)
         return [(int(s), result) for s, result in zip(path.n_nonzero_coefs, path)]

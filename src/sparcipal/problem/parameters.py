@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -84,6 +85,49 @@ def jobs(n_jobs: Any) -> int:
     if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} must be a nonzero integer or None; -1 uses every core")
     return int(effective_n_jobs(int(n_jobs)))
+
+
+def features(
+    name: str, given: Any, n_features: int, feature_names: Sequence[str] | None
+) -> np.ndarray:
+    """Return the numbers, increasing, of features given by name or number; no one twice.
+
+    All entries that name no feature, and all that are repeated, are in one error.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} must be a list of features, by name or number, got {given!r}")
+    places = {} if feature_names is None else {n: i for i, n in enumerate(feature_names)}
+    found: list[int] = []
+    unknown: list[str] = []
+    for entry in given:
+        if isinstance(entry, str):
+            place = places.get(entry)
+        elif isinstance(entry, Integral) and not isinstance(entry, bool | np.bool_):
+            position = int(entry)
+            place = position if 0 <= position < n_features else None
+        else:
+            raise TypeError(f"{name} holds {entry!r}; name features by their name or number")
+        if place is None:
+            unknown.append(repr(entry))
+        else:
+            found.append(place)
+    if unknown:
+        known = f"numbers are 0 to {n_features - 1}"
+        if any(entry.startswith(("'", '"')) for entry in unknown):
+            known += "; the features have no names" if not places else _close(unknown, places)
+        raise ValueError(f"{name}: no feature {', '.join(unknown)}; {known}")
+    repeated = sorted({place for place in found if found.count(place) > 1})
+    if repeated:
+        shown = ", ".join(str(i) if not places else repr(feature_names[i]) for i in repeated)  # type: ignore[index]
+        raise ValueError(f"{name} names {shown} more than once; name each feature once")
+    return np.array(sorted(found), dtype=np.intp)
+
+
+def _close(unknown: Sequence[str], places: Iterable[str]) -> str:
+    """Return known names that are spelt like the unknown ones."""
+    names = list(places)
+    near = [n for entry in unknown for n in get_close_matches(entry[1:-1], names, 1)]
+    return f"; did you mean {', '.join(map(repr, near))}?" if near else ""
 
 
 def weights(sample_weight: Any, n_samples: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +21,8 @@ class Problem:
 
     `dropped` is the largest variance among features that were screened out and are not in the
     covariance; proofs use it to choose prices that also cover those features.
+
+    `starts` are known answers: lists of supports, one per component, that a search may begin with.
     """
 
     covariance: Covariance
@@ -29,6 +31,7 @@ class Problem:
     disjoint: bool = True
     total: int | None = None
     dropped: float = 0.0
+    starts: tuple[tuple[np.ndarray, ...], ...] = ()
 
     @property
     def k(self) -> int:
@@ -42,6 +45,14 @@ class Problem:
     def n_nonzero(self) -> int:
         """Nonzeros of all components together, at most."""
         return sum(self.cardinalities) if self.total is None else self.total
+
+    def among(self, features: np.ndarray, covariance: Covariance) -> Problem:
+        """The same question about some features, increasing, and their covariance."""
+        starts = tuple(
+            tuple(np.flatnonzero(np.isin(features, support)) for support in supports)
+            for supports in self.starts
+        )
+        return replace(self, covariance=covariance, starts=starts)
 
 
 @dataclass(frozen=True)

@@ -33,3 +33,4 @@ class Method:
     paper: str
     run: Callable[..., Found]
     shares_totals: bool = False  # whether it can share a total number of nonzeros among components
+    takes_starts: bool = False  # whether it begins with the problem's `starts`

@@ -24,13 +24,13 @@ class PathDisplay:
     Parameters
     ----------
     results : sequence of Result
-        One component each, for different numbers of nonzeros; any order.
+        Equally many components each, for different numbers of nonzeros; any order.
     others : dict of str to sequence of Result, optional
         Answers of other methods to the same questions: drawn as lines.
     bounds : dict of str to sequence of float, optional
         Other upper bounds, in the units of the data, in the order of `results`: thin lines.
     leading : float, optional
-        The leading eigenvalue; taken from the results if absent. Where they do not name it,
+        The leading eigenvalue; taken from the results of one component if absent. Otherwise
         shares of the total variance are drawn.
 
     Attributes
@@ -52,13 +52,16 @@ class PathDisplay:
         given = list(results)
         if not given:
             raise ValueError("results is empty; pass one Result per number of nonzeros")
-        if any(len(result.supports) != 1 for result in given):
-            raise ValueError("results must have one component each; pass n_components=1")
+        counts = {len(result.supports) for result in given}
+        if len(counts) > 1:
+            raise ValueError(f"results have {sorted(counts)} components; pass those of one path")
         order = sorted(range(len(given)), key=lambda i: _allowed(given[i]))
         self.results = [given[i] for i in order]
         self.others = {name: sorted(path, key=_allowed) for name, path in (others or {}).items()}
         self.bounds = {name: [path[i] for i in order] for name, path in (bounds or {}).items()}
-        self.leading = _leading(self.results) if leading is None else float(leading)
+        if leading is None and counts == {1}:
+            leading = _leading(self.results)
+        self.leading = None if leading is None else float(leading)
         self._whole = self.results[0].total_variance if self.leading is None else self.leading
 
     @classmethod
@@ -131,7 +134,8 @@ class PathDisplay:
                 xytext=(4, 3), textcoords="offset points", ha="left", fontsize="small",
                 color=common.GREY,
             )  # fmt: skip
-        ax.set_xlabel("nonzeros allowed")
+        k = len(self.results[0].supports)
+        ax.set_xlabel("nonzeros allowed" + (f" in each of {k} components" if k > 1 else ""))
         whole = "total variance" if self.leading is None else "leading eigenvalue"
         ax.set_ylabel(f"explained variance / {whole}")
         ax.legend(frameon=False, loc="lower right", fontsize="small")

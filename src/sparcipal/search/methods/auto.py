@@ -8,6 +8,7 @@ too, and their answers are among the starts, so the result is never below theirs
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -81,7 +82,8 @@ def _free(problem: Problem, options: Options, effort: int) -> Found:
 
     found = deflate(problem, options, one)
     simple = [method.run(problem, options) for method in SIMPLE]
-    best = list(max((answer.components for answer in (found, *simple)), key=total))
+    given = [tuple(_weighted(problem, support) for support in start) for start in problem.starts]
+    best = list(max([answer.components for answer in (found, *simple)] + given, key=total))
     value = total(best)
     rng = np.random.default_rng(options.seed)
     exchanges = 0
@@ -119,9 +121,10 @@ def _orthogonal(problem: Problem, options: Options, effort: int, found: Found) -
 
 def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Component, ...], int]:
     cov = problem.covariance
-    features = _working_set(problem)
+    given = [list(supports) for supports in problem.starts]
+    features = np.unique(np.concatenate([_working_set(problem), *itertools.chain(*given)]))
     simple = _simple_answers(problem, options, features)
-    supports = _search_within(problem, options, features, simple, effort)
+    supports = _search_within(problem, options, features, [*given, *simple], effort)
     rounds = 1
     while features.size < cov.n_features and rounds < ROUNDS and not options.monitor.stopped:
         new = _newcomers(problem, supports, features)
@@ -233,5 +236,9 @@ def _without_empty(supports: list[np.ndarray], cov: Covariance) -> list[np.ndarr
 
 
 METHOD = Method(
-    "auto", "portfolio: matching ascent, exchange search, perturbations", run, shares_totals=True
+    "auto",
+    "portfolio: matching ascent, exchange search, perturbations",
+    run,
+    shares_totals=True,
+    takes_starts=True,
 )

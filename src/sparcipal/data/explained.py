@@ -1,0 +1,118 @@
+"""The share of the variance of rows that components explain by regression on their scores.
+
+Each feature is predicted by its regression on the scores of all components. With Z the rows,
+centred and scaled as the model says, and T their scores, the share is
+
+    tr(Z'T (T'T)^+ T'Z) / tr(Z'Z).
+
+It counts what two components have in common once, whether supports overlap or scores correlate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import pinvh
+
+from ..problem.result import Result
+from .moments import Moments
+from .rows import Rows
+from .scores import Scorer
+from .table import Table
+
+ROWS = 1 << 14  # rows of a table that are scored together
+
+
+class Explained:
+    """Sums over rows from which the share follows; blocks are added and merged like moments.
+
+    Parameters
+    ----------
+    result : Result
+        Its components, mean and scale are used.
+
+    Attributes
+    ----------
+    n_samples : int
+        Rows seen.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._scorer = Scorer(result)  # refuses results of a covariance
+        k = self._scorer.n_components
+        self._moments = Moments(result.n_features)
+        self._weight = 0.0
+        self._sum = np.zeros(k)  # of the scores
+        self._gram = np.zeros((k, k))  # T'T
+        self._cross = np.zeros((k, result.n_features))  # T'(X - mean), not scaled
+
+    def copy_empty(self) -> Explained:
+        return Explained(self._result)
+
+    def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
+        scores = self._scorer(block)
+        weighted = scores if weights is None else scores * weights[:, None]
+        self._moments.add(block, weights)
+        self._weight += float(block.shape[0] if weights is None else weights.sum())
+        self._sum += weighted.sum(axis=0)
+        self._gram += scores.T @ weighted
+        mean = np.asarray(self._result.mean)
+        if sp.issparse(block):
+            self._cross += (block.T @ weighted).T - np.outer(weighted.sum(axis=0), mean)
+        else:
+            self._cross += weighted.T @ (np.asarray(block, dtype=np.float64) - mean)
+        return self
+
+    def merge(self, other: Explained) -> Self:
+        self._moments.merge(other._moments)
+        self._weight += other._weight
+        self._sum += other._sum
+        self._gram += other._gram
+        self._cross += other._cross
+        return self
+
+    @property
+    def n_samples(self) -> int:
+        return self._moments.n_samples
+
+    @property
+    def correlations(self) -> np.ndarray:
+        """Correlations between the scores; 0 where a score is constant."""
+        mean = self._sum / self._weight
+        cov = self._gram / self._weight - np.outer(mean, mean)
+        spread = np.sqrt(np.maximum(np.diag(cov), 0.0))
+        scale = np.where(spread > 0.0, spread, 1.0)
+        found = np.clip(cov / np.outer(scale, scale), -1.0, 1.0)
+        np.fill_diagonal(found, 1.0)
+        return found
+
+    @property
+    def share(self) -> float:
+        """Return the share, between 0 and 1; rows without any variance have none: nan."""
+        result = self._result
+        assert result.mean is not None
+        assert result.scale is not None
+        cross = self._cross / result.scale
+        off = self._moments.means() - result.mean
+        total = float(((self._moments.variances() + off**2) / result.scale**2).sum())
+        if total <= 0.0:
+            return float("nan")
+        explained = float((pinvh(self._gram) * (cross @ cross.T)).sum())
+        return min(1.0, max(0.0, explained / (self._weight * total)))
+
+
+def explained(
+    result: Result, source: Table | Rows, sample_weight: np.ndarray | None = None
+) -> Explained:
+    """Sum over the rows of a checked table, or of rows that are read in one pass."""
+    sums = Explained(result)
+    if isinstance(source, Rows):
+        return source.accumulate(sums)
+    X = source.X.tocsr() if sp.issparse(source.X) else source.X
+    for start in range(0, X.shape[0], ROWS):
+        rows = slice(start, start + ROWS)
+        sums.add(X[rows], None if sample_weight is None else sample_weight[rows])
+    return sums
