@@ -288,7 +288,10 @@ def test_long_files_have_a_reason():
     assert long == set(LONGER)
 
 
-MAPPED = ["", "numerics", "problem", "data", "data/files", "bounds", "search", "checker"]
+MAPPED = [
+    "", "kernels", "numerics", "problem", "data", "data/files", "bounds", "search", "report", "cli",
+    "checker",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("folder", MAPPED, ids=lambda folder: folder or "root")

@@ -34,6 +34,7 @@ from scipy.optimize import minimize_scalar
 
 from ..numerics import margins
 from ..numerics.eigen import factorises, largest_eigenpairs, largest_eigenvalues
+from ..numerics.largest import magnitudes, row_tops
 from ..numerics.margins import SAFETY, top_sum
 from ..problem.covariance import DENSE_LIMIT
 from ..problem.problem import Problem
@@ -113,9 +114,9 @@ def _largest_magnitudes(problem: Problem) -> np.ndarray:
     largest = np.empty((p, count))
     for start in range(0, p, 64):  # a few rows at a time, so that no second matrix is needed
         rows = A[start : start + 64]
-        magnitude = np.maximum(rows, 0.0) if problem.nonnegative else np.abs(rows)
+        magnitude = magnitudes(rows, problem.nonnegative)
         np.fill_diagonal(magnitude[:, start:], 0.0)
-        largest[start : start + 64] = _row_tops(magnitude, count)
+        largest[start : start + 64] = row_tops(magnitude, count)
     return largest
 
 
@@ -150,8 +151,7 @@ def _exact_row_sums(problem: Problem, block: np.ndarray) -> np.ndarray:
     """Sum A_ii and the s - 1 largest other magnitudes of each row i in `block`."""
     rows = problem.covariance.columns(block).T  # (rows, p)
     rows[np.arange(block.size), block] = 0.0
-    magnitude = np.maximum(rows, 0.0) if problem.nonnegative else np.abs(rows)
-    tops = _row_tops(magnitude, problem.s_max - 1)
+    tops = row_tops(magnitudes(rows, problem.nonnegative), problem.s_max - 1)
     return np.asarray(problem.covariance.diagonal[block] + tops.sum(axis=1))
 
 
@@ -162,7 +162,7 @@ def _row_sums(problem: Problem) -> np.ndarray:
     order = np.argsort(-reach, kind="stable")
     for start in range(0, min(order.size, ROW_BUDGET), 256):
         block = order[start : start + 256]
-        if start and _kth_largest(sums[order[:start]], k) >= reach[block[0]]:
+        if start >= k and np.partition(sums[order[:start]], -k)[-k] >= reach[block[0]]:
             break
         sums[block] = np.minimum(reach[block], _exact_row_sums(problem, block))
     return sums
@@ -178,7 +178,7 @@ def clip_bound(problem: Problem) -> Bound:
     def matrix(rho: float) -> np.ndarray:
         clipped = np.clip(off, -rho, rho)
         M = off - clipped
-        charge = _row_tops(np.abs(clipped), s - 1).sum(axis=1) * (1 + margins.charges(s))
+        charge = row_tops(np.abs(clipped), s - 1).sum(axis=1) * (1 + margins.charges(s))
         M[np.diag_indices_from(M)] = problem.covariance.diagonal + charge
         return M
 
@@ -307,22 +307,6 @@ def _off_diagonal(A: np.ndarray, nonnegative: bool) -> np.ndarray:
     off = np.maximum(A, 0.0) if nonnegative else A.copy()
     np.fill_diagonal(off, 0.0)
     return off
-
-
-def _row_tops(rows: np.ndarray, count: int) -> np.ndarray:
-    """Return the `count` largest entries of each row."""
-    if count >= rows.shape[1]:
-        return rows
-    split = rows.shape[1] - count
-    return np.partition(rows, split, axis=1)[:, split:] if count else rows[:, :0]
-
-
-def _kth_largest(values: np.ndarray, k: int) -> float:
-    return (
-        float(np.partition(values, values.size - k)[values.size - k])
-        if values.size >= k
-        else -np.inf
-    )
 
 
 def _bound(

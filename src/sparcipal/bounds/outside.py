@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from ..numerics import margins
+from ..numerics.largest import magnitudes, row_tops
 from ..problem.covariance import Covariance
 
 BLOCK = 512  # rows of the covariance read at once
@@ -53,7 +54,7 @@ def violators(
     found, levels = [], []
     for start in range(0, kept.size, BLOCK):
         block = kept[start : start + BLOCK]
-        charges = rows.core_charges(_charged(cov.submatrix(block, core), nonnegative))
+        charges = rows.core_charges(magnitudes(cov.submatrix(block, core), nonnegative))
         total = cov.diagonal[block] + rows.with_reach(charges, variance[block])
         high = total > level
         if high.any():
@@ -77,7 +78,7 @@ def _exact(
     out = np.empty(block.size)
     for start in range(0, block.size, BLOCK):
         part = block[start : start + BLOCK]
-        among = _charged(cov.submatrix(part, outside), nonnegative)
+        among = magnitudes(cov.submatrix(part, outside), nonnegative)
         among[outside[None, :] == part[:, None]] = 0.0
         both = np.hstack([charges[start : start + BLOCK], _largest(among, rows.q)])
         out[start : start + BLOCK] = cov.diagonal[part] + rows.rounded(_largest(both, rows.q))
@@ -121,15 +122,6 @@ class _Rows:
         return total + margins.priced_outside(self.q + 1) * (total + 2 * self.q * largest)
 
 
-def _charged(cross: np.ndarray, nonnegative: bool) -> np.ndarray:
-    return np.maximum(cross, 0.0) if nonnegative else np.abs(cross)
-
-
 def _largest(rows: np.ndarray, count: int) -> np.ndarray:
-    """The `count` largest entries along the last axis, unordered, negative ones counted as zero."""
-    n = rows.shape[-1]
-    if count == 0:
-        return rows[..., :0]
-    if n > count:
-        rows = np.partition(rows, n - count, axis=-1)[..., n - count :]
-    return np.maximum(rows, 0.0)
+    """The `count` largest entries of each row, unordered, negative ones counted as zero."""
+    return np.maximum(row_tops(rows, count), 0.0)

@@ -23,6 +23,7 @@ from scipy.linalg import lapack
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from ..numerics import margins
+from ..numerics.largest import magnitudes, row_tops
 from ..problem.covariance import Covariance, MatrixCovariance
 from .pairsplit import Part, Split, prove_below, split_matrix
 from .pairsplit.certificate import top_eigenvalue
@@ -165,7 +166,7 @@ class Strata:
         """Entries of the features of `near` to the core, and their largest ones to the others."""
         s, cov = self.s, self.cov
         self._near = near
-        self.squares = self._size(cov.submatrix(near, self.core)) ** 2
+        self.squares = magnitudes(cov.submatrix(near, self.core), self.nonnegative) ** 2
         self.uniform = _prefix_sums(self.squares, s)
         self.work += near.size * self.core.size * (20.0 + (cov.n_samples or 0) / 4)
         self.others = self._outer_sums(near)
@@ -178,19 +179,16 @@ class Strata:
         if self.trusted and near.size > NEAR:
             far, among = self.outside, np.zeros((near.size, 0))
         elif not self.trusted and far.size:
-            among = self._size(cov.submatrix(near, self.outside))
+            among = magnitudes(cov.submatrix(near, self.outside), self.nonnegative)
             among[np.arange(near.size), np.searchsorted(self.outside, near)] = 0.0
             far = far[:0]
         else:
-            among = self._size(cov.submatrix(near))
+            among = magnitudes(cov.submatrix(near), self.nonnegative)
             np.fill_diagonal(among, 0.0)
         self.work += among.size * (10.0 + (cov.n_samples or 0) / 4)
         top = np.sort(np.sqrt(self.variance[far]))[::-1][: s - 1]
         root = np.sqrt(self.variance[near])[:, None]
-        return _prefix_sums(np.hstack([_largest(among, s - 1), root * top]), s)
-
-    def _size(self, block: np.ndarray) -> np.ndarray:
-        return np.maximum(block, 0.0) if self.nonnegative else np.abs(block)
+        return _prefix_sums(np.hstack([row_tops(among, s - 1), root * top]), s)
 
     # --- levels ---
 
@@ -386,17 +384,9 @@ def _top(matrix: np.ndarray) -> float:
     return top_eigenvalue(matrix)
 
 
-def _largest(values: np.ndarray, count: int) -> np.ndarray:
-    """The `count` largest of each row, unordered; all of them when there are not as many."""
-    n = values.shape[1]
-    if count <= 0:
-        return values[:, :0]
-    return values if n <= count else np.partition(values, n - count, axis=1)[:, n - count :]
-
-
 def _prefix_sums(values: np.ndarray, count: int) -> np.ndarray:
     """Column i holds the sum of the i largest of each row, i = 0..count."""
-    top = -np.sort(-_largest(values, count), axis=1)
+    top = -np.sort(-row_tops(values, count), axis=1)
     out = np.zeros((values.shape[0], count + 1))
     np.cumsum(top, axis=1, out=out[:, 1 : top.shape[1] + 1])
     out[:, top.shape[1] + 1 :] = out[:, top.shape[1], None]

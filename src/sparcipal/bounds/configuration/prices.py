@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ...numerics.largest import magnitudes
 from ...problem.components import nonnegative_leading, removals
 from ..kyfan.certificate import KyFanSplit, kyfan_matrix
 from ..pairsplit import Split
@@ -60,8 +61,7 @@ def converted(
     root = q * np.sqrt(np.maximum(w - nu, 0.0))
     z = root @ root.T
     lift = np.diagonal(z).copy()
-    size = np.maximum(u, 0.0) if nonnegative else np.abs(u)
-    charge = size * np.exp(r) + lift[None, :]
+    charge = magnitudes(u, nonnegative) * np.exp(r) + lift[None, :]
     logs = np.log(np.maximum(charge, 1e-300))
     upper = np.triu_indices(n, 1)
     ratio = np.clip(0.5 * (logs - logs.T), -R_LIMIT, R_LIMIT)

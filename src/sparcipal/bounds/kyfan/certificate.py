@@ -40,6 +40,7 @@ import scipy.linalg
 
 from ...numerics import margins
 from ...numerics.eigen import largest_eigenpairs
+from ...numerics.largest import magnitudes, row_tops
 from ..pairsplit.certificate import R_LIMIT
 
 
@@ -94,13 +95,12 @@ def kyfan_matrix(a: np.ndarray, split: KyFanSplit, s: int, nonnegative: bool) ->
     n = a.shape[0]
     u, r = split.full()
     price = split.price.astype(np.float64)
-    size = np.maximum(u, 0.0) if nonnegative else np.abs(u)
+    size = magnitudes(u, nonnegative)
     # rounded up on both sides, so that the product stays above U^2
     gain = size * np.exp(r) * (1 + margins.exponential()) - price[None, :]
     np.fill_diagonal(gain, -np.inf)
     count = min(s - 1, n - 1)
-    top = np.partition(gain, n - count, axis=1)[:, n - count :] if count else np.zeros((n, 0))
-    top = np.maximum(top, split.pad)
+    top = np.maximum(row_tops(gain, count), split.pad)
     charge = top.sum(axis=1) + (s - 1 - count) * split.pad
     charge += margins.charges(s) * (charge + 2 * s * float(price.max(initial=0.0)))
     theta = top.min(axis=1) if count == s - 1 and count else np.full(n, split.pad)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...numerics import margins
+from ...numerics.largest import magnitudes, row_tops
 from ...numerics.margins import SAFETY, top_sum
 from ...problem.covariance import DENSE_LIMIT, Covariance, MatrixCovariance
 from ...problem.problem import Options, Problem
@@ -147,10 +148,8 @@ def clipped(A: np.ndarray, rho: float, s: int, nonnegative: bool) -> np.ndarray:
     """
     U = np.minimum(A, rho) if nonnegative else np.clip(A, -rho, rho)
     np.fill_diagonal(U, 0.0)
-    charged = np.maximum(U, 0.0) if nonnegative else np.abs(U)
     p = A.shape[0]
-    split = p - min(s - 1, p - 1)
-    d = np.partition(charged, split, axis=1)[:, split:].sum(axis=1) if split < p else np.zeros(p)
+    d = row_tops(magnitudes(U, nonnegative), min(s - 1, p - 1)).sum(axis=1)
     B = A - U
     B[np.diag_indices(p)] += d * (1 + margins.charges(s))
     return B

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...numerics.largest import magnitudes
 from ...problem.components import newcomer_gain
 
 # Exchanges from one support end after about this much work, in nanoseconds of one core.
@@ -100,7 +101,7 @@ class Rounder:
         last = np.empty(0, dtype=np.intp)
         for _ in range(50):
             y = self.a @ x
-            size = np.maximum(y, 0.0) if self.nonnegative else np.abs(y)
+            size = magnitudes(y, self.nonnegative)
             support = np.sort(np.argsort(-size, kind="stable")[: self.s])
             if np.array_equal(support, last):
                 break

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...numerics.largest import magnitudes
 from ...problem.problem import Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method
@@ -20,7 +21,7 @@ from .tpower import ascend, best_end
 def soft_truncate(Y: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
     """Truncate like `truncate`, and shrink every kept entry by the largest one that is not kept."""
     p = Y.shape[0]
-    score = np.maximum(Y, 0.0) if nonnegative else np.abs(Y)
+    score = magnitudes(Y, nonnegative)
     if s >= p:
         return truncate(Y, s, nonnegative)
     level = np.partition(score, p - s - 1, axis=0)[p - s - 1]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...numerics.eigen import leading_eigenpairs
+from ...numerics.largest import magnitudes
 from ...problem.covariance import Covariance
 from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
@@ -32,7 +33,7 @@ def shrink(
     scores: np.ndarray, gamma: np.ndarray | float, norm: str, nonnegative: bool
 ) -> np.ndarray:
     """Return the thresholded scores w; gamma is compared with |score| in both norms."""
-    size = np.maximum(scores, 0.0) if nonnegative else np.abs(scores)
+    size = magnitudes(scores, nonnegative)
     if norm == "l1":
         return np.sign(scores) * np.maximum(size - gamma, 0.0)
     return np.where(size > gamma, scores, 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...numerics.eigen import leading_eigenpairs
+from ...numerics.largest import magnitudes
 from ...problem.covariance import Covariance
 from ...problem.problem import Component, Options, Problem
 from ..deflation import deflate
@@ -33,7 +34,7 @@ def truncate(Y: np.ndarray, s: int, nonnegative: bool) -> np.ndarray:
     vectors.
     """
     p, m = Y.shape
-    score = np.maximum(Y, 0.0) if nonnegative else np.abs(Y)
+    score = magnitudes(Y, nonnegative)
     out = np.zeros((p, m))
     if s < p:
         rows = np.argpartition(score, p - s, axis=0)[p - s :]  # (s, m)

@@ -1,0 +1,18 @@
+"""The largest entries of rows, and what counts as large when weights are nonnegative."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def magnitudes(entries: np.ndarray, nonnegative: bool) -> np.ndarray:
+    """Return absolute values; for nonnegative weights only positive entries count."""
+    return np.maximum(entries, 0.0) if nonnegative else np.abs(entries)
+
+
+def row_tops(rows: np.ndarray, count: int) -> np.ndarray:
+    """Return the `count` largest entries of each row, unordered; all where there are no more."""
+    split = rows.shape[1] - count
+    if split <= 0:
+        return rows
+    return np.partition(rows, split, axis=1)[:, split:] if count > 0 else rows[:, :0]
