@@ -37,7 +37,7 @@ def test_scores_loadings_and_certificate_are_kept(adata):
     assert Result.from_json(kept["result"]).names(0)[0].startswith("GENE")
 
 
-def test_layer_key_and_copy(adata):
+def test_spca_takes_layer_key_and_copy(adata):
     changed = spca(adata, 1, 2, layer="log", key_added="few", copy=True)
     assert "few" not in adata.uns
     assert {"few"} <= set(changed.uns) & set(changed.obsm) & set(changed.varm)
@@ -48,7 +48,7 @@ def test_layer_key_and_copy(adata):
         spca(np.eye(3))
 
 
-def test_through_a_file(adata, tmp_path):
+def test_spca_results_survive_an_h5ad_file(adata, tmp_path):
     spca(adata, n_comps=2, n_nonzero=3)
     adata.write_h5ad(tmp_path / "x.h5ad")
     back = anndata.read_h5ad(tmp_path / "x.h5ad")
@@ -60,7 +60,7 @@ def test_through_a_file(adata, tmp_path):
     )
 
 
-def test_peripheral_blood_cells(tmp_path):
+def test_spca_answers_on_peripheral_blood_cells(tmp_path):
     X = sp.load_npz(data_file("pbmc3k_csr.npz"))
     genes = data_file("pbmc3k_genes.txt").read_text().split()
     few = np.argsort(-np.asarray(X.sum(axis=0)).ravel())[:300]

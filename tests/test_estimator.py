@@ -27,7 +27,7 @@ from sparcipal import SparsePCA, Table, sparse_pca
         SparsePCA(supports="free", nonnegative=True, scale=True),
     ]
 )
-def test_scikit_learn(estimator, check):
+def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
@@ -58,7 +58,7 @@ def wine():
     return load_wine(return_X_y=True, as_frame=True)
 
 
-def test_pipeline_and_grid_search(wine):
+def test_estimator_works_in_pipelines_and_grid_searches(wine):
     X, _ = wine
     model = make_pipeline(StandardScaler(), SparsePCA(n_components=2, certify=False))
     search = GridSearchCV(
@@ -75,7 +75,7 @@ def _loss(model, X):
     return float(((model.inverse_transform(model.transform(X)) - X) ** 2).to_numpy().sum())
 
 
-def test_clone_pickle_joblib(wine, tmp_path):
+def test_estimator_survives_clone_pickle_and_joblib(wine, tmp_path):
     X, _ = wine
     fitted = SparsePCA(2, 3, scale=True).fit(X)
     assert clone(fitted).get_params() == fitted.get_params()
@@ -101,7 +101,7 @@ def test_variance_is_that_of_the_scores(wine):
         assert (np.diff(model.explained_variance_) <= 0).all()
 
 
-def test_signs_are_fixed(wine):
+def test_estimator_fixes_the_signs_of_components(wine):
     X, _ = wine
     model = SparsePCA(3, 4, scale=True).fit(X)
     lead = np.abs(model.components_).argmax(axis=1)
@@ -131,7 +131,7 @@ def test_adjusted_variance_of_all_directions_is_the_total():
     assert model.explained_variance_ratio_.sum() == pytest.approx(1.0)
 
 
-def test_names_are_kept_everywhere(wine):
+def test_estimator_keeps_names_everywhere(wine):
     X, _ = wine
     model = SparsePCA(2, 3).fit(X)
     assert list(model.feature_names_in_) == list(X.columns)
@@ -201,7 +201,7 @@ class Steps:
         self.names.append("teardown")
 
 
-def test_callbacks_of_scikit_learn(wine):
+def test_estimator_takes_callbacks_of_scikit_learn(wine):
     pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
     X, _ = wine
     steps, seen = Steps(), []

@@ -38,7 +38,7 @@ def test_identical_for_the_same_seed():
     assert first.to_json() == again.to_json()
 
 
-def test_generators_are_accepted():
+def test_fit_takes_generators_as_random_state():
     X = spiked()
     for state in (np.random.default_rng(1), np.random.RandomState(1), None):
         assert sparse_pca(X, n_nonzero_coefs=5, random_state=state).status == "optimal"
@@ -59,7 +59,7 @@ def test_callback_sees_the_gap_close_and_can_stop():
     assert verify(stopped, noise)
 
 
-def test_time_limit_is_honest():
+def test_fit_proves_a_gap_when_time_runs_out():
     noise = np.random.default_rng(0).standard_normal((80, 80))
     result = sparse_pca(noise, n_nonzero_coefs=20, time_limit=1e-3)
     assert result.status is Status.TIME_LIMIT
@@ -68,7 +68,7 @@ def test_time_limit_is_honest():
     assert verify(result, noise)
 
 
-def test_node_limit_is_honest():
+def test_fit_proves_a_gap_when_nodes_run_out():
     noise = np.random.default_rng(0).standard_normal((40, 40))
     result = sparse_pca(noise, n_nonzero_coefs=10, max_nodes=1, certify="full")
     assert result.status is Status.NODE_LIMIT
@@ -156,7 +156,7 @@ def test_a_bound_below_the_value_is_an_error_not_an_answer():
 X = np.random.default_rng(0).standard_normal((20, 5))
 
 
-def test_percents_round_up():
+def test_verdict_rounds_percents_up():
     assert [_percent(f) for f in (0.0, np.inf, 0.0123401)] == ["0 %", "inf %", "1.24 %"]
 
 

@@ -12,7 +12,7 @@ from tests.bounds.tree.test_search import PITPROPS
 from tests.support.places import data_file
 
 
-def test_pitprops_path():
+def test_path_proves_every_cardinality_of_pitprops():
     A = np.loadtxt(data_file("pitprops.csv"), delimiter=",")
     path = sparse_path(covariance=A, n_nonzero_coefs=range(2, 13))
     assert path.n_nonzero_coefs.tolist() == list(range(2, 13))
@@ -36,7 +36,7 @@ def test_path_equals_separate_calls(nonnegative):
         assert verify(result, X)
 
 
-def test_sizes_are_checked():
+def test_path_refuses_bad_sizes():
     with pytest.raises(ValueError, match=r"has 5, more than n_features=3; pass numbers between"):
         sparse_path(covariance=np.eye(3), n_nonzero_coefs=[2, 4, 5])
     with pytest.raises(ValueError, match="n_nonzero_coefs"):
@@ -46,7 +46,7 @@ def test_sizes_are_checked():
 
 
 @pytest.mark.parametrize(("p", "last"), [(3, 3), (40, 30)])
-def test_sizes_by_default(p, last):
+def test_path_chooses_sizes_by_default(p, last):
     path = sparse_path(covariance=np.diag(np.arange(1.0, p + 1)))
     assert path.n_nonzero_coefs.tolist() == list(range(1, last + 1))
     np.testing.assert_allclose(path.values, p)

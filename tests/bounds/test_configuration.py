@@ -62,7 +62,9 @@ def both_bounds(
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_never_below_the_optimum(nonnegative: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configuration_bound_is_never_below_the_optimum(
+    nonnegative: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     quick = kyfan.Effort(10, (0.1, 0.01), 8, (0.01,), 4, 1, 0.05)
     monkeypatch.setitem(kyfan.EFFORTS, "fast", quick)
     rng = np.random.default_rng(int(nonnegative))
@@ -77,7 +79,9 @@ def test_never_below_the_optimum(nonnegative: bool, monkeypatch: pytest.MonkeyPa
     assert sharp >= 2
 
 
-def test_features_outside_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configuration_bound_covers_features_outside_the_core(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Small cores, few nodes, values that are too low: a bound for all features all the same."""
     rng = np.random.default_rng(8)
     outside = 0
@@ -198,7 +202,7 @@ def configuration_target(
     return packing_of(A, (2, 2), price, alone, data)
 
 
-def test_tampering_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configuration_proofs_are_refused_when_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(kyfan.EFFORTS, "fast", kyfan.Effort(10, (0.1,), 4, (0.1,), 4, 0, 0.05))
     A = random_covariance(np.random.default_rng(5), 7)
     cov = covariance_of(A)
@@ -226,7 +230,7 @@ def test_too_large_a_core_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("name", "k", "s"), [("communities", 3, 5), ("communities", 5, 5)])
-def test_joint_optima_are_proved(name: str, k: int, s: int) -> None:
+def test_configuration_bound_proves_joint_optima_of_communities(name: str, k: int, s: int) -> None:
     with np.load(data_file("benchmark_correlations.npz")) as matrices:
         A = matrices[name]
     cov = covariance_of(A)

@@ -52,7 +52,7 @@ def small_effort(rng: np.random.Generator, p: int) -> kyfan.Effort:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_value_below_optimum_below_bound(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kyfan_bound_is_never_below_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(80):
         A, sizes = adversarial(rng)
@@ -78,7 +78,7 @@ def test_value_below_optimum_below_bound(seed: int, monkeypatch: pytest.MonkeyPa
         assert bound.value <= own * (1 + 1e-6)
 
 
-def test_any_split_is_a_bound() -> None:
+def test_kyfan_matrix_bounds_the_optimum_with_any_split() -> None:
     """Random U, R and prices, random cores: nothing needs to be optimal for the bound to hold."""
     rng = np.random.default_rng(9)
     for _ in range(150):
@@ -104,7 +104,7 @@ def test_any_split_is_a_bound() -> None:
         assert total * cov.unit >= best * (1 - 1e-13) or cov.unit != 1.0
 
 
-def test_tampered_certificates_are_refused() -> None:
+def test_kyfan_proofs_are_refused_when_changed() -> None:
     A = np.cov(np.random.default_rng(0).standard_normal((30, 8)).T)
     cov = covariance_of(A)
     supports = joint_search(cov.dense(), (2, 2))
@@ -174,7 +174,7 @@ def test_gradient_of_the_smoothed_bound(nonnegative: bool, floor: float | None) 
         assert (up - down) / 2e-6 == pytest.approx(gradient[i], abs=2e-5 * max(1.0, abs(value)))
 
 
-def test_fermi_dirac_weights() -> None:
+def test_fermi_dirac_weights_add_up_to_k() -> None:
     rng = np.random.default_rng(3)
     for _ in range(100):
         w = np.sort(rng.standard_normal(12) * rng.choice([1e-3, 1.0]))
@@ -196,7 +196,7 @@ def test_proved_sum_is_a_sum_of_eigenvalues() -> None:
         assert every.sum() <= proved <= every.sum() + 1e-9
 
 
-def test_minimise_with_bounds() -> None:
+def test_minimise_keeps_variables_nonnegative_when_asked() -> None:
     target = np.array([1.0, -2.0, 3.0, -1.0])
 
     def evaluate(y: np.ndarray) -> tuple[float, np.ndarray]:
@@ -221,7 +221,9 @@ def test_bound_is_deterministic_and_reports_progress() -> None:
 
 
 @pytest.mark.parametrize(("name", "k", "s", "gap"), [("communities", 3, 5, 0.01)])
-def test_gap_on_real_data(name: str, k: int, s: int, gap: float) -> None:
+def test_kyfan_bound_is_within_a_percent_on_communities(
+    name: str, k: int, s: int, gap: float
+) -> None:
     with np.load(data_file("benchmark_correlations.npz")) as matrices:
         cov = covariance_of(matrices[name])
     supports = joint_search(cov.dense(), (s,) * k)

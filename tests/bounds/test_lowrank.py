@@ -32,7 +32,7 @@ def factor(rng: np.random.Generator, p: int, r: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_never_below_the_optimum(nonnegative: bool) -> None:
+def test_low_rank_bound_is_never_below_the_optimum(nonnegative: bool) -> None:
     rng = np.random.default_rng(int(nonnegative))
     gaps = []
     for _ in range(25):
@@ -90,7 +90,7 @@ def test_certificate_of_data_of_low_rank(center: bool) -> None:
 
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
-def test_bounds_of_small_matrices(nonnegative: bool, scale: float) -> None:
+def test_bipartite_bound_holds_for_small_matrices(nonnegative: bool, scale: float) -> None:
     rng = np.random.default_rng(2)
     for sizes in [(2, 2), (3, 1), (2, 3), (1, 1, 1)]:
         V = factor(rng, 7, 2)
@@ -122,7 +122,7 @@ def test_forged_prices_are_refused() -> None:
         assert verify(result, covariance=A).verdict == "refused"
 
 
-def test_theorem_3() -> None:
+def test_promise_of_theorem_3_holds_for_the_entries() -> None:
     """The promised accuracy of the entries holds; a promise of nothing is not printed."""
     assert entry_error(100, 10) == math.inf
     assert entry_error(100, 2000) > entry_error(100, 8000) > 0.0

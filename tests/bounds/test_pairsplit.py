@@ -98,7 +98,7 @@ def kernel_matrix(part, u, r, eps, tau):
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("forced", [0, 2])
 @pytest.mark.parametrize("pad", [0.0, 0.3])
-def test_kernel_matches_numpy(nonnegative, forced, pad):
+def test_pairsplit_kernel_matches_numpy(nonnegative, forced, pad):
     rng = np.random.default_rng(forced)
     part = part_of(rng, nonnegative=nonnegative, priced=True, forced=forced)
     part.pad[:] = pad
@@ -110,7 +110,7 @@ def test_kernel_matches_numpy(nonnegative, forced, pad):
 @pytest.mark.kernels
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("forced", [0, 2])
-def test_gradient_matches_differences(nonnegative, forced):
+def test_pairsplit_gradient_matches_differences(nonnegative, forced):
     rng = np.random.default_rng(3)
     part = part_of(rng, nonnegative=nonnegative, priced=True, forced=forced)
     y, mu, eps, tau = rng.standard_normal(42), 0.5, 0.1, 0.2

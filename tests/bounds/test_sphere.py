@@ -70,7 +70,7 @@ def test_value_and_bound_enclose_the_optimum(seed, nonnegative):
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_prices(nonnegative):
+def test_sphere_search_holds_with_prices(nonnegative):
     rng = np.random.default_rng(11)
     for _ in range(80):
         V, s = adversarial(rng)
@@ -196,7 +196,7 @@ def test_rows_that_cannot_matter_do_not_cost():
         ({"prices": np.ones(4)}, "prices must be 5"),
     ],
 )
-def test_bad_input(arguments, message):
+def test_sphere_search_refuses_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         sphere_search(**{"V": np.ones((5, 2)), "s": 2, **arguments})
 
@@ -213,7 +213,7 @@ def plain_products(V, prices, s, positive, a, b):
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("positive", [False, True])
-def test_top_products(positive):
+def test_top_products_match_numpy(positive):
     rng = np.random.default_rng(0)
     for _ in range(50):
         p, r, s = int(rng.integers(1, 40)), int(rng.integers(1, 6)), int(rng.integers(1, 10))
@@ -282,7 +282,7 @@ def test_heap_keeps_the_smallest_key_on_top():
 
 
 @pytest.mark.kernels
-def test_edges_are_found_again():
+def test_find_edge_finds_edges_again_from_either_end():
     rng = np.random.default_rng(4)
     keys = np.full(1024, -1, dtype=np.int64)
     for a, b in rng.integers(0, 40, (400, 2)):

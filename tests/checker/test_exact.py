@@ -343,7 +343,7 @@ def test_joint_proofs_of_standardised_tables(name, s):
     assert verdict, verdict.reason
 
 
-def test_communities_with_twenty_nonzeros():
+def test_exact_replay_confirms_communities_with_twenty_nonzeros():
     A = np.load(data_file("benchmark_correlations.npz"))["communities"]
     result = sparse_pca(covariance=A, n_nonzero_coefs=20)
     assert result.status is Status.OPTIMAL
@@ -351,7 +351,7 @@ def test_communities_with_twenty_nonzeros():
     assert verdict, verdict.reason
 
 
-def test_all_words_of_kos():
+def test_exact_replay_confirms_all_words_of_kos():
     table = read(data_file("docword.kos.txt.gz"), cache=False)
     result = sparse_pca(table, n_nonzero_coefs=15)
     assert result.status is Status.OPTIMAL

@@ -40,7 +40,7 @@ def given(matrix: np.ndarray = A):
 # --- the cheap bounds ---
 
 
-def test_numbers_that_prove_nothing():
+def test_proofs_with_numbers_that_prove_nothing_are_refused():
     cov = given()
     for c in (np.nan, np.inf):
         assert recheck("frobenius", {"c": c}, cov, ONE) == np.inf
@@ -119,7 +119,7 @@ def test_one_bound_per_component_without_its_parts():
         {"core": np.arange(7), "moved": np.zeros(21)},
     ],
 )
-def test_duals_of_penalties(change):
+def test_dspca_duals_are_refused_when_infeasible(change):
     """Without one of these numbers the dual is feasible; with one it is none."""
     data = {"penalty": 0.1, "core": np.arange(8), "moved": np.zeros(28)}
     assert best_value(A, (2,)) <= recheck("dspca-dual", data, given(), ONE) < np.inf
@@ -233,12 +233,12 @@ def test_prices_and_a_proof_at_them(priced):
         ({"price": np.full(8, 0.04)}, "other prices"),
     ],
 )
-def test_cores_of_prices(priced, change, message):
+def test_priced_proofs_are_refused_with_another_core(priced, change, message):
     with pytest.raises(Refused, match=message):
         redone("configuration", {**priced, **change}, Case(given(), TWO, FLOAT, Budget()))
 
 
-def test_prices_for_other_questions(priced):
+def test_priced_proofs_are_refused_for_other_questions(priced):
     with pytest.raises(Refused, match="nonnegative components only"):
         redone(
             "configuration",

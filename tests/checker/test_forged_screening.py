@@ -57,7 +57,7 @@ def test_honest_results_of_screened_tables(result):
     assert verify(result, covariance=screened()).value == pytest.approx(result.value)
 
 
-def test_components_of_dropped_features(result):
+def test_components_on_dropped_features_are_refused(result):
     """A dropped feature has a variance, but nobody has its covariances."""
     other = replace(result, supports=(np.array([0, 5]),), weights=(np.array([0.6, 0.8]),))
     assert "was not kept" in reason(other, covariance=screened())
@@ -78,7 +78,7 @@ def test_components_of_dropped_features(result):
         ([0.0, 1.0, float("nan"), 3.0], "an array of float64"),
     ],
 )
-def test_lists_of_kept_features(result, kept, words):
+def test_lists_of_kept_features_are_refused_when_changed(result, kept, words):
     kept = np.array(kept, dtype=None if kept else int)
     bounds = [
         replace(b, data={**b.data, "screened": {**b.data["screened"], "kept": kept}})
@@ -88,7 +88,7 @@ def test_lists_of_kept_features(result, kept, words):
     assert words in reason(changed, covariance=screened())
 
 
-def test_other_screened_tables(result):
+def test_screened_results_are_refused_with_other_tables(result):
     given = screened()
     wider = Screened(X.T @ X / 30, np.arange(8), given.variances)
     assert "other features were kept" in reason(result, covariance=wider)
@@ -97,7 +97,7 @@ def test_other_screened_tables(result):
     assert "not that of the kept features" in reason(tiny, covariance=given)
 
 
-def test_tables_in_passes():
+def test_screened_results_verify_with_tables_read_in_passes():
     streamed = sparse_pca(X, n_nonzero_coefs=2, memory_limit=1, certify=False)
     assert streamed.certificate.screening
     for table in (X, X.tolist(), lambda: iter([X[:9], X[9:]])):
@@ -110,7 +110,7 @@ def test_tables_in_passes():
         verify(streamed, lambda: iter([]))
 
 
-def test_weights_in_passes():
+def test_screened_results_verify_with_weights_in_passes():
     streamed = sparse_pca(X, n_nonzero_coefs=2, memory_limit=1, sample_weight=WEIGHTS)
     assert verify(streamed, X, sample_weight=WEIGHTS)
     with pytest.raises(ValueError, match="not one sample weight per row"):
@@ -136,7 +136,7 @@ def low_rank(data: dict, question: Question | None = None) -> float:
     return redone("lowrank", data, Case(checked_covariance(A, 1.0), question, FLOAT, Budget()))
 
 
-def test_sketches_for_other_questions(sketched):
+def test_sketches_are_refused_for_other_questions(sketched):
     top = low_rank(sketched)
     assert low_rank(sketched, Question((2,), False, True, 0.0)) == pytest.approx(top)
     with pytest.raises(Refused, match="fewer nonzeros"):
@@ -165,7 +165,7 @@ def test_sketches_for_other_questions(sketched):
         ({"tree": np.array([0, -1], dtype=np.int8)}, "an edge that is a point"),
     ],
 )
-def test_trees_of_cones(sketched, change, message):
+def test_trees_of_cones_are_refused_when_changed(sketched, change, message):
     cov = checked_covariance(sketched["V"] @ sketched["V"].T, 1.0)
     question = Question((3,), False, True, 0.0)
     with pytest.raises(Refused, match=message):

@@ -96,7 +96,7 @@ def test_honest_units_fit(size, moved):
     assert verdict, verdict.reason
 
 
-def test_units_of_screened_tables():
+def test_units_of_screened_tables_are_those_of_kept_features():
     """The unit is that of the kept features, also where a dropped one varies far more."""
     given = Screened(np.diag([3.0, 2.0]), np.array([0, 1]), np.array([3.0, 2.0, 1e30]))
     result = sparse_pca(covariance=given, n_nonzero_coefs=1)

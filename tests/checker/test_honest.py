@@ -32,7 +32,7 @@ def noisy(n: int, p: int, seed: int = 0, rank: int = 3) -> np.ndarray:
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("prepared", ["raw", "centred", "standardised"])
 @pytest.mark.parametrize("scale", [False, True])
-def test_sets_of_scikit_learn(name, prepared, scale):
+def test_verify_accepts_results_of_scikit_learn_tables(name, prepared, scale):
     X = getattr(datasets, f"load_{name}")().data
     if prepared != "raw":
         X = X - X.mean(axis=0)
@@ -45,7 +45,7 @@ def test_sets_of_scikit_learn(name, prepared, scale):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_centred_noise(seed):
+def test_verify_accepts_results_of_centred_noise(seed):
     X = noisy(50, 8, seed)
     X -= X.mean(axis=0)
     proved(sparse_pca(X, n_nonzero_coefs=3), X)
@@ -118,7 +118,7 @@ def test_numbered_columns_name_nothing():
     proved(sparse_pca(named, n_nonzero_coefs=2), X)
 
 
-def test_an_annotated_table():
+def test_verify_accepts_results_of_an_annotated_table():
     anndata = pytest.importorskip("anndata")
     X = noisy(30, 5)
     held = anndata.AnnData(X)
@@ -131,7 +131,7 @@ def test_an_annotated_table():
 @pytest.mark.parametrize("method", ["spannogram", "bipartite", "auto"])
 @pytest.mark.parametrize("n", [30, 150, 400])
 @pytest.mark.parametrize("scale", [False, True])
-def test_sketches_of_standardised_data(method, n, scale):
+def test_verify_accepts_sketches_of_standardised_data(method, n, scale):
     X = noisy(n, 24, n)
     for k in (1, 2):
         result = (
@@ -143,7 +143,7 @@ def test_sketches_of_standardised_data(method, n, scale):
 
 
 @pytest.mark.parametrize("p", [3100, 3900])
-def test_more_features_than_samples(p):
+def test_verify_accepts_results_with_more_features_than_samples(p):
     X = noisy(40, p)
     proved(sparse_pca(X, n_nonzero_coefs=4), X)
 
@@ -227,7 +227,7 @@ def test_total_variance_of_sparse_streams_with_large_means(mixed, center):
 # --- saved and loaded ---
 
 
-def test_saved_and_loaded(tmp_path):
+def test_verify_accepts_results_saved_and_loaded(tmp_path):
     X = noisy(80, 12)
     for settings in ({"scale": True}, {"n_components": 2}, {"supports": "free", "n_components": 2}):
         result = sparse_pca(X, n_nonzero_coefs=3, **settings)

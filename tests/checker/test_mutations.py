@@ -59,7 +59,7 @@ def test_honest_results_carry_every_kind_of_proof(subjects):
     assert ends == {"branch", "closed", "empty", "leaf", "same", "shrink"}
 
 
-def test_mutations(subjects):
+def test_verify_refuses_mutations_of_results(subjects):
     seen = {"refused": 0, "not loaded": 0}
     for seed in range(400):
         rng = np.random.default_rng(seed)
@@ -72,7 +72,7 @@ def test_mutations(subjects):
     assert seen["not loaded"] > 30
 
 
-def test_mutations_of_the_files(subjects, tmp_path):
+def test_verify_refuses_mutations_of_either_file(subjects, tmp_path):
     """The claim and the proof lie in two files: either may be forged alone."""
     path = tmp_path / "model.json"
     for seed in range(60):

@@ -73,7 +73,7 @@ def test_forced_features_stay():
         replay([*log, node(2, "out", 0)], A)
 
 
-def test_twins_that_may_follow():
+def test_twins_may_follow_only_when_they_cost_no_less():
     """A feature may go out with another one if it is its multiple, and costs no less."""
     matrix = A.copy()
     matrix[2], matrix[:, 2] = 0.5 * A[0], 0.5 * A[:, 0]
@@ -111,7 +111,7 @@ def test_a_pass_that_fixes_nothing_changes_nothing():
     assert replay([header(), {"step": "split", "clip": 0.0}, root], A) == BEST * (1 + 1e-9)
 
 
-def test_matrices_of_zeros():
+def test_replay_gives_zero_for_matrices_of_zeros():
     """Nothing explains nothing; at prices the cheapest feature alone costs its price."""
     zero = np.zeros((3, 3))
     log = prove(zero, 2).log
@@ -122,7 +122,7 @@ def test_matrices_of_zeros():
         replay([header(-0.2, prices=np.array([0.3, 0.1, 0.2])), node()], zero)
 
 
-def test_eigenvectors_of_one_sign():
+def test_eigenvectors_of_one_sign_are_told_for_certain():
     """True only where every eigenvector above t has both signs, for certain."""
     signed = np.array([[2.0, -1.5], [-1.5, 2.0]])
     assert no_positive_eigenvector(signed, 1.0, FLOAT)
@@ -133,7 +133,7 @@ def test_eigenvectors_of_one_sign():
     assert not no_positive_eigenvector(np.diag([2.0, 1.0, 1.0]), 1.0, FLOAT)
 
 
-def test_extensions_of_given_matrices():
+def test_extensions_of_given_matrices_form_the_rows_outside():
     """No variance bounds an entry of a given matrix: rows outside the core are formed."""
     rng = np.random.default_rng(2)
     X = rng.standard_normal((30, 16)) * np.geomspace(3.0, 0.05, 16)

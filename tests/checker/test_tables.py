@@ -41,20 +41,20 @@ def refused(given, match, arithmetic="float"):
     ],
     ids=["int64", "negative", "uint64", "object", "sparse", "frame", "mixed", "nullable"],
 )
-def test_integers_beyond_float64(given, arithmetic):
+def test_tables_refuse_integers_beyond_float64(given, arithmetic):
     if arithmetic == "exact":
         pytest.importorskip("flint")
     refused(given, r"beyond 2\*\*53", arithmetic)
 
 
 @pytest.mark.skipif(not EXTENDED, reason="long doubles are doubles here")
-def test_long_doubles():
+def test_tables_take_long_doubles_only_when_float64_holds_them():
     exact = np.arange(36, dtype=np.longdouble).reshape(12, 3)
     refused(exact + np.longdouble(2) ** -60, "float64")
     assert matrix_of(exact).dtype == np.float64
 
 
-def test_masked_and_complex_tables():
+def test_tables_refuse_masked_and_complex_entries():
     X = np.random.default_rng(0).standard_normal((12, 3))
     refused(np.ma.masked_array(X, mask=np.eye(12, 3, dtype=bool)), "masked")
     refused(X + 0j, "[Cc]omplex")
@@ -62,7 +62,7 @@ def test_masked_and_complex_tables():
     assert verify(result, np.ma.masked_array(X))
 
 
-def test_numbers_of_python():
+def test_tables_take_numbers_of_python():
     given = np.array([[Decimal("0.5"), Fraction(1, 4)], [2**53, True]], dtype=object)
     assert matrix_of(given).tolist() == [[0.5, 0.25], [2.0**53, 1.0]]
     with pytest.raises(ValueError, match="not a real number"):
@@ -82,7 +82,7 @@ C = np.cov(np.random.default_rng(0).standard_normal((12, 3)).T)
     ],
     ids=["masked", "complex", "skew", "integers"],
 )
-def test_covariances_that_are_none(given, match):
+def test_tables_refuse_covariances_that_are_none(given, match):
     result = sparse_pca(covariance=C, n_nonzero_coefs=1)
     with pytest.raises(ValueError, match=match):
         sparse_pca(covariance=given, n_nonzero_coefs=1)
@@ -91,7 +91,7 @@ def test_covariances_that_are_none(given, match):
 
 
 @pytest.mark.parametrize("arithmetic", ["float", "exact"])
-def test_weights_whose_moments_underflow(arithmetic):
+def test_tables_refuse_weights_whose_moments_underflow(arithmetic):
     if arithmetic == "exact":
         pytest.importorskip("flint")
     X = np.array([[1.0, 0, 1], [1, 1, 0], [1, 2, 5], [1 + 1e-15, 0, 1]])

@@ -35,14 +35,14 @@ def nodes(log):
     return [step for step in log if step["step"] == "node"]
 
 
-def test_accepts_the_proof(proof):
+def test_tree_replay_accepts_the_proof(proof):
     assert replay(proof.log, matrix()) <= proof.bound
     question = Question((S,), False, True, proof.value)
     cov = covariance_of(matrix(), 1.0)
     assert recheck("tree", proof.data(), cov, question) <= proof.bound * (1 + 1e-12)
 
 
-def test_refuses_another_question(proof):
+def test_tree_replay_refuses_another_question(proof):
     cov = covariance_of(matrix(), 1.0)
     assert recheck("tree", proof.data(), cov, Question((S + 1,), False, True, 0.0)) == np.inf
     assert recheck("tree", proof.data(), cov, Question((S, S), False, True, 0.0)) == np.inf
@@ -51,7 +51,7 @@ def test_refuses_another_question(proof):
     assert recheck("tree", {"log": []}, cov, Question((S,), False, True, 0.0)) == np.inf
 
 
-def test_refuses_another_matrix(proof):
+def test_tree_replay_refuses_another_matrix(proof):
     with pytest.raises(Refused):
         replay(proof.log, matrix(seed=1))
     with pytest.raises(Refused):
@@ -121,7 +121,7 @@ def invent_twins(log):
         invent_twins,
     ],
 )
-def test_refuses_tampering(proof, change):
+def test_tree_replay_refuses_a_changed_log(proof, change):
     with pytest.raises(Refused):
         replay(tampered(proof, change), matrix())
 

@@ -36,7 +36,7 @@ def refused(result: Result, X: np.ndarray, word: str, **kwargs) -> None:
 @pytest.mark.parametrize("supports", ["disjoint", "free"])
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize(("center", "scale"), [(True, False), (True, True), (False, False)])
-def test_true_results_pass(data, certify, supports, nonnegative, center, scale):
+def test_verify_accepts_true_results(data, certify, supports, nonnegative, center, scale):
     for k, s in ((1, 4), (2, 3)):
         result = sparse_pca(
             data,
@@ -61,7 +61,7 @@ def test_weights_are_part_of_the_data(data):
     refused(result, data, "mean", sample_weight=weights[::-1])
 
 
-def test_other_data_is_refused(data, result):
+def test_verify_refuses_results_of_other_data(data, result):
     refused(result, data * 1.001, "mean")
     refused(result, data[:-1], "samples")
     refused(result, data[:, :-1], "features")
@@ -73,13 +73,13 @@ def test_other_data_is_refused(data, result):
 
 
 @pytest.mark.parametrize("factor", [0.99, 1.01, 1 - 1e-9, 1 + 1e-9])
-def test_value_is_refused(data, result, factor):
+def test_verify_refuses_a_changed_value(data, result, factor):
     certificate = replace(result.certificate, value=result.value * factor)
     refused(replace(result, certificate=certificate), data, "explain")
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.999, 1.001, 2.0])
-def test_bound_is_refused(data, result, factor):
+def test_verify_refuses_a_changed_bound(data, result, factor):
     first = result.certificate.bounds[0]
     moved = Bound(first.name, first.value * factor, first.data)
     bounds = tuple(sorted((moved, *result.certificate.bounds[1:]), key=lambda b: b.value))
@@ -95,13 +95,13 @@ def test_bound_without_its_entry_is_refused(data, result):
     refused(replace(result, certificate=certificate), data, "smallest")
 
 
-def test_status_is_refused(data, result):
+def test_verify_refuses_a_changed_status(data, result):
     other = Status.GAP if result.status is Status.OPTIMAL else Status.OPTIMAL
     certificate = replace(result.certificate, status=other)
     refused(replace(result, certificate=certificate), data, other.value)
 
 
-def test_loadings_are_refused(data, result):
+def test_verify_refuses_changed_loadings(data, result):
     first = result.weights[0]
     for weights, word in (
         (first * 1.01, "norm"),
@@ -111,7 +111,7 @@ def test_loadings_are_refused(data, result):
         refused(replace(result, weights=(weights, result.weights[1])), data, word)
 
 
-def test_supports_are_refused(data, result):
+def test_verify_refuses_changed_supports(data, result):
     first, second = result.supports
     unused = np.setdiff1d(np.arange(9), np.concatenate([first, second]))[0]
     swapped = np.sort(np.append(first[:-1], unused))
@@ -124,7 +124,7 @@ def test_supports_are_refused(data, result):
         refused(replace(result, supports=supports), data, word)
 
 
-def test_cardinality_is_refused(data, result):
+def test_verify_refuses_more_nonzeros_than_asked_for(data, result):
     settings = {**result.settings, "n_nonzero_coefs": [2, 3]}
     refused(replace(result, settings=settings), data, "more nonzeros")
 
@@ -136,7 +136,7 @@ def test_a_claim_for_fewer_nonzeros_needs_its_own_bound(data):
     assert verify(replace(result, settings=settings), data).verdict == "refused"
 
 
-def test_names_are_refused(data):
+def test_verify_refuses_changed_names(data):
     names = [f"gene {i}" for i in range(9)]
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(data, columns=names)

@@ -107,7 +107,7 @@ def test_fit_of_a_covariance_matrix(tmp_path):
     assert "a given covariance of 8 features" in outcome.stdout
 
 
-def test_save_verify_show_transform(source, tmp_path):
+def test_commands_save_verify_show_and_transform_one_model(source, tmp_path):
     model = tmp_path / "model.json"
     assert "saved" in run("fit", source, "-k", 2, "-s", 3, "-o", model).stderr
     assert run("verify", model, source).stdout.startswith("proved:")
@@ -122,7 +122,7 @@ def test_save_verify_show_transform(source, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), np.array(rows[1:], dtype=float))
 
 
-def test_verify_without_rounding(source, tmp_path):
+def test_verify_command_rechecks_without_rounding_when_asked(source, tmp_path):
     pytest.importorskip("flint")
     model = tmp_path / "model.json"
     run("fit", source, "-k", 2, "-s", 3, "-o", model)
@@ -165,7 +165,7 @@ def test_a_reader_who_has_seen_enough_ends_the_output_quietly(source, tmp_path):
         assert process.stderr.read() == ""
 
 
-def test_verify_exit_codes(source, tmp_path):
+def test_verify_command_exits_by_its_verdict(source, tmp_path):
     model = tmp_path / "model.json"
     run("fit", source, "-s", 3, "-o", model)
     document = json.loads(model.read_text())
@@ -177,7 +177,7 @@ def test_verify_exit_codes(source, tmp_path):
     assert run("verify", model, tmp_path / "other.npy", code=1).stdout.startswith("refused:")
 
 
-def test_transform_refuses_other_features(source, tmp_path):
+def test_transform_command_refuses_other_features(source, tmp_path):
     model = tmp_path / "model.json"
     run("fit", source, "-s", 3, "-o", model)
     other = tmp_path / "y.csv"
@@ -281,7 +281,7 @@ def test_path_of_several_components_or_by_another_method(source):
         assert [line.split()[0] for line in lines[1:]] == ["1", "2", "3"]
 
 
-def test_path_draws_the_region(source, tmp_path):
+def test_path_command_draws_the_region(source, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     run("path", source, "-s", "1:4", "--plot", tmp_path / "path.svg")
     assert "<svg" in (tmp_path / "path.svg").read_text()
@@ -414,7 +414,7 @@ def test_a_total_is_shared_out(source):
 @pytest.mark.parametrize(
     ("text", "bytes_"), [("2GB", 2**31), ("1.5 mib", 1572864), ("4096", 4096), ("1k", 1024)]
 )
-def test_sizes_of_memory(text, bytes_):
+def test_memory_limit_option_takes_sizes_in_words(text, bytes_):
     assert Memory().convert(text, None, None) == bytes_
 
 
@@ -555,7 +555,7 @@ def _read_all(descriptor, into):
         ("sparcipal verify model.json da", "file,da"),
     ],
 )
-def test_shells_complete(words, expected):
+def test_shells_complete_commands_options_and_files(words, expected):
     environment = {
         "_SPARCIPAL_COMPLETE": "bash_complete",
         "COMP_WORDS": words,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -169,7 +171,7 @@ def rows_with_nan():
         ),
     ],
 )
-def test_errors_name_the_block(X, words):
+def test_dask_errors_name_the_block(X, words):
     def summed():
         rows = as_rows(X())
         rows.accumulate(Moments(rows.n_features))
@@ -250,7 +252,7 @@ def test_scores_are_lazy_and_the_same(kind):
         model.transform(KINDS[kind](X))
 
 
-def test_fit_transform_is_lazy():
+def test_dask_scores_of_fit_transform_are_lazy():
     X = counts()
     lazy = SparsePCA(2, 2, **QUICK).fit_transform(da.from_array(X, chunks=(20, -1)))
     assert isinstance(lazy, da.Array)
@@ -329,6 +331,11 @@ def cluster():
         distributed.Client(cluster, timeout=60) as client,
     ):
         yield client
+    with warnings.catch_warnings():
+        # Streams to workers that were killed are collected here: in a later test that runs in this
+        # process their ResourceWarning would be an error.
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def moments_of(X, weights=None, cuts=(20, 21)):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
-def test_moments_and_products(dtype, sparse, weighted):
+def test_moments_and_products_match_numpy_however_rows_are_split(dtype, sparse, weighted):
     rng = np.random.default_rng(0)
     X = table(dtype, rng, offset=0.0 if sparse else 100.0)
     w = rng.random(50) if weighted else np.ones(50)
@@ -70,7 +70,7 @@ def test_moments_and_products(dtype, sparse, weighted):
         assert np.allclose(gram.sums.astype(float), w @ Z, rtol=1e-11, atol=1e-11)
 
 
-def test_integers_do_not_overflow():
+def test_moments_of_large_integers_do_not_overflow():
     rng = np.random.default_rng(1)
     X = rng.integers(-(2**53), 2**53, (30, 3))
     moments = Moments(3).add(X[:10]).add(sp.csr_array(X[10:]))
@@ -172,7 +172,7 @@ def test_what_does_not_fit_is_refused():
 
 
 @pytest.mark.kernels
-def test_kernels_agree_with_numpy():
+def test_stream_kernels_agree_with_numpy():
     from sparcipal.kernels.stream import add_entries, add_pairs, spread_rows
 
     rng = np.random.default_rng(4)

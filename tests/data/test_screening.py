@@ -229,7 +229,7 @@ def test_sums_that_are_handed_over_stay_as_they_are():
     np.testing.assert_array_equal(first.matrix, kept)
 
 
-def test_forged_claims_are_refused():
+def test_forged_claims_of_screening_are_refused():
     from dataclasses import replace
 
     X = corpus(6)
@@ -253,7 +253,7 @@ def test_forged_claims_are_refused():
     assert verify(bare, X).verdict == "not proved"
 
 
-def test_bad_sources_are_refused():
+def test_bad_sources_of_blocks_are_refused():
     X = corpus(7, n=20, p=5)
     with pytest.raises(TypeError, match="read once only"):
         sparse_pca(iter([X]))

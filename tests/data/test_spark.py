@@ -58,7 +58,7 @@ def check(names, X):
     assert result.certificate.screening["kept"] == 1000
 
 
-def test_the_recipe_without_spark():
+def test_spark_recipe_gives_the_same_sums_without_spark():
     X = corpus()
     parts = [[sp.csr_array(X[:200]), X[200:300]], [X[300:]], []]
     names = {"blocks": Partitions(parts), "n_features": 1500}
@@ -67,7 +67,7 @@ def test_the_recipe_without_spark():
 
 
 @pytest.mark.processes
-def test_the_recipe_on_spark(monkeypatch):
+def test_spark_recipe_gives_the_same_sums_on_spark(monkeypatch):
     pyspark = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     if shutil.which("java") is None:
         pytest.skip("there is no Java for Spark")

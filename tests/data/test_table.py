@@ -119,7 +119,7 @@ def test_a_table_passes_through_and_names_can_be_given():
     assert as_table(A, np.array(["d", "e", "f"])).feature_names == ("d", "e", "f")
 
 
-def test_anndata():
+def test_table_of_anndata_keeps_matrix_and_names():
     anndata = pytest.importorskip("anndata")
     adata = anndata.AnnData(sp.csr_matrix(A))
     table = as_table(adata)
@@ -163,7 +163,7 @@ def with_entries(*entries):
         (A, [1, 2, 3], "feature_names[0]=1 is not a string"),
     ],
 )
-def test_refusals(X, names, message):
+def test_table_refuses_what_cannot_be_used_as_it_is(X, names, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         as_table(X, names)
 

@@ -40,7 +40,7 @@ def random_case(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return weight, need
 
 
-def test_equals_the_dense_assignment() -> None:
+def test_matching_equals_the_dense_assignment() -> None:
     rng = np.random.default_rng(0)
     for _ in range(3000):
         weight, need = random_case(rng)
@@ -52,7 +52,7 @@ def test_equals_the_dense_assignment() -> None:
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("weight", [np.zeros((3, 9)), np.ones((3, 9)), np.eye(3, 9)])
-def test_all_tied(weight: np.ndarray) -> None:
+def test_matching_is_optimal_when_all_weights_tie(weight: np.ndarray) -> None:
     need = np.array([3, 2, 4])
     owner = assign(weight, need)
     assert (np.bincount(owner[owner >= 0], minlength=3) == need).all()
@@ -60,7 +60,7 @@ def test_all_tied(weight: np.ndarray) -> None:
 
 
 @pytest.mark.kernels
-def test_negative_weights_stay_free() -> None:
+def test_matching_leaves_rows_of_negative_weight_free() -> None:
     rng = np.random.default_rng(1)
     for _ in range(100):
         weight = rng.random((3, 20))
@@ -114,7 +114,7 @@ def test_a_cycle_of_gains_leaves_the_best_free_row(held: float) -> None:
     assert owner.tolist() == [0, 1, 0, -1]
 
 
-def test_paths_through_every_column() -> None:
+def test_matching_finds_paths_through_every_column() -> None:
     """The only free row is worth something to the last column: every column hands a row on."""
     for k in range(2, 8):
         weight = np.zeros((k, k))

@@ -113,7 +113,7 @@ def test_a_part_that_is_not_copied_is_the_same_matrix():
     assert part.rounding(2) == copied.rounding(2)
 
 
-def test_gram_has_the_eigenvalues():
+def test_covariance_and_its_gram_have_the_same_eigenvalues():
     cov, _, _ = covariance_of_data(data(n=6))
     eigenvalues = np.linalg.eigvalsh(cov.dense())[-5:]
     assert np.allclose(np.linalg.eigvalsh(cov.gram())[-5:], eigenvalues)
@@ -176,7 +176,7 @@ def test_the_input_is_not_changed(make):
     assert (abs(X - before)).max() == 0
 
 
-def test_sparse_equals_dense():
+def test_covariance_of_sparse_data_equals_that_of_dense():
     X = data(n=80, p=30)
     for options in ({}, {"scale": True}, {"center": False}, {"nonnegative": True}):
         dense = sparse_pca(X, n_components=3, n_nonzero_coefs=4, **options)

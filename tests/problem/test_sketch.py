@@ -63,7 +63,7 @@ def test_majorant_is_never_worse_than_the_plain_sketch():
 
 
 @pytest.mark.parametrize(("kind", "n", "p"), [("dense", 30, 60), ("sparse", 60, 30)])
-def test_trace_proof(kind, n, p, monkeypatch):
+def test_sketch_is_proved_by_its_trace(kind, n, p, monkeypatch):
     monkeypatch.setattr(sketches, "FACTOR_LIMIT", 5)
     monkeypatch.setattr(checker, "FACTOR_LIMIT", 5)
     mine, theirs = both(kind, n, p)
@@ -140,7 +140,7 @@ def test_gaussian_projection_is_right_on_average():
         assert np.abs(mean - A).max() <= 0.12 * np.abs(A).max()
 
 
-def test_unknown_sketch():
+def test_sketch_refuses_an_unknown_name():
     mine, _ = both("dense", 10, 5)
     with pytest.raises(ValueError, match="'randomized'"):
         sketches.sketch(mine, 2, kind="magic")

@@ -92,7 +92,7 @@ def test_certificate_brackets_the_optimum_and_verifies(problem, method):
 
 @settings(max_examples=150, deadline=None)
 @given(awkward_matrices(), st.data())
-def test_free_supports(A, data):
+def test_certificates_hold_for_free_supports(A, data):
     p = A.shape[0]
     k = data.draw(st.integers(1, min(3, p)))
     s = data.draw(st.integers(1, p))
@@ -134,7 +134,7 @@ def test_deflation_fails_where_the_joint_search_does_not():
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e6, 1e12])
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
-def test_data_at_any_scale(scale, layout):
+def test_certificates_hold_for_data_at_any_scale(scale, layout):
     import scipy.sparse as sp
 
     rng = np.random.default_rng(3)

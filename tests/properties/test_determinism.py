@@ -28,7 +28,7 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_jobs_runs_and_containers(question):
+def test_answers_do_not_depend_on_jobs_runs_or_containers(question):
     first = sparse_pca(X, **question).to_json()
     for jobs in (None, 1, 2, 5):
         assert sparse_pca(X, n_jobs=jobs, **question).to_json() == first
@@ -52,7 +52,7 @@ def test_dense_and_sparse_agree_to_rounding(question):
 
 
 @pytest.mark.processes
-def test_two_processes():
+def test_answers_are_the_same_in_two_processes():
     code = """
 import numpy as np, hashlib
 from sparcipal import sparse_pca

@@ -92,7 +92,7 @@ main(["fit", sys.argv[3], "-s", "4", *options, sys.argv[4]])
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_signals_during_a_fit(how, data, tmp_path):
+def test_fit_ends_cleanly_at_signals(how, data, tmp_path):
     """A kill leaves the old model; Ctrl-C gives a valid answer or ends cleanly."""
     X = np.random.default_rng(1).standard_normal((60, 60))
     table, model = tmp_path / "table.npy", tmp_path / "model.json"
@@ -120,7 +120,7 @@ def test_signals_during_a_fit(how, data, tmp_path):
             assert process.returncode in (0, 1, 130, -signal.SIGINT), said.decode()
 
 
-def test_interrupt_inside_the_library():
+def test_interrupt_inside_the_library_gives_a_proved_answer():
     """The first Ctrl-C stops the search; what comes back is proved."""
     code = """
 import os, signal, threading, numpy as np
@@ -156,7 +156,7 @@ except OSError as error:
 """
 
 
-def test_disk_full(data, tmp_path):
+def test_saving_leaves_nothing_when_the_disk_is_full(data, tmp_path):
     model = tmp_path / "model.json"
     done = run(SAVE, data, model, "limit")
     assert done.returncode == 0, done.stderr
@@ -166,7 +166,7 @@ def test_disk_full(data, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data.npy"]
 
 
-def test_full_device(data):
+def test_command_says_so_when_its_output_is_full(data):
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full")
     command = [sys.executable, "-m", "sparcipal", "fit", str(data), "-k", "1", "-s", "2"]
@@ -204,7 +204,7 @@ print(repr(result.value))
     ],
     ids=lambda e: ",".join(e),
 )
-def test_odd_surroundings(environment, data):
+def test_fit_gives_the_same_answer_in_odd_surroundings(environment, data):
     """No home, no cache, no compiler: the same answer."""
     expected = sparse_pca(np.load(data), n_components=2, n_nonzero_coefs=3).value
     done = run(FIT, data, **environment)
@@ -263,7 +263,9 @@ def corpus(tmp_path) -> tuple[Path, int]:
 
 
 @pytest.mark.parametrize("options", ["size=16k", "ro"])
-def test_cache_on_such_a_device(options, mounted, corpus, tmp_path):
+def test_read_goes_on_without_a_cache_on_a_small_or_read_only_device(
+    options, mounted, corpus, tmp_path
+):
     folder = tmp_path / "kept"
     folder.mkdir()
     done = mounted(CACHED, folder, options, corpus[0], folder)
@@ -275,7 +277,7 @@ def test_cache_on_such_a_device(options, mounted, corpus, tmp_path):
 
 
 @pytest.mark.parametrize("options", ["size=4k", "ro"])
-def test_model_on_such_a_device(options, mounted, data, tmp_path):
+def test_saving_leaves_nothing_on_a_small_or_read_only_device(options, mounted, data, tmp_path):
     folder = tmp_path / "models"
     folder.mkdir()
     code = SAVE + "\nimport os\nprint(os.listdir(os.path.dirname(sys.argv[2])))"

@@ -43,7 +43,7 @@ def reads_or_refuses(path: Path) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(hostile.SEEDS))
-def test_damaged_files(name, tmp_path):
+def test_read_refuses_damaged_files_with_words(name, tmp_path):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     content = hostile.SEEDS[name]()
@@ -57,7 +57,7 @@ def test_damaged_files(name, tmp_path):
 
 @settings(max_examples=ROUNDS, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.binary(max_size=300), st.sampled_from(sorted(hostile.SEEDS)))
-def test_arbitrary_bytes(content, name):
+def test_read_refuses_arbitrary_bytes_with_words(content, name):
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +69,7 @@ def test_arbitrary_bytes(content, name):
 @pytest.mark.processes
 @pytest.mark.filterwarnings("ignore")  # anndata warns of much in strange files
 @pytest.mark.parametrize("name", sorted(hostile.CELLS))
-def test_hostile_single_cells(name, tmp_path):
+def test_read_refuses_hostile_single_cell_files(name, tmp_path):
     pytest.importorskip("anndata")
     h5py = pytest.importorskip("h5py")
     path = hostile.single_cells(tmp_path)
@@ -82,7 +82,7 @@ def test_hostile_single_cells(name, tmp_path):
 
 @pytest.mark.processes
 @pytest.mark.filterwarnings("ignore")
-def test_damaged_single_cells(tmp_path, monkeypatch):
+def test_read_survives_damaged_single_cell_files(tmp_path, monkeypatch):
     """Where HDF5 itself loops or crashes, it does so in another process."""
     pytest.importorskip("anndata")
     monkeypatch.setattr(h5ad, "PATIENCE", 4.0)
@@ -139,7 +139,7 @@ for path in sys.argv[1:]:
 
 
 @pytest.mark.parametrize("name", ["docword.bomb.txt.gz", "bomb.csv.gz", "lines.txt.gz", "bomb.npz"])
-def test_bombs(name, tmp_path, monkeypatch):
+def test_read_refuses_files_that_unpack_to_too_much(name, tmp_path, monkeypatch):
     monkeypatch.setattr(source_module, "LARGE", 1 << 24)
     path = tmp_path / name
     path.write_bytes(hostile.BOMBS[name]())
@@ -155,7 +155,7 @@ def test_names_in_an_archive_are_no_paths(tmp_path):
     assert [p.name for p in tmp_path.rglob("*")] == ["deep", "paths.npz"]
 
 
-def test_formulas_are_text(tmp_path):
+def test_read_takes_formulas_for_text(tmp_path):
     path = tmp_path / "formulas.csv"
     path.write_text("=1+1,@x\n1,2\n3,5\n")
     assert read(path).feature_names == ("=1+1", "@x")
@@ -180,7 +180,7 @@ def model(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("which", ["model.json", "model.json.proof"])
-def test_damaged_models(model, which, tmp_path):
+def test_loading_refuses_damaged_models(model, which, tmp_path):
     whole = {
         name: (model.parent / name).read_bytes() for name in ("model.json", "model.json.proof")
     }

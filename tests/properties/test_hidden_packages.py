@@ -52,7 +52,7 @@ def run(code: str, folder) -> subprocess.CompletedProcess:
     "package",
     ["matplotlib", "pandas", "pyarrow", "polars", "anndata", "dask", "isal", "flint"],
 )
-def test_without(package, tmp_path):
+def test_package_works_without_each_optional_package(package, tmp_path):
     code, words = NEEDING.get(package, ("", ""))
     done = run(HIDING.format(package=package) + WORKING + "print('works')\n" + code, tmp_path)
     assert done.stdout.startswith("works"), done.stderr

@@ -42,7 +42,7 @@ def same(found: list[str], expected: list[str]) -> None:
         assert text == expected[i % 3], f"fit {i} differs"
 
 
-def test_threads(expected):
+def test_fits_in_threads_at_once_are_all_proved(expected):
     with ThreadPoolExecutor(8) as pool:
         same(list(pool.map(fit, range(AT_ONCE))), expected)
 
@@ -50,7 +50,7 @@ def test_threads(expected):
 @pytest.mark.processes
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_processes(start, expected):
+def test_fits_in_processes_at_once_are_all_proved(start, expected):
     if start not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {start} here")
     context = multiprocessing.get_context(start)
@@ -59,7 +59,7 @@ def test_processes(start, expected):
 
 
 @pytest.mark.processes
-def test_joblib(expected):
+def test_fits_under_joblib_are_all_proved(expected):
     from joblib import Parallel, delayed
 
     for backend in ("loky", "threading"):
@@ -67,7 +67,7 @@ def test_joblib(expected):
         same(found, expected)
 
 
-def test_dask_threads(expected):
+def test_fits_on_dask_threads_are_all_proved(expected):
     dask = pytest.importorskip("dask")
     tasks = [dask.delayed(fit)(i) for i in range(AT_ONCE)]
     same(list(dask.compute(*tasks, scheduler="threads")), expected)
@@ -80,7 +80,7 @@ def _resident() -> int:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_memory_does_not_grow():
+def test_memory_does_not_grow_with_fits():
     for seed in range(30):
         fit(3 * seed)
     gc.collect()

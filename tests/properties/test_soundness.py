@@ -18,14 +18,14 @@ ONCE_WRONG = (1003, 1311, 5514, 15081, 15164, 76782, 77135, 78407, 79011, 79266)
 
 
 @pytest.mark.parametrize("seed", ONCE_WRONG)
-def test_what_was_wrong_once(seed):
+def test_certificates_hold_for_cases_that_were_wrong_once(seed):
     verdict = judge.judge(cases.case(seed))
     assert not verdict.wrong
     assert verdict.results
 
 
 @pytest.mark.parametrize("family", sorted(families.FAMILIES))
-def test_campaign(family):
+def test_certificates_hold_in_exact_fractions(family):
     position = list(families.FAMILIES).index(family)
     step = len(families.FAMILIES)
     certificates = 0
@@ -92,7 +92,7 @@ def test_the_judge_sees_a_bound_that_is_too_low(monkeypatch):
     assert any("more" in reason for reason in judge.judge(question).wrong)
 
 
-def test_exact_elimination():
+def test_oracle_tells_bounds_from_smaller_ones_exactly():
     A = oracle.exact_matrix(np.array([[2.0, 1.0], [1.0, 2.0]]))
     assert oracle.proves_below(A, (0, 1), Fraction(3))
     assert not oracle.proves_below(A, (0, 1), Fraction(3) - Fraction(1, 10**40))
@@ -113,7 +113,7 @@ def test_the_oracle_agrees_with_plain_enumeration():
                 assert float(judged.optimum(sizes, None)) == pytest.approx(plain, rel=1e-12)
 
 
-def test_exact_covariance():
+def test_oracle_covariance_agrees_with_numpy():
     X = np.array([[1.0, 2.0], [3.0, 5.0], [4.0, 1.0]])
     plain = oracle.exact_covariance(X, center=True, scale=False, weights=None)
     assert np.allclose(np.array(plain, dtype=float), np.cov(X.T, bias=True))

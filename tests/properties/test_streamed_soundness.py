@@ -22,13 +22,13 @@ ONCE_WRONG = (1033, 1216, 2499, 9900273)
 
 
 @pytest.mark.parametrize("seed", ONCE_WRONG)
-def test_what_was_wrong_once(seed):
+def test_streamed_certificates_hold_for_cases_that_were_wrong_once(seed):
     verdict = judge(streams.streamed(seed))
     assert not verdict.wrong
     assert verdict.results == 1
 
 
-def test_campaign():
+def test_streamed_certificates_hold_in_exact_fractions():
     rules = []
     for seed in (*range(18), 101, 106, 118):
         question = streams.streamed(seed)

@@ -55,7 +55,7 @@ def _numeric(text: str) -> bool:
 
 
 @pytest.mark.parametrize("s", PITPROPS)
-def test_pitprops(s):
+def test_pitprops_has_its_known_optima(s):
     A = matrix("pitprops")
     for method in ("auto", "enumerate"):
         result = sparse_pca(covariance=A, n_nonzero_coefs=s, method=method)
@@ -65,7 +65,7 @@ def test_pitprops(s):
 
 
 @pytest.mark.parametrize("s", range(2, 13))
-def test_pitprops_nonnegative(s):
+def test_pitprops_has_its_known_nonnegative_optima(s):
     A = matrix("pitprops")
     result = sparse_pca(covariance=A, n_nonzero_coefs=s, nonnegative=True)
     expected = PITPROPS[s] if s <= 9 else 4.1441106786
@@ -75,20 +75,20 @@ def test_pitprops_nonnegative(s):
 
 
 @pytest.mark.parametrize("s", WINE)
-def test_wine(s):
+def test_wine_has_its_known_optima(s):
     result = sparse_pca(covariance=matrix("wine"), n_nonzero_coefs=s)
     assert result.value == pytest.approx(WINE[s], abs=1e-9)
     assert result.status == "optimal"
 
 
 @pytest.mark.parametrize("s", WINE_NONNEGATIVE)
-def test_wine_nonnegative(s):
+def test_wine_has_its_known_nonnegative_optima(s):
     result = sparse_pca(covariance=matrix("wine"), n_nonzero_coefs=s, nonnegative=True)
     assert result.value == pytest.approx(WINE_NONNEGATIVE[s], abs=1e-9)
 
 
 @pytest.mark.parametrize(("name", "k", "s", "value"), JOINT)
-def test_joint_optima(name, k, s, value):
+def test_joint_optima_have_their_known_values(name, k, s, value):
     A = matrix(name)
     result = sparse_pca(covariance=A, n_components=k, n_nonzero_coefs=s)
     assert result.value == pytest.approx(value, abs=1e-9)

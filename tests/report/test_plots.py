@@ -88,7 +88,7 @@ def test_a_real_run_can_be_shown():
     assert plots.ConvergenceDisplay.from_history(history).value_ is not None
 
 
-def test_from_estimator():
+def test_displays_are_made_from_an_estimator():
     rng = np.random.default_rng(1)
     estimator = SparsePCA(2, 2)
     with pytest.raises(ValueError, match="not fitted"):

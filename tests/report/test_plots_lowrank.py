@@ -58,7 +58,7 @@ def test_path_with_other_methods_and_bounds():
     display.figure_.canvas.draw()
 
 
-def test_path_in_one_call():
+def test_path_display_is_made_in_one_call():
     display = PathDisplay.from_data(table(), [2, 4], method="spannogram", certify=False)
     assert list(display.lines_[0].get_xdata()) == [2, 4]
 
@@ -77,7 +77,7 @@ def test_path_without_a_leading_eigenvalue_shows_shares_of_the_total():
     assert drawn == pytest.approx([r.value / r.total_variance for r in display.results])
 
 
-def test_path_refusals():
+def test_path_display_refuses_what_it_cannot_draw():
     with pytest.raises(ValueError, match="empty"):
         PathDisplay([])
     one = sparse_pca(table(), n_nonzero_coefs=2, certify=False)

@@ -72,7 +72,7 @@ def test_answers_are_feasible_and_never_beat_the_optimum(method, own, seed):
 @pytest.mark.parametrize(
     "A", [np.zeros((4, 4)), np.ones((4, 4)), np.eye(4), np.diag([3.0, 0, 0, 0])]
 )
-def test_degenerate_matrices(method, own, A):
+def test_baselines_answer_for_degenerate_matrices(method, own, A):
     from sparcipal.search.registry import get_method
 
     problem = Problem(covariance_of(A), (2, 1))
@@ -81,7 +81,7 @@ def test_degenerate_matrices(method, own, A):
         assert np.linalg.norm(component.weights) == pytest.approx(1)
 
 
-def test_same_seed_same_answer():
+def test_baselines_give_the_same_answer_for_the_same_seed():
     X = gaussian(20, 40)
     for method, own in SIGNED:
         runs = [
@@ -171,7 +171,7 @@ def test_soft_truncation_shrinks_by_the_next_largest():
 
 
 @pytest.mark.parametrize(("method", "printed"), [("tpower", 41.4), ("em", 42.4)])
-def test_printed_values_on_kos(method, printed):
+def test_baselines_reach_the_printed_values_on_kos(method, printed):
     """Asteris et al. 2015, table 2: 8 components of 15 words by deflation; ours within 2 %."""
     from sparcipal import read
 
@@ -191,7 +191,7 @@ def test_printed_values_on_kos(method, printed):
         ("greedy", {"test": False}),
     ],
 )
-def test_spiked_covariance_recovery(method, own):
+def test_baselines_recover_spiked_components(method, own):
     """Papailiopoulos et al. 2013, 4.1: 50 samples of 500 features, both spikes are recovered."""
     rng = np.random.default_rng(0)
     for _ in range(3):
@@ -467,7 +467,7 @@ def test_elastic_net_point_satisfies_its_optimality_conditions():
     assert np.abs(slope).max() <= level.max() * (1 + 1e-8)
 
 
-def test_spca_limits():
+def test_spca_refuses_a_negative_ridge():
     with pytest.raises(ValueError, match="ridge=-1"):
         spca.run(Problem(covariance_of(np.eye(3)), (1,)), Options(), ridge=-1)
 

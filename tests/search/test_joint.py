@@ -74,7 +74,7 @@ def predict_twin(
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_predictions(nonnegative: bool) -> None:
+def test_exchange_predictions_match_eigenvalues(nonnegative: bool) -> None:
     rng = np.random.default_rng(2)
     A = random_covariance(rng, 12)
     members = np.array([1, 4, 7, 9])
@@ -119,7 +119,7 @@ def test_promising_swaps_equal_their_twin() -> None:
 # answers ----------------------------------------------------------------------------------------
 
 
-def test_where_deflation_fails() -> None:
+def test_joint_search_finds_the_optimum_where_deflation_fails() -> None:
     e, d = 0.1, 0.5
     A = np.array([[1, 0, 0, e], [0, d, 0, 0], [0, 0, d, 0], [e, 0, 0, 1]])
     supports = joint_search(A, (2, 2))
@@ -127,7 +127,7 @@ def test_where_deflation_fails() -> None:
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_small_problems_are_solved(nonnegative: bool) -> None:
+def test_joint_search_solves_small_problems(nonnegative: bool) -> None:
     rng = np.random.default_rng(4)
     missed = 0
     for _ in range(40):
@@ -147,7 +147,7 @@ def test_small_problems_are_solved(nonnegative: bool) -> None:
     assert missed <= 1
 
 
-def test_degenerate_matrices() -> None:
+def test_joint_search_answers_for_degenerate_matrices() -> None:
     for A in (np.zeros((6, 6)), np.ones((6, 6)), np.eye(6), np.diag([1.0, 0, 0, 0, 0, 0])):
         supports = joint_search(A, (2, 3))
         assert [S.size for S in supports] == [2, 3]
@@ -155,7 +155,7 @@ def test_degenerate_matrices() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
-def test_scale_does_not_matter(scale: float) -> None:
+def test_joint_search_is_as_good_at_any_scale(scale: float) -> None:
     A = random_covariance(np.random.default_rng(5), 20)
     scaled = joint_search(A * scale, (3, 3))
     assert value(A, scaled) == pytest.approx(value(A, joint_search(A, (3, 3))), rel=1e-9)
@@ -168,7 +168,7 @@ def test_same_answer_for_every_n_jobs() -> None:
     assert all(map(np.array_equal, one, three))
 
 
-def test_never_below_its_starts() -> None:
+def test_joint_search_is_never_below_its_starts() -> None:
     rng = np.random.default_rng(7)
     A = random_covariance(rng, 30)
     for _ in range(10):
@@ -204,7 +204,7 @@ def test_overlapping_supports_gain_by_exchanges() -> None:
     assert gained >= 2
 
 
-def test_more_places_than_features() -> None:
+def test_auto_answers_with_more_places_than_features() -> None:
     A = random_covariance(np.random.default_rng(9), 4)
     found = auto.METHOD.run(Problem(covariance_of(A), (3, 3)), Options())
     assert np.concatenate([c.support for c in found.components]).size <= 4
@@ -236,7 +236,7 @@ JOINT_OPTIMA = [
 
 
 @pytest.mark.parametrize(("name", "k", "s", "best"), JOINT_OPTIMA)
-def test_known_joint_optima(name: str, k: int, s: int, best: float) -> None:
+def test_joint_search_finds_known_joint_optima(name: str, k: int, s: int, best: float) -> None:
     with np.load(data_file("benchmark_correlations.npz")) as matrices:
         A = matrices[name]
     assert value(A, joint_search(A, (s,) * k, effort=3)) == pytest.approx(best, rel=1e-7)

@@ -26,7 +26,7 @@ def test_purified_is_no_worse_than_a_mixture_of_two_directions(nonnegative):
     assert value == pytest.approx(3.9 - 2 * penalty, rel=1e-3)
 
 
-def test_variances_whose_squares_underflow():
+def test_relaxation_holds_for_variances_whose_squares_underflow():
     A = np.array([[2.0, 1.0, 0.1], [1.0, 1.5, 0.3], [0.1, 0.3, 1.0]])
     small = 2.0**-900
     plain, found = ascend(A, 0.25), ascend(A * small, 0.25 * small)

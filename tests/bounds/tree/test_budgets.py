@@ -69,7 +69,7 @@ def test_depth_first_proves_the_same(monkeypatch, complete, most):
 
 
 @pytest.mark.parametrize("limit", [2, 5])
-def test_depth_first_stopped_early(monkeypatch, complete, limit):
+def test_depth_first_search_proves_a_bound_when_stopped_early(monkeypatch, complete, limit):
     monkeypatch.setattr(frontier, "MAX_OPEN", 1)
     proof = prove(noise(), S, TreeQuestion(max_nodes=limit))
     assert proof.status == "nodes"
@@ -105,7 +105,7 @@ def stopping_after(count):
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_interrupted_anywhere(nonnegative):
+def test_tree_proves_a_bound_when_interrupted_anywhere(nonnegative):
     A, s = noise(20, seed=3), 5
     calls = []
     whole = prove(
@@ -151,7 +151,7 @@ def test_interrupted_calls_give_certificates_that_verify():
 
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("level", [0.0, 0.02, 0.2, 5.0])
-def test_prices_against_enumeration(level, nonnegative):
+def test_tree_with_prices_agrees_with_enumeration(level, nonnegative):
     A = noise(PRICED, seed=5)
     price = level * np.random.default_rng(6).random(PRICED)
     proof = prove(A, 4, TreeQuestion(prices=price, nonnegative=nonnegative))

@@ -45,7 +45,7 @@ def correlations(name):
 
 
 @pytest.mark.parametrize("s", sorted(PITPROPS))
-def test_pitprops(s):
+def test_tree_proves_known_optima_of_pitprops(s):
     proof = prove(pitprops(), s)
     assert proof.status == "optimal"
     assert proof.value == pytest.approx(PITPROPS[s], abs=2e-10)
@@ -53,7 +53,7 @@ def test_pitprops(s):
 
 
 @pytest.mark.parametrize(("s", "value"), [(9, PITPROPS[9]), (10, 4.1441106786), (13, 4.1441106786)])
-def test_pitprops_nonnegative(s, value):
+def test_tree_proves_nonnegative_optima_of_pitprops(s, value):
     proof = prove(pitprops(), s, TreeQuestion(nonnegative=True))
     assert proof.status == "optimal"
     assert proof.value == pytest.approx(value, abs=2e-10)
@@ -69,14 +69,14 @@ def test_pitprops_nonnegative(s, value):
         ("arrhythmia", 5, 4.233203516),
     ],
 )
-def test_correlation_matrices(name, s, value):
+def test_tree_proves_optima_of_correlation_matrices(name, s, value):
     proof = prove(correlations(name), s)
     assert proof.status == "optimal"
     assert proof.value == pytest.approx(value, rel=1e-9)
 
 
 @pytest.mark.parametrize("block", range(10))
-def test_against_enumeration(block):
+def test_tree_agrees_with_enumeration(block):
     for seed in range(20 * block, 20 * block + 20):
         assert one_case(seed) == [], f"seed {seed}"
 
@@ -117,7 +117,7 @@ def test_time_limit_is_reported():
     assert proof.bound > proof.value
 
 
-def test_same_answer_twice():
+def test_tree_gives_the_same_proof_twice():
     one, two = prove(noise(), 8), prove(noise(), 8)
     assert (one.value, one.bound, one.nodes, one.n_eigen) == (
         two.value,
@@ -146,7 +146,7 @@ def test_correlated_features_are_not_twins():
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-12, 1.0, 1e12, 1e200])
-def test_any_scale(scale):
+def test_tree_proves_the_optimum_at_any_scale(scale):
     A = noise(8) * scale
     proof = prove(A, 3)
     assert proof.value == pytest.approx(optimum(A / scale, 3, False, np.zeros(8)) * scale)
@@ -154,7 +154,7 @@ def test_any_scale(scale):
 
 
 @pytest.mark.parametrize("p", [1, 2, 5])
-def test_matrix_of_zeros(p):
+def test_tree_proves_zero_for_a_matrix_of_zeros(p):
     proof = prove(np.zeros((p, p)), 1)
     assert (proof.value, proof.bound, proof.status) == (0.0, 0.0, "optimal")
 
@@ -174,7 +174,7 @@ def test_rejects_what_makes_no_sense():
 
 
 @pytest.mark.parametrize(("s", "value"), [(5, 6.564053), (20, 17.832113)])
-def test_colon_at_full_dimension(s, value):
+def test_tree_proves_the_optimum_of_colon_at_full_dimension(s, value):
     X = np.load(data_file("alon.npz"))["X"].astype(float)
     cov = covariance_of_data(np.log(np.maximum(X, 1)))[0]
     proof = prove_large(cov, s)

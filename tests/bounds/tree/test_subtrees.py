@@ -56,7 +56,7 @@ def same_proof(one, two):
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_against_enumeration(block, monkeypatch):
+def test_subtrees_agree_with_enumeration(block, monkeypatch):
     monkeypatch.setattr(subtrees, "SUBTREES", 2)
     monkeypatch.setattr(subtrees, "WORK", 1.0)
     for seed in range(10 * block, 10 * block + 10):
@@ -104,7 +104,7 @@ def test_a_stop_leaves_a_valid_bound(n_jobs, complete):
     assert proof.bound >= complete.value
 
 
-def test_without_a_log():
+def test_subtrees_prove_the_same_without_a_log():
     B = noise(30, 600)
     kept, bare = exact.prove(B, 6), exact.prove(B, 6, TreeQuestion(keep_log=False, n_jobs=2))
     assert bare.log == []

@@ -159,7 +159,7 @@ def test_a_word_in_every_document_has_its_smallest_count(tmp_path):
     ("largest", "dtype"),
     [(255, "uint8"), (256, "uint16"), (65535, "uint16"), (65536, "uint32"), (2**31 - 1, "uint32")],
 )
-def test_counts_widen_when_needed(tmp_path, monkeypatch, largest, dtype):
+def test_bag_of_words_widens_counts_when_needed(tmp_path, monkeypatch, largest, dtype):
     monkeypatch.setattr(bagofwords, "BLOCK", 32)
     entries = [(d, w, 1 + (d + w) % 200) for d in range(1, 9) for w in range(1, 9)]
     entries[40] = (*entries[40][:2], largest)
@@ -175,7 +175,7 @@ def test_squares_beyond_64_bits_are_exact(tmp_path):
     assert int(squares[0]) == sum(c * c for _, _, c in entries)
 
 
-def test_repeated_entries_widen_too(tmp_path):
+def test_bag_of_words_widens_sums_of_repeated_entries(tmp_path):
     path = write(tmp_path / "docword.txt", text_of([(1, 1, 200), (2, 1, 1), (1, 1, 100)]))
     assert read(path).X.toarray().tolist() == [[300], [1]]
     big = 2**31 - 1
@@ -198,7 +198,7 @@ def test_repeated_entries_widen_too(tmp_path):
         (f"4\n3\n{'9' * 40}\n", "not a bag of words"),
     ],
 )
-def test_a_header_that_lies(tmp_path, header, message):
+def test_bag_of_words_refuses_a_header_that_lies(tmp_path, header, message):
     with pytest.raises(ValueError, match=message):
         read(write(tmp_path / "docword.txt", header + "1 1 1\n2 2 2\n"))
 
@@ -318,7 +318,7 @@ def test_progress_in_bytes_with_the_time_left(tmp_path, monkeypatch, name):
         read(path, callback=lambda progress: True)
 
 
-def test_verbose_writes_tenths(tmp_path, monkeypatch, capsys):
+def test_read_writes_a_line_per_tenth_when_verbose(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(source, "TELL", 0.0)
     monkeypatch.setattr(source, "BUFFER", 512)
     monkeypatch.setattr(bagofwords, "BLOCK", 512)
@@ -329,7 +329,7 @@ def test_verbose_writes_tenths(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_from_standard_input(monkeypatch, compress):
+def test_bag_of_words_is_read_from_standard_input(monkeypatch, compress):
     raw = b"1 1 1\n2 2 300\n"
     stdin = io.TextIOWrapper(io.BytesIO(gzip.compress(raw) if compress else raw))
     monkeypatch.setattr(sys, "stdin", stdin)

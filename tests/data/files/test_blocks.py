@@ -108,7 +108,7 @@ def test_what_cannot_be_read_in_blocks_is_read_whole(tmp_path, content, why):
     assert np.array_equal(dense(read(path, cache=tmp_path / "kept")), dense(whole))
 
 
-def test_parquet_in_blocks(tmp_path, monkeypatch):
+def test_parquet_is_read_in_blocks_when_large(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     pq = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "x.parquet"
@@ -133,7 +133,7 @@ def test_parquet_in_blocks(tmp_path, monkeypatch):
         ("x.mtx", mtx_file(X) + b"3 1 1.0\n", "not a Matrix Market file"),
     ],
 )
-def test_faults_leave_nothing_behind(tmp_path, name, content, words):
+def test_readers_in_blocks_leave_nothing_behind_after_faults(tmp_path, name, content, words):
     path, folder = tmp_path / name, tmp_path / "kept"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=words):

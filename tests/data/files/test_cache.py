@@ -146,7 +146,7 @@ def test_damaged_entries_are_made_again(tmp_path, corpus):
     same(read(path, cache=tmp_path / "kept"), X)
 
 
-def test_a_fault_leaves_nothing(tmp_path, corpus, monkeypatch):
+def test_cache_keeps_nothing_of_a_faulty_file(tmp_path, corpus, monkeypatch):
     path, _ = corpus
     text = gzip.decompress(path.read_bytes())
     path.write_bytes(gzip.compress(text + b"1 1\n"))
@@ -161,7 +161,7 @@ def test_a_fault_leaves_nothing(tmp_path, corpus, monkeypatch):
     assert names(tmp_path / "kept") == []
 
 
-def test_entries_in_any_order(tmp_path, monkeypatch):
+def test_cache_holds_entries_that_come_in_any_order(tmp_path, monkeypatch):
     monkeypatch.setattr(bagofwords, "SLICE", 20)
     rng = np.random.default_rng(1)
     lines = [f"{d} {w} {c}\n" for d, w, c in rng.integers(1, 200, size=(400, 3))]
@@ -177,7 +177,7 @@ def test_entries_in_any_order(tmp_path, monkeypatch):
 # --- where, and when nobody asked ---
 
 
-def test_where_it_is_kept(tmp_path, corpus, monkeypatch):
+def test_cache_lies_where_arguments_and_environment_say(tmp_path, corpus, monkeypatch):
     path, X = corpus
     home = tmp_path / "home"
     monkeypatch.setenv("SPARCIPAL_CACHE", str(home))
@@ -299,7 +299,7 @@ def process(code, *arguments, **options):
 
 
 @pytest.mark.processes
-def test_two_processes_at_once(tmp_path, corpus):
+def test_cache_serves_two_processes_at_once(tmp_path, corpus):
     path, X = corpus
     code = """
         started = time.time()
@@ -324,7 +324,7 @@ def test_two_processes_at_once(tmp_path, corpus):
 
 @pytest.mark.processes
 @pytest.mark.parametrize("moment", ["write", "finish"])
-def test_killed_while_writing(tmp_path, corpus, moment):
+def test_cache_is_whole_after_a_kill_while_writing(tmp_path, corpus, moment):
     path, X = corpus
     code = f"""
         def hang(*arguments):
@@ -352,7 +352,7 @@ def test_killed_while_writing(tmp_path, corpus, moment):
 
 @pytest.mark.processes
 @pytest.mark.parametrize("limit", [100, 600, 2000, 10_000, 17_000])
-def test_a_full_disk(tmp_path, corpus, limit):
+def test_read_goes_on_without_a_cache_when_the_disk_is_full(tmp_path, corpus, limit):
     path, X = corpus
     code = f"""
         import resource

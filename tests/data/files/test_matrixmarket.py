@@ -35,7 +35,7 @@ def test_numbers_in_all_their_spellings():
 
 @pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric"])
 @pytest.mark.parametrize("kind", ["real", "integer", "pattern", "array"])
-def test_what_scipy_writes(kind, symmetry):
+def test_matrix_market_reads_what_scipy_writes(kind, symmetry):
     rng = np.random.default_rng(0)
     A = np.tril(np.round(rng.standard_normal((5, 5)) * 3, 3 if kind != "integer" else 0), -1)
     A = A + {"general": 0, "symmetric": 1, "skew-symmetric": -1}[symmetry] * A.T
@@ -69,7 +69,7 @@ def test_what_scipy_writes(kind, symmetry):
         (b"4 1 1\n", "index"),
     ],
 )
-def test_everything_else_is_told(tmp_path, last, why):
+def test_matrix_market_names_what_it_cannot_read(tmp_path, last, why):
     path = tmp_path / "a.mtx"
     path.write_bytes(COORDINATE + b"1 1 1.5\n2 2 2\n" + last)
     with pytest.raises(ValueError, match="not a Matrix Market file") as told:
@@ -95,6 +95,6 @@ def test_arrays_have_a_number_a_line(rest):
         b"%%MatrixMarket matrix array real general\n1 \x001\n1\n",
     ],
 )
-def test_heads_that_are_none(head):
+def test_matrix_market_refuses_heads_that_are_none(head):
     with pytest.raises(ValueError, match=r"header|Header|banner|Banner|integer|line|Line|NUL"):
         parsed(head)

@@ -34,7 +34,7 @@ def dense(table):
 
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("header", [HEADER, ""])
-def test_bag_of_words(tmp_path, compress, header):
+def test_bag_of_words_is_read_with_its_vocabulary(tmp_path, compress, header):
     write(tmp_path / "vocab.pets.txt", "\n".join(WORDS) + "\n")
     name = "docword.pets.txt" + (".gz" if compress else "")
     table = read(write(tmp_path / name, header + ENTRIES, compress))
@@ -76,7 +76,7 @@ def test_bag_of_words_is_recognised_by_its_lines_and_names_can_be_given(tmp_path
         ("", "not a bag of words"),
     ],
 )
-def test_damaged_bags_of_words(tmp_path, text, message):
+def test_bag_of_words_names_the_line_that_is_damaged(tmp_path, text, message):
     path = write(tmp_path / "docword.txt", text)
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         read(path)
@@ -97,7 +97,7 @@ def test_a_vocabulary_of_the_wrong_length_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_matrix_market(tmp_path, compress):
+def test_matrix_market_is_read_both_ways_round(tmp_path, compress):
     buffer = io.BytesIO()
     scipy.io.mmwrite(buffer, sp.coo_array(A))
     name = "m.mtx.gz" if compress else "m.mtx"
@@ -109,7 +109,7 @@ def test_matrix_market(tmp_path, compress):
         read(write(tmp_path / "bad.mtx", "hello\n"))
 
 
-def test_svmlight(tmp_path):
+def test_svmlight_is_read_as_a_sparse_matrix(tmp_path):
     lines = [f"1 {' '.join(f'{j + 1}:{v}' for j, v in enumerate(row) if v)}" for row in A]
     path = write(tmp_path / "x.svmlight", "\n".join(lines))
     np.testing.assert_array_equal(dense(read(path)), A)
@@ -150,7 +150,7 @@ def test_npy_is_memory_mapped(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "delimiter"), [("x.csv", ","), ("x.tsv", "\t")])
-def test_delimited_tables(tmp_path, name, delimiter):
+def test_delimited_tables_are_read_with_names_and_labels(tmp_path, name, delimiter):
     rows = [delimiter.join(map(str, row)) for row in A]
     plain = read(write(tmp_path / name, "\n".join(rows)))
     np.testing.assert_array_equal(plain.X, A)
@@ -195,12 +195,12 @@ def test_decimal_commas_are_named(tmp_path, text):
         ("a,b\n1,nan\n", "X contains 1 NaN, the first in row 0, column 1"),
     ],
 )
-def test_damaged_tables(tmp_path, text, message):
+def test_delimited_tables_name_the_line_that_is_damaged(tmp_path, text, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         read(write(tmp_path / "x.csv", text))
 
 
-def test_parquet(tmp_path):
+def test_parquet_is_read_with_names(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = pandas.DataFrame(A, columns=list(WORDS), index=list("wxyz"))
@@ -256,7 +256,7 @@ def test_documents_that_cannot_be_read(tmp_path):
         read(tmp_path / "empty")
 
 
-def test_standard_input(monkeypatch):
+def test_formats_are_read_from_standard_input(monkeypatch):
     class Stdin:
         buffer = io.BytesIO((HEADER + ENTRIES).encode())
 
@@ -268,7 +268,7 @@ def test_standard_input(monkeypatch):
     np.testing.assert_array_equal(dense(read("-", format="bagofwords")), A)
 
 
-def test_unknown_things_are_told(tmp_path):
+def test_read_names_unknown_formats_and_options(tmp_path):
     with pytest.raises(ValueError, match="no such file or folder"):
         read(tmp_path / "nowhere.csv")
     path = write(tmp_path / "x.csv", "1,2\n")
@@ -284,7 +284,7 @@ def test_unknown_things_are_told(tmp_path):
 
 
 @pytest.mark.processes
-def test_h5ad(tmp_path):
+def test_h5ad_is_read_by_layer(tmp_path):
     anndata = pytest.importorskip("anndata")
     adata = anndata.AnnData(sp.csr_matrix(A.astype(np.float32)))
     adata.var_names = list(WORDS)
@@ -298,7 +298,7 @@ def test_h5ad(tmp_path):
         read(tmp_path / "x.h5ad", layer="no")
 
 
-def test_kos_blog_entries():
+def test_kos_blog_entries_are_read_whole():
     table = read(data_file("docword.kos.txt.gz"))
     assert table.shape == (3430, 6906)
     assert table.X.nnz == 353160

@@ -39,7 +39,7 @@ def test_net_covers_the_sphere(rank: int, eps: float) -> None:
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_theorem_1(nonnegative: bool) -> None:
+def test_bipartite_keeps_the_promise_of_theorem_1(nonnegative: bool) -> None:
     rng = np.random.default_rng(1)
     for _ in range(6):
         A = low_rank(rng, 7, 2)
@@ -53,7 +53,7 @@ def test_theorem_1(nonnegative: bool) -> None:
         assert found.info["rank_optimum_at_most"] >= best * problem.covariance.unit * (1 - 1e-9)
 
 
-def test_theorem_2() -> None:
+def test_bipartite_keeps_the_promise_of_theorem_2() -> None:
     rng = np.random.default_rng(2)
     for _ in range(4):
         X = rng.standard_normal((20, 8)) * np.array([3, 2, 2, 1, 1, 1, 0.5, 0.5])
@@ -85,7 +85,7 @@ def test_matcher_scans_only_what_can_matter() -> None:
 
 
 @pytest.mark.parametrize("sketch", ["eigen", "randomized", "gaussian"])
-def test_sketches(sketch: str) -> None:
+def test_bipartite_answers_on_every_sketch(sketch: str) -> None:
     X = np.random.default_rng(4).standard_normal((40, 30)) * np.linspace(3, 0.1, 30)
     problem = Problem(covariance_of_data(X)[0], (3, 2))
     options = Options(rank=3)
@@ -111,7 +111,7 @@ def test_rank_is_reduced_with_a_note() -> None:
     assert "rank" in found.note
 
 
-def test_bad_input() -> None:
+def test_bipartite_refuses_bad_input() -> None:
     problem = Problem(covariance_of(low_rank(np.random.default_rng(7), 40, 10)), (3, 3, 3))
     with pytest.raises(ValueError, match=r"points='net'.*10\^"):
         bipartite.run(problem, Options(rank=10), points="net", eps=0.01)

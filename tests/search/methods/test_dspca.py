@@ -151,7 +151,7 @@ PITPROPS = {2: 1.954, 3: 2.4753313532, 5: 3.4061549468, 7: 3.9961896449, 10: 4.1
 
 
 @pytest.mark.parametrize("s", sorted(PITPROPS))
-def test_pitprops(s):
+def test_dspca_finds_the_components_of_pitprops(s):
     A = np.loadtxt(data_file("pitprops.csv"), delimiter=",")
     result = sparse_pca(covariance=A, n_nonzero_coefs=s, method="dspca", certify=False)
     assert result.value == pytest.approx(PITPROPS[s], rel=1e-9)
@@ -159,7 +159,7 @@ def test_pitprops(s):
     assert bound.value <= 1.06 * PITPROPS[s]
 
 
-def test_about_and_exact_cardinality():
+def test_dspca_keeps_about_and_exact_cardinalities():
     cov, _, _ = covariance_of_data(np.random.default_rng(0).standard_normal((40, 30)))
     problem = Problem(cov, (7,))
     about = dspca.run(problem, Options(), cardinality="about")
@@ -256,14 +256,14 @@ def _listed(neighbours: np.ndarray, degrees: np.ndarray) -> np.ndarray:
 @pytest.mark.kernels
 @pytest.mark.parametrize("c", [-3.0, 0.0, 2.0])
 @pytest.mark.parametrize("r2", [0.0, 1e-9, 4.0])
-def test_scalar_root(c, r2):
+def test_dspca_scalar_root_solves_its_equation(c, r2):
     beta = 1e-3
     t = kernel.scalar_root(c, beta, r2)
     assert t > 0
     assert t**3 + c * t**2 - beta * t - r2 == pytest.approx(0, abs=1e-12)
 
 
-def test_topics_of_a_corpus():
+def test_dspca_finds_topics_of_a_corpus_after_elimination():
     """KOS: five components of about five words after elimination to a few hundred of 6906."""
     from sparcipal import read
 

@@ -212,7 +212,7 @@ def test_several_components_and_free_supports():
 
 
 @pytest.mark.parametrize("kind", ["eigen", "randomized", "gaussian"])
-def test_sketches(kind):
+def test_spannogram_answers_on_every_sketch(kind):
     X = np.random.default_rng(2).standard_normal((40, 25)) * np.geomspace(5, 0.1, 25)
     result = sparse_pca(
         X, n_nonzero_coefs=4, rank=3, certify=False, method_options={"sketch": kind}, **METHOD
@@ -232,7 +232,7 @@ def test_the_net_of_the_paper():
     assert verify(result, X)
 
 
-def test_guarantees_of_the_papers():
+def test_spannogram_keeps_the_guarantees_of_the_papers():
     rng = np.random.default_rng(8)
     W = rng.standard_normal((12, 12)) * np.geomspace(1, 0.05, 12)
     A = W @ W.T
@@ -322,13 +322,13 @@ def test_proof_survives_json_and_is_refused_when_changed():
         ({"rank": 6, "method_options": {"algorithm": "net"}}, "larger eps"),
     ],
 )
-def test_bad_input(options, message):
+def test_spannogram_refuses_bad_input(options, message):
     X = np.random.default_rng(0).standard_normal((20, 12))
     with pytest.raises(ValueError, match=message):
         sparse_pca(X, n_nonzero_coefs=3, **METHOD, **options)
 
 
-def test_known_optima():
+def test_spannogram_finds_known_optima():
     A = np.load(data_file("benchmark_correlations.npz"))["wine"]
     for s, nonnegative, value in ((5, False, 3.4397787195), (5, True, 3.4366317375)):
         result = sparse_pca(
