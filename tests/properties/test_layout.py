@@ -218,6 +218,10 @@ def test_no_module_has_the_name_of_a_public_function():
     [
         ("matplotlib", r"report/plots"),
         ("dask", r"data/dask\.py"),
+        ("distributed", r"data/dask\.py"),
+        ("h5py", r"data/files/"),
+        ("joblib", r"problem/parameters\.py"),
+        ("threadpoolctl", r"numerics/threads\.py"),
         ("concurrent", r"numerics/threads\.py"),
         ("multiprocessing", r"nowhere"),
         ("click", r"cli/"),
@@ -260,6 +264,16 @@ def test_a_bound_has_one_name_in_solver_checker_and_documents(name):
     file, folder = PACKAGE / "bounds" / f"{name}.py", PACKAGE / "bounds" / name / "__init__.py"
     assert file.exists() or folder.exists(), f"no bounds/{name}.py and no bounds/{name}/"
     assert (ROOT / "docs" / "methods" / f"{name}.rst").exists(), f"no docs/methods/{name}.rst"
+
+
+def test_every_name_in_a_certificate_is_that_of_its_file_or_stands_on_its_page():
+    from sparcipal.checker.family import FAMILIES
+
+    for name, file in FAMILIES.items():
+        assert defines(PACKAGE / "checker" / f"{file}.py", "FAMILIES"), file
+        if name != file:
+            page = (ROOT / "docs" / "methods" / f"{TOGETHER.get(file, file)}.rst").read_text()
+            assert name in page, f"{name!r} is not on the page of {file}"
 
 
 SHARED_BY_BOUNDS = {"outside", "strategy"}  # files of bounds/ that hold no bound

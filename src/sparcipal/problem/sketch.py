@@ -189,13 +189,13 @@ def prove_dense(cov: Covariance, B: np.ndarray, guess: Sketch, level: float | No
         K = -M
         K[np.diag_indices(p)] += shift
         if is_definite(K):
-            return replace(
-                guess,
-                tail=float(shift + SKETCH_SAFETY * delta),
-                shift=float(shift),
-                proof="features",
-            )
+            return _proved(guess, shift, delta, "features")
     return guess
+
+
+def _proved(guess: Sketch, shift: float, delta: float, proof: str) -> Sketch:
+    tail = float(shift + SKETCH_SAFETY * delta)
+    return replace(guess, tail=tail, shift=float(shift), proof=proof)
 
 
 def _samples(cov: Covariance) -> tuple[Any, np.ndarray] | None:
@@ -232,12 +232,7 @@ def _prove_by_samples(
         K = half.T @ half - gram
         K[np.diag_indices(n)] += shift
         if is_definite(K):
-            return replace(
-                guess,
-                tail=float(shift + SKETCH_SAFETY * delta),
-                shift=float(shift),
-                proof="samples",
-            )
+            return _proved(guess, shift, delta, "samples")
     return guess
 
 

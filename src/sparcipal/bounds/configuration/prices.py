@@ -18,7 +18,6 @@ the Ky Fan split are taken. Local search then looks for supports that violate th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,15 +33,6 @@ STARTS = 14  # supports from which the local search at given prices starts
 CANDIDATES = 6  # swaps evaluated in one step of the local search
 STEPS = 40
 SPREAD = 2.0  # weight of the mean change of prices beside the largest
-
-
-@dataclass(frozen=True)
-class Prices:
-    """Prices on the features of a core, and what the known supports are worth at them."""
-
-    price: np.ndarray  # (n,)
-    levels: np.ndarray  # one for every kind of component
-    total: float  # paid + sum_t count_t level_t: what is to be proved
 
 
 def converted(
@@ -79,7 +69,6 @@ class Pool:
         self.kinds = sorted(set(cardinalities))
         self.counts = np.array([list(cardinalities).count(s) for s in self.kinds])
         self.columns: dict[tuple[int, ...], float] = {}
-        self._climbed: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def add(self, support: np.ndarray) -> bool:
         """Store a support and return whether it is new."""

@@ -16,6 +16,7 @@ import numpy as np
 from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
 from ...numerics.eigen import all_eigenpairs, largest_eigenpairs, partly
 from ...numerics.lbfgs import MEMORY, minimise
+from ...problem.monitor import Monitor
 from .certificate import KyFanSplit
 
 FULL_EIGEN = 120  # below this size a full eigendecomposition is as fast as a partial one
@@ -52,13 +53,11 @@ class KyFanOptimiser:
         above = np.maximum(split.price - (floor or 0.0), 0.0)
         prices = above if floor is None else np.append(above, floor)
         self.point = np.concatenate([split.u / self.u_unit, split.r, prices / self.price_unit])
-        self.evaluations = 0
         self._pads = np.full(n, split.pad)
         self._forced = np.zeros(n, dtype=bool)
         self._charge, self._select, self._matrix = np.empty((3, n, n))
         self._level = np.zeros(n)
         self._kept = min(n, max(2 * k, k + 12))
-        self._nu = 0.0
 
     def split(self) -> KyFanSplit:
         u, r, price, floor = self._unpacked(self.point)
@@ -68,14 +67,14 @@ class KyFanOptimiser:
     def floor(self) -> float | None:
         return self._unpacked(self.point)[3] if self.floored else None
 
-    def run(self, mu: float, max_iter: int, stopped: object = None) -> None:
+    def run(self, mu: float, max_iter: int, monitor: Monitor | None = None) -> None:
         """Up to max_iter L-BFGS steps at temperature mu (relative to value / k)."""
         absolute = mu * self.mu_unit
         least = 0.01 * absolute * self.k
 
         def stop(history: list[float]) -> bool:
             slow = len(history) > 25 and history[-26] - history[-1] < least
-            return slow or bool(getattr(stopped, "stopped", None))
+            return slow or (monitor is not None and monitor.stopped is not None)
 
         self.point = minimise(
             lambda y: self._evaluate(y, absolute),
@@ -97,7 +96,6 @@ class KyFanOptimiser:
         return u, r, price[:n], floor
 
     def _evaluate(self, y: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
-        self.evaluations += 1
         width = 10.0 * mu * self.k / self.total
         u, r, price, floor = self._unpacked(y)
         smoothed_matrix(

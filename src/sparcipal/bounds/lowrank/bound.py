@@ -48,6 +48,28 @@ def low_rank_bound(
     return Bound("lowrank", total, bounds[0].data, problem.k * bounds[0].margin)
 
 
+def rounding_on(cov: Covariance, s: int) -> float:
+    """Return what rounds between a support's value on the covariance and on a sketch of it."""
+    diagonal = top_sum(np.abs(cov.diagonal), s)
+    return SAFETY * (cov.rounding(s) + margins.sum_of(s) * diagonal)
+
+
+def proof_data(
+    sketch: Sketch, s: int, nonnegative: bool, found: SphereResult, more: dict[str, Any]
+) -> dict[str, Any]:
+    """Return all that the checker needs to recompute the bound of a search on a sketch."""
+    return {
+        "V": sketch.V,
+        "proof": sketch.proof,
+        "shift": sketch.shift,
+        "s": s,
+        "nonnegative": nonnegative,
+        "level": found.level,
+        "tree": found.tree,
+        **more,
+    }
+
+
 @dataclass(frozen=True)
 class LowRank:
     """Searches for and bounds one component of a covariance on low-rank sketches."""
@@ -98,23 +120,11 @@ class LowRank:
         return wanted if exact else max(wanted, min(useful, 1e-4))
 
     def _bound(self, sketch: Sketch, found: SphereResult, rho: float | None) -> Bound:
-        diagonal = top_sum(np.abs(self.cov.diagonal), self.s)
-        rounding = self.cov.rounding(self.s)
-        total = sketch.tail + found.bound
-        total += SAFETY * (rounding + margins.sum_of(self.s) * diagonal)
+        more = {} if rho is None else {"clip": rho}
+        total = sketch.tail + found.bound + rounding_on(self.cov, self.s)
         total *= 1 + margins.low_rank(self.cov.n_features)
-        data: dict[str, Any] = {
-            "V": sketch.V,
-            "proof": sketch.proof,
-            "shift": sketch.shift,
-            "s": self.s,
-            "nonnegative": self.nonnegative,
-            "level": found.level,
-            "tree": found.tree,
-        }
-        if rho is not None:
-            data["clip"] = rho
-        return Bound("lowrank", total, data, SAFETY * rounding)
+        data = proof_data(sketch, self.s, self.nonnegative, found, more)
+        return Bound("lowrank", total, data, SAFETY * self.cov.rounding(self.s))
 
     def _clipped(self, rank: int) -> tuple[Bound, list[np.ndarray]] | None:
         """Return the best bound over a few rho for A - U + Diag(d), U the entries up to rho."""

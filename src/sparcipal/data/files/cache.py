@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import platform
@@ -222,8 +223,7 @@ class Draft:
 
     def array(self, name: str) -> np.ndarray:
         """A map of a finished column."""
-        found: np.ndarray = np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        return found
+        return _mapped(self.folder, name)
 
     def finish(self, facts: dict[str, Any]) -> None:
         sizes = {path.name: path.stat().st_size for path in self.folder.iterdir()}
@@ -307,8 +307,7 @@ class Entry:
 
     def array(self, name: str) -> np.ndarray:
         """A read-only memory map."""
-        found: np.ndarray = np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        return found
+        return _mapped(self.folder, name)
 
     def load(self, name: str) -> dict[str, np.ndarray] | None:
         """The arrays stored under a name; None when there are none."""
@@ -320,8 +319,6 @@ class Entry:
 
     def store(self, name: str, arrays: dict[str, np.ndarray]) -> None:
         """Store arrays under a name; when that fails a warning says so."""
-        import io
-
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
         try:
@@ -332,6 +329,11 @@ class Entry:
     @property
     def size(self) -> int:
         return size_of(self.folder)
+
+
+def _mapped(folder: Path, name: str) -> np.ndarray:
+    found: np.ndarray = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+    return found
 
 
 def warn_not_cached(folder: Path, error: OSError) -> None:
@@ -411,6 +413,6 @@ def _alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:
-        return True
+    except OSError:  # it lives, and is another user's
+        pass
     return True

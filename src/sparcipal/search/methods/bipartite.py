@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from ...bounds.cheap import trace_bound
+from ...bounds.lowrank.bound import proof_data, rounding_on
 from ...bounds.lowrank.prices import leading_direction, priced_sphere
 from ...bounds.lowrank.sphere import MAX_RANK
 from ...numerics import margins
-from ...numerics.margins import SAFETY, top_sum
+from ...numerics.margins import SAFETY
 from ...numerics.threads import ordered_map
 from ...problem.covariance import Covariance
 from ...problem.problem import Component, Options, Problem
@@ -390,20 +391,10 @@ def _proved(
         seed=options.seed,
         monitor=options.monitor,
     )
-    margin = SAFETY * (cov.rounding(s) + margins.sum_of(s) * top_sum(np.abs(cov.diagonal), s))
-    total = priced.bound + k * (low.tail + margin)
+    total = priced.bound + k * (low.tail + rounding_on(cov, s))
     if not total < trace_bound(problem).value:
         return priced.bound, ()
-    data: dict[str, Any] = {
-        "V": low.V,
-        "proof": low.proof,
-        "shift": low.shift,
-        "s": s,
-        "nonnegative": problem.nonnegative,
-        "level": priced.found.level,
-        "tree": priced.found.tree,
-        "prices": priced.prices,
-    }
+    data = proof_data(low, s, problem.nonnegative, priced.found, {"prices": priced.prices})
     total *= 1 + margins.low_rank(cov.n_features)
     return priced.bound, (Bound("lowrank", total, data, SAFETY * k * cov.rounding(s)),)
 
