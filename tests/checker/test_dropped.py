@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import Screened
+from sparcipal import Screened, sparse_pca, verify
 from sparcipal.checker import dropped as screened
 from sparcipal.checker import sums, tables
 from sparcipal.checker.arithmetic import Float
@@ -22,6 +22,14 @@ from tests.support import oracle
 from tests.support.margins import LESS, E, one
 
 
+def of_data(source, kept, center, scale, weights, unit):
+    """The checker's sums, with the means that a result would bring."""
+    rows = tables.source_of(source).whole()
+    rows = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=float)
+    about = np.average(rows, axis=0, weights=weights) * center
+    return screened.of_data(source, kept, center, scale, weights, unit, about, len(rows))
+
+
 def screened_sources(X: np.ndarray):
     import scipy.sparse as sp
 
@@ -30,7 +38,7 @@ def screened_sources(X: np.ndarray):
     yield lambda: iter([X[:5], sp.csr_array(X[5:])])
 
 
-@pytest.mark.parametrize("kind", ["floats", "offset", "integers", "wide", "weights"])
+@pytest.mark.parametrize("kind", ["floats", "offset", "integers", "wide", "weights", "late"])
 @pytest.mark.parametrize(("center", "scale"), [(True, False), (False, False), (True, True)])
 def test_sums_over_rows_are_as_close_to_fractions_as_they_say(kind, center, scale):
     """Every entry is as near to the covariance in fractions as its error term says."""
@@ -43,10 +51,13 @@ def test_sums_over_rows_are_as_close_to_fractions_as_they_say(kind, center, scal
             X += 100.0
         elif kind in ("integers", "wide"):
             X = np.rint(40 * X).astype(np.int64) + (2**40 if kind == "wide" else 0)
+        elif kind == "late":  # integers, and other numbers after them
+            X[:5] = np.rint(X[:5]) + 1000
+            X[5:] += 1000
         exact = oracle.exact_covariance(X, center=center, scale=scale, weights=weights)
         kept = np.array([0, 2, 3])
         for source in screened_sources(X):
-            cov, mean, spread, n, *_ = screened.of_data(source, kept, center, scale, weights, 1.0)
+            cov, mean, spread, n, *_ = of_data(source, kept, center, scale, weights, 1.0)
             assert n == 11
             inner, error = cov.inner, np.sqrt(cov.inner.error_unit * cov.inner.weights)
             A = inner.submatrix(np.arange(3))
@@ -76,7 +87,7 @@ def test_touching_by_variances_equals_its_formula():
     rng = np.random.default_rng(4)
     X = rng.standard_normal((30, 6)) * [3.0, 2.5, 2.0, 1.5, 1.2, 0.4]
     kept = np.array([0, 1, 2])
-    cov = screened.of_data(X, kept, True, False, None, 1.0)[0]
+    cov = of_data(X, kept, True, False, None, 1.0)[0]
     v = X.var(axis=0)
     for sizes in ((3,), (2, 2), (5,)):
         n = sum(sizes)
@@ -107,7 +118,7 @@ def test_of_given_rounds_variances_up():
     # nobody has promised that this matrix is PSD
     assert cov.inner.given
     assert cov.inner.restrict(np.arange(2)).given
-    assert not screened.of_data(X, kept, True, False, None, 1.0)[0].inner.given
+    assert not of_data(X, kept, True, False, None, 1.0)[0].inner.given
 
 
 RNG = np.random.default_rng(0)
@@ -127,7 +138,7 @@ def test_inert_features_are_those_that_do_not_vary():
             with pytest.raises(Refused, match="varies"):
                 cov.restrict(np.array([1, 2, 3]))
             kept = np.array([0, 3])
-            own = screened.of_data(data, kept, center, False, None, 1.0)[0]
+            own = of_data(data, kept, center, False, None, 1.0)[0]
             assert np.flatnonzero(own.inert).tolist() == inert
     given = covariance_of(np.diag([1.0, 0.0, 2.0]), 1.0)
     assert given.inert.tolist() == [False, True, False]
@@ -136,7 +147,7 @@ def test_inert_features_are_those_that_do_not_vary():
 def test_of_data_tells_integers_apart_that_differ_by_one():
     table = np.array([[2**52, 1, 5], [2**52 + 1, 1, 7], [2**52, 0, 5], [2**52 + 1, 1, 6]])
     for data in (table, sp.csr_array(table)):
-        cov = screened.of_data(data, np.array([0, 2]), True, False, None, 1.0)[0]
+        cov = of_data(data, np.array([0, 2]), True, False, None, 1.0)[0]
         assert not cov.inert.any()
         assert cov.diagonal[0] == 0.25
         assert cov.inner.dense()[0, 0] == 0.25
@@ -145,7 +156,7 @@ def test_of_data_tells_integers_apart_that_differ_by_one():
 def test_of_data_reads_every_block(monkeypatch):
     monkeypatch.setattr(tables, "ENTRIES", 12)
     for data in (X, sp.csr_array(X)):
-        cov, mean, _, n, *_ = screened.of_data(data, np.array([0, 1]), True, False, None, 1.0)
+        cov, mean, _, n, *_ = of_data(data, np.array([0, 1]), True, False, None, 1.0)
         assert n == 30
         assert np.allclose(mean, X.mean(axis=0))
         assert np.allclose(cov.diagonal, X.var(axis=0))
@@ -161,7 +172,7 @@ def test_of_data_has_errors_that_grow_with_the_rows(monkeypatch):
         rows = np.random.default_rng(n).standard_normal((n, 4)) * 4.0 + 3.0
         second = (rows**2).mean(axis=0)
         for center, mass in ((True, rows.var(axis=0)), (False, second)):
-            cov = screened.of_data(rows, np.array([0, 1]), center, False, None, 1.0)[0]
+            cov = of_data(rows, np.array([0, 1]), center, False, None, 1.0)[0]
             added = math.isqrt(n) + 1
             error = (6 * (added + math.ceil(n / added) + 8) + 40) * unit
             assert cov.inner.error_unit >= error
@@ -172,7 +183,7 @@ def test_of_data_has_errors_that_grow_with_the_rows(monkeypatch):
 @pytest.mark.usefixtures("coarse")
 def test_touching_and_by_parts_keep_their_margins():
     X = np.random.default_rng(4).standard_normal((30, 6)) * [3.0, 2.5, 2.0, 1.5, 1.2, 0.4]
-    cov = screened.of_data(X, np.array([0, 1, 2]), True, False, None, 1.0)[0]
+    cov = of_data(X, np.array([0, 1, 2]), True, False, None, 1.0)[0]
     assert (cov.upper - cov.diagonal >= 2 * E * cov.diagonal * LESS).all()
     cov.upper = cov.diagonal
     cov.inner.error_unit = 0.0
@@ -189,7 +200,7 @@ def test_touching_and_by_parts_keep_their_margins():
 
 def test_touching_adds_the_errors_of_screened_features():
     X = np.random.default_rng(8).standard_normal((30, 4)) * [3.0, 2.5, 0.3, 0.2]
-    cov = screened.of_data(X, np.arange(2), True, False, None, 1.0)[0]
+    cov = of_data(X, np.arange(2), True, False, None, 1.0)[0]
     question = Question((3,), False, True, 0.0)
     plain = touching(99.0, cov, question)
     cov.inner.error_unit = 1e-3
@@ -197,6 +208,7 @@ def test_touching_adds_the_errors_of_screened_features():
     assert more - plain >= 1e-3 * cov.inner.weights.sum() * (1 - 1e-6)
 
 
+@pytest.mark.usefixtures("coarse")
 def test_touching_by_prices_equals_its_formula(monkeypatch):
     """A component may lie outside the kept features, and prices are rounded up."""
     asked = []
@@ -206,9 +218,8 @@ def test_touching_by_prices_equals_its_formula(monkeypatch):
         return 1.0, np.array([0.5, 0.25])
 
     monkeypatch.setattr(screened.kyfan, "spectrum", spectrum)
-    monkeypatch.setattr(screened, "EPS", E)
     X = np.random.default_rng(6).standard_normal((30, 6)) * [3.0, 2.5, 2.0, 1.5, 0.3, 0.2]
-    cov = screened.of_data(X, np.arange(4), True, False, None, 1.0)[0]
+    cov = of_data(X, np.arange(4), True, False, None, 1.0)[0]
     cov.inner.error_unit = 0.0
     v = np.sort(np.delete(cov.upper, np.arange(4)))[::-1]
     none = np.zeros(0)
@@ -223,3 +234,30 @@ def test_touching_by_prices_equals_its_formula(monkeypatch):
     cov.inner.error_unit = 1e-3
     more = screened.touching(record, 100.0, Case(cov, question, Float(), budget))
     assert more - found >= cov.inner.rounding(3) * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("arithmetic", ["float", "exact"])
+def test_verify_opens_a_function_of_blocks_once(counts, arithmetic):
+    """Screened tables of integers and of other numbers, redone in both arithmetics."""
+    if arithmetic == "exact":
+        pytest.importorskip("flint")
+    rows = np.random.default_rng(0).standard_normal((60, 30)) * np.linspace(3, 0.1, 30)
+    rows = np.rint(5 * rows).astype(int) if counts else rows
+    opened = []
+
+    def blocks():
+        opened.append(0)
+        for start in range(0, 60, 20):
+            opened[-1] += 1
+            yield rows[start : start + 20]
+
+    for asked in ({}, {"scale": True}, {"n_components": 2, "supports": "free"}):
+        result = sparse_pca(blocks, n_nonzero_coefs=3, memory_limit=1, **asked)
+        assert result.certificate.screening
+        opened.clear()
+        assert verify(result, blocks, arithmetic=arithmetic)
+        assert opened == [3]
+        lower = replace(result.certificate.bounds[0], value=result.value * (1 - 1e-9))
+        certificate = replace(result.certificate, bound=lower.value, bounds=(lower,))
+        assert not verify(replace(result, certificate=certificate), blocks, arithmetic=arithmetic)

@@ -103,7 +103,13 @@ def psd_shift(case: Case) -> float:
     cov, ar = case.cov, case.ar
     if not cov.given:
         return 0.0
-    A = dense(case)
+    if ar.exact not in cov.shifts:
+        cov.shifts[ar.exact] = _proved_shift(case)
+    return cov.shifts[ar.exact]
+
+
+def _proved_shift(case: Case) -> float:
+    cov, ar, A = case.cov, case.ar, dense(case)
     guess = ar.floats(A)
     step = 2 * (cov.p + 2) * ar.step * (float(np.abs(np.diagonal(guess)).sum()) + 1.0)
     lacking = max(0.0, -float(np.linalg.eigvalsh(guess)[0]))

@@ -61,7 +61,8 @@ class CheckedCovariance:
     """Entries of the covariance in the proofs' units, and how far rounding may have moved them.
 
     `left` holds n x p rows that are weighted already, and the outer product of `mean` with itself
-    is subtracted from `left' left`; or it is the p x p matrix itself, when `mean` is None.
+    is subtracted from `left' left`; or it is the p x p matrix itself, when `mean` is None. A matrix
+    that was `given` need not be positive semidefinite: see cheap.psd_shift.
     """
 
     def __init__(
@@ -76,7 +77,10 @@ class CheckedCovariance:
         weights: np.ndarray | None = None,
         allowed: np.ndarray | None = None,
         largest: float = 1.0,
+        given: bool | None = None,
     ) -> None:
+        self.given = mean is None if given is None else given
+        self.shifts: dict[bool, float] = {}  # by which it is positive semidefinite, once known
         self._left = left
         self._mean = mean
         self.unit = unit
@@ -98,10 +102,6 @@ class CheckedCovariance:
     @property
     def p(self) -> int:
         return int(self.diagonal.size)
-
-    @property
-    def given(self) -> bool:
-        return self._mean is None
 
     @property
     def doubt(self) -> float:
@@ -178,6 +178,7 @@ class CheckedCovariance:
             weights=self.weights[kept],
             allowed=None if self.allowed is None else self.allowed[kept],
             largest=self.largest,
+            given=self.given,
         )
 
     def in_range(self) -> bool:

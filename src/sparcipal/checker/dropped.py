@@ -10,58 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from ..problem.result import Result
 from . import kyfan
+from .arithmetic import EPS, Arithmetic, Numbers
 from .budget import Refused
 from .cheap import psd_shift
-from .covariance import EPS, Checked, CheckedCovariance
+from .covariance import Checked, CheckedCovariance
 from .family import Case
+from .gate import parse
 from .records import Dropped, DroppedPart, Screening
 from .sums import Sums, summed
 from .tables import source_of
-
-
-class KeptCovariance(CheckedCovariance):
-    """A matrix of products over rows: positive semidefinite up to rounding.
-
-    `allowed` holds, per feature, how much error of its variance an honest computation may count.
-    """
-
-    def __init__(
-        self,
-        matrix: np.ndarray,
-        unit: float,
-        error_unit: float,
-        inert: np.ndarray,
-        *,
-        weights: np.ndarray,
-        allowed: np.ndarray | None,
-        largest: float = 1.0,
-    ) -> None:
-        super().__init__(
-            matrix,
-            None,
-            unit,
-            error_unit,
-            inert,
-            weights=weights,
-            allowed=allowed,
-            largest=largest,
-        )
-
-    @property
-    def given(self) -> bool:
-        return False
-
-    def _part(self, kept: np.ndarray) -> CheckedCovariance:
-        return KeptCovariance(
-            self._left[np.ix_(kept, kept)],
-            self.unit,
-            self.error_unit,
-            self.inert[kept],
-            weights=self.weights[kept],
-            allowed=None if self.allowed is None else self.allowed[kept],
-            largest=self.largest,
-        )
 
 
 class ScreenedCovariance(CheckedCovariance):
@@ -83,7 +42,7 @@ class ScreenedCovariance(CheckedCovariance):
         self.upper = upper  # the variances, rounded up
         self.loose = loose  # how far off the variances of another computation may be
         self.inert = inert
-        self._mean = inner._mean
+        self.given, self.shifts = inner.given, {}
 
     def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
         cols = rows if cols is None else cols
@@ -113,8 +72,14 @@ class ScreenedCovariance(CheckedCovariance):
 
     @property
     def others(self) -> np.ndarray:
-        """Variances of the dropped features, the largest first, rounded up."""
-        return np.sort(np.delete(self.upper, self.kept))[::-1]
+        """Variances of the dropped features, rounded up."""
+        return np.delete(self.upper, self.kept)
+
+
+def kept_of(result: Result) -> np.ndarray:
+    """Which features a certificate says were kept."""
+    first = result.certificate.bounds[0].data.get("screened")
+    return parse(Dropped, first, {"P": result.n_features}, "screened").kept
 
 
 def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance:
@@ -127,14 +92,10 @@ def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance
         raise Refused("the matrix is not that of the kept features")
     A = (A + A.T) / 2
     inert, largest = np.logical_not(A.any(axis=0)), float(np.abs(A).max()) * unit
-    error = float(screened.error_unit)
-    if screened.error_weights is None:
-        inner = CheckedCovariance(A, None, unit, error, inert, largest=largest)
-    else:
-        weights = np.asarray(screened.error_weights, dtype=np.float64) / unit
-        inner = KeptCovariance(
-            A, unit, error, inert, weights=weights, allowed=error * weights, largest=largest
-        )
+    error, weights = float(screened.error_unit), screened.error_weights
+    if weights is not None:
+        weights = np.asarray(weights, dtype=np.float64) / unit
+    inner = CheckedCovariance(A, None, unit, error, inert, weights=weights, largest=largest)
     errors = 0.0 if screened.errors is None else np.asarray(screened.errors) / unit
     upper = variances * (1 + 2 * EPS) + errors
     return ScreenedCovariance(
@@ -149,13 +110,13 @@ def of_data(
     scale: bool,
     sample_weight: Any,
     unit: float,
-    about: np.ndarray | None = None,
-    n: int = 0,
+    about: np.ndarray,
+    n: int,
 ) -> Checked:
     """The covariance of the kept columns, with means and scales of all.
 
-    `about` are numbers near the means and `n` is about the number of rows, if these are known: they
-    say where sums begin, and nothing is believed of them.
+    `about` are numbers near the means and `n` is about the number of rows: they say where sums
+    begin, and nothing is believed of them.
     """
     weights = None if sample_weight is None else _weights(sample_weight)
     total = summed(source_of(X), kept, weights, about, n)
@@ -182,9 +143,9 @@ def of_data(
     else:
         largest = max(float(np.abs(side).max()) for side in (total.low, total.high)) ** 2
     matrix[np.diag_indices(kept.size)] = variances[kept]
-    inner = KeptCovariance(
-        matrix / unit, unit, error, still,
-        weights=second / unit, allowed=allowed / unit, largest=largest,
+    inner = CheckedCovariance(
+        matrix / unit, None, unit, error, still,
+        weights=second / unit, allowed=allowed / unit, largest=largest, given=False,
     )  # fmt: skip
     upper = (variances * (1 + 2 * EPS) + errors) / unit
     out = ScreenedCovariance(inner, kept, variances / unit, upper, constant, loose / unit)
@@ -213,44 +174,46 @@ def _squared(relative: np.ndarray, total: Sums) -> np.ndarray:
 # --- what a dropped feature could add ---
 
 
-def touching(record: Dropped | DroppedPart, inside: float, case: Case) -> float:
+def touching(record: Dropped | DroppedPart, inside: float, case: Case) -> Numbers:
     """No choice with a dropped feature explains more; `inside` bounds the others."""
-    cov: Any = case.cov
-    n, case = case.question.n_nonzero, case._replace(cov=cov.inner)
-    others = cov.others[:n]
-    others = others[others > 0]
+    cov, question, ar, _ = case
+    assert isinstance(cov, ScreenedCovariance)
+    n, kept, case = question.n_nonzero, cov.inner, case._replace(cov=cov.inner)
+    others = ar.top(cov.others, n)
+    others = others[~np.asarray(others <= 0, dtype=bool)]
     if others.size == 0:
-        return 0.0
+        return ar.number(0.0)
     t = np.arange(1, others.size + 1)
-    gains = np.cumsum(others)
-    heavy = np.zeros(n)
-    largest = np.sort(np.maximum(cov.inner.diagonal, 0.0))[::-1][:n]
+    heavy = ar.zeros(n)
+    largest = ar.top(ar.maximum(kept.diagonal, 0.0), n)
     heavy[: largest.size] = largest
-    shift = psd_shift(case)
-    traces = np.append(0.0, np.cumsum(heavy + shift))[n - t] + cov.inner.rounding(n)
-    stay = np.minimum(inside, traces * (1 + n * EPS))
+    traces = _sums(heavy + psd_shift(case), ar)[n - t] + kept.rounding(n)
+    stay = ar.minimum(inside, traces * (1 + n * ar.eps))
     if record.rule == "prices":
         price, split = record.price, record.split
         if price is None or split is None:
             raise Refused("screened: the certificate of the prices is missing")
         base, prices = kyfan.spectrum(split, case, price, empty=True)
-        rest = cov.inner.p - prices.size
-        prices = np.sort(np.append(prices, np.full(min(rest, n), price)))[::-1][:n]
-        prices = np.append(prices, np.zeros(n - prices.size))
-        paid = np.append(0.0, np.cumsum(prices))[n - t] * (1 + n * EPS)
-        stay = np.minimum(stay, base + paid + cov.inner.rounding(n))
-    return float((stay + gains).max()) * (1 + (n + 4) * EPS)
+        rest = np.full(min(kept.p - prices.size, n), ar.number(price))
+        dearest = ar.top(np.append(prices, rest), n)
+        paid = _sums(np.append(dearest, ar.zeros(n - dearest.size)), ar)[n - t] * (1 + n * ar.eps)
+        stay = ar.minimum(stay, base + paid + kept.rounding(n))
+    return ar.top(stay + np.cumsum(others), 1)[0] * (1 + (n + 4) * ar.eps)
 
 
-def by_parts(record: Dropped, own: dict[int, float], case: Case) -> tuple[float, float]:
+def _sums(values: np.ndarray, ar: Arithmetic) -> np.ndarray:
+    """The sums of the first 0, 1, 2, ... values."""
+    return np.append(ar.zeros(1), np.cumsum(values))
+
+
+def by_parts(record: Dropped, own: dict[int, float], case: Case) -> tuple[Numbers, Numbers]:
     """Overlapping supports: (touching, total), one extension per component."""
-    reach: dict[int, float] = {}
-    for part in record.parts or ():
-        reach[part.s] = touching(part, own[part.s], case.alone(part.s))
-    highest = {s: max(reach[s], own[s]) for s in own}
-    total = sum(highest[s] for s in case.question.cardinalities)
-    touch = max(total - highest[s] + reach[s] for s in own)
-    rise = 1 + case.question.k * EPS
+    ar, question = case.ar, case.question
+    reach = {part.s: touching(part, own[part.s], case.alone(part.s)) for part in record.parts or ()}
+    highest = {s: ar.maximum(reach[s], own[s]) for s in own}
+    total = sum(highest[s] for s in question.cardinalities)
+    touch = ar.top(np.array([total - highest[s] + reach[s] for s in own]), 1)[0]
+    rise = 1 + question.k * ar.eps
     return touch * rise, total * rise
 
 

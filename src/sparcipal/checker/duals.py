@@ -118,7 +118,7 @@ def _gram(
     rows = (A - np.multiply.outer(g, g)) * factor  # v_i'v_j
     rows = rows + np.multiply.outer(excess, excess)
     scale = ar.sqrt(np.multiply.outer(weight, weight))
-    if ar.exact:
+    if ar.exact and not root.any():
         return scale * rows, 0.0
     blur = root**2 + 8 * ar.eps * variance
     doubt = 2 * abs(g) * dg / distance + 16 * ar.eps
@@ -131,7 +131,7 @@ def _gram(
     off = (off + np.multiply.outer(dg, abs(g))) * abs(factor)
     off += 2 * np.add.outer(abs(g) * dg, abs(g) * dg) * (size + 1.0)
     error = scale * (off + 16 * ar.eps * size + abs(rows) * np.add.outer(doubt, doubt))
-    return scale * rows, 2 * float(np.linalg.norm(error))
+    return scale * rows, 2 * ar.sqrt((error * error).sum())
 
 
 FAMILIES = (

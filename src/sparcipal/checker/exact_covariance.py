@@ -15,24 +15,26 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..problem.result import Result
-from .budget import Missing, Refused, require
+from . import dropped as screened
+from .arithmetic import Numbers
+from .budget import Refused, require
 from .covariance import CheckedCovariance
 from .exact import Ball, arb, power_of_two
-from .tables import source_of
+from .tables import Source
 
 BLOCK = 256  # rows of the covariance that are formed at a time
 NEVER = 10**6  # an exponent of zero
 
 
 class ExactCovariance(CheckedCovariance):
-    """Enclosures of the entries, in the units of the proofs; nothing else is unknown."""
+    """Enclosures of the entries, in the units of the proofs; nothing else is unknown, unless a
+    matrix was given with errors."""
 
     ar = Ball()
-    error_unit = 0.0
 
-    @property
-    def given(self) -> bool:
-        return True
+    def __init__(self, p: int, unit: float, given: bool) -> None:
+        self.unit, self.given, self.shifts = unit, given, {}
+        self.error_unit, self.weights = 0.0, np.zeros(p)
 
     @property
     def n(self) -> int | None:
@@ -50,8 +52,10 @@ class ExactCovariance(CheckedCovariance):
         """The same on some features."""
         raise Refused("this covariance has no parts")
 
-    def rounding(self, s: int) -> float:
-        return 0.0
+    def rounding(self, s: int) -> Numbers:
+        if self.error_unit == 0.0:
+            return 0.0
+        return self.ar.number(self.error_unit) * self.ar.top(self.ar.array(self.weights), s).sum()
 
     def gram(self) -> np.ndarray | None:
         rows = self.factor()
@@ -69,22 +73,29 @@ class ExactCovariance(CheckedCovariance):
 class GivenCovariance(ExactCovariance):
     """A matrix that somebody else computed, symmetrised."""
 
-    def __init__(self, matrix: np.ndarray, unit: float) -> None:
-        self.matrix, self.unit = matrix, unit  # of balls, in the units of the proofs
+    def __init__(
+        self, matrix: np.ndarray, unit: float, error_unit: float, weights: np.ndarray
+    ) -> None:
+        super().__init__(len(matrix), unit, True)
+        self.matrix = matrix  # of balls, in the units of the proofs
         self.diagonal = np.diagonal(matrix).copy()
-        self.weights = np.zeros(len(matrix))  # of rounding errors: there are none
+        self.error_unit, self.weights = error_unit, weights
         self.inert = np.array([all(entry == 0 for entry in row) for row in matrix], dtype=bool)
 
     @classmethod
-    def of(cls, matrix: Any, unit: float) -> GivenCovariance:
+    def of(
+        cls, matrix: Any, unit: float, error_unit: float = 0.0, weights: Any = None
+    ) -> GivenCovariance:
         whole = cls.ar.array(np.asarray(matrix, dtype=np.float64)) / unit
-        return cls((whole + whole.T) / 2, unit)
+        weights = np.zeros(len(whole)) if weights is None else np.asarray(weights) / unit
+        return cls((whole + whole.T) / 2, unit, float(error_unit), weights)
 
     def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
         return self.matrix[np.ix_(rows, rows if cols is None else cols)].copy()
 
     def part(self, kept: np.ndarray) -> ExactCovariance:
-        return GivenCovariance(self.submatrix(kept), self.unit)
+        error, weights = self.error_unit, self.weights[kept]
+        return GivenCovariance(self.submatrix(kept), self.unit, error, weights)
 
 
 class DataCovariance(ExactCovariance):
@@ -98,7 +109,7 @@ class DataCovariance(ExactCovariance):
     def __init__(
         self, X: Any, center: bool, scale: bool, sample_weight: Any = None, unit: float = 1.0
     ) -> None:
-        self.unit, self.weights = unit, np.zeros(X.shape[1])
+        super().__init__(X.shape[1], unit, False)
         self._center, self._scale = center, scale
         weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
         weights = weights.astype(np.float64)
@@ -120,10 +131,6 @@ class DataCovariance(ExactCovariance):
         self.diagonal = self._left * self.ar.array(norms) * self._right
         if scale:
             self.diagonal = self.ar.array(np.where(self.inert, 0.0, 1.0))
-
-    @property
-    def given(self) -> bool:
-        return False
 
     @property
     def n(self) -> int | None:
@@ -317,20 +324,33 @@ def _split(x: np.ndarray, exponents: np.ndarray, bits: int) -> list[tuple[int, n
 # --- a result ---
 
 
-def exactly(result: Result, X: Any, covariance: Any, sample_weight: Any) -> ExactCovariance:
+def exactly(result: Result, source: Source | None, covariance: Any, sample_weight: Any) -> Any:
     """The covariance that a result speaks of."""
-    settings, unit = result.settings, result.certificate.unit
-    if result.certificate.screening:
-        raise Missing("features were dropped: such proofs are redone in floating point only")
-    if covariance is not None:
-        return GivenCovariance.of(covariance, unit)
-    rows = source_of(X).whole()
-    return DataCovariance(rows, settings["center"], settings["scale"], sample_weight, unit)
+    settings, unit, ar = result.settings, result.certificate.unit, ExactCovariance.ar
+    kept = screened.kept_of(result) if result.certificate.screening else None
+    if source is not None:
+        X, center, scale = source.whole(), settings["center"], settings["scale"]
+        whole = DataCovariance(X, center, scale, sample_weight, unit)
+        if kept is None:
+            return whole
+        inner: Any = whole.part(kept)
+        variances, inert = whole.diagonal, whole.inert
+    else:
+        given = covariance
+        if kept is None:
+            return GivenCovariance.of(given, unit)
+        inner = GivenCovariance.of(given.matrix, unit, given.error_unit, given.error_weights)
+        variances = ar.array(np.asarray(given.variances, dtype=np.float64)) / unit
+        inert = np.array([variance == 0 for variance in variances], dtype=bool)
+        if given.errors is not None:
+            variances = variances + ar.array(np.asarray(given.errors, dtype=np.float64)) / unit
+    none = np.zeros(variances.size)
+    return screened.ScreenedCovariance(inner, kept, variances, variances, inert, none)
 
 
-def check_value(result: Result, cov: ExactCovariance) -> None:
+def check_value(result: Result, cov: CheckedCovariance) -> None:
     """The loadings, at unit length, explain at least the value less its rounding."""
-    ar, certificate = cov.ar, result.certificate
+    ar, certificate = ExactCovariance.ar, result.certificate
     features = np.unique(np.concatenate(result.supports))
     W = ar.zeros(features.size, len(result.supports))
     for j, (support, weights) in enumerate(zip(result.supports, result.weights)):

@@ -12,6 +12,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
 from .budget import require
+from .cheap import psd_shift
 from .family import Case, Family
 from .records import KyFan
 
@@ -93,13 +94,13 @@ def outside_rows(of: Rows, level: float, case: Case) -> np.ndarray:
     out = np.full(rest.size, ar.number(level))
     budget.work(40 * rest.size * (core.size + s), "features outside a core")
     rounding = 8 * s * ar.eps * ar.top(price, 1)[0]
-    variance = cov.diagonal + cov.error_unit * cov.weights
+    # Cauchy-Schwarz: |A_ja|^2 <= A_jj A_aa in a positive semidefinite matrix.
+    variance = cov.diagonal + cov.error_unit * cov.weights + psd_shift(case)
     deviation = ar.sqrt(ar.maximum(variance[rest], 0.0))
     reach = ar.top(deviation, s - 1)
     for start in range(0, rest.size, CHUNK):
         rows = np.arange(start, min(start + CHUNK, rest.size))
-        if s > 1 and not cov.given:
-            # Cauchy-Schwarz: |A_ja|^2 <= A_jj A_aa, a covariance of data being PSD.
+        if s > 1:
             far = np.multiply.outer(variance[rest[rows]], variance[core] / theta) - price
             near = np.multiply.outer(deviation[rows], reach)
             charges = ar.maximum(np.hstack([far, near]), 0.0)

@@ -22,23 +22,21 @@ from .covariance import (
     given_matrix,
     weights_of,
 )
-from .gate import parse
-from .records import Dropped
-from .tables import source_of
+from .tables import Source
 
 
 def covariance_for(
-    result: Result, X: Any, covariance: Any, sample_weight: Any
+    result: Result, source: Source | None, covariance: Any, sample_weight: Any
 ) -> CheckedCovariance:
     """The covariance that a result speaks of, once it is seen to come from these data."""
     settings, unit = result.settings, result.certificate.unit
-    if X is not None:
-        _check_names(result, source_of(X).names)
+    if source is not None:
+        _check_names(result, source.names)
     dropped = bool(result.certificate.screening)
     if dropped:
         if not result.certificate.bounds[0].data:
             raise Missing("the proof of the bound was not saved with the result")
-        kept = _kept_of(result)
+        kept = screened.kept_of(result)
     own: Checked | None = None
     if covariance is not None and dropped:
         require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
@@ -69,10 +67,12 @@ def covariance_for(
         table = (settings["center"], settings["scale"], weights_of(sample_weight), unit)
         if dropped:
             about = result.mean if settings["center"] else np.zeros(result.n_features)
-            require(about is not None, "mean is missing")
-            own = screened.of_data(X, kept, *table, about, int(result.n_samples or 0))
+            if about is None:
+                raise Refused("mean is missing")
+            own = screened.of_data(source, kept, *table, about, int(result.n_samples or 0))
         else:
-            own = covariance_of_data(source_of(X).whole(), *table)
+            assert source is not None
+            own = covariance_of_data(source.whole(), *table)
         cov = own.covariance
         require(own.n == result.n_samples, "the number of samples differs")
         require(cov.p == result.n_features, _size_reason(result, cov))
@@ -95,12 +95,6 @@ def covariance_for(
 def _single(matrix: Any) -> bool:
     """Whether a given matrix is in single precision, and less is asked of it."""
     return np.asarray(matrix).dtype == np.float32
-
-
-def _kept_of(result: Result) -> np.ndarray:
-    """Which features a certificate says were kept."""
-    first = result.certificate.bounds[0].data.get("screened")
-    return parse(Dropped, first, {"P": result.n_features}, "screened").kept
 
 
 def _size_reason(result: Result, cov: CheckedCovariance) -> str:

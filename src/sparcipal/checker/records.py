@@ -289,9 +289,10 @@ class Touch:
     with the split, and factor bound I - M^first - first scale Diag(shape) for each of its pads. At
     tau features outside a pad is first scale shape / tau. Every feature outside must pass for every
     tau from 1 to s. Those that are not in ``near`` pass with the first pad of each group, with v_j
-    v_a for A_ja^2 and sqrt(v_j v_l) for |A_jl|, v being variances; a given matrix has none of
-    them. Those in ``near`` pass with any pad, with their covariances to the core and among each
-    other as they are, and sqrt(v_j v_l) for l outside of ``near``."""
+    v_a for A_ja^2 and sqrt(v_j v_l) for |A_jl|, v being variances; of a given matrix, variances
+    plus a d for which A + dI is positive semidefinite. Those in ``near`` pass with any pad, with
+    their covariances to the core and among each other as they are, and sqrt(v_j v_l) for l outside
+    of ``near``."""
 
     core: np.ndarray = entry(Features("p", least=1, names="n"), "the features of the core, H")
     split: ClipSplit | RankOneSplit | PairSplit = entry(

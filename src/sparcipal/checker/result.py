@@ -26,6 +26,7 @@ from .family import Case, family_of, redone
 from .gate import parse
 from .moments import covariance_for
 from .records import Among, Claim, Screening, Settings
+from .tables import source_of
 
 # Below what underflow hides, margins need not agree.
 NOTHING = 1e-280
@@ -150,14 +151,18 @@ def _verify(
     value = math.nan
     try:
         result = _claimed(raw)
-        cov = rounded = covariance_for(result, *given)
+        X, covariance, sample_weight = given
+        source = None if X is None else source_of(X)
+        if source is not None and ar.exact:
+            source = source.loaded()  # for two computations from one reading
+        cov = rounded = covariance_for(result, source, covariance, sample_weight)
         _check_settings(result)
         _check_components(result)
         value = _check_value(result, cov)
         if ar.exact:
             from .exact_covariance import check_value, exactly
 
-            cov = exactly(result, *given)
+            cov = exactly(result, source, covariance, sample_weight)
             check_value(result, cov)
         try:
             bound = _check_bounds(result, cov, rounded, ar, budget)
@@ -361,9 +366,11 @@ def _check_bounds(
     )
     for bound in certificate.bounds:
         if isinstance(cov, screened.ScreenedCovariance):
-            own = _recheck_screened(result, bound, cov, question, budget) * cov.unit
+            own = _recheck_screened(bound, Case(cov, question, ar, budget))
+            _check_screening(result, bound, rounded)
         else:
-            own = ar.upper(_recheck(bound, Case(cov, question, ar, budget))) * cov.unit
+            own = _recheck(bound, Case(cov, question, ar, budget))
+        own = ar.upper(own) * cov.unit
         require(
             own <= bound.value,
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
@@ -376,8 +383,9 @@ def _check_margin(bound: Bound, cov: CheckedCovariance, question: Question) -> N
     """What is said to be for rounding is what the formula says, at least once and no more than a
     few times."""
     inner = cov.inner if isinstance(cov, screened.ScreenedCovariance) else cov
+    among, own = _own(bound, cov)
     family = family_of(bound.name)
-    record = family.read(_own(bound, cov)[1], inner.p)
+    record = family.read(own, inner.p if among.kept is None else among.kept.size)
     needed = family.margin(record, question, inner, inner.rounding)
     allowed = family.margin(record, question, inner, inner.allowance)
     margin = bound.margin / cov.unit
@@ -409,35 +417,38 @@ def _recheck(bound: Bound, case: Case) -> Numbers:
     return redone(bound.name, own, case._replace(cov=_among(among, case.cov, case.question)))
 
 
-def _recheck_screened(
-    result: Result,
-    bound: Bound,
-    cov: screened.ScreenedCovariance,
-    question: Question,
-    budget: Budget,
-) -> float:
+def _recheck_screened(bound: Bound, case: Case) -> Numbers:
     """The bound on the kept features, and what choices with a dropped one explain at most."""
+    cov, question, ar, _ = case
+    assert isinstance(cov, screened.ScreenedCovariance)
     told, own_data = _own(bound, cov)
     dropped = told.screened
-    same = dropped is not None and np.array_equal(dropped.kept, cov.kept)
-    require(same, f"the bound {bound.name!r} speaks of other kept features")
-    assert dropped is not None
+    if dropped is None or not np.array_equal(dropped.kept, cov.kept):
+        raise Refused(f"the bound {bound.name!r} speaks of other kept features")
     among = _among(told, cov.inner, question)
-    inside = redone(bound.name, own_data, Case(among, question, Float(), budget))
+    inside = redone(bound.name, own_data, case._replace(cov=among))
     if question.disjoint:
-        touching = screened.touching(dropped, dropped.inside, Case(cov, question, Float(), budget))
-        total = max(inside, touching)
+        touching = screened.touching(dropped, dropped.inside, case)
+        total = ar.maximum(inside, touching)
     else:
         require(bound.name == "parts", "overlapping supports are extended part by part")
         record = family_of(bound.name).read(own_data, among.p)
         own = {part.s: part.value for part in record.parts}
         extended = sorted(part.s for part in dropped.parts or ())
         require(extended == sorted(own), "screened: there is not one part per cardinality")
-        touching, total = screened.by_parts(dropped, own, Case(cov, question, Float(), budget))
-    require(inside <= dropped.inside, "the kept features' bound is too small")
-    require(touching <= dropped.touching, "a dropped feature may add more")
+        touching, total = screened.by_parts(dropped, own, case)
+        total = ar.maximum(total, dropped.inside)
+    require(ar.upper(inside) <= dropped.inside, "the kept features' bound is too small")
+    require(ar.upper(touching) <= dropped.touching, "a dropped feature may add more")
+    return total
+
+
+def _check_screening(result: Result, bound: Bound, cov: CheckedCovariance) -> None:
+    """What the certificate says of the dropped features follows from data and proof."""
+    assert isinstance(cov, screened.ScreenedCovariance)
+    dropped = _own(bound, cov)[0].screened
+    assert dropped is not None
     sure = result.value - result.certificate.rounding
     claims = parse(Screening, result.certificate.screening, {}, "screening")
     wrong = screened.unfounded(claims, dropped, cov, sure)
     require(not wrong, wrong)
-    return max(total, dropped.inside if not question.disjoint else 0.0)

@@ -1,9 +1,9 @@
-"""Sums over the rows of a screened table: one pass over integers, or over any rows whose means are
-known; a pass for the means otherwise.
+"""Sums over the rows of a screened table, which are read once.
 
 Integers are summed exactly. Other numbers are summed about shifts near their means, the first
 ceil(sqrt n) rows into one sum, the next into another, and these sums are added: no number goes
-through more than 2 ceil(sqrt n) + 8 additions, however the rows come in blocks.
+through more than 2 ceil(sqrt n) + 8 additions, however the rows come in blocks. Where integers come
+first and other numbers later, the exact sums are moved to the shifts.
 """
 
 from __future__ import annotations
@@ -22,10 +22,6 @@ from .tables import Source
 
 EXACT = 2**53  # integers below are exact in double precision
 WORD = 2**62
-
-
-class _NotIntegers(Exception):
-    """Some rows are not integers, or have weights."""
 
 
 @dataclass
@@ -87,17 +83,21 @@ class Sums:
         return matrix + cross + cross.T + np.outer(shift, shift), 2 * (weights + shift * shift)
 
     def _exact_matrix(self, center: bool) -> tuple[np.ndarray, np.ndarray]:
-        n, sums = self.n, self.sums[self.kept]
-        shift = np.rint(np.asarray(sums / n, dtype=np.float64)).astype(np.int64) * int(center)
-        size = float(np.abs(shift).max(initial=0))
-        safe = 4 * max(float(np.diagonal(self.products).max()), n * size * size) < WORD
-        kind: Any = np.int64 if safe else object
-        c, s, products = shift.astype(kind), sums.astype(kind), self.products.astype(kind)
-        about = s - n * c
-        second = products - np.multiply.outer(c, about) - np.multiply.outer(s, c)
-        matrix, mean = (np.asarray(a / n, dtype=np.float64) for a in (second, about))
+        near = np.rint(np.asarray(self.sums[self.kept] / self.n, dtype=np.float64))
+        about, second = self._about(near.astype(np.int64) * int(center))
+        matrix, mean = (np.asarray(a / self.n, dtype=np.float64) for a in (second, about))
         weights = np.diagonal(matrix).copy()
         return (matrix - np.outer(mean, mean) if center else matrix), weights
+
+    def _about(self, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Exact sums of the kept columns about integers, and of their products."""
+        n, size = self.n, float(np.abs(shift).max(initial=0))
+        safe = 4 * max(float(np.diagonal(self.products).max()), n * size * size) < WORD
+        kind: Any = np.int64 if safe else object
+        c, products = shift.astype(kind), self.products.astype(kind)
+        s = self.sums[self.kept].astype(kind)
+        about = s - n * c
+        return about, products - np.multiply.outer(c, about) - np.multiply.outer(s, c)
 
     def loose(self, center: bool) -> np.ndarray:
         """How far off the variances of another honest computation may be: one that sums about any
@@ -176,6 +176,27 @@ class Sums:
         self.products = self.products + part.products
         self.depth += 1
 
+    def leave_integers(self) -> None:
+        """Move exact sums to the shifts c, by way of the integers r next to them.
+
+        For integers x, (x - r)^2 <= 4 (x - c)^2 and (r - c)^2 <= (x - c)^2: the moves round no more
+        than a few eps of the second moments about c.
+        """
+        self.exact = False
+        if self.n == 0:
+            return
+        r = np.rint(np.clip(self.shift, -EXACT, EXACT)).astype(np.int64)
+        whole, n = r.astype(object), self.n
+        sums = self.sums - n * whole
+        squares = self.squares - whole * self.sums - whole * sums
+        _, second = self._about(r[self.kept])
+        s, q, P = (np.asarray(a, dtype=np.float64) for a in (sums, squares, second))
+        left = self.shift - r
+        self.sums, self.squares = s - n * left, q - 2 * left * s + n * left**2
+        cross = np.outer(left[self.kept], s[self.kept])
+        self.products = P - cross - cross.T + n * np.outer(left[self.kept], left[self.kept])
+        self.depth += 4
+
     def count(self, block: Any, weights: np.ndarray | None) -> None:
         self.n += block.shape[0]
         self.weight += block.shape[0] if weights is None else float(weights.sum())
@@ -186,45 +207,24 @@ class Sums:
 
 
 def summed(
-    source: Source, kept: np.ndarray, weights: np.ndarray | None, about: np.ndarray | None, n: int
-) -> Sums:
-    """The sums over all rows, about n of them, near the means `about` if these are known."""
-    if weights is None:
-        try:
-            return _exactly(source, kept)
-        except _NotIntegers:
-            pass
-    if about is None:
-        about, n = _means(source, weights)
-    return _rounded(source, kept, weights, about, n)
-
-
-def _exactly(source: Source, kept: np.ndarray) -> Sums:
-    total: Sums | None = None
-    for block, _ in _weighted(source, None):
-        block = _integers(block)
-        if total is None:
-            _fits(kept, block)
-            total = Sums(kept, np.zeros(block.shape[1]), True)
-        _same_width(total, block)
-        total.count(block, None)
-        total.add_integers(block)
-    if total is None:
-        raise ValueError("X has no rows")
-    return total
-
-
-def _rounded(
     source: Source, kept: np.ndarray, weights: np.ndarray | None, about: np.ndarray, n: int
 ) -> Sums:
+    """The sums over all rows, about n of them, near the means `about`."""
     room = math.isqrt(max(n, 1)) + 1
-    total = Sums(kept, about, False, depth=room + 8)
+    total = Sums(kept, about, weights is None, depth=room + 8)
     part, inside = Sums(kept, about, False), 0
     for block, share in _weighted(source, weights):
-        _fits(kept, block)
-        if total.n == 0 and block.shape[1] != about.size:
+        if block.shape[1] != about.size:
+            if total.n:
+                raise ValueError("blocks of rows have different numbers of columns")
             raise Refused(f"the data has {block.shape[1]} features, not {about.size}")
-        _same_width(total, block)
+        whole = _integers(block) if total.exact else None
+        if whole is not None:
+            total.count(whole, None)
+            total.add_integers(whole)
+            continue
+        if total.exact:
+            total.leave_integers()
         total.count(block, share)
         start = 0
         while start < block.shape[0]:
@@ -239,24 +239,6 @@ def _rounded(
     if inside:
         total.take(part)
     return total
-
-
-def _means(source: Source, weights: np.ndarray | None) -> tuple[np.ndarray, int]:
-    """Means, roughly, and the number of rows: sums about the first row."""
-    first: Any = None
-    total: Any = 0.0
-    weight, n = 0.0, 0
-    for block, share in _weighted(source, weights):
-        if first is None:
-            row = block[[0]].toarray() if sp.issparse(block) else block[:1]
-            first = row[0].astype(np.float64)
-        mass = np.ones(block.shape[0]) if share is None else share
-        # first + (x - first), without a dense copy of sparse rows
-        total = total + mass @ block.astype(np.float64) - mass.sum() * first
-        weight, n = weight + float(mass.sum()), n + block.shape[0]
-    if first is None:
-        raise ValueError("X has no rows")
-    return first + total / weight, n
 
 
 def _weighted(
@@ -281,20 +263,10 @@ def _weighted(
 
 
 def _integers(block: Any) -> Any:
-    """The block as integers, which floating-point numbers may be as well."""
+    """The block as integers, which floating-point numbers may be as well; None if it has others."""
     if block.dtype.kind in "iub":
         return block
     entries = block.data if sp.issparse(block) else block
     if not ((np.rint(entries) == entries).all() and np.abs(entries).max(initial=0.0) < EXACT):
-        raise _NotIntegers
+        return None
     return block.astype(np.int64)
-
-
-def _fits(kept: np.ndarray, block: Any) -> None:
-    if kept[-1] >= block.shape[1]:
-        raise Refused("the kept features are not features of the data")
-
-
-def _same_width(total: Sums, block: Any) -> None:
-    if block.shape[1] != total.shift.size:
-        raise ValueError("blocks of rows have different numbers of columns")

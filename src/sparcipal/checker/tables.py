@@ -27,6 +27,10 @@ class Source:
     given: Any
     names: tuple[str, ...] | None = None
 
+    def loaded(self) -> Source:
+        """The same, read for good."""
+        return Source(self.whole(), self.names)
+
     def whole(self) -> Any:
         """All rows, read once: a dense array or a CSC array of finite numbers."""
         pieces = [matrix_of(piece) for piece in _pieces(self.given)]
@@ -56,7 +60,7 @@ class Source:
 
 def source_of(X: Any) -> Source:
     """The rows and the names of X, whatever holds them."""
-    return Source(X, _names(X))
+    return X if isinstance(X, Source) else Source(X, _names(X))
 
 
 def plain(name: str, given: Any) -> None:

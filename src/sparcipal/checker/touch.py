@@ -17,7 +17,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, require
-from .covariance import CheckedCovariance
+from .cheap import psd_shift
 from .family import Case
 from .pairsplit import Supports, charged
 from .records import Pad, PadGroup, Touch
@@ -40,8 +40,7 @@ def check_touch(record: Touch, s: int, nonnegative: bool, case: Case) -> None:
     near = record.near
     require(bool(np.isin(near, outside).all()), "a feature of the core is named as one outside")
     far = np.setdiff1d(outside, near)
-    require(not (cov.given and far.size), "variances clear no feature of a given matrix")
-    clear = by_variances(record, s, outside, cov, ar)
+    clear = by_variances(record, s, outside, case)
     require(bool(np.isin(far, clear).all()), "a feature outside is not cleared by its variance")
     rows = rows_of(record, s, outside, nonnegative, case)
     t = ar.number(record.bound)
@@ -69,14 +68,12 @@ def check_pads(
             require(ar.below(matrix, t), f"pads for {group.first} features outside are too large")
 
 
-def by_variances(
-    record: Touch, s: int, outside: np.ndarray, cov: CheckedCovariance, ar: Arithmetic
-) -> np.ndarray:
-    """The features outside that their variances clear; none of a matrix that is not known to be
-    positive semidefinite."""
-    if cov.given or outside.size == 0:
-        return outside[:0]
-    v, t = _variances(cov, ar), ar.number(record.bound)
+def by_variances(record: Touch, s: int, outside: np.ndarray, case: Case) -> np.ndarray:
+    """The features outside that their variances clear."""
+    ar = case.ar
+    if outside.size == 0:
+        return outside
+    v, t = _variances(case), ar.number(record.bound)
     own, root = v[outside], ar.sqrt(v[outside])
     reach = _prefix_sums(root[None, :], s, ar)[0]
     clear = _at_most(own + root * reach[s - 1], t, s, ar)
@@ -112,7 +109,7 @@ def rows_of(record: Touch, s: int, outside: np.ndarray, nonnegative: bool, case:
         among[np.diag_indices(near.size)] = 0.0
     far = np.setdiff1d(outside, columns)
     if far.size:
-        root = ar.sqrt(_variances(cov, ar))
+        root = ar.sqrt(_variances(case))
         reach = ar.top(root[far], s)
         among = np.hstack([among, root[near][:, None] * reach[None, :]])
     return Rows(cov.diagonal[near], cross * cross, _prefix_sums(among, s, ar))
@@ -140,10 +137,11 @@ def _sizes(pad: Pad, ar: Arithmetic) -> np.ndarray:
     return ar.number(pad.scale) * ar.array(pad.shape)
 
 
-def _variances(cov: CheckedCovariance, ar: Arithmetic) -> np.ndarray:
-    """Variances rounded up: |A_jl|^2 <= v_j v_l holds for the computed covariance of data."""
-    out: np.ndarray = ar.maximum(cov.diagonal, 0.0) + 4 * cov.error_unit * cov.weights
-    return out
+def _variances(case: Case) -> np.ndarray:
+    """Variances v, rounded up so that |A_jl|^2 <= v_j v_l holds for what is computed."""
+    cov = case.cov
+    out: np.ndarray = case.ar.maximum(cov.diagonal, 0.0) + 4 * cov.error_unit * cov.weights
+    return out + psd_shift(case)
 
 
 def _prefix_sums(values: np.ndarray, count: int, ar: Arithmetic) -> np.ndarray:

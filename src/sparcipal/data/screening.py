@@ -13,7 +13,12 @@ import numpy as np
 
 from ..numerics import margins
 from ..numerics.margins import EPS, power_of_two
-from ..problem.covariance import Covariance, MatrixCovariance, covariance_of
+from ..problem.covariance import (
+    Covariance,
+    MatrixCovariance,
+    covariance_of,
+    proved_psd_shift,
+)
 from .moments import WORD, Moments
 from .products import Gram
 from .same_rows import check_same_rows
@@ -211,7 +216,8 @@ class Survivors:
 def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
     """Return the covariance of the kept features and the variances of the others.
 
-    With `consume`, the matrix of `screened` is overwritten instead of copied.
+    With `consume`, the matrix of `screened` was summed here: it is overwritten instead of copied,
+    and known to be positive semidefinite up to its errors. Of any other that is proved.
     """
     kept = np.asarray(screened.kept, dtype=np.intp)
     variances = np.asarray(screened.variances, dtype=np.float64)
@@ -224,9 +230,17 @@ def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
     else:
         unit = power_of_two(float(np.abs(np.diagonal(screened.matrix)).max(initial=0.0)))
         place = screened.matrix if consume else None
+        matrix = np.divide(screened.matrix, unit, out=place)
+        shift = 0.0
+        if not consume:
+            slack = float(np.sqrt(EPS))
+            off = screened.error_unit * float(np.sum(screened.error_weights)) / unit
+            slack += off / max(float(np.linalg.norm(matrix)), 1e-300)
+            shift = proved_psd_shift(matrix, slack, unit)
         covariance = MatrixCovariance(
-            np.divide(screened.matrix, unit, out=place),
+            matrix,
             unit,
+            shift,
             error_unit=screened.error_unit,
             error_weights=screened.error_weights / unit,
             **known,

@@ -303,7 +303,7 @@ def covariance_of(
         )
     if skew > 0:
         A = (A + A.T) / 2
-    shift = _proved_psd_shift(A, slack, unit)
+    shift = proved_psd_shift(A, slack, unit)
     return MatrixCovariance(A, unit, shift, n_samples=n_samples, inert=inert)
 
 
@@ -544,7 +544,7 @@ def _as_float64(matrix: np.ndarray, name: str) -> np.ndarray:
     return out
 
 
-def _proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
+def proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
     """Return a shift for which a Cholesky factorisation proves A + shift I PSD."""
     p = A.shape[0]
     margin = margins.semidefinite(p) * (abs(float(np.trace(A))) + 1.0)
