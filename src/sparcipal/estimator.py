@@ -25,13 +25,14 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
         return method
 
 
+from .data.columns import Wanted
 from .data.explained import explained
-from .data.frames import check_unique, is_frame
+from .data.frames import column_names, from_frame, is_frame
 from .data.inputs import Input, as_rows, in_blocks, is_lazy, resolved
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.rows import Rows, memory_map
 from .data.scores import Scorer, scores_of_blocks
-from .data.table import Table, as_table
+from .data.table import Table, as_table, table_of
 from .fit import fitted
 from .numerics.threads import one_blas_thread
 from .problem.monitor import Monitor, Progress
@@ -74,10 +75,13 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     result_: Result
     n_features_in_: int
+    feature_names_in_: np.ndarray
+    _selects: bool = False  # whether some columns of the fitted frame were set aside
 
     def transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         scorer = Scorer(self.result_)
+        X = self._as_fitted(X)
         if isinstance(X, Table):
             self._check_columns(X.shape[1], X.feature_names)
             return scorer((X if memory_map(X.X) is not None else as_table(X)).X)
@@ -85,11 +89,16 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             rows = as_rows(X)
             self._check_columns(rows.n_features, rows.feature_names)
             return scores_of_blocks(scorer, rows.blocks())
-        if is_frame(X) and hasattr(X, "columns"):
-            check_unique(X)
         on_disk = type(X) is np.memmap and X.ndim == 2 and X.dtype.kind in "fiub"
         checks = {"skip_check_array": True} if on_disk else _CHECKS  # which would read it all
         return scorer(validate_data(self, X, reset=False, **checks))
+
+    def _as_fitted(self, X: Any) -> Any:
+        """Return the features of a frame, if some of its columns were set aside in the fit."""
+        if not (self._selects and is_frame(X)) or is_lazy(X):
+            return X
+        wanted = Wanted(columns=tuple(self.feature_names_in_), index=False)
+        return table_of(from_frame(X, wanted))
 
     def _check_columns(self, width: int, names: tuple[str, ...] | None) -> None:
         if width != self.n_features_in_:
@@ -283,15 +292,17 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
 
         Of a frame scikit-learn takes the names, so that its later checks agree with them.
         """
-        if is_frame(X) and not is_lazy(X):
-            check_unique(X)
+        names = given.feature_names
+        frame = is_frame(X) and not is_lazy(X)
+        # Where columns were set aside or renamed, later frames are asked for the others by name.
+        self._selects = frame and names is not None and names != column_names(X)
+        if frame and not self._selects:
             validate_data(self, X, skip_check_array=True)
         else:
             validate_data(self, np.empty((0, given.n_features)), skip_check_array=True)
-            if given.feature_names is not None:
-                self.feature_names_in_ = np.asarray(given.feature_names, dtype=object)
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else tuple(names)
+            if names is not None:
+                self.feature_names_in_ = np.asarray(names, dtype=object)
+        return names
 
     def _begin_task(self, X: Any) -> Any:
         """The task that scikit-learn's callbacks hear of; None before scikit-learn 1.9."""
@@ -385,6 +396,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
             Between 0 and 1; nan when the rows do not vary.
         """
         check_is_fitted(self)
+        X = self._as_fitted(X)
         ours = isinstance(X, Table) or in_blocks(X) or is_lazy(X)
         if not ours:
             validate_data(self, X, reset=False, skip_check_array=True)

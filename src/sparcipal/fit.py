@@ -185,7 +185,10 @@ def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
     searched.begin(sum(sizes) if total is None else total)
     _, shown = settled(searched, question, answer, options, settings.certify)
     data = searched.data
-    return result_of(shown, question(data), data, settings.record(sizes, total, data))
+    result = result_of(shown, question(data), data, settings.record(sizes, total, data))
+    if not given.notes:
+        return result
+    return replace(result, info={**result.info, "notes": list(given.notes)})
 
 
 @dataclass(frozen=True)

@@ -193,16 +193,16 @@ def test_objects_that_are_no_numbers_are_type_errors():
         as_table(np.array([[{}]], dtype=object))
 
 
-def test_frames_with_other_columns_are_refused_by_name():
+def test_frames_without_a_column_of_numbers_are_refused_by_name():
     pandas = pytest.importorskip("pandas")
     polars = pytest.importorskip("polars")
-    columns = {"a": [1.0, 2.0], "place": ["x", "y"], "day": ["1", "2"]}
+    columns = {"place": ["x", "y"], "day": ["1", "2"]}
     for frame in (pandas.DataFrame(columns), polars.DataFrame(columns)):
-        with pytest.raises(ValueError, match=r"2 column\(s\) that hold no numbers: 'place'.*'day'"):
+        with pytest.raises(ValueError, match=r"no column of numbers: 'place' \(text.*'day'"):
             as_table(frame)
-    with pytest.raises(ValueError, match="hold no numbers: 'a'"):
+    with pytest.raises(ValueError, match="no column of numbers: 'a'"):
         as_table(pandas.DataFrame({"a": np.array([1, "x"], dtype=object)}))
-    with pytest.raises(ValueError, match="hold no numbers: 'a'"):
+    with pytest.raises(ValueError, match="no column of numbers: 'a'"):
         as_table(pandas.DataFrame({"a": pandas.Categorical([1, 2])}))
 
 
@@ -215,7 +215,7 @@ def test_frames_with_missing_entries_are_refused_by_name():
         pandas.DataFrame(columns, dtype="Int64"),
         polars.DataFrame(columns),
     ):
-        with pytest.raises(ValueError, match=r"1 missing or NaN entries in column 1 \('b'\)"):
+        with pytest.raises(ValueError, match=r"1 NaN.*column 1 \('b'\); missing by column: 'b' 1"):
             as_table(frame)
     with pytest.raises(ValueError, match="1 NaN"):
         as_table(polars.DataFrame({"a": [1.0, float("nan")]}))

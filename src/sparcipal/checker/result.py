@@ -26,7 +26,7 @@ from .family import Case, family_of, redone
 from .gate import parse
 from .moments import covariance_for
 from .records import Among, Claim, Screening, Settings
-from .tables import source_of
+from .tables import chosen, source_of
 
 # Below what underflow hides, margins need not agree.
 NOTHING = 1e-280
@@ -152,7 +152,7 @@ def _verify(
     try:
         result = _claimed(raw)
         X, covariance, sample_weight = given
-        source = None if X is None else source_of(X)
+        source = None if X is None else source_of(chosen(X, result.feature_names))
         if source is not None and ar.exact:
             source = source.loaded()  # for two computations from one reading
         cov = rounded = covariance_for(result, source, covariance, sample_weight)

@@ -143,6 +143,11 @@ def _is_dask(X: Any) -> bool:
     return _maker(X) in ("dask", "dask_expr", "distributed")
 
 
+def _is_block(X: Any) -> bool:
+    """Rows of a table, some of which may come one after the other in a list."""
+    return _is_frame(X) or ((isinstance(X, np.ndarray) or sp.issparse(X)) and X.ndim == 2)
+
+
 def _pieces(X: Any) -> Iterator[Any]:
     """The parts that X comes in, one after the other."""
     if isinstance(X, list | tuple) and X and all(map(_is_dask, X)):
@@ -152,6 +157,8 @@ def _pieces(X: Any) -> Iterator[Any]:
         yield from _dask_pieces(X)
     elif _is_table(X) or isinstance(X, np.ndarray) or sp.issparse(X) or _is_frame(X):
         yield _contents(X) if _is_table(X) else X
+    elif isinstance(X, list | tuple) and X and all(map(_is_block, X)):
+        yield from X
     elif callable(getattr(type(X), "blocks", None)):
         yield from X.blocks()
     elif callable(X):
@@ -191,10 +198,31 @@ def _frame(X: Any) -> Any:
     else:
         import narwhals.stable.v1 as nw
 
-        wrapped = nw.from_native(X, eager_only=True)
+        wrapped = nw.from_native(_renamed(X), eager_only=True)
         columns = [np.asarray(wrapped[:, j].to_numpy()) for j in range(wrapped.shape[1])]
     # One by one: beside columns of fractions, long integers would be rounded.
     return np.column_stack([doubles("X", column) for column in columns])
+
+
+def _renamed(X: Any) -> Any:
+    """An Arrow table may have several columns of one name."""
+    names = _labels(list(X.schema.names)) if _maker(X) == "pyarrow" else None
+    return X if names is None else X.rename_columns(list(names))
+
+
+def chosen(X: Any, names: tuple[str, ...] | None) -> Any:
+    """The columns of a frame that a result names, when the frame has others beside them."""
+    if names is None or not _is_frame(X) or _is_dask(X):
+        return X
+    columns = _names(X) or ()
+    if len(columns) <= len(names) or not set(names) <= set(columns):
+        return X
+    places = [columns.index(name) for name in names]
+    if _maker(X) == "pandas":
+        return X.iloc[:, places]
+    import narwhals.stable.v1 as nw
+
+    return nw.from_native(_renamed(X), eager_only=True)[:, places].to_native()
 
 
 def _names(X: Any) -> tuple[str, ...] | None:
@@ -211,7 +239,7 @@ def _names(X: Any) -> tuple[str, ...] | None:
     if _is_frame(X):
         import narwhals.stable.v1 as nw
 
-        return tuple(nw.from_native(X, eager_only=True).columns)
+        return tuple(nw.from_native(_renamed(X), eager_only=True).columns)
     if callable(getattr(type(X), "blocks", None)):
         names = X.feature_names
         return None if names is None else tuple(map(str, names))
@@ -219,8 +247,16 @@ def _names(X: Any) -> tuple[str, ...] | None:
 
 
 def _labels(columns: list[Any]) -> tuple[str, ...] | None:
-    if all(isinstance(label, str) for label in columns):
-        return tuple(columns)
-    if columns and all(isinstance(label, tuple) for label in columns):
-        return tuple(" ".join(map(str, label)) for label in columns)
-    return None
+    """Labels as names that differ: the second column called `a` is `a (2)`."""
+    if columns == list(range(len(columns))):
+        return None
+    joined = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in columns]
+    taken, seen = set(joined), dict.fromkeys(joined, 0)
+    for j, name in enumerate(joined):
+        seen[name] += 1
+        number = seen[name]
+        while number > 1 and joined[j] in taken:
+            joined[j] = f"{name} ({number})"
+            number += 1
+        taken.add(joined[j])
+    return tuple(joined)

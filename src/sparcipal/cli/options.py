@@ -13,6 +13,7 @@ import click
 
 from ..search.registry import METHODS
 from .output import note
+from .phrases import in_the_shell
 
 F = Callable[..., Any]
 
@@ -255,10 +256,10 @@ def distinct_files(source: str | None, options: dict[str, Any], **others: str) -
 def read_table(source: str, options: dict[str, Any], callback: F | None = None) -> Any:
     """Read SOURCE as a Table; only options that were given are passed on, so that a format without
     them refuses them."""
-    from ..data.inputs import read
+    from ..data import inputs
 
     cache = options.get("cache")
-    return read(
+    table = inputs.read_table(
         source,
         format=options.get("input_format"),
         feature_names=options.get("names"),
@@ -266,6 +267,9 @@ def read_table(source: str, options: dict[str, Any], callback: F | None = None) 
         callback=callback,
         **{**options.get("recorded", {}), **_given(options)},
     )
+    for sentence in table.notes:
+        note(in_the_shell(sentence))
+    return table
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -14,12 +14,15 @@ BLOCK = 4_000_000
 LARGEST = 2**53  # float64 holds all integers up to this one
 
 
-def check_array(X: np.ndarray, names: tuple[str, ...] | None) -> np.ndarray:
-    """Check that a dense X is two-dimensional, real, finite and not empty, and return it."""
+def check_array(X: np.ndarray, names: tuple[str, ...] | None, *, gaps: bool = False) -> np.ndarray:
+    """Check that a dense X is two-dimensional, real, finite and not empty, and return it.
+
+    With `gaps`, NaN stands for an entry that is missing.
+    """
     check_shape(X)
     _check_dtype(X.dtype)
     if X.dtype.kind == "f":
-        _check_finite(X, names)
+        _check_finite(X, names, gaps)
         if X.dtype.itemsize > 8:
             X = _narrowed(X)
     check_integers(X, X.dtype)
@@ -140,15 +143,25 @@ def _too_large(size: int) -> str:
     )
 
 
-def _check_finite(X: np.ndarray, names: tuple[str, ...] | None) -> None:
+def has_gaps(X: np.ndarray) -> bool:
+    """Whether a dense X has entries that are missing."""
+    step = max(1, BLOCK // X.shape[1])
+    return any(np.isnan(X[i : i + step]).any() for i in range(0, X.shape[0], step))
+
+
+def _check_finite(X: np.ndarray, names: tuple[str, ...] | None, gaps: bool) -> None:
     nan = infinite = 0
     first: tuple[int, int] | None = None
+    absent = np.zeros(X.shape[1], dtype=np.int64)
     step = max(1, BLOCK // X.shape[1])
     for start in range(0, X.shape[0], step):
         block = X[start : start + step]
         finite = np.isfinite(block)
+        if gaps:
+            finite |= np.isnan(block)
         if finite.all():
             continue
+        absent += np.isnan(block).sum(axis=0)
         if first is None:
             row, column = np.unravel_index(int(np.argmin(finite)), finite.shape)
             first = start + int(row), int(column)
@@ -156,24 +169,45 @@ def _check_finite(X: np.ndarray, names: tuple[str, ...] | None) -> None:
         nan += here
         infinite += int(finite.size - np.count_nonzero(finite)) - here
     if first is not None:
-        raise ValueError(_not_finite(nan, infinite, *first, names))
+        remedy = IMPUTE
+        if nan and not infinite:
+            remedy = f"{_by_column(absent, names)}; {WAYS_OUT}"
+        raise ValueError(_not_finite(nan, infinite, *first, names, remedy))
+
+
+IMPUTE = "remove these rows or columns, or impute the entries first"
+WAYS_OUT = (
+    "pass missing='rows' to leave out these rows, missing='mean' or missing='median' to fill the "
+    "entries, or missing='pairwise' for the covariances of what is there"
+)
+
+
+def _by_column(absent: np.ndarray, names: tuple[str, ...] | None) -> str:
+    """Say how many entries are missing in each column, the most first."""
+    order = [int(j) for j in np.argsort(-absent, kind="stable") if absent[j]]
+    shown = [f"{names[j] if names is not None else f'x{j}'!r} {absent[j]}" for j in order[:6]]
+    more = f" and {len(order) - 6} more columns" if len(order) > 6 else ""
+    return f"missing by column: {', '.join(shown)}{more}"
 
 
 def _not_finite(
-    nan: int, infinite: int, row: int, column: int, names: tuple[str, ...] | None
+    nan: int,
+    infinite: int,
+    row: int,
+    column: int,
+    names: tuple[str, ...] | None,
+    remedy: str = IMPUTE,
 ) -> str:
     kinds = [f"{nan} NaN"] * (nan > 0) + [f"{infinite} infinity"] * (infinite > 0)
     named = f" ({names[column]!r})" if names is not None else ""
-    return (
-        f"X contains {' and '.join(kinds)}, the first in row {row}, column {column}{named}; "
-        "remove these rows or columns, or impute the entries first"
-    )
+    where = f"the first in row {row}, column {column}{named}"
+    return f"X contains {' and '.join(kinds)}, {where}; {remedy}"
 
 
 def _narrowed(X: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         narrow = X.astype(np.float64)
-    if not np.array_equal(narrow, X):
+    if not np.array_equal(narrow, X, equal_nan=True):
         raise ValueError(
             f"X has dtype {X.dtype} and entries that float64 cannot hold; convert it yourself with "
             "X.astype('float64') if rounding is fine"

@@ -6,14 +6,36 @@ installs.
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .checks import check_integers, object_to_float
+from .columns import (
+    DATE,
+    NUMBER,
+    TEXT,
+    Column,
+    Wanted,
+    distinct,
+    encoded,
+    looks_like_identifier,
+    plan,
+)
 
 Named = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
+EVERYTHING = Wanted(index=False)  # a frame has its own index
+
+
+class Framed(NamedTuple):
+    """The features of a frame, and what is beside them."""
+
+    matrix: Any
+    features: tuple[str, ...] | None = None
+    samples: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None = None
+    label_name: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def is_anndata(X: Any) -> bool:
@@ -43,24 +65,18 @@ def from_anndata(adata: Any, layer: str | None = None) -> Named:
     return matrix, tuple(map(str, adata.var_names)), tuple(map(str, adata.obs_names))
 
 
-def check_unique(frame: Any) -> None:
-    """Refuse columns that share a name, with one message for all kinds of frames."""
-    arrow = type(frame).__module__.partition(".")[0] == "pyarrow"
-    labels = frame.schema.names if arrow else frame.columns
-    twice = [label for label, count in Counter(labels).items() if count > 1]
-    if twice:
-        shown = ", ".join(map(repr, twice[:3]))
-        more = f" and {len(twice) - 3} more" if len(twice) > 3 else ""
-        raise ValueError(
-            f"X has several columns of the same name: {shown}{more}; rename or drop them, so that "
-            "each name is there once"
-        )
+def from_frame(frame: Any, wanted: Wanted = EVERYTHING) -> Framed:
+    """The features of a frame as a matrix, and what is beside them.
 
-
-def from_frame(frame: Any) -> Named:
-    """The matrix of a frame and its names; a ValueError names columns that hold no numbers."""
-    if type(frame).__module__.partition(".")[0] == "pandas":
-        return _from_pandas(frame)
+    Columns that hold no numbers are set aside, or refused by name where `wanted` says so. Entries
+    that are missing become NaN.
+    """
+    if _is_pandas(frame):
+        sparse = [hasattr(dtype, "fill_value") for dtype in frame.dtypes]
+        if any(sparse):
+            names = _pandas_names(frame)
+            return Framed(_sparse_pandas(frame, sparse), names, _pandas_samples(frame))
+        return _framed(_Pandas(frame), wanted)
     try:
         import narwhals.stable.v1 as nw
     except ImportError as error:
@@ -68,54 +84,161 @@ def from_frame(frame: Any) -> Named:
             f"a {type(frame).__module__} frame needs narwhals: pip install narwhals, "
             "or pass frame.to_pandas()"
         ) from error
-    # a lazy frame would have to resolve its schema to name its columns
-    if not hasattr(frame, "collect") and hasattr(frame, "columns"):
-        check_unique(frame)
-    wrapped = nw.from_native(frame)
+    # narwhals refuses names that are there twice
+    wrapped = nw.from_native(_renamed(frame))
     if isinstance(wrapped, nw.LazyFrame):
         raise ValueError("X is a lazy frame; call X.collect() first")
-    return _from_columns(
-        tuple(wrapped.columns),
-        [
-            (dtype.is_numeric() or dtype == nw.Boolean, str(dtype))
-            for dtype in wrapped.schema.values()
-        ],
-        lambda j: int(wrapped[:, j].null_count()),
-        lambda j: wrapped[:, j].to_numpy(),
-        len(wrapped),
-    ), tuple(wrapped.columns), None  # fmt: skip
+    labels = frame.schema.names if _is_arrow(frame) else wrapped.columns
+    return _framed(_Other(wrapped, tuple(labels)), wanted)
 
 
-def _from_pandas(frame: Any) -> Named:
-    names = _pandas_names(list(frame.columns))
-    samples = None
-    if not hasattr(frame.index, "start"):  # a RangeIndex only numbers the rows
-        samples = tuple(map(str, frame.index))
-    sparse = [hasattr(dtype, "fill_value") for dtype in frame.dtypes]
-    if any(sparse):
-        return _sparse_pandas(frame, sparse), names, samples
-    matrix = _from_columns(
-        names or tuple(map(str, frame.columns)),
-        [(_is_number(frame, j), str(dtype)) for j, dtype in enumerate(frame.dtypes)],
-        lambda j: int(frame.iloc[:, j].isna().sum()),
-        lambda j: frame.iloc[:, j].to_numpy(),
-        len(frame),
+def column_names(frame: Any) -> tuple[str, ...] | None:
+    """The names of all columns of a frame; None where they are only numbered."""
+    if _is_pandas(frame):
+        return _pandas_names(frame)
+    return tuple(frame.schema.names if _is_arrow(frame) else frame.columns)
+
+
+def _is_pandas(frame: Any) -> bool:
+    return type(frame).__module__.partition(".")[0] == "pandas"
+
+
+def _is_arrow(frame: Any) -> bool:
+    return type(frame).__module__.partition(".")[0] == "pyarrow"
+
+
+def _renamed(frame: Any) -> Any:
+    """An Arrow table may have several columns of one name."""
+    if _is_arrow(frame) and len(set(frame.schema.names)) < len(frame.schema.names):
+        return frame.rename_columns(list(distinct(frame.schema.names)[0]))
+    return frame
+
+
+class _Pandas:
+    """The columns of a pandas frame, one by one."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+        self.names = _pandas_names(frame)
+        self.labels = self.names or tuple(map(str, frame.columns))
+        self.samples = _pandas_samples(frame)
+        self.rows = len(frame)
+
+    def kind(self, j: int) -> str:
+        dtype = self.frame.dtypes.iloc[j]
+        if dtype.kind in "fiub":
+            return NUMBER
+        if dtype.kind in "Mm":
+            return DATE
+        if dtype.kind == "O" and str(dtype) == "object" and not self._has_text(j):
+            return NUMBER
+        return TEXT if dtype.kind == "O" or str(dtype) in ("category", "string", "str") else (
+            str(dtype)
+        )  # fmt: skip
+
+    def _has_text(self, j: int) -> bool:
+        return any(isinstance(entry, str | bytes) for entry in self.frame.iloc[:, j].to_numpy())
+
+    def numbers(self, j: int) -> np.ndarray:
+        column = self.frame.iloc[:, j]
+        if column.isna().any() and column.dtype.kind != "O":
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        return np.asarray(column.to_numpy())
+
+    def texts(self, j: int) -> list[str | None]:
+        column = self.frame.iloc[:, j]
+        return [None if gone else str(e) for e, gone in zip(column, column.isna())]
+
+    def distinct(self, j: int) -> int:
+        return int(self.frame.iloc[:, j].nunique())
+
+
+class _Other:
+    """The columns of a frame of another library, through narwhals, one by one."""
+
+    def __init__(self, wrapped: Any, labels: tuple[str, ...]) -> None:
+        self.wrapped = wrapped
+        self.names: tuple[str, ...] | None = labels
+        self.labels = labels
+        self.samples = None
+        self.rows = len(wrapped)
+        self._kinds = list(wrapped.schema.values())
+
+    def kind(self, j: int) -> str:
+        import narwhals.stable.v1 as nw
+
+        dtype = self._kinds[j]
+        if dtype.is_numeric() or dtype == nw.Boolean:
+            return NUMBER
+        if dtype in (nw.String, nw.Categorical, nw.Enum):
+            return TEXT
+        return DATE if dtype in (nw.Date, nw.Datetime, nw.Duration) else str(dtype)
+
+    def numbers(self, j: int) -> np.ndarray:
+        return np.asarray(self.wrapped[:, j].to_numpy())
+
+    def texts(self, j: int) -> list[str | None]:
+        return [None if entry is None else str(entry) for entry in self.wrapped[:, j].to_list()]
+
+    def distinct(self, j: int) -> int:
+        return int(self.wrapped[:, j].n_unique())
+
+
+def _framed(frame: _Pandas | _Other, wanted: Wanted) -> Framed:
+    """Plan the columns of a frame and put its features side by side."""
+    made = plan([_column(frame, j) for j in range(len(frame.labels))], wanted)
+    parts: list[np.ndarray] = []
+    for j in made.features:
+        column = frame.numbers(j)
+        # Decimals, nullable integers and objects arrive as Python numbers.
+        column = object_to_float(column) if column.dtype.kind == "O" else column
+        check_integers(column, column.dtype)  # beside columns of fractions they would be rounded
+        parts.append(column)
+    names = [made.names[j] for j in made.features]
+    for j in made.hot:
+        block, added = encoded(frame.texts(j), made.names[j])
+        parts.extend(block.T)
+        names += added
+    matrix = np.empty((frame.rows, len(parts)), dtype=np.result_type(*parts), order="F")
+    for j, part in enumerate(parts):
+        matrix[:, j] = part
+    whole = frame.names is None and len(parts) == len(frame.labels) and not made.hot
+    return Framed(
+        matrix,
+        None if whole else tuple(names),
+        frame.samples if made.index is None else _filled(frame.texts(made.index)),
+        None if made.label is None else _filled(frame.texts(made.label)),
+        None if made.label is None else made.names[made.label],
+        made.notes,
     )
-    return matrix, names, samples
 
 
-def _is_number(frame: Any, j: int) -> bool:
-    """Return whether a column holds numbers or booleans, by its type or, for objects, its
-    entries."""
-    dtype = frame.dtypes.iloc[j]
-    if dtype.kind != "O":
-        return dtype.kind in "fiub"
-    column = frame.iloc[:, j].to_numpy()
-    return str(dtype) == "object" and not any(isinstance(entry, str | bytes) for entry in column)
+def _filled(texts: list[str | None]) -> tuple[str, ...]:
+    return tuple("" if text is None else text for text in texts)
 
 
-def _pandas_names(columns: list[Any]) -> tuple[str, ...] | None:
-    """Column labels as names: None when they are numbers, TypeError when only some are strings."""
+def _column(frame: _Pandas | _Other, j: int) -> Column:
+    """What is known of a column; entries are counted only where that can matter."""
+    name, kind = frame.labels[j], frame.kind(j)
+    if kind == TEXT:
+        return Column(name, kind, frame.rows, frame.distinct(j))
+    if kind != NUMBER or not looks_like_identifier(name):
+        return Column(name, kind, frame.rows)
+    numbers = frame.numbers(j)
+    whole = numbers.dtype.kind in "iu"
+    return Column(name, kind, frame.rows, frame.distinct(j) if whole else 0, whole)
+
+
+def _pandas_samples(frame: Any) -> tuple[str, ...] | None:
+    if hasattr(frame.index, "start"):  # a RangeIndex only numbers the rows
+        return None
+    return tuple(map(str, frame.index))
+
+
+def _pandas_names(frame: Any) -> tuple[str, ...] | None:
+    """Column labels as names; None when they only number the columns, TypeError when some of them
+    are strings and others are not."""
+    columns = list(frame.columns)
     if all(isinstance(c, str) for c in columns):
         return tuple(columns)
     if any(isinstance(c, str) for c in columns):
@@ -126,39 +249,9 @@ def _pandas_names(columns: list[Any]) -> tuple[str, ...] | None:
         )
     if all(isinstance(c, tuple) for c in columns):
         return tuple(" ".join(map(str, c)) for c in columns)
-    return None
-
-
-def _from_columns(
-    names: tuple[str, ...],
-    kinds: list[tuple[bool, str]],
-    missing: Any,
-    values: Any,
-    n_rows: int,
-) -> np.ndarray:
-    wrong = [f"{name!r} ({kind})" for name, (good, kind) in zip(names, kinds) if not good]
-    if wrong:
-        shown = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-        raise ValueError(
-            f"X has {len(wrong)} column(s) that hold no numbers: {shown}; drop or encode them first"
-        )
-    columns = []
-    for j, name in enumerate(names):
-        absent = missing(j)
-        if absent:
-            raise ValueError(
-                f"X contains {absent} missing or NaN entries in column {j} ({name!r}); remove "
-                "these rows or columns, or impute the entries first"
-            )
-        column = np.asarray(values(j))
-        check_integers(column, column.dtype)  # beside columns of fractions they would be rounded
-        # Decimals, nullable integers and objects arrive as Python numbers.
-        columns.append(object_to_float(column) if column.dtype.kind == "O" else column)
-    dtype = np.result_type(*columns) if columns else np.dtype(float)
-    out = np.empty((n_rows, len(columns)), dtype=dtype, order="F")
-    for j, column in enumerate(columns):
-        out[:, j] = column
-    return out
+    if columns == list(range(len(columns))):
+        return None
+    return tuple(map(str, columns))
 
 
 def _sparse_pandas(frame: Any, sparse: list[bool]) -> Any:

@@ -7,20 +7,24 @@ is made.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..numerics.threads import DASK_BACKEND, active_backend
 from ..problem import parameters
 from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
+from .columns import OPTIONS, Wanted, constants
+from .frames import from_frame, is_frame
 from .passes import watch_moments
-from .rows import CalledRows, MatrixRows, Rows, working_bytes
+from .rows import CalledRows, MatrixRows, Rows, memory_map, working_bytes
 from .screening import Screened
-from .table import Table, as_table, checked_names, untangled
+from .table import Table, as_table, checked_names, table_of, untangled
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Input:
     source: Table | Rows | Covariance | Screened
     feature_names: tuple[str, ...] | None
     sample_weight: np.ndarray | None = None
+    notes: tuple[str, ...] = ()  # what was set aside or converted, in sentences
 
     @property
     def n_features(self) -> int:
@@ -64,16 +69,20 @@ def resolved(
             raise ValueError("sample_weight needs the data; pass X instead of covariance")
         return _covariance(covariance, feature_names)
     source = _table_or_rows(X, feature_names, sample_weight, memory_limit, monitor)
+    notes = source.notes if isinstance(source, Table) else ()
+    if notes and not isinstance(X, Table):
+        tell(notes, stacklevel=3)
     if isinstance(source, Rows) or sample_weight is None:  # Rows already hold their weights
-        return Input(source, source.feature_names)
+        return Input(source, source.feature_names, notes=notes)
     weights = parameters.weights(sample_weight, source.shape[0])
-    return Input(source, source.feature_names, weights)
+    return Input(source, source.feature_names, weights, notes)
 
 
 def _table_or_rows(
     X: Any, feature_names: Any, sample_weight: Any, memory_limit: int, monitor: Monitor
 ) -> Table | Rows:
     """Return a Table if X fits `memory_limit`, otherwise its rows in blocks."""
+    X = _listed_blocks(X)
     if not (in_blocks(X) or is_lazy(X) or isinstance(X, Iterator)):
         table = as_table(X, feature_names)
         if working_bytes(table.X) <= memory_limit:
@@ -124,6 +133,7 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
         For an iterator, which can be read once only.
     """
     rows: Rows
+    source = _listed_blocks(source)
     if isinstance(source, Rows):
         rows = source
     elif is_lazy(source):
@@ -140,6 +150,14 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
     else:
         rows = MatrixRows(as_table(source))
     return rows if feature_names is None else rows.named(feature_names)
+
+
+def _listed_blocks(X: Any) -> Any:
+    """Return a list of blocks of rows as a function that gives them; anything else as it is."""
+    blocks = isinstance(X, list | tuple) and len(X) > 0 and not is_lazy(X)
+    if blocks and all(is_frame(b) or len(getattr(b, "shape", ())) == 2 for b in X):
+        return lambda: iter(X)
+    return X
 
 
 def in_blocks(X: Any) -> bool:
@@ -195,34 +213,64 @@ def read(
     **options
         Of that format. Documents ("folder", "jsonl", "lines") are counted by scikit-learn's
         vectorizer: `stop_words`, `min_df`, `max_df`, `ngram_range`, `encoding`; "jsonl" has
-        `text_field`, "folder" `pattern`; "csv" and "tsv" `header` and `labels`; "npz" `key`; "h5ad"
-        `layer`; "matrixmarket" `transpose`; "svmlight" `n_features`.
+        `text_field`, "folder" `pattern`; "npz" `key`; "h5ad"
+        `layer`; "matrixmarket" `transpose`; "svmlight" `n_features`. Tables ("csv", "tsv",
+        "parquet", frames) have `columns` and `drop` (names, patterns as "gene*", ranges as
+        "q1:q25"), `index` (the column that names the rows), `label` (a column kept beside the
+        features), `one_hot` (columns of categories to encode); "csv" and "tsv" `header`,
+        `decimal`, `thousands` and `na_values`.
 
     Returns
     -------
     Table
+        Columns of a table that cannot be features (text, dates, identifiers, constants) are set
+        aside; a warning and `Table.notes` name them. Entries that are missing are NaN.
 
     Examples
     --------
-    >>> import io, sparcipal
+    >>> import sparcipal
     >>> sparcipal.read([[1, 2], [3, 4]], feature_names=["a", "b"])
     <Table: 2 samples x 2 named features, ndarray of int64>
     """
+    table = read_table(
+        source,
+        format=format,
+        feature_names=feature_names,
+        cache=cache,
+        callback=callback,
+        verbose=verbose,
+        **options,
+    )
+    tell(table.notes, stacklevel=3)
+    return table
+
+
+def tell(notes: tuple[str, ...], stacklevel: int = 2) -> None:
+    """Warn of what was set aside, renamed or converted."""
+    if notes:
+        warnings.warn("; ".join(notes), UserWarning, stacklevel=stacklevel + 1)
+
+
+def read_table(
+    source: Any,
+    *,
+    format: str | None = None,
+    feature_names: Iterable[str] | str | os.PathLike[str] | None = None,
+    cache: bool | str | os.PathLike[str] | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    verbose: int = 0,
+    **options: Any,
+) -> Table:
+    """`read` without its warning: the notes of the table say the same."""
+    names = None if feature_names is None else _names(feature_names)
     if not isinstance(source, str | os.PathLike):
-        if format is not None or options:
-            given = ", ".join([*(["format"] if format else []), *options])
-            raise ValueError(f"{given}: only for a file or folder, but source is {type(source)}")
-        names = None if feature_names is None else _names(feature_names)
-        if is_lazy(source):
-            return as_rows(source, names).gather()
-        return as_table(source, names)
+        return _of_data(source, format, names, options)
     if source == "":  # Path("") would be the current folder
         raise ValueError("source='' is empty; name a file or folder")
     from .files.bytes import Source
     from .files.cache import cache_for
-    from .files.formats import open_source
+    from .files.formats import format_of, open_source, reader_of
 
-    names = None if feature_names is None else _names(feature_names)
     told = None if callback is None and not verbose else Monitor(reporter(callback, verbose))
     job = Source(source, told, cache_for(cache, source))
     found = open_source(job, format, names, options)
@@ -231,7 +279,61 @@ def read(
     if names is None and found.features is not None:
         names = checked_names(found.features)
     samples = table.sample_names if found.samples is None else tuple(found.samples)
-    return as_table(Table(table.X, names, samples, found.moments, found.cache_entry))
+    made = Table(
+        table.X,
+        names,
+        samples,
+        found.moments,
+        found.cache_entry,
+        found.labels,
+        found.label_name,
+        found.notes,
+    )
+    tabular = reader_of(format or format_of(source)).tabular
+    if tabular and options.get("aside", True) and options.get("columns") is None:
+        made = _varying(made)
+    return made._check_but_for_gaps()
+
+
+def _of_data(
+    source: Any, format: str | None, names: tuple[str, ...] | None, options: dict[str, Any]
+) -> Table:
+    """Return data that are no file as a Table; a frame has the options of tables."""
+    frame = is_frame(source) and not is_lazy(source)
+    if frame and format is None and set(options) <= set(OPTIONS):
+        table = table_of(from_frame(source, Wanted.of({"index": False, **options})))
+        return (table if names is None else table._named(names))._check_but_for_gaps()
+    if format is not None or options:
+        given = ", ".join([*(["format"] if format else []), *options])
+        raise ValueError(f"{given}: only for a file or folder, but source is {type(source)}")
+    if is_lazy(source):
+        return as_rows(source, names).gather()
+    return as_table(source, names)
+
+
+def _varying(table: Table) -> Table:
+    """Set constant columns of a table aside, unless it is a map of a file."""
+    if memory_map(table.X) is not None or sp.issparse(table.X) or not table.shape[0] > 1:
+        return table
+    kept, notes = constants(table.X, table.feature_names)
+    if not notes:
+        return table
+    names = table.feature_names or tuple(f"x{j}" for j in range(table.shape[1]))
+    return replace(
+        table,
+        X=table.X[:, kept],
+        feature_names=tuple(names[j] for j in kept),
+        notes=_joined(table.notes, notes[0]),
+    )
+
+
+def _joined(notes: tuple[str, ...], note: str) -> tuple[str, ...]:
+    """Add a sentence on columns that are set aside to the one that is there."""
+    start, colon, columns = note.partition(": ")
+    told = [n for n in notes if n.startswith(start + colon)]
+    if not told:
+        return (*notes, note)
+    return tuple(f"{n}, {columns}" if n is told[0] else n for n in notes)
 
 
 def _names(names: Iterable[str] | str | os.PathLike[str]) -> tuple[str, ...]:

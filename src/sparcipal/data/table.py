@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import frames
-from .checks import check_array, check_shape, check_sparse, object_to_float
+from .checks import check_array, check_shape, check_sparse, has_gaps, object_to_float
 from .moments import Moments
 
 
@@ -33,6 +33,12 @@ class Table:
         What the reader has counted on its way: the rows need not be read for it again.
     cache_entry : Entry or None
         Where the cache has X; further results that cost a pass over the rows are stored with it.
+    labels : tuple of str or None
+        One per sample, from a column that is no feature: for pictures and scores.
+    label_name : str or None
+        The name of that column.
+    notes : tuple of str
+        Sentences that name what was set aside, renamed or converted.
     """
 
     X: Any
@@ -40,6 +46,9 @@ class Table:
     sample_names: tuple[str, ...] | None = None
     moments: Moments | None = None
     cache_entry: Any = None
+    labels: tuple[str, ...] | None = None
+    label_name: str | None = None
+    notes: tuple[str, ...] = ()
     _checked: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -70,6 +79,14 @@ class Table:
             return self
         check = check_sparse if sp.issparse(self.X) else check_array
         return self._of_checked(check(self.X, self.feature_names))
+
+    def _check_but_for_gaps(self) -> Self:
+        """Return the table once its X is known to be real, and finite but for entries that are
+        missing; only one without gaps counts as checked."""
+        if self._checked or sp.issparse(self.X) or self.X.dtype.kind != "f":
+            return self._check()
+        X = check_array(self.X, self.feature_names, gaps=True)
+        return replace(self, X=X) if has_gaps(X) else self._of_checked(X)
 
     def _named(self, names: Iterable[str]) -> Self:
         """Return the table with other feature names; a checked X stays checked."""
@@ -139,7 +156,7 @@ def untangled(X: Any) -> Table:
     if frames.is_anndata(X):
         return Table(*frames.from_anndata(X))
     if frames.is_frame(X):
-        return Table(*frames.from_frame(X))
+        return table_of(frames.from_frame(X))
     if isinstance(X, np.ma.MaskedArray):
         if np.ma.is_masked(X):
             raise ValueError(
@@ -151,6 +168,18 @@ def untangled(X: Any) -> Table:
     if array.dtype.kind == "O":
         array = object_to_float(array)
     return Table(_flat_refused(array))
+
+
+def table_of(found: frames.Framed) -> Table:
+    """Return what was found in a frame as a Table whose entries are not checked."""
+    return Table(
+        found.matrix,
+        found.features,
+        found.samples,
+        labels=found.labels,
+        label_name=found.label_name,
+        notes=found.notes,
+    )
 
 
 def _flat_refused(X: Any) -> Any:

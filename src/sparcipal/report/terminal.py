@@ -25,6 +25,8 @@ def result_view(result: Result, *, feature: str = "feature") -> RenderableType:
     """Return the question, the components, and what is proved about them."""
     head = Text(f"{words.question(result)}\n", style="bold")
     head.append(words.data(result), style="not bold dim")
+    for sentence in words.notes(result):
+        head.append(f"\n{sentence}", style="not bold yellow")
     parts: list[RenderableType] = [
         head,
         components_view(result, feature),

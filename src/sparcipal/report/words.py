@@ -173,6 +173,14 @@ def data(result: Result) -> str:
     return f"{shape}, {', '.join(treated)}"
 
 
+def notes(result: Result) -> list[str]:
+    """Return the sentences on what was set aside or converted when the table was read."""
+    told = result.info.get("notes", ())
+    if not isinstance(told, list | tuple):
+        return []
+    return [visible(note) for note in told if isinstance(note, str)]
+
+
 def screening(certificate: Certificate) -> list[tuple[str, str, str]]:
     """Return three separate claims on the features that were dropped by their variance."""
     claims = certificate.screening

@@ -59,7 +59,9 @@ def _stored(
 
 def _from_entry(entry: Entry) -> Parsed:
     names = json.loads((entry.folder / "names.json").read_bytes())
-    found = {key: None if some is None else tuple(some) for key, some in names.items()}
+    found: dict[str, Any] = {
+        key: tuple(some) if isinstance(some, list) else some for key, some in names.items()
+    }
     return Parsed(assemble(entry.array, entry.facts), **found, cache_entry=entry)
 
 

@@ -1,62 +1,106 @@
-"""CSV: samples in lines, fields separated by commas, semicolons or tabs."""
+"""CSV: samples in lines, fields separated by commas, semicolons or tabs.
+
+The opening of a file tells what each column is; the lines after it are parsed in blocks. Everything
+that is wrong with a file is said at once.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import csv
 import io
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from itertools import chain, islice
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from ..columns import DATE, EMPTY, NUMBER, OPTIONS, TEXT, Column, Plan, Wanted, encoded, plan
 from .bytes import Path_, open_bytes
+from .fields import (
+    PLAIN,
+    Ambiguous,
+    Style,
+    is_date,
+    is_missing,
+    is_number,
+    looks_numbered,
+    style_of,
+)
 from .reader import Parsed, Reader
 
 Line = tuple[int, list[str]]  # its number, its fields
 FIELDS = 1 << 20  # fields parsed together
+OPENING = 1 << 18  # fields by which the columns are told
 
 
-def read_csv(
-    source: Path_,
-    names: Any,
-    *,
-    header: bool | None = None,
-    labels: bool | None = None,
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
-) -> Parsed:
-    """A first line with text in it is a header, a first column with text in it labels the samples;
-    `header` and `labels` say so where that guess is wrong. Fields are separated by commas, or by
-    semicolons or tabs where the first line has no comma."""
-    blocks = csv_blocks(
-        source, names, header=header, labels=labels, delimiter=delimiter, encoding=encoding
-    )
-    matrices, heads, samples, *_ = zip(*blocks)
+@dataclass(frozen=True)
+class _Asked:
+    """The options of the format; those of `Wanted` are with the others in `rest`."""
+
+    header: bool | None = None
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    decimal: str | None = None
+    thousands: str | None = None
+    na_values: Any = ()
+
+    @staticmethod
+    def of(options: dict[str, Any]) -> tuple[_Asked, Wanted]:
+        own = {f.name for f in fields(_Asked)}
+        asked = _Asked(**{name: value for name, value in options.items() if name in own})
+        for name, value in (("decimal", asked.decimal), ("thousands", asked.thousands)):
+            if value not in (None, ",", "."):
+                raise ValueError(f"{name}={value!r} must be ',' or '.'")
+        return asked, Wanted.of(options)
+
+    @property
+    def missing(self) -> frozenset[str]:
+        given = self.na_values
+        return frozenset({given} if isinstance(given, str) else given or ())
+
+
+def read_csv(source: Path_, names: Any, **options: Any) -> Parsed:
+    """Read a table whose first line may name the columns and whose first column the rows.
+
+    `header`, `index`, `delimiter`, `decimal` and `thousands` say so where the guess is wrong.
+    Fields are separated by commas, or by semicolons or tabs where the first line has no comma.
+    """
+    blocks = list(csv_blocks(source, names, **options))
+    matrices = [block.matrix for block in blocks]
     whole = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
-    labels_found = None if samples[0] is None else tuple(chain.from_iterable(samples))
-    return Parsed(whole, heads[0], labels_found)
+    first = blocks[0]
+
+    def joined(parts: Iterable[Any], there: Any) -> tuple[str, ...] | None:
+        return None if there is None else tuple(chain.from_iterable(parts))
+
+    samples = joined((block.samples for block in blocks), first.samples)
+    labels = joined((block.labels for block in blocks), first.labels)
+    return first._replace(matrix=whole, samples=samples, labels=labels)
 
 
-def csv_blocks(
-    source: Path_,
-    names: Any,
-    *,
-    header: bool | None = None,
-    labels: bool | None = None,
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
-) -> Iterator[Parsed]:
+def csv_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed]:
     """The table of `read_csv`, some lines at a time."""
-    with open_bytes(source) as stream, _decoding(stream, source, encoding) as text:
+    asked, wanted = _Asked.of(options)
+    problems = _Problems(source)
+    with open_bytes(source) as stream, _decoding(stream, source, asked.encoding) as text:
         first = list(_first_lines(text))
+        delimiter = asked.delimiter
+        if found := re.fullmatch(r"sep=(.)\s*", first[0] if first else ""):  # as Excel writes
+            first, delimiter = first[1:], found[1]
+            first += islice(text, 1)
         delimiter = _delimiter("".join(first)) if delimiter is None else delimiter
         lines = chain(first, text)
-        layout, opening = _layout(_rows(lines, delimiter), source, delimiter, header, labels)
-        yield layout.parsed([opening], source)
-        done, step = opening[0], max(1, FIELDS // layout.width)
+        rows = _rows(lines, delimiter)
+        opening = list(islice(rows, 2))
+        width = max(len(opening[-1][1]) if opening else 1, 1)
+        look = None if wanted.one_hot else max(0, min(OPENING, FIELDS) // width - 2)
+        opening += islice(rows, look)
+        layout, body = _layout(opening, delimiter, asked, wanted, problems)
+        yield layout.parsed(body, problems)
+        done, step = opening[-1][0], max(1, FIELDS // layout.width)
         while block := list(islice(lines, step)):
             plain = layout.parsed_plainly(block)
             if plain is None:
@@ -66,7 +110,8 @@ def csv_blocks(
         # From a line that needs more care on: a quoted field may go on in the next block.
         rows = _rows(chain(block, lines), delimiter, done)
         while some := list(islice(rows, step)):
-            yield layout.parsed(some, source)
+            yield layout.parsed(some, problems)
+    problems.refuse()
 
 
 def _rows(lines: Iterable[str], delimiter: str, done: int = 0) -> Iterator[Line]:
@@ -75,77 +120,281 @@ def _rows(lines: Iterable[str], delimiter: str, done: int = 0) -> Iterator[Line]
     return ((done + reader.line_num, row) for row in reader if row)
 
 
+class _Problems:
+    """What is wrong with a file, gathered until its end."""
+
+    def __init__(self, source: Path_) -> None:
+        self.source = source
+        self._widths: list[str] = []
+        self._entries: dict[int, list[Any]] = {}  # column: first line, entry, name, count
+        self._others: list[str] = []
+
+    def width(self, line: int, found: int, expected: int) -> None:
+        self._widths.append(f"line {line}: {found} fields instead of {expected}")
+
+    def entry(self, column: int, name: str | None, line: int, entry: str) -> None:
+        self._entries.setdefault(column, [line, entry, name, 0])[3] += 1
+
+    def other(self, sentence: str) -> None:
+        self._others.append(sentence)
+
+    def refuse(self) -> None:
+        """Raise one error that names everything; none when nothing is wrong."""
+        told = [*self._widths[:3], *self._others]
+        if len(self._widths) > 3:
+            told.append(f"{len(self._widths) - 3} more lines with another number of fields")
+        for column, (line, entry, name, count) in sorted(self._entries.items()):
+            named = f" ({name!r})" if name is not None else ""
+            more = f" (nor are {count - 1} more of that column)" if count > 1 else ""
+            told.append(f"line {line}: {entry!r}, column {column + 1}{named} is not a number{more}")
+        if not told:
+            return
+        remedy = ""
+        if self._entries:
+            remedy = (
+                "; drop such columns (drop=...), or say what stands for a missing entry "
+                "(na_values=...)"
+            )
+        raise ValueError(f"{self.source}, {'; '.join(told)}{remedy}")
+
+
 @dataclass(frozen=True)
 class _Layout:
-    """What the first lines tell about all others."""
+    """What the opening tells about all lines."""
 
     delimiter: str
-    head: tuple[str, ...] | None
-    labelled: bool
-    width: int  # fields of a line, its label included
+    width: int  # fields of a line
+    plan: Plan
+    head: tuple[str, ...] | None  # names of the features
+    styles: tuple[Style, ...]  # of all columns
+    named: bool  # whether the file names its columns
+    label_name: str | None = None
+    notes: tuple[str, ...] = ()
+    missing: frozenset[str] = frozenset()
 
-    def parsed(self, rows: list[Line], source: Path_) -> Parsed:
-        labels = tuple(row[0] for _, row in rows) if self.labelled else None
-        return Parsed(_numbers(rows, self, source), self.head, labels)
+    def parsed(self, rows: Sequence[Line], problems: _Problems) -> Parsed:
+        kept = []
+        for line, row in rows:
+            if len(row) == self.width:
+                kept.append((line, row))
+            else:
+                problems.width(line, len(row), self.width)
+        plan = self.plan
+        out = np.empty((len(kept), len(plan.features)))
+        for i, j in enumerate(plan.features):
+            out[:, i] = self._numbers(kept, j, problems)
+        head = self.head
+        for j in plan.hot:
+            entries = [None if self._absent(row[j]) else row[j].strip() for _, row in kept]
+            block, names = encoded(entries, plan.names[j])
+            out = np.concatenate([out, block], axis=1)
+            head = (*(head or ()), *names)
+        return Parsed(out, head, *self._beside([row for _, row in kept]))
+
+    def _absent(self, entry: str) -> bool:
+        return is_missing(entry, self.missing)
+
+    def _beside(self, rows: Sequence[Sequence[str]]) -> tuple[Any, ...]:
+        """What a block has beside its numbers, as the fields of Parsed after the features."""
+        index, label = self.plan.index, self.plan.label
+        samples = None if index is None else tuple(row[index] for row in rows)
+        labels = None if label is None else tuple(row[label] for row in rows)
+        return samples, None, None, labels, self.label_name, self.notes
+
+    def _numbers(self, rows: list[Line], j: int, problems: _Problems) -> Any:
+        parse = self.styles[j].parse
+        try:
+            return [parse(row[j]) for _, row in rows]
+        except ValueError:
+            pass
+        numbers = []
+        for line, row in rows:
+            try:
+                numbers.append(parse(row[j]))
+            except ValueError:
+                numbers.append(np.nan)
+                if not self._absent(row[j]):
+                    name = self.plan.names[j] if self.named else None
+                    problems.entry(j, name, line, row[j])
+        return numbers
 
     def parsed_plainly(self, lines: list[str]) -> Parsed | None:
         """The same by np.loadtxt, in half the time. None for lines that it does not take: quoted,
         with a wrong number of fields, or with anything but numbers as C writes them."""
-        if any('"' in line for line in lines):
+        plain = all(self.styles[j].name == PLAIN for j in self.plan.features)
+        if self.plan.hot or not plain or any('"' in line for line in lines):
             return None
         lines = [line for line in lines if line.strip("\r\n")]
-        labels = None
-        if self.labelled:
-            parts = [line.partition(self.delimiter) for line in lines]
-            labels, lines = tuple(part[0] for part in parts), [part[2] for part in parts]
+        if any(line.count(self.delimiter) != self.width - 1 for line in lines):
+            return None
+        beside = self.plan.index is not None or self.plan.label is not None
+        split = [line.rstrip("\r\n").split(self.delimiter) for line in lines] if beside else ()
         if not any(map(str.strip, lines)):
             return None
         try:
             matrix = np.loadtxt(
-                lines, delimiter=self.delimiter, comments=None, ndmin=2, encoding=None
+                lines,
+                delimiter=self.delimiter,
+                comments=None,
+                ndmin=2,
+                encoding=None,
+                usecols=self.plan.features,
             )
         except ValueError:
             return None
-        if matrix.shape != (len(lines), self.width - self.labelled):
+        if matrix.shape != (len(lines), len(self.plan.features)):
             return None
-        return Parsed(matrix, self.head, labels)
+        return Parsed(matrix, self.head, *self._beside(split))
 
 
 def _layout(
-    rows: Iterator[Line],
-    source: Path_,
-    delimiter: str,
-    header: bool | None,
-    labels: bool | None,
-) -> tuple[_Layout, Line]:
-    """The layout of a table, and its first line of numbers."""
-    line, row = next(rows, (0, []))
-    if not row:
+    opening: list[Line], delimiter: str, asked: _Asked, wanted: Wanted, problems: _Problems
+) -> tuple[_Layout, list[Line]]:
+    """The layout of a table by its opening, and the lines of it that hold samples."""
+    source = problems.source
+    if not opening:
         raise ValueError(f"{source}: the file is empty")
-    if delimiter != "," and header is None:
-        _refuse_decimal_commas(line, row, source)
-    has_header = header if header is not None else not all(map(_is_number, row))
-    head = row if has_header else None
-    if has_header:
-        line, row = next(rows, (0, []))
-    if not row:
+    notes: list[str] = []
+    head, body = _headed(opening, delimiter, asked, notes)
+    if not body:
         raise ValueError(f"{source}: a header and no line of numbers")
-    if delimiter != "," and labels is None:
-        _refuse_decimal_commas(line, row, source, fields=1)
-    labelled = labels if labels is not None else not _is_number(row[0])
-    width = len(row)
-    if head is not None and len(head) not in (width, width - labelled):
+    width = len(body[0][1])
+    if head is not None and len(head) == width - 1:
+        head = ["", *head]  # as R writes tables: the first column names the rows
+    if head is not None and len(head) != width:
         raise ValueError(f"{source}: the header has {len(head)} fields, the first line {width}")
-    if head is not None:
-        head = head[len(head) - (width - labelled) :]
-    names = None if head is None else tuple(head)
-    return _Layout(delimiter, names, bool(labelled), width), (line, row)
+    rows = [row for _, row in body if len(row) == width]
+    names = head if head is not None else [f"column {j + 1}" for j in range(width)]
+    columns, styles = _columns(rows, names, asked, problems)
+    made = plan(columns, wanted, str(source))
+    notes += _style_notes(made, styles)
+    all_used = made.features == tuple(range(width)[int(made.index == 0) :]) and not made.hot
+    named = head is not None
+    features = tuple(made.names[j] for j in made.features)
+    label_name = None if made.label is None else made.names[made.label]
+    return _Layout(
+        delimiter,
+        width,
+        made,
+        features if named or not all_used else None,
+        tuple(styles),
+        named,
+        label_name,
+        (*notes, *made.notes),
+        asked.missing,
+    ), body
+
+
+def _headed(
+    opening: list[Line], delimiter: str, asked: _Asked, notes: list[str]
+) -> tuple[list[str] | None, list[Line]]:
+    """The names in the first line, if it holds names, and the lines of samples."""
+    first = opening[0][1]
+    if asked.header is not None:
+        return (first, opening[1:]) if asked.header else (None, opening)
+    comma = delimiter != ","
+
+    def numeric(entry: str) -> bool:
+        return is_number(entry) or (comma and is_number(entry.replace(",", ".")))
+
+    def fraction(entry: str) -> bool:
+        return numeric(entry) and not re.fullmatch(r"\s*[+-]?\d+\s*", entry)
+
+    below = [row for _, row in opening[1:]]
+    if any(map(fraction, first)):
+        return None, opening  # names are not written with decimals
+    blank = len(first) > 1 and not first[0].strip()
+    if all(map(numeric, first[1:] if blank else first)):
+        start = int(blank)
+        if not looks_numbered(first[start:], [row[start:] for row in below]):
+            return None, opening
+        if not blank:
+            shown = ", ".join(first[:3])
+            notes.append(
+                f"the first line ({shown}, ...) was taken for names; header=False reads it as data"
+            )
+        return first, opening[1:]
+    return first, opening[1:]
+
+
+def _columns(
+    rows: list[list[str]], names: Sequence[str], asked: _Asked, problems: _Problems
+) -> tuple[list[Column], list[Style]]:
+    """What each column holds, and how its numbers are written."""
+    kinds: list[str] = []
+    styles: list[Style] = []
+    undecided: dict[int, str] = {}
+    present = []
+    for j in range(len(names)):
+        entries = [row[j] for row in rows]
+        there = [entry for entry in entries if not is_missing(entry, asked.missing)]
+        present.append(there)
+        try:
+            kind, style = _kind(there, asked)
+        except Ambiguous as error:
+            kind, style, undecided[j] = NUMBER, Style(), str(error)
+        kinds.append(kind)
+        styles.append(style)
+    decided = {style.name for style in styles} - {PLAIN, "true and false"}
+    for j, entry in undecided.items():
+        if len(decided) == 1:
+            styles[j] = Style(decided.copy().pop(), "as in the other columns")
+        else:
+            named = f" ({names[j]!r})" if names[j] else ""
+            problems.other(
+                f"column {j + 1}{named}: {entry!r} can be {entry.replace(',', '')} or "
+                f"{entry.replace(',', '.')}, and no other entry tells which; pass thousands=',' "
+                "or decimal=','"
+            )
+    if undecided and len(decided) != 1:
+        problems.refuse()
+    columns = [
+        Column(
+            name.strip(),
+            kind,
+            len(rows),
+            len(set(there)),
+            style.name == PLAIN and all(re.fullmatch(r"\s*[+-]?\d+\s*", e) for e in there),
+        )
+        for name, kind, style, there in zip(names, kinds, styles, present)
+    ]
+    return columns, styles
+
+
+def _kind(there: list[str], asked: _Asked) -> tuple[str, Style]:
+    if not there:
+        return EMPTY, Style()
+    style = style_of(there, asked.decimal, asked.thousands)
+    if style is not None:
+        return NUMBER, style
+    if all(map(is_date, there)):
+        return DATE, Style()
+    good = [entry for entry in there if is_number(entry) or re.match(r"\s*[+-]?[\d.,]+\s*$", entry)]
+    if 2 * len(good) < len(there):
+        return TEXT, Style()
+    # Numbers but for some entries: they are named as problems where they are parsed.
+    return NUMBER, style_of(good, asked.decimal, asked.thousands) or Style()
+
+
+def _style_notes(made: Plan, styles: list[Style]) -> list[str]:
+    told: dict[str, list[str]] = {}
+    for j in made.features:
+        if styles[j].evidence:
+            told.setdefault(styles[j].name, []).append(f"{made.names[j]!r} ({styles[j].evidence})")
+    return [
+        f"numbers with a {kind} in {', '.join(some[:3])}"
+        + (f" and {len(some) - 3} more columns" if len(some) > 3 else "")
+        for kind, some in told.items()
+    ]
 
 
 @contextlib.contextmanager
 def _decoding(stream: BinaryIO, source: Path_, encoding: str) -> Iterator[Iterator[str]]:
     """Decode a stream to lines with any kind of line end, and drop a byte order mark."""
     seen = 0
+    start = stream.peek(2)[:2] if hasattr(stream, "peek") else b""
+    if encoding == "utf-8" and start in (b"\xff\xfe", b"\xfe\xff"):
+        encoding = "utf-16"  # Excel's "Unicode text"
     text = io.TextIOWrapper(stream, encoding, newline="")
 
     def lines() -> Iterator[str]:
@@ -186,47 +435,7 @@ def _delimiter(text: str) -> str:
 
 
 def _has_decimal_comma(field: str) -> bool:
-    return field.count(",") == 1 and _is_number(field.replace(",", "."))
-
-
-def _refuse_decimal_commas(
-    line: int, row: list[str], source: Path_, fields: int | None = None
-) -> None:
-    """Raise when a number is written with a comma: it would be taken for a name or a label."""
-    for j, field in enumerate(row[:fields]):
-        if _has_decimal_comma(field):
-            raise ValueError(
-                f"{source}, line {line}: {field!r}, column {j + 1} has a decimal comma: write "
-                "numbers with a point, or read the file with pandas.read_csv(..., decimal=',') "
-                "and pass the frame (header=True or labels=True where it is a name)"
-            ) from None
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbers(rows: list[Line], layout: _Layout, source: Path_) -> np.ndarray:
-    width, first = layout.width, int(layout.labelled)
-    out = np.empty((len(rows), width - first))
-    for i, (line, row) in enumerate(rows):
-        if len(row) != width:
-            raise ValueError(f"{source}, line {line}: {len(row)} fields instead of {width}")
-        try:
-            out[i] = [float(field) for field in row[first:]]
-        except ValueError:
-            wrong = next(j for j in range(first, width) if not _is_number(row[j]))
-            _refuse_decimal_commas(line, row, source)
-            name = f" ({layout.head[wrong - first]!r})" if layout.head is not None else ""
-            raise ValueError(
-                f"{source}, line {line}: {row[wrong]!r}, column {wrong + 1}{name} is not a number: "
-                "remove or encode columns of text, and impute missing entries, first"
-            ) from None
-    return out
+    return field.count(",") == 1 and is_number(field.replace(",", "."))
 
 
 READER = Reader(
@@ -234,5 +443,14 @@ READER = Reader(
     (".csv",),
     read_csv,
     csv_blocks,
-    options={"header": (bool,), "labels": (bool,), "delimiter": (str,), "encoding": (str,)},
+    options={
+        "header": (bool,),
+        "delimiter": (str,),
+        "encoding": (str,),
+        "decimal": (str,),
+        "thousands": (str,),
+        "na_values": (list, str),
+        **OPTIONS,
+    },
+    tabular=True,
 )

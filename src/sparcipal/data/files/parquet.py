@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from typing import Any
 
 from .. import frames
+from ..columns import OPTIONS, Wanted
 from .bytes import Path_, open_bytes
 from .reader import NotInBlocks, Parsed, Reader
 
@@ -14,7 +16,7 @@ LARGEST_WHOLE = 1 << 30  # bytes of numbers that are read at once
 ROWS = 1 << 16  # rows read together otherwise
 
 
-def read_parquet(source: Path_, names: Any) -> Parsed:
+def read_parquet(source: Path_, names: Any, **options: Any) -> Parsed:
     try:
         import pyarrow.parquet as parquet
     except ImportError as error:
@@ -22,25 +24,43 @@ def read_parquet(source: Path_, names: Any) -> Parsed:
             f"{source}: Parquet files need pyarrow; pip install 'sparcipal[io]'"
         ) from error
     table = parquet.read_table(os.fspath(source))
-    if not table.schema.pandas_metadata:
-        return Parsed(*frames.from_frame(table))
-    try:
-        return Parsed(*frames.from_frame(table.to_pandas()))  # restores the labels of the rows
-    except ImportError:
-        return Parsed(*frames.from_frame(table))
+    if table.schema.pandas_metadata:
+        with contextlib.suppress(ImportError):
+            table = table.to_pandas()  # restores the labels of the rows
+    return _parsed(table, _wanted(options))
 
 
-def parquet_blocks(source: Path_, names: Any) -> Iterator[Parsed]:
+def _wanted(options: dict[str, Any]) -> Wanted:
+    """A frame has its own index, unless a column is named."""
+    return Wanted.of({"index": False, **options})
+
+
+def _parsed(frame: Any, wanted: Wanted) -> Parsed:
+    found = frames.from_frame(frame, wanted)
+    return Parsed(
+        found.matrix,
+        found.features,
+        found.samples,
+        labels=found.labels,
+        label_name=found.label_name,
+        notes=found.notes,
+    )
+
+
+def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed]:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
+    wanted = _wanted(options)
+    if wanted.one_hot:
+        raise NotInBlocks("categories are known at the end of the file")
     # pyarrow opens the file itself; open_bytes hashes it and notices when it changes
     with open_bytes(source), parquet.ParquetFile(os.fspath(source)) as file:
         about = file.schema_arrow.pandas_metadata or {}
         if any(isinstance(index, str) for index in about.get("index_columns", ())):
             raise NotInBlocks("the rows have labels")
         for batch in file.iter_batches(ROWS):
-            yield Parsed(*frames.from_frame(pa.Table.from_batches([batch])))
+            yield _parsed(pa.Table.from_batches([batch]), wanted)
 
 
 def _is_large(source: Path_) -> bool:
@@ -59,6 +79,8 @@ READER = Reader(
     (".parquet", ".pq"),
     read_parquet,
     parquet_blocks,
+    options=OPTIONS,
     from_pipe=False,
+    tabular=True,
     worth_caching=_is_large,
 )

@@ -23,6 +23,9 @@ class Parsed(NamedTuple):
     samples: Names = None
     moments: Any = None  # Moments, when the reader has summed the columns
     cache_entry: Any = None  # cache.Entry, when the arrays of the matrix are maps of its files
+    labels: Names = None  # of the samples, from a column that the user named
+    label_name: str | None = None
+    notes: tuple[str, ...] = ()  # sentences on what was set aside or converted
 
 
 class Columns(NamedTuple):
@@ -70,6 +73,8 @@ class Reader:
     recognises : callable, optional
         For suffixes that several formats share: whether the first lines of a file look like this
         one. Without it the format takes what the others do not recognise.
+    tabular : bool
+        Whether the columns may hold anything: those that cannot be features are set aside.
     """
 
     name: str
@@ -83,6 +88,7 @@ class Reader:
     counts_words: bool = False
     prefixes: tuple[str, ...] = ()
     recognises: Callable[[Path_], bool] | None = None
+    tabular: bool = False
 
     def caches(self, source: Source) -> bool:
         """Whether what is parsed of this source should go to the cache."""

@@ -70,7 +70,7 @@ class Spill:
         return sum(part.count * part.dtype.itemsize for part in self._parts.values())
 
     def keep(
-        self, source: Source, recipe: str, facts: dict[str, Any], names: dict[str, Names]
+        self, source: Source, recipe: str, facts: dict[str, Any], names: dict[str, Any]
     ) -> Entry | None:
         """Make the draft the cache entry of a source; None when the arrays are in memory, which is
         where they are brought when the disk fails."""
@@ -196,13 +196,15 @@ def _set_aside(size: int, dtype: np.dtype[Any]) -> np.ndarray:
 
 def collect(
     blocks: Iterator[Parsed | Columns], spill: Spill
-) -> tuple[dict[str, Any], dict[str, Names]]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Spill blocks of rows, dense or sparse, one after the other. Returns what `assemble` needs
     besides the arrays, and the names of features and samples."""
     rows = width = 0
     kind: np.dtype[Any] | None = None
     features: Names = None
     samples: list[str] = []
+    labels: list[str] = []
+    first: Parsed | None = None
     lengths = [np.empty(0, dtype=np.int64)]
     end = Columns(0)
     for block in blocks:
@@ -215,6 +217,8 @@ def collect(
         kind = matrix.dtype
         rows, width = rows + matrix.shape[0], max(width, matrix.shape[1])
         samples += block.samples or ()
+        labels += block.labels or ()
+        first = block if first is None else first
         if sp.issparse(matrix):
             matrix = sp.csr_array(matrix)
             lengths.append(np.diff(matrix.indptr))
@@ -232,7 +236,13 @@ def collect(
         spill.finish()
     else:
         spill.finish(X=shape)
-    names = {"features": features, "samples": tuple(samples) if samples else None}
+    names: dict[str, Any] = {
+        "features": features,
+        "samples": tuple(samples) if samples else None,
+        "labels": tuple(labels) if labels else None,
+        "label_name": None if first is None else first.label_name,
+        "notes": () if first is None else first.notes,
+    }
     return {"sparse": sparse, "shape": list(shape)}, names
 
 

@@ -25,4 +25,5 @@ READER = Reader(
     read_tsv,
     tsv_blocks,
     options={name: types for name, types in CSV.options.items() if name != "delimiter"},
+    tabular=True,
 )

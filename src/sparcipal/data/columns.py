@@ -1,0 +1,327 @@
+"""Which columns of a table are features, and what the others are for.
+
+A plan is made once, from what is known of each column; it names in sentences what is set aside, so
+that no column is fitted or left out silently.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+NUMBER, TEXT, DATE, EMPTY = "numbers", "text", "dates", "empty"
+SHOWN = 8  # columns that a sentence names
+CATEGORIES = 30  # a column of text with at most so many distinct entries holds categories
+# Names that identifiers have; a column of distinct integers is one of them only by its name.
+_IDENTIFIER = re.compile(r"(.*[\s_.-])?(id|ids|uid|uuid|guid|key|index|idx|row|rownum|nr|no)", re.I)
+_CAMEL = re.compile(r".*[a-z](Id|ID|Key|Index)")
+_UNNAMED = re.compile(r"\s*|Unnamed: \d+")  # as pandas calls what has no name
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of the columns of a table.
+
+    Parameters
+    ----------
+    columns, drop : sequence of str
+        Names, patterns (`gene*`) and ranges of names (`q1:q25`) of the columns to use and to leave.
+    index : str, int or bool
+        The column that names the rows, by name or number; True for the first, False for none.
+    label : str
+        A column that is kept beside the features, for pictures and scores.
+    one_hot : sequence of str, or True
+        Columns of text to encode, one feature per category; True for all that hold categories.
+    aside : bool
+        Whether columns that cannot be features are set aside; otherwise they are an error.
+    """
+
+    columns: Any = None
+    drop: Any = ()
+    index: Any = None
+    label: str | None = None
+    one_hot: Any = ()
+    aside: bool = True
+
+    @staticmethod
+    def of(options: dict[str, Any]) -> Wanted:
+        """The part of the options of `read` that asks for columns, checked."""
+        names = {field.name for field in fields(Wanted)}
+        given = {name: value for name, value in options.items() if name in names}
+        for name in ("columns", "drop", "one_hot"):
+            if name in given and given[name] is not None and not isinstance(given[name], bool):
+                given[name] = _strings(name, given[name])
+        if given.get("drop") is None:
+            given.pop("drop", None)
+        return Wanted(**given)
+
+
+# The types of these options in a saved model.
+OPTIONS: dict[str, tuple[type, ...]] = {
+    "columns": (list,),
+    "drop": (list,),
+    "index": (str, int, bool),
+    "label": (str,),
+    "one_hot": (list, bool),
+    "aside": (bool,),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is known of a column: its name, what it holds, and what that looks like."""
+
+    name: str
+    kind: str  # NUMBER, TEXT, DATE, EMPTY, or what a frame calls the type
+    rows: int = 0
+    distinct: int = 0  # 0 when they were not counted
+    whole: bool = False  # integers only
+    constant: bool = False
+
+    @property
+    def unnamed(self) -> bool:
+        return _UNNAMED.fullmatch(self.name) is not None
+
+    @property
+    def distinct_rows(self) -> bool:
+        """Whether every row has another entry."""
+        return self.rows > 1 and self.distinct == self.rows
+
+    @property
+    def categories(self) -> int:
+        """How many categories a column of text holds; 0 when it holds none."""
+        few = 1 < self.distinct <= min(CATEGORIES, max(self.rows // 2, 2))
+        return self.distinct if self.kind == TEXT and few else 0
+
+    @property
+    def words(self) -> str:
+        """What the column is, where it cannot be a feature."""
+        return f"text, {self.categories} categories" if self.categories else self.kind
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What each column is for, by number; `names` has one distinct name per column."""
+
+    names: tuple[str, ...]
+    features: tuple[int, ...]
+    hot: tuple[int, ...] = ()
+    index: int | None = None
+    label: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
+    """Decide what each column is for; one ValueError names everything that cannot be done."""
+    names, notes = distinct([column.name for column in columns])
+    problems: list[str] = []
+    index = _index(columns, names, wanted, problems)
+    label = None
+    if wanted.label is not None:
+        label = _find(wanted.label, names, "label", problems)
+    exact: set[int] = set()
+    chosen = set(range(len(names)))
+    if wanted.columns is not None:
+        picked, exact = matching(wanted.columns, names, "columns", problems)
+        chosen = set(picked)
+    dropped, _ = matching(wanted.drop, names, "drop", problems)
+    chosen -= {*dropped, *(j for j in (index, label) if j is not None and j not in exact)}
+    hot = _hot(columns, names, wanted, problems) & chosen
+    features: list[int] = []
+    aside: list[str] = []
+    unusable: list[str] = []
+    for j in sorted(chosen):
+        why = "" if j in hot else _no_feature(columns[j], asked=j in exact)
+        if not why:
+            features.append(j)
+        elif j in exact or not wanted.aside:
+            unusable.append(f"{names[j]!r} ({why})")
+        else:
+            aside.append(f"{names[j]!r} ({why})")
+    if unusable:
+        problems.append(
+            f"{len(unusable)} column(s) that hold no numbers: {_listed(unusable)}; drop or encode "
+            "them (drop=..., one_hot=... for categories)"
+        )
+    if problems:
+        raise ValueError(f"{where} has {'; '.join(problems)}")
+    if not features:
+        raise ValueError(
+            f"{where} has no column of numbers: {_listed(aside) or 'none is left'}; encode "
+            "categories with one_hot=..., or pass another table"
+        )
+    if index is not None and columns[index].unnamed and columns[index].kind == NUMBER:
+        aside.insert(0, f"column {index + 1} (no name, numbers the rows)")
+    if aside:
+        notes = (*notes, f"set aside, not fitted: {_listed(aside)}")
+    ordered = tuple(j for j in features if j not in hot)
+    return Plan(names, ordered, tuple(j for j in features if j in hot), index, label, notes)
+
+
+def distinct(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names that differ, as `price` and `price (2)`, and a sentence if they did not."""
+    named = [n if n.strip() else f"column {j + 1}" for j, n in enumerate(names)]
+    counts, taken = Counter(named), set(named)
+    out: list[str] = []
+    seen: Counter[str] = Counter()
+    for name in named:
+        seen[name] += 1
+        new = name
+        number = seen[name]
+        while number > 1 and new in taken:
+            new = f"{name} ({number})"
+            number += 1
+        taken.add(new)
+        out.append(new)
+    twice = [name for name, count in counts.items() if count > 1]
+    if not twice:
+        return tuple(out), ()
+    shown = _listed([f"{name!r} ({counts[name]} columns)" for name in twice])
+    return tuple(out), (f"names made distinct, as {twice[0]!r} and {twice[0] + ' (2)'!r}: {shown}",)
+
+
+def looks_like_identifier(name: str) -> bool:
+    """Whether a column would be an identifier if its entries are distinct integers."""
+    named = _IDENTIFIER.fullmatch(name) or _CAMEL.fullmatch(name) or _UNNAMED.fullmatch(name)
+    return named is not None
+
+
+def constants(
+    matrix: np.ndarray, names: tuple[str, ...] | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The columns that vary, by number, and a sentence that names the others."""
+    with np.errstate(invalid="ignore"):
+        low, high = np.fmin.reduce(matrix, axis=0), np.fmax.reduce(matrix, axis=0)
+        still = ~(low < high)
+    if not still.any() or still.all():
+        return np.arange(matrix.shape[1]), ()
+    listed = [
+        f"{names[j] if names else f'x{j}'!r} ({'empty' if np.isnan(low[j]) else 'constant'})"
+        for j in np.flatnonzero(still)
+    ]
+    return np.flatnonzero(~still), (f"set aside, not fitted: {_listed(listed)}",)
+
+
+def encoded(
+    entries: Sequence[str | None], name: str, known: Iterable[str] = ()
+) -> tuple[np.ndarray, list[str]]:
+    """One column of zeros and ones per category, and their names `name=category`."""
+    categories = sorted({*known, *(entry for entry in entries if entry is not None)})
+    place = {category: i for i, category in enumerate(categories)}
+    out = np.zeros((len(entries), len(categories)))
+    for row, entry in enumerate(entries):
+        if entry is None:
+            out[row] = np.nan
+        else:
+            out[row, place[entry]] = 1.0
+    return out, [f"{name}={category}" for category in categories]
+
+
+def matching(
+    patterns: Any, names: Sequence[str], option: str, problems: list[str]
+) -> tuple[list[int], set[int]]:
+    """The columns that names, patterns and ranges stand for, and those named exactly."""
+    place = {name: j for j, name in enumerate(names)}
+    found: list[int] = []
+    exact: set[int] = set()
+    unknown = []
+    for pattern in patterns or ():
+        first, colon, last = pattern.partition(":")
+        if pattern in place:
+            found.append(place[pattern])
+            exact.add(place[pattern])
+        elif colon and first in place and last in place and place[first] <= place[last]:
+            found += range(place[first], place[last] + 1)
+        else:
+            several = [j for j, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
+            found += several
+            if not several:
+                unknown.append(_unknown(pattern, names))
+    if unknown:
+        problems.append(f"no column for {option}={_listed(unknown)}")
+    return found, exact
+
+
+def _strings(name: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return (given,)
+    found = tuple(given)
+    if not all(isinstance(entry, str) for entry in found):
+        raise TypeError(f"{name} must be names or patterns of columns, got {given!r}")
+    return found
+
+
+def _index(
+    columns: Sequence[Column], names: Sequence[str], wanted: Wanted, problems: list[str]
+) -> int | None:
+    given = wanted.index
+    if given is False or (given is None and not columns):
+        return None
+    if given is True:
+        return 0
+    if isinstance(given, str):
+        return _find(given, names, "index", problems)
+    if given is not None:
+        if not 0 <= given < len(columns):
+            problems.append(f"no column for index={given}: it has {len(columns)}")
+            return None
+        return int(given)
+    first = columns[0]
+    if len(columns) > 1 and first.unnamed and _numbers_rows(first):
+        return 0
+    many = 2 * first.distinct > first.rows
+    return 0 if len(columns) > 1 and first.kind == TEXT and (many or first.unnamed) else None
+
+
+def _numbers_rows(column: Column) -> bool:
+    return column.kind != NUMBER or (column.whole and column.distinct_rows)
+
+
+def _no_feature(column: Column, *, asked: bool) -> str:
+    """Why a column cannot be a feature; empty when it can. What was asked for by its name may be
+    an identifier."""
+    if column.kind != NUMBER:
+        return column.words
+    if asked or not (column.whole and column.distinct_rows):
+        return ""
+    return "identifier" if looks_like_identifier(column.name) else ""
+
+
+def _hot(
+    columns: Sequence[Column], names: Sequence[str], wanted: Wanted, problems: list[str]
+) -> set[int]:
+    if wanted.one_hot is True:
+        return {j for j, column in enumerate(columns) if column.categories}
+    found, _ = matching(wanted.one_hot, names, "one_hot", problems)
+    many = [
+        f"{names[j]!r} ({columns[j].distinct} of {columns[j].rows} entries differ)"
+        for j in found
+        if columns[j].kind == TEXT and columns[j].distinct > max(CATEGORIES, columns[j].rows // 2)
+    ]
+    if many:
+        problems.append(f"too many categories for one_hot: {_listed(many)}")
+    return set(found)
+
+
+def _find(name: str, names: Sequence[str], option: str, problems: list[str]) -> int | None:
+    if name in names:
+        return names.index(name)
+    problems.append(f"no column for {option}={_unknown(name, names)}")
+    return None
+
+
+def _unknown(name: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name)
+
+
+def _listed(entries: Sequence[str]) -> str:
+    more = f" and {len(entries) - SHOWN} more" if len(entries) > SHOWN else ""
+    return ", ".join(entries[:SHOWN]) + more
