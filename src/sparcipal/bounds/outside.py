@@ -3,9 +3,13 @@
     m_j = A_jj + the s-1 largest of {A_ja^2 / theta_a - beta_a} and {|A_jl|}
 
 for a in the core, which pays theta_a and has the price beta_a, and l outside
-(docs/methods/kyfan.rst). It is bounded in three
-steps, each for the features that the step before could not clear: with entries bounded by variances
-(|A_jl|^2 <= A_jj A_ll), with exact entries to the core, and with exact entries to all.
+(docs/methods/kyfan.rst). It is bounded in three steps, each for the features that the step before
+could not clear: with entries bounded by variances (|A_jl|^2 <= A_jj A_ll), with exact entries to
+the core, and with exact entries to all.
+
+Several components need this one number: the k largest numbers and eigenvalues are added up, so
+each must hold whatever the other supports are. One component alone is bounded more sharply by
+touch.py, which looks at supports by how many features they have outside.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ for every feature j outside and every tau = 1..s some pads give
 no support with a feature outside explains more than t. For x >= 0 only positive A_ja and A_jl
 count. The numbers tau are dealt with in groups: pads that fit M^g at tau = g fit all tau >= g when
 they are divided by tau / g, because M^tau decreases.
+
+This is for one component. Joint bounds have prices and one number for each feature outside, see
+outside.py; with one number for all tau the level here would be higher.
 """
 
 from __future__ import annotations
