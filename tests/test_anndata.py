@@ -73,3 +73,25 @@ def test_spca_answers_on_peripheral_blood_cells(tmp_path):
     back = anndata.read_h5ad(tmp_path / "pbmc.h5ad")
     assert back.obsm["X_spca"].shape == (2700, 3)
     assert (np.count_nonzero(back.varm["sPCs"], axis=0) <= 5).all()
+
+
+def test_highly_variable_genes_are_used_alone(adata):
+    marked = np.arange(12) % 2 == 0
+    adata.var["highly_variable"] = marked
+    spca(adata, n_comps=2, n_nonzero=3)
+    expected = sparse_pca(adata.X[:, marked], n_components=2, n_nonzero_coefs=3)
+    np.testing.assert_allclose(adata.varm["sPCs"][marked], expected.components.T)
+    assert not adata.varm["sPCs"][~marked].any()
+    kept = adata.uns["spca"]
+    np.testing.assert_allclose(kept["variance_ratio"], expected.variances / expected.total_variance)
+    assert kept["params"]["mask_var"] == "highly_variable"
+    spca(adata, n_comps=2, n_nonzero=3, mask_var=None, key_added="all")
+    assert "mask_var" not in adata.uns["all"]["params"]
+    spca(adata, n_comps=2, n_nonzero=3, mask_var=~marked, key_added="others")
+    assert not adata.varm["others"][marked].any()
+    with pytest.raises(ValueError, match="mask_var='no' is no column"):
+        spca(adata, mask_var="no")
+    with pytest.raises(ValueError, match="must hold 12 truth values"):
+        spca(adata, mask_var=np.ones(3))
+    with pytest.raises(ValueError, match="marks no gene"):
+        spca(adata, mask_var=np.zeros(12, dtype=bool))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .data.frames import from_anndata, is_anndata
 from .data.scores import scores
 from .data.table import Table, as_table
 from .fit import sparse_pca
 from .problem.result import Result
 
+HIGHLY_VARIABLE = "highly_variable"  # the column in which scanpy marks genes
 # These settings are recorded under "params", as scanpy does.
 _PARAMS = ("center", "scale", "supports", "nonnegative", "method", "certify", "random_state")
 
@@ -20,6 +23,7 @@ def spca(
     n_nonzero: int | list[int] = 20,
     *,
     layer: str | None = None,
+    mask_var: Any = HIGHLY_VARIABLE,
     key_added: str | None = None,
     copy: bool = False,
     **options: Any,
@@ -36,6 +40,10 @@ def spca(
         At most so many genes each.
     layer : str, optional
         Which layer, instead of `X`.
+    mask_var : str, array of bool or None
+        The genes to use: a column of `adata.var`, or one truth value per gene; None means all. As
+        in scanpy, the genes that are marked "highly_variable" are used where such a column is.
+        Loadings of the others are zero, and `include` and `exclude` may name only the used ones.
     key_added : str, optional
         Name under which everything is stored, instead of the names below.
     copy : bool
@@ -58,15 +66,44 @@ def spca(
             f"adata must be an AnnData object, got {type(adata)}; use sparse_pca for X"
         )
     adata = adata.copy() if copy else adata
-    table = as_table(Table(*from_anndata(adata, layer)))
+    used = _used_genes(adata, mask_var)
+    matrix, names, cells = from_anndata(adata, layer)
+    if not used.all():
+        matrix, names = matrix[:, used], tuple(map(str, adata.var_names[used]))
+    table = as_table(Table(matrix, names, cells))
     result = sparse_pca(table, n_components=n_comps, n_nonzero_coefs=n_nonzero, **options)
+    loadings = np.zeros((used.size, len(result.supports)))
+    loadings[used] = result.components.T
     adata.obsm[key_added or "X_spca"] = scores(result, table.X)
-    adata.varm[key_added or "sPCs"] = result.components.T
-    adata.uns[key_added or "spca"] = _summary(result, layer)
+    adata.varm[key_added or "sPCs"] = loadings
+    chosen: dict[str, Any] = {} if layer is None else {"layer": layer}
+    if not used.all():
+        chosen["mask_var"] = mask_var if isinstance(mask_var, str) else used
+    adata.uns[key_added or "spca"] = _summary(result, chosen)
     return adata if copy else None
 
 
-def _summary(result: Result, layer: str | None) -> dict[str, Any]:
+def _used_genes(adata: Any, mask_var: Any) -> np.ndarray:
+    """One truth value per gene: whether it is used."""
+    count = adata.n_vars
+    missing = isinstance(mask_var, str) and mask_var not in adata.var
+    if mask_var is None or (missing and mask_var == HIGHLY_VARIABLE):
+        return np.ones(count, dtype=bool)
+    if missing:
+        known = ", ".join(map(repr, adata.var.columns)) or "none"
+        raise ValueError(f"mask_var={mask_var!r} is no column of adata.var; its columns: {known}")
+    mask = np.asarray(adata.var[mask_var] if isinstance(mask_var, str) else mask_var)
+    if mask.dtype != bool or mask.shape != (count,):
+        raise ValueError(
+            f"mask_var must hold {count} truth values, one per gene, got {mask.dtype} of shape "
+            f"{mask.shape}; pass for instance adata.var['highly_variable'].to_numpy(bool)"
+        )
+    if not mask.any():
+        raise ValueError(f"mask_var={mask_var!r} marks no gene; pass mask_var=None to use all")
+    return mask
+
+
+def _summary(result: Result, chosen: dict[str, Any]) -> dict[str, Any]:
     """Return only numbers, strings and arrays, which an .h5ad file can hold."""
     certificate = result.certificate
     params = {name: result.settings[name] for name in _PARAMS if result.settings[name] is not None}
@@ -75,7 +112,7 @@ def _summary(result: Result, layer: str | None) -> dict[str, Any]:
         "variance_ratio": result.variances / result.total_variance,
         "params": params
         | {"n_nonzero": [int(s) for s in result.settings["n_nonzero_coefs"]]}
-        | ({"layer": layer} if layer is not None else {}),
+        | chosen,
         "certificate": {
             "value": certificate.value,
             "bound": certificate.bound,

@@ -169,6 +169,11 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     memory_limit : int, default=1 GiB
         Bytes. Data that would take more in memory are read in passes; the features that vary most
         are searched, and the bound counts all.
+    include : list of names or numbers, or one such list per component, default=None
+        Features that a component must use. They take their places among its nonzeros whatever their
+        best loadings are, and the components are then in the order of these lists.
+    exclude : list of names or numbers, or mask, default=None
+        Features that no component may use.
 
     Attributes
     ----------
@@ -230,6 +235,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         verbose: int = 0,
         callback: Callable[[Progress], object] | None = None,
         memory_limit: float = MEMORY_LIMIT,
+        include: Iterable[Any] | None = None,
+        exclude: Iterable[Any] | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -250,6 +257,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
         self.memory_limit = memory_limit
+        self.include = include
+        self.exclude = exclude
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparsePCA:

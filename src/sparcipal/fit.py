@@ -19,7 +19,7 @@ from .data.passes import MEMORY_LIMIT
 from .data.searched import Data, Searched
 from .numerics.threads import one_blas_thread
 from .problem.components import refit, variances
-from .problem.covariance import Covariance
+from .problem.constraints import Columns, Constraints
 from .problem.monitor import Monitor, Progress
 from .problem.problem import Component, Options, Problem
 from .problem.result import Certificate, Result
@@ -53,6 +53,8 @@ def sparse_pca(
     sample_weight: Any = None,
     feature_names: Iterable[str] | None = None,
     memory_limit: float = MEMORY_LIMIT,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
 ) -> Result:
     """Principal components with few nonzero loadings, and a certificate of how good they are.
 
@@ -109,6 +111,11 @@ def sparse_pca(
     memory_limit : int
         Bytes. Data that would take more in memory are read in passes: one for the variances, one
         for the covariance of the features that vary most. These are searched; the bound counts all.
+    include : list of names or numbers, or one such list per component
+        Features that a component must use. They take their places among its nonzeros whatever their
+        best loadings are, and the components are then in the order of these lists.
+    exclude : list of names or numbers, or mask
+        Features that no component may use.
 
     Returns
     -------
@@ -143,6 +150,8 @@ def sparse_pca(
         verbose=verbose,
         callback=callback,
         memory_limit=memory_limit,
+        include=include,
+        exclude=exclude,
     )
     monitor = settings.monitor()
     with monitor.interruptible(), one_blas_thread:
@@ -159,22 +168,27 @@ def sparse_pca(
 
 def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
     """Answer the question that the settings put to the data."""
+    columns = Columns(given.n_features, given.feature_names)
+    sizes, total = settings.budget(given.n_features, settings.available(columns))
+    asked = settings.constraints(columns, sizes, total)
     searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
-    sizes, total = settings.budget(given.n_features)
     starts = settings.starts(sizes, given.n_features, given.feature_names)
     options = settings.options(monitor)
 
     def question(data: Data) -> Problem:
         whole = Problem(
-            data.covariance, sizes, settings.nonnegative, settings.disjoint, total, starts=starts
-        )
+            data.covariance, sizes, settings.nonnegative, settings.disjoint, total,
+            constraints=asked, starts=starts,
+        )  # fmt: skip
         kept = data.survivors
         if kept is None:
             return whole
+        check_anchors(asked, data, columns)
         whole = whole.among(kept.kept, data.covariance)
-        if whole.disjoint and whole.n_nonzero > whole.covariance.n_features:
+        free = whole.covariance.n_features - len(whole.constraints.exclude)
+        if whole.disjoint and whole.n_nonzero > free:
             raise ValueError(
-                f"covariance has {whole.covariance.n_features} kept features, but the components "
+                f"covariance has {free} kept features, but the components "
                 f"have {whole.n_nonzero} nonzeros; keep more features"
             )
         return replace(whole, dropped=float(kept.dropped.max(initial=0.0)))
@@ -182,13 +196,27 @@ def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
     def answer(whole: Problem, before: Answer | None) -> Answer:
         return solve(whole, settings.search, settings.method_options, options, settings.certify)
 
-    searched.begin(sum(sizes) if total is None else total)
+    searched.begin((sum(sizes) if total is None else total) + len(asked.exclude))
     _, shown = settled(searched, question, answer, options, settings.certify)
     data = searched.data
-    result = result_of(shown, question(data), data, settings.record(sizes, total, data))
+    record = settings.record(sizes, total, data, asked)
+    result = result_of(shown, question(data), data, record)
     if not given.notes:
         return result
     return replace(result, info={**result.info, "notes": list(given.notes)})
+
+
+def check_anchors(asked: Constraints, data: Data, columns: Columns) -> None:
+    """Refuse anchors that are not among the features that are searched."""
+    assert data.survivors is not None
+    kept = data.survivors.kept
+    anchors = {feature for own in asked.include for feature in own}
+    lost = sorted(anchors - set(kept.tolist()))
+    if lost:
+        raise ValueError(
+            f"include: {', '.join(map(columns.called, lost))} varies too little to be among the "
+            f"{kept.size} features that are kept; raise memory_limit, or keep more features"
+        )
 
 
 @dataclass(frozen=True)
@@ -264,7 +292,7 @@ def solve(
 ) -> Answer:
     """The stages between the covariance and the result; `start` is `again` of a neighbour."""
     monitor = options.monitor
-    alive = informative(whole.covariance, whole.n_nonzero)
+    alive = informative(whole)
     eliminated = whole.covariance.n_features - alive.size
     monitor.update("eliminate", message=f"{eliminated} of {whole.covariance.n_features} features")
     reduced = whole.covariance if not eliminated else whole.covariance.restrict(alive)
@@ -287,19 +315,24 @@ def solve(
     return Answer(lifted, replace(certificate, bounds=bounds), found, proved.again)
 
 
-def informative(covariance: Covariance, needed: int) -> np.ndarray:
-    """The features to search among: those that are not constant.
+def informative(whole: Problem) -> np.ndarray:
+    """The features to search among: those that are neither excluded nor constant.
 
     A constant feature has zero covariance with every other one, so it adds nothing to any
-    component. When fewer than `needed` others are left, some of them stay to fill the supports.
-    In a given matrix rounding can leave a negative variance: zero is more, so that all stay.
+    component. When fewer others are left than there are nonzeros, some of them stay to fill the
+    supports, and so do anchors. In a given matrix rounding can leave a negative variance: zero is
+    more, so that all stay.
     """
-    alive = ~covariance.inert
+    covariance, asked = whole.covariance, whole.constraints
+    allowed = np.ones(covariance.n_features, dtype=bool)
+    allowed[list(asked.exclude)] = False
+    alive = allowed & ~covariance.inert
     if (covariance.diagonal[alive] < 0).any():
-        return np.arange(covariance.n_features)
-    missing = needed - int(alive.sum())
+        return np.flatnonzero(allowed)
+    alive[[feature for anchors in asked.include for feature in anchors]] = True
+    missing = whole.n_nonzero - int(alive.sum())
     if missing > 0:
-        alive[np.flatnonzero(~alive)[:missing]] = True
+        alive[np.flatnonzero(allowed & ~alive)[:missing]] = True
     return np.flatnonzero(alive)
 
 

@@ -9,7 +9,7 @@ a proof stays open is the full search run as well: a path is never worse than se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,9 @@ import numpy as np
 from .data.inputs import resolved
 from .data.passes import MEMORY_LIMIT
 from .data.searched import Data, Searched
-from .fit import Answer, informative, result_of, settled, solve
+from .fit import Answer, check_anchors, informative, result_of, settled, solve
 from .numerics.threads import one_blas_thread
+from .problem.constraints import Columns, Constraints
 from .problem.parameters import integer
 from .problem.problem import Component, Options, Problem
 from .problem.result import Result, Status
@@ -94,6 +95,8 @@ def sparse_path(
     sample_weight: Any = None,
     feature_names: Iterable[str] | None = None,
     memory_limit: float = MEMORY_LIMIT,
+    include: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
 ) -> Path:
     """Sparse components for every number of nonzeros, each answer with its certificate.
 
@@ -131,6 +134,8 @@ def sparse_path(
         verbose=verbose,
         callback=callback,
         memory_limit=memory_limit,
+        include=include,
+        exclude=exclude,
     )
     monitor = settings.monitor()
     options = settings.options(monitor)
@@ -146,34 +151,48 @@ def sparse_path(
         )
         searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
         k = integer("n_components", n_components, 1)
-        sizes = _sizes(n_nonzero_coefs, k, given.n_features)
-        searched.begin(k * sizes[-1])
+        columns = Columns(given.n_features, given.feature_names)
+        sizes = _sizes(n_nonzero_coefs, k, settings.available(columns), settings.include)
+        asked = settings.constraints(columns, sizes[:1] * k, None)
+        searched.begin(k * sizes[-1] + len(asked.exclude))
         _check_kept(searched.data, k * sizes[-1])
+        steps = _Steps(settings, options, asked, columns)
         before: Answer | None = None
         for s in sizes:
-            before, result = _at((s,) * k, searched, settings, options, before)
+            before, result = steps.at((s,) * k, searched, before)
             results.append(result)
     return Path(tuple(results))
 
 
-def _at(
-    sizes: tuple[int, ...],
-    searched: Searched,
-    settings: Settings,
-    options: Options,
-    before: Answer | None,
-) -> tuple[Answer, Result]:
-    """Solve one cardinality: the answer from which the next one grows, and the result."""
+@dataclass(frozen=True)
+class _Steps:
+    """What all steps of a path have in common."""
 
-    def question(data: Data) -> Problem:
-        return Problem(data.formed, sizes, settings.nonnegative, disjoint=True)
+    settings: Settings
+    options: Options
+    asked: Constraints
+    columns: Columns
 
-    def answer(whole: Problem, before: Answer | None) -> Answer:
-        return _step(whole, before, options, settings.certify)
+    def at(
+        self, sizes: tuple[int, ...], searched: Searched, before: Answer | None
+    ) -> tuple[Answer, Result]:
+        """Solve one cardinality: the answer from which the next one grows, and the result."""
+        settings, options = self.settings, self.options
 
-    inside, shown = settled(searched, question, answer, options, settings.certify, before)
-    data = searched.data
-    return inside, result_of(shown, question(data), data, settings.record(sizes, None, data))
+        def question(data: Data) -> Problem:
+            whole = Problem(data.formed, sizes, settings.nonnegative, constraints=self.asked)
+            if data.survivors is None:
+                return whole
+            check_anchors(self.asked, data, self.columns)
+            return whole.among(data.survivors.kept, data.formed)
+
+        def answer(whole: Problem, before: Answer | None) -> Answer:
+            return _step(whole, before, options, settings.certify)
+
+        inside, shown = settled(searched, question, answer, options, settings.certify, before)
+        data = searched.data
+        record = settings.record(sizes, None, data, self.asked)
+        return inside, result_of(shown, question(data), data, record)
 
 
 def _check_kept(data: Data, needed: int) -> None:
@@ -184,7 +203,10 @@ def _check_kept(data: Data, needed: int) -> None:
         )
 
 
-def _sizes(n_nonzero_coefs: Iterable[int] | None, k: int, n_features: int) -> list[int]:
+def _sizes(
+    n_nonzero_coefs: Iterable[int] | None, k: int, n_features: int, include: Any
+) -> list[int]:
+    """The cardinalities in their order; without any, from what one list of anchors needs on."""
     if k > n_features:
         raise ValueError(
             f"n_components={k} components cannot have disjoint supports among "
@@ -192,7 +214,8 @@ def _sizes(n_nonzero_coefs: Iterable[int] | None, k: int, n_features: int) -> li
         )
     most = n_features // k
     if n_nonzero_coefs is None:
-        return list(range(1, min(LONGEST, most) + 1))
+        first = max(1, len(include) if k == 1 and isinstance(include, Sized) else 1)
+        return list(range(first, max(first, min(LONGEST, most)) + 1))
     sizes = sorted({integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs})
     if not sizes:
         raise ValueError("n_nonzero_coefs is empty; pass for instance range(1, 11)")
@@ -210,6 +233,8 @@ def _step(whole: Problem, before: Answer | None, options: Options, certify: Any)
     fresh = get_method("auto")
     if before is None:
         return solve(whole, fresh, {}, options, certify)
+    if whole.constraints != Constraints():
+        return solve(whole, fresh, {}, options, certify, before.again)
     answer = _grown(whole, fresh, before, options, certify)
     if answer.certificate.status is Status.OPTIMAL or options.monitor.stopped is not None:
         return answer
@@ -225,10 +250,9 @@ def _grown(whole: Problem, fresh: Method, before: Answer, options: Options, cert
     if whole.k > 1:
         near = replace(whole, starts=(tuple(c.support for c in before.components),))
         return solve(near, fresh, {"effort": 1}, options, certify, before.again)
-    s = whole.cardinalities[0]
     wanted = warm_support(whole, before.components[0].support, options)
     # constant features are set aside before the search
-    alive = informative(whole.covariance, s)
+    alive = informative(whole)
     support = np.flatnonzero(np.isin(alive, wanted))
     found = Found((Component(support, np.full(support.size, support.size**-0.5)),))
     warm = replace(fresh, run=lambda problem, options: found)

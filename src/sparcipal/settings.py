@@ -12,11 +12,12 @@ import numpy as np
 
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.searched import Data
+from .problem.constraints import Columns, Constraints, constraints_of, excluded
 from .problem.monitor import Monitor, Progress, reporter
 from .problem.parameters import choice, features, flag, integer, jobs, number, seconds, seed
 from .problem.problem import Options
 from .search.method import Method
-from .search.registry import get_method, sharing_methods
+from .search.registry import anchoring_methods, get_method, sharing_methods
 
 CERTIFY = ("fast", "full", False)
 SUPPORTS = ("disjoint", "free")
@@ -28,7 +29,7 @@ class Settings:
     """What was asked for, under the names of the public keywords; `of` checks it.
 
     `n_components` and `n_nonzero_coefs` are checked by `budget`, once the number of features is
-    known.
+    known, `include` and `exclude` by `constraints`, once their names are.
     """
 
     n_components: Any = 1
@@ -50,6 +51,8 @@ class Settings:
     verbose: int = 0
     callback: Callable[[Progress], object] | None = None
     memory_limit: int = MEMORY_LIMIT
+    include: Any = None
+    exclude: Any = None
 
     @staticmethod
     def of(**keywords: Any) -> Settings:
@@ -96,7 +99,35 @@ class Settings:
             monitor=monitor,
         )
 
-    def record(self, sizes: Sequence[int], total: int | None, data: Data) -> dict[str, Any]:
+    def available(self, columns: Columns) -> int:
+        """The number of features that are not excluded."""
+        return columns.count - len(set(excluded(self.exclude, columns)[0]))
+
+    def constraints(self, columns: Columns, sizes: Sequence[int], total: int | None) -> Constraints:
+        """What `include` and `exclude` say, or an error that names all that is wrong with them."""
+        found = constraints_of(self.include, self.exclude, columns, sizes, self.disjoint)
+        if not found.include:
+            return found
+        if not self.search.anchors:
+            raise ValueError(
+                f"include needs method={' or '.join(map(repr, anchoring_methods()))}, got "
+                f"{self.method!r}; this method cannot be made to use a feature"
+            )
+        if total is not None or (len(sizes) > 1 and not self.disjoint):
+            asked = f"supports={self.supports!r}" if total is None else f"a total of {total}"
+            raise ValueError(
+                f"include with several components needs supports='disjoint' and n_nonzero_coefs "
+                f"for each component, got {asked}"
+            )
+        if len(sizes) > 1 and not self.search.anchors_several:
+            raise ValueError(
+                f"include with n_components={len(sizes)} needs method='auto', got {self.method!r}"
+            )
+        return found
+
+    def record(
+        self, sizes: Sequence[int], total: int | None, data: Data, asked: Constraints
+    ) -> dict[str, Any]:
         """What a Result keeps: everything that its answer depends on."""
         kept = {
             "n_components": len(sizes),
@@ -114,11 +145,26 @@ class Settings:
             "time_limit": self.time_limit,
             "random_state": self.random_state,
             "sample_weight": data.weighted,
+            **asked.record(),
         }
         return kept if total is None else {**kept, "n_nonzero_total": total}
 
-    def budget(self, n_features: int) -> tuple[tuple[int, ...], int | None]:
-        """Cardinalities and, for `{"total": T}`, the nonzeros that all components have together."""
+    def budget(
+        self, n_features: int, available: int | None = None
+    ) -> tuple[tuple[int, ...], int | None]:
+        """Cardinalities and, for `{"total": T}`, the nonzeros that all components have together.
+
+        `available` features are not excluded.
+        """
+        if available is None or available == n_features:
+            return self._budget(n_features)
+        try:
+            return self._budget(available)
+        except ValueError as error:
+            left = f"exclude leaves {available} of {n_features} features"
+            raise ValueError(f"{left}: {error}") from None
+
+    def _budget(self, n_features: int) -> tuple[tuple[int, ...], int | None]:
         n_nonzero_coefs, supports, method = self.n_nonzero_coefs, self.supports, self.method
         if not isinstance(n_nonzero_coefs, Mapping):
             return self._cardinalities(n_features), None

@@ -14,7 +14,7 @@ from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
 from sparcipal.checker.family import Case
 from sparcipal.checker.gate import parse
-from sparcipal.checker.records import Touch
+from sparcipal.checker.records import Problem, Touch
 from sparcipal.checker.touch import check_touch
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from tests.bounds.test_touch import largest_outside, random_split, random_table
@@ -22,9 +22,11 @@ from tests.support.replay import FLOAT
 
 
 def accepts(raw, s, nonnegative, cov, ar=FLOAT):
+    header = {"s": s, "nonnegative": nonnegative, "bound": 0.0, "unit": 1.0, "twins": {}}
+    problem = parse(Problem, header, {"n": cov.p})
     try:
         case = Case(cov, None, ar, Budget())
-        check_touch(parse(Touch, raw, {"p": cov.p}), s, nonnegative, case)
+        check_touch(parse(Touch, raw, {"p": cov.p}), problem, case)
     except Refused:
         return False
     return True

@@ -6,7 +6,7 @@ A signed component never loses by a larger support, so supports of exactly s fea
 The best nonnegative x is the leading eigenvector of A on its own support, so there all supports of
 at most s features count whose leading eigenvector has one sign. Several disjoint components are the
 best packing of such supports, found by a depth-first search through the supports in the order of
-their values.
+their values. With anchors, one component has at most s features together with them.
 
 LAPACK's eigenvalues order the supports; a Cholesky factorisation of each bounds the error of its
 value. A support T whose computed vector q has both signs is passed over: if the best x >= 0
@@ -53,7 +53,8 @@ def exhaust(
     """
     A = problem.covariance.dense()
     A = (A + A.T) / 2
-    scored = {s: _scored(A, s, problem.nonnegative) for s in set(problem.cardinalities)}
+    asked = set(problem.cardinalities)
+    scored = {s: _scored(A, s, problem.nonnegative, problem.forced) for s in asked}
     tables = {s: (values, supports) for s, (values, supports, _) in scored.items()}
     packing = _Packing(tables, problem.cardinalities, A.shape[0], options.monitor, most, known)
     packing.search()
@@ -73,9 +74,12 @@ def _sizes(s: int, nonnegative: bool) -> range:
 
 
 def _scored(
-    A: np.ndarray, s: int, nonnegative: bool
+    A: np.ndarray, s: int, nonnegative: bool, forced: np.ndarray
 ) -> tuple[np.ndarray, list[tuple[int, ...]], float]:
-    """Return the value of every support, the largest first, and a bound on their errors."""
+    """Return the value of every support, the largest first, and a bound on their errors.
+
+    Supports leave room for the forced features of one component.
+    """
     values: list[np.ndarray] = []
     supports: list[tuple[int, ...]] = []
     margin, lost = 0.0, 0.0
@@ -83,6 +87,12 @@ def _scored(
         combinations = itertools.combinations(range(A.shape[0]), size)
         while batch := list(itertools.islice(combinations, BATCH)):
             index = np.array(batch, dtype=np.intp)
+            if forced.size:
+                free = size - np.isin(index, forced).sum(axis=1)
+                index = index[free + forced.size <= s]
+                batch = [tuple(row) for row in index.tolist()]
+                if not batch:
+                    continue
             blocks = A[index[:, :, None], index[:, None, :]]
             if nonnegative:
                 w, Q = np.linalg.eigh(blocks)
@@ -176,9 +186,10 @@ def _membership(supports: list[tuple[int, ...]], p: int) -> np.ndarray:
 
 
 def _padded(chosen: list[tuple[int, ...]], problem: Problem) -> Iterable[tuple[int, ...]]:
-    """Give a feature of its own to each component that can explain nothing."""
+    """Give a feature of its own, an anchor first, to each component that can explain nothing."""
     used = {i for support in chosen for i in support}
-    spare = (i for i in range(problem.covariance.n_features) if i not in used)
+    order = [*problem.forced.tolist(), *range(problem.covariance.n_features)]
+    spare = (i for i in order if i not in used)
     yield from chosen
     for _ in range(problem.k - len(chosen)):
         yield (next(spare),)

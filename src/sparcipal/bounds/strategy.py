@@ -11,6 +11,7 @@ import numpy as np
 
 from ..numerics.margins import SAFETY
 from ..problem.components import refit, variances
+from ..problem.constraints import Constraints
 from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .cheap import cheap_bounds, trace_bound
@@ -96,9 +97,11 @@ def prove(
     if problem.k > 1 and not problem.disjoint:
         return _prove_parts(problem, proved, options, certify)
     if problem.k > 1:
-        return _where_wide(
-            problem, _prove_jointly(problem, proved, options, certify), options, certify
-        )
+        proved = _prove_jointly(problem, proved, options, certify)
+        if problem.include and not _enough(problem, proved, options):
+            # a joint bound does not know of anchors, bounds of single components do
+            proved = _prove_parts(problem, proved, options, certify)
+        return _where_wide(problem, proved, options, certify)
     if problem.s_max >= MANY:
         # bounds for few samples cover many nonzeros at once, which is cheaper than a large core
         proved = _where_wide(problem, proved, options, certify)
@@ -162,14 +165,18 @@ def _prove_one(
     covariance, s = problem.covariance, problem.cardinalities[0]
     component = proved.components[0]
     value = float(variances(problem, proved.components)[0])
+    # a tree counts its tolerance in the largest variance, which anchors may keep out of reach
+    largest = float(covariance.diagonal.max())
+    share = min(1.0, value / largest) if problem.include and value > 0.0 else 1.0
     question = TreeQuestion(
         nonnegative=problem.nonnegative,
         incumbent=(component.support, value),
-        tol=TIGHTER * options.tol,
+        tol=TIGHTER * options.tol * share,
         max_nodes=options.max_nodes,
         monitor=options.monitor,
         effort=certify,
         start=start,
+        forced=problem.forced,
         n_jobs=options.n_jobs,
     )
     if covariance.n_features <= WHOLE:
@@ -195,16 +202,20 @@ def _prove_one(
 
 
 def _prove_parts(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
-    """Bound each component alone and add the bounds (overlapping supports)."""
-    parts: dict[int, Bound] = {}
-    nodes = 0
-    for s in sorted(set(problem.cardinalities)):
-        alone = Problem(problem.covariance, (s,), problem.nonnegative)
-        first = refit(alone, _shortened(proved.components[0], s))
+    """Bound each component alone and add the bounds (overlapping supports, anchors)."""
+    anchors = problem.include or ((),) * problem.k
+    asked = list(zip(problem.cardinalities, anchors))
+    parts: dict[tuple[int, tuple[int, ...]], Bound] = {}
+    nodes = proved.nodes
+    for s, own in sorted(set(asked)):
+        constraints = Constraints((own,) if own else ())
+        alone = Problem(problem.covariance, (s,), problem.nonnegative, constraints=constraints)
+        known = proved.components[asked.index((s, own)) if problem.include else 0]
+        first = refit(alone, _shortened(known, s))
         one = prove(alone, first, (), options, certify)
-        parts[s] = min(one.bounds, key=lambda bound: bound.value)
+        parts[s, own] = min(one.bounds, key=lambda bound: bound.value)
         nodes += one.nodes
-    total = sum_of_parts([parts[s] for s in problem.cardinalities], problem.cardinalities)
+    total = sum_of_parts([parts[part] for part in asked], problem.cardinalities)
     return replace(proved, bounds=(*proved.bounds, total), nodes=nodes)
 
 
@@ -217,7 +228,7 @@ def _shortened(component: Component, s: int) -> tuple[Component, ...]:
 def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
     """Enumerate all packings where they are few, otherwise use the priced Ky Fan bound."""
     count = count_supports(problem)
-    if problem.total is None and count <= EXHAUSTIBLE[certify]:
+    if problem.total is None and count <= EXHAUSTIBLE[certify] and not problem.include:
         value = float(variances(problem, proved.components).sum())
         most = min(PACKINGS[certify], int(READS[certify] / count / problem.covariance.n_features))
         found, bound, _ = exhaust(problem, options, most, known=value)
@@ -248,7 +259,8 @@ def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: s
         )
         if priced is not None:
             proved = replace(proved, bounds=(*proved.bounds, priced.bound))
-            proved = _with_supports(problem, proved, priced.supports)
+            if not problem.include:  # of which prices know nothing
+                proved = _with_supports(problem, proved, priced.supports)
         if _enough(problem, proved, options):
             break
     return proved

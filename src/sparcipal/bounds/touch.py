@@ -8,8 +8,9 @@ for every feature j outside and every tau = 1..s some pads give
     A_jj + the s-tau largest A_ja^2 / pi_a (a in H) + the tau-1 largest |A_jl| (l outside) <= t,
 
 no support with a feature outside explains more than t. For x >= 0 only positive A_ja and A_jl
-count. The numbers tau are dealt with in groups: pads that fit M^g at tau = g fit all tau >= g when
-they are divided by tau / g, because M^tau decreases.
+count. If every support contains the features F of the core, M^tau takes them as forced, and tau
+ends at s - |F|. The numbers tau are dealt with in groups: pads that fit M^g at tau = g fit all tau
+>= g when they are divided by tau / g, because M^tau decreases.
 
 This is for one component. Joint bounds have prices and one number for each feature outside, see
 outside.py; with one number for all tau the level here would be higher.
@@ -108,9 +109,18 @@ class Strata:
     """All that does not depend on the level, for one core and one split."""
 
     def __init__(
-        self, cov: Covariance, s: int, nonnegative: bool, core: np.ndarray, split: Split
+        self,
+        cov: Covariance,
+        s: int,
+        nonnegative: bool,
+        core: np.ndarray,
+        split: Split,
+        forced: np.ndarray | None = None,
     ) -> None:
         self.cov, self.s, self.nonnegative = cov, s, nonnegative
+        self.forced = np.isin(core, () if forced is None else forced)  # (n,)
+        anchors = int(np.count_nonzero(self.forced))
+        self.alone = anchors == 0  # whether a support may lie outside altogether
         self.core, self.split = core, split
         self.block = cov.submatrix(core)
         self.outside = np.setdiff1d(np.arange(cov.n_features), core)
@@ -118,7 +128,7 @@ class Strata:
         self.trusted = not (isinstance(cov, MatrixCovariance) and cov.n_samples is None)
         excess = 4 * cov.error_unit * cov.error_weights + cov.psd_shift
         self.variance = np.maximum(cov.diagonal, 0.0) + excess
-        self.groups = groups_of(s)
+        self.groups = groups_of(s if self.alone else s - anchors + 1)
         self._matrices: dict[int, np.ndarray] = {}
         self._shapes: dict[int, list[np.ndarray]] = {first: [] for first, _ in self.groups}
         self._near: np.ndarray | None = None
@@ -132,7 +142,7 @@ class Strata:
             part = Part(
                 np.arange(n),
                 self.block,
-                np.zeros(n, dtype=bool),
+                self.forced,
                 np.zeros(n),
                 self.s - tau,
                 self.nonnegative,
@@ -144,7 +154,7 @@ class Strata:
 
     def top(self) -> float:
         """About lambda_max(M^1): levels must lie above it."""
-        return top_eigenvalue(self.matrix(1)) if self.s > 1 else -np.inf
+        return top_eigenvalue(self.matrix(1)) if self.groups else -np.inf
 
     # --- features outside ---
 
@@ -157,7 +167,7 @@ class Strata:
         inner = _prefix_sums(self.variance[self.core][None, :], self.s)[0]
         outer = _prefix_sums(root[None, :], self.s)[0]
         rise = 1 + margins.outside(self.s)
-        open_ = (v + root * outer[self.s - 1]) * rise > t
+        open_ = np.asarray((v + root * outer[self.s - 1]) * rise > t) & self.alone
         for (first, last), scale in zip(self.groups, scales):
             for tau in range(first, last + 1):
                 slope = inner[self.s - tau] * tau / (first * scale)
@@ -218,8 +228,9 @@ class Strata:
         if self._near is None or np.setdiff1d(open_, self._near).size:
             self._look_at(open_)
         s = self.s
-        m = np.empty((self.own.size, s))
-        m[:, s - 1] = (self.own + self.others[:, s - 1]) * (1 + margins.outside(s))
+        m = np.full((self.own.size, s), -np.inf)
+        if self.alone:
+            m[:, s - 1] = (self.own + self.others[:, s - 1]) * (1 + margins.outside(s))
         groups = []
         for (first, last), scale in zip(self.groups, scales):
             self.shaping = share

@@ -29,6 +29,9 @@ DENORMAL = 2.0**-1068  # what numbers lose that are too small to be normal
 SMALL = 2**23  # entries of a sparse table that is centred as a dense one
 
 
+NONE = np.empty(0, dtype=np.intp)  # no features
+
+
 @dataclass(frozen=True)
 class Question:
     """What the certificate claims to answer; `value` is in the proofs' units."""
@@ -38,6 +41,13 @@ class Question:
     disjoint: bool
     value: float
     total: int | None = None
+    # the anchors of each component, which take a place whatever their loadings are
+    include: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def forced(self) -> np.ndarray:
+        """The anchors of one component."""
+        return np.array(self.include[0] if self.include else (), dtype=np.intp)
 
     @property
     def n_nonzero(self) -> int:
@@ -52,9 +62,11 @@ class Question:
     def s_max(self) -> int:
         return max(self.cardinalities)
 
-    def alone(self, s: int) -> Question:
-        """The same for one component of s nonzeros."""
-        return replace(self, cardinalities=(s,), disjoint=True, value=0.0, total=None)
+    def alone(self, s: int, anchors: tuple[int, ...] = ()) -> Question:
+        """The same for one component of s nonzeros and these anchors."""
+        return replace(
+            self, cardinalities=(s,), disjoint=True, value=0.0, total=None, include=(anchors,)
+        )
 
 
 class CheckedCovariance:
@@ -156,17 +168,18 @@ class CheckedCovariance:
         gram = gram.toarray() if sp.issparse(gram) else np.array(gram)
         return gram, np.asarray(X @ W), W
 
-    def restrict(self, kept: np.ndarray) -> CheckedCovariance:
-        """The same on some features, when the others are constant; Refused when they are not."""
+    def restrict(self, kept: np.ndarray, excluded: np.ndarray = NONE) -> CheckedCovariance:
+        """The same on some features, when the others are excluded or constant; Refused when they
+        are not."""
         others = np.ones(self.p, dtype=bool)
-        others[kept] = False
+        others[kept] = others[excluded] = False
         if np.unique(kept).size != kept.size or not self.inert[others].all():
             raise Refused("a feature that varies was left out")
-        if self.given and not (self.diagonal[kept] >= 0).all():
+        if self.given and others.any() and not (self.diagonal[kept] >= 0).all():
             raise Refused("features of variance zero were left out beside a negative variance")
-        return self._part(kept)
+        return self.part(kept)
 
-    def _part(self, kept: np.ndarray) -> CheckedCovariance:
+    def part(self, kept: np.ndarray) -> CheckedCovariance:
         square = self._mean is None
         return CheckedCovariance(
             self._left[np.ix_(kept, kept)] if square else self._left[:, kept],

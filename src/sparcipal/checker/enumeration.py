@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import comb
 from typing import Any
 
@@ -44,7 +44,14 @@ def recheck(record: Nothing, case: Case) -> Numbers:
     kept = 0 if alone else sum(comb(p, t) * (KEPT + 8 * t + p) for s in counts for t in counts[s])
     budget.memory((p * p + batches) * entry + kept, "all supports")
     A = cov.submatrix(np.arange(p))
-    scored = {s: _scored(A, counts[s], question.nonnegative, ar, alone) for s in counts}
+    # the anchors of several components are left aside: there are fewer packings with them
+    anchors = set(question.forced.tolist()) if alone else set()
+
+    def admits(support: tuple[int, ...]) -> bool:
+        return len(anchors.union(support)) <= sizes[0]
+
+    wanted = admits if anchors else None
+    scored = {s: _scored(A, counts[s], question.nonnegative, ar, alone, wanted) for s in counts}
     tables = {s: (values, supports) for s, (values, supports, _) in scored.items()}
     best = _best_packing(tables, sorted(sizes), p, question.value, ar, budget)
     # one feature less at every step, down to one
@@ -53,15 +60,21 @@ def recheck(record: Nothing, case: Case) -> Numbers:
 
 
 def _scored(
-    A: np.ndarray, sizes: Any, nonnegative: bool, ar: Arithmetic, best: bool = False
+    A: np.ndarray,
+    sizes: Any,
+    nonnegative: bool,
+    ar: Arithmetic,
+    best: bool = False,
+    admits: Callable[[tuple[int, ...]], bool] | None = None,
 ) -> tuple[list[Any], list[tuple[int, ...]], Numbers]:
-    """Proved bounds for all supports, or the `best` one alone, the largest first; what is lost by
-    passing over some."""
+    """Proved bounds for all supports (that `admits` admits), or the `best` one alone, the largest
+    first; what is lost by passing over some."""
     values: list[Any] = []
     supports: list[tuple[int, ...]] = []
     lost = ar.number(0.0)
     for size in sizes:
-        for batch in _batches(itertools.combinations(range(A.shape[0]), size)):
+        supports_of_size = itertools.combinations(range(A.shape[0]), size)
+        for batch in _batches(filter(admits, supports_of_size) if admits else supports_of_size):
             index = np.array(batch)
             blocks = A[index[:, :, None], index[:, None, :]]
             w, Q = np.linalg.eigh(ar.floats(blocks))

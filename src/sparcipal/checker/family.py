@@ -43,9 +43,9 @@ class Case(NamedTuple):
     ar: Arithmetic
     budget: Budget
 
-    def alone(self, s: int) -> Case:
-        """The same for one component of s nonzeros."""
-        return self._replace(question=self.question.alone(s))
+    def alone(self, s: int, anchors: tuple[int, ...] = ()) -> Case:
+        """The same for one component of s nonzeros and these anchors."""
+        return self._replace(question=self.question.alone(s, anchors))
 
 
 # --- the part of a bound that is for the rounding of the covariance ---

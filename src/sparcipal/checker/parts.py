@@ -12,16 +12,20 @@ from .records import Parts
 def recheck(record: Parts, case: Case) -> Numbers:
     """The sum of what the parts prove: no component explains more than the best one alone."""
     question, ar = case.question, case.ar
-    sizes = sorted(part.s for part in record.parts)
-    require(sizes == sorted(question.cardinalities), "there is not one bound per component")
-    known: dict[tuple[int, str, float], Numbers] = {}
-    for part in record.parts:
-        key = part.s, part.name, part.value
+    sizes, asked = [part.s for part in record.parts], list(question.cardinalities)
+    if not question.include:  # with anchors, components and parts are in one order
+        sizes, asked = sorted(sizes), sorted(asked)
+    require(sizes == asked, "there is not one bound per component")
+    anchors = question.include or ((),) * len(sizes)
+    known: dict[tuple[int, str, float, tuple[int, ...]], Numbers] = {}
+    total: Numbers = ar.number(0.0)
+    for part, own in zip(record.parts, anchors):
+        key = part.s, part.name, part.value, own
         if key not in known:
             require(part.name != "parts", "a part is made of parts")
-            known[key] = redone(part.name, part.data, case.alone(part.s))
+            known[key] = redone(part.name, part.data, case.alone(part.s, own))
             require(ar.upper(known[key]) <= part.value, "a part's bound is too small")
-    total = sum(known[part.s, part.name, part.value] for part in record.parts)
+        total = total + known[key]
     return total * (1 + len(record.parts) * ar.eps)
 
 

@@ -60,6 +60,14 @@ class Settings:
     n_nonzero_total: int | None = entry(
         Maybe(Integer(1)), "the most nonzeros of all components together", optional=True
     )
+    include: tuple[tuple[int, ...], ...] | None = entry(
+        Many(Many(Integer(0)), least=1),
+        "the features that each component counts among its own, whatever their loadings",
+        optional=True,
+    )
+    exclude: tuple[int, ...] | None = entry(
+        Many(Integer(0)), "the features that no component uses", optional=True
+    )
 
 
 @dataclass(frozen=True)
@@ -206,12 +214,15 @@ class Problem:
     prices of S is at most the bound. Bound, prices and pads are in the units of A; only the
     certificates of the log are in the unit of the tree, so that a replay divides all of them."""
 
-    s: int = entry(Integer(1, "n"), "the most nonzeros")
+    s: int = entry(Integer(1, "n", names="s"), "the most nonzeros")
     nonnegative: bool = entry(Truth(), "whether only x >= 0 are spoken of")
     bound: float = entry(Number(), "what is proved")
     unit: float = entry(PowerOfTwo(), "certificates speak of the matrix divided by it")
     twins: NoTwins | Twins = entry(Record(NoTwins, Twins), "features that are multiples of others")
     prices: np.ndarray | None = entry(Numbers("n", 0.0), "the price of each feature", optional=True)
+    forced: np.ndarray | None = entry(
+        Features("n", most="s"), "only supports that contain these features count", optional=True
+    )
     pads: np.ndarray | None = entry(
         Numbers("n", 0.0),
         "supports may hold features outside the core, each at this charge to a row",
@@ -529,9 +540,10 @@ class Dropped:
 @dataclass(frozen=True)
 class Among:
     """Beside the entries of its own family, the data of a bound may say which features it speaks
-    of: all others are constant (``kept``), or dropped (``screened``). The proof then numbers the
-    features that are left, 0 to p-1, and a component that uses none of them explains nothing. In
-    a given matrix no feature beside those that are left out has a negative variance."""
+    of: all others are constant or excluded (``kept``), or dropped (``screened``). The proof then
+    numbers the features that are left, 0 to p-1, and a component that uses none of them explains
+    nothing. In a given matrix no feature beside constant ones that are left out has a negative
+    variance."""
 
     screened: Dropped | None = entry(
         Record(Dropped), "the features that were kept by their variance", optional=True

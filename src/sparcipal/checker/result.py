@@ -17,6 +17,13 @@ from ..problem.result import Bound, Certificate, Result, Status
 from . import dropped as screened
 from .arithmetic import Arithmetic, Float, Numbers
 from .budget import WORK, Budget, Missing, Refused, require
+from .constraints import (
+    allowed_features,
+    check_constraints,
+    excluded_features,
+    numbered,
+    with_anchors,
+)
 from .covariance import (
     EPS,
     CheckedCovariance,
@@ -227,6 +234,7 @@ def _check_settings(result: Result) -> None:
     )
     require(shared, "n_nonzero_total is no total of nonzeros of disjoint components")
     require(settings["tol"] == result.certificate.tol, "tol is not the tolerance asked for")
+    check_constraints(result)
 
 
 def _check_components(result: Result) -> None:
@@ -243,16 +251,22 @@ def _check_components(result: Result) -> None:
         )
         if settings["nonnegative"]:
             require(bool((weights >= 0).all()), "a loading is negative")
-    sizes = sorted((s.size for s in result.supports), reverse=True)
-    allowed = sorted(settings["n_nonzero_coefs"], reverse=True)
+    sizes, allowed = [s.size for s in result.supports], list(settings["n_nonzero_coefs"])
+    taken = with_anchors(result)
+    if settings.get("include"):  # in the order of the components
+        sizes = [s.size for s in taken]
+    else:
+        sizes, allowed = sorted(sizes, reverse=True), sorted(allowed, reverse=True)
     require(
         all(a <= b for a, b in zip(sizes, allowed)), "a component has more nonzeros than allowed"
     )
     total = settings.get("n_nonzero_total")
     require(total is None or sum(sizes) <= total, "there are more nonzeros in all than allowed")
     if settings["supports"] == "disjoint":
-        everything = np.concatenate(result.supports)
+        everything = np.concatenate(taken)
         require(np.unique(everything).size == everything.size, "supports are not disjoint")
+    used = np.isin(np.concatenate(taken), settings.get("exclude") or ())
+    require(not used.any(), "a component uses a feature that is excluded")
 
 
 def _check_value(result: Result, cov: CheckedCovariance) -> float:
@@ -276,6 +290,8 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
         for j, support in enumerate(result.supports)
     )
     summed = 4 * (m + 8) * EPS * size
+    excluded = excluded_features(result)
+    allowed = cov if excluded.size == 0 else allowed_features(cov, excluded)
     slack = 2 * (cov.allowance(m) + summed) * unit
     # The slack is capped: a forger could choose loadings that make errors grow.
     slack = max(slack, min(slack * growth, 1e-6 * abs(total)))
@@ -289,7 +305,7 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
         abs(certificate.value - total) <= slack,
         f"the components explain {total:.12g}, not {certificate.value:.12g}",
     )
-    margin = (cov.rounding(m) + summed) * unit * growth
+    margin = (allowed.rounding(m) + summed) * unit * growth
     require(
         0 <= certificate.rounding <= 8 * (margin + cov.allowance(m) * unit * growth)
         and certificate.value - certificate.rounding <= total - margin,
@@ -363,26 +379,30 @@ def _check_bounds(
         settings["supports"] == "disjoint" or settings["n_components"] == 1,
         (certificate.value - certificate.rounding) / cov.unit,
         settings.get("n_nonzero_total"),
+        settings.get("include") or (),
     )
+    excluded = excluded_features(result)
+    allowed = allowed_features(rounded, excluded)
     for bound in certificate.bounds:
         if isinstance(cov, screened.ScreenedCovariance):
-            own = _recheck_screened(bound, Case(cov, question, ar, budget))
+            own = _recheck_screened(bound, Case(cov, question, ar, budget), excluded)
             _check_screening(result, bound, rounded)
         else:
-            own = _recheck(bound, Case(cov, question, ar, budget))
+            own = _recheck(bound, Case(cov, question, ar, budget), excluded)
         own = ar.upper(own) * cov.unit
         require(
             own <= bound.value,
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
         )
-        _check_margin(bound, rounded, question)
+        _check_margin(bound, rounded, allowed, question)
     return float(certificate.bound)
 
 
-def _check_margin(bound: Bound, cov: CheckedCovariance, question: Question) -> None:
-    """What is said to be for rounding is what the formula says, at least once and no more than a
-    few times."""
-    inner = cov.inner if isinstance(cov, screened.ScreenedCovariance) else cov
+def _check_margin(
+    bound: Bound, cov: CheckedCovariance, inner: CheckedCovariance, question: Question
+) -> None:
+    """What is said to be for rounding is what the formula says for the features `inner`, at least
+    once and no more than a few times."""
     among, own = _own(bound, cov)
     family = family_of(bound.name)
     record = family.read(own, inner.p if among.kept is None else among.kept.size)
@@ -403,21 +423,25 @@ def _own(bound: Bound, cov: CheckedCovariance) -> tuple[Among, dict[str, Any]]:
     return parse(Among, told, {"P": cov.p, "p": cov.p}, bound.name), own
 
 
-def _among(among: Among, cov: CheckedCovariance, question: Question) -> CheckedCovariance:
-    """The features that a bound speaks of: enough for full components, of which all bounds are."""
-    part = cov if among.kept is None else cov.restrict(among.kept)
+def _among(
+    among: Among, cov: CheckedCovariance, question: Question, excluded: np.ndarray
+) -> tuple[CheckedCovariance, Question]:
+    """The features that a bound speaks of: enough for full components, of which all bounds are; and
+    the question, numbered as they are."""
+    part = cov if among.kept is None else cov.restrict(among.kept, excluded)
     needed = question.n_nonzero if question.disjoint else question.s_max
     require(part.p >= needed, "a bound speaks of fewer features than there are nonzeros")
-    return part
+    return part, question if among.kept is None else numbered(question, among.kept)
 
 
-def _recheck(bound: Bound, case: Case) -> Numbers:
+def _recheck(bound: Bound, case: Case, excluded: np.ndarray) -> Numbers:
     among, own = _own(bound, case.cov)
     require(among.screened is None, f"the bound {bound.name!r} speaks of a screened table")
-    return redone(bound.name, own, case._replace(cov=_among(among, case.cov, case.question)))
+    part, asked = _among(among, case.cov, case.question, excluded)
+    return redone(bound.name, own, case._replace(cov=part, question=asked))
 
 
-def _recheck_screened(bound: Bound, case: Case) -> Numbers:
+def _recheck_screened(bound: Bound, case: Case, excluded: np.ndarray) -> Numbers:
     """The bound on the kept features, and what choices with a dropped one explain at most."""
     cov, question, ar, _ = case
     assert isinstance(cov, screened.ScreenedCovariance)
@@ -425,8 +449,9 @@ def _recheck_screened(bound: Bound, case: Case) -> Numbers:
     dropped = told.screened
     if dropped is None or not np.array_equal(dropped.kept, cov.kept):
         raise Refused(f"the bound {bound.name!r} speaks of other kept features")
-    among = _among(told, cov.inner, question)
-    inside = redone(bound.name, own_data, case._replace(cov=among))
+    left_out = np.flatnonzero(np.isin(cov.kept, excluded))
+    among, asked = _among(told, cov.inner, numbered(question, cov.kept), left_out)
+    inside = redone(bound.name, own_data, case._replace(cov=among, question=asked))
     if question.disjoint:
         touching = screened.touching(dropped, dropped.inside, case)
         total = ar.maximum(inside, touching)

@@ -20,46 +20,65 @@ from .budget import Budget, require
 from .cheap import psd_shift
 from .family import Case
 from .pairsplit import Supports, charged
-from .records import Pad, PadGroup, Touch
+from .records import Pad, PadGroup, Problem, Touch
 
 NEAR = 6000  # features whose covariances among each other are formed, at most
 
 
-def check_touch(record: Touch, s: int, nonnegative: bool, case: Case) -> None:
-    """Refuse the record unless no support that leaves the core explains more than its bound."""
+def check_touch(record: Touch, problem: Problem, case: Case) -> None:
+    """Refuse the record unless no support that leaves the core explains more than its bound.
+
+    Supports have `problem.s` features and hold those that the problem forces, which are in the
+    core: tau ends where these fill what is left.
+    """
     cov, _, ar, budget = case
+    s, nonnegative = problem.s, problem.nonnegative
+    forced = np.zeros(record.core.size, dtype=bool)
+    if problem.forced is not None:
+        forced[problem.forced] = True
+    anchors = int(np.count_nonzero(forced))
+    most = s - max(anchors, 1)  # features outside, beside some of the core
     expected = 1
     for group in record.groups:
         require(group.first == expected, f"pads begin at {group.first}, not at {expected}")
-        require(group.first <= group.last < s, f"pads for {group.first} to {group.last} of {s}")
+        fits = group.first <= group.last <= most
+        require(fits, f"pads for {group.first} to {group.last} of {s}")
         expected = group.last + 1
-    require(expected == s, f"there are no pads for supports with {expected} features outside")
-    check_pads(record, s, nonnegative, cov.submatrix(record.core), ar, budget)
+    require(expected > most, f"there are no pads for supports with {expected} features outside")
+    if anchors == s:
+        return
+    check_pads(record, s, nonnegative, forced, cov.submatrix(record.core), ar, budget)
     outside = np.setdiff1d(np.arange(cov.p), record.core)
     budget.work(100.0 * outside.size * s, "features outside a core")
     near = record.near
     require(bool(np.isin(near, outside).all()), "a feature of the core is named as one outside")
     far = np.setdiff1d(outside, near)
-    clear = by_variances(record, s, outside, case)
+    clear = by_variances(record, s, outside, anchors == 0, case)
     require(bool(np.isin(far, clear).all()), "a feature outside is not cleared by its variance")
     rows = rows_of(record, s, outside, nonnegative, case)
     t = ar.number(record.bound)
-    left = ~_at_most(rows.own + rows.others[:, s - 1], t, s, ar)
+    left = ~_at_most(rows.own + rows.others[:, s - 1], t, s, ar) & (anchors == 0)
     for group in record.groups:
         left |= failing(rows, group, t, s, ar, budget)
     require(not left.any(), f"feature {near[left][:1]} outside the core may matter")
 
 
 def check_pads(
-    record: Touch, s: int, nonnegative: bool, block: np.ndarray, ar: Arithmetic, budget: Budget
+    record: Touch,
+    s: int,
+    nonnegative: bool,
+    forced: np.ndarray,
+    block: np.ndarray,
+    ar: Arithmetic,
+    budget: Budget,
 ) -> None:
     """first * scale * Diag(shape) <= t I - M^first, by one factorisation for each pad."""
     n, t = record.core.size, ar.number(record.bound)
-    none, diagonal = np.zeros(n, dtype=bool), np.diag_indices(n)
+    diagonal = np.diag_indices(n)
     block = 0.5 * (block + block.T)
     for group in record.groups:
         budget.work(len(group.pads) * (n**3 + 1e6), "the pads of a core")
-        of = Supports(np.arange(n), none, s - group.first, nonnegative, ar.zeros(n), ar.zeros(n))
+        of = Supports(np.arange(n), forced, s - group.first, nonnegative, ar.zeros(n), ar.zeros(n))
         M = charged(record.split, block, of, ar).matrix
         for pad in group.pads:
             matrix = M.copy()
@@ -68,15 +87,16 @@ def check_pads(
             require(ar.below(matrix, t), f"pads for {group.first} features outside are too large")
 
 
-def by_variances(record: Touch, s: int, outside: np.ndarray, case: Case) -> np.ndarray:
-    """The features outside that their variances clear."""
+def by_variances(record: Touch, s: int, outside: np.ndarray, alone: bool, case: Case) -> np.ndarray:
+    """The features outside that their variances clear; `alone` says whether supports may lie
+    outside altogether."""
     ar = case.ar
     if outside.size == 0:
         return outside
     v, t = _variances(case), ar.number(record.bound)
     own, root = v[outside], ar.sqrt(v[outside])
     reach = _prefix_sums(root[None, :], s, ar)[0]
-    clear = _at_most(own + root * reach[s - 1], t, s, ar)
+    clear = _at_most(own + root * reach[s - 1], t, s, ar) | (not alone)
     for group in record.groups:
         pad = group.pads[0]
         inner = _prefix_sums((v[record.core] / _sizes(pad, ar))[None, :], s, ar)[0]

@@ -18,6 +18,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Refused, require
+from .covariance import Question
 from .family import Case, Family
 from .pairsplit import Charged, Split, Supports, charged, largest
 from .records import SPLITS, Node, Pass, Problem, Tree, Twins
@@ -42,14 +43,29 @@ def recheck(record: Tree, case: Case) -> Numbers:
     core, bound = np.arange(cov.p), problem.bound
     if record.touch is not None:
         core, bound = record.touch.core, max(bound, record.touch.bound)
-        check_touch(record.touch, problem.s, problem.nonnegative, case)
-    replay(record.log, cov.submatrix(core), ar, budget)
+    check_anchors(problem, core, question)
+    if record.touch is not None:
+        check_touch(record.touch, problem, case)
+    replay(record.log, cov.submatrix(core), ar, budget, anchored=True)
     return ar.number(bound) + cov.rounding(problem.s)
 
 
-def replay(log: Log, a: np.ndarray, ar: Arithmetic, budget: Budget) -> float:
-    """The bound of the log for the matrix `a`; Refused unless every support is accounted for."""
+def check_anchors(problem: Problem, core: np.ndarray, question: Question) -> None:
+    """Refuse a log that leaves out supports without some features, unless these are anchors."""
+    forced = core[:0] if problem.forced is None else core[problem.forced]
+    require(bool(np.isin(forced, question.forced).all()), "a tree forces a feature that is free")
+
+
+def replay(
+    log: Log, a: np.ndarray, ar: Arithmetic, budget: Budget, *, anchored: bool = False
+) -> float:
+    """The bound of the log for the matrix `a`; Refused unless every support is accounted for.
+
+    `anchored` says that supports without the features that the log forces need not be.
+    """
     problem = log[0]
+    free = problem.forced is None or problem.forced.size == 0
+    require(anchored or free, "a tree forces a feature that is free")
     lowest = 0.0 if problem.prices is None else float(problem.prices.min())
     if problem.pads is None and problem.bound >= -lowest and ar.at_most(abs(a), 0.0):
         return float(problem.bound)  # of a matrix of zeros
@@ -122,7 +138,7 @@ class _Walk:
         if not self.entered:
             root = node.parent == -1 and node.side == "root" and node.moved.size == 0
             require(root, "the first node is not the root")
-            return State((1 << self.prover.p) - 1, 0)
+            return State((1 << self.prover.p) - 1, self.prover.forced)
         require(node.parent in self.left, f"step {position}: the parent is no earlier node")
         parent, moved = self.left[node.parent], bits(node.moved)
         missing = self.pending.get(node.parent)
@@ -195,6 +211,7 @@ class Prover:
     def __init__(self, problem: Problem, a: np.ndarray, ar: Arithmetic) -> None:
         self.ar, self.p = ar, a.shape[0]
         self.s, self.nonnegative = problem.s, problem.nonnegative
+        self.forced = 0 if problem.forced is None else bits(problem.forced)
         # A power of two, so that nothing is rounded; the certificates are in these units.
         unit = problem.unit
         size = float(np.abs(ar.floats(a)).max(initial=0.0)) / unit

@@ -194,6 +194,10 @@ def question_options(command: F) -> F:
             click.option("--nonnegative", is_flag=True, help="Loadings that are not negative."),
             click.option("--supports", type=click.Choice(["disjoint", "free"]), default="disjoint",
                          show_default=True, help="May a feature serve in several components?"),
+            click.option("--include", multiple=True, metavar="NAME,NAME,...",
+                         help="Features a component must use; once for each component."),
+            click.option("--exclude", multiple=True, metavar="NAME,NAME,...",
+                         help="Features that may not be used; names or numbers."),
             click.option("--center/--no-center", default=True, show_default=True,
                          help="Subtract the mean of each feature."),
             click.option("--scale", is_flag=True, help="Divide by the standard deviation."),
@@ -230,6 +234,22 @@ def keywords(options: dict[str, Any]) -> dict[str, Any]:
         "n_jobs": options["jobs"],
         "random_state": options["seed"],
     }
+
+
+def constraints(options: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """Return `include=` and `exclude=`; what is no name of a feature may be its number."""
+    names = data["feature_names"] if "feature_names" in data else data["X"].feature_names
+    known = frozenset(names or ())
+
+    def features(text: str) -> list[Any]:
+        words = [word.strip() for word in ([text] if text in known else text.split(","))]
+        return [int(w) if w not in known and w.isdecimal() else w for w in words if w]
+
+    include = [features(text) for text in options["include"]]
+    if options["components"] == 1:
+        include = [feature for own in include for feature in own]
+    exclude = [feature for text in options["exclude"] for feature in features(text)]
+    return {"include": include or None, "exclude": exclude or None}
 
 
 def distinct_files(source: str | None, options: dict[str, Any], **others: str) -> None:

@@ -16,6 +16,7 @@ from .options import (
     Range,
     Sizes,
     complete_methods,
+    constraints,
     data_keywords,
     distinct_files,
     document_options,
@@ -228,7 +229,7 @@ def compare(source: str, **options: Any) -> None:
         if name not in METHODS:
             raise ValueError(f"methods={name!r} is unknown; choose of {', '.join(METHODS)}")
     data = data_keywords(source, options)
-    asked = keywords(options) | {"n_nonzero_coefs": _sizes(options)}
+    asked = keywords(options) | {"n_nonzero_coefs": _sizes(options)} | constraints(options, data)
     with live(options["time_limit"], options["quiet"]) as (say, update):
         say(", ".join(names))
         comparison = run(methods=names, callback=update, **data, **asked)
@@ -261,7 +262,7 @@ def _path_rows(
     from ..fit import sparse_pca
     from ..path import sparse_path
 
-    asked = {**keywords(options), **_memory(options)}
+    asked = {**keywords(options), **_memory(options), **constraints(options, data)}
     apart = options["components"] == 1 or asked["supports"] == "disjoint"
     if apart and options["method"] == "auto" and options["rank"] is None:
         for name in ("supports", "rank"):
@@ -292,6 +293,7 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         result = sparse_pca(
             **data,
             **keywords(options),
+            **constraints(options, data),
             n_nonzero_coefs=sizes,
             method=options["method"],
             callback=update,

@@ -33,6 +33,8 @@ def refit(
         tidy = tuple(_tidy(c.support, c.weights) for c in components)
         return tuple(_greedy_order(problem, tidy))
     fitted = tuple(refit_one(problem.covariance, c, problem.nonnegative) for c in components)
+    if problem.include:  # the order says which component has which anchors
+        return fitted
     if problem.disjoint or problem.k == 1:
         return tuple(_sorted(fitted, variances(problem, fitted)))
     tidy = tuple(_tidy(c.support, c.weights) for c in components)

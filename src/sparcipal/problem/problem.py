@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from .constraints import Constraints
 from .covariance import Covariance
 from .monitor import Monitor
 
@@ -23,6 +24,9 @@ class Problem:
     covariance; proofs use it to choose prices that also cover those features.
 
     `starts` are known answers: lists of supports, one per component, that a search may begin with.
+
+    `constraints` names features of the covariance that a component must count among its own, and
+    features that none may use; the latter are set aside before a search.
     """
 
     covariance: Covariance
@@ -32,6 +36,17 @@ class Problem:
     total: int | None = None
     dropped: float = 0.0
     starts: tuple[tuple[np.ndarray, ...], ...] = ()
+    constraints: Constraints = field(default_factory=Constraints)
+
+    @property
+    def include(self) -> tuple[tuple[int, ...], ...]:
+        """The anchors of each component; empty when there are none."""
+        return self.constraints.include
+
+    @property
+    def forced(self) -> np.ndarray:
+        """The anchors of one component, increasing."""
+        return np.array(self.include[0] if self.include else (), dtype=np.intp)
 
     @property
     def k(self) -> int:
@@ -52,7 +67,8 @@ class Problem:
             tuple(np.flatnonzero(np.isin(features, support)) for support in supports)
             for supports in self.starts
         )
-        return replace(self, covariance=covariance, starts=starts)
+        constraints = self.constraints.among(features)
+        return replace(self, covariance=covariance, starts=starts, constraints=constraints)
 
 
 @dataclass(frozen=True)

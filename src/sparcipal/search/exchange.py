@@ -17,9 +17,15 @@ class Exchange:
     """Search locally from an assignment (p,) of features to components, -1 for a free feature."""
 
     def __init__(
-        self, A: np.ndarray, need: np.ndarray, nonnegative: bool, owner: np.ndarray
+        self,
+        A: np.ndarray,
+        need: np.ndarray,
+        nonnegative: bool,
+        owner: np.ndarray,
+        anchor: np.ndarray,
     ) -> None:
         self.A, self.nonnegative = A, nonnegative
+        self.anchored = anchor >= 0  # features that stay where they are
         k, p = need.size, A.shape[0]
         self.owner = owner.astype(np.int64)
         self.first = np.concatenate([[0], np.cumsum(need)])
@@ -65,6 +71,7 @@ class Exchange:
         vectors, values = removals(block, self.loading[j], self.nonnegative)
         rows = self.estimate[self.first[j] : self.first[j + 1]]
         predict(self.A, members, vectors, values, self.nonnegative, rows)
+        rows[self.anchored[members]] = -np.inf
 
     def _first_improving(
         self, gain: np.ndarray, leaving: np.ndarray, entering: np.ndarray

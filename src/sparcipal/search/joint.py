@@ -46,6 +46,7 @@ def joint_search(
     options: Options | None = None,
     effort: int = 1,
     starts: Iterable[Sequence[np.ndarray]] | None = None,
+    anchors: Sequence[Sequence[int]] = (),
 ) -> list[np.ndarray]:
     """Return disjoint supports of large total variance, with cardinalities[j] features each.
 
@@ -56,13 +57,14 @@ def joint_search(
     nonnegative : components with nonnegative weights only.
     effort : multiplies the numbers of starts and perturbations; 0 only improves the starts.
     starts : supports to improve, in the order of cardinalities; the result is never worse.
+    anchors : features that each component must have, no feature twice; none when empty.
 
     Returns
     -------
     Sorted supports in the order of cardinalities.
     """
     options = options or Options()
-    search = _Search(A, cardinalities, nonnegative, options.seed, options.monitor)
+    search = _Search(A, cardinalities, nonnegative, options.seed, options.monitor, anchors)
     return search.run(effort, options.n_jobs, starts or [])
 
 
@@ -74,6 +76,7 @@ class _Search:
         nonnegative: bool,
         seed: int,
         monitor: Monitor,
+        anchors: Sequence[Sequence[int]],
     ) -> None:
         self.A = np.ascontiguousarray(A, dtype=np.float64)
         self.need = np.array(cardinalities, dtype=np.int64)
@@ -83,6 +86,9 @@ class _Search:
         self.seed = seed
         self.monitor = monitor
         self.diagonal = np.diag(self.A).copy()
+        self.anchor = np.full(self.p, -1)  # the component that a feature anchors
+        for j, features in enumerate(anchors):
+            self.anchor[list(features)] = j
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Align the matrix: unpickling in a worker may leave it unaligned, and then every product
@@ -386,4 +392,17 @@ class _Search:
 
     def improve(self, owner: np.ndarray) -> State:
         """Improve an assignment by swaps with free features and between components."""
-        return State(*Exchange(self.A, self.need, self.nonnegative, owner).run())
+        owner = self._anchored(owner)
+        return State(*Exchange(self.A, self.need, self.nonnegative, owner, self.anchor).run())
+
+    def _anchored(self, owner: np.ndarray) -> np.ndarray:
+        """Move every anchor to its component, in exchange for the member that varies least."""
+        owner = owner.copy()
+        for feature in np.flatnonzero(self.anchor >= 0):
+            j = int(self.anchor[feature])
+            if owner[feature] == j:
+                continue
+            members = np.flatnonzero((owner == j) & (self.anchor != j))
+            least = members[np.argmin(self.diagonal[members])]
+            owner[least], owner[feature] = owner[feature], j
+        return owner

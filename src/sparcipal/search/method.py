@@ -34,3 +34,5 @@ class Method:
     run: Callable[..., Found]
     shares_totals: bool = False  # whether it can share a total number of nonzeros among components
     takes_starts: bool = False  # whether it begins with the problem's `starts`
+    anchors: bool = False  # whether its component can be made to use given features
+    anchors_several: bool = False  # and each of several components

@@ -37,3 +37,8 @@ def get_method(name: str) -> Method:
 def sharing_methods() -> list[str]:
     """Return the names of methods that can share a total number of nonzeros among components."""
     return [name for name in METHODS if get_method(name).shares_totals]
+
+
+def anchoring_methods() -> list[str]:
+    """Return the names of methods that can be made to use given features."""
+    return [name for name in METHODS if get_method(name).anchors]

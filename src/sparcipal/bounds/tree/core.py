@@ -97,6 +97,7 @@ class _Extension:
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
         self.work, self.n_eigen = 0.0, 0
         self.shaping = SHAPING if question.effort == "fast" else np.inf
+        self.forced = question.anchors
 
     @property
     def threshold(self) -> float:
@@ -105,13 +106,14 @@ class _Extension:
     def start(self, incumbent: tuple[np.ndarray, float] | None) -> None:
         """Take the given support, or search among the features of largest variance."""
         if incumbent is None:
-            heavy = np.sort(np.argsort(-self.cov.diagonal, kind="stable")[: max(300, 3 * self.s)])
-            block = self.cov.submatrix(heavy)
-            rounder = Rounder(block, self.s, np.zeros(heavy.size), self.nonnegative)
+            heavy = np.argsort(-self.cov.diagonal, kind="stable")[: max(300, 3 * self.s)]
+            heavy = np.union1d(heavy, self.forced)
+            block, inside = self.cov.submatrix(heavy), np.searchsorted(heavy, self.forced)
+            rounder = Rounder(block, self.s, np.zeros(heavy.size), self.nonnegative, inside)
             found = rounder.first()
             self.support, self.value = heavy[found.support], found.value
             return
-        support = np.unique(np.asarray(incumbent[0], dtype=np.intp))
+        support = np.union1d(np.asarray(incumbent[0], dtype=np.intp), self.forced)
         if not 0 < support.size <= self.s:
             raise ValueError(f"the incumbent must have between 1 and {self.s} features")
         block = self.cov.submatrix(support)
@@ -153,6 +155,9 @@ class _Extension:
 
     def touching(self, budget: float, start: Touch | None) -> Touch:
         """Certify the supports that leave the core, letting the core grow as needed."""
+        if self.forced.size == self.s:  # none does
+            nothing = clipped(self._part(self.forced, 0.0), 0.0)
+            return Touch(self.forced, nothing, self.threshold, self.forced[:0], ())
         gain = self.last_gain()
         level = self.threshold
         split: Split | None = None
@@ -203,7 +208,10 @@ class _Extension:
         first = touch.split.scaled(1.0 / power_of_two(float(np.abs(block).max())))
         place = np.searchsorted(touch.core, self.support)
         asked = replace(
-            question, incumbent=(place, self.value), start=first if touch.groups else None
+            question,
+            incumbent=(place, self.value),
+            start=first if touch.groups else None,
+            forced=np.searchsorted(touch.core, self.forced),
         )
         return prove(block, self.s, asked)
 
@@ -215,7 +223,7 @@ class _Extension:
         for made, final in stages:
             if not final and self.s > EASY:
                 continue
-            strata = Strata(self.cov, self.s, self.nonnegative, core, made)
+            strata = Strata(self.cov, self.s, self.nonnegative, core, made, self.forced)
             tried, attempt = self._attempt(
                 strata, level, gain, shaping=self.shaping if final else 0.0
             )
@@ -255,7 +263,7 @@ class _Extension:
         """The value if the root of the branch and bound may close, else about its bound."""
         n = core.size
         part = Part(
-            np.arange(n), self.cov.submatrix(core), np.zeros(n, dtype=bool), np.zeros(n), self.s,
+            np.arange(n), self.cov.submatrix(core), np.isin(core, self.forced), np.zeros(n), self.s,
             self.nonnegative, np.zeros(n),
         )  # fmt: skip
         for mu in WARM[:2]:
@@ -292,10 +300,9 @@ class _Extension:
         n = core.size
         a = self.cov.submatrix(core)
         a[np.diag_indices(n)] += pad
-        none = np.zeros(n, dtype=bool)
         return Part(
-            np.arange(n), a, none, np.zeros(n), max(self.s - 1, 1), self.nonnegative,
-            np.full(n, pad),
+            np.arange(n), a, np.isin(core, self.forced), np.zeros(n), max(self.s - 1, 1),
+            self.nonnegative, np.full(n, pad),
         )  # fmt: skip
 
     def _optimised(

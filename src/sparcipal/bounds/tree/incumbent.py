@@ -69,8 +69,17 @@ def _positive_ascent(block: np.ndarray, x: np.ndarray) -> tuple[float, np.ndarra
 class Rounder:
     """Turns scores and vectors into supports by truncation and exchange."""
 
-    def __init__(self, a: np.ndarray, s: int, price: np.ndarray, nonnegative: bool) -> None:
+    def __init__(
+        self,
+        a: np.ndarray,
+        s: int,
+        price: np.ndarray,
+        nonnegative: bool,
+        forced: np.ndarray | None = None,
+    ) -> None:
         self.a, self.s, self.price, self.nonnegative = a, s, price, nonnegative
+        # features that every support contains
+        self.forced = np.empty(0, dtype=np.intp) if forced is None else forced
         self._known: dict[bytes, Incumbent] = {}  # support -> where exchanges from it ended
         self._work = 0.0
 
@@ -89,8 +98,7 @@ class Rounder:
 
     def from_scores(self, scores: np.ndarray) -> Incumbent:
         """Take the s largest scores (n,), then exchange features."""
-        support = np.sort(np.argsort(-scores, kind="stable")[: self.s])
-        return self.exchange(support)
+        return self.exchange(self._largest(scores))
 
     def from_vector(self, x: np.ndarray) -> Incumbent:
         """Take truncated power steps from x (n,), then exchange features."""
@@ -102,7 +110,7 @@ class Rounder:
         for _ in range(50):
             y = self.a @ x
             size = magnitudes(y, self.nonnegative)
-            support = np.sort(np.argsort(-size, kind="stable")[: self.s])
+            support = self._largest(size)
             if np.array_equal(support, last):
                 break
             last = support
@@ -113,6 +121,13 @@ class Rounder:
                 break
             x /= norm
         return last
+
+    def _largest(self, scores: np.ndarray) -> np.ndarray:
+        """Return the forced features and those of the largest scores, s in all."""
+        if self.forced.size:
+            scores = scores.copy()
+            scores[self.forced] = np.inf
+        return np.sort(np.argsort(-scores, kind="stable")[: self.s])
 
     def exchange(self, support: np.ndarray, rounds: int = 100) -> Incumbent:
         """Swap or drop one feature as long as the value grows."""
@@ -137,7 +152,7 @@ class Rounder:
     ) -> tuple[np.ndarray, float] | None:
         tiny = 1e-12 * abs(value)
         grow = [None] if support.size < self.s else []
-        for leave in [*grow, *support]:
+        for leave in [*grow, *np.setdiff1d(support, self.forced)]:
             rest = support if leave is None else support[support != leave]
             if rest.size == 0:
                 continue
@@ -179,7 +194,7 @@ class Rounder:
         if self.nonnegative:
             starts += [-x for x in starts[: min(6, n)]]
         supports = {tuple(self.power(x)) for x in starts}
-        supports.add(tuple(np.sort(heavy[: self.s])))
+        supports.add(tuple(self._largest(np.diagonal(self.a))))
         ranked = []
         for support in sorted(supports):
             candidate = np.array(support, dtype=np.intp)

@@ -3,7 +3,8 @@
 The proof is a list of steps that the checker replays.
 
 - `problem` (first): s, nonnegative, prices, the bound that is claimed, twins, the unit: u of every
-  certificate is to be multiplied by it, and pads: what row i pays for a feature outside.
+  certificate is to be multiplied by it, forced features, and pads: what row i pays for a feature
+  outside.
 - `split`: a certificate. `features`, and `u`, `r` as packed upper triangles in single precision; or
   `clip` (U = clip(A, -rho, rho), R = 0; min(A, rho) for x >= 0); or `rank_one` (U = vv').
 - `node`: `parent` (position of a node in the list, -1 for the root), `side` and `moved` say how its

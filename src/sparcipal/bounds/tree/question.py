@@ -44,6 +44,9 @@ class TreeQuestion:
         most, and the caller takes care of the rows outside.
     enough : float
         The search ends once a support of a larger value is met; its status is "enough" then.
+    forced : ndarray, optional
+        Only supports that contain these features count, at most s of them; the loadings on them
+        may be zero.
     n_jobs : int
         Subtrees of a long proof that are searched at once; the proof does not depend on it.
     """
@@ -59,7 +62,14 @@ class TreeQuestion:
     start: Any = None
     pads: np.ndarray | None = None
     enough: float = np.inf
+    forced: np.ndarray | None = None
     n_jobs: int = 1
+
+    @property
+    def anchors(self) -> np.ndarray:
+        """The forced features, increasing."""
+        given = () if self.forced is None else self.forced
+        return np.unique(np.asarray(given, dtype=np.intp))
 
     @property
     def _named(self) -> str:

@@ -79,7 +79,10 @@ class Search:
         self.scale = float(np.abs(self.a).max())
         self.tol = max(float(question.tol), 1e-9)
         self.log = ProofLog(question.keep_log)
-        self.rounder = Rounder(self.a, s, self.price, nonnegative)
+        self.forced = question.anchors
+        if self.forced.size > s:
+            raise ValueError(f"at most {s} features can be forced, got {self.forced.size}")
+        self.rounder = Rounder(self.a, s, self.price, nonnegative, self.forced)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
         self.open: Frontier[Node] = Frontier()
         self.again: Split | None = None
@@ -119,7 +122,7 @@ class Search:
             self.offer(first.support, first.value)
             self.work += 60.0 * float(self.p) ** 2 + 1e6
         else:
-            support = np.unique(np.asarray(incumbent[0], dtype=np.intp))
+            support = np.union1d(np.asarray(incumbent[0], dtype=np.intp), self.forced)
             if not 0 < support.size <= self.s:
                 raise ValueError(f"the incumbent must have between 1 and {self.s} features")
             self.offer(support, self.rounder.evaluate(support)[0])
@@ -172,7 +175,7 @@ class Search:
         bare.a = np.require(self.a, requirements=("C", "ALIGNED"))
         bare.open, bare.stuck, bare.shrunk = Frontier(), [], {}
         bare.again, bare.log = None, ProofLog(self.log.keep)
-        bare.rounder = Rounder(bare.a, self.s, self.price, self.nonnegative)
+        bare.rounder = Rounder(bare.a, self.s, self.price, self.nonnegative, self.forced)
         return bare
 
     def below(self, task: Task) -> Search:
@@ -230,7 +233,7 @@ class Search:
         part = Part(
             features,
             self.a,
-            np.zeros(self.p, dtype=bool),
+            np.isin(features, self.forced),
             self.price,
             self.s,
             self.nonnegative,
@@ -432,8 +435,8 @@ class Search:
 
     def nothing(self) -> Proof:
         """Return the answer for a matrix of zeros: the cheapest feature, without a proof."""
-        support = np.array([int(np.argmin(self.price))])
-        value = -float(self.price[support[0]])
+        support = self.forced if self.forced.size else np.array([int(np.argmin(self.price))])
+        value = -float(self.price[support].sum())
         log = self.log.steps(self._header(value))
         return Proof(value, support, value, "optimal", 0, 0, self.p - 1, log)
 
@@ -448,6 +451,8 @@ class Search:
         }
         if self.priced:
             header["prices"] = self.price * self.unit
+        if self.forced.size:
+            header["forced"] = self.forced.astype(np.int32)
         if self.padded:
             header["pads"] = self.pad * self.unit
         return header

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...problem.components import newcomer_gain, refit_one, removals, variances
+from ...problem.constraints import Constraints
 from ...problem.covariance import Covariance
 from ...problem.problem import Component, Options, Problem
 from ..deflation import beyond, deflate
@@ -150,6 +151,7 @@ def _simple_answers(
     if features.size < problem.covariance.n_features:
         inside = problem.covariance.restrict(features).materialise()
         problem = replace(problem, covariance=inside)
+    problem = replace(problem, constraints=Constraints())  # the search moves anchors in
     found = [method.run(problem, options) for method in SIMPLE]
     return [[features[component.support] for component in answer.components] for answer in found]
 
@@ -167,7 +169,8 @@ def _working_set(problem: Problem) -> np.ndarray:
     image = cov.matmat(block)
     by_variance = np.argsort(-cov.diagonal, kind="stable")[: size // 2]
     by_loading = np.argsort(-np.square(image).sum(axis=1), kind="stable")[: size // 2]
-    return np.union1d(by_variance, by_loading)
+    anchors = np.array([f for own in problem.include for f in own], dtype=np.intp)
+    return np.union1d(np.union1d(by_variance, by_loading), anchors)
 
 
 def _search_within(
@@ -191,6 +194,7 @@ def _search_within(
         options=options,
         effort=effort,
         starts=local,
+        anchors=[np.searchsorted(features, list(own)).tolist() for own in problem.include],
     )
     return [features[support[support < features.size]] for support in found]
 
@@ -241,4 +245,6 @@ METHOD = Method(
     run,
     shares_totals=True,
     takes_starts=True,
+    anchors=True,
+    anchors_several=True,
 )

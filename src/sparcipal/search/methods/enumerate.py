@@ -33,4 +33,4 @@ def run(problem: Problem, options: Options, *, max_packings: int = 10_000_000) -
     return Found(components, n_iter=looked, note=note, bounds=bounds, info={"supports": count})
 
 
-METHOD = Method("enumerate", "exhaustive search", run)
+METHOD = Method("enumerate", "exhaustive search", run, anchors=True)

@@ -1,0 +1,144 @@
+"""Features that must be used and features that may not be, from names or numbers to numbers.
+
+A component with the anchors F may have its nonzeros on any support S that contains F. An anchor
+takes its place in S whatever its loading is: where the best loading is zero, it is zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """`include` has one tuple of features per component, or is empty; `exclude` holds features."""
+
+    include: tuple[tuple[int, ...], ...] = ()
+    exclude: tuple[int, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """What a Result keeps of them; nothing where nothing was asked for."""
+        include = {"include": [list(anchors) for anchors in self.include]} if self.include else {}
+        return include | ({"exclude": list(self.exclude)} if self.exclude else {})
+
+    def among(self, kept: np.ndarray) -> Constraints:
+        """The same constraints when only the features `kept` (increasing) are left."""
+        place = {int(feature): i for i, feature in enumerate(kept)}
+        include = tuple(tuple(place[f] for f in anchors) for anchors in self.include)
+        return Constraints(include, tuple(place[f] for f in self.exclude if f in place))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The features that names and numbers refer to."""
+
+    count: int
+    names: tuple[str, ...] | None
+
+    def called(self, feature: int) -> str:
+        return repr(self.names[feature]) if self.names is not None else str(feature)
+
+
+def excluded(exclude: Any, columns: Columns) -> tuple[list[int], list[str]]:
+    """The features of `exclude`, and what is wrong with it."""
+    if exclude is None:
+        return [], []
+    return _features("exclude", exclude, columns)
+
+
+def constraints_of(
+    include: Any, exclude: Any, columns: Columns, sizes: Sequence[int], disjoint: bool
+) -> Constraints:
+    """The constraints as numbers; a ValueError names everything that is wrong with them."""
+    out, wrong = excluded(exclude, columns)
+    anchors, more = _anchors(include, columns, len(sizes))
+    wrong += more
+    for j, (own, size) in enumerate(zip(anchors, sizes)):
+        both = sorted(set(own) & set(out))
+        if both:
+            wrong.append(f"{_list(both, columns)} in include and in exclude")
+        if len(set(own)) > size:
+            whose = f" of component {j}" if len(sizes) > 1 else ""
+            wrong.append(f"{len(set(own))} anchors{whose} for n_nonzero_coefs={size}")
+    if disjoint:
+        shared = Counter(feature for own in anchors for feature in set(own))
+        twice = sorted(feature for feature, count in shared.items() if count > 1)
+        if twice:
+            wrong.append(f"{_list(twice, columns)} in include for several disjoint components")
+    if wrong:
+        raise ValueError("include and exclude: " + "; ".join(wrong))
+    anchored = tuple(tuple(sorted(own)) for own in anchors)
+    return Constraints(anchored if any(anchored) else (), tuple(sorted(out)))
+
+
+def _anchors(include: Any, columns: Columns, k: int) -> tuple[list[list[int]], list[str]]:
+    """One list of features per component, and what is wrong with them."""
+    if include is None:
+        return [[] for _ in range(k)], []
+    if not _is_list(include):
+        raise TypeError(f"include must be a list of features, got {include!r}; write [{include!r}]")
+    items = list(include)
+    nested = [item is None or _is_list(item) for item in items]
+    if not any(nested) and k == 1:
+        items = [items]
+    elif not all(nested):
+        raise TypeError(
+            f"include must be one list of features per component for n_components={k}, got "
+            f"{include!r}; write for instance [['a', 'b'], []]"
+        )
+    if len(items) > k:
+        return [[] for _ in range(k)], [f"include has {len(items)} lists for n_components={k}"]
+    found, wrong = [], []
+    for j, item in enumerate(items):
+        name = f"include[{j}]" if k > 1 else "include"
+        own, more = _features(name, [] if item is None else item, columns)
+        found.append(own)
+        wrong += more
+    return found + [[] for _ in range(k - len(items))], wrong
+
+
+def _features(name: str, items: Any, columns: Columns) -> tuple[list[int], list[str]]:
+    """The features that names or numbers stand for, and what is wrong with them."""
+    if not _is_list(items):
+        raise TypeError(f"{name} must be a list of features, got {items!r}; write [{items!r}]")
+    values = list(items)
+    if isinstance(items, np.ndarray) and items.dtype == bool:
+        if items.shape != (columns.count,):
+            return [], [f"{name} is a mask of shape {items.shape} for {columns.count} features"]
+        values = np.flatnonzero(items).tolist()
+    place = {} if columns.names is None else {n: j for j, n in enumerate(columns.names)}
+    found: list[int] = []
+    unknown: list[Any] = []
+    for value in values:
+        if isinstance(value, Integral) and not isinstance(value, bool | np.bool_):
+            number = int(value)
+            (found if 0 <= number < columns.count else unknown).append(number)
+        elif isinstance(value, str) and value in place:
+            found.append(place[value])
+        else:
+            unknown.append(value)
+    wrong = []
+    if unknown:
+        known = f"numbers lie in 0..{columns.count - 1}"
+        known += ", and the data have no names" if columns.names is None else ""
+        wrong.append(f"{name} has unknown features {', '.join(map(repr, unknown))} ({known})")
+    twice = sorted(feature for feature, count in Counter(found).items() if count > 1)
+    if twice:
+        wrong.append(f"{name} repeats {_list(twice, columns)}")
+    return found, wrong
+
+
+def _is_list(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim == 1
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | dict)
+
+
+def _list(features: Iterable[int], columns: Columns) -> str:
+    return ", ".join(map(columns.called, features))
