@@ -31,7 +31,7 @@ def test_identical_for_every_n_jobs(options):
     assert len(documents) == 1
 
 
-def test_identical_for_the_same_seed():
+def test_fit_gives_the_same_answer_for_the_same_seed():
     X = spiked()
     first = sparse_pca(X, n_components=2, n_nonzero_coefs=5, random_state=3)
     again = sparse_pca(X, n_components=2, n_nonzero_coefs=5, random_state=3)

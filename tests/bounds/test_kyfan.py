@@ -152,7 +152,7 @@ def test_extension_equals_the_whole_matrix() -> None:
 
 @pytest.mark.parametrize("floor", [None, 0.04])
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_gradient_of_the_smoothed_bound(nonnegative: bool, floor: float | None) -> None:
+def test_kyfan_gradient_matches_differences(nonnegative: bool, floor: float | None) -> None:
     rng = np.random.default_rng(2)
     A = np.cov(rng.standard_normal((20, 9)).T)
     pairs = 36

@@ -56,7 +56,7 @@ def adversarial(rng):
 
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_value_and_bound_enclose_the_optimum(seed, nonnegative):
+def test_sphere_search_encloses_the_optimum(seed, nonnegative):
     rng = np.random.default_rng(seed)
     for _ in range(60):
         V, s = adversarial(rng)
@@ -95,7 +95,7 @@ def test_prices_of_zero_change_nothing():
 
 
 @pytest.mark.kernels
-def test_support_and_direction_explain_the_value():
+def test_sphere_search_returns_a_support_that_explains_its_value():
     V = np.random.default_rng(3).standard_normal((200, 4))
     for nonnegative in (False, True):
         found = sphere_search(V, 7, nonnegative=nonnegative)

@@ -150,7 +150,7 @@ def test_verify_accepts_results_with_more_features_than_samples(p):
 
 @pytest.mark.parametrize("rank", [2, 4])
 @pytest.mark.parametrize("scale", [False, True])
-def test_a_streamed_sketch_against_an_array(rank, scale):
+def test_verify_accepts_a_streamed_sketch_with_an_array(rank, scale):
     X = noisy(300, 30, rank)
     blocks = lambda: iter([X[:100], X[100:]])  # noqa: E731
     result = sparse_pca(

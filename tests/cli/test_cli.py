@@ -73,7 +73,7 @@ def test_fit_prints_what_python_finds(source):
     assert outcome.stderr == ""
 
 
-def test_fit_as_csv_and_json(source):
+def test_fit_command_writes_csv_and_json(source):
     expected = sparse_pca(X, n_components=2, n_nonzero_coefs=[3, 2], feature_names=NAMES)
     rows = list(
         csv.DictReader(
@@ -101,7 +101,7 @@ def test_options_reach_the_solver(source):
     assert {name: settings[name] for name in expected} == expected
 
 
-def test_fit_of_a_covariance_matrix(tmp_path):
+def test_fit_command_takes_a_covariance_matrix(tmp_path):
     np.save(tmp_path / "a.npy", np.cov(X.T, bias=True))
     outcome = run("fit", tmp_path / "a.npy", "--covariance", "-s", 3)
     assert "a given covariance of 8 features" in outcome.stdout

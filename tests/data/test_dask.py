@@ -301,7 +301,7 @@ def test_scores_of_memory_maps_and_functions(tmp_path):
         model.transform(lambda: iter([X[:, :6]]))
 
 
-def test_bad_lazy_input_to_the_estimator():
+def test_estimator_refuses_bad_lazy_input():
     X = counts()
     model = SparsePCA(2, 2, **QUICK).fit(pd.DataFrame(X, columns=NAMES))
     with pytest.raises(ValueError, match="X has 6 features"):

@@ -514,7 +514,7 @@ def twin_ascend(A, U, alpha, beta, sweeps):
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_nspca_kernel_against_its_numpy_twin(k):
+def test_nspca_kernel_matches_its_numpy_twin(k):
     A = np.cov(gaussian(20, 6, 3).T, bias=True)
     start = np.abs(gaussian(6, k, 1))
     for sweeps in (1, 3):

@@ -23,7 +23,7 @@ def adjusted_variance(X: np.ndarray, V: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_orthogonal_and_valued_by_adjusted_variance(seed: int) -> None:
+def test_components_are_orthogonal_and_valued_by_adjusted_variance(seed: int) -> None:
     rng = np.random.default_rng(seed)
     p = int(rng.integers(3, 12))
     k, s = int(rng.integers(2, min(p, 4) + 1)), int(rng.integers(1, p + 1))

@@ -35,7 +35,7 @@ def test_relaxation_holds_for_variances_whose_squares_underflow():
     assert found.value <= found.bound
 
 
-def test_dspca_beside_a_large_constant_column():
+def test_dspca_finds_tiny_features_beside_a_large_constant_column():
     X = np.random.default_rng(3).standard_normal((8, 3)) * 1e-150
     X[:, 0] = 7.25
     result = sparse_pca(X, n_components=2, n_nonzero_coefs=1, method="dspca")

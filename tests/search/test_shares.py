@@ -19,7 +19,7 @@ def best_shared(A: np.ndarray, k: int, total: int, nonnegative: bool) -> float:
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_value_and_bound_around_the_optimum(nonnegative: bool) -> None:
+def test_value_and_bound_enclose_the_optimum_of_a_total(nonnegative: bool) -> None:
     rng = np.random.default_rng(7)
     reached = []
     for _ in range(25):

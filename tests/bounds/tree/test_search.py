@@ -82,7 +82,7 @@ def test_tree_agrees_with_enumeration(block):
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_core_and_extension_against_enumeration(block):
+def test_core_and_extension_agree_with_enumeration(block):
     for seed in range(8 * block, 8 * block + 8):
         assert one_large_case(seed) == [], f"seed {seed}"
 

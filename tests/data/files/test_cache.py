@@ -404,7 +404,7 @@ def test_a_disk_that_fails_at_any_step(tmp_path, corpus, monkeypatch):
     same(read(path, cache=tmp_path / "kept"), X)
 
 
-def test_a_folder_that_cannot_be_written(corpus):
+def test_read_goes_on_when_the_cache_folder_cannot_be_written(corpus):
     path, X = corpus
     with pytest.warns(RuntimeWarning, match=r"/dev/null/kept: .* could not be kept .*cache=False"):
         same(read(path, cache="/dev/null/kept"), X)

@@ -118,7 +118,7 @@ def test_svmlight_is_read_as_a_sparse_matrix(tmp_path):
         read(write(tmp_path / "bad.svmlight", "hello world\n"))
 
 
-def test_npz_of_scipy_and_numpy(tmp_path):
+def test_npz_is_read_from_scipy_and_numpy(tmp_path):
     sp.save_npz(tmp_path / "s.npz", sp.csc_array(A))
     assert sp.issparse(read(tmp_path / "s.npz").X)
     np.testing.assert_array_equal(dense(read(tmp_path / "s.npz")), A)
@@ -167,7 +167,7 @@ def test_delimited_tables_are_read_with_names_and_labels(tmp_path, name, delimit
 
 
 @pytest.mark.parametrize("mark", [";", "\t"])
-def test_csv_with_another_separator(tmp_path, mark):
+def test_csv_is_read_with_another_separator(tmp_path, mark):
     rows = [mark.join(map(str, row)) for row in A]
     for head in ((), (mark.join(WORDS),)):
         table = read(write(tmp_path / "x.csv", "\n".join([*head, *rows])))

@@ -231,7 +231,7 @@ def twin_sweep(A, X, U, penalty, nonnegative, beta):
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_kernel_against_its_numpy_twin(nonnegative):
+def test_dspca_kernel_matches_its_numpy_twin(nonnegative):
     n, penalty, beta = 6, 0.2, 0.05
     A = gaussian(n, 11)
     X, U = np.eye(n) * 0.3, A.copy()

@@ -221,7 +221,7 @@ def test_spannogram_answers_on_every_sketch(kind):
     assert verify(result, X)
 
 
-def test_the_net_of_the_paper():
+def test_random_net_tells_its_samples_and_probability():
     X = np.random.default_rng(3).standard_normal((40, 25)) * np.geomspace(5, 0.1, 25)
     settings = {"algorithm": "net", "eps": 0.1}
     result = sparse_pca(
