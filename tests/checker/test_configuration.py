@@ -7,7 +7,8 @@ import pytest
 
 from sparcipal.checker import configuration
 from sparcipal.checker.budget import Budget, Refused
-from sparcipal.checker.covariance import covariance_of
+from sparcipal.checker.covariance import Question, covariance_of
+from sparcipal.checker.family import Case
 from sparcipal.checker.gate import parse
 from sparcipal.checker.records import Problem
 from tests.support.margins import LESS, E, from_data, one
@@ -22,14 +23,15 @@ def test_outside_needs_positive_pads():
 
     def outside(level, **more):
         problem = parse(Problem, {**HEADER, **more}, {"n": 2}, "log")
-        return configuration._outside(problem, core, price, level, own, FLOAT, Budget())
+        case = Case(own, Question((2, 2), False, True, 0.0), FLOAT, Budget())
+        return configuration._outside(problem, core, price, level, case)
 
     assert outside(0.0, pads=np.array([0.5, 0.5])) == pytest.approx(1.5)
     for more in ({"pads": np.array([0.5, 0.0])}, {}):
         with pytest.raises(Refused, match="positive pads"):
             outside(0.0, **more)
     rows = [outside(level, pads=np.array([0.5, 0.5])) for level in (1.4, 9.0)]
-    assert rows == pytest.approx([1.5, 1.5])
+    assert rows == pytest.approx([1.5, 9.0]), "variances show that no row exceeds the second level"
 
 
 @pytest.mark.usefixtures("coarse")
