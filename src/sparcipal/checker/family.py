@@ -27,6 +27,7 @@ FAMILIES = {
     "tree": "tree",
     "kyfan": "kyfan",
     "configuration": "configuration",
+    "labels": "labels",
     "lowrank": "lowrank",
     "ellipsoid": "ellipsoid",
     "dspca-dual": "duals",

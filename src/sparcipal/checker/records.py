@@ -405,6 +405,74 @@ class Configuration:
 
 
 @dataclass(frozen=True)
+class LabelPrices:
+    """Prices of some features; all others cost nothing."""
+
+    features: np.ndarray = entry(Features("p", names="m"), "the features that have a price")
+    price: np.ndarray = entry(Numbers("m", 0.0), "the price of each of them")
+
+
+@dataclass(frozen=True)
+class LabelGroup:
+    """The certificate of components that contain certain features and avoid others, at one list of
+    prices (:doc:`methods/labels`, "one group"). Row a of the core pays for all forced features and
+    for q_a others, q_a = s - f if it is forced itself and s - f - 1 if not, f being the number of
+    forced features: each at V_ab - price_b or at its pad, whichever is more. theta_a is the last
+    of the q_a, or the pad if q_a is zero. U is zero between forced features; V is that of
+    :ref:`PairSplit`. Up to ``count`` components (one, if any feature is forced) are worth the
+    largest of the eigenvalues of M and of the m_b outside, as many as they are; where no feature is
+    forced, zeros count as well. Pads must be positive where a feature is neither in the core nor
+    banned, unless s = 1."""
+
+    prices: int = entry(Integer(0), "the place of its prices")
+    count: int = entry(Integer(1, "p"), "the most components that it is used for")
+    forced: np.ndarray = entry(Features("p"), "features that the component contains")
+    banned: np.ndarray = entry(Features("p"), "features that it may not contain")
+    core: np.ndarray = entry(Features("p", least=1, names="n"), "the core")
+    u: np.ndarray = entry(Triangle("n"), "U above the diagonal, row by row")
+    r: np.ndarray = entry(Triangle("n", -LARGEST_RATIO, LARGEST_RATIO), "R above the diagonal")
+    pads: np.ndarray = entry(Numbers("n", 0.0), "what a row pays at least for each partner")
+
+
+@dataclass(frozen=True)
+class LabelCase:
+    """A case: either no component of a group contains a feature (``out``), or one of them does and
+    no other component (``in``). In the second case a group of several components becomes two: the
+    one that contains the feature, and behind it the others."""
+
+    feature: int = entry(Integer(0), "the feature")
+    group: int = entry(Integer(0), "the place of the group among those of this case")
+    out: int = entry(Integer(1), "the place of the first case")
+    into: int = entry(Integer(1), "the place of the second case", key="in")
+
+
+@dataclass(frozen=True)
+class LabelLeaf:
+    """The end of a case: a certificate for each group, all at the same prices, whose forced
+    features the group contains and whose banned ones it avoids. Groups that name the same
+    certificate are bounded together. A leaf with a group of more than s forced features is
+    empty and bounds nothing."""
+
+    groups: tuple[int, ...] = entry(Many(Integer(0)), "the places of their certificates")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """For disjoint components; the statement is that of :doc:`methods/labels`. The tree of cases
+    starts with one group of all k components. The sum of a leaf is that of the prices of all
+    features that some group of it does not avoid, and of the bounds of its groups; the bound is the
+    largest sum of a leaf. Every case is named by one other case, the first by none."""
+
+    prices: tuple[LabelPrices, ...] = entry(
+        Many(Record(LabelPrices), least=1), "the lists of prices"
+    )
+    groups: tuple[LabelGroup, ...] = entry(Many(Record(LabelGroup), least=1), "certificates")
+    nodes: tuple[LabelCase | LabelLeaf, ...] = entry(
+        Many(Record(LabelCase, LabelLeaf), least=1), "the tree of cases, the first one at its root"
+    )
+
+
+@dataclass(frozen=True)
 class Part:
     """A bound for one component alone."""
 

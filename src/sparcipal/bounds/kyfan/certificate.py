@@ -133,7 +133,7 @@ def _proved_at(
     spread = float(np.abs(matrix).sum(axis=1).max())
     delta = margins.ky_fan(n, k) * size + margins.difference() * spread
     above = float(np.maximum(outside - nu, 0.0).sum())
-    slack = 2 * delta
+    slack = max(2 * delta, margins.TINY)
     while True:
         shifted = rest.copy()
         shifted[np.diag_indices(n)] += nu + slack

@@ -1,0 +1,118 @@
+"""Bound "labels"; statement and proof: docs/methods/labels.rst.
+
+Several components over all features, told apart by features that they must contain.
+
+Prices that treat all components alike make all of them tie, and the pair split of the priced
+problem is loose. So it is first proved which component is which: an anchor is a feature that every
+solution above the target uses, and no two anchors can be in one component. Then each component has
+a certificate of its own on a small core, and only features that two of them compete for keep a
+price. Components without an anchor stay together in one group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...numerics.margins import SAFETY
+from ...numerics.threads import one_blas_thread
+from ...problem.covariance import Covariance
+from ...problem.monitor import Monitor
+from ...problem.result import Bound
+from ..kyfan.certificate import KyFanSplit
+from .anchors import Anchors, find_anchors
+from .leaf import Leaf, leaf_of, optimised
+from .proof import Label, Proof, State, including, without
+from .start import Start, started
+
+NAME = "labels"
+TIGHTER = 0.9  # part of the tolerance that a proof aims at
+NEAR = 0.9  # features above this fraction of the level join the first core of a group
+LEAF = ((1e-3, 60), (3e-4, 100), (3e-4, 100), (1e-4, 100), (3e-5, 60))
+
+
+def labels_bound(
+    cov: Covariance,
+    cardinalities: Sequence[int],
+    *,
+    nonnegative: bool = False,
+    supports: Sequence[np.ndarray],
+    value: float,
+    start: Bound,
+    tol: float = 1e-6,
+    monitor: Monitor | None = None,
+) -> Bound | None:
+    """Return a bound by labels, started from a Ky Fan split; None where there is no better one.
+
+    The bound holds whatever the supports and the value are; good ones make it tight.
+    """
+    monitor = monitor or Monitor()
+    data = start.data
+    split = KyFanSplit(
+        np.asarray(data["features"]), data["u"], data["r"], data["price"], data["pad"]
+    )
+    known = np.isin(np.concatenate([np.asarray(s) for s in supports]), split.features).all()
+    if not known or value <= 0.0 or len(cardinalities) < 2:
+        return None
+    with one_blas_thread:
+        target = value * (1 + TIGHTER * tol)
+        begun = started(cov, cardinalities, nonnegative, supports, value, target, split)
+        anchors = find_anchors(begun, monitor)
+        if not anchors.features or monitor.stopped:
+            return None
+        proof = Proof(begun.rows, begun.k)
+        place, state, members = told_apart(begun, anchors, proof)
+        leaf = optimised(begun, first_leaf(begun, state, members), LEAF, monitor)
+        close(proof, place, state, leaf)
+    total = proof.bound + SAFETY * cov.rounding(sum(cardinalities))
+    return Bound(NAME, total, proof.data()) if total < start.value else None
+
+
+def told_apart(start: Start, anchors: Anchors, proof: Proof) -> tuple[int, State, list[list[int]]]:
+    """Add the cases of all anchors to a proof.
+
+    Returns the place of the case in which every anchor has a component of its own, its groups, and
+    the numbers of the supports that belong to each group.
+    """
+    prices = proof.add_prices(start.price)
+    whole = proof.add_group(start.whole, prices)
+    place, state = proof.room(), (Label(start.k),)
+    names = sorted(anchors.features)
+    for q, j in enumerate(names):
+        feature = anchors.features[j]
+        for g, i in enumerate(names[:q]):  # together with another anchor
+            out, into = proof.case(place, feature, g)
+            groups = [whole] * len(state)
+            if (i, j) in anchors.pairs:
+                groups[g] = proof.add_group(anchors.pairs[i, j], prices)
+            proof.leaf(into, including(state, g, feature), groups)
+            place, state = out, without(state, g, feature)
+        out, into = proof.case(place, feature, q)
+        unused = whole
+        if feature in anchors.unused:
+            other = anchors.unused[feature]
+            unused = proof.add_group(other.groups[0], proof.add_prices(other.price))
+        proof.leaf(out, without(state, q, feature), [unused] * len(state))
+        place, state = into, including(state, q, feature)
+    rest = [j for j in range(start.k) if j not in anchors.features]
+    return place, state, [[j] for j in names] + ([rest] if rest else [])
+
+
+def first_leaf(start: Start, state: State, members: list[list[int]]) -> Leaf:
+    """Return the certificate of the field, restricted to a core for each group."""
+    groups = []
+    for label, supports in zip(state, members):
+        banned = np.zeros(start.price.size, dtype=bool)
+        banned[list(label.banned)] = True
+        forced = sorted(label.forced)
+        core = start.first_core(supports, forced, banned)
+        group = start.group(label.count, forced, banned, core)
+        groups.append(start.completed(group, start.price, NEAR))
+    return leaf_of(start, groups, start.price)
+
+
+def close(proof: Proof, place: int, state: State, leaf: Leaf) -> float:
+    """End a case with the certificates of a leaf."""
+    prices = proof.add_prices(leaf.price)
+    return proof.leaf(place, state, [proof.add_group(group, prices) for group in leaf.groups])

@@ -1,0 +1,133 @@
+"""Bound "labels"; statement and proof: docs/methods/labels.rst.
+
+What labels start from: the certificate and the prices that a Ky Fan split amounts to, on its core,
+and the best answer known, which says where to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...problem.components import newcomer_gain, nonnegative_leading
+from ...problem.covariance import Covariance
+from ..configuration.prices import converted
+from ..kyfan.certificate import KyFanSplit
+from ..pairsplit import Split
+from .groups import Group, evaluated
+from .rows import Rows
+
+CORE = 60  # features of the first core of a group, at least
+PAD = 0.5  # pads, as a fraction of what the rows of the Ky Fan split pay
+CLAIMED = 0.3  # part of its price that counts against a feature that may join a core
+
+
+@dataclass(frozen=True)
+class Start:
+    """Features are positions in the field, the core of the Ky Fan split."""
+
+    rows: Rows
+    k: int
+    supports: tuple[np.ndarray, ...]  # of the best answer known
+    value: float
+    target: float  # what is to be proved
+    price: np.ndarray  # (h,)
+    whole: Group  # all components, all features of the field
+    theta: np.ndarray  # (h,) what its rows pay
+    gains: tuple[np.ndarray, ...]  # (h,) for each support, what a feature would add to it
+
+    @property
+    def s(self) -> int:
+        return self.rows.q + 1
+
+    def group(self, count: int, forced: Sequence[int], banned: np.ndarray, core: np.ndarray) -> Group:
+        """Return the certificate of the field, restricted to a core, for some components."""
+        split = self.whole.split.on(core)
+        pad = single(PAD * self.theta[core]) if self.whole.pad.any() or core.size < self.price.size else self.whole.pad
+        return Group(count, np.sort(np.asarray(forced, dtype=np.intp)), banned, split, pad)
+
+    def first_core(
+        self, members: Sequence[int], forced: Sequence[int], banned: np.ndarray
+    ) -> np.ndarray:
+        """Return the features that fit some of the supports best, for a group of them."""
+        gain = np.max([self.gains[j] for j in members], axis=0)
+        gain[banned] = -np.inf
+        gain[list(forced)] = np.inf
+        size = max(CORE, 2 * self.s) * (1 + len(members) // 2 if len(members) > 1 else 1)
+        size = min(size, int(np.count_nonzero(~banned)))
+        return np.sort(np.argsort(-gain, kind="stable")[:size])
+
+    def completed(self, group: Group, price: np.ndarray, near: float, rounds: int = 5) -> Group:
+        """Let features of the field that are near the level or above it join the core."""
+        for _ in range(rounds):
+            found = evaluated(group, self.rows, price, near)
+            new = found.violators[found.violators < price.size]
+            if new.size == 0:
+                break
+            core = np.union1d(group.core, new)
+            group = self.group(group.count, group.forced, group.banned, core)
+        return group
+
+
+def single(x: np.ndarray) -> np.ndarray:
+    """Return the numbers rounded to single precision."""
+    return x.astype(np.float32).astype(np.float64)
+
+
+def started(
+    cov: Covariance,
+    cardinalities: Sequence[int],
+    nonnegative: bool,
+    supports: Sequence[np.ndarray],
+    value: float,
+    target: float,
+    split: KyFanSplit,
+) -> Start:
+    """Convert a Ky Fan split, whose core holds the supports, to one level and prices."""
+    s, k = max(cardinalities), len(cardinalities)
+    field = split.features.astype(np.intp)
+    rows = Rows(cov, field, s, nonnegative)
+    pair, price, _ = converted(rows.a, split, s, k, nonnegative)
+    price = single(price)
+    h = field.size
+    none = np.zeros(h, dtype=bool)
+    whole = Group(k, np.zeros(0, dtype=np.intp), none, pair, np.full(h, float(split.pad)))
+    theta = evaluated(whole, rows, price).theta
+    places = tuple(np.searchsorted(field, support) for support in supports)
+    gains = tuple(_gain(rows, support, price) for support in places)
+    return Start(rows, k, places, value, target, price, whole, theta, gains)
+
+
+def _gain(rows: Rows, support: np.ndarray, price: np.ndarray) -> np.ndarray:
+    """Return what each feature of the field would add to a support, less a part of its price."""
+    block = rows.a[np.ix_(support, support)]
+    x = nonnegative_leading(block) if rows.nonnegative else np.linalg.eigh(block)[1][:, -1]
+    link = rows.a[:, support] @ x
+    gain = newcomer_gain(float(x @ block @ x), rows.a.diagonal(), link, rows.nonnegative)
+    gain = gain - CLAIMED * price
+    gain[support] = np.inf
+    return gain
+
+
+def extended(start: Start, group: Group, new: np.ndarray, price: np.ndarray) -> Group:
+    """Let features join a core, split as features outside it are."""
+    core = np.union1d(group.core, new)
+    old, added = np.searchsorted(core, group.core), np.searchsorted(core, new)
+    n, a = core.size, start.rows.a
+    u, r = np.zeros((n, n)), np.zeros((n, n))
+    u[np.ix_(old, old)], r[np.ix_(old, old)] = group.split.u, group.split.r
+    cross = a[np.ix_(new, group.core)]
+    u[np.ix_(added, old)], u[np.ix_(old, added)] = cross, cross.T
+    u[np.ix_(added, added)] = a[np.ix_(new, new)]
+    theta = evaluated(group, start.rows, price).theta
+    paid = np.maximum(theta, 1e-9 * start.value)[None, :] + price[new][:, None]
+    width = 3e-3 * start.value / (start.k * start.s)
+    ratio = np.log(np.hypot(cross, width)) - np.log(paid)
+    r[np.ix_(added, old)], r[np.ix_(old, added)] = ratio, -ratio.T
+    upper = np.triu_indices(n, 1)
+    split = Split.rounded(core, upper, u[upper], r[upper])
+    pad = single(PAD * start.theta[core])
+    pad[old] = group.pad
+    return Group(group.count, group.forced, group.banned, split, pad)

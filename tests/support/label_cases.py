@@ -1,0 +1,145 @@
+"""Trees of cases with certificates of any kind, and what enumeration says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+
+from sparcipal.bounds.labels.groups import Group
+from sparcipal.bounds.labels.optimise import LeafOptimiser
+from sparcipal.bounds.labels.proof import Label, Proof, State, including, without
+from sparcipal.bounds.labels.rows import Rows
+from sparcipal.bounds.pairsplit import Split
+
+
+class Values:
+    """The value of every support of at most s features, by a plain eigendecomposition."""
+
+    def __init__(self, A: np.ndarray, s: int, nonnegative: bool) -> None:
+        self.p, self.s = A.shape[0], s
+        self.of: dict[frozenset[int], float] = {frozenset(): 0.0}
+        for size in range(1, min(s, self.p) + 1):
+            for support in combinations(range(self.p), size):
+                self.of[frozenset(support)] = _value(A, support, nonnegative)
+
+    def best(self, count: int, forced: frozenset[int], banned: frozenset[int], price) -> float:
+        """The most that `count` disjoint supports of a group are worth, prices subtracted."""
+        worth = sorted(
+            (
+                (value - sum(price[j] for j in support), support)
+                for support, value in self.of.items()
+                if forced <= support and not support & banned
+            ),
+            key=lambda pair: -pair[0],
+        )
+        return _pack([worth] * count, frozenset(), -np.inf)
+
+    def best_of(self, state: State) -> float:
+        """The most that disjoint supports of all groups explain together."""
+        lists = []
+        for label in state:
+            fits = [
+                (value, support)
+                for support, value in self.of.items()
+                if label.forced <= support and not support & label.banned
+            ]
+            lists += [sorted(fits, key=lambda pair: -pair[0])] * label.count
+        if not all(lists):
+            return -np.inf
+        return _pack(sorted(lists, key=len), frozenset(), -np.inf)
+
+
+def _pack(lists: list[list[tuple[float, frozenset[int]]]], used: frozenset, least: float) -> float:
+    """The best sum of one entry of each list, disjoint, if it is above `least`."""
+    if not lists:
+        return 0.0
+    rest = sum(other[0][0] for other in lists[1:])
+    for value, support in lists[0]:
+        if value + rest <= least:
+            break
+        if not support & used:
+            found = value + _pack(lists[1:], used | support, least - value)
+            least = max(least, found)
+    return least
+
+
+def _value(A: np.ndarray, support: tuple[int, ...], nonnegative: bool) -> float:
+    block = A[np.ix_(support, support)]
+    if not nonnegative:
+        return float(np.linalg.eigvalsh(block)[-1])
+    best = -np.inf
+    for size in range(1, len(support) + 1):
+        for some in combinations(range(len(support)), size):
+            w, q = np.linalg.eigh(block[np.ix_(some, some)])
+            lead = q[:, -1]
+            if lead.min() > -1e-9 or lead.max() < 1e-9:
+                best = max(best, float(w[-1]))
+    return best
+
+
+def certificate(
+    rng: np.random.Generator, rows: Rows, label: Label, price: np.ndarray, value: float
+) -> Group:
+    """Any certificate for a group: random, or improved by some steps from a random one."""
+    h = rows.field.size
+    banned = np.zeros(h, dtype=bool)
+    banned[list(label.banned)] = True
+    forced = np.sort(np.array(list(label.forced), dtype=np.intp))
+    allowed = np.flatnonzero(~banned)
+    chosen = rng.permutation(allowed)[: rng.integers(1, allowed.size + 1)]
+    core = np.union1d(chosen, forced).astype(np.intp)
+    upper = np.triu_indices(core.size, 1)
+    a = rows.a[np.ix_(core, core)][upper]
+    scale = float(rows.cov.diagonal.max())
+    kind = rng.integers(3)
+    u = a * rng.uniform(0, 1.2, a.size) if kind else rng.standard_normal(a.size) * 0.3 * scale
+    r = rng.standard_normal(a.size) * rng.choice([0.0, 0.5, 2.0])
+    pad = (10.0 ** rng.uniform(-3, 0, core.size) * scale).astype(np.float32).astype(np.float64)
+    group = Group(label.count, forced, banned, Split.rounded(core, upper, u, r), pad)
+    if rng.random() < 0.6:
+        none = np.zeros(0, dtype=np.intp)
+        optimiser = LeafOptimiser(rows, [group], price, none, max(value, 1e-300), label.count)
+        for mu in (0.1, 0.01, 1e-3)[: rng.integers(1, 4)]:
+            optimiser.run(mu, int(rng.integers(1, 25)))
+        group = optimiser.certificates()[0]
+    return group
+
+
+def some_prices(rng: np.random.Generator, rows: Rows) -> np.ndarray:
+    scale = float(np.abs(rows.a).max()) * rng.choice([0.0, 0.05, 0.3, 1.0])
+    price = np.maximum(rng.standard_normal(rows.field.size), 0.0) * scale
+    return price.astype(np.float32).astype(np.float64)
+
+
+def grown(rng: np.random.Generator, proof: Proof, value: float) -> Iterator[tuple[State, float]]:
+    """Fill a proof with cases and certificates at random; yield the leaves and their sums."""
+    rows = proof.rows
+    prices = [proof.add_prices(some_prices(rng, rows)) for _ in range(2)]
+    root = Label(proof.k)
+    shared = [
+        proof.add_group(certificate(rng, rows, root, proof.price(place), value), place)
+        for place in prices
+    ]
+    waiting: list[tuple[int, State]] = [(proof.room(), (root,))]
+    while waiting:
+        place, state = waiting.pop()
+        if rng.random() < (0.8 if len(state) < 3 else 0.3) and place < 40:
+            g, feature = int(rng.integers(len(state))), int(rng.integers(rows.field.size))
+            out, into = proof.case(place, feature, g)
+            waiting += [(out, without(state, g, feature)), (into, including(state, g, feature))]
+            continue
+        at = int(rng.integers(2))
+        groups = []
+        for label in state:
+            empty = len(label.forced) > rows.q + 1 or label.forced & label.banned
+            empty = empty or len(label.banned) == rows.field.size
+            if empty or rng.random() < 0.2:
+                groups.append(shared[at])
+            else:
+                # a certificate may speak of more supports than its group has
+                some = label if rng.random() < 0.7 else Label(label.count, label.forced)
+                group = certificate(rng, rows, some, proof.price(prices[at]), value)
+                groups.append(proof.add_group(group, prices[at]))
+        yield state, proof.leaf(place, state, groups)
