@@ -54,6 +54,7 @@ TARGETS = {
     "bounds/tree": ["bounds/tree", "checker/test_tree", SOUND],
     "bounds/pairsplit": ["bounds/test_pairsplit", "properties/test_rounding", SOUND],
     "bounds/kyfan": ["bounds/test_kyfan", "properties/test_rounding", "search/test_joint"],
+    "bounds/labels": ["bounds/test_labels", "checker/test_labels"],
     "bounds/configuration": ["bounds/test_configuration", "search/test_joint"],
     "bounds/dropped.py": ["data/test_screening", "properties/test_rounding", STREAMED],
     "bounds/lowrank": ["bounds/test_lowrank", "bounds/test_sphere"],

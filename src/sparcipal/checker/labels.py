@@ -7,29 +7,27 @@ up, in every leaf, the prices and what its groups are bounded by.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
-from .budget import Budget, require
-from .covariance import CheckedCovariance, Question
-from .family import Family
+from .budget import require
+from .family import Case, Family
 from .pairsplit import Supports, charged
 from .records import LabelCase, LabelGroup, LabelLeaf, LabelPrices, Labels, PairSplit
 
 CHUNK = 400  # rows of the covariance held at a time
 
 
-def recheck(
-    record: Labels, cov: CheckedCovariance, question: Question, ar: Arithmetic, budget: Budget
-) -> Numbers:
+def recheck(record: Labels, case: Case) -> Numbers:
     """The largest sum that a leaf of the tree of cases allows."""
+    cov, question, ar, _ = case
     require(question.k == 1 or question.disjoint, "this bound holds for disjoint supports only")
     for group in record.groups:
         require(group.prices < len(record.prices), "a certificate names prices that are not there")
-    rows = Rows(record, cov, question, ar, budget)
-    groups = Groups(record, rows, ar, budget)
+    groups = Groups(record, Rows(record, case), case)
     largest = ar.number(-np.inf)
     for state, leaf in walk(record, question.k, cov.p):
         if any(group.forced.bit_count() > question.s_max for group in state):
@@ -42,7 +40,8 @@ def recheck(
 # --- the tree of cases ---
 
 
-class State(NamedTuple):
+@dataclass(frozen=True)
+class State:
     """`count` components that contain the features `forced` and none of `banned`, as bits."""
 
     count: int
@@ -104,7 +103,9 @@ def _leaf(
     for group, place in zip(state, leaf.groups):
         require(place < len(record.groups), "a leaf names a certificate that is not there")
         proof = record.groups[place]
-        covered = bits(proof.forced) & ~group.forced == 0 and bits(proof.banned) & ~group.banned == 0
+        covered = (
+            bits(proof.forced) & ~group.forced == 0 and bits(proof.banned) & ~group.banned == 0
+        )
         require(covered, "a certificate speaks of fewer supports than its group has")
         together[place] = together.get(place, 0) + group.count
     numbers = {record.groups[place].prices for place in together}
@@ -127,8 +128,8 @@ def _leaf(
 class Groups:
     """What the certificates prove, each redone once."""
 
-    def __init__(self, record: Labels, rows: Rows, ar: Arithmetic, budget: Budget) -> None:
-        self.record, self.rows, self.ar, self.budget = record, rows, ar, budget
+    def __init__(self, record: Labels, rows: Rows, case: Case) -> None:
+        self.record, self.rows, self.ar, self.budget = record, rows, case.ar, case.budget
         self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def bound(self, place: int, count: int) -> Numbers:
@@ -149,7 +150,9 @@ class Groups:
         ar, rows, n = self.ar, self.rows, group.core.size
         s = rows.s
         require(group.forced.size <= s, "more features than a component may have")
-        require(bool(np.isin(group.forced, group.core).all()), "a forced feature is not in the core")
+        require(
+            bool(np.isin(group.forced, group.core).all()), "a forced feature is not in the core"
+        )
         require(not np.isin(group.banned, group.core).any(), "a banned feature is in the core")
         outside = n + group.banned.size < rows.cov.p
         require(
@@ -174,14 +177,8 @@ class Groups:
 class Rows:
     """Rows of the covariance against the field: all features that a record names."""
 
-    def __init__(
-        self,
-        record: Labels,
-        cov: CheckedCovariance,
-        question: Question,
-        ar: Arithmetic,
-        budget: Budget,
-    ) -> None:
+    def __init__(self, record: Labels, case: Case) -> None:
+        cov, question, ar, budget = case
         self.cov, self.ar, self.budget = cov, ar, budget
         self.s, self.nonnegative = question.s_max, question.nonnegative
         named = [prices.features for prices in record.prices]

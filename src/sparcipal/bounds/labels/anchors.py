@@ -52,7 +52,13 @@ def find_anchors(start: Start, monitor: Monitor) -> Anchors:
             if leaf.total <= start.target:
                 features[j], unused[a] = a, leaf
     rest = max(start.k - 1, 0)
-    others = float(np.sort(np.concatenate([np.linalg.eigvalsh(whole.matrix), whole.heights]))[-rest:].sum()) if rest else 0.0
+    others = (
+        float(
+            np.sort(np.concatenate([np.linalg.eigvalsh(whole.matrix), whole.heights]))[-rest:].sum()
+        )
+        if rest
+        else 0.0
+    )
     target = start.target - float(start.price.sum()) - others
     pairs: dict[tuple[int, int], Group] = {}
     failing = []

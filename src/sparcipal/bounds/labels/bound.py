@@ -11,16 +11,14 @@ price. Components without an anchor stay together in one group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ...numerics.margins import SAFETY
 from ...numerics.threads import one_blas_thread
-from ...problem.covariance import Covariance
 from ...problem.monitor import Monitor
 from ...problem.result import Bound
 from ..kyfan.certificate import KyFanSplit
+from ..kyfan.question import JointQuestion
 from .anchors import Anchors, find_anchors
 from .leaf import Leaf, leaf_of, optimised
 from .proof import Label, Proof, State, including, without
@@ -33,40 +31,29 @@ LEAF = ((1e-3, 60), (3e-4, 100), (3e-4, 100), (1e-4, 100), (3e-5, 60))
 
 
 def labels_bound(
-    cov: Covariance,
-    cardinalities: Sequence[int],
-    *,
-    nonnegative: bool = False,
-    supports: Sequence[np.ndarray],
-    value: float,
-    start: Bound,
-    tol: float = 1e-6,
-    monitor: Monitor | None = None,
+    question: JointQuestion, start: Bound, *, monitor: Monitor | None = None
 ) -> Bound | None:
-    """Return a bound by labels, started from a Ky Fan split; None where there is no better one.
-
-    The bound holds whatever the supports and the value are; good ones make it tight.
-    """
+    """Return a bound by labels, started from a Ky Fan split; None where there is no better one."""
     monitor = monitor or Monitor()
-    data = start.data
+    data, k = start.data, len(question.cardinalities)
     split = KyFanSplit(
         np.asarray(data["features"]), data["u"], data["r"], data["price"], data["pad"]
     )
-    known = np.isin(np.concatenate([np.asarray(s) for s in supports]), split.features).all()
-    if not known or value <= 0.0 or len(cardinalities) < 2:
+    known = np.isin(np.concatenate(question.supports), split.features).all()
+    if k < 2 or question.total is not None or question.value <= 0.0 or not known:
         return None
     with one_blas_thread:
-        target = value * (1 + TIGHTER * tol)
-        begun = started(cov, cardinalities, nonnegative, supports, value, target, split)
+        begun = started(question, question.value * (1 + TIGHTER * question.tol), split)
         anchors = find_anchors(begun, monitor)
         if not anchors.features or monitor.stopped:
             return None
-        proof = Proof(begun.rows, begun.k)
+        proof = Proof(begun.rows, k)
         place, state, members = told_apart(begun, anchors, proof)
         leaf = optimised(begun, first_leaf(begun, state, members), LEAF, monitor)
         close(proof, place, state, leaf)
-    total = proof.bound + SAFETY * cov.rounding(sum(cardinalities))
-    return Bound(NAME, total, proof.data()) if total < start.value else None
+    margin = SAFETY * question.cov.rounding(sum(question.cardinalities))
+    total = proof.bound + margin
+    return Bound(NAME, total, proof.data(), margin) if total < start.value else None
 
 
 def told_apart(start: Start, anchors: Anchors, proof: Proof) -> tuple[int, State, list[list[int]]]:
@@ -77,7 +64,8 @@ def told_apart(start: Start, anchors: Anchors, proof: Proof) -> tuple[int, State
     """
     prices = proof.add_prices(start.price)
     whole = proof.add_group(start.whole, prices)
-    place, state = proof.room(), (Label(start.k),)
+    place = proof.room()
+    state: State = (Label(start.k),)
     names = sorted(anchors.features)
     for q, j in enumerate(names):
         feature = anchors.features[j]

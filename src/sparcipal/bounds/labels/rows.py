@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...numerics import margins
+from ...numerics.largest import magnitudes, row_tops
 from ...problem.covariance import Covariance
 
 BLOCK = 512  # rows of the covariance read at once
@@ -27,7 +28,7 @@ class Rows:
         self.cov, self.field, self.q, self.nonnegative = cov, field, s - 1, nonnegative
         a = cov.submatrix(field)
         self.a = np.ascontiguousarray(0.5 * (a + a.T))
-        self.size = self._charged(self.a)
+        self.size = magnitudes(self.a, self.nonnegative)
         variance = cov.diagonal + cov.error_unit * cov.error_weights + cov.psd_shift
         rest = np.setdiff1d(np.arange(cov.n_features), field)
         self.rest = rest[np.argsort(-variance[rest], kind="stable")]
@@ -35,9 +36,6 @@ class Rows:
         self.reach = np.sqrt(np.maximum(self.beyond[: self.q], 0.0))
         self._blocks: list[np.ndarray] = []
         self._among: dict[int, np.ndarray] = {}
-
-    def _charged(self, cross: np.ndarray) -> np.ndarray:
-        return np.maximum(cross, 0.0) if self.nonnegative else np.abs(cross)
 
     def heights(
         self,
@@ -96,7 +94,9 @@ class Rows:
         if b not in self._among:
             h = self.field.size
             feature = self.field[b] if b < h else self.rest[b - h]
-            row = self._charged(self.cov.submatrix(np.array([feature]), self.rest)[0])
+            row = magnitudes(
+                self.cov.submatrix(np.array([feature]), self.rest)[0], self.nonnegative
+            )
             if b >= h:
                 row[b - h] = 0.0
             top = np.zeros(self.q)
@@ -110,7 +110,8 @@ class Rows:
         while len(self._blocks) <= index:
             start = len(self._blocks) * BLOCK
             rows = self.rest[start : start + BLOCK]
-            self._blocks.append(self._charged(self.cov.submatrix(rows, self.field)))
+            block = self.cov.submatrix(rows, self.field)
+            self._blocks.append(magnitudes(block, self.nonnegative))
         return self._blocks[index]
 
     def _needed(self, charge: _Charge, level: float) -> int:
@@ -167,10 +168,5 @@ class _Charge:
 
 
 def _largest(rows: np.ndarray, count: int) -> np.ndarray:
-    """The `count` largest entries along the last axis, unordered, negative ones counted as zero."""
-    n = rows.shape[-1]
-    if count == 0:
-        return rows[..., :0]
-    if n > count:
-        rows = np.partition(rows, n - count, axis=-1)[..., n - count :]
-    return np.maximum(rows, 0.0)
+    """The `count` largest entries of each row, unordered, negative ones counted as zero."""
+    return np.maximum(row_tops(rows, count), 0.0)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...problem.components import newcomer_gain, nonnegative_leading
-from ...problem.covariance import Covariance
 from ..configuration.prices import converted
 from ..kyfan.certificate import KyFanSplit
+from ..kyfan.question import JointQuestion
 from ..pairsplit import Split
 from .groups import Group, evaluated
 from .rows import Rows
@@ -42,11 +42,13 @@ class Start:
     def s(self) -> int:
         return self.rows.q + 1
 
-    def group(self, count: int, forced: Sequence[int], banned: np.ndarray, core: np.ndarray) -> Group:
+    def group(
+        self, count: int, forced: Sequence[int] | np.ndarray, banned: np.ndarray, core: np.ndarray
+    ) -> Group:
         """Return the certificate of the field, restricted to a core, for some components."""
-        split = self.whole.split.on(core)
-        pad = single(PAD * self.theta[core]) if self.whole.pad.any() or core.size < self.price.size else self.whole.pad
-        return Group(count, np.sort(np.asarray(forced, dtype=np.intp)), banned, split, pad)
+        pad = single(PAD * self.theta[core])
+        some = np.sort(np.asarray(forced, dtype=np.intp))
+        return Group(count, some, banned, self.whole.split.on(core), pad)
 
     def first_core(
         self, members: Sequence[int], forced: Sequence[int], banned: np.ndarray
@@ -76,28 +78,21 @@ def single(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32).astype(np.float64)
 
 
-def started(
-    cov: Covariance,
-    cardinalities: Sequence[int],
-    nonnegative: bool,
-    supports: Sequence[np.ndarray],
-    value: float,
-    target: float,
-    split: KyFanSplit,
-) -> Start:
+def started(question: JointQuestion, target: float, split: KyFanSplit) -> Start:
     """Convert a Ky Fan split, whose core holds the supports, to one level and prices."""
-    s, k = max(cardinalities), len(cardinalities)
+    s, k = max(question.cardinalities), len(question.cardinalities)
+    nonnegative = question.nonnegative
     field = split.features.astype(np.intp)
-    rows = Rows(cov, field, s, nonnegative)
+    rows = Rows(question.cov, field, s, nonnegative)
     pair, price, _ = converted(rows.a, split, s, k, nonnegative)
     price = single(price)
     h = field.size
     none = np.zeros(h, dtype=bool)
     whole = Group(k, np.zeros(0, dtype=np.intp), none, pair, np.full(h, float(split.pad)))
     theta = evaluated(whole, rows, price).theta
-    places = tuple(np.searchsorted(field, support) for support in supports)
+    places = tuple(np.searchsorted(field, support) for support in question.supports)
     gains = tuple(_gain(rows, support, price) for support in places)
-    return Start(rows, k, places, value, target, price, whole, theta, gains)
+    return Start(rows, k, places, question.value, target, price, whole, theta, gains)
 
 
 def _gain(rows: Rows, support: np.ndarray, price: np.ndarray) -> np.ndarray:
