@@ -15,6 +15,7 @@ from sparcipal.checker import dropped as screened
 from sparcipal.checker import sums, tables
 from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
+from sparcipal.checker.cheap import psd_shift
 from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
 from sparcipal.checker.family import Case
 from sparcipal.checker.records import Dropped, DroppedPart, KyFan
@@ -261,3 +262,40 @@ def test_verify_opens_a_function_of_blocks_once(counts, arithmetic):
         lower = replace(result.certificate.bounds[0], value=result.value * (1 - 1e-9))
         certificate = replace(result.certificate, bound=lower.value, bounds=(lower,))
         assert not verify(replace(result, certificate=certificate), blocks, arithmetic=arithmetic)
+
+
+def indefinite(lacking: float, **errors) -> Screened:
+    """Two features with a covariance above their variances, and one that was dropped."""
+    A = np.array([[1.0, 1.0 + lacking], [1.0 + lacking, 1.0]])
+    errors = {"error_unit": 0.0, "error_weights": np.ones(2), **errors}
+    return Screened(A, np.arange(2), np.array([1.0, 1.0, 0.5]), 10, **errors)
+
+
+def test_a_screened_with_errors_of_its_own_is_not_taken_for_positive_semidefinite():
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        sparse_pca(covariance=indefinite(1e-3), n_nonzero_coefs=2)
+    given = indefinite(1e-9)
+    assert (
+        psd_shift(Case(screened.of_given(given, np.arange(2), 1.0).inner, None, Float(), Budget()))
+        >= 1e-9
+    )
+    result = sparse_pca(covariance=given, n_nonzero_coefs=2, certify=False)
+    assert result.certificate.bound >= 2.0 + 1e-9
+    assert verify(result, covariance=given)
+    assert verify(result, covariance=indefinite(1e-3)).verdict == "refused"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"error_unit": -1.0},
+        {"error_unit": np.nan},
+        {"error_weights": -np.ones(2)},
+        {"errors": -np.ones(3)},
+        {"errors": np.full(3, np.inf)},
+    ],
+)
+def test_errors_that_would_lower_a_bound_are_no_errors(change):
+    result = sparse_pca(covariance=indefinite(0.0), n_nonzero_coefs=2, certify=False)
+    with pytest.raises(ValueError, match="finite and not negative"):
+        verify(result, covariance=indefinite(0.0, **change))

@@ -127,7 +127,7 @@ def test_verify_command_rechecks_without_rounding_when_asked(source, tmp_path):
     model = tmp_path / "model.json"
     run("fit", source, "-k", 2, "-s", 3, "-o", model)
     told = run("verify", model, source, "--exact").stdout
-    assert told.startswith("proved: value and bound confirmed in exact arithmetic")
+    assert told.startswith("proved: value and bound hold in exact arithmetic")
     assert "exact" not in run("verify", model, source).stdout
 
 

@@ -24,7 +24,7 @@ from . import families
 ROADS: dict[str, dict[str, Any]] = {
     "usual": {},
     "no enumeration": {"EXHAUSTIBLE": {"fast": 0, "full": 0}},
-    "core": {"EXHAUSTIBLE": {"fast": 0, "full": 0}, "WHOLE": 2},
+    "core": {"EXHAUSTIBLE": {"fast": 0, "full": 0}, "WHOLE": 2, "CORE": 1},
     "low rank": {"EXHAUSTIBLE": {"fast": 0, "full": 0}, "WIDE": -1.0},
     "large": {"EXHAUSTIBLE": {"fast": 0, "full": 0}, "WHOLE": 2, "DENSE_LIMIT": 2},
 }

@@ -15,7 +15,7 @@ from . import kyfan
 from .arithmetic import EPS, Arithmetic, Numbers
 from .budget import Refused
 from .cheap import psd_shift
-from .covariance import Checked, CheckedCovariance
+from .covariance import Checked, CheckedCovariance, weights_of
 from .family import Case
 from .gate import parse
 from .records import Dropped, DroppedPart, Screening
@@ -91,6 +91,7 @@ def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance
     if A.shape != (kept.size, kept.size) or not np.isfinite(A).all():
         raise Refused("the matrix is not that of the kept features")
     A = (A + A.T) / 2
+    _check_errors(screened)
     inert, largest = np.logical_not(A.any(axis=0)), float(np.abs(A).max()) * unit
     error, weights = float(screened.error_unit), screened.error_weights
     if weights is not None:
@@ -101,6 +102,15 @@ def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance
     return ScreenedCovariance(
         inner, kept, variances, upper, variances == 0, np.zeros(variances.size)
     )
+
+
+def _check_errors(screened: Any) -> None:
+    """Refuse errors that would make a bound smaller."""
+    for name in ("error_unit", "error_weights", "errors"):
+        given = getattr(screened, name)
+        numbers = np.zeros(1) if given is None else np.asarray(given, dtype=np.float64)
+        if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+            raise ValueError(f"{name} of the Screened must be finite and not negative")
 
 
 def of_data(
@@ -118,8 +128,7 @@ def of_data(
     `about` are numbers near the means and `n` is about the number of rows: they say where sums
     begin, and nothing is believed of them.
     """
-    weights = None if sample_weight is None else _weights(sample_weight)
-    total = summed(source_of(X), kept, weights, about, n)
+    total = summed(source_of(X), kept, weights_of(sample_weight), about, n)
     variances, errors, mean = total.columns(center)
     matrix, second = total.matrix(center)
     constant = total.constant(center)
@@ -153,16 +162,6 @@ def of_data(
     mean_error = sums * (np.abs(mean) + np.maximum(total.high, 0) - np.minimum(total.low, 0))
     mean = mean if center else np.zeros(mean.size)
     return Checked(out, mean, spread, total.n, mean_error, sums * spread + blur)
-
-
-def _weights(sample_weight: Any) -> np.ndarray:
-    """The weights of the rows. Whether there is one for each is known after a pass over them."""
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight must be one finite number per row, none of them negative")
-    if not weights.any():
-        raise ValueError("sample_weight is zero for every sample")
-    return weights
 
 
 def _squared(relative: np.ndarray, total: Sums) -> np.ndarray:

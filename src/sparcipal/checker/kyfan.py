@@ -14,6 +14,7 @@ from .arithmetic import Arithmetic, Numbers
 from .budget import require
 from .cheap import psd_shift
 from .family import Case, Family
+from .pairsplit import mirrored, pair_charges
 from .records import KyFan
 
 CHUNK = 400  # rows of the covariance held at a time
@@ -42,10 +43,9 @@ def spectrum(
     covered = n == cov.p or s == 1 or record.pad > 0
     require(covered, "features outside the core need a positive pad")
     budget.work(n**3, "the eigenvalues of a joint bound")
-    u, price = ar.array(_square(record.u, n, 1.0)), ar.array(record.price)
-    charged = ar.size(u, question.nonnegative)
-    # V_ab V_ba >= U_ab^2 must survive the rounding of exp.
-    V = charged * ar.exp(ar.array(_square(record.r, n, -1.0))) * (1 + 6 * ar.eps)
+    u, r = mirrored(record.u, n), mirrored(record.r, n, -1.0)
+    u, price = ar.array(u), ar.array(record.price)
+    V = pair_charges(u, r, question.nonnegative, ar)
     best = row_largest(V - price, s - 1, record.pad, ar)  # (n, s - 1), the largest first
     charge = ar.top_sum(best, s - 1) + 8 * s * ar.eps * float(record.price.max())
     M = cov.submatrix(core) - u
@@ -58,12 +58,6 @@ def spectrum(
     rivals = np.append(outside - floor, ar.zeros(k if empty else 0))
     # the sum on the diagonal of M is rounded once more
     return ar.ky_fan(M, k, rivals) + 4 * k * s * ar.eps * floor, price + floor
-
-
-def _square(packed: np.ndarray, n: int, sign: float) -> np.ndarray:
-    full = np.zeros((n, n))
-    full[np.triu_indices(n, 1)] = packed
-    return full + sign * full.T
 
 
 def row_largest(gain: np.ndarray, count: int, pad: float, ar: Arithmetic) -> np.ndarray:

@@ -16,6 +16,7 @@ from .arithmetic import Arithmetic, Numbers
 from .budget import Budget
 from .enumeration import proved_tops
 from .family import Case
+from .pairsplit import mirrored, pair_charges
 from .records import Packing
 
 
@@ -83,13 +84,9 @@ class Charges:
         budget: Budget,
     ) -> None:
         n = a.shape[0]
-        upper = np.triu_indices(n, 1)
         self.a, self.s, self.price, self.ar, self.budget = a, s, price, ar, budget
-        u, half = np.zeros((n, n)), np.zeros((n, n))
-        u[upper], half[upper] = record.u, record.r
-        self.u = ar.array(u + u.T)
-        # V_ij V_ji >= U_ij^2 must survive the rounding of exp.
-        self.v = abs(self.u) * ar.exp(ar.array(half - half.T)) * (1 + 6 * ar.eps)
+        self.u = ar.array(mirrored(record.u, n))
+        self.v = pair_charges(self.u, mirrored(record.r, n, -1.0), False, ar)
 
     def above(self, tau: Numbers) -> list[list[int]]:
         """Every support whose value less prices is not proved to be at most tau."""

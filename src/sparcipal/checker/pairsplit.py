@@ -79,16 +79,15 @@ def certificate(
         u[np.diag_indices(of.index.size)] = 0.0
         logs = np.log(np.maximum(np.abs(ar.floats(v)), split.floor))
         return u, np.clip(logs[None, :] - logs[:, None], -CUT, CUT)
-    u, r = triangle(split.u, split.features.size), triangle(split.r, split.features.size)
-    grid = np.ix_(places, places)
-    return ar.array((u + u.T)[grid]), (r - r.T)[grid]
+    n, grid = split.features.size, np.ix_(places, places)
+    return ar.array(mirrored(split.u, n)[grid]), mirrored(split.r, n, -1.0)[grid]
 
 
-def triangle(packed: np.ndarray, n: int) -> np.ndarray:
-    """The square matrix with these entries above its diagonal, and zeros elsewhere."""
+def mirrored(packed: np.ndarray, n: int, sign: float = 1.0) -> np.ndarray:
+    """The matrix with these entries above its diagonal, and `sign` times them below."""
     full = np.zeros((n, n))
     full[np.triu_indices(n, 1)] = packed
-    return full
+    return full + sign * full.T
 
 
 def pair_charges(u: np.ndarray, r: np.ndarray, nonnegative: bool, ar: Arithmetic) -> np.ndarray:

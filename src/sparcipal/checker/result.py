@@ -182,9 +182,21 @@ def _verify(
     except MALFORMED as error:
         return Verification("refused", f"the proof cannot be replayed: {error!r}", value)
     reported = tuple(name for name in REPORTED if _says_something(_attribute(raw, name)))
-    how = " in exact arithmetic" if ar.exact else ""
-    sentence = f"value and bound confirmed{how}: {result.status.sentence}"
-    return Verification("proved", sentence, value, bound, reported)
+    return Verification("proved", _sentence(result.certificate, ar), value, bound, reported)
+
+
+def _sentence(certificate: Certificate, ar: Arithmetic) -> str:
+    """What is proved: how far the components are from the best possible ones, rounded up."""
+    how = "value and bound hold in exact arithmetic" if ar.exact else "value and bound hold"
+    least = certificate.value - certificate.rounding
+    gap = 100 * max(certificate.bound / least - 1, 0.0) if least > 0 else math.inf
+    if not math.isfinite(gap):
+        return how
+    step = 10.0 ** (math.floor(math.log10(gap)) - 2) if gap > 0 else 1.0
+    within = f"{math.ceil(gap / step) * step:.3g} %"
+    if certificate.status is Status.OPTIMAL:
+        return f"{how}: no components of this kind explain more, to within {within}"
+    return f"{how}: within {within} of the best possible"
 
 
 def _claimed(result: Result) -> Result:

@@ -50,14 +50,15 @@ HALVINGS = 6  # of the interval in which the best level lies
 
 
 def prove_large(
-    cov: Covariance, s: int, question: TreeQuestion | None = None, *, first_core: int = CORE
+    cov: Covariance, s: int, question: TreeQuestion | None = None, *, first_core: int | None = None
 ) -> Proof:
     """`prove` for a covariance whose columns are formed on demand; prices and pads are left out.
 
-    `first_core` is the number of features of the first core; it grows where that does not suffice.
+    `first_core` is the number of features of the first core (CORE); it grows where that does not
+    suffice.
     """
     question = question or TreeQuestion()
-    search = _Extension(cov, s, question, first_core)
+    search = _Extension(cov, s, question, CORE if first_core is None else first_core)
     search.start(question.incumbent)
     budget = TOUCH_WORK if question.effort == "fast" else question.work
     touch = search.touching(budget, question.start)
