@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparcipal.bounds.pairsplit import Split
+from sparcipal.bounds.pairsplit import Part, Split, split_matrix
 from sparcipal.bounds.touch import Strata, groups_of
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 
@@ -73,7 +73,8 @@ def test_accepted_levels_hold_for_every_support_outside(seed, nonnegative):
                 continue
             accepted += 1
             assert found.level >= true * (1 - 1e-12)
-            assert [g.first for g in found.groups] == [first for first, _ in groups_of(s)]
+            covered = [tau for g in found.groups for tau in range(g.first, g.last + 1)]
+            assert covered == list(range(1, s))
     assert accepted > 0
 
 
@@ -106,3 +107,22 @@ def test_copies_of_small_variance_count_each_on_their_own():
 def test_groups_cover_every_number_once(s):
     covered = [tau for first, last in groups_of(s) for tau in range(first, last + 1)]
     assert covered == list(range(1, s))
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("anchors", [0, 1, 3])
+def test_matrices_of_all_strata_are_those_of_the_pair_split(anchors, nonnegative):
+    rng = np.random.default_rng(anchors)
+    A = np.cov(rng.standard_normal((30, 12)).T)
+    cov, core, s = covariance_of(A), np.arange(1, 10), 6
+    split = random_split(rng, cov.dense(), core, nonnegative)
+    forced = core[:anchors]
+    strata = Strata(cov, s, nonnegative, core, split, forced)
+    for tau in range(1, s - max(anchors, 1) + 1):
+        part = Part(
+            np.arange(9), cov.submatrix(core), np.isin(core, forced), np.zeros(9), s - tau,
+            nonnegative, np.zeros(9),
+        )  # fmt: skip
+        expected = split_matrix(part, split).matrix
+        np.testing.assert_allclose(strata.matrix(tau), expected, rtol=1e-13, atol=1e-14)
+        assert strata.top(tau) == pytest.approx(np.linalg.eigvalsh(expected)[-1])

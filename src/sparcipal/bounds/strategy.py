@@ -44,8 +44,6 @@ READS = {"fast": 2e9, "full": 4e10}
 # the short Ky Fan bound where both the short and the long one are tried.
 PRICING_WORK = 1e11
 QUICK_SHARE = 0.6
-# From this many nonzeros on, the bounds for few samples are tried before the tree.
-MANY = 150
 # Relative gap above which ellipsoids and the low-rank bound are tried as well, and how many cones
 # the latter may take; up to SKETCHED samples it comes first.
 WIDE = 0.02
@@ -102,12 +100,9 @@ def prove(
             # a joint bound does not know of anchors, bounds of single components do
             proved = _prove_parts(problem, proved, options, certify)
         return _where_wide(problem, proved, options, certify)
-    if problem.s_max >= MANY:
+    if problem.covariance.n_features > WHOLE and not affordable(problem.s_max, certify):
         # bounds for few samples cover many nonzeros at once, which is cheaper than a large core
-        proved = _where_wide(problem, proved, options, certify)
-        if _closed(problem, proved, options) or not affordable(problem.s_max, certify):
-            return proved
-        return _prove_one(problem, proved, options, certify)
+        return _where_wide(problem, proved, options, certify)
     return _where_wide(problem, _prove_one(problem, proved, options, certify), options, certify)
 
 

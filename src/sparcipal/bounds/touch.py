@@ -24,15 +24,15 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.sparse.linalg import ArpackError, eigsh
 
 from ..numerics import margins
+from ..numerics.eigen import leading_vector
 from ..numerics.largest import magnitudes, row_tops
 from ..problem.covariance import Covariance, MatrixCovariance
-from .pairsplit import Part, Split, prove_below, split_matrix
-from .pairsplit.certificate import top_eigenvalue
+from .pairsplit import Split, prove_below
+from .pairsplit.certificate import charges
 
-GROWTH = 1.3  # from the first tau of a group to that of the next
+GROWTH = 1.3  # from the first tau of a group to that of the next, before groups are halved
 # How much of the room the pads of a step may take; the later ones are tried.
 FRACTIONS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.95, 0.97, 0.98, 0.99)
 TRIED = 0.9
@@ -40,7 +40,6 @@ JOIN = 0.97  # features whose m_j exceeds this share of the level join the core
 OWN = 12  # features that fail and get pads of their own
 SAMPLE = 300  # features that shape the pads
 NEAR = 6000  # features outside whose covariances among each other are formed
-DENSE = 60  # order up to which all eigenvalues are computed
 
 
 @dataclass(frozen=True)
@@ -129,36 +128,42 @@ class Strata:
         excess = 4 * cov.error_unit * cov.error_weights + cov.psd_shift
         self.variance = np.maximum(cov.diagonal, 0.0) + excess
         self.groups = groups_of(s if self.alone else s - anchors + 1)
-        self._matrices: dict[int, np.ndarray] = {}
-        self._shapes: dict[int, list[np.ndarray]] = {first: [] for first, _ in self.groups}
+        u = split.u.astype(np.float64)
+        both = np.logical_and.outer(self.forced, self.forced)
+        u[both] = np.minimum(u[both], 0.0) if nonnegative else 0.0
+        self._base = self.block - u
+        charge = charges(u, split.r, nonnegative)
+        self._always = charge[:, self.forced].sum(axis=1)
+        # a row chooses among the features that are not forced, one less if it is one of them
+        self._choices = s - anchors - np.where(self.forced, 0, 1)
+        self._chosen = _prefix_sums(np.where(self.forced, 0.0, charge), max(s - anchors, 0))
+        self._tops: dict[int, float] = {}
+        self._lead = np.ones(core.size)
+        self._shapes: dict[int, list[np.ndarray]] = {}
         self._near: np.ndarray | None = None
-        self.work = 0.0
-        self.shaping = 0.0  # work left for new shapes of pads of a group
+        self.work = 30.0 * core.size * core.size
+        self.shaping = 0.0  # work left for more groups, or for new shapes of pads of a group
 
     def matrix(self, tau: int) -> np.ndarray:
         """M^tau, with charges rounded up."""
-        if tau not in self._matrices:
-            n = self.core.size
-            part = Part(
-                np.arange(n),
-                self.block,
-                self.forced,
-                np.zeros(n),
-                self.s - tau,
-                self.nonnegative,
-                np.zeros(n),
-            )
-            self._matrices[tau] = split_matrix(part, self.split).matrix
-            self.work += 30.0 * n * n
-        return self._matrices[tau]
+        rows = np.arange(self.core.size)
+        d = self._always + self._chosen[rows, np.maximum(self._choices - tau, 0)]
+        out = self._base.copy()
+        out[rows, rows] += d * (1 + margins.charges(self.s))
+        return out
 
-    def top(self) -> float:
-        """About lambda_max(M^1): levels must lie above it."""
-        return top_eigenvalue(self.matrix(1)) if self.groups else -np.inf
+    def top(self, tau: int = 1) -> float:
+        """About lambda_max(M^tau), -inf where there is none: levels must lie above that of M^1."""
+        if not self.groups:
+            return -np.inf
+        if tau not in self._tops:
+            self._tops[tau], self._lead = leading_vector(self.matrix(tau), self._lead)
+            self.work += 60.0 * self.core.size**2 + 1e6
+        return self._tops[tau]
 
     # --- features outside ---
 
-    def _by_variance(self, t: float, scales: list[float]) -> np.ndarray:
+    def _by_variance(self, t: float, scales: dict[int, float]) -> np.ndarray:
         """Which features outside their variances alone do not clear."""
         if not self.trusted:
             return np.ones(self.outside.size, dtype=bool)
@@ -168,9 +173,9 @@ class Strata:
         outer = _prefix_sums(root[None, :], self.s)[0]
         rise = 1 + margins.outside(self.s)
         open_ = np.asarray((v + root * outer[self.s - 1]) * rise > t) & self.alone
-        for (first, last), scale in zip(self.groups, scales):
+        for first, last in self.groups:
             for tau in range(first, last + 1):
-                slope = inner[self.s - tau] * tau / (first * scale)
+                slope = inner[self.s - tau] * tau / (first * scales[first])
                 m = v * (1.0 + slope) + root * outer[tau - 1]
                 open_ |= m * rise > t
         return open_
@@ -210,32 +215,41 @@ class Strata:
 
         Pads that were shaped at other levels are used in any case.
         """
-        share = shaping / max(len(self.groups), 1)
         nothing = np.empty(0, dtype=np.intp)
         if self.outside.size == 0:
             none = np.empty((0, self.s))
             return Attempt(Touch(self.core, self.split, -np.inf, nothing, ()), none, nothing)
-        n = self.core.size
-        scales = []
+        scales: dict[int, float] = {}
         for first, _ in self.groups:
-            room = t - top_eigenvalue(self.matrix(first))
-            self.work += 0.4 * float(n) ** 3 + 1e5
-            scale = self.proved(first, np.ones(n), room / first, t)
+            scale = self._uniform(first, t)
             if scale is None:
                 return Attempt(None, np.full((1, self.s), np.inf), nothing)
-            scales.append(scale)
+            scales[first] = scale
         open_ = self.outside[self._by_variance(t, scales)]
         if self._near is None or np.setdiff1d(open_, self._near).size:
             self._look_at(open_)
+        self.shaping = shaping
+        self._divide_groups(t, scales)
         s = self.s
         m = np.full((self.own.size, s), -np.inf)
         if self.alone:
             m[:, s - 1] = (self.own + self.others[:, s - 1]) * (1 + margins.outside(s))
-        groups = []
-        for (first, last), scale in zip(self.groups, scales):
-            self.shaping = share
-            made, m[:, first - 1 : last] = self._group(t, first, last, scale)
-            groups.append(made)
+        groups, hopeless = [], bool((m[:, s - 1] > t).any())
+        carried: list[np.ndarray] = []
+        self.shaping = shaping
+        for first, last in self.groups:
+            search = _GroupSearch(self, t, np.arange(first, last + 1), scales[first])
+            shapes = self._shapes.setdefault(first, [])
+            search.with_shapes([*carried, *shapes])
+            known = len(search.shapes)
+            # once a feature has failed, shapes serve only to tell which features should join
+            if not (hopeless and carried):
+                search.shape_new_ones(one_by_one=not hopeless)
+            shapes += search.shapes[known:]
+            carried = search.shapes[-1:] if len(search.shapes) > 1 else carried
+            hopeless = hopeless or bool(search.failing.size)
+            m[:, first - 1 : last] = search.m
+            groups.append(search.group(last))
         if (m <= t).all():
             near = self._near if self._near is not None else nothing
             return Attempt(Touch(self.core, self.split, t, near, tuple(groups)), m, nothing)
@@ -248,14 +262,35 @@ class Strata:
         over = np.flatnonzero(worst > JOIN * t)
         return self._near[over[np.argsort(-worst[over], kind="stable")]]
 
-    def _group(self, t: float, first: int, last: int, scale: float) -> tuple[Group, np.ndarray]:
-        """Pads for tau = first..last, and m_j of each feature for each of these tau."""
-        search = _GroupSearch(self, t, np.arange(first, last + 1), scale)
-        known = search.with_shapes(self._shapes[first])
-        search.shape_new_ones()
-        self._shapes[first] += search.shapes[known:]
-        made = Group(first, last, np.array(search.shapes), np.array(search.scales))
-        return made, search.m
+    def _uniform(self, first: int, t: float) -> float | None:
+        """The proved scale of uniform pads, None where the level is too low for any."""
+        room = t - self.top(first)
+        return self.proved(first, np.ones(self.core.size), room / first, t)
+
+    def _divide_groups(self, t: float, scales: dict[int, float]) -> None:
+        """Let a new group begin wherever uniform pads of the one before it begin to fail.
+
+        M^tau of the new group is smaller, which leaves more room for its pads.
+        """
+        groups = []
+        for first, last in self.groups:
+            while last > first and self.shaping > 0.0:
+                taus = np.arange(first, last + 1)
+                m = self.rows(slice(None), self.uniform, taus, first * scales[first])
+                failing = np.flatnonzero((m[:, 1:] > t).any(axis=0))
+                if not failing.size:
+                    break
+                after = first + 1 + int(failing[0])
+                before = self.work
+                scale = self._uniform(after, t)
+                self.shaping -= self.work - before
+                # features that are cleared by variances count on pads that are not smaller
+                if scale is None or after * scale < first * scales[first]:
+                    break
+                groups.append((first, after - 1))
+                first, scales[after] = after, scale
+            groups.append((first, last))
+        self.groups = groups
 
     def rows(self, chosen: Any, sums: np.ndarray, taus: np.ndarray, pad: float) -> np.ndarray:
         """m_j of the chosen features for each tau, with pads of first * scale = `pad`."""
@@ -288,6 +323,10 @@ class _GroupSearch:
         self.failing = np.flatnonzero((self.m > t).any(axis=1))
         self.pads = _Pads(strata, t, self.first) if self.failing.size else None
 
+    def group(self, last: int) -> Group:
+        """Return the pads that serve, as a certificate stores them."""
+        return Group(self.first, last, np.array(self.shapes), np.array(self.scales))
+
     def use(self, shape: np.ndarray, scale: float) -> None:
         """Look at the failing features with other pads; these are stored if they help one."""
         strata, rows = self.strata, self.failing
@@ -302,15 +341,14 @@ class _GroupSearch:
         self.m[rows] = better
         self.failing = rows[(better > self.t).any(axis=1)]
 
-    def with_shapes(self, shapes: list[np.ndarray]) -> int:
-        """Use shapes that served at another level; returns how many shapes there are then."""
+    def with_shapes(self, shapes: list[np.ndarray]) -> None:
+        """Use shapes that served at another level or for another group."""
         for shape in shapes:
             scale = self.pads.scaled(shape) if self.pads is not None and self.failing.size else None
             if scale is not None:
                 self.use(shape, scale)
-        return len(self.shapes)
 
-    def shape_new_ones(self) -> None:
+    def shape_new_ones(self, one_by_one: bool) -> None:
         """Pads for the features that fail together, then for few of them one by one."""
         if self.pads is None or not self.failing.size:
             return
@@ -320,7 +358,9 @@ class _GroupSearch:
             self.use(shape, scale)
             if not self.failing.size:
                 return
-        for j in self.failing.tolist() if self.failing.size <= OWN else []:
+        if not one_by_one or self.failing.size > OWN:
+            return
+        for j in self.failing.tolist():
             for shape, scale in self.pads.shaped(squares[j]) if squares[j].any() else ():
                 self.use(shape, scale)
                 if j not in self.failing:
@@ -341,7 +381,8 @@ class _Pads:
         assert self.inverse is not None
         root = np.sqrt(shape)
         scaled = self.inverse * root * root[:, None]
-        return 1.0 / (self.first * _top(scaled))
+        # rather above the largest eigenvalue, which is not needed to more digits
+        return 1.0 / (self.first * leading_vector(scaled, root, tol=1e-5)[0] * (1 + 1e-5))
 
     def scaled(self, shape: np.ndarray) -> float | None:
         """The proved scale of a shape, None where it has none."""
@@ -384,18 +425,6 @@ def _inverse(matrix: np.ndarray) -> np.ndarray | None:
         return None
     inverse = np.tril(inverse)
     return np.asarray(inverse + np.tril(inverse, -1).T)
-
-
-def _top(matrix: np.ndarray) -> float:
-    """About the largest eigenvalue of a positive definite matrix, rather above it."""
-    if matrix.shape[0] > DENSE:
-        try:
-            start = np.sqrt(np.diagonal(matrix))
-            w = eigsh(matrix, 1, which="LA", tol=1e-5, v0=start, return_eigenvectors=False)
-            return float(w[0]) * (1 + 1e-5)
-        except ArpackError:
-            pass
-    return top_eigenvalue(matrix)
 
 
 def _prefix_sums(values: np.ndarray, count: int) -> np.ndarray:

@@ -11,6 +11,8 @@ from scipy.linalg import lapack
 # Up to this order all eigenpairs are computed, which is faster than Lanczos and more reliable.
 DENSE_EIGEN = 500
 
+LANCZOS = 100  # order from which Lanczos is faster for one eigenpair of a matrix in memory
+
 
 class Symmetric(Protocol):
     """A positive semidefinite matrix that need not exist in memory."""
@@ -69,6 +71,23 @@ def largest_eigenvalues(matrix: np.ndarray, count: int) -> np.ndarray:
         if info == 0 and found == count:
             return w[:count]
     return np.linalg.eigvalsh(matrix)[n - count :]
+
+
+def leading_vector(
+    matrix: np.ndarray, start: np.ndarray, tol: float = 1e-8
+) -> tuple[float, np.ndarray]:
+    """The largest eigenvalue and its eigenvector, by Lanczos from `start` where that is faster.
+
+    Neither is proved; `tol` is relative.
+    """
+    if matrix.shape[0] > LANCZOS:
+        try:
+            w, q = spla.eigsh(matrix, 1, which="LA", tol=tol, v0=start)
+            return float(w[0]), q[:, 0]
+        except spla.ArpackError:
+            pass
+    w, q = largest_eigenpairs(matrix, 1)
+    return float(w[0]), q[:, 0]
 
 
 def leading_eigenpairs(

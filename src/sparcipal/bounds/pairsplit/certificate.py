@@ -138,14 +138,18 @@ def split_matrix(part: Part, split: Split) -> SplitMatrix:
     u = split.u.astype(np.float64, copy=True)
     both = np.logical_and.outer(part.forced, part.forced)
     u[both] = np.minimum(u[both], 0.0) if part.nonnegative else 0.0
-    size = np.maximum(u, 0.0) if part.nonnegative else np.abs(u)
-    # rounded up on both sides, so that the product stays above U^2
-    charge = size * np.exp(split.r.astype(np.float64)) * (1 + margins.exponential())
+    charge = charges(u, split.r, part.nonnegative)
     gain = charge - part.price
     d, level, next_level = _row_sums(gain, charge, part)
     matrix = part.a - u
     matrix[np.diag_indices(part.n)] += d
     return SplitMatrix(matrix, gain, level, next_level)
+
+
+def charges(u: np.ndarray, r: np.ndarray, nonnegative: bool) -> np.ndarray:
+    """V_ij, rounded up on both sides, so that the product stays above U_ij^2."""
+    size = np.maximum(u, 0.0) if nonnegative else np.abs(u)
+    return size * np.exp(r.astype(np.float64)) * (1 + margins.exponential())
 
 
 def _row_sums(

@@ -19,13 +19,14 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
-from ...numerics.eigen import largest_eigenpairs
 from ...numerics.lbfgs import minimise
+from ...numerics.subspace import LeadingSpace
 from ...problem.monitor import Monitor
 from .certificate import Part, Split
 
 # Below this size a full eigendecomposition is as fast as a partial one.
 FULL_EIGEN = 150
+REACH = 10.0  # weights below exp(-REACH) are neglected where not all eigenpairs are computed
 
 
 class Optimiser:
@@ -50,6 +51,7 @@ class Optimiser:
         self._matrix = np.empty((n, n))
         self._level = np.zeros(n)
         self._kept = min(n, 24)
+        self._space = LeadingSpace()
 
     def split(self) -> Split:
         """The current point as a certificate of single precision."""
@@ -67,16 +69,19 @@ class Optimiser:
         lowest = [np.inf]
 
         def evaluate(y: np.ndarray) -> tuple[float, np.ndarray]:
-            value, top, grad = self._evaluate(y, mu, width)
+            value, top, grad = self._evaluate(y.astype(np.float64), mu, width)
             lowest[0] = top + 0.5 * width * part.s
-            return value, grad
+            return value, grad.astype(y.dtype)
 
         def stop(history: list[float]) -> bool:
             if lowest[0] <= target or (monitor is not None and monitor.stopped is not None):
                 return True
             return len(history) > 25 and history[-26] - history[-1] < 0.01 * mu
 
-        self.point = minimise(evaluate, self.point, max_iter, stop)
+        # long vectors in single precision, as a certificate is stored
+        kind = np.float32 if part.n > FULL_EIGEN else np.float64
+        found = minimise(evaluate, self.point.astype(kind), max_iter, stop)
+        self.point = found.astype(np.float64)
         return lowest[0]
 
     def _evaluate(self, y: np.ndarray, mu: float, width: float) -> tuple[float, float, np.ndarray]:
@@ -132,16 +137,18 @@ class Optimiser:
             return w[first:], q[:, first:]
         while True:
             kept = self._kept
-            w, q = largest_eigenpairs(self._matrix, kept)
-            if kept == n or w[0] < w[-1] - 14.0 * mu:
+            w, q = self._space.pairs(self._matrix, kept, mu)
+            if kept == n or w[0] < w[-1] - REACH * mu:
                 break
             self._kept = min(n, 2 * kept)
         # ask for a third more than was needed, so that the next call rarely has to repeat
-        needed = int(np.count_nonzero(w >= w[-1] - 14.0 * mu))
+        needed = int(np.count_nonzero(w >= w[-1] - REACH * mu))
         self._kept = min(n, max(12, needed + needed // 3 + 4))
         return w, q
 
 
 def step_work(n: int) -> float:
     """Estimate the nanoseconds of one core that a step on n features takes."""
-    return 0.15 * float(n) ** 3 + 80.0 * n * n + 3e5
+    if n <= FULL_EIGEN:
+        return 0.15 * float(n) ** 3 + 80.0 * n * n + 3e5
+    return 0.03 * float(n) ** 3 + 45.0 * n * n + 3e5

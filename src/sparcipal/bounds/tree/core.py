@@ -46,7 +46,7 @@ FEW = 60  # nonzeros up to which each is left out in turn
 CLIPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)
 SHAPING = 2.5e9  # work for shapes of pads in one attempt, with the default effort
 TOUCH_WORK = 2.2e10  # of the default effort
-HALVINGS = 6  # of the interval in which the best level lies
+NEAR = 0.1  # distance at which a level counts as the lowest that can be certified
 
 
 def prove_large(
@@ -187,7 +187,7 @@ class _Extension:
                 core, split = self._grow(core, split, joining, PAD * gain)
         if self.cov.n_features <= MOST_CORE and not out_of_budget:
             return self._everything()
-        return best if best is not None else self._lowest(strata, tried)
+        return best if best is not None else self._lowest(strata, tried, gain)
 
     def lowered(self, touch: Touch, level: float) -> Touch | None:
         """A certificate at a lower level, from the core and the split of another one."""
@@ -243,21 +243,20 @@ class _Extension:
         self.work += strata.work - before
         return tried, attempt
 
-    def _lowest(self, strata: Strata, low: float) -> Touch:
+    def _lowest(self, strata: Strata, low: float, gain: float) -> Touch:
         """About the lowest level that this core can certify."""
-        high = max(low, 1e-300)
-        touch = None
+        before, step, touch = strata.work, gain, None
+        low = max(low, strata.top())
         while touch is None:
-            high *= 1.5
-            touch = strata.attempt(high, shaping=0.0).touch
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            found = strata.attempt(middle, shaping=0.0).touch
+            touch = strata.attempt(low + step, shaping=0.0).touch
+            low, step = (low, step) if touch is not None else (low + step, 2 * step)
+        while touch.level - low > NEAR * gain:
+            found = strata.attempt(0.5 * (low + touch.level), self.shaping / 4).touch
             if found is None:
-                low = middle
+                low = 0.5 * (low + touch.level)
             else:
-                touch, high = found, middle
-        self.work += strata.work
+                touch = found
+        self.work += strata.work - before
         return touch
 
     def _lifted(self, core: np.ndarray, split: Split, gain: float) -> float:

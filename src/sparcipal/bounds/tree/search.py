@@ -261,7 +261,9 @@ class Search:
     def _improve_root(self, root: Node) -> bool:
         """Optimise and fix at the root in rounds; return True when that settles everything."""
         previous = root.guess
-        for mu in ROOT_SMOOTHING:
+        # a start that is close needs no smoothing wider than what is left
+        left = (root.guess - self.value) / self.scale_of_value
+        for mu in [mu for mu in ROOT_SMOOTHING if mu <= left] or ROOT_SMOOTHING[-1:]:
             for _ in range(3):
                 if self._out_of_budget() is not None:
                     return False
