@@ -44,7 +44,7 @@ claim, nothing of them is rechecked: ``nodes``, ``eliminated``, ``message`` and 
 the certificate, ``n_iter``, ``note`` and ``info``, and those of the settings that no table names.
 
 The certificate's own entries (``value``, ``bound``, ``rounding``, ``tol``, ``unit``, ``status``,
-``bounds``, ``screening``) lie in the record ``certificate``, all others beside it.
+``bounds``, ``screening``, ``repair``) lie in the record ``certificate``, all others beside it.
 """
 
 MIDDLE = """\
@@ -62,7 +62,13 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD]
     shown: list[type] = []
-    for schema in (records.Claim, records.Settings, records.ClaimedBound, records.Screening):
+    for schema in (
+        records.Claim,
+        records.Settings,
+        records.ClaimedBound,
+        records.Screening,
+        records.Repair,
+    ):
         parts.append(_section(schema, "~"))
         shown.append(schema)
     parts.append(MIDDLE)

@@ -225,11 +225,17 @@ def _resolved(X: Any, problem: dict[str, Any]) -> Input:
     """Resolve the data once for all methods and remove their keywords from `problem`."""
     names = ("covariance", "feature_names", "sample_weight")
     data = {name: problem.pop(name) for name in names if name in problem}
-    watched = ("memory_limit", "time_limit", "callback", "verbose")
+    watched = ("memory_limit", "time_limit", "callback", "verbose", "missing")
     settings = Settings.of(**{name: problem[name] for name in watched if name in problem})
     monitor = settings.monitor()
     with one_blas_thread:
-        return resolved(X, **data, memory_limit=settings.memory_limit, monitor=monitor)
+        return resolved(
+            X,
+            **data,
+            memory_limit=settings.memory_limit,
+            monitor=monitor,
+            missing=settings.missing,
+        )
 
 
 def _parsed(

@@ -84,6 +84,8 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         X = self._as_fitted(X)
         if isinstance(X, Table):
             self._check_columns(X.shape[1], X.feature_names)
+            if scorer.takes_gaps:
+                return scorer(X._check_but_for_gaps().X)
             return scorer((X if memory_map(X.X) is not None else as_table(X)).X)
         if in_blocks(X):
             rows = as_rows(X)
@@ -91,6 +93,8 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             return scores_of_blocks(scorer, rows.blocks())
         on_disk = type(X) is np.memmap and X.ndim == 2 and X.dtype.kind in "fiub"
         checks = {"skip_check_array": True} if on_disk else _CHECKS  # which would read it all
+        if scorer.takes_gaps:
+            checks = {**checks, "ensure_all_finite": "allow-nan"}
         return scorer(validate_data(self, X, reset=False, **checks))
 
     def _as_fitted(self, X: Any) -> Any:
@@ -174,6 +178,12 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         best loadings are, and the components are then in the order of these lists.
     exclude : list of names or numbers, or mask, default=None
         Features that no component may use.
+    missing : {"error", "rows", "mean", "median", "pairwise"}, default="error"
+        What to do about entries that are missing (NaN): refuse them, leave out their rows, fill
+        them with the mean or median of their column, or use the covariance of each pair of
+        features over the rows that have both, moved to the nearest positive semidefinite matrix.
+        `transform` fills as `fit` did, and after "rows" and "pairwise" predicts what is missing
+        linearly from the used features that are there.
 
     Attributes
     ----------
@@ -237,6 +247,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         memory_limit: float = MEMORY_LIMIT,
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -259,6 +270,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         self.memory_limit = memory_limit
         self.include = include
         self.exclude = exclude
+        self.missing = missing
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparsePCA:
@@ -287,6 +299,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
                 sample_weight=sample_weight,
                 memory_limit=settings.memory_limit,
                 monitor=monitor,
+                missing=settings.missing,
             )
             names = self._see_columns(X, given)
             result = fitted(replace(given, feature_names=names), settings, monitor)
@@ -410,7 +423,13 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         if not ours:
             validate_data(self, X, reset=False, skip_check_array=True)
         limit = memory_bytes(self.memory_limit)
-        given = resolved(X, sample_weight=sample_weight, memory_limit=limit, monitor=Monitor())
+        given = resolved(
+            X,
+            sample_weight=sample_weight,
+            memory_limit=limit,
+            monitor=Monitor(),
+            missing="rows" if self.missing == "pairwise" else self.missing,
+        )
         if ours:
             self._check_columns(given.n_features, given.feature_names)
         assert isinstance(given.source, Table | Rows)
@@ -434,6 +453,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "error"
         tags.transformer_tags.preserves_dtype = []
         return tags
 

@@ -55,6 +55,7 @@ def sparse_pca(
     memory_limit: float = MEMORY_LIMIT,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
+    missing: str = "error",
 ) -> Result:
     """Principal components with few nonzero loadings, and a certificate of how good they are.
 
@@ -117,6 +118,11 @@ def sparse_pca(
     exclude : list of names or numbers, or mask
         Features that no component may use.
 
+    missing : {"error", "rows", "mean", "median", "pairwise"}
+        What to do about entries that are missing (NaN): refuse them, leave out their rows, fill
+        them with the mean or median of their column, or use the covariance of each pair of
+        features over the rows that have both, moved to the nearest positive semidefinite matrix.
+
     Returns
     -------
     Result
@@ -152,6 +158,7 @@ def sparse_pca(
         memory_limit=memory_limit,
         include=include,
         exclude=exclude,
+        missing=missing,
     )
     monitor = settings.monitor()
     with monitor.interruptible(), one_blas_thread:
@@ -162,6 +169,7 @@ def sparse_pca(
             sample_weight=sample_weight,
             memory_limit=settings.memory_limit,
             monitor=monitor,
+            missing=settings.missing,
         )
         return fitted(given, settings, monitor)
 
@@ -352,6 +360,7 @@ def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, An
         rounding=inside.rounding * unit,
         bounds=bounds,
         screening=screening,
+        repair=_repair(data),
     )
     kept = None if data.survivors is None else data.survivors.kept
     return Result(
@@ -368,5 +377,26 @@ def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, An
         certificate=certificate,
         n_iter=answer.found.n_iter,
         note=answer.found.note,
-        info=answer.found.info,
+        info={**answer.found.info, **_missing(answer, data)},
     )
+
+
+def _repair(data: Data) -> dict[str, Any]:
+    """The matrix that value and bound speak of, where it was made of pairs of features."""
+    found = data.repaired
+    if found is None:
+        return {}
+    return {"moved": found.moved, "relative": found.relative, "matrix": found.matrix}
+
+
+def _missing(answer: Answer, data: Data) -> dict[str, Any]:
+    """What scoring rows with gaps needs."""
+    gaps = data.gaps
+    if gaps is None:
+        return {}
+    told: dict[str, Any] = {"rule": gaps.rule, "entries": gaps.entries, "rows": gaps.rows}
+    if gaps.fill is not None:
+        return {"missing": {**told, "fill": gaps.fill}}
+    used = np.unique(np.concatenate([c.support for c in answer.components]))
+    covariance = data.covariance.submatrix(used) * data.covariance.unit
+    return {"missing": {**told, "covariance": covariance}}

@@ -97,6 +97,7 @@ def sparse_path(
     memory_limit: float = MEMORY_LIMIT,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
+    missing: str = "error",
 ) -> Path:
     """Sparse components for every number of nonzeros, each answer with its certificate.
 
@@ -136,6 +137,7 @@ def sparse_path(
         memory_limit=memory_limit,
         include=include,
         exclude=exclude,
+        missing=missing,
     )
     monitor = settings.monitor()
     options = settings.options(monitor)
@@ -148,6 +150,7 @@ def sparse_path(
             sample_weight=sample_weight,
             memory_limit=settings.memory_limit,
             monitor=monitor,
+            missing=settings.missing,
         )
         searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
         k = integer("n_components", n_components, 1)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .data.missing import RULES
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.searched import Data
 from .problem.constraints import Columns, Constraints, constraints_of, excluded
@@ -53,6 +54,7 @@ class Settings:
     memory_limit: int = MEMORY_LIMIT
     include: Any = None
     exclude: Any = None
+    missing: str = "error"
 
     @staticmethod
     def of(**keywords: Any) -> Settings:
@@ -60,6 +62,7 @@ class Settings:
         asked = Settings(**keywords)
         choice("supports", asked.supports, SUPPORTS)
         choice("certify", asked.certify, CERTIFY)
+        choice("missing", asked.missing, RULES)
         return replace(
             asked,
             nonnegative=flag("nonnegative", asked.nonnegative),
@@ -147,6 +150,8 @@ class Settings:
             "sample_weight": data.weighted,
             **asked.record(),
         }
+        if data.gaps is not None:
+            kept["missing"] = data.gaps.rule
         return kept if total is None else {**kept, "n_nonzero_total": total}
 
     def budget(

@@ -31,7 +31,7 @@ def covariance_for(
     """The covariance that a result speaks of, once it is seen to come from these data."""
     settings, unit = result.settings, result.certificate.unit
     if source is not None:
-        _check_names(result, source.names)
+        check_names(result, source.names)
     dropped = bool(result.certificate.screening)
     if dropped:
         if not result.certificate.bounds[0].data:
@@ -101,7 +101,7 @@ def _size_reason(result: Result, cov: CheckedCovariance) -> str:
     return f"the result speaks of {result.n_features} features, the data has {cov.p}"
 
 
-def _check_names(result: Result, columns: tuple[str, ...] | None) -> None:
+def check_names(result: Result, columns: tuple[str, ...] | None) -> None:
     """The features have the same names in the same order, where both have names."""
     names = result.feature_names
     if names is None or columns is None or columns == tuple(names):

@@ -33,6 +33,7 @@ from .gate import (
 )
 
 MOST_RANK = 16  # columns of a sketch: a cone has as many generators, and codes have 7 bits
+MOST_PAIRED = 5000  # features of a table with gaps whose covariances come from pairs
 MOST_SAMPLES = 5000  # order of the matrices of an ellipsoid
 LARGEST_RATIO = 100.0  # of R: exp(100) squared is far from overflow
 
@@ -67,6 +68,11 @@ class Settings:
     )
     exclude: tuple[int, ...] | None = entry(
         Many(Integer(0)), "the features that no component uses", optional=True
+    )
+    missing: str | None = entry(
+        Maybe(Word("rows", "mean", "median", "pairwise")),
+        "what was done about missing entries, where there were some: :doc:`missing`",
+        optional=True,
     )
 
 
@@ -112,6 +118,23 @@ class Claim:
         Many(Record(ClaimedBound), least=1), "every bound that is claimed, the smallest first"
     )
     screening: dict = entry(Document(), "empty, or a record of the dropped features")
+    repair: dict = entry(
+        Document(), "empty, or for ``missing`` pairwise a record of the covariances"
+    )
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Covariances of pairs of features, over the rows that have both entries, moved to the nearest
+    positive semidefinite matrix: see :doc:`missing`."""
+
+    moved: float = entry(Number(0.0), "the Frobenius norm of what was added")
+    relative: float = entry(Number(0.0), "that, as a part of the norm of the covariances")
+    matrix: np.ndarray | None = entry(
+        Maybe(Matrix("p", MOST_PAIRED)),
+        "the p x p matrix that value and bound speak of; not in the claim without proof",
+        optional=True,
+    )
 
 
 # --- cheap bounds (docs/methods/cheap) and enumeration ---

@@ -30,8 +30,9 @@ from .covariance import (
     Question,
 )
 from .family import Case, family_of, redone
+from .gaps import stand_in
 from .gate import parse
-from .moments import covariance_for
+from .moments import check_names, covariance_for
 from .records import Among, Claim, Screening, Settings
 from .tables import chosen, source_of
 
@@ -160,6 +161,9 @@ def _verify(
         result = _claimed(raw)
         X, covariance, sample_weight = given
         source = None if X is None else source_of(chosen(X, result.feature_names))
+        if source is not None and result.settings.get("missing"):
+            check_names(result, source.names)
+            result, source, covariance, sample_weight = stand_in(result, source, sample_weight)
         if source is not None and ar.exact:
             source = source.loaded()  # for two computations from one reading
         cov = rounded = covariance_for(result, source, covariance, sample_weight)

@@ -31,9 +31,10 @@ class Source:
         """The same, read for good."""
         return Source(self.whole(), self.names)
 
-    def whole(self) -> Any:
-        """All rows, read once: a dense array or a CSC array of finite numbers."""
-        pieces = [matrix_of(piece) for piece in _pieces(self.given)]
+    def whole(self, *, gaps: bool = False) -> Any:
+        """All rows, read once: a dense array or a CSC array of finite numbers; with `gaps`, NaN
+        stands for an entry that is missing."""
+        pieces = [matrix_of(piece, gaps=gaps) for piece in _pieces(self.given)]
         if len(pieces) == 1:
             return pieces[0]
         if not pieces:
@@ -69,16 +70,17 @@ def plain(name: str, given: Any) -> None:
         raise ValueError(f"{name} is a masked array; fill or remove the masked entries first")
 
 
-def doubles(name: str, numbers: np.ndarray) -> np.ndarray:
+def doubles(name: str, numbers: np.ndarray, *, gaps: bool = False) -> np.ndarray:
     """Finite numbers as they are, or as float64 where they are longer; ValueError if that rounds.
 
     Python's numbers are one by one the nearest float64, whole ones exactly.
     """
     if numbers.dtype == object:
-        numbers = _of_objects(name, numbers)
+        numbers = _of_objects(name, numbers, gaps)
     if numbers.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be a {TABLE}, not of {numbers.dtype}")
-    if not np.isfinite(numbers).all():
+    finite = np.isfinite(numbers)
+    if not (finite | np.isnan(numbers) if gaps else finite).all():
         raise ValueError(f"{name} must be a {TABLE}")
     if numbers.dtype.kind in "iu" and numbers.dtype.itemsize >= 8 and numbers.size:
         largest = max(int(numbers.max()), -int(numbers.min()))
@@ -86,15 +88,18 @@ def doubles(name: str, numbers: np.ndarray) -> np.ndarray:
             raise ValueError(_too_large(name, largest))
     if numbers.dtype.kind == "f" and numbers.dtype.itemsize > 8:
         narrow = numbers.astype(np.float64)
-        if not np.array_equal(narrow, numbers):
+        if not np.array_equal(narrow, numbers, equal_nan=gaps):
             raise ValueError(f"{name} holds numbers of {numbers.dtype} that float64 rounds")
         numbers = narrow
     return numbers
 
 
-def _of_objects(name: str, numbers: np.ndarray) -> np.ndarray:
+def _of_objects(name: str, numbers: np.ndarray, gaps: bool) -> np.ndarray:
     out = np.empty(numbers.shape)
     for place, entry in np.ndenumerate(numbers):
+        if gaps and (entry is None or type(entry).__name__ == "NAType"):
+            out[place] = np.nan
+            continue
         if not isinstance(entry, Real | Decimal):
             raise ValueError(f"{name} holds {entry!r}, which is not a real number")
         if isinstance(entry, Integral) and abs(int(entry)) > LARGEST:
@@ -107,9 +112,9 @@ def _too_large(name: str, size: int) -> str:
     return f"{name} holds integers up to {size}, beyond 2**53, which float64 rounds"
 
 
-def matrix_of(X: Any) -> Any:
+def matrix_of(X: Any, *, gaps: bool = False) -> Any:
     """The numbers of an array, a sparse matrix, a frame or a table; sparse ones as CSC."""
-    X = _contents(X)
+    X = _contents(X, gaps)
     plain("X", X)
     if sp.issparse(X):
         X = sp.csc_array(X, copy=True)
@@ -118,7 +123,7 @@ def matrix_of(X: Any) -> Any:
     else:
         X = np.asarray(X)
         if X.ndim == 2:
-            X = doubles("X", X)
+            X = doubles("X", X, gaps=gaps)
     if X.ndim != 2:
         raise ValueError(f"X must be a {TABLE}")
     return X
@@ -179,17 +184,17 @@ def _dask_pieces(X: Any) -> Iterator[Any]:
         yield X.compute()
 
 
-def _contents(X: Any) -> Any:
+def _contents(X: Any, gaps: bool = False) -> Any:
     if _is_table(X):
-        return _contents(X.X)
+        return _contents(X.X, gaps)
     if _maker(X) == "anndata":
-        return _contents(X.X)
+        return _contents(X.X, gaps)
     if _is_frame(X):
-        return _frame(X)
+        return _frame(X, gaps)
     return X
 
 
-def _frame(X: Any) -> Any:
+def _frame(X: Any, gaps: bool = False) -> Any:
     """The columns of a frame side by side, in the type that holds them all."""
     if _maker(X) == "pandas":
         if any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
@@ -201,7 +206,7 @@ def _frame(X: Any) -> Any:
         wrapped = nw.from_native(_renamed(X), eager_only=True)
         columns = [np.asarray(wrapped[:, j].to_numpy()) for j in range(wrapped.shape[1])]
     # One by one: beside columns of fractions, long integers would be rounded.
-    return np.column_stack([doubles("X", column) for column in columns])
+    return np.column_stack([doubles("X", column, gaps=gaps) for column in columns])
 
 
 def _renamed(X: Any) -> Any:

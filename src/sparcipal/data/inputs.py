@@ -21,6 +21,7 @@ from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
 from .columns import OPTIONS, Wanted, constants
 from .frames import from_frame, is_frame
+from .missing import Gaps, without_gaps
 from .passes import watch_moments
 from .rows import CalledRows, MatrixRows, Rows, memory_map, working_bytes
 from .screening import Screened
@@ -35,6 +36,7 @@ class Input:
     feature_names: tuple[str, ...] | None
     sample_weight: np.ndarray | None = None
     notes: tuple[str, ...] = ()  # what was set aside or converted, in sentences
+    gaps: Gaps | None = None  # what was done about entries that were missing
 
     @property
     def n_features(self) -> int:
@@ -50,6 +52,7 @@ def resolved(
     sample_weight: Any = None,
     memory_limit: int,
     monitor: Monitor,
+    missing: str = "error",
 ) -> Input:
     """Check X or a covariance, as the public functions take them, and return an Input.
 
@@ -68,6 +71,10 @@ def resolved(
         if sample_weight is not None:
             raise ValueError("sample_weight needs the data; pass X instead of covariance")
         return _covariance(covariance, feature_names)
+    if missing != "error":
+        found = _gaps_treated(X, feature_names, sample_weight, memory_limit, missing)
+        if found is not None:
+            return found
     source = _table_or_rows(X, feature_names, sample_weight, memory_limit, monitor)
     notes = source.notes if isinstance(source, Table) else ()
     if notes and not isinstance(X, Table):
@@ -76,6 +83,32 @@ def resolved(
         return Input(source, source.feature_names, notes=notes)
     weights = parameters.weights(sample_weight, source.shape[0])
     return Input(source, source.feature_names, weights, notes)
+
+
+def _gaps_treated(
+    X: Any, feature_names: Any, sample_weight: Any, memory_limit: int, missing: str
+) -> Input | None:
+    """Return the table once what is missing in it was treated; None when nothing is."""
+    X = _listed_blocks(X)
+    if in_blocks(X) or is_lazy(X) or isinstance(X, Iterator):
+        raise ValueError(
+            f"missing={missing!r} needs a table in memory; X is a {type(X).__name__}. Fill the "
+            "entries, or pass blocks of rows without gaps"
+        )
+    table = untangled(X)
+    table = (table if feature_names is None else table._named(feature_names))._check_but_for_gaps()
+    if table._checked:
+        return None
+    if working_bytes(table.X) > memory_limit:
+        raise ValueError(
+            f"missing={missing!r} needs a table in memory: X takes {working_bytes(table.X)} bytes, "
+            f"more than memory_limit={memory_limit}; raise it"
+        )
+    weights = None if sample_weight is None else parameters.weights(sample_weight, table.shape[0])
+    if not isinstance(X, Table):
+        tell(table.notes, stacklevel=4)
+    table, weights, gaps = without_gaps(table, missing, weights)
+    return Input(table, table.feature_names, weights, table.notes, gaps)
 
 
 def _table_or_rows(

@@ -34,6 +34,13 @@ class Scorer:
         # (features, components), divided by the scale so that the data need not be
         self.loadings = (result.components[:, self.used] / result.scale[self.used]).T
         self.mean = result.mean[self.used]
+        self.scale = result.scale[self.used]
+        self._gaps = _rule(result, self.used)
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether entries may be missing, as they were in the fit."""
+        return self._gaps is not None
 
     def __call__(self, X: Any) -> np.ndarray:
         """Score the rows of X (array, memory map or sparse); only the columns `used` are read."""
@@ -59,6 +66,8 @@ class Scorer:
             self._check_finite(stored.data)
             return np.asarray(stored @ self.loadings) - self.mean @ self.loadings
         dense = np.asarray(columns, dtype=np.float64)
+        if self._gaps is not None and np.isnan(dense).any():
+            dense = self._gaps(dense, self.mean, self.scale)
         self._check_finite(dense)
         # The summation order of a matrix product may depend on the number of rows.
         return np.einsum("ij,jk->ik", dense - self.mean, self.loadings)
@@ -69,6 +78,52 @@ class Scorer:
                 "X contains NaN or infinity in columns that components use; remove these rows, or "
                 "impute the entries first"
             )
+
+
+class _Filled:
+    """Missing entries are what they were in the fit: the mean or median of their column."""
+
+    def __init__(self, fill: np.ndarray) -> None:
+        self._fill = fill
+
+    def __call__(self, rows: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        return np.where(np.isnan(rows), self._fill, rows)
+
+
+class _Predicted:
+    """Missing entries are predicted linearly, as well as can be, from those of the row that are
+    there: by the covariance of the features that components use."""
+
+    def __init__(self, covariance: np.ndarray) -> None:
+        self._covariance = covariance
+
+    def __call__(self, rows: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        absent = np.isnan(rows)
+        out = rows.copy()
+        away = np.where(absent, 0.0, (rows - mean) / scale)
+        for pattern in np.unique(absent[absent.any(axis=1)], axis=0):
+            gone, there = np.flatnonzero(pattern), np.flatnonzero(~pattern)
+            C = self._covariance
+            weights = C[np.ix_(gone, there)] @ np.linalg.pinv(C[np.ix_(there, there)], 1e-10, True)
+            for i in np.flatnonzero((absent == pattern).all(axis=1)):
+                out[i, gone] = mean[gone] + scale[gone] * (weights @ away[i, there])
+        return out
+
+
+def _rule(result: Result, used: np.ndarray) -> _Filled | _Predicted | None:
+    """How missing entries are scored; None for a fit without any. A file may say anything, so that
+    what is no array of the right shape is an error."""
+    told = result.info.get("missing")
+    if not isinstance(told, dict):
+        return None
+    fill, covariance = told.get("fill"), told.get("covariance")
+    if isinstance(fill, np.ndarray) and fill.shape == (result.n_features,):
+        return _Filled(fill[used].astype(np.float64))
+    u = used.size
+    square = isinstance(covariance, np.ndarray) and covariance.shape == (u, u)
+    if covariance is not None and square and np.isfinite(covariance).all():
+        return _Predicted(covariance.astype(np.float64))
+    raise ValueError("the result is damaged: what it says of missing entries cannot be used")
 
 
 def scores(result: Result, X: Any) -> np.ndarray:

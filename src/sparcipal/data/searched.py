@@ -7,9 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..problem.covariance import Covariance, covariance_of_data
+from ..problem.covariance import Covariance, covariance_of, covariance_of_data
 from ..problem.monitor import Monitor
 from .inputs import Input
+from .missing import Gaps, Pairwise, pairwise
 from .passes import Stream
 from .rows import Rows
 from .screening import Screened, Survivors, survivors
@@ -37,6 +38,8 @@ class Searched:
         source, names = given.source, given.feature_names
         if isinstance(source, Rows):
             self._stream = Stream(source, center, scale, memory_limit)
+        elif given.gaps is not None and given.gaps.rule == "pairwise":
+            self._use(_from_pairs(given, center, scale))
         elif isinstance(source, Table):
             self._use(_from_table(given, center, scale))
         elif scale:
@@ -95,6 +98,8 @@ class Data:
     scaled: bool = False
     weighted: bool = False
     survivors: Survivors | None = None  # when some features were dropped by their variance
+    gaps: Gaps | None = None  # what was done about missing entries
+    repaired: Pairwise | None = None  # the covariance, when it was made of pairs
 
     @cached_property
     def formed(self) -> Covariance:
@@ -126,7 +131,36 @@ def _from_table(given: Input, center: bool, scale: bool) -> Data:
         table.X, center=center, scale=scale, sample_weight=weights
     )
     weighted = weights is not None
-    return Data(_checked(covariance), given.feature_names, n, mean, spread, center, scale, weighted)
+    return Data(
+        _checked(covariance),
+        given.feature_names,
+        n,
+        mean,
+        spread,
+        center,
+        scale,
+        weighted,
+        gaps=given.gaps,
+    )
+
+
+def _from_pairs(given: Input, center: bool, scale: bool) -> Data:
+    """Use the covariances of what is there; from here on they are a given matrix."""
+    table, weights = given.source, given.sample_weight
+    assert isinstance(table, Table)
+    found = pairwise(table.X, weights, center, scale, given.feature_names)
+    return Data(
+        _checked(covariance_of(found.matrix)),
+        given.feature_names,
+        table.shape[0],
+        found.mean,
+        found.scale,
+        center,
+        scale,
+        weights is not None,
+        gaps=given.gaps,
+        repaired=found,
+    )
 
 
 def _from_screened(

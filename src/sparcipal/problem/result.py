@@ -82,6 +82,10 @@ class Certificate:
         "inside" the kept features, the bound of everything "touching" a dropped one, and two
         claims: "support_unchanged" (no optimum uses a dropped feature) and "bound_holds" (what
         bounds the kept features bounds all).
+    repair : dict
+        Empty unless covariances come from pairs of features (`missing="pairwise"`). Then: by how
+        much they were "moved" to be positive semidefinite (the Frobenius norm), which part of their
+        norm that is ("relative"), and the "matrix" that value and bound speak of.
     """
 
     value: float
@@ -96,6 +100,7 @@ class Certificate:
     guarantees: dict[str, float] = field(default_factory=dict)
     unit: float = 1.0
     screening: dict[str, Any] = field(default_factory=dict)
+    repair: dict[str, Any] = field(default_factory=dict)
 
     @property
     def gap(self) -> float:
@@ -277,7 +282,8 @@ def _read_from(path: Path, limit: int) -> Result:
 
 def _claim(result: Result) -> Result:
     bare = tuple(replace(b, data={}) for b in result.certificate.bounds)
-    return replace(result, certificate=replace(result.certificate, bounds=bare))
+    repair = {key: told for key, told in result.certificate.repair.items() if key != "matrix"}
+    return replace(result, certificate=replace(result.certificate, bounds=bare, repair=repair))
 
 
 def _from_document(parts: dict[str, Any]) -> Result:
@@ -315,6 +321,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "certificate.message": (str,),
     "certificate.guarantees": (dict,),
     "certificate.screening": (dict,),
+    "certificate.repair": (dict,),
 }
 
 

@@ -214,6 +214,20 @@ def screening(certificate: Certificate) -> list[tuple[str, str, str]]:
     return rows
 
 
+def repair(certificate: Certificate) -> list[tuple[str, str, str]]:
+    """Return how far covariances of pairs of features were moved to be those of some data."""
+    moved, relative = certificate.repair.get("moved"), certificate.repair.get("relative")
+    if not isinstance(moved, float) or not isinstance(relative, float):
+        return []
+    figure = "0" if moved == 0 else rounded(moved, 3, ROUND_CEILING)
+    share = gap_percent(relative)
+    meaning = (
+        f"added to the pairwise covariances (Frobenius norm, {share} of theirs) to make them "
+        "positive semidefinite; value and bound speak of the repaired matrix"
+    )
+    return [("repair", figure, meaning)]
+
+
 def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
     """Return the figures of a certificate, each with its name and its meaning."""
     value, bound = figures(certificate.value, certificate.bound)
@@ -230,7 +244,7 @@ def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
         ("gap", gap_percent(certificate.gap), "(bound - value) / value"),
         ("status", certificate.status.value, certificate.status.sentence),
     ]
-    rows += screening(certificate)
+    rows += screening(certificate) + repair(certificate)
     told = reported(certificate)
     if told:
         rows += [("reported", "", "by the solver, not part of the proof:"), *told]

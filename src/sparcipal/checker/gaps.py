@@ -1,0 +1,107 @@
+"""Data with missing entries: what a result speaks of in their place, seen to come from them.
+
+Rows are left out and entries filled once more, by the rules of docs/missing.rst. Covariances of
+pairs of features come with the result, as the matrix that value and bound speak of; here they are
+computed from the data and held against it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..problem.result import Result
+from .budget import Missing, require
+from .gate import parse
+from .records import Repair
+from .tables import Source
+
+EPS = 2.0**-52
+
+
+def stand_in(
+    result: Result, source: Source, sample_weight: Any
+) -> tuple[Result, Source | None, Any, Any]:
+    """The result, its data, covariance and weights, as they would be without gaps."""
+    rule = result.settings["missing"]
+    X = source.whole(gaps=True)
+    require(isinstance(X, np.ndarray), "missing entries are treated in dense tables only")
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    require(weights is None or weights.shape == (X.shape[0],), "there is not one weight per sample")
+    absent = np.isnan(X)
+    require(not absent.all(axis=0).any(), "a column has no entry")
+    if rule == "rows":
+        whole = ~absent.any(axis=1)
+        kept = None if weights is None else weights[whole]
+        return result, Source(X[whole], source.names), None, kept
+    if rule == "pairwise":
+        matrix = _repaired(result, X, weights)
+        plain = {**result.settings, "center": False, "scale": False, "sample_weight": False}
+        given = replace(result, settings=plain, n_samples=None, mean=None, scale=None)
+        return given, None, matrix, None
+    filled = np.array(X, dtype=np.float64)
+    for j in np.flatnonzero(absent.any(axis=0)):
+        filled[absent[:, j], j] = _stands_for(rule, X[:, j], weights)
+    return result, Source(filled, source.names), None, sample_weight
+
+
+def _stands_for(rule: str, column: np.ndarray, weights: np.ndarray | None) -> float:
+    """The mean of what is there, by an exact sum, or its median."""
+    column = column.astype(np.float64)
+    there = ~np.isnan(column)
+    if rule == "median":
+        return float(np.median(column[there]))
+    if weights is None:
+        return math.fsum(column[there]) / int(there.sum())
+    return math.fsum(weights[there] * column[there]) / math.fsum(weights[there])
+
+
+def _repaired(result: Result, X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """The matrix of the result, if it lies as near to the covariances of the pairs as is said."""
+    n, p = X.shape
+    require(p == result.n_features, f"the result speaks of {result.n_features} features, not {p}")
+    repair = parse(Repair, result.certificate.repair, {"p": p}, "repair")
+    if repair.matrix is None:
+        raise Missing("the repaired matrix was not saved with the result")
+    require(repair.matrix.shape == (p, p), "repair: the matrix is not square")
+    center, scale = result.settings["center"], result.settings["scale"]
+    require(n == result.n_samples, "the number of samples differs")
+    require(result.settings["sample_weight"] == (weights is not None), "sample weights differ")
+    require(result.mean is not None and result.scale is not None, "mean or scale is missing")
+    assert result.mean is not None
+    assert result.scale is not None
+    there = ~np.isnan(X)
+    mean = np.zeros(p)
+    if center:
+        mean = np.array([_stands_for("mean", X[:, j], weights) for j in range(p)])
+    size = np.where(there, np.abs(X), 0.0).max(axis=0)
+    require(
+        bool((np.abs(mean - result.mean) <= 16 * EPS * size).all()), "the means are not those of X"
+    )
+    away = np.where(there, X - mean, 0.0)
+    w = np.ones(n) if weights is None else weights
+    mass = there.T @ (there * w[:, None])
+    require(bool((mass > 0).all()), "two features share no row")
+    pairs = (away.T @ (away * w[:, None])) / mass
+    deviations = np.ones(p)
+    if scale:
+        spread = np.sqrt(np.maximum(np.diagonal(pairs), 0.0))
+        deviations = np.where(spread > 0, spread, 1.0)
+    # Sums of n products, in the order that BLAS chooses, and the means before them.
+    doubt = (4 * n + 64) * EPS
+    near = np.abs(deviations - result.scale) <= doubt * np.maximum(deviations, size)
+    require(bool(near.all()), "the scales are not those of X")
+    pairs = pairs / np.outer(deviations, deviations)
+    rough = np.outer(size / deviations, size / deviations)
+    slack = doubt * float(np.linalg.norm(rough)) + 64 * p * EPS * float(np.linalg.norm(pairs))
+    moved = float(np.linalg.norm(repair.matrix - pairs))
+    require(
+        moved <= repair.moved + slack,
+        f"the matrix is {moved:.6g} from the covariances of the pairs, not {repair.moved:.6g}",
+    )
+    part = repair.moved / max(float(np.linalg.norm(pairs)), 1e-300)
+    require(abs(part - repair.relative) <= 1e-6 * (1 + part), "the size of the repair is another")
+    return repair.matrix

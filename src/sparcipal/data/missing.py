@@ -1,0 +1,160 @@
+"""Entries that are missing: rows left out, entries filled, or covariances of what is there.
+
+Means are sums without rounding divided once, so that a checker comes to the same numbers whatever
+the order of the rows in memory. docs/missing.rst states what each rule does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..problem.covariance import DENSE_LIMIT
+from .checks import WAYS_OUT
+from .table import Table
+
+RULES = ("error", "rows", "mean", "median", "pairwise")
+LEAST = 2  # rows that must be left, and rows that a pair of features must share
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """What was done about entries that were missing."""
+
+    rule: str
+    entries: int
+    rows: int = 0  # left out
+    fill: np.ndarray | None = None  # what stands for a missing entry, by feature
+
+    def words(self, n_rows: int) -> str:
+        """Say it in a sentence."""
+        what = f"{self.entries} missing entries"
+        if self.rule == "rows":
+            return f"{what}: {self.rows} of {n_rows} rows left out"
+        if self.rule == "pairwise":
+            return f"{what}: covariances of the rows that have both entries"
+        return f"{what}: filled with the {self.rule} of their column"
+
+
+@dataclass(frozen=True, eq=False)
+class Pairwise:
+    """Covariances of what is there, moved to the nearest positive semidefinite matrix."""
+
+    matrix: np.ndarray
+    mean: np.ndarray
+    scale: np.ndarray
+    moved: float  # the Frobenius norm of what was added
+    relative: float  # as a part of the norm of the covariances
+
+
+def without_gaps(
+    table: Table, rule: str, weights: np.ndarray | None
+) -> tuple[Table, np.ndarray | None, Gaps | None]:
+    """Treat what is missing in a table that is finite otherwise; None when nothing is."""
+    if table._checked:
+        return table, weights, None
+    X = table.X
+    absent = np.isnan(X)
+    _refuse_empty(absent.all(axis=0), table.feature_names)
+    count = int(absent.sum())
+    if rule == "rows":
+        whole = ~absent.any(axis=1)
+        if int(whole.sum()) < LEAST:
+            raise ValueError(
+                f"missing='rows' leaves {int(whole.sum())} of {X.shape[0]} rows; {WAYS_OUT}"
+            )
+        gaps = Gaps(rule, count, int((~whole).sum()))
+        names, labels = table.sample_names, table.labels
+        kept = replace(
+            table,
+            X=X[whole],
+            sample_names=None if names is None else tuple(np.asarray(names, object)[whole]),
+            labels=None if labels is None else tuple(np.asarray(labels, object)[whole]),
+            moments=None,
+            notes=(*table.notes, gaps.words(X.shape[0])),
+        )
+        return kept._check(), None if weights is None else weights[whole], gaps
+    if rule == "pairwise":
+        if X.shape[1] > DENSE_LIMIT:
+            raise ValueError(
+                f"missing='pairwise' takes at most {DENSE_LIMIT} features, X has {X.shape[1]}; "
+                "pass missing='mean', or fewer columns"
+            )
+        gaps = Gaps(rule, count)
+        return replace(table, notes=(*table.notes, gaps.words(X.shape[0]))), weights, gaps
+    fill = means(X, weights) if rule == "mean" else np.nanmedian(X.astype(np.float64), axis=0)
+    gaps = Gaps(rule, count, fill=fill)
+    filled = np.where(absent, fill, X)
+    notes = (*table.notes, gaps.words(X.shape[0]))
+    return replace(table, X=filled, moments=None, notes=notes)._check(), weights, gaps
+
+
+def means(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """The mean of what is there in each column, from a sum that is not rounded."""
+    out = np.empty(X.shape[1])
+    for j in range(X.shape[1]):
+        column = np.asarray(X[:, j], dtype=np.float64)
+        there = ~np.isnan(column)
+        if weights is None:
+            out[j] = math.fsum(column[there]) / int(there.sum())
+        else:
+            total = math.fsum(weights[there])
+            out[j] = math.fsum(weights[there] * column[there]) / total if total else math.nan
+    _refuse_empty(np.isnan(out), None)
+    return out
+
+
+def pairwise(
+    X: np.ndarray, weights: np.ndarray | None, center: bool, scale: bool, names: Any
+) -> Pairwise:
+    """The covariance of each pair of features over the rows that have both, repaired.
+
+    Deviations are from the mean of all entries of a column that are there.
+    """
+    there = ~np.isnan(X)
+    mean = means(X, weights) if center else np.zeros(X.shape[1])
+    away = np.where(there, X - mean, 0.0)
+    w = np.ones(X.shape[0]) if weights is None else weights
+    mass = there.T.astype(np.float64) @ (there * w[:, None])
+    shared = there.T.astype(np.float64) @ there
+    _refuse_unshared(shared, names)
+    products = (away.T @ (away * w[:, None])) / mass
+    products = (products + products.T) / 2
+    deviations = np.ones(X.shape[1])
+    if scale:
+        spread = np.sqrt(np.maximum(np.diagonal(products), 0.0))
+        deviations = np.where(spread > 0, spread, 1.0)
+        products = products / np.outer(deviations, deviations)
+    values, vectors = np.linalg.eigh(products)
+    if values[0] < 0:
+        repaired = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        repaired = (repaired + repaired.T) / 2
+    else:
+        repaired = products
+    moved = float(np.linalg.norm(repaired - products))
+    size = float(np.linalg.norm(products))
+    return Pairwise(repaired, mean, deviations, moved, moved / size if size else 0.0)
+
+
+def _refuse_empty(empty: np.ndarray, names: tuple[str, ...] | None) -> None:
+    if not empty.any():
+        return
+    listed = [repr(names[j] if names is not None else f"x{j}") for j in np.flatnonzero(empty)[:6]]
+    raise ValueError(
+        f"{int(empty.sum())} column(s) without an entry: {', '.join(listed)}; drop them"
+    )
+
+
+def _refuse_unshared(shared: np.ndarray, names: Any) -> None:
+    few = np.argwhere(np.triu(shared) + np.tril(np.full(shared.shape, LEAST), -1) < LEAST)
+    if few.size:
+        i, j = (int(place) for place in few[0])
+        pair = f"{names[i]!r} and {names[j]!r}" if names is not None else f"x{i} and x{j}"
+        raise ValueError(
+            f"missing='pairwise' needs {LEAST} rows with both entries for every pair of features, "
+            f"but {pair} share {int(shared[i, j])}, and so do {len(few) - 1} more pairs few; drop "
+            "columns, or pass missing='mean'"
+        )

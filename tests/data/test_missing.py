@@ -1,0 +1,161 @@
+"""Missing entries: what each rule does to the table, the answer and the scores."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparcipal import Result, SparsePCA, read, sparse_path, sparse_pca, verify
+from sparcipal.data.missing import RULES
+
+rng = np.random.default_rng(0)
+FACTORS = rng.standard_normal((60, 2))
+WHOLE = FACTORS @ rng.standard_normal((2, 6)) + 0.3 * rng.standard_normal((60, 6))
+GAPPY = np.where(rng.random(WHOLE.shape) < 0.08, np.nan, WHOLE)
+NAMES = tuple("abcdef")
+
+
+def fitted(rule, X=GAPPY, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return SparsePCA(n_components=2, n_nonzero_coefs=3, missing=rule, **options).fit(X)
+
+
+def test_error_counts_by_column_and_names_the_ways_out():
+    with pytest.raises(ValueError, match="missing by column: 'x") as caught:
+        sparse_pca(GAPPY)
+    for rule in RULES[1:]:
+        assert f"missing='{rule}'" in str(caught.value)
+    with pytest.raises(ValueError, match="missing='guess' is unknown"):
+        sparse_pca(GAPPY, missing="guess")
+
+
+def test_rows_mean_and_median_are_the_fit_of_the_treated_table():
+    complete = GAPPY[~np.isnan(GAPPY).any(axis=1)]
+    treated = {
+        "rows": complete,
+        "mean": np.where(np.isnan(GAPPY), np.nanmean(GAPPY, axis=0), GAPPY),
+        "median": np.where(np.isnan(GAPPY), np.nanmedian(GAPPY, axis=0), GAPPY),
+    }
+    for rule, X in treated.items():
+        expected = SparsePCA(n_components=2, n_nonzero_coefs=3).fit(X).result_
+        found = fitted(rule).result_
+        assert found.value == pytest.approx(expected.value, rel=1e-12)
+        assert found.settings["missing"] == rule
+
+
+@pytest.mark.parametrize("rule", RULES[1:])
+@pytest.mark.parametrize("scale", [False, True])
+def test_every_rule_is_proved_and_rechecked(rule, scale, tmp_path):
+    estimator = fitted(rule, scale=scale)
+    assert verify(estimator, GAPPY).verdict == "proved"
+    result = estimator.result_
+    result.save(tmp_path / "m.json")
+    assert verify(Result.load(tmp_path / "m.json"), GAPPY).verdict == "proved"
+    other = GAPPY.copy()
+    other[np.isnan(other)] = 0.5
+    assert verify(result, other).verdict == "refused"
+    moved = GAPPY.copy()
+    moved[0, ~np.isnan(moved[0])] += 0.5
+    moved[1, ~np.isnan(moved[1])] -= 0.7
+    assert verify(result, moved).verdict == "refused"
+
+
+def test_weights_go_with_every_rule():
+    weights = np.random.default_rng(1).random(60)
+    for rule in RULES[1:]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            result = sparse_pca(GAPPY, n_nonzero_coefs=2, missing=rule, sample_weight=weights)
+        assert verify(result, GAPPY, sample_weight=weights).verdict == "proved"
+
+
+def test_pairwise_states_its_repair_and_speaks_of_the_repaired_matrix():
+    sparse = np.where(np.random.default_rng(3).random((12, 6)) < 0.45, np.nan, WHOLE[:12])
+    result = fitted("pairwise", sparse).result_
+    repair = result.certificate.repair
+    assert repair["moved"] > 0
+    A = repair["matrix"]
+    assert np.linalg.eigvalsh(A)[0] > -1e-12
+    again = sparse_pca(covariance=A, n_components=2, n_nonzero_coefs=3)
+    assert again.value == pytest.approx(result.value, rel=1e-12)
+    assert "repaired matrix" in str(result.certificate)
+    assert verify(result, sparse).verdict == "proved"
+    for forged in (
+        {**repair, "moved": repair["moved"] / 2},
+        {**repair, "matrix": A + 0.01 * np.eye(6)},
+        {**repair, "matrix": A[:5, :5]},
+        {**repair, "extra": 1.0},
+    ):
+        claim = replace(result, certificate=replace(result.certificate, repair=forged))
+        assert verify(claim, sparse).verdict == "refused"
+    bare = {key: repair[key] for key in ("moved", "relative")}
+    claim = replace(result, certificate=replace(result.certificate, repair=bare))
+    assert verify(claim, sparse).verdict == "not proved"
+
+
+def test_pairwise_without_gaps_is_the_ordinary_fit():
+    assert fitted("pairwise", WHOLE).result_.certificate.repair == {}
+    assert fitted("pairwise", WHOLE).result_.value == fitted("error", WHOLE).result_.value
+
+
+@pytest.mark.parametrize("rule", ["rows", "pairwise"])
+def test_scores_of_rows_with_gaps_are_the_best_linear_prediction(rule):
+    estimator = fitted(rule)
+    result = estimator.result_
+    used = np.unique(np.concatenate(result.supports))
+    C, mean = result.info["missing"]["covariance"], result.mean[used]
+    new = WHOLE[:5].copy()
+    whole = estimator.transform(new)
+    new[0, used[0]] = np.nan
+    scores = estimator.transform(new)
+    there = np.arange(1, used.size)
+    guess = C[0, there] @ np.linalg.solve(
+        C[np.ix_(there, there)], new[0, used[there]] - mean[there]
+    )
+    filled = WHOLE[0].copy()
+    filled[used[0]] = mean[0] + guess
+    np.testing.assert_allclose(scores[0], estimator.transform(filled[None])[0], atol=1e-9)
+    np.testing.assert_array_equal(scores[1:], whole[1:])
+    nothing = estimator.transform(np.full((1, 6), np.nan))
+    np.testing.assert_allclose(nothing, 0.0, atol=1e-12)
+
+
+def test_scores_after_mean_are_those_of_the_filled_rows():
+    estimator = fitted("mean")
+    filled = np.where(np.isnan(GAPPY), np.nanmean(GAPPY, axis=0), GAPPY)
+    np.testing.assert_allclose(estimator.transform(GAPPY), estimator.transform(filled), atol=1e-12)
+    with pytest.raises(ValueError, match="NaN"):
+        SparsePCA(n_nonzero_coefs=2).fit(WHOLE).transform(GAPPY)
+
+
+def test_what_no_rule_can_mend_is_said():
+    empty = GAPPY.copy()
+    empty[:, 2] = np.nan
+    with pytest.raises(ValueError, match=r"1 column.s. without an entry: 'x2'"):
+        sparse_pca(empty, missing="mean")
+    apart = WHOLE[:6].copy()
+    apart[:3, 0], apart[3:, 1] = np.nan, np.nan
+    with pytest.raises(ValueError, match="x0 and x1 share 0"):
+        sparse_pca(apart, missing="pairwise")
+    holes = np.where(np.eye(6) > 0, np.nan, WHOLE[:6])
+    with pytest.raises(ValueError, match="leaves 0 of 6 rows"):
+        sparse_pca(holes, missing="rows")
+    with pytest.raises(ValueError, match="needs a table in memory"):
+        sparse_pca(lambda: iter([GAPPY]), missing="mean")
+
+
+def test_files_and_frames_with_gaps_are_fitted(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(GAPPY, columns=list(NAMES))
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    table = read(tmp_path / "x.csv")
+    assert np.array_equal(np.isnan(table.X), np.isnan(GAPPY))
+    result = sparse_pca(table, n_nonzero_coefs=3, missing="pairwise")
+    assert verify(result, table).verdict == "proved"
+    assert verify(result, frame).verdict == "proved"
+    path = sparse_path(table, n_nonzero_coefs=[1, 2], missing="mean")
+    assert verify(path[1], table).verdict == "proved"
