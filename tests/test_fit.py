@@ -132,7 +132,7 @@ def test_a_missing_entry_in_a_later_block_is_placed_in_the_table(form):
 
 
 def test_a_bound_below_the_value_is_an_error_not_an_answer():
-    from sparcipal.bounds.strategy import Proved
+    from sparcipal.bounds.proved import Proved
     from sparcipal.problem.covariance import covariance_of
     from sparcipal.problem.monitor import Monitor
     from sparcipal.problem.problem import Component, Options, Problem

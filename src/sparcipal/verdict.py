@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .bounds.strategy import Proved
+from .bounds.proved import Proved
 from .problem.components import rounding_of_value, variances
 from .problem.problem import Options, Problem
 from .problem.result import Certificate, Status

@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sparcipal.bounds import strategy as prove
+from sparcipal.bounds import joint, strategy
 from sparcipal.bounds.configuration import bound as configuration
 from sparcipal.bounds.configuration import packing
 from sparcipal.bounds.configuration.prices import converted
 from sparcipal.bounds.kyfan import bound as kyfan
 from sparcipal.bounds.kyfan.question import JointQuestion
-from sparcipal.bounds.pairsplit import Part, split_matrix
+from sparcipal.bounds.pairsplit import Part, best_start, split_matrix
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.enumeration import proved_tops
@@ -151,7 +151,7 @@ def test_a_wrong_value_does_not_make_a_wrong_bound(monkeypatch: pytest.MonkeyPat
 
 def test_a_better_packing_becomes_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A poor answer goes in; where the enumeration meets the best packing, that comes out."""
-    monkeypatch.setattr(prove, "EXHAUSTIBLE", {"fast": 0, "full": 0})
+    monkeypatch.setattr(joint, "EXHAUSTIBLE", {"fast": 0, "full": 0})
     rng = np.random.default_rng(6)
     improved = 0
     for _ in range(12):
@@ -161,7 +161,7 @@ def test_a_better_packing_becomes_the_answer(monkeypatch: pytest.MonkeyPatch) ->
         best = best_value(A, (2, 2)) / cov.unit
         pairs = rng.permutation(7)[:4].reshape(2, 2)
         poor = refit(problem, tuple(Component(np.sort(S), np.ones(2)) for S in pairs))
-        proved = prove.prove(problem, poor, (), Options(), "full")
+        proved = strategy.prove(problem, poor, (), Options(), "full")
         value = float(variances(problem, proved.components).sum())
         assert value <= best * (1 + 1e-12)
         for bound in proved.bounds:
@@ -186,12 +186,19 @@ def test_packing_finds_the_best_packing() -> None:
         price = np.zeros(7)
         alone = best_value(A, (2,))
         target = 0.95 * best
-        found = packing.best_packing(A, 2, 2, price, alone, target, Monitor())
+        found = best_packing(A, price, alone, target)
         if target - alone > 0.0:
             assert found is not None
             assert found.value == pytest.approx(best)
         own = configuration_target(A, price, alone, target, found)
         assert own == pytest.approx(best, rel=1e-9)
+
+
+def best_packing(A: np.ndarray, price: np.ndarray, alone: float, target: float, work: float = 1e9):
+    root = Part(np.arange(7), A, np.zeros(7, dtype=bool), price, 2, False, np.zeros(7))
+    start = best_start(root)[0]
+    question = packing.PackingQuestion(A, 2, 2, price, alone, target, start, work)
+    return packing.best_packing(question, Monitor())
 
 
 def configuration_target(
@@ -284,16 +291,21 @@ def test_configuration_bound_is_none_when_no_pad_is_enough(monkeypatch):
     assert first.value >= best_value(A, (2, 2)) / cov.unit * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("limit", ["MOST_NODES", "MOST_SUPPORTS", "MOST_PACKINGS"])
+@pytest.mark.parametrize("limit", ["work", "MOST_SUPPORTS", "MOST_PACKINGS"])
 def test_best_packing_is_none_beyond_each_limit(limit, monkeypatch):
     A = plain_covariance(7, 3)
     best, alone = best_value(A, (2, 2)), best_value(A, (2,)) * (1 + 1e-9)
-    arguments = (A, 2, 2, np.zeros(7), alone, 0.97 * best, Monitor())
-    found = packing.best_packing(*arguments)
+    arguments = (A, np.zeros(7), alone, 0.97 * best)
+    found = best_packing(*arguments)
     assert found is not None
     assert best <= found.value <= best * (1 + 1e-9)
+    if limit == "work":
+        assert best_packing(*arguments, work=1e6) is None  # the split alone takes more
+        monkeypatch.setattr(packing, "STEPS", 1)
+        assert best_packing(*arguments, work=1e6) is None
+        return
     monkeypatch.setattr(packing, limit, 1)
-    assert packing.best_packing(*arguments) is None
+    assert best_packing(*arguments) is None
 
 
 def test_proved_values_of_packed_supports_hold_by_exact_elimination():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,11 @@ from ..problem.constraints import Constraints
 from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .cheap import cheap_bounds, trace_bound
-from .configuration.bound import configuration_bound
 from .ellipsoid import ellipsoid_bound
-from .enumeration import count_supports, exhaust
-from .kyfan import JointQuestion, kyfan_bound
+from .joint import prove_jointly
 from .lowrank.bound import low_rank_bound
 from .parts import sum_of_parts
+from .proved import Proved
 from .tree.core import affordable, prove_large
 from .tree.question import TreeQuestion
 from .tree.search import prove as prove_tree
@@ -34,34 +33,11 @@ NEXT = (
 TIGHTER = 0.9
 # Up to this many features the branch and bound works on all of them, beyond that on a core.
 WHOLE = 400
-# Up to this many supports are enumerated, by the effort that the user asked for.
-EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
-# An enumeration may look at this many packings and read this many entries of support tables; beyond
-# that other bounds are cheaper.
-PACKINGS = {"fast": 100_000, "full": 1_000_000}
-READS = {"fast": 2e9, "full": 4e10}
-# Total work of branch and bound at prices (see tree/question.py), and the share of it that follows
-# the short Ky Fan bound where both the short and the long one are tried.
-PRICING_WORK = 1e11
-QUICK_SHARE = 0.6
 # Relative gap above which ellipsoids and the low-rank bound are tried as well, and how many cones
 # the latter may take; up to SKETCHED samples it comes first.
 WIDE = 0.02
 SKETCHED = 7
 CONES = {"fast": 20_000, "full": 200_000}
-
-
-@dataclass(frozen=True)
-class Proved:
-    """The best components, perhaps better than those that came in, and every bound on the
-    optimum."""
-
-    components: tuple[Component, ...]
-    bounds: tuple[Bound, ...]
-    nodes: int = 0
-    eliminated: int = 0
-    out_of_nodes: bool = False
-    again: Any = None  # start for the proof of a neighbouring cardinality
 
 
 def prove(
@@ -95,8 +71,9 @@ def prove(
     if problem.k > 1 and not problem.disjoint:
         return _prove_parts(problem, proved, options, certify)
     if problem.k > 1:
-        proved = _prove_jointly(problem, proved, options, certify)
-        if problem.include and not _enough(problem, proved, options):
+        proved = prove_jointly(problem, proved, options, certify)
+        stopped = options.monitor.stopped is not None
+        if problem.include and not (_closed(problem, proved, options) or stopped):
             # a joint bound does not know of anchors, bounds of single components do
             proved = _prove_parts(problem, proved, options, certify)
         return _where_wide(problem, proved, options, certify)
@@ -218,83 +195,3 @@ def _shortened(component: Component, s: int) -> tuple[Component, ...]:
     order = np.argsort(-np.abs(component.weights), kind="stable")[:s]
     keep = np.sort(order)
     return (Component(component.support[keep], component.weights[keep]),)
-
-
-def _prove_jointly(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
-    """Enumerate all packings where they are few, otherwise use the priced Ky Fan bound."""
-    count = count_supports(problem)
-    if problem.total is None and count <= EXHAUSTIBLE[certify] and not problem.include:
-        value = float(variances(problem, proved.components).sum())
-        most = min(PACKINGS[certify], int(READS[certify] / count / problem.covariance.n_features))
-        found, bound, _ = exhaust(problem, options, most, known=value)
-        better = refit(problem, found)
-        if float(variances(problem, better).sum()) > value:
-            proved = replace(proved, components=better)
-        if bound is not None:
-            return replace(proved, bounds=(*proved.bounds, bound))
-    return _joint_bounds(problem, proved, options, certify)
-
-
-def _joint_bounds(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
-    """Try the Ky Fan bound, then prices and packing if features are few, to close the gap."""
-    monitor = options.monitor
-    pad = 1.001 * problem.dropped  # leaves room for the single precision of stored splits
-    for effort, share in _efforts(problem, certify).items():
-        bound = kyfan_bound(
-            _question(problem, proved, options), effort=effort, least_pad=pad, monitor=monitor
-        )
-        proved = replace(proved, bounds=(*proved.bounds, bound))
-        if _enough(problem, proved, options):
-            break
-        if certify != "full" or problem.total is not None:
-            continue
-        question, work = _question(problem, proved, options), share * PRICING_WORK
-        priced = configuration_bound(
-            question, bound, work=work, monitor=monitor, n_jobs=options.n_jobs
-        )
-        if priced is not None:
-            proved = replace(proved, bounds=(*proved.bounds, priced.bound))
-            if not problem.include:  # of which prices know nothing
-                proved = _with_supports(problem, proved, priced.supports)
-        if _enough(problem, proved, options):
-            break
-    return proved
-
-
-def _efforts(problem: Problem, certify: str) -> dict[str, float]:
-    """Return the efforts of the Ky Fan bound in their order, each with its share of the pricing."""
-    if certify != "full":
-        return {"fast": 0.0}
-    if problem.covariance.n_features > WHOLE:
-        return {"full": 1.0}
-    # Prices found from a quick bound often prove the optimum before the long one would have ended.
-    return {"fast": QUICK_SHARE, "full": 1 - QUICK_SHARE}
-
-
-def _question(problem: Problem, proved: Proved, options: Options) -> JointQuestion:
-    """Return what joint bounds are asked, with the best components so far."""
-    return JointQuestion(
-        problem.covariance,
-        problem.cardinalities,
-        supports=[component.support for component in proved.components],
-        value=float(variances(problem, proved.components).sum()),
-        nonnegative=problem.nonnegative,
-        tol=options.tol,
-        total=problem.total,
-    )
-
-
-def _enough(problem: Problem, proved: Proved, options: Options) -> bool:
-    value = float(variances(problem, proved.components).sum())
-    lowest = min(bound.value for bound in proved.bounds)
-    return bool(lowest <= value * (1 + options.tol) or options.monitor.stopped)
-
-
-def _with_supports(problem: Problem, proved: Proved, supports: Sequence[np.ndarray]) -> Proved:
-    """Replace the components by those on `supports` if these explain more."""
-    if not supports:
-        return proved
-    found = tuple(Component(support, np.ones(support.size)) for support in supports)
-    better = refit(problem, found)
-    gain = variances(problem, better).sum() - variances(problem, proved.components).sum()
-    return replace(proved, components=better) if gain > 0 else proved

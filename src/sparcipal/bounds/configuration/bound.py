@@ -36,13 +36,13 @@ from ...numerics.threads import one_blas_thread
 from ...problem.monitor import Monitor, Quiet
 from ...problem.result import Bound
 from ..kyfan.certificate import KyFanMatrix, KyFanSplit, kyfan_matrix
-from ..kyfan.question import JointQuestion
+from ..kyfan.question import JointAnswer, JointQuestion
 from ..outside import violators
 from ..pairsplit import Split
 from ..tree.log import Proof
 from ..tree.question import TreeQuestion
 from ..tree.search import prove
-from .packing import best_packing
+from .packing import PackingQuestion, best_packing
 from .prices import Pool, converted
 
 NAME = "configuration"
@@ -53,16 +53,8 @@ MOVES = 30  # of the prices, at most, until the local search finds no new suppor
 MIXTURES = 60  # random starts of the first local search
 LEVELS = (0.0, 0.5)  # targets, as fractions of the gap: the optimum, then half way to it
 SOONER = 0.25  # factor on the target after a success
-FIRST = 0.3  # share of the work for the first target
+PARTS = (0.6, 0.8)  # of the work that is left, for each of these targets; packing has the rest
 PADS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)  # factors on what rows of the Ky Fan split pay
-
-
-@dataclass(frozen=True)
-class Priced:
-    """A bound by prices, and supports better than the known answer if the search met any."""
-
-    bound: Bound
-    supports: tuple[np.ndarray, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,10 +70,10 @@ def configuration_bound(
     question: JointQuestion,
     start: Bound,
     *,
-    work: float = np.inf,
+    work: float = 1e11,
     monitor: Monitor | None = None,
     n_jobs: int = 1,
-) -> Priced | None:
+) -> JointAnswer | None:
     """Return a bound by prices, started from a Ky Fan split; None if its core is too large.
 
     `work` is about nanoseconds of one core for all branch and bound together.
@@ -101,19 +93,20 @@ class _Prices:
         self.monitor = monitor
         self.n_jobs = n_jobs
         self.rng = np.random.default_rng(0)
-        self.work = 0.0
+        self.left = 0.0
 
-    def run(self, supports: list[np.ndarray], start: Bound, work: float) -> Priced | None:
+    def run(self, supports: list[np.ndarray], start: Bound, work: float) -> JointAnswer | None:
         self._prepare(supports, start)
+        self.left = work
         best: _Attempt | None = None
         lowest, settled = start.value, False
-        for share, part in zip(LEVELS, (FIRST, 1.0)):
-            budget = part * work
+        for share, part in zip(LEVELS, PARTS):
+            last = (1.0 - part) * self.left
             # once the lowest target is proved, only packing can improve the bound
-            while self.work < budget and not settled and not self._closed(lowest):
+            while self.left > last and not settled and not self._closed(lowest):
                 # a level slightly above the optimum leaves room for the prices
                 aim = max(share * (lowest / self.value - 1.0), 0.6 * self.tol)
-                attempt = self._attempt(aim, budget - self.work)
+                attempt = self._attempt(aim, self.left - last)
                 if attempt is None:
                     break
                 # even prices that do not improve the bound may be good enough for packing
@@ -122,6 +115,7 @@ class _Prices:
                 done = all(proof.status == "optimal" for proof in attempt.proofs)
                 settled = done and aim <= 0.6 * self.tol
                 if not done or attempt.total >= lowest:
+                    lowest = min(lowest, attempt.total)
                     break
                 lowest, share = attempt.total, SOONER * share
                 self.monitor.update("prices", bound=lowest, message=self._text(attempt))
@@ -137,11 +131,8 @@ class _Prices:
 
     def _prepare(self, supports: list[np.ndarray], start: Bound) -> None:
         """Set up the core, the prices of the Ky Fan split and the pool of first supports."""
-        data = start.data
-        split = KyFanSplit(
-            np.asarray(data["features"]), data["u"], data["r"], data["price"], data["pad"]
-        )
-        self.core = split.features.astype(np.intp)
+        split = KyFanSplit.of(start.data)
+        self.core = split.features
         a = self.cov.submatrix(self.core)
         self.a = np.ascontiguousarray(0.5 * (a + a.T))
         s = max(self.sizes)
@@ -163,7 +154,7 @@ class _Prices:
 
     def _attempt(self, aim: float, work: float) -> _Attempt | None:
         """Find and prove prices at which the bound is about (1 + aim) times the value."""
-        last = self.work + work
+        last = self.left - work
         for _ in range(ROUNDS):
             prices = self._prices(aim)
             if prices is None:
@@ -171,13 +162,13 @@ class _Prices:
             price, level, levels = prices
             room = max(level - float(price.sum()) - float(self.pool.counts @ levels), 0.0) / self.k
             room = max(room, 0.02 * self.tol * self.value / self.k)
-            proofs = self._priced(price, levels + room, room, last - self.work)
+            proofs = self._priced(price, levels + room, room, self.left - last)
             if proofs is None:
                 return None
             better = [
                 proof.support for proof, t in zip(proofs, levels) if proof.value > t + 1.1 * room
             ]
-            if not better or self.work >= last or self.monitor.stopped:
+            if not better or self.left <= last or self.monitor.stopped:
                 return _Attempt(price, proofs, self._total(price, proofs))
             for support in better:
                 self.pool.add(support)
@@ -226,8 +217,8 @@ class _Prices:
                 n_jobs=self.n_jobs,
             )
             proof = prove(self.a, s, question)
-            self.work += proof.work
-            if proof.status == "optimal" and proof.again is not None:
+            self.left -= proof.work
+            if proof.again is not None:
                 self.starts[s] = proof.again
             proofs.append(proof)
             if proof.status == "enough":
@@ -254,7 +245,7 @@ class _Prices:
 
     # the end --------------------------------------------------------------------------------
 
-    def _bound(self, attempt: _Attempt) -> Priced:
+    def _bound(self, attempt: _Attempt) -> JointAnswer:
         margin = SAFETY * sum(self.cov.rounding(s) for s in self.sizes)
         parts: list[dict[str, Any]] = [
             {"s": s, "log": proof.log} for s, proof in zip(self.pool.kinds, attempt.proofs)
@@ -263,14 +254,14 @@ class _Prices:
         data: dict[str, Any] = {"price": price.astype(np.float32), "parts": parts}
         if self.core.size < self.cov.n_features:
             data["features"] = self.core.astype(np.int32)
-            return Priced(Bound(NAME, attempt.total + margin, data, margin))
+            return JointAnswer(Bound(NAME, attempt.total + margin, data, margin))
         gap = attempt.total > self.value * (1.0 + self.tol)
         if gap and self._packable():
             packing = self._packed(price, attempt.proofs[0])
             if packing is not None:
                 data["packing"], total, supports = packing
-                return Priced(Bound(NAME, total + margin, data, margin), supports)
-        return Priced(Bound(NAME, attempt.total + margin, data, margin))
+                return JointAnswer(Bound(NAME, total + margin, data, margin), supports)
+        return JointAnswer(Bound(NAME, attempt.total + margin, data, margin))
 
     def _packable(self) -> bool:
         alike = len(self.pool.kinds) == 1 and not self.nonnegative
@@ -285,7 +276,11 @@ class _Prices:
         """
         target = self.value * (1.0 + 0.5 * self.tol)
         s = self.pool.kinds[0]
-        found = best_packing(self.a, s, self.k, price, proof.bound, target, self.monitor)
+        start = self.starts[s].scaled(power_of_two(float(np.abs(self.a).max())))
+        question = PackingQuestion(
+            self.a, s, self.k, price, proof.bound, target, start, max(self.left, 0.0)
+        )
+        found = best_packing(question, self.monitor)
         if found is None:
             return None
         data = {"target": target, "u": found.split.origin["u"], "r": found.split.origin["r"]}

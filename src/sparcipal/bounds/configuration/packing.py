@@ -20,15 +20,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...numerics import margins
+from ...numerics.eigen import largest_eigenpairs
 from ...problem.monitor import Monitor
 from ..cheap import proved_margins
-from ..pairsplit import Optimiser, Part, Split, best_start, prove_below, split_matrix
+from ..pairsplit import Optimiser, Part, Split, prove_below, split_matrix
+from ..pairsplit.optimise import step_work
+from ..tree.fixing import fix
 
-MOST_NODES = 30_000
 MOST_SUPPORTS = 5_000
 MOST_PACKINGS = 500_000
-SMOOTHING = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
-STEPS = 150
+# Smoothing and steps for the split of the best support, which is made for a higher level.
+SMOOTHING = (1e-3, 3e-4)
+STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -43,111 +46,125 @@ class Packed:
     supports: list[np.ndarray]
 
 
-def best_packing(
-    a: np.ndarray,
-    s: int,
-    k: int,
-    price: np.ndarray,
-    best_priced: float,
-    target: float,
-    monitor: Monitor,
-) -> Packed | None:
+@dataclass(frozen=True)
+class PackingQuestion:
+    """Which k disjoint supports of s features at most explain more than the target?
+
+    `best_priced` bounds value(S) - price(S) over all supports, `start` is a split that proves about
+    as much, and `work` is about nanoseconds of one core.
+    """
+
+    a: np.ndarray  # (n, n)
+    s: int
+    k: int
+    price: np.ndarray  # (n,)
+    best_priced: float
+    target: float
+    start: Split
+    work: float
+
+
+def best_packing(question: PackingQuestion, monitor: Monitor) -> Packed | None:
     """The best k disjoint supports if they may explain more than target; None if a limit was met.
 
     Every support counts with a bound that a Cholesky factorisation proves, and with twice what the
     checker allows for the rounding of sums of prices and values.
     """
+    a, price, k, best_priced = question.a, question.price, question.k, question.best_priced
     scale = float(np.abs(np.diagonal(a)).sum() + price.sum())
-    slack = 2 * margins.packing_slack(a.shape[0], s) * scale
-    tau = target - float(price.sum()) - (k - 1) * best_priced - slack
-    if tau <= 0.0:
+    slack = 2 * margins.packing_slack(a.shape[0], question.s) * scale
+    tau = question.target - float(price.sum()) - (k - 1) * best_priced - slack
+    steps = len(SMOOTHING) * STEPS * step_work(a.shape[0])
+    if tau <= 0.0 or steps > question.work:
         return None
-    root = _root(a, s, price)
-    split = _optimised(root, best_priced)
-    supports = _enumerated(root, split, tau, monitor)
+    enumeration = _Enumeration(question, tau, monitor)
+    supports = enumeration.run()
     if supports is None:
         return None
     values = np.array([_proved_value(a[np.ix_(S, S)]) + slack for S in supports])
     missing = np.array([best_priced - v + price[S].sum() for v, S in zip(values, supports)])
-    room = float(price.sum()) + k * best_priced - target + (k + 1) * slack
+    room = float(price.sum()) + k * best_priced - question.target + (k + 1) * slack
     chosen = _packed(supports, missing, values, room, k)
     if chosen is None:
         return None
-    return Packed(split, float(values[chosen].sum()), [supports[i] for i in chosen])
+    best = [supports[i] for i in chosen]
+    return Packed(enumeration.split, float(values[chosen].sum()), best)
 
 
-def _root(a: np.ndarray, s: int, price: np.ndarray) -> Part:
-    n = a.shape[0]
-    none = np.zeros(n, dtype=bool)
-    return Part(np.arange(n), a, none, price, s, False, np.zeros(n))
+class _Enumeration:
+    """All supports above tau (and perhaps some below), by branching on features."""
+
+    def __init__(self, question: PackingQuestion, tau: float, monitor: Monitor) -> None:
+        n = question.a.shape[0]
+        none = np.zeros(n, dtype=bool)
+        everything = np.arange(n)
+        self.root = Part(
+            everything, question.a, none, question.price, question.s, False, np.zeros(n)
+        )
+        self.tau, self.monitor = tau, monitor
+        self.left = question.work
+        self.split = self._optimised(question)
+
+    def _optimised(self, question: PackingQuestion) -> Split:
+        optimiser = Optimiser(self.root, question.start)
+        for mu in SMOOTHING:
+            optimiser.run(mu * question.best_priced, STEPS, -np.inf, self.monitor)
+        self.left -= optimiser.work
+        return optimiser.split()
+
+    def run(self) -> list[np.ndarray] | None:
+        """Return the supports, or None at a limit."""
+        found: list[np.ndarray] = []
+        stack: list[tuple[list[int], list[int]]] = [([], self._reduced().tolist())]
+        while stack:
+            forced, free = stack.pop()
+            if self.left <= 0.0 or len(found) > MOST_SUPPORTS or self.monitor.stopped:
+                return None
+            if len(forced) == self.root.s or not free:
+                if forced and not self._worthless(forced):
+                    found.append(np.array(sorted(forced)))
+                continue
+            part, matrix = self._node(forced, free)
+            if prove_below(matrix, self.tau):
+                continue
+            lead = np.square(largest_eigenpairs(matrix, 1)[1][:, -1])
+            branch = int(part.features[int(np.argmax(np.where(part.forced, -1.0, lead)))])
+            rest = [j for j in free if j != branch]
+            stack.append((forced, rest))
+            stack.append(([*forced, branch], rest))
+        return found
+
+    def _reduced(self) -> np.ndarray:
+        """Return the features that no test excludes from every support above tau."""
+        alive = self.root.features
+        while True:
+            keep = np.isin(self.root.features, alive)
+            part = self.root.restrict(keep, self.root.forced)
+            tests = fix(part, split_matrix(part, self.split.on(alive)), self.tau)
+            self.left -= node_work(part.n)
+            if tests.closed:
+                return alive[:0]
+            if not tests.out.any():
+                return alive
+            alive = alive[~tests.out]
+
+    def _node(self, forced: list[int], free: list[int]) -> tuple[Part, np.ndarray]:
+        keep, inside = np.zeros((2, self.root.n), dtype=bool)
+        keep[forced] = keep[free] = inside[forced] = True
+        part = self.root.restrict(keep, inside)
+        self.left -= node_work(part.n)
+        return part, split_matrix(part, self.split.on(part.features)).matrix
+
+    def _worthless(self, support: list[int]) -> bool:
+        """Return whether Cholesky proves the value of a support minus its prices at most tau."""
+        block = self.root.a[np.ix_(support, support)]
+        self.left -= 3e4
+        return prove_below(block, self.tau + float(self.root.price[support].sum()))
 
 
-def _optimised(root: Part, scale: float) -> Split:
-    optimiser = Optimiser(root, best_start(root)[0])
-    for mu in SMOOTHING:
-        optimiser.run(mu * scale, STEPS, -np.inf)
-    return optimiser.split()
-
-
-def _enumerated(root: Part, split: Split, tau: float, monitor: Monitor) -> list[np.ndarray] | None:
-    """Return all supports above tau (and perhaps some below), or None at a limit."""
-    found: list[np.ndarray] = []
-    features = _reduced(root, split, tau)
-    stack: list[tuple[list[int], list[int]]] = [([], list(features))]
-    nodes = 0
-    while stack:
-        forced, free = stack.pop()
-        nodes += 1
-        if nodes > MOST_NODES or len(found) > MOST_SUPPORTS or monitor.stopped:
-            return None
-        if len(forced) == root.s or not free:
-            if forced and not _proved_worthless(root, forced, tau):
-                found.append(np.array(sorted(forced)))
-            continue
-        matrix, order = _node(root, split, forced, free)
-        if prove_below(matrix, tau):
-            continue
-        lead = np.square(np.linalg.eigh(matrix)[1][:, -1])
-        inside = np.isin(order, forced)
-        branch = int(order[int(np.argmax(np.where(inside, -1.0, lead)))])
-        rest = [j for j in free if j != branch]
-        stack.append((forced, rest))
-        stack.append(([*forced, branch], rest))
-    return found
-
-
-def _reduced(root: Part, split: Split, tau: float) -> np.ndarray:
-    """Return the features that one test each cannot exclude from every support above tau."""
-    alive = np.arange(root.n)
-    for _ in range(3):
-        kept = [
-            j
-            for j in alive.tolist()
-            if not prove_below(
-                _node(root, split, [j], [i for i in alive.tolist() if i != j])[0], tau
-            )
-        ]
-        if len(kept) == alive.size:
-            break
-        alive = np.array(kept, dtype=np.intp)
-    return alive
-
-
-def _node(
-    root: Part, split: Split, forced: list[int], free: list[int]
-) -> tuple[np.ndarray, np.ndarray]:
-    order = np.array(sorted([*forced, *free]))
-    keep = np.zeros(root.n, dtype=bool)
-    keep[order] = True
-    inside = np.zeros(root.n, dtype=bool)
-    inside[forced] = True
-    return split_matrix(root.restrict(keep, inside), split.on(order)).matrix, order
-
-
-def _proved_worthless(root: Part, support: list[int], tau: float) -> bool:
-    """Return whether Cholesky proves the value of a support minus its prices at most tau."""
-    block = root.a[np.ix_(support, support)]
-    return prove_below(block, tau + float(root.price[support].sum()))
+def node_work(n: int) -> float:
+    """Estimate the nanoseconds of one core that a node with n features takes."""
+    return 0.6 * float(n) ** 3 + 60.0 * n * n + 1e5
 
 
 def _proved_value(block: np.ndarray) -> float:

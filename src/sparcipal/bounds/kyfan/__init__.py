@@ -1,6 +1,6 @@
 """Bound "kyfan"; statement and proof: docs/methods/kyfan.rst."""
 
 from .bound import kyfan_bound
-from .question import JointQuestion
+from .question import JointAnswer, JointQuestion
 
-__all__ = ["JointQuestion", "kyfan_bound"]
+__all__ = ["JointAnswer", "JointQuestion", "kyfan_bound"]

@@ -48,6 +48,9 @@ class Effort:
 
 
 EFFORTS = {
+    # every feature is in the core: nothing has to join it
+    "short": Effort(400, (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4), 60, (1e-4,), 60, 1, 0.03),
+    "longer": Effort(400, (1e-3, 3e-4, 1e-4), 150, (1e-4,), 150, 1, 0.02),
     "fast": Effort(160, (0.03, 0.01), 40, (3e-3, 1e-3), 30, 4, 0.03),
     "full": Effort(
         450, (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4), 300, (3e-3, 1e-3, 3e-4, 1e-4), 150, 5, 0.02
@@ -60,15 +63,17 @@ def kyfan_bound(
     *,
     effort: str = "fast",
     least_pad: float = 0.0,
+    start: Bound | None = None,
     monitor: Monitor | None = None,
 ) -> Bound:
     """Return a bound on what components that answer the question explain together.
 
-    With `least_pad`, the core is made to pay at least so much for a feature outside it.
+    With `least_pad`, the core is made to pay at least so much for a feature outside it. `start` is
+    a Ky Fan bound for the same question, whose split and core are improved.
     """
     run = _Run(question, EFFORTS[effort], least_pad, monitor or Monitor())
     with one_blas_thread:
-        return run.bound([np.asarray(support) for support in question.supports])
+        return run.bound([np.asarray(support) for support in question.supports], start)
 
 
 class _Run:
@@ -88,16 +93,19 @@ class _Run:
         self.monitor = monitor
         self.least_pad = least_pad
 
-    def bound(self, supports: list[np.ndarray]) -> Bound:
-        features = first_core(self.cov, supports, max(self.effort.core, self.total))
-        pad = self.least_pad
-        if features.size < self.cov.n_features:
-            pad = max(pad, self._usual_pad())
-        a = self.cov.submatrix(features)
-        a = 0.5 * (a + a.T)
+    def bound(self, supports: list[np.ndarray], start: Bound | None = None) -> Bound:
+        if start is not None:
+            split = KyFanSplit.of(start.data)
+            a = self._core(split.features)
+        else:
+            features = first_core(self.cov, supports, max(self.effort.core, self.total))
+            pad = self.least_pad
+            if features.size < self.cov.n_features:
+                pad = max(pad, self._usual_pad())
+            a = self._core(features)
+            split = first_split(a, features, self.s, self.k, self.total, pad, self.nonnegative)
         if self.total < self.k * self.s:
             self.floor = self._marginal(supports)
-        split = first_split(a, features, self.s, self.k, self.total, pad, self.nonnegative)
         best = self._proved(a, split)[0]
         temperatures, steps = self.effort.temperatures, self.effort.steps
         for rounds_left in range(self.effort.rounds, -1, -1):
@@ -115,6 +123,10 @@ class _Run:
                 a, split = grown(self.cov, split, evaluated, np.sort(new), width)
             temperatures, steps = self.effort.later, self.effort.later_steps
         return best
+
+    def _core(self, features: np.ndarray) -> np.ndarray:
+        a = self.cov.submatrix(features)
+        return np.asarray(0.5 * (a + a.T))
 
     def _usual_pad(self) -> float:
         pad = self.effort.pad * self.value / self.total

@@ -32,6 +32,7 @@ The stored numbers are rounded to single precision before anything is proved wit
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +62,12 @@ class KyFanSplit:
         r = np.clip(r, -R_LIMIT, R_LIMIT).astype(np.float32)
         price = np.maximum(price, 0.0).astype(np.float32)
         return KyFanSplit(features, u.astype(np.float32), r, price, float(np.float32(pad)))
+
+    @staticmethod
+    def of(data: Mapping[str, Any]) -> KyFanSplit:
+        """Return the split that a bound's data hold."""
+        features = np.asarray(data["features"], dtype=np.intp)
+        return KyFanSplit(features, data["u"], data["r"], data["price"], data["pad"])
 
     def data(self) -> dict[str, Any]:
         return {

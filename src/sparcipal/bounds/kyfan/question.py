@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...problem.covariance import Covariance
+from ...problem.result import Bound
 
 
 @dataclass(frozen=True)
@@ -29,3 +30,11 @@ class JointQuestion:
     nonnegative: bool = False
     tol: float = 1e-6
     total: int | None = None
+
+
+@dataclass(frozen=True)
+class JointAnswer:
+    """A bound, and disjoint supports better than the known ones if its proof met any."""
+
+    bound: Bound
+    supports: tuple[np.ndarray, ...] = ()

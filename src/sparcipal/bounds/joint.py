@@ -1,0 +1,148 @@
+"""The plan for several components with disjoint supports: which bounds, in which order, how long.
+
+A step of the plan asks one bound, with what the steps before it found. The order is that in which
+the gap closed soonest on correlation matrices and texts: a short Ky Fan bound gives prices from
+which branch and bound often proves the optimum; where it does not, a longer Ky Fan bound pays
+before more branching does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..problem.components import refit
+from ..problem.problem import Options, Problem
+from ..problem.result import Bound
+from .configuration.bound import configuration_bound
+from .enumeration import count_supports, exhaust
+from .kyfan import JointAnswer, JointQuestion, kyfan_bound
+from .labels import labels_bound
+from .proved import Proved
+
+# Up to this many supports are enumerated, by the effort that the user asked for.
+EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
+# An enumeration may look at this many packings and read this many entries of support tables; beyond
+# that other bounds are cheaper.
+PACKINGS = {"fast": 100_000, "full": 1_000_000}
+READS = {"fast": 2e9, "full": 4e10}
+# Up to this many features every one is in the core of the Ky Fan bound.
+SMALL = 400
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a step may rely on: the question, the bounds so far, and how the user limits a run."""
+
+    question: JointQuestion
+    bounds: tuple[Bound, ...]
+    options: Options
+    dropped: float  # the largest variance of a feature that was screened out
+
+    def last(self, name: str) -> Bound | None:
+        """Return the lowest bound of this name."""
+        named = [bound for bound in self.bounds if bound.name == name]
+        return min(named, key=lambda bound: bound.value, default=None)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One bound of the plan, with its effort or its units of work."""
+
+    ask: Callable[[Stage, float], JointAnswer | None]
+    amount: float = 0.0
+
+
+def prove_jointly(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """Enumerate all packings where they are few, otherwise follow the plan."""
+    count = count_supports(problem)
+    if problem.total is None and count <= EXHAUSTIBLE[certify] and not problem.include:
+        value = proved.value(problem)
+        most = min(PACKINGS[certify], int(READS[certify] / count / problem.covariance.n_features))
+        found, bound, _ = exhaust(problem, options, most, known=value)
+        better = replace(proved, components=refit(problem, found))
+        if better.value(problem) > value:
+            proved = better
+        if bound is not None:
+            return replace(proved, bounds=(*proved.bounds, bound))
+    for step in plan(problem, certify):
+        stage = Stage(_question(problem, proved, options), proved.bounds, options, problem.dropped)
+        answer = step.ask(stage, step.amount)
+        if answer is not None:
+            proved = replace(proved, bounds=(*proved.bounds, answer.bound))
+            if not problem.include:  # of which joint bounds know nothing
+                proved = proved.with_supports(problem, answer.supports)
+        value = proved.value(problem)
+        options.monitor.update("bounds", value=value, bound=proved.lowest)
+        if proved.lowest <= value * (1 + options.tol) or options.monitor.stopped:
+            break
+    return proved
+
+
+def plan(problem: Problem, certify: str) -> list[Step]:
+    """Return the steps for a problem of this size."""
+    small = problem.covariance.n_features <= SMALL
+    if certify == "fast":
+        steps = [Step(_short), Step(_prices, 4e9)] if small else [Step(_wide)]
+    elif small:
+        steps = [Step(_short), Step(_prices, 1e10), Step(_longer), Step(_prices, 1e11)]
+    else:
+        steps = [Step(_thorough), Step(_labels), Step(_prices, 1e11)]
+    return [step for step in steps if step.ask is not _prices or problem.total is None]
+
+
+def _short(stage: Stage, amount: float) -> JointAnswer:
+    return _kyfan(stage, "short")
+
+
+def _wide(stage: Stage, amount: float) -> JointAnswer:
+    return _kyfan(stage, "fast")
+
+
+def _thorough(stage: Stage, amount: float) -> JointAnswer:
+    return _kyfan(stage, "full")
+
+
+def _longer(stage: Stage, amount: float) -> JointAnswer:
+    return _kyfan(stage, "longer", stage.last("kyfan"))
+
+
+def _kyfan(stage: Stage, effort: str, start: Bound | None = None) -> JointAnswer:
+    pad = 1.001 * stage.dropped  # leaves room for the single precision of stored splits
+    monitor = stage.options.monitor
+    bound = kyfan_bound(stage.question, effort=effort, least_pad=pad, start=start, monitor=monitor)
+    return JointAnswer(bound)
+
+
+def _prices(stage: Stage, amount: float) -> JointAnswer | None:
+    start = stage.last("kyfan")
+    if start is None:
+        return None
+    return configuration_bound(
+        stage.question,
+        start,
+        work=amount,
+        monitor=stage.options.monitor,
+        n_jobs=stage.options.n_jobs,
+    )
+
+
+def _labels(stage: Stage, amount: float) -> JointAnswer | None:
+    start = stage.last("kyfan")
+    if start is None:
+        return None
+    bound = labels_bound(stage.question, start, monitor=stage.options.monitor)
+    return None if bound is None else JointAnswer(bound)
+
+
+def _question(problem: Problem, proved: Proved, options: Options) -> JointQuestion:
+    """Return what joint bounds are asked, with the best components so far."""
+    return JointQuestion(
+        problem.covariance,
+        problem.cardinalities,
+        supports=[component.support for component in proved.components],
+        value=proved.value(problem),
+        nonnegative=problem.nonnegative,
+        tol=options.tol,
+        total=problem.total,
+    )
