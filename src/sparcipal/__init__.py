@@ -18,10 +18,12 @@ _EXPORTS = {
     "SparsePCA": "estimator",
     "Status": "problem.result",
     "Table": "data.table",
+    "choose": "choice",
     "compare": "comparison",
     "read": "data.inputs",
     "sparse_path": "path",
     "sparse_pca": "fit",
+    "stability": "resampling",
     "verify": "checker",
 }
 
@@ -29,6 +31,7 @@ __all__ = sorted(_EXPORTS)
 
 if TYPE_CHECKING:
     from .checker import verify as verify
+    from .choice import choose as choose
     from .comparison import compare as compare
     from .data.inputs import read as read
     from .data.moments import Moments as Moments
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from .problem.result import Certificate as Certificate
     from .problem.result import Result as Result
     from .problem.result import Status as Status
+    from .resampling import stability as stability
 
 
 def __getattr__(name: str) -> Any:

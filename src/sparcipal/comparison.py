@@ -10,11 +10,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from .data.inputs import Input, resolved
 from .fit import sparse_pca
 from .numerics.threads import one_blas_thread
+from .problem.components import matched
 from .problem.result import Result
 from .report.words import gap_percent, rounded
 from .search.registry import get_method
@@ -280,10 +280,4 @@ def _agreement(rows: Sequence[Row]) -> np.ndarray:
 
 def overlap(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
     """Return the mean Jaccard index of the components under the best matching of the two lists."""
-    jaccard = np.zeros((len(ones), len(others)))
-    for i, one in enumerate(ones):
-        for j, other in enumerate(others):
-            common = np.intersect1d(one, other).size
-            jaccard[i, j] = common / (one.size + other.size - common)
-    rows, cols = linear_sum_assignment(-jaccard)
-    return float(jaccard[rows, cols].mean())
+    return float(matched(ones, others)[1].mean())

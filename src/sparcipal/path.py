@@ -21,10 +21,11 @@ from .data.searched import Data, Searched
 from .fit import Answer, check_anchors, informative, result_of, settled, solve
 from .numerics.threads import one_blas_thread
 from .problem.constraints import Columns, Constraints
+from .problem.monitor import Monitor
 from .problem.parameters import integer
 from .problem.problem import Component, Options, Problem
 from .problem.result import Result, Status
-from .search.method import Found, Method
+from .search.method import Found
 from .search.registry import get_method
 from .search.warm import warm_support
 from .settings import Settings
@@ -122,7 +123,7 @@ def sparse_path(
     [3.5, 4.0, 4.0]
     """
     settings = Settings.of(
-        n_components=n_components,
+        n_components=integer("n_components", n_components, 1),
         nonnegative=nonnegative,
         center=center,
         scale=scale,
@@ -140,8 +141,6 @@ def sparse_path(
         missing=missing,
     )
     monitor = settings.monitor()
-    options = settings.options(monitor)
-    results: list[Result] = []
     with monitor.interruptible(), one_blas_thread:
         given = resolved(
             X,
@@ -153,17 +152,32 @@ def sparse_path(
             missing=settings.missing,
         )
         searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
-        k = integer("n_components", n_components, 1)
         columns = Columns(given.n_features, given.feature_names)
-        sizes = _sizes(n_nonzero_coefs, k, settings.available(columns), settings.include)
-        asked = settings.constraints(columns, sizes[:1] * k, None)
-        searched.begin(k * sizes[-1] + len(asked.exclude))
-        _check_kept(searched.data, k * sizes[-1])
-        steps = _Steps(settings, options, asked, columns)
-        before: Answer | None = None
-        for s in sizes:
-            before, result = steps.at((s,) * k, searched, before)
-            results.append(result)
+        available = settings.available(columns)
+        sizes = _sizes(n_nonzero_coefs, settings.n_components, available, settings.include)
+        return path_among(searched, settings, columns, sizes, monitor)
+
+
+def path_among(
+    searched: Searched,
+    settings: Settings,
+    columns: Columns,
+    sizes: list[int],
+    monitor: Monitor,
+    *,
+    thorough: bool = True,
+) -> Path:
+    """The path of `sizes`, increasing; without `thorough` no answer is searched for afresh."""
+    k = settings.n_components
+    asked = settings.constraints(columns, sizes[:1] * k, None)
+    searched.begin(k * sizes[-1] + len(asked.exclude))
+    _check_kept(searched.data, k * sizes[-1])
+    steps = _Steps(settings, settings.options(monitor), asked, columns, thorough)
+    results: list[Result] = []
+    before: Answer | None = None
+    for s in sizes:
+        before, result = steps.at((s,) * k, searched, before)
+        results.append(result)
     return Path(tuple(results))
 
 
@@ -175,6 +189,7 @@ class _Steps:
     options: Options
     asked: Constraints
     columns: Columns
+    thorough: bool
 
     def at(
         self, sizes: tuple[int, ...], searched: Searched, before: Answer | None
@@ -190,7 +205,7 @@ class _Steps:
             return whole.among(data.survivors.kept, data.formed)
 
         def answer(whole: Problem, before: Answer | None) -> Answer:
-            return _step(whole, before, options, settings.certify)
+            return _step(whole, before, options, settings.certify, self.thorough)
 
         inside, shown = settled(searched, question, answer, options, settings.certify, before)
         data = searched.data
@@ -231,15 +246,18 @@ def _sizes(
     return sizes
 
 
-def _step(whole: Problem, before: Answer | None, options: Options, certify: Any) -> Answer:
+def _step(
+    whole: Problem, before: Answer | None, options: Options, certify: Any, thorough: bool
+) -> Answer:
     """One cardinality: grow the answer before it; search afresh where the proof stays open."""
     fresh = get_method("auto")
     if before is None:
-        return solve(whole, fresh, {}, options, certify)
+        return solve(whole, fresh, {} if thorough else {"effort": 0}, options, certify)
     if whole.constraints != Constraints():
         return solve(whole, fresh, {}, options, certify, before.again)
-    answer = _grown(whole, fresh, before, options, certify)
-    if answer.certificate.status is Status.OPTIMAL or options.monitor.stopped is not None:
+    answer = _grown(whole, before, options, certify, int(thorough))
+    proved = answer.certificate.status is Status.OPTIMAL
+    if proved or not thorough or options.monitor.stopped is not None:
         return answer
     # a search without its proof is cheap; only a better answer is worth a second proof
     other = solve(whole, fresh, {}, options, False)
@@ -248,11 +266,12 @@ def _step(whole: Problem, before: Answer | None, options: Options, certify: Any)
     return solve(whole, fresh, {}, options, certify, answer.again)
 
 
-def _grown(whole: Problem, fresh: Method, before: Answer, options: Options, certify: Any) -> Answer:
+def _grown(whole: Problem, before: Answer, options: Options, certify: Any, effort: int) -> Answer:
     """The answer of a short search that begins with the supports of a smaller cardinality."""
+    fresh = get_method("auto")
     if whole.k > 1:
         near = replace(whole, starts=(tuple(c.support for c in before.components),))
-        return solve(near, fresh, {"effort": 1}, options, certify, before.again)
+        return solve(near, fresh, {"effort": effort}, options, certify, before.again)
     wanted = warm_support(whole, before.components[0].support, options)
     # constant features are set aside before the search
     alive = informative(whole)

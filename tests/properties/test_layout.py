@@ -25,7 +25,7 @@ ORDER = [
     {"bounds"},
     {"search"},
     {"settings", "verdict", "fit", "path"},
-    {"estimator", "comparison", "anndata", "demo", "report", "cli"},
+    {"estimator", "choice", "comparison", "resampling", "anndata", "demo", "report", "cli"},
 ]
 # Imports against the order, each with its reason.
 ALLOWED = {

@@ -13,6 +13,7 @@ from .. import __version__
 from .caching import cache
 from .inspecting import demo, doctor, show, transform, verify
 from .phrases import in_the_shell
+from .questions import choose, stability
 from .solving import compare, fit, path, topics
 
 
@@ -65,5 +66,18 @@ def main(debug: bool) -> None:
     """
 
 
-for _command in (fit, topics, path, compare, verify, transform, show, demo, cache, doctor):
+for _command in (
+    fit,
+    topics,
+    path,
+    choose,
+    stability,
+    compare,
+    verify,
+    transform,
+    show,
+    demo,
+    cache,
+    doctor,
+):
     main.add_command(_command)

@@ -262,7 +262,7 @@ def _path_rows(
     from ..fit import sparse_pca
     from ..path import sparse_path
 
-    asked = {**keywords(options), **_memory(options), **constraints(options, data)}
+    asked = {**keywords(options), **memory_keyword(options), **constraints(options, data)}
     apart = options["components"] == 1 or asked["supports"] == "disjoint"
     if apart and options["method"] == "auto" and options["rank"] is None:
         for name in ("supports", "rank"):
@@ -297,12 +297,13 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             n_nonzero_coefs=sizes,
             method=options["method"],
             callback=update,
-            **_memory(options),
+            **memory_keyword(options),
         )
     return with_reading(result, source, options), data
 
 
-def _memory(options: dict[str, Any]) -> dict[str, Any]:
+def memory_keyword(options: dict[str, Any]) -> dict[str, Any]:
+    """Return --memory-limit as the functions take it, if it is given."""
     given = options["memory_limit"]
     return {} if given is None else {"memory_limit": given}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from ..numerics import margins
 from ..numerics.margins import SAFETY
@@ -254,3 +256,21 @@ def _tidy(support: np.ndarray, weights: np.ndarray) -> Component:
 
 def _unit(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x)
+
+
+def matched(
+    ones: Sequence[np.ndarray], others: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Match supports of two lists, one to one, so that their Jaccard indices sum to the most.
+
+    Returns which of the others each of the first has (-1: none), and the indices of the pairs.
+    """
+    jaccard = np.zeros((len(ones), len(others)))
+    for i, one in enumerate(ones):
+        for j, other in enumerate(others):
+            common = np.intersect1d(one, other).size
+            jaccard[i, j] = common / (one.size + other.size - common)
+    rows, columns = linear_sum_assignment(-jaccard)
+    partner = np.full(len(ones), -1)
+    partner[rows] = columns
+    return partner, jaccard[rows, columns]

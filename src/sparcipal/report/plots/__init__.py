@@ -5,15 +5,19 @@ drawn. Colours are distinguishable for colour-blind readers; lines differ in das
 for grey print.
 """
 
+from .choice import ChoiceDisplay
 from .convergence import ConvergenceDisplay
+from .frequencies import StabilityDisplay
 from .loadings import HeatmapDisplay, LoadingsDisplay
 from .path import PathDisplay
 from .variance import VarianceDisplay
 
 __all__ = [
+    "ChoiceDisplay",
     "ConvergenceDisplay",
     "HeatmapDisplay",
     "LoadingsDisplay",
     "PathDisplay",
+    "StabilityDisplay",
     "VarianceDisplay",
 ]

@@ -1,0 +1,427 @@
+"""How many components, and how many nonzeros? A map over both, judged on rows that were held out.
+
+Each fold leaves some rows out, follows a path of nonzeros for every number of components on the
+others, and measures the share of the held-out variance that is explained (`data/explained.py`). The
+same on tables of noise, whose columns are shuffled one by one, says how much is explained where
+there is nothing to find. In sample, each answer has its certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from .data.explained import explained
+from .data.inputs import Input, resolved
+from .data.resamples import reweighted, row_count, shuffled
+from .data.rows import Rows
+from .data.searched import Searched
+from .data.table import Table
+from .numerics.threads import one_blas_thread, ordered_map
+from .path import path_among
+from .problem.constraints import Columns
+from .problem.monitor import Monitor, Quiet
+from .problem.parameters import integer
+from .problem.result import Result
+from .settings import Settings
+
+COMPONENTS = range(1, 6)
+NONZEROS = (2, 3, 5, 8, 12, 20)
+ABOVE_NOISE = 2.0  # standard deviations of the noise by which a component must beat it
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Shares of variance for every number of components and of nonzeros, and a recommendation.
+
+    Arrays have a row per number of components and a column per number of nonzeros; nan where
+    disjoint supports of that size do not fit, or where a stopped run did not arrive.
+
+    Attributes
+    ----------
+    n_components, n_nonzero_coefs : tuple of int
+    held_out, error : ndarray
+        The share of the variance of held-out rows that is explained, mean over the folds, and its
+        standard error.
+    in_sample, bound : ndarray
+        The share of the variance that the components have in sample, and the proven upper bound of
+        the largest such share.
+    noise, noise_spread : ndarray
+        The held-out share on shuffled tables: mean and standard deviation; nan without any.
+    results : tuple of tuples of Result or None
+        In sample, each with its certificate.
+    folds, permutations : int
+    best : (int, int)
+        The recommended numbers of components and of nonzeros.
+    reason : str
+    complete : bool
+        False when the run was stopped.
+    """
+
+    n_components: tuple[int, ...]
+    n_nonzero_coefs: tuple[int, ...]
+    held_out: np.ndarray
+    error: np.ndarray
+    in_sample: np.ndarray
+    bound: np.ndarray
+    noise: np.ndarray
+    noise_spread: np.ndarray
+    results: tuple[tuple[Result | None, ...], ...] = field(repr=False)
+    folds: int
+    permutations: int
+    best: tuple[int, int]
+    reason: str
+    complete: bool
+
+    @property
+    def result(self) -> Result | None:
+        """The recommended answer, fitted on all rows."""
+        row = self.n_components.index(self.best[0])
+        return self.results[row][self.n_nonzero_coefs.index(self.best[1])]
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dict per cell of the map."""
+        return [
+            {
+                "components": k,
+                "nonzeros": s,
+                "held_out": float(self.held_out[i, j]),
+                "error": float(self.error[i, j]),
+                "noise": float(self.noise[i, j]),
+                "in_sample": float(self.in_sample[i, j]),
+                "bound": float(self.bound[i, j]),
+                "recommended": (k, s) == self.best,
+            }
+            for i, k in enumerate(self.n_components)
+            for j, s in enumerate(self.n_nonzero_coefs)
+        ]
+
+    def __str__(self) -> str:
+        head = f"{'components':>10}" + "".join(f"{f's={s}':>10}" for s in self.n_nonzero_coefs)
+        lines = ["share of the held-out variance, %", head]
+        for i, k in enumerate(self.n_components):
+            cells = []
+            for j, s in enumerate(self.n_nonzero_coefs):
+                known = not np.isnan(self.held_out[i, j])
+                mark = "*" if (k, s) == self.best else " "
+                text = f"{100 * self.held_out[i, j]:.1f}{mark}" if known else "- "
+                cells.append(f"{text:>10}")
+            lines.append(f"{k:>10}" + "".join(cells))
+        if not self.complete:
+            lines.append("Stopped before the end: what is missing is not shown.")
+        lines.append(self.reason)
+        return "\n".join(line.rstrip() for line in lines)
+
+    def plot(self, axes: Any = None) -> Any:
+        """The map of held-out shares, and curves with the noise and the proven bound."""
+        from .report.plots import ChoiceDisplay
+
+        return ChoiceDisplay(self).plot(axes)
+
+
+def choose(
+    X: Any,
+    *,
+    n_components: Iterable[int] = COMPONENTS,
+    n_nonzero_coefs: Iterable[int] = NONZEROS,
+    folds: int = 5,
+    permutations: int = 5,
+    sample_weight: Any = None,
+    feature_names: Any = None,
+    **question: Any,
+) -> Choice:
+    """Choose the numbers of components and of nonzeros by the variance of held-out rows.
+
+    A further component is recommended while it adds more to the share of the held-out variance
+    than noise adds to itself; of the numbers of nonzeros, the smallest whose share is within one
+    standard error of the best.
+
+    Parameters
+    ----------
+    X : what `sparse_pca` takes
+        Rows that are read in passes are read again for every fold, with other weights.
+    n_components, n_nonzero_coefs : iterables of int
+        The numbers to try. Pairs that do not fit in disjoint supports are left out.
+    folds : int
+        Parts of the rows, each held out once; at least 2.
+    permutations : int
+        Tables of noise: X with its columns shuffled one by one. 0 leaves them out; rows that are
+        read in passes cannot be shuffled.
+    sample_weight : array of shape (n_samples,)
+    feature_names : sequence of str
+    **question
+        Keywords of `sparse_pca`: `nonnegative`, `scale`, `certify` (for the answers in sample),
+        `time_limit`, `n_jobs`, `random_state`, ...
+
+    Returns
+    -------
+    Choice
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparcipal import choose
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((120, 9))
+    >>> X[:, :3] += 3 * rng.standard_normal((120, 1))
+    >>> X[:, 3:6] += 3 * rng.standard_normal((120, 1))
+    >>> choose(X, n_components=[1, 2, 3], n_nonzero_coefs=[2, 3]).best
+    (2, 3)
+    """
+    ks = _grid("n_components", n_components)
+    sizes = _grid("n_nonzero_coefs", n_nonzero_coefs)
+    n_folds = integer("folds", folds, 2, "each part of the rows is held out once")
+    shuffles = integer("permutations", permutations, 0)
+    _check_keywords(question)
+    settings = Settings.of(**question)
+    monitor = settings.monitor()
+    with monitor.interruptible(), one_blas_thread:
+        given = resolved(
+            X,
+            feature_names=feature_names,
+            sample_weight=sample_weight,
+            memory_limit=settings.memory_limit,
+            monitor=monitor,
+        )
+        n = row_count(given, "choose")
+        columns = Columns(given.n_features, given.feature_names)
+        _check_room(ks, sizes, settings.available(columns), n, n_folds)
+        if isinstance(given.source, Rows):
+            shuffles = 0
+        return _chosen(_Grid(given, settings, ks, sizes, n, n_folds, monitor), shuffles)
+
+
+def _grid(name: str, given: Iterable[int]) -> tuple[int, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} must be a list or range of integers, got {given!r}")
+    numbers = tuple(sorted({integer(name, value, 1) for value in given}))
+    if not numbers:
+        raise ValueError(f"{name} is empty; pass for instance range(1, 6)")
+    return numbers
+
+
+def _check_keywords(question: dict[str, Any]) -> None:
+    for name, only in (("method", "auto"), ("supports", "disjoint")):
+        if question.get(name, only) != only:
+            raise ValueError(
+                f"{name}={question[name]!r}: choose knows {name}={only!r} only; leave {name} out"
+            )
+    given = [
+        name
+        for name in ("init", "include", "rank", "method_options")
+        if question.get(name) is not None
+    ]
+    if given:
+        raise ValueError(f"choose does not take {', '.join(given)}; leave them out")
+
+
+def _check_room(
+    ks: Sequence[int], sizes: Sequence[int], n_features: int, n: int, folds: int
+) -> None:
+    """All that does not fit is in one error."""
+    wrong = []
+    if ks[-1] * sizes[0] > n_features:
+        wrong.append(
+            f"n_components={ks[-1]} with n_nonzero_coefs={sizes[0]} needs "
+            f"{ks[-1] * sizes[0]} of {n_features} features"
+        )
+    if ks[0] * sizes[-1] > n_features:
+        wrong.append(
+            f"n_nonzero_coefs={sizes[-1]} with n_components={ks[0]} needs "
+            f"{ks[0] * sizes[-1]} of {n_features} features"
+        )
+    least = 2 * (ks[-1] + 1)  # rows of a fold, so that regression on k scores says something
+    if n // folds < least:
+        wrong.append(
+            f"folds={folds} leaves {n // folds} of {n} rows in a fold, but {ks[-1]} components "
+            f"need {least}; ask for fewer folds or components"
+        )
+    if wrong:
+        raise ValueError("; ".join(wrong))
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The data, the numbers to try and the folds."""
+
+    given: Input
+    settings: Settings
+    ks: tuple[int, ...]
+    sizes: tuple[int, ...]
+    n: int
+    folds: int
+    monitor: Monitor
+
+    @property
+    def columns(self) -> Columns:
+        return Columns(self.given.n_features, self.given.feature_names)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.ks), len(self.sizes)
+
+    def sizes_of(self, k: int) -> list[int]:
+        available = self.settings.available(self.columns)
+        return [s for s in self.sizes if k * s <= available]
+
+    def fold(self, number: int) -> np.ndarray:
+        """1 for the rows that are held out, 0 for the others."""
+        order = np.random.default_rng([self.settings.random_state, 1]).permutation(self.n)
+        held = np.zeros(self.n)
+        held[order[number :: self.folds]] = 1.0
+        return held
+
+    def held_out(self, number: int, noise: int | None = None) -> np.ndarray | None:
+        """The held-out shares of one fold, or of a table of noise; None when stopped."""
+        quiet = Quiet(self.monitor)
+        given = self.given
+        if noise is not None:
+            given = shuffled(given, np.random.default_rng([self.settings.random_state, 2, noise]))
+        held = self.fold(number)
+        rest = reweighted(given, 1.0 - held)
+        judge = reweighted(given, held)
+        assert isinstance(judge.source, Table | Rows)
+        shares = np.full(self.shape, np.nan)
+        settings = replace(self.settings, certify=False, callback=None, n_jobs=1)
+        try:
+            searched = Searched(rest, settings.center, settings.scale, settings.memory_limit, quiet)
+            for i, k in enumerate(self.ks):
+                asked = replace(settings, n_components=k)
+                path = path_among(
+                    searched, asked, self.columns, self.sizes_of(k), quiet, thorough=False
+                )
+                if quiet.stopped is not None:
+                    return None
+                for j, result in enumerate(path):
+                    shares[i, j] = explained(result, judge.source, judge.sample_weight).share
+        except (KeyboardInterrupt, TimeoutError):
+            return None
+        return shares
+
+    def job(self, task: tuple[int, int | None]) -> np.ndarray | None:
+        return None if self.monitor.stopped is not None else self.held_out(*task)
+
+    def in_sample(self) -> list[list[Result | None]]:
+        """The answers on all rows, with their proofs; None where the run was stopped before."""
+        settings = self.settings
+        searched = Searched(
+            self.given, settings.center, settings.scale, settings.memory_limit, self.monitor
+        )
+        rows: list[list[Result | None]] = []
+        for k in self.ks:
+            row: list[Result | None] = [None] * len(self.sizes)
+            if not rows or self.monitor.stopped is None:
+                asked = replace(settings, n_components=k)
+                found = path_among(searched, asked, self.columns, self.sizes_of(k), self.monitor)
+                row[: len(found)] = list(found)
+            rows.append(row)
+        return rows
+
+
+def _chosen(grid: _Grid, permutations: int) -> Choice:
+    tasks: list[tuple[int, int | None]] = [(number, None) for number in range(grid.folds)]
+    tasks += [(noise % grid.folds, noise) for noise in range(permutations)]
+    parts: list[np.ndarray | None] = []
+    # rows that are read in passes have one reader
+    n_jobs = 1 if isinstance(grid.given.source, Rows) else grid.settings.n_jobs or 1
+    with ordered_map(n_jobs, grid) as submit:
+        for part in submit(_Grid.job, tasks):
+            parts.append(part)
+            grid.monitor.update("choose", message=f"{len(parts)} of {len(tasks)} parts")
+    results = grid.in_sample()
+    held = [part for part in parts[: grid.folds] if part is not None]
+    null = [part for part in parts[grid.folds :] if part is not None]
+    nothing = np.full(grid.shape, np.nan)
+    shares = np.array(held) if held else nothing[None]
+    noises = np.array(null) if null else nothing[None]
+    error = shares.std(axis=0, ddof=1) / np.sqrt(len(held)) if len(held) > 1 else nothing
+    spread = noises.std(axis=0, ddof=1) if len(null) > 1 else nothing
+    mean, noise = shares.mean(axis=0), noises.mean(axis=0)
+    best, reason = recommended(grid.ks, grid.sizes, mean, error, noises)
+
+    def shared(figure: str) -> np.ndarray:
+        return np.array(
+            [
+                [np.nan if r is None else getattr(r, figure) / r.total_variance for r in row]
+                for row in results
+            ]
+        )
+
+    return Choice(
+        grid.ks,
+        grid.sizes,
+        mean,
+        error,
+        shared("value"),
+        shared("bound"),
+        noise,
+        spread,
+        tuple(tuple(row) for row in results),
+        grid.folds,
+        permutations,
+        best,
+        reason,
+        complete=all(part is not None for part in parts) and grid.monitor.stopped is None,
+    )
+
+
+def recommended(
+    ks: Sequence[int],
+    sizes: Sequence[int],
+    held_out: np.ndarray,
+    error: np.ndarray,
+    noises: np.ndarray,
+) -> tuple[tuple[int, int], str]:
+    """The numbers of components and of nonzeros, and the reason in a sentence or two.
+
+    `noises` has the held-out shares of every table of noise, shape (permutations, ...).
+    """
+    row, why = _components(ks, sizes, held_out, noises)
+    shares = held_out[row]
+    if np.isnan(shares).all():
+        return (ks[row], sizes[0]), "Nothing was measured: the run was stopped too early."
+    top = int(np.nanargmax(shares))
+    least = shares[top] - (0.0 if np.isnan(error[row, top]) else error[row, top])
+    column = int(np.flatnonzero(shares >= least)[0])
+    s = sizes[column]
+    if column == top:
+        size = f"{s} nonzeros explain most of the held-out variance, {100 * shares[top]:.1f} %"
+    else:
+        size = (
+            f"{s} nonzeros explain {100 * shares[column]:.1f} % of the held-out variance, within "
+            f"one standard error of the best, {100 * shares[top]:.1f} % with {sizes[top]}"
+        )
+    return (ks[row], s), f"Recommended: {ks[row]} x {s}. {why} {size}."
+
+
+def _components(
+    ks: Sequence[int],
+    sizes: Sequence[int],
+    held_out: np.ndarray,
+    noises: np.ndarray,
+) -> tuple[int, str]:
+    """The row of the last component that adds more than noise adds, and why it is the last."""
+    row = 0
+    for i in range(1, len(ks)):
+        common = np.flatnonzero(~np.isnan(held_out[i]) & ~np.isnan(held_out[i - 1]))
+        if common.size == 0:
+            return row, f"{ks[i]} components do not fit beside any common number of nonzeros."
+        j = int(common[-1])
+        gain = held_out[i, j] - held_out[i - 1, j]
+        by_noise = noises[:, i, j] - noises[:, i - 1, j]
+        needed = 0.0 if np.isnan(by_noise).any() else float(by_noise.mean())
+        if by_noise.size > 1:
+            needed += ABOVE_NOISE * float(by_noise.std(ddof=1))
+        if not gain > needed:
+            beyond = f"noise of the same columns reaches {100 * needed:.1f} points"
+            beyond = beyond if needed > 0.0 else "that is no gain"
+            return row, (
+                f"Going on to {ks[i]} components adds {100 * gain:.1f} points of held-out variance "
+                f"at {sizes[j]} nonzeros: {beyond}."
+            )
+        row = i
+    last = "each number of components up to it adds more than noise does"
+    return row, f"It is the largest number tried: {last}." if len(ks) > 1 else ""

@@ -1,0 +1,149 @@
+"""This module holds the commands choose and stability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .live import live
+from .options import (
+    FILE,
+    PICTURES,
+    Output,
+    Range,
+    data_keywords,
+    distinct_files,
+    document_options,
+    keywords,
+    question_options,
+    source_options,
+)
+from .output import note, print_csv
+from .solving import memory, memory_keyword, nonzero, quiet
+
+FORMATS = click.Choice(["table", "csv"])
+form = click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+plot = click.option(
+    "--plot", type=Output(PICTURES), metavar="PICTURE", help="Draw it, as .png, .svg or .pdf."
+)
+
+
+@click.command(short_help="How many components and nonzeros, judged on held-out rows.")
+@click.argument("source", type=FILE)
+@click.option(
+    "-K", "--try-components", type=Range(), default="1:5", show_default=True,
+    help="Numbers of components to try: 1:6 or 2,4,8.",
+)  # fmt: skip
+@click.option(
+    "-S", "--try-nonzeros", type=Range(), default="2,3,5,8,12,20", show_default=True,
+    help="Numbers of nonzeros to try: 2:10:2 or 5,10,20.",
+)  # fmt: skip
+@click.option("--folds", type=int, default=5, show_default=True, help="Parts held out in turn.")
+@click.option(
+    "--permutations",
+    type=int,
+    default=5,
+    show_default=True,
+    help="Tables of noise to compare with.",
+)
+@question_options
+@memory
+@source_options
+@document_options
+@plot
+@form
+@quiet
+def choose(source: str, **options: Any) -> None:
+    """Choose the numbers of components and of nonzeros by the variance of held-out rows.
+
+    \b
+    sparcipal choose wine.csv --scale -K 1:5 -S 2,3 --plot choice.svg
+    """
+    from ..choice import choose as run
+
+    distinct_files(source, options)
+    _picture_first(options)
+    asked = {**keywords(options), **memory_keyword(options)}
+    for name in ("n_components", "rank"):
+        del asked[name]
+    with live(options["time_limit"], options["quiet"]) as (_, update):
+        data = data_keywords(source, options, update)
+        found = run(
+            **_rows(data),
+            **asked,
+            n_components=options["try_components"],
+            n_nonzero_coefs=options["try_nonzeros"],
+            folds=options["folds"],
+            permutations=options["permutations"],
+            callback=update,
+        )
+    _show(found, options)
+
+
+@click.command(short_help="How often features come back when the rows change.")
+@click.argument("source", type=FILE)
+@nonzero
+@click.option(
+    "--scheme", type=click.Choice(["halves", "bootstrap"]), default="halves", show_default=True
+)
+@click.option("--resamples", type=int, default=50, show_default=True)
+@click.option(
+    "--false-selections", type=float, default=1.0, show_default=True, metavar="NUMBER",
+    help="False features to allow, on average, among the selected.",
+)  # fmt: skip
+@question_options
+@memory
+@source_options
+@document_options
+@plot
+@form
+@quiet
+def stability(source: str, **options: Any) -> None:
+    """Ask the same question of many resamples of the rows, and count what comes back.
+
+    \b
+    sparcipal stability wine.csv -k 2 -s 3 --scale --plot stability.svg
+    """
+    from ..resampling import stability as run
+
+    distinct_files(source, options)
+    _picture_first(options)
+    with live(options["time_limit"], options["quiet"]) as (_, update):
+        data = data_keywords(source, options, update)
+        found = run(
+            **_rows(data),
+            **keywords(options),
+            **memory_keyword(options),
+            n_nonzero_coefs=options["nonzero"],
+            scheme=options["scheme"],
+            n_resamples=options["resamples"],
+            false_selections=options["false_selections"],
+            callback=update,
+        )
+    _show(found, options)
+
+
+def _rows(data: dict[str, Any]) -> dict[str, Any]:
+    if "covariance" in data:
+        raise click.UsageError("this command needs the rows of the data; leave --covariance out")
+    return data
+
+
+def _picture_first(options: dict[str, Any]) -> None:
+    """A missing matplotlib is an error before the work, not after it."""
+    if options["plot"]:
+        from ..report.plots.common import pyplot
+
+        pyplot()
+
+
+def _show(found: Any, options: dict[str, Any]) -> None:
+    if options["form"] == "csv":
+        records = found.records()
+        print_csv(tuple(records[0]) if records else (), (tuple(r.values()) for r in records))
+    else:
+        click.echo(str(found))
+    if options["plot"]:
+        found.plot().figure_.savefig(options["plot"], dpi=150)
+        note(f"wrote {options['plot']}")

@@ -1,0 +1,339 @@
+"""Would other samples give the same components? The question, asked of many resamples.
+
+Each resample is searched like the whole sample, from starts of its own and from the supports found
+on the whole; its components are matched to those by their supports. Nothing is proved about a
+resample: frequencies are estimates, and have intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from .data.inputs import Input, resolved
+from .data.resamples import reweighted, row_count
+from .data.rows import Rows
+from .fit import fitted
+from .numerics.threads import one_blas_thread, ordered_map
+from .problem.components import matched
+from .problem.monitor import Monitor, Quiet
+from .problem.parameters import choice, integer, number
+from .problem.result import Result
+from .report.words import plain
+from .settings import Settings
+
+SCHEMES = ("halves", "bootstrap")
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How often each feature comes back when the rows change; prints as a table.
+
+    Attributes
+    ----------
+    reference : Result
+        The answer on all rows, with its certificate.
+    supports : tuple of tuples of ndarray
+        The supports of every resample, matched to the components of the reference.
+    jaccard : ndarray of shape (n_resamples, n_components)
+        How much of each component came back: |S and T| / |S or T|.
+    scheme : str
+        "halves" (pairs of complementary halves) or "bootstrap".
+    level : float
+        Of the intervals.
+    false_selections : float
+        At most so many features are selected by mistake, on average.
+    complete : bool
+        False when the run was stopped before the last resample.
+    """
+
+    reference: Result
+    supports: tuple[tuple[np.ndarray, ...], ...] = field(repr=False)
+    jaccard: np.ndarray = field(repr=False)
+    scheme: str
+    level: float
+    false_selections: float
+    complete: bool
+
+    @property
+    def n_resamples(self) -> int:
+        return len(self.supports)
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """How often each feature is in each component, shape (n_components, n_features)."""
+        counts = np.zeros((len(self.reference.supports), self.reference.n_features))
+        for supports in self.supports:
+            for j, support in enumerate(supports):
+                counts[j, support] += 1.0
+        return counts / max(1, self.n_resamples)
+
+    @property
+    def any_frequency(self) -> np.ndarray:
+        """How often each feature is in some component, shape (n_features,)."""
+        counts = np.zeros(self.reference.n_features)
+        for supports in self.supports:
+            counts[np.unique(np.concatenate(supports))] += 1.0
+        return counts / max(1, self.n_resamples)
+
+    @property
+    def intervals(self) -> tuple[np.ndarray, np.ndarray]:
+        """Wilson's intervals of `frequencies`: lower and upper ends."""
+        return wilson(self.frequencies, self.n_resamples, self.level)
+
+    @property
+    def threshold(self) -> float:
+        """The frequency at which a feature is selected; above 1 where no frequency is enough.
+
+        Meinshausen and Buehlmann (2010): features that are in some component of at least a share t
+        of the halves are on average at most q^2 / ((2 t - 1) p) false ones, q the mean number of
+        features in a half, p the number of all. It assumes that the false ones are exchangeable
+        and that the method does no worse than guessing. nan for the bootstrap, which the theorem
+        does not cover.
+        """
+        if self.scheme != "halves" or not self.supports:
+            return float("nan")
+        used = float(np.mean([np.unique(np.concatenate(part)).size for part in self.supports]))
+        return 0.5 * (1.0 + used**2 / (self.false_selections * self.reference.n_features))
+
+    @property
+    def selected(self) -> np.ndarray:
+        """The features whose frequency reaches the threshold; none where there is no threshold."""
+        return np.flatnonzero(self.any_frequency >= self.threshold)
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dict per component and feature that was met, the most frequent first."""
+        low, high = self.intervals
+        often = self.frequencies
+        chosen = set(self.selected.tolist())
+        rows = []
+        for j, support in enumerate(self.reference.supports):
+            met = np.flatnonzero(often[j] > 0)
+            for i in met[np.argsort(-often[j, met], kind="stable")]:
+                rows.append(
+                    {
+                        "component": j + 1,
+                        "feature": self.reference.feature_name(int(i)),
+                        "in_answer": bool(np.isin(i, support)),
+                        "frequency": float(often[j, i]),
+                        "low": float(low[j, i]),
+                        "high": float(high[j, i]),
+                        "selected": int(i) in chosen,
+                    }
+                )
+        return rows
+
+    @property
+    def sentence(self) -> str:
+        """What the selection rests on, in words."""
+        if self.scheme != "halves":
+            return "Error control needs scheme='halves'; the bootstrap has intervals only."
+        if not self.threshold <= 1.0:
+            least = self.threshold_at_one
+            return (
+                f"No frequency controls the number of falsely selected features at "
+                f"{self.false_selections:g}: even features in every half may include {least:.3g}. "
+                "Ask for fewer nonzeros, or raise false_selections."
+            )
+        return (
+            f"Selected: features in at least {100 * self.threshold:.0f} % of the halves; at most "
+            f"{self.false_selections:g} of them false on average, if false ones are exchangeable."
+        )
+
+    @property
+    def threshold_at_one(self) -> float:
+        """The false selections that are controlled by features which are in every half."""
+        return (2.0 * self.threshold - 1.0) * self.false_selections
+
+    def __str__(self) -> str:
+        lines = []
+        if not self.complete:
+            lines.append(f"Stopped after {self.n_resamples} resamples.")
+        often = self.frequencies
+        low, high = self.intervals
+        chosen = set(self.selected.tolist())
+        for j, support in enumerate(self.reference.supports):
+            mean = float(self.jaccard[:, j].mean()) if self.n_resamples else float("nan")
+            lines.append(f"component {j + 1}: mean overlap {mean:.2f} (Jaccard)")
+            shown = np.union1d(support, np.flatnonzero(often[j] >= SHOWN))
+            for i in shown[np.argsort(-often[j, shown], kind="stable")]:
+                name = plain(self.reference.feature_name(int(i)), 40)
+                bar = "#" * round(20 * often[j, i])
+                mark = "" if np.isin(i, support) else "  not in the answer"
+                pick = "  selected" if int(i) in chosen else ""
+                lines.append(
+                    f"  {name:<24} {100 * often[j, i]:5.0f} %  "
+                    f"[{100 * low[j, i]:.0f}, {100 * high[j, i]:.0f}]  {bar:<20}{pick}{mark}"
+                )
+        how = "halves of the rows" if self.scheme == "halves" else "bootstrap samples"
+        lines.append(
+            f"{self.n_resamples} {how}; intervals of {100 * self.level:g} %. {self.sentence}"
+        )
+        return "\n".join(line.rstrip() for line in lines)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The frequency of every feature with its interval, component by component."""
+        from .report.plots import StabilityDisplay
+
+        return StabilityDisplay(self).plot(ax=ax)
+
+
+SHOWN = 0.25  # features outside the answer that came back at least so often are printed
+
+
+def wilson(share: np.ndarray, n: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's score interval for a share seen in n trials."""
+    if n == 0:
+        return np.zeros_like(share), np.ones_like(share)
+    z = float(norm.ppf(0.5 + level / 2.0))
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
+def stability(
+    X: Any,
+    *,
+    scheme: str = "halves",
+    n_resamples: int = 50,
+    level: float = 0.95,
+    false_selections: float = 1.0,
+    sample_weight: Any = None,
+    feature_names: Any = None,
+    **question: Any,
+) -> Stability:
+    """Ask the same question of many resamples of the rows, and count what comes back.
+
+    Parameters
+    ----------
+    X : what `sparse_pca` takes
+        Rows that are read in passes are read again for every resample, with other weights.
+    scheme : {"halves", "bootstrap"}
+        Complementary halves of the rows, in pairs, or as many rows drawn with replacement.
+    n_resamples : int
+        How many; at least 2. Halves come in pairs: an odd number is raised by one.
+    level : float
+        Of the intervals, between 0 and 1.
+    false_selections : float
+        The number of false features to allow, on average, among those that are selected.
+    sample_weight : array of shape (n_samples,)
+    feature_names : sequence of str
+    **question
+        Keywords of `sparse_pca`: `n_components`, `n_nonzero_coefs`, `scale`, `time_limit`, ...;
+        `certify` is for the answer on all rows.
+
+    Returns
+    -------
+    Stability
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparcipal import stability
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 6))
+    >>> X[:, 1] += 3 * X[:, 0]
+    >>> found = stability(X, n_nonzero_coefs=2, n_resamples=10)
+    >>> found.frequencies[0, :2].tolist()
+    [1.0, 1.0]
+    """
+    choice("scheme", scheme, SCHEMES)
+    count = integer("n_resamples", n_resamples, 2)
+    level = number("level", level, 0.0, 1.0, open_low=True)
+    errors = number("false_selections", false_selections, 0.0, np.inf, open_low=True)
+    settings = Settings.of(**question)
+    monitor = settings.monitor()
+    with monitor.interruptible(), one_blas_thread:
+        given = resolved(
+            X,
+            feature_names=feature_names,
+            sample_weight=sample_weight,
+            memory_limit=settings.memory_limit,
+            monitor=monitor,
+        )
+        return stability_of(given, settings, monitor, None, scheme, count, level, errors)
+
+
+def stability_of(
+    given: Input,
+    settings: Settings,
+    monitor: Monitor,
+    reference: Result | None,
+    scheme: str,
+    count: int,
+    level: float,
+    errors: float,
+) -> Stability:
+    """The same for resolved data; `reference` is the answer on all rows, if it is known."""
+    n = row_count(given, "stability")
+    if n < 4:
+        raise ValueError(f"X has {n} rows, but resamples need at least 4")
+    if reference is None:
+        reference = fitted(given, settings, monitor)
+    job = _Job(given, _searched_again(settings, reference), scheme, n, monitor, reference)
+    found: list[tuple[tuple[np.ndarray, ...], np.ndarray]] = []
+    draws = count + count % 2 if scheme == "halves" else count
+    # rows that are read in passes have one reader
+    n_jobs = 1 if isinstance(given.source, Rows) else settings.n_jobs or 1
+    with ordered_map(n_jobs, job) as submit:
+        for answer in submit(_Job.run, range(draws)):
+            if answer is None:
+                break
+            found.append(answer)
+            monitor.update("stability", message=f"{len(found)} of {draws} resamples")
+    return Stability(
+        reference,
+        tuple(supports for supports, _ in found),
+        np.array([jaccard for _, jaccard in found]).reshape(len(found), -1),
+        scheme,
+        level,
+        errors,
+        complete=len(found) == draws,
+    )
+
+
+def _searched_again(settings: Settings, reference: Result) -> Settings:
+    """The same question without its proof, from the known answer and from fewer starts."""
+    again = replace(settings, certify=False, callback=None, n_jobs=1)
+    if not settings.search.takes_starts or "n_nonzero_total" in reference.settings:
+        return again
+    again = replace(again, init=[support.tolist() for support in reference.supports])
+    return replace(again, method_options={"effort": 1, **(settings.method_options or {})})
+
+
+@dataclass(frozen=True)
+class _Job:
+    given: Input
+    settings: Settings
+    scheme: str
+    n: int
+    monitor: Monitor
+    reference: Result
+
+    def run(self, number: int) -> tuple[tuple[np.ndarray, ...], np.ndarray] | None:
+        """Return the supports of one resample, matched, with their overlaps; None when stopped."""
+        quiet = Quiet(self.monitor)
+        if quiet.stopped is not None:
+            return None
+        try:
+            result = fitted(reweighted(self.given, self._weights(number)), self.settings, quiet)
+        except (KeyboardInterrupt, TimeoutError):
+            return None
+        if quiet.stopped is not None:
+            return None
+        partner, jaccard = matched(self.reference.supports, result.supports)
+        return tuple(result.supports[j] for j in partner), jaccard
+
+    def _weights(self, number: int) -> np.ndarray:
+        pair = number // 2 if self.scheme == "halves" else number
+        rng = np.random.default_rng([self.settings.random_state, pair])
+        if self.scheme == "bootstrap":
+            return np.bincount(rng.integers(self.n, size=self.n), minlength=self.n).astype(float)
+        weights = np.zeros(self.n)
+        order = rng.permutation(self.n)
+        half = self.n // 2
+        weights[order[:half] if number % 2 == 0 else order[half : 2 * half]] = 1.0
+        return weights

@@ -1,0 +1,133 @@
+"""The choice of k and s on tables whose structure is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal import SparsePCA, choose, sparse_pca
+from sparcipal.choice import recommended
+
+
+def planted(n=150, p=24, seed=0):
+    """Two blocks of four features among noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    X[:, :4] += 3.0 * rng.standard_normal((n, 1))
+    X[:, 4:8] += 2.0 * rng.standard_normal((n, 1))
+    return X
+
+
+@pytest.fixture(scope="module")
+def found():
+    return choose(planted(), n_components=[1, 2, 3, 4], n_nonzero_coefs=[2, 4, 7], permutations=4)
+
+
+def test_planted_numbers_are_recommended(found):
+    assert found.best[0] == 2
+    assert found.best[1] in (2, 4)
+    assert found.reason.startswith(f"Recommended: {found.best[0]} x {found.best[1]}.")
+    again = choose(
+        planted(seed=5), n_components=[1, 2, 3], n_nonzero_coefs=[2, 4], permutations=4,
+        certify=False, random_state=3,
+    )  # fmt: skip
+    assert again.best[0] == 2
+
+
+def test_pairs_without_room_are_left_out(found):
+    assert np.isnan(found.held_out[3, 2])  # 4 x 7 of 24
+    assert found.results[3][2] is None
+    assert np.isfinite(found.held_out[2, 2])
+
+
+def test_in_sample_figures_are_those_of_fits_with_their_certificates(found):
+    alone = sparse_pca(planted(), n_components=2, n_nonzero_coefs=4)
+    assert found.in_sample[1, 1] == pytest.approx(alone.value / alone.total_variance, rel=1e-9)
+    assert (
+        found.bound[np.isfinite(found.bound)] >= found.in_sample[np.isfinite(found.bound)]
+    ).all()
+    assert found.result.bound >= found.result.value
+
+
+def test_held_out_share_is_the_score_of_models_that_have_not_seen_the_rows():
+    X = planted(60)
+    found = choose(X, n_components=[1], n_nonzero_coefs=[4], folds=3, permutations=0)
+    order = np.random.default_rng([0, 1]).permutation(60)
+    shares = []
+    for fold in range(3):
+        out = np.isin(np.arange(60), order[fold::3])
+        shares.append(SparsePCA(1, 4, certify=False).fit(X[~out]).score(X[out]))
+    assert found.held_out[0, 0] == pytest.approx(np.mean(shares), rel=1e-9)
+    assert found.error[0, 0] == pytest.approx(np.std(shares, ddof=1) / np.sqrt(3), rel=1e-9)
+
+
+def test_map_does_not_depend_on_threads_or_container():
+    X = np.round(4 * planted(60))
+    asked = {"n_components": [1, 2], "n_nonzero_coefs": [2, 4], "folds": 3, "certify": False}
+    one = choose(X, permutations=2, **asked)
+    two = choose(X, permutations=2, n_jobs=2, **asked)
+    np.testing.assert_array_equal(one.held_out, two.held_out)
+    np.testing.assert_array_equal(one.noise, two.noise)
+    for X_ in (sp.csr_array(X), lambda: iter([X[:20], X[20:]])):
+        other = choose(X_, permutations=0, memory_limit=5_000_000, **asked)
+        np.testing.assert_allclose(other.held_out, one.held_out, rtol=1e-9)
+
+
+def test_noise_of_sparse_tables_keeps_the_columns():
+    X = sp.random_array((80, 12), density=0.3, rng=np.random.default_rng(0), format="csr")
+    found = choose(X, n_components=[1], n_nonzero_coefs=[2], permutations=3, certify=False)
+    assert 0 < found.noise[0, 0] < 1
+
+
+def test_recommendation_follows_the_two_rules():
+    held = np.array([[0.30, 0.34, 0.35], [0.50, 0.58, 0.60], [0.55, 0.62, 0.63]])
+    error = np.full((3, 3), 0.03)
+    noise = np.array([[[0.05] * 3, [0.10] * 3, [0.15] * 3]] * 2)
+    best, reason = recommended((1, 2, 3), (2, 4, 6), held, error, noise)
+    assert best == (2, 4)  # a third adds 3 points, noise 5; 0.58 is within 0.03 of 0.60
+    assert "Going on to 3 components adds 3.0 points" in reason
+    assert "within one standard error of the best, 60.0 % with 6" in reason
+
+
+def test_stopped_run_is_marked():
+    calls = iter(range(10**6))
+    found = choose(
+        planted(60), n_components=[1, 2], n_nonzero_coefs=[2], permutations=0, certify=False,
+        callback=lambda progress: progress.stage == "choose" and next(calls) == 1,
+    )  # fmt: skip
+    assert not found.complete
+    assert "Stopped before the end" in str(found)
+
+
+def test_all_that_does_not_fit_is_in_one_error():
+    with pytest.raises(ValueError, match="n_components=5") as error:
+        choose(planted(20, 8), n_components=[1, 5], n_nonzero_coefs=[2, 9], folds=5)
+    message = str(error.value)
+    assert "n_components=5 with n_nonzero_coefs=2 needs 10 of 8 features" in message
+    assert "n_nonzero_coefs=9 with n_components=1 needs 9 of 8 features" in message
+    assert "folds=5 leaves 4 of 20 rows in a fold, but 5 components need 12" in message
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"n_components": 3}, "n_components must be a list or range of integers, got 3"),
+        ({"n_nonzero_coefs": []}, "n_nonzero_coefs is empty"),
+        ({"folds": 1}, "folds=1 must be at least 2"),
+        ({"method": "tpower"}, "method='tpower': choose knows method='auto' only"),
+        ({"init": [[1]]}, "choose does not take init"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(asked, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        choose(planted(), **asked)
+
+
+def test_picture_frames_the_recommended_cell(found):
+    pytest.importorskip("matplotlib").use("Agg")
+    display = found.plot()
+    assert display.image_.get_array().shape == (4, 3)
+    bold = [t.get_text() for t in display.axes_[0].texts if t.get_fontweight() == "bold"]
+    i, j = found.n_components.index(found.best[0]), found.n_nonzero_coefs.index(found.best[1])
+    assert bold == [f"{100 * found.held_out[i, j]:.1f}"]
