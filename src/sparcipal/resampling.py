@@ -159,13 +159,15 @@ class Stability:
             mean = float(self.jaccard[:, j].mean()) if self.n_resamples else float("nan")
             lines.append(f"component {j + 1}: mean overlap {mean:.2f} (Jaccard)")
             shown = np.union1d(support, np.flatnonzero(often[j] >= SHOWN))
-            for i in shown[np.argsort(-often[j, shown], kind="stable")]:
-                name = plain(self.reference.feature_name(int(i)), 40)
+            shown = shown[np.argsort(-often[j, shown], kind="stable")]
+            names = [plain(self.reference.feature_name(int(i)), 40) for i in shown]
+            width = max(map(len, names))
+            for i, name in zip(shown, names):
                 bar = "#" * round(20 * often[j, i])
                 mark = "" if np.isin(i, support) else "  not in the answer"
                 pick = "  selected" if int(i) in chosen else ""
                 lines.append(
-                    f"  {name:<24} {100 * often[j, i]:5.0f} %  "
+                    f"  {name:<{width}} {100 * often[j, i]:5.0f} %  "
                     f"[{100 * low[j, i]:.0f}, {100 * high[j, i]:.0f}]  {bar:<20}{pick}{mark}"
                 )
         how = "halves of the rows" if self.scheme == "halves" else "bootstrap samples"
