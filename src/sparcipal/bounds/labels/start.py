@@ -21,12 +21,14 @@ from .rows import Rows
 
 CORE = 60  # features of the first core of a group, at least
 PAD = 0.5  # pads, as a fraction of what the rows of the Ky Fan split pay
+REACH = 0.8  # of the level: features beyond the core near it belong to the field
+MOST_NEAR = 30  # of them, at most, for each component
 CLAIMED = 0.3  # part of its price that counts against a feature that may join a core
 
 
 @dataclass(frozen=True)
 class Start:
-    """Features are positions in the field, the core of the Ky Fan split."""
+    """Features are positions in the field: the core of the Ky Fan split, and what is near it."""
 
     rows: Rows
     k: int
@@ -34,9 +36,24 @@ class Start:
     value: float
     target: float  # what is to be proved
     price: np.ndarray  # (h,)
-    whole: Group  # all components, all features of the field
+    whole: Group  # all components, the core of the Ky Fan split
     theta: np.ndarray  # (h,) what its rows pay
     gains: tuple[np.ndarray, ...]  # (h,) for each support, what a feature would add to it
+
+    @staticmethod
+    def of(
+        question: JointQuestion,
+        target: float,
+        rows: Rows,
+        price: np.ndarray,
+        whole: Group,
+        theta: np.ndarray,
+    ) -> Start:
+        supports = tuple(np.searchsorted(rows.field, support) for support in question.supports)
+        gains = tuple(_gain(rows, support, price, whole.core) for support in supports)
+        return Start(
+            rows, whole.count, supports, question.value, target, price, whole, theta, gains
+        )
 
     @property
     def s(self) -> int:
@@ -45,7 +62,7 @@ class Start:
     def group(
         self, count: int, forced: Sequence[int] | np.ndarray, banned: np.ndarray, core: np.ndarray
     ) -> Group:
-        """Return the certificate of the field, restricted to a core, for some components."""
+        """Return the certificate of all components on a part of its core, for some of them."""
         pad = single(PAD * self.theta[core])
         some = np.sort(np.asarray(forced, dtype=np.intp))
         return Group(count, some, banned, self.whole.split.on(core), pad)
@@ -58,19 +75,43 @@ class Start:
         gain[banned] = -np.inf
         gain[list(forced)] = np.inf
         size = max(CORE, 2 * self.s) * (1 + len(members) // 2 if len(members) > 1 else 1)
-        size = min(size, int(np.count_nonzero(~banned)))
+        size = min(size, int(np.count_nonzero(gain > -np.inf)))
         return np.sort(np.argsort(-gain, kind="stable")[:size])
 
     def completed(self, group: Group, price: np.ndarray, near: float, rounds: int = 5) -> Group:
-        """Let features of the field that are near the level or above it join the core."""
+        """Let features of the whole certificate near the level or above it join the core."""
         for _ in range(rounds):
             found = evaluated(group, self.rows, price, near)
-            new = found.violators[found.violators < price.size]
+            new = np.intersect1d(found.violators, self.whole.core)
             if new.size == 0:
                 break
             core = np.union1d(group.core, new)
             group = self.group(group.count, group.forced, group.banned, core)
         return group
+
+    def near(self) -> np.ndarray:
+        """Return features beyond the field that the components may have to reckon with.
+
+        That is when each is told apart, prices are left only where they compete, and rows pay no
+        more than their pads.
+        """
+        rows, none = self.rows, np.zeros(self.price.size, dtype=bool)
+        if rows.rest.size == 0 or not (self.theta > 0.0).all():
+            return rows.rest[:0]
+        groups, count = [], np.zeros(self.price.size, dtype=int)
+        for j, support in enumerate(self.supports):
+            anchor = [int(support[np.argmax(self.price[support])])]
+            core = self.first_core([j], anchor, none)
+            groups.append(self.group(1, anchor, none, core))
+            count[core] += 1
+        price, found = np.where(count >= 2, self.price, 0.0), []
+        for group in groups:
+            level = REACH * max(evaluated(group, rows, price).level, 0.0)
+            features, heights = rows.heights(group.core, group.pad, price, none, level)
+            beyond = features >= price.size
+            order = np.argsort(-heights[beyond], kind="stable")[:MOST_NEAR]
+            found.append(rows.rest[features[beyond][order] - price.size])
+        return np.unique(np.concatenate(found))
 
 
 def single(x: np.ndarray) -> np.ndarray:
@@ -82,26 +123,42 @@ def started(question: JointQuestion, target: float, split: KyFanSplit) -> Start:
     """Convert a Ky Fan split, whose core holds the supports, to one level and prices."""
     s, k = max(question.cardinalities), len(question.cardinalities)
     nonnegative = question.nonnegative
-    field = split.features.astype(np.intp)
-    rows = Rows(question.cov, field, s, nonnegative)
+    core = split.features.astype(np.intp)
+    rows = Rows(question.cov, core, s, nonnegative)
     pair, price, _ = converted(rows.a, split, s, k, nonnegative)
-    price = single(price)
-    h = field.size
-    none = np.zeros(h, dtype=bool)
-    whole = Group(k, np.zeros(0, dtype=np.intp), none, pair, np.full(h, float(split.pad)))
+    whole, price = _whole(k, np.arange(core.size), core.size, pair, split.pad), single(price)
     theta = evaluated(whole, rows, price).theta
-    places = tuple(np.searchsorted(field, support) for support in question.supports)
-    gains = tuple(_gain(rows, support, price) for support in places)
-    return Start(rows, k, places, question.value, target, price, whole, theta, gains)
+    begun = Start.of(question, target, rows, price, whole, theta)
+    more = begun.near()
+    if more.size == 0:
+        return begun
+    field = np.union1d(core, more)
+    rows, places = Rows(question.cov, field, s, nonnegative), np.searchsorted(field, core)
+    whole = _whole(k, places, field.size, pair, split.pad)
+    price = _placed(price, places, np.zeros(field.size))
+    theta = _placed(theta, places, np.full(field.size, float(np.median(theta))))
+    return Start.of(question, target, rows, price, whole, theta)
 
 
-def _gain(rows: Rows, support: np.ndarray, price: np.ndarray) -> np.ndarray:
+def _whole(k: int, core: np.ndarray, size: int, pair: Split, pad: float) -> Group:
+    """Return the group of all components with a certificate on a core of a field of that size."""
+    none, nothing = np.zeros(size, dtype=bool), np.zeros(0, dtype=np.intp)
+    split = Split(core, pair.u, pair.r, pair.origin)
+    return Group(k, nothing, none, split, np.full(core.size, float(pad)))
+
+
+def _placed(values: np.ndarray, places: np.ndarray, into: np.ndarray) -> np.ndarray:
+    into[places] = values
+    return into
+
+
+def _gain(rows: Rows, support: np.ndarray, price: np.ndarray, core: np.ndarray) -> np.ndarray:
     """Return what each feature of the field would add to a support, less a part of its price."""
     block = rows.a[np.ix_(support, support)]
     x = nonnegative_leading(block) if rows.nonnegative else np.linalg.eigh(block)[1][:, -1]
     link = rows.a[:, support] @ x
     gain = newcomer_gain(float(x @ block @ x), rows.a.diagonal(), link, rows.nonnegative)
-    gain = gain - CLAIMED * price
+    gain = _placed((gain - CLAIMED * price)[core], core, np.full(price.size, -np.inf))
     gain[support] = np.inf
     return gain
 
