@@ -20,7 +20,7 @@ from .data.searched import Data, Searched
 from .numerics.threads import one_blas_thread
 from .problem.components import refit, variances
 from .problem.constraints import Columns, Constraints
-from .problem.monitor import Monitor, Progress
+from .problem.monitor import Monitor, Partial, Progress
 from .problem.problem import Component, Options, Problem
 from .problem.result import Certificate, Result
 from .search.method import Found, Method
@@ -201,8 +201,8 @@ def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
             )
         return replace(whole, dropped=float(kept.dropped.max(initial=0.0)))
 
-    def answer(whole: Problem, before: Answer | None) -> Answer:
-        return solve(whole, settings.search, settings.method_options, options, settings.certify)
+    def answer(whole: Problem, before: Answer | None, part: Options) -> Answer:
+        return solve(whole, settings.search, settings.method_options, part, settings.certify)
 
     searched.begin((sum(sizes) if total is None else total) + len(asked.exclude))
     _, shown = settled(searched, question, answer, options, settings.certify)
@@ -240,7 +240,7 @@ class Answer:
 def settled(
     searched: Searched,
     question: Callable[[Data], Problem],
-    answer: Callable[[Problem, Answer | None], Answer],
+    answer: Callable[[Problem, Answer | None, Options], Answer],
     options: Options,
     certify: Any,
     before: Answer | None = None,
@@ -250,11 +250,18 @@ def settled(
     Returns the answer among the kept features, and what is said of all. `before` is an answer to a
     similar question, among the same kept features.
     """
+    options.monitor.begin_question()
     while True:
         data = searched.data
         whole = question(data)
-        inside = answer(whole, before)
-        shown, wide = extended(inside, whole, data, options, certify)
+        part = options
+        if data.survivors is not None:  # what is proved of the kept features is not yet of all
+            part = replace(options, monitor=Partial(options.monitor))
+        inside = answer(whole, before, part)
+        shown, wide = extended(inside, whole, data, part, certify)
+        if wide is not None:
+            claim = shown.certificate
+            options.monitor.update("all features", value=claim.value, bound=claim.bound)
         if wide is None or wide.settled:
             return inside, shown
         try:
@@ -286,7 +293,6 @@ def extended(
         return answer, None
     wide = widened(whole, answer.certificate, answer.components, data.survivors, options, certify)
     certificate = extended_claim(wide.certificate, answer.certificate, data.scaled)
-    options.monitor.update("all features", value=certificate.value, bound=certificate.bound)
     return replace(answer, certificate=certificate), wide
 
 

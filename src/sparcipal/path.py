@@ -204,9 +204,10 @@ class _Steps:
             check_anchors(self.asked, data, self.columns)
             return whole.among(data.survivors.kept, data.formed)
 
-        def answer(whole: Problem, before: Answer | None) -> Answer:
-            return _step(whole, before, options, settings.certify, self.thorough)
+        def answer(whole: Problem, before: Answer | None, part: Options) -> Answer:
+            return _step(whole, before, part, settings.certify, self.thorough)
 
+        options.monitor.update("path", message=f"{sizes[0]} nonzeros")
         inside, shown = settled(searched, question, answer, options, settings.certify, before)
         data = searched.data
         record = settings.record(sizes, None, data, self.asked)

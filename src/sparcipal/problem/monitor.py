@@ -89,6 +89,10 @@ class Monitor:
         """Seconds since the time limit ended; negative before."""
         return -float("inf") if self._deadline is None else time.monotonic() - self._deadline
 
+    def begin_question(self) -> None:
+        """Forget values and bounds of an earlier question: they do not speak of the next one."""
+        self._value = self._bound = None
+
     def measure_in(self, unit: float) -> None:
         """Multiply later values and bounds by `unit` to report them in the user's units."""
         self._unit = unit
@@ -143,7 +147,7 @@ class Monitor:
                 raise KeyboardInterrupt
             self.stop()
             # Acknowledges Ctrl-C at once, because the current step may take some time.
-            self.update("stopping", message="ending with the best answer so far")
+            self.update("stopping", message="as soon as possible; Ctrl-C again to quit at once")
 
         signal.signal(signal.SIGINT, handler)
         try:
@@ -165,3 +169,17 @@ class Quiet(Monitor):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Quiet, (self.outer,)
+
+
+class Partial(Quiet):
+    """A monitor of a run on a part of the features: its values are reported, its bounds are not.
+
+    A component among these features is one among all, so that a value holds for the question that
+    was asked; an upper bound of a part does not.
+    """
+
+    def update(self, stage: str, *, bound: float | None = None, **figures: Any) -> None:
+        self.outer.update(stage, **figures)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Partial, (self.outer,)

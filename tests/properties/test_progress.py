@@ -1,0 +1,101 @@
+"""Every value and bound that is reported while a run goes on holds for the question asked.
+
+The truth comes from enumeration of all supports. Runs are also stopped on the reported gap, at
+random moments.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparcipal import sparse_path, sparse_pca
+
+SLACK = 1e-9
+
+
+def largest(A: np.ndarray, s: int) -> dict[tuple[int, ...], float]:
+    supports = itertools.combinations(range(A.shape[0]), s)
+    return {S: float(np.linalg.eigvalsh(A[np.ix_(S, S)])[-1]) for S in supports}
+
+
+def truth(A: np.ndarray, k: int, s: int) -> float:
+    """The largest sum of variances of k components of s features with disjoint supports."""
+    values = largest(A, s)
+    if k == 1:
+        return max(values.values())
+    order = sorted(values, key=values.__getitem__, reverse=True)
+    best = -np.inf
+    for i, one in enumerate(order):
+        if 2 * values[one] <= best:
+            break
+        other = next((two for two in order[i + 1 :] if not set(one) & set(two)), None)
+        if other is not None:
+            best = max(best, values[one] + values[other])
+    return best
+
+
+def tables(count: int) -> Iterator[tuple[int, np.ndarray]]:
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        p = int(rng.integers(8, 12))
+        X = rng.standard_normal((60, p)) @ rng.standard_normal((p, p)) * np.geomspace(1, 0.2, p)
+        yield seed, X
+
+
+def in_blocks(X: np.ndarray) -> Any:
+    return lambda: iter([X[:25], X[25:]])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["held", "screened"])
+@pytest.mark.parametrize("k", [1, 2])
+def test_reported_figures_hold_for_the_question(k, stream):
+    for seed, X in tables(12):
+        A = np.cov(X, rowvar=False, bias=True)
+        optimum = truth(A, k, 2)
+        rng = np.random.default_rng(seed)
+        enough = float(rng.choice([0.0, 0.05, 0.3, 1.0]))
+        seen = []
+
+        def watch(progress, seen=seen, enough=enough):
+            seen.append(progress)
+            return progress.gap is not None and progress.gap <= enough
+
+        # so little room keeps a few features of a stream; the others are dropped
+        limit = {"memory_limit": 4 * 8 * 8 * 5} if stream else {}
+        result = sparse_pca(
+            in_blocks(X) if stream else X,
+            n_components=k, n_nonzero_coefs=2, callback=watch, random_state=seed, **limit,
+        )  # fmt: skip
+        for progress in seen:
+            if progress.value is not None:
+                assert progress.value <= optimum * (1 + SLACK)
+            if progress.bound is not None:
+                assert progress.bound >= optimum * (1 - SLACK), progress.stage
+        assert result.value <= optimum * (1 + SLACK)
+        assert result.bound >= optimum * (1 - SLACK)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["held", "screened"])
+def test_figures_of_a_path_speak_of_the_size_at_hand(stream):
+    for _, X in tables(4):
+        A = np.cov(X, rowvar=False, bias=True)
+        optima = {s: truth(A, 1, s) for s in (1, 2, 3)}
+        size = [0]
+
+        def watch(progress, size=size, optima=optima):
+            if progress.stage == "path":
+                size[0] = int(progress.message.split()[0])
+                return
+            if progress.bound is not None:
+                assert progress.bound >= optima[size[0]] * (1 - SLACK)
+            if progress.value is not None:
+                assert progress.value <= optima[size[0]] * (1 + SLACK)
+
+        limit = {"memory_limit": 4 * 8 * 8 * 5} if stream else {}
+        source = in_blocks(X) if stream else X
+        sparse_path(source, n_nonzero_coefs=[1, 2, 3], callback=watch, **limit)
