@@ -25,7 +25,8 @@ from ...problem.monitor import Monitor
 from .certificate import Part, Split
 
 # Below this size a full eigendecomposition is as fast as a partial one.
-FULL_EIGEN = 150
+FULL_EIGEN = 80
+SINGLE = 150  # above this size L-BFGS works in single precision
 REACH = 10.0  # weights below exp(-REACH) are neglected where not all eigenpairs are computed
 
 
@@ -79,7 +80,7 @@ class Optimiser:
             return len(history) > 25 and history[-26] - history[-1] < 0.01 * mu
 
         # long vectors in single precision, as a certificate is stored
-        kind = np.float32 if part.n > FULL_EIGEN else np.float64
+        kind = np.float32 if part.n > SINGLE else np.float64
         found = minimise(evaluate, self.point.astype(kind), max_iter, stop)
         self.point = found.astype(np.float64)
         return lowest[0]

@@ -44,8 +44,8 @@ LIFT = 0.5  # how far above M^1 features that should join are looked for, where 
 CLOSE = 0.1  # gap of the root up to which the value itself is tried
 FEW = 60  # nonzeros up to which each is left out in turn
 CLIPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)
-SHAPING = 2.5e9  # work for shapes of pads in one attempt, with the default effort
-TOUCH_WORK = 2.2e10  # of the default effort
+SHAPING = 1.5e9  # work for shapes of pads in one attempt, with the default effort
+TOUCH_WORK = 1.3e10  # of the default effort
 NEAR = 0.1  # distance at which a level counts as the lowest that can be certified
 
 
@@ -336,6 +336,8 @@ class _Extension:
         """Features join the core: its certificate stays, pairs with them are clipped."""
         larger = np.union1d(core, new)
         n = larger.size
+        if n == core.size:
+            return core, split
         old = np.searchsorted(larger, core)
         part = self._part(larger, pad)
         upper = np.triu_indices(n, 1)
