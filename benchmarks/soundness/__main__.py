@@ -1,14 +1,15 @@
 """value - rounding <= optimum <= bound on thousands of small problems made to break it.
 
-    python -m benchmarks.soundness [CASES [FIRST_SEED [passes]]]
+    python -m benchmarks.soundness [CASES [FIRST_SEED [passes | touch]]]
 
 Every family with every method in turn, all options, budgets that stop anywhere; the judge uses
-exact fractions (oracle.py). One case in five is a branch and bound alone, with what the library
-never asks of it: prices, lies about the incumbent, tiny cores. One in five is a table read in
-passes of which only some features are kept (streams.py), judged on all of them; with "passes" as
-the third argument all cases are. Prints every violation with its seed, then the number of cases
-and the tightest margins; the exit code is 1 if there is a violation. SIGTERM ends it after the case
-at hand.
+exact fractions (oracle.py). One case in five is a proof of one component alone, with what the
+library never asks of it: prices, lies about the incumbent, tiny cores, or touch certificates of any
+core and level (touch_cases.py); with "touch" as the third argument all cases are of the last kind.
+One in five is a table read in passes of which only some features are kept (streams.py), judged on
+all of them; with "passes" as the third argument all cases are. Prints every violation with its
+seed, then the number of cases and the tightest margins; the exit code is 1 if there is a violation.
+SIGTERM ends it after the case at hand.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tests.support.cases import case
 from tests.support.judge import Verdict, judge
 from tests.support.proof_cases import one_case, one_large_case
 from tests.support.streams import streamed
+from tests.support.touch_cases import one_touch_case
 
 
 class Tally:
@@ -64,19 +66,20 @@ class Tally:
             print("refused:", ", ".join(f"{n} {words!r}" for words, n in self.refused.items()))
 
 
-def campaign(cases: int, first: int, passes: bool = False) -> Tally:
+def campaign(cases: int, first: int, only: str = "") -> Tally:
     tally, start, ended = Tally(), time.monotonic(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     for seed in range(first, first + cases):
         if ended.is_set():
             break
-        if seed % 5 == 3 and not passes:
+        if only == "touch" or (seed % 5 == 3 and not only):
             tally.proofs += 1
-            wrong = (one_large_case if seed % 2 else one_case)(seed)
+            kinds = (one_case, one_large_case, one_touch_case)
+            wrong = (one_touch_case if only else kinds[seed // 5 % 3])(seed)
             told = f"seed {seed}: a proof of one component"
         else:
             # all pairs of family and method, not three fifths of them
-            question = streamed(seed) if passes or seed % 5 == 4 else case(seed // 5 * 3 + seed % 5)
+            question = streamed(seed) if only or seed % 5 == 4 else case(seed // 5 * 3 + seed % 5)
             verdict = judge(question)
             tally.add(seed, verdict)
             wrong, told = verdict.wrong, f"{question} (here {seed})"
@@ -89,8 +92,10 @@ def campaign(cases: int, first: int, passes: bool = False) -> Tally:
     return tally
 
 
-def main(cases: str = "2000", first: str = "0", passes: str = "") -> int:
-    tally = campaign(int(cases), int(first), passes == "passes")
+def main(cases: str = "2000", first: str = "0", only: str = "") -> int:
+    if only not in ("", "passes", "touch"):
+        raise SystemExit(f"unknown kind {only!r}; choose passes or touch")
+    tally = campaign(int(cases), int(first), only)
     tally.say()
     return 1 if tally.wrong else 0
 

@@ -10,6 +10,7 @@ import pytest
 from sparcipal.bounds.pairsplit import Part, Split, split_matrix
 from sparcipal.bounds.touch import Strata, groups_of
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
+from tests.support.touch_cases import one_touch_case
 
 NO_PAIR = Split.rounded(np.arange(1), np.triu_indices(1, 1), np.zeros(0), np.zeros(0))
 
@@ -126,3 +127,8 @@ def test_matrices_of_all_strata_are_those_of_the_pair_split(anchors, nonnegative
         expected = split_matrix(part, split).matrix
         np.testing.assert_allclose(strata.matrix(tau), expected, rtol=1e-13, atol=1e-14)
         assert strata.top(tau) == pytest.approx(np.linalg.eigvalsh(expected)[-1])
+
+
+def test_no_accepted_level_is_false_in_exact_arithmetic():
+    for seed in range(150):
+        assert one_touch_case(seed) == [], f"seed {seed}"
