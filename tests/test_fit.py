@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import Status, sparse_pca, verify
+from sparcipal import SparsePCA, Status, sparse_pca, verify
 from sparcipal.verdict import _percent
 
 
@@ -242,3 +242,13 @@ def test_init_that_does_not_fit_is_refused(init, message):
 def test_init_needs_a_method_that_begins_with_it():
     with pytest.raises(ValueError, match="init needs method='auto', got 'tpower'"):
         sparse_pca(covariance=np.eye(4), n_nonzero_coefs=2, method="tpower", init=[0])
+
+
+def test_an_unknown_keyword_is_answered_by_the_right_one():
+    for call in (sparse_pca, SparsePCA):
+        with pytest.raises(TypeError, match=r"'alpha'; pass n_nonzero_coefs"):
+            call(alpha=1.0)
+        with pytest.raises(TypeError, match="'n_compnents'; did you mean 'n_components'"):
+            call(n_compnents=2)
+    with pytest.raises(TypeError, match="a share of the variance does not say how many"):
+        sparse_pca(covariance=np.eye(3), n_components=0.95)

@@ -16,6 +16,7 @@ import numpy as np
 
 from .data.explained import explained
 from .data.inputs import Input, resolved
+from .data.missing import by_rows
 from .data.resamples import reweighted, row_count, shuffled
 from .data.rows import Rows
 from .data.searched import Searched
@@ -185,6 +186,7 @@ def choose(
             sample_weight=sample_weight,
             memory_limit=settings.memory_limit,
             monitor=monitor,
+            missing=by_rows(settings.missing),
         )
         n = row_count(given, "choose")
         columns = Columns(given.n_features, given.feature_names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +17,11 @@ from .fit import sparse_pca
 from .numerics.threads import one_blas_thread
 from .problem.components import matched
 from .problem.result import Result
-from .report.words import gap_percent, rounded
+from .report.words import bound_name, gap_percent, rounded
 from .search.registry import get_method
 from .settings import Settings
 
+WIDTH = 100
 DEFAULT_METHODS = ("threshold", "tpower", "em", "gpower", "greedy", "spca", "dspca", "auto")
 
 
@@ -116,15 +118,18 @@ class Comparison:
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        head = ["method", "value", "of best", "gap", "agrees", "CPU s", "note"]
+        head = ["method", "value", "of best", "gap", "agrees", "CPU s", ""]
         table = [head, *self._cells()]
+        notes = [(row[0], row[-1]) for row in table[1:] if row[-1]]
         widths = [max(len(row[i]) for row in table) for i in range(len(head) - 1)]
-        lines = [
-            "  ".join(c.ljust(w) for c, w in zip(row, widths)) + "  " + row[-1] for row in table
-        ]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths)) for row in table]
         bound = rounded(self.bound, 8, ROUND_CEILING)
-        proof = f"no value can exceed {bound} (proved by {self.proved_by})"
-        return "\n".join([*(line.rstrip() for line in lines), proof])
+        proof = f"no value can exceed {bound}; proved by {bound_name(self.proved_by)}"
+        told = [
+            textwrap.fill(f"{label}: {note}", WIDTH, subsequent_indent="  ")
+            for label, note in notes
+        ]
+        return "\n".join([*(line.rstrip() for line in lines), proof, *told])
 
     def _cells(self) -> list[list[str]]:
         cells = []

@@ -51,6 +51,7 @@ def run(
     say: Callable[[str], object] = lambda sentence: None,
     callback: Callable[[Any], object] | None = None,
     n_jobs: int | None = None,
+    certify: str = "fast",
 ) -> Demo:
     """Build the corpus and find its topics; `say` gets sentences, `callback` the progress."""
     from .fit import sparse_pca
@@ -64,7 +65,7 @@ def run(
         "n_nonzero_coefs": N_WORDS,
         "n_jobs": n_jobs,
     }
-    joint = sparse_pca(table, callback=callback, **asked)
+    joint = sparse_pca(table, callback=callback, certify=certify, **asked)
     say("the same one at a time, for comparison")
     one_at_a_time = sparse_pca(table, method="tpower", certify=False, **asked)
     return Demo(table, joint, one_at_a_time)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -36,6 +36,7 @@ from .data.table import Table, as_table, table_of
 from .fit import fitted
 from .numerics.threads import one_blas_thread
 from .problem.monitor import Monitor, Progress
+from .problem.parameters import refuse_unknown
 from .problem.result import Certificate, Result
 from .settings import Settings
 
@@ -222,6 +223,10 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     >>> pca.certificate_.status.value
     'optimal'
     """
+
+    def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        refuse_unknown(cls.__name__, keywords, cls._get_param_names())
+        return super().__new__(cls)
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ from .numerics.threads import one_blas_thread
 from .problem.components import refit, variances
 from .problem.constraints import Columns, Constraints
 from .problem.monitor import Monitor, Partial, Progress
+from .problem.parameters import known_keywords
 from .problem.problem import Component, Options, Problem
 from .problem.result import Certificate, Result
 from .search.method import Found, Method
@@ -28,6 +29,7 @@ from .settings import Settings
 from .verdict import certificate_of, cut_short, extended_claim
 
 
+@known_keywords
 def sparse_pca(
     X: Any = None,
     *,
@@ -209,9 +211,15 @@ def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
     data = searched.data
     record = settings.record(sizes, total, data, asked)
     result = result_of(shown, question(data), data, record)
-    if not given.notes:
-        return result
-    return replace(result, info={**result.info, "notes": list(given.notes)})
+    return remarked(result, given)
+
+
+def remarked(result: Result, given: Input) -> Result:
+    """Add to a result what is known of its table beside the numbers."""
+    told: dict[str, Any] = {"notes": list(given.notes)} if given.notes else {}
+    if given.texts is not None:
+        told["texts"] = given.texts
+    return replace(result, info={**result.info, **told}) if told else result
 
 
 def check_anchors(asked: Constraints, data: Data, columns: Columns) -> None:

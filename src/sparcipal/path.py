@@ -22,7 +22,7 @@ from .fit import Answer, check_anchors, informative, result_of, settled, solve
 from .numerics.threads import one_blas_thread
 from .problem.constraints import Columns, Constraints
 from .problem.monitor import Monitor
-from .problem.parameters import integer
+from .problem.parameters import integer, known_keywords
 from .problem.problem import Component, Options, Problem
 from .problem.result import Result, Status
 from .search.method import Found
@@ -76,6 +76,7 @@ class Path:
         return PathDisplay(self.results).plot(ax=ax)
 
 
+@known_keywords
 def sparse_path(
     X: Any = None,
     *,

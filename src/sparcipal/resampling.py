@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import norm
 
 from .data.inputs import Input, resolved
+from .data.missing import by_rows
 from .data.resamples import reweighted, row_count
 from .data.rows import Rows
 from .fit import fitted
@@ -255,6 +256,7 @@ def stability(
             sample_weight=sample_weight,
             memory_limit=settings.memory_limit,
             monitor=monitor,
+            missing=by_rows(settings.missing),
         )
         return stability_of(given, settings, monitor, None, scheme, count, level, errors)
 

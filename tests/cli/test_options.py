@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
-from sparcipal.cli import options
+from sparcipal.cli import main, options
 
 
 def test_output_option_refuses_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
@@ -18,3 +19,53 @@ def test_output_option_refuses_a_folder_that_cannot_be_written(tmp_path, monkeyp
 def test_completion_offers_the_words_that_fit():
     assert options.complete_cache(None, None, "b") == ["beside"]
     assert options.complete_methods(None, None, "auto,tpo") == ["auto,tpower"]
+
+
+MESSY = "id,who,group,a,b,c\n" + "\n".join(
+    f"{i},p{i},{'xy'[i % 2]},{i * 7 % 11},{'' if i == 3 else i * 5 % 13},{i * 3 % 7}"
+    for i in range(1, 15)
+)
+
+
+def test_options_choose_columns_and_say_what_is_set_aside(tmp_path):
+    source, model = tmp_path / "x.csv", tmp_path / "m.json"
+    source.write_text(MESSY)
+    runner = CliRunner()
+    refused = runner.invoke(main, ["fit", str(source), "-s", "2"])
+    assert refused.exit_code == 1
+    assert "--missing pairwise" in refused.stderr
+    asked = ["-s", "2", "--index", "who", "--label", "group", "--missing", "mean", "-o", str(model)]
+    fitted = runner.invoke(main, ["fit", str(source), *asked])
+    assert fitted.exit_code == 0
+    assert "set aside, not fitted: 'id' (identifier)" in fitted.stderr
+    assert "filled with the mean" in fitted.stdout
+    assert runner.invoke(main, ["verify", str(model), str(source)]).stdout.startswith("proved")
+    scores = runner.invoke(main, ["transform", str(model), str(source)]).stdout.splitlines()
+    assert scores[0] == "sample,group,component1"
+    assert len(scores) == 15
+    hot = ["fit", str(source), "--columns", "a,c,group", "--one-hot", "group", "-o", str(model)]
+    assert runner.invoke(main, hot).exit_code == 0
+    part = tmp_path / "part.csv"
+    part.write_text("\n".join(line for line in MESSY.splitlines() if ",y," not in line))
+    assert runner.invoke(main, ["transform", str(model), str(part)]).exit_code == 0
+
+
+def test_each_command_shows_only_options_that_act_on_it():
+    shown = {
+        name: CliRunner().invoke(main, [name, "--help"]).output
+        for name in ("fit", "topics", "transform", "verify", "show")
+    }
+    assert "The question:" in shown["fit"]
+    assert "Columns of a table:" in shown["fit"]
+    for name in ("topics", "transform", "verify"):
+        assert "--covariance" not in shown[name]
+    assert "--columns" not in shown["transform"]
+    assert "--missing" not in shown["topics"]
+
+
+def test_topics_of_a_table_need_a_column_of_text(tmp_path):
+    source = tmp_path / "x.csv"
+    source.write_text(MESSY)
+    refused = CliRunner().invoke(main, ["topics", str(source)])
+    assert refused.exit_code == 1
+    assert "name its column of text with --text-field" in refused.stderr

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from .help import Command
 from .live import live
 from .options import (
     FILE,
@@ -18,6 +19,7 @@ from .options import (
     distinct_files,
     document_options,
     read_table,
+    row_options,
     source_options,
 )
 from .output import note, print_csv, print_result, save_model, save_report
@@ -25,11 +27,12 @@ from .output import note, print_csv, print_result, save_model, save_report
 EXIT = {"proved": 0, "not proved": 3, "refused": 1}
 
 
-@click.command(short_help="Recheck a saved MODEL against the data of SOURCE.")
+@click.command(cls=Command, short_help="Recheck a saved MODEL against the data of SOURCE.")
 @click.argument("model", type=FILE)
 @click.argument("source", type=FILE)
-@source_options
+@row_options
 @document_options
+@source_options
 @click.option(
     "--exact", is_flag=True, help="Decide every inequality without rounding; needs python-flint."
 )
@@ -50,6 +53,8 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     options = as_for_the_fit(result, source, options)
     data = data_keywords(source, {**options, "covariance": result.n_samples is None})
     data.pop("feature_names", None)
+    if "X" in data:
+        data["X"] = _aligned(result, data["X"])
     verification = recheck(result, arithmetic="exact" if exact else "float", **data)
     reason, proof = verification.reason, proof_path(Path(model))
     if verification.verdict == "not proved" and not proof.exists():
@@ -58,11 +63,14 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     sys.exit(EXIT[verification.verdict])
 
 
-@click.command(short_help="Scores of the samples of SOURCE on the components of MODEL.")
+@click.command(
+    cls=Command, short_help="Scores of the samples of SOURCE on the components of MODEL."
+)
 @click.argument("model", type=FILE)
 @click.argument("source", type=FILE)
-@source_options
+@row_options
 @document_options
+@source_options
 @click.option(
     "-o", "--out", type=Output((".npy",)), metavar="FILE.NPY", help="Instead of CSV on stdout."
 )
@@ -77,8 +85,6 @@ def transform(model: str, source: str, **options: Any) -> None:
     otherwise.
     """
     distinct_files(source, options, model=model)
-    if options["covariance"]:
-        raise click.UsageError("a covariance matrix has no samples to score; leave --covariance")
     import numpy as np
 
     from ..data.scores import scores
@@ -87,50 +93,64 @@ def transform(model: str, source: str, **options: Any) -> None:
     options = as_for_the_fit(result, source, options)
     if options["names"] is None and _counts_words(source, options) and result.feature_names:
         # New documents are counted with the words of the model.
-        options = {**options, "names": list(result.feature_names)}
-    table = read_table(source, options)
+        told = result.info.get("texts")
+        idf = told.get("idf") if isinstance(told, dict) else None
+        recorded = {**options.get("recorded", {}), **({} if idf is None else {"idf": idf})}
+        for name in ("min_df", "max_df", "min_count", "containing"):
+            recorded.pop(name, None)  # the words are given
+        options = {**options, "names": list(result.feature_names), "recorded": recorded}
+    table = _aligned(result, read_table(source, options))
     _check_names(result, table)
     values = scores(result, table.X)
     if options["out"]:
         np.save(options["out"], values)
         note(f"wrote {options['out']}")
         return
-    head = [f"component{j + 1}" for j in range(values.shape[1])]
-    if table.sample_names is None:
-        print_csv(head, values.tolist())
-    else:
-        rows = ((name, *row) for name, row in zip(table.sample_names, values.tolist()))
-        print_csv(["sample", *head], rows)
+    beside = {"sample": table.sample_names, table.label_name or "label": table.labels}
+    kept = {name: entries for name, entries in beside.items() if entries is not None}
+    head = [*kept, *(f"component{j + 1}" for j in range(values.shape[1]))]
+    print_csv(head, ((*row[:-1], *row[-1]) for row in zip(*kept.values(), values.tolist())))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=FILE)
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table",
     show_default=True,
 )  # fmt: skip
 @click.option(
+    "--as",
+    "formula",
+    type=click.Choice(["sql", "python", "equation"]),
+    help="Print the formula of the scores instead, for use elsewhere.",
+)
+@click.option(
     "--report", type=Output(), metavar="REPORT.HTML", help="Write a report for the browser."
 )
-def show(model: str, form: str, report: str | None) -> None:
+def show(model: str, form: str, formula: str | None, report: str | None) -> None:
     """Print a saved MODEL: its components and its certificate.
 
     \b
     sparcipal show wine.json
     sparcipal show wine.json --format csv > loadings.csv
+    sparcipal show wine.json --as sql > scores.sql
     sparcipal show wine.json --report wine.html
     """
     from ..problem.result import Result
 
     distinct_files(None, {"report": report}, model=model)
-    # Only the JSON document holds the proof.
-    result = Result.load(model, proof=form == "json")
-    print_result(result, form)
+    result = Result.load(model, proof=False)
+    if formula:
+        from ..report import formulas
+
+        click.echo(formulas.formula(result, formula))
+    else:
+        print_result(result, form)
     if report:
         save_report(result, report)
 
 
-@click.command(short_help="Topics of the installed packages' docstrings, certified.")
+@click.command(cls=Command, short_help="Topics of the installed packages' docstrings, certified.")
 @click.option("-j", "--jobs", type=int, default=-1, show_default=True, help="Threads.")
 @click.option(
     "-o", "--out", type=Output(), metavar="MODEL.JSON", help="Save the result and its proof."
@@ -138,8 +158,15 @@ def show(model: str, form: str, report: str | None) -> None:
 @click.option(
     "--report", type=Output(), metavar="REPORT.HTML", help="Write a report for the browser."
 )
+@click.option(
+    "--certify",
+    type=click.Choice(["fast", "full"]),
+    default="fast",
+    show_default=True,
+    help="How hard to prove: a few seconds, or to the end.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def demo(jobs: int, out: str | None, report: str | None, quiet: bool) -> None:
+def demo(jobs: int, out: str | None, report: str | None, certify: str, quiet: bool) -> None:
     """Topics of the docstrings of NumPy, SciPy and scikit-learn: real data, no download.
 
     \b
@@ -151,7 +178,7 @@ def demo(jobs: int, out: str | None, report: str | None, quiet: bool) -> None:
     from ..report import words
 
     with live(quiet=quiet) as (say, update):
-        found = job.run(say, update, jobs)
+        found = job.run(say, update, jobs, certify)
     joint, single = found.joint, found.one_at_a_time
     print_result(joint, "table", feature="word")
     click.echo(
@@ -168,7 +195,7 @@ def demo(jobs: int, out: str | None, report: str | None, quiet: bool) -> None:
         save_report(joint, report, found.table)
 
 
-@click.command(short_help="Versions, threads, kernels, and what is missing.")
+@click.command(cls=Command, short_help="Versions, threads, kernels, and what is missing.")
 def doctor() -> None:
     """Versions, threads, kernels, and what is missing for which feature.
 
@@ -212,6 +239,28 @@ def _counts_words(source: str, options: dict[str, Any]) -> bool:
     from ..data.files.formats import format_of, reader_of
 
     return reader_of(options.get("input_format") or format_of(source)).counts_words
+
+
+def _aligned(result: Any, table: Any) -> Any:
+    """Return the table with the columns of the model in its order, and zeros for encoded categories
+    that it does not have."""
+    from dataclasses import replace
+
+    names, own = result.feature_names, table.feature_names
+    if names is None or own is None or tuple(names) == tuple(own) or not hasattr(table.X, "dtype"):
+        return table
+    place = {name: j for j, name in enumerate(own)}
+    if set(names) == set(own):
+        order = [place[name] for name in names]
+        return replace(table, X=table.X[:, order], feature_names=tuple(names), moments=None)
+    hot = result.settings.get("read", {}).get("one_hot")
+    absent = [name for name in names if name not in own]
+    if not hot or any("=" not in name for name in absent):
+        return table
+    import numpy as np
+
+    columns = [table.X[:, place[n]] if n in place else np.zeros(table.shape[0]) for n in names]
+    return replace(table, X=np.column_stack(columns), feature_names=tuple(names))
 
 
 def _check_names(result: Any, table: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import math
 import os
 import re
@@ -12,10 +13,15 @@ from typing import Any, ClassVar
 import click
 
 from ..search.registry import METHODS
+from .help import ORDER, option
 from .output import note
 from .phrases import in_the_shell
 
 F = Callable[..., Any]
+QUESTION, EFFORT, TABLES, TEXTS, FILES, OUTPUT = ORDER
+# As in data/missing.py and data/files/documents.py, which are too heavy for --help.
+RULES = ("error", "rows", "mean", "median", "pairwise")
+WEIGHTINGS = ("counts", "presence", "log", "tfidf")
 
 
 class Named(click.Path):
@@ -91,15 +97,18 @@ class Range(click.ParamType):
 
 
 class Memory(click.ParamType):
-    """This type is `2GB`, `500MB` or a number of bytes."""
+    """This type is `2GB` (10^9 bytes each), `2GiB` (2^30) or a number of bytes."""
 
     name = "SIZE"
-    UNITS: ClassVar[dict[str, int]] = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+    POWERS: ClassVar[str] = "KMGT"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        found = re.fullmatch(r"([\d.]+)\s*([KMGT]?)(?:I?B)?", str(value).strip().upper())
+        found = re.fullmatch(r"([\d.]+)\s*([KMGT]?)(I?)B?", str(value).strip().upper())
         try:
-            return int(float(found[1]) * self.UNITS[found[2]]) if found else int(value)
+            if not found:
+                return int(value)
+            power = self.POWERS.index(found[2]) + 1 if found[2] else 0
+            return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
         except ValueError:
             self.fail(f"{value!r} is no size; write 2GB, 500MB or a number of bytes", param, ctx)
 
@@ -146,75 +155,141 @@ def complete_cache(ctx: Any, param: Any, incomplete: str) -> list[str]:
     return [word for word in ("beside", "off") if word.startswith(incomplete)]
 
 
+class Names(click.ParamType):
+    """This type is names, patterns and ranges of columns with commas between them."""
+
+    name = "NAME,..."
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
+        if isinstance(value, list):
+            return value
+        names = [name.strip() for name in next(csv.reader([value], skipinitialspace=True), [])]
+        if not any(names):
+            self.fail("no name is given", param, ctx)
+        return [name for name in names if name]
+
+
+def _added(command: F, *some: Any) -> F:
+    for one in reversed(some):
+        command = one(command)
+    return command
+
+
+def covariance_option(command: F) -> F:
+    """Add the option that says that SOURCE is no table of samples."""
+    return option(FILES, "--covariance", is_flag=True, help="SOURCE is a covariance matrix.")(
+        command
+    )
+
+
 def source_options(command: F) -> F:
     """Add the options that say how to read SOURCE."""
-    for option in reversed(
-        [
-            click.option("--input-format", metavar="NAME", help="Instead of what the name says."),
-            click.option("--names", type=FILE, metavar="FILE", help="Feature names, one per line."),
-            click.option("--key", help="Which array of an .npz file."),
-            click.option("--layer", help="Which layer of an .h5ad file."),
-            click.option("--transpose", is_flag=True, help="Matrix Market with features in rows."),
-            click.option("--covariance", is_flag=True, help="SOURCE is a covariance matrix."),
-            click.option("--cache", metavar="WHERE", shell_complete=complete_cache,
-                         help="Keep parsed text: a folder, beside (the file), or off."),
-        ]
-    ):  # fmt: skip
-        command = option(command)
-    return command
+    return _added(
+        command,
+        option(FILES, "--input-format", metavar="NAME", help="Instead of what the name says."),
+        option(FILES, "--names", type=FILE, metavar="FILE", help="Feature names, one per line."),
+        option(FILES, "--key", help="Which array of an .npz file."),
+        option(FILES, "--layer", help="Which layer of an .h5ad file."),
+        option(FILES, "--transpose", is_flag=True, help="Matrix Market with features in rows."),
+        option(FILES, "--encoding", type=Encoding(), help="Of text that is not utf-8."),
+        option(FILES, "--cache", metavar="WHERE", shell_complete=complete_cache,
+               help="Keep parsed text: a folder, beside (the file), or off."),
+    )  # fmt: skip
+
+
+def row_options(command: F) -> F:
+    """Add the options that say which columns of a table name and label its rows."""
+    return _added(
+        command,
+        option(TABLES, "--index", metavar="NAME", help="The column that names the rows."),
+        option(TABLES, "--label", metavar="NAME",
+               help="A column kept beside the features, for pictures and scores."),
+        option(TABLES, "--decimal", type=click.Choice([",", "."]), help="What parts decimals."),
+        option(TABLES, "--thousands", type=click.Choice([",", "."]), help="What parts thousands."),
+        option(TABLES, "--na", "na_values", type=Names(),
+               help="What stands for a missing entry, beside NA, NaN, null, ? and nothing."),
+    )  # fmt: skip
+
+
+def column_options(command: F) -> F:
+    """Add the options that choose the columns of a table."""
+    return _added(
+        command,
+        option(TABLES, "--columns", type=Names(),
+               help="Use these: names, patterns (gene*), ranges (q1:q25)."),
+        option(TABLES, "--drop", type=Names(), help="Leave out these, in the same way."),
+        option(TABLES, "--one-hot", type=Names(), help="Encode these categories."),
+        row_options,
+        option(TABLES, "--missing", type=click.Choice(RULES), default="error", show_default=True,
+               help="Missing entries: refuse, leave out their rows, fill, or use pairs."),
+    )  # fmt: skip
 
 
 def document_options(command: F) -> F:
     """Add the options that say how to count the words of documents."""
-    for option in reversed(
-        [
-            click.option("--stop-words", type=click.Choice(["english", "none"]),
-                         help="Words not to count; none if not given."),
-            click.option("--min-df", type=Frequency(counts=True),
-                         help="Least documents (or share) with a word."),
-            click.option("--max-df", type=Frequency(counts=False),
-                         help="Largest share of documents with a word."),
-            click.option("--ngrams", type=click.IntRange(min=1), metavar="INTEGER",
-                         help="Count also sequences of words; 1 if not given."),
-            click.option("--text-field", help="The field of a .jsonl file that holds the text."),
-            click.option("--encoding", type=Encoding(), help="Of the text, when it is not utf-8."),
-        ]
-    ):  # fmt: skip
-        command = option(command)
-    return command
+    return _added(
+        command,
+        option(TEXTS, "--text-field", metavar="NAME",
+               help="The field of a .jsonl or .csv file that holds the text."),
+        option(TEXTS, "--label-field", metavar="NAME",
+               help="The field that holds a label of the text, such as its date."),
+        option(TEXTS, "--stop-words", type=click.Choice(["english", "none"]),
+               help="Words not to count; english if not given."),
+        option(TEXTS, "--min-df", type=Frequency(counts=True),
+               help="Least documents (or share) with a word."),
+        option(TEXTS, "--max-df", type=Frequency(counts=False),
+               help="Largest share of documents with a word."),
+        option(TEXTS, "--min-count", type=click.IntRange(min=1), metavar="INTEGER",
+               help="Least occurrences of a word in all documents."),
+        option(TEXTS, "--min-length", type=click.IntRange(min=1), metavar="INTEGER",
+               help="Least characters of a word; 2 if not given."),
+        option(TEXTS, "--token-pattern", metavar="REGEX", help="What a word is."),
+        option(TEXTS, "--containing", metavar="WORD", help="Only documents with this word."),
+        option(TEXTS, "--ngrams", type=click.IntRange(min=1), metavar="INTEGER",
+               help="Count also sequences of words; 1 if not given."),
+        option(TEXTS, "--weighting", type=click.Choice(WEIGHTINGS),
+               help="Of a word in a document; counts if not given."),
+        option(TEXTS, "--normalize/--no-normalize", default=None,
+               help="Whether long documents count no more than short ones."),
+    )  # fmt: skip
 
 
 def question_options(command: F) -> F:
     """Add the options that say what to look for and how hard to prove it."""
+    return _added(
+        command,
+        option(QUESTION, "-k", "--components", type=int, default=1, show_default=True,
+               help="How many components."),
+        answer_options,
+    )  # fmt: skip
+
+
+def answer_options(command: F) -> F:
+    """Add the options of the question beside the number of components."""
     certify = click.Choice(["fast", "full", "none"])
-    for option in reversed(
-        [
-            click.option("-k", "--components", type=int, default=1, show_default=True,
-                         help="How many components."),
-            click.option("--nonnegative", is_flag=True, help="Loadings that are not negative."),
-            click.option("--supports", type=click.Choice(["disjoint", "free"]), default="disjoint",
-                         show_default=True, help="May a feature serve in several components?"),
-            click.option("--include", multiple=True, metavar="NAME,NAME,...",
-                         help="Features a component must use; once for each component."),
-            click.option("--exclude", multiple=True, metavar="NAME,NAME,...",
-                         help="Features that may not be used; names or numbers."),
-            click.option("--center/--no-center", default=True, show_default=True,
-                         help="Subtract the mean of each feature."),
-            click.option("--scale", is_flag=True, help="Divide by the standard deviation."),
-            click.option("--certify", type=certify, default="fast", show_default=True,
-                         help="How hard to prove: a few seconds, to the end, or hardly."),
-            click.option("--tol", type=float, default=1e-6, show_default=True,
-                         help="The relative gap that counts as optimal."),
-            click.option("--rank", type=int, help="Rank of the sketch, for methods that use one."),
-            click.option("--max-nodes", type=int, help="Limit on the branch and bound."),
-            click.option("--time-limit", type=float, metavar="SECONDS",
-                         help="Stop then, with the best answer so far and its gap."),
-            click.option("-j", "--jobs", type=int, help="Threads; -1 is every core."),
-            click.option("--seed", type=int, default=0, show_default=True),
-        ]
-    ):  # fmt: skip
-        command = option(command)
-    return command
+    return _added(
+        command,
+        option(QUESTION, "--nonnegative", is_flag=True, help="Loadings that are not negative."),
+        option(QUESTION, "--supports", type=click.Choice(["disjoint", "free"]), default="disjoint",
+               show_default=True, help="May a feature serve in several components?"),
+        option(QUESTION, "--include", multiple=True, metavar="NAME,NAME,...",
+               help="Features a component must use; once for each component."),
+        option(QUESTION, "--exclude", multiple=True, metavar="NAME,NAME,...",
+               help="Features that may not be used; names or numbers."),
+        option(QUESTION, "--center/--no-center", default=True, show_default=True,
+               help="Subtract the mean of each feature."),
+        option(QUESTION, "--scale", is_flag=True, help="Divide by the standard deviation."),
+        option(EFFORT, "--certify", type=certify, default="fast", show_default=True,
+               help="How hard to prove: a few seconds, to the end, or hardly."),
+        option(EFFORT, "--tol", type=float, default=1e-6, show_default=True,
+               help="The relative gap that counts as optimal."),
+        option(EFFORT, "--rank", type=int, help="Rank of the sketch, for methods that use one."),
+        option(EFFORT, "--max-nodes", type=int, help="Limit on the branch and bound."),
+        option(EFFORT, "--time-limit", type=float, metavar="SECONDS",
+               help="Stop then, with the best answer so far and its gap."),
+        option(EFFORT, "-j", "--jobs", type=int, help="Threads; -1 is every core."),
+        option(EFFORT, "--seed", type=int, default=0, show_default=True),
+    )  # fmt: skip
 
 
 def keywords(options: dict[str, Any]) -> dict[str, Any]:
@@ -233,6 +308,7 @@ def keywords(options: dict[str, Any]) -> dict[str, Any]:
         "time_limit": options["time_limit"],
         "n_jobs": options["jobs"],
         "random_state": options["seed"],
+        "missing": options.get("missing", "error"),
     }
 
 
@@ -277,33 +353,46 @@ def read_table(source: str, options: dict[str, Any], callback: F | None = None) 
     """Read SOURCE as a Table; only options that were given are passed on, so that a format without
     them refuses them."""
     from ..data import inputs
+    from ..data.files.formats import reader_for
 
     cache = options.get("cache")
+    asked = {**options.get("recorded", {}), **_given(options)}
+    format = options.get("input_format")
+    if "aside" in asked and not reader_for(source, format, asked).tabular:
+        del asked["aside"]
     table = inputs.read_table(
         source,
-        format=options.get("input_format"),
+        format=format,
         feature_names=options.get("names"),
         cache=False if cache == "off" else cache,
         callback=callback,
-        **{**options.get("recorded", {}), **_given(options)},
+        **asked,
     )
     for sentence in table.notes:
         note(in_the_shell(sentence))
     return table
 
 
+# Options that are keywords of `read` under the same name.
+READING = (
+    "key", "layer", "transpose", "columns", "drop", "index", "label", "one_hot", "decimal",
+    "thousands", "na_values", "text_field", "label_field", "stop_words", "min_df", "max_df",
+    "min_count", "min_length", "token_pattern", "containing", "weighting", "normalize", "encoding",
+)  # fmt: skip
+
+
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of `read` that the options stand for."""
-    given = {name: options[name] for name in ("key", "layer", "transpose") if options.get(name)}
-    given |= {
-        name: options[name]
-        for name in ("stop_words", "min_df", "max_df", "text_field", "encoding")
-        if options.get(name) is not None
+    found = {name: options[name] for name in READING if options.get(name) not in (None, ())}
+    given = {
+        name: value for name, value in found.items() if not (name == "transpose" and not value)
     }
     if given.get("stop_words") == "none":
         given["stop_words"] = None
     if options.get("ngrams") is not None:
         given["ngram_range"] = (1, options["ngrams"])
+    if options.get("covariance"):
+        given["aside"] = False
     return given
 
 
@@ -311,7 +400,8 @@ def with_reading(result: Any, source: str, options: dict[str, Any]) -> Any:
     """Record in the result's settings how SOURCE was read, when that was not the default."""
     from dataclasses import replace
 
-    given = {name: value for name, value in _given(options).items() if value is not None}
+    given = _given(options)
+    given.pop("aside", None)
     if "ngram_range" in given:
         given["ngram_range"] = list(given["ngram_range"])
     if options.get("input_format") and source != "-":
@@ -324,13 +414,12 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
     recorded = result.settings.get("read", {})
     if not isinstance(recorded, dict):
         raise ValueError(f"the model is damaged: its entry read is {recorded!r}")
-    if not recorded:
-        return options
-    from ..data.files.formats import format_of, reader_of
+    from ..data.files.formats import format_of, reader_for
 
     format = options["input_format"] or recorded.get("format") or format_of(source)
+    reader = reader_for(source, format, {**recorded, **_given(options)})
     keywords = {}
-    for name, types in reader_of(format).options.items():
+    for name, types in reader.options.items():
         if name in recorded:
             if not isinstance(recorded[name], types):
                 raise ValueError(f"the model is damaged: its entry {name} is {recorded[name]!r}")
@@ -338,15 +427,24 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
     silent = {name: value for name, value in keywords.items() if name not in _given(options)}
     if silent:
         note(f"read as for the fit: {' '.join(_said(*item) for item in silent.items())}")
-    return {**options, "input_format": format, "recorded": keywords}
+    if reader.tabular and result.feature_names and "one_hot" not in keywords:
+        # The columns of the model by name, whatever else the table has.
+        keywords.pop("drop", None)
+        keywords["columns"] = tuple(result.feature_names)
+    return {**options, "input_format": reader.name, "recorded": keywords}
 
 
 def _said(name: str, value: Any) -> str:
     """Return a keyword of `read` as the option that stands for it."""
     if name == "ngram_range":
         name, value = "ngrams", " to ".join(map(str, value)).removeprefix("1 to ")
-    option = f"--{name.replace('_', '-')}"
-    return option if value is True else f"{option} {value}"
+    name = {"na_values": "na"}.get(name, name)
+    word = f"--{name.replace('_', '-')}"
+    if isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
+    if name == "stop_words" and value is None:
+        value = "none"
+    return word if value is True else f"{word} {value}"
 
 
 def data_keywords(

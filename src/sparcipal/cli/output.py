@@ -15,7 +15,7 @@ from .phrases import said_in_the_shell
 def print_result(result: Any, form: str, *, feature: str = "feature") -> None:
     """Print a result; a table has colours on a terminal and is plain text elsewhere."""
     if form == "json":
-        click.echo(result.to_json())
+        click.echo(result.to_json(proof=False, plain=True))
     elif form == "csv":
         from ..report.words import visible
 

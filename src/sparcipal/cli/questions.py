@@ -6,12 +6,16 @@ from typing import Any
 
 import click
 
+from .help import Command, option
 from .live import live
 from .options import (
     FILE,
+    OUTPUT,
     PICTURES,
+    QUESTION,
     Output,
     Range,
+    column_options,
     data_keywords,
     distinct_files,
     document_options,
@@ -23,24 +27,31 @@ from .output import note, print_csv
 from .solving import memory, memory_keyword, nonzero, quiet
 
 FORMATS = click.Choice(["table", "csv"])
-form = click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-plot = click.option(
-    "--plot", type=Output(PICTURES), metavar="PICTURE", help="Draw it, as .png, .svg or .pdf."
+form = option(OUTPUT, "--format", "form", type=FORMATS, default="table", show_default=True)
+plot = option(
+    OUTPUT,
+    "--plot",
+    type=Output(PICTURES),
+    metavar="PICTURE",
+    help="Draw it, as .png, .svg or .pdf.",
 )
 
 
-@click.command(short_help="How many components and nonzeros, judged on held-out rows.")
+@click.command(cls=Command, short_help="How many components and nonzeros, judged on held-out rows.")
 @click.argument("source", type=FILE)
-@click.option(
+@option(
+    QUESTION,
     "-K", "--try-components", type=Range(), default="1:5", show_default=True,
     help="Numbers of components to try: 1:6 or 2,4,8.",
 )  # fmt: skip
-@click.option(
+@option(
+    QUESTION,
     "-S", "--try-nonzeros", type=Range(), default="2,3,5,8,12,20", show_default=True,
     help="Numbers of nonzeros to try: 2:10:2 or 5,10,20.",
 )  # fmt: skip
-@click.option("--folds", type=int, default=5, show_default=True, help="Parts held out in turn.")
-@click.option(
+@option(QUESTION, "--folds", type=int, default=5, show_default=True, help="Parts held out in turn.")
+@option(
+    QUESTION,
     "--permutations",
     type=int,
     default=5,
@@ -49,8 +60,9 @@ plot = click.option(
 )
 @question_options
 @memory
-@source_options
+@column_options
 @document_options
+@source_options
 @plot
 @form
 @quiet
@@ -70,7 +82,7 @@ def choose(source: str, **options: Any) -> None:
     with live(options["time_limit"], options["quiet"]) as (_, update):
         data = data_keywords(source, options, update)
         found = run(
-            **_rows(data),
+            **data,
             **asked,
             n_components=options["try_components"],
             n_nonzero_coefs=options["try_nonzeros"],
@@ -81,21 +93,27 @@ def choose(source: str, **options: Any) -> None:
     _show(found, options)
 
 
-@click.command(short_help="How often features come back when the rows change.")
+@click.command(cls=Command, short_help="How often features come back when the rows change.")
 @click.argument("source", type=FILE)
 @nonzero
-@click.option(
-    "--scheme", type=click.Choice(["halves", "bootstrap"]), default="halves", show_default=True
+@option(
+    QUESTION,
+    "--scheme",
+    type=click.Choice(["halves", "bootstrap"]),
+    default="halves",
+    show_default=True,
 )
-@click.option("--resamples", type=int, default=50, show_default=True)
-@click.option(
+@option(QUESTION, "--resamples", type=int, default=50, show_default=True)
+@option(
+    QUESTION,
     "--false-selections", type=float, default=1.0, show_default=True, metavar="NUMBER",
     help="False features to allow, on average, among the selected.",
 )  # fmt: skip
 @question_options
 @memory
-@source_options
+@column_options
 @document_options
+@source_options
 @plot
 @form
 @quiet
@@ -112,7 +130,7 @@ def stability(source: str, **options: Any) -> None:
     with live(options["time_limit"], options["quiet"]) as (_, update):
         data = data_keywords(source, options, update)
         found = run(
-            **_rows(data),
+            **data,
             **keywords(options),
             **memory_keyword(options),
             n_nonzero_coefs=options["nonzero"],
@@ -122,12 +140,6 @@ def stability(source: str, **options: Any) -> None:
             callback=update,
         )
     _show(found, options)
-
-
-def _rows(data: dict[str, Any]) -> dict[str, Any]:
-    if "covariance" in data:
-        raise click.UsageError("this command needs the rows of the data; leave --covariance out")
-    return data
 
 
 def _picture_first(options: dict[str, Any]) -> None:

@@ -7,16 +7,23 @@ from typing import Any
 import click
 
 from ..search.registry import METHODS
+from .help import Command, option
 from .live import live
 from .options import (
+    EFFORT,
     FILE,
+    OUTPUT,
     PICTURES,
+    QUESTION,
     Memory,
     Output,
     Range,
     Sizes,
+    answer_options,
+    column_options,
     complete_methods,
     constraints,
+    covariance_option,
     data_keywords,
     distinct_files,
     document_options,
@@ -28,15 +35,22 @@ from .options import (
 from .output import note, print_csv, print_result, print_rows, save_model, save_report
 from .phrases import in_the_shell
 
+TOPICS = 5  # when their number is not given
+DEFAULT_NONZERO = 10  # as in settings.py
 FORMATS = click.Choice(["table", "json", "csv"])
-nonzero = click.option(
-    "-s", "--nonzero", type=Sizes(), help="At most so many nonzeros each; 10 if not given."
+nonzero = option(
+    QUESTION,
+    "-s",
+    "--nonzero",
+    type=Sizes(),
+    help="At most so many nonzeros each; 10 if not given.",
 )
-total = click.option(
-    "--nonzero-total", type=int, metavar="T",
+total = option(
+    QUESTION, "--nonzero-total", type=int, metavar="T",
     help="Instead of --nonzero: so many in all, shared out among the components.",
 )  # fmt: skip
-method = click.option(
+method = option(
+    EFFORT,
     "--method",
     default="auto",
     show_default=True,
@@ -45,29 +59,36 @@ method = click.option(
     help=f"How to search: {', '.join(METHODS)}. All but auto are methods of the literature, "
     "to compare.",
 )
-memory = click.option(
-    "--memory-limit", type=Memory(), metavar="SIZE",
-    help="Data that take more, as 2GB, are read in passes; 1GB if not given.",
+memory = option(
+    EFFORT, "--memory-limit", type=Memory(), metavar="SIZE",
+    help="Data that take more, as 2GB or 2GiB, are read in passes; 1GiB if not given.",
 )  # fmt: skip
-out = click.option(
-    "-o", "--out", type=Output(), metavar="MODEL.JSON", help="Save the result and its proof."
+out = option(
+    OUTPUT,
+    "-o",
+    "--out",
+    type=Output(),
+    metavar="MODEL.JSON",
+    help="Save the result and its proof.",
 )
-report = click.option(
-    "--report", type=Output(), metavar="REPORT.HTML", help="Write a report for the browser."
+report = option(
+    OUTPUT, "--report", type=Output(), metavar="REPORT.HTML", help="Write a report for the browser."
 )
-form = click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-quiet = click.option("-q", "--quiet", is_flag=True, help="No progress.")
+form = option(OUTPUT, "--format", "form", type=FORMATS, default="table", show_default=True)
+quiet = option(OUTPUT, "-q", "--quiet", is_flag=True, help="No progress.")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("source", type=FILE)
 @nonzero
 @total
 @question_options
 @method
 @memory
-@source_options
+@column_options
 @document_options
+@source_options
+@covariance_option
 @out
 @report
 @form
@@ -90,16 +111,21 @@ def fit(source: str, **options: Any) -> None:
     _save(result, data, options)
 
 
-@click.command(short_help="Find topics of documents, and the documents of each topic.")
+@click.command(cls=Command, short_help="Find topics of documents, and the documents of each topic.")
 @click.argument("source", type=FILE)
 @nonzero
 @total
-@question_options
+@option(
+    QUESTION, "-k", "--components", type=int, metavar="INTEGER",
+    help=f"How many topics; {TOPICS} if not given.",
+)  # fmt: skip
+@answer_options
 @method
 @memory
-@source_options
 @document_options
-@click.option(
+@source_options
+@option(
+    OUTPUT,
     "--documents", type=click.IntRange(min=0), metavar="INTEGER", default=3, show_default=True,
     help="Shown per topic; not in CSV.",
 )  # fmt: skip
@@ -110,14 +136,17 @@ def fit(source: str, **options: Any) -> None:
 def topics(source: str, **options: Any) -> None:
     """Find topics: components of words, with the documents that load highest on each.
 
-    SOURCE is a folder of text, a file with a document per line (.txt, .jsonl) or a bag of words.
+    SOURCE is a folder of text, a file with a document per line (.txt, .jsonl), a table with a
+    column of text (.csv --text-field NAME) or a bag of words. Texts are weighted by tfidf and
+    normalized, so that long documents and common words do not rule, unless options say otherwise;
+    a bag of words is taken as it is.
 
     \b
-    sparcipal topics texts/ -k 8 -s 10 --stop-words english --min-df 5
+    sparcipal topics texts/ -k 8 -s 10 --min-df 5
+    sparcipal topics reviews.csv --text-field review --containing battery
     sparcipal topics docword.kos.txt.gz -k 5 -s 5 --nonnegative --report kos.html
     """
-    if options["covariance"]:
-        raise click.UsageError("topics needs documents; use fit for a covariance matrix")
+    options = _for_texts(source, options)
     result, data = _solve(source, options)
     if options["form"] == "json":
         print_result(_with_documents(result, data["X"], options["documents"]), "json")
@@ -128,22 +157,32 @@ def topics(source: str, **options: Any) -> None:
     _save(result, data, options)
 
 
-@click.command(short_help="Variance and its proven region against the nonzeros.")
+@click.command(cls=Command, short_help="Variance and its proven region against the nonzeros.")
 @click.argument("source", type=FILE)
-@click.option("-s", "--nonzero", type=Range(), required=True, help="Sizes: 1:30, 5:50:5 or 2,5,10.")
+@option(
+    QUESTION, "-s", "--nonzero", type=Range(), required=True, help="Sizes: 1:30, 5:50:5 or 2,5,10."
+)
 @question_options
 @method
 @memory
-@source_options
+@column_options
 @document_options
-@click.option(
+@source_options
+@covariance_option
+@option(
+    OUTPUT,
     "--plot",
     type=Output(PICTURES),
     metavar="PICTURE",
     help="Draw the region, as .png, .svg or .pdf.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["table", "csv"]), default="table", show_default=True
+@option(
+    OUTPUT,
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv"]),
+    default="table",
+    show_default=True,
 )
 @quiet
 def path(source: str, **options: Any) -> None:
@@ -197,12 +236,13 @@ def _print_path(rows: list[tuple[int, Any]], form: str) -> None:
     )
 
 
-@click.command(short_help="Several methods, judged by the same bound.")
+@click.command(cls=Command, short_help="Several methods, judged by the same bound.")
 @click.argument("source", type=FILE)
 @nonzero
 @total
 @question_options
-@click.option(
+@option(
+    EFFORT,
     "--methods",
     default="auto,tpower,gpower,em,threshold",
     show_default=True,
@@ -210,10 +250,17 @@ def _print_path(rows: list[tuple[int, Any]], form: str) -> None:
     metavar="NAME,NAME,...",
     help=f"Of {', '.join(METHODS)}.",
 )
-@source_options
+@column_options
 @document_options
-@click.option(
-    "--format", "form", type=click.Choice(["table", "csv"]), default="table", show_default=True
+@source_options
+@covariance_option
+@option(
+    OUTPUT,
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv"]),
+    default="table",
+    show_default=True,
 )
 @quiet
 def compare(source: str, **options: Any) -> None:
@@ -290,6 +337,8 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         data = data_keywords(source, options, update)
         from ..fit import sparse_pca
 
+        if options["components"] is None:
+            options = {**options, "components": _topics(data["X"].shape[1], sizes)}
         result = sparse_pca(
             **data,
             **keywords(options),
@@ -300,6 +349,32 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             **memory_keyword(options),
         )
     return with_reading(result, source, options), data
+
+
+def _topics(words: int, sizes: Any) -> int:
+    """Return how many topics to look for when that was not said: fewer where words are few."""
+    if isinstance(sizes, list):
+        return len(sizes)
+    each = sizes if isinstance(sizes, int) else DEFAULT_NONZERO
+    return max(1, min(TOPICS, words // each))
+
+
+def _for_texts(source: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Complete the options of `topics`; a table without a column of text is refused."""
+    from ..data.files.formats import reader_for
+
+    given = {"text_field": options["text_field"]} if options["text_field"] else {}
+    reader = reader_for(source, options["input_format"], given)
+    if reader.tabular:
+        raise ValueError(
+            f"{source} is a table, and topics need texts; name its column of text with "
+            "--text-field, or use fit"
+        )
+    if not reader.counts_words:
+        return options
+    weighting = options["weighting"] or "tfidf"
+    normalize = options["normalize"] if options["normalize"] is not None else True
+    return {**options, "weighting": weighting, "normalize": normalize}
 
 
 def memory_keyword(options: dict[str, Any]) -> dict[str, Any]:

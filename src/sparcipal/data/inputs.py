@@ -37,6 +37,7 @@ class Input:
     sample_weight: np.ndarray | None = None
     notes: tuple[str, ...] = ()  # what was set aside or converted, in sentences
     gaps: Gaps | None = None  # what was done about entries that were missing
+    texts: dict[str, Any] | None = None  # how words were counted
 
     @property
     def n_features(self) -> int:
@@ -80,9 +81,10 @@ def resolved(
     if notes and not isinstance(X, Table):
         tell(notes, stacklevel=3)
     if isinstance(source, Rows) or sample_weight is None:  # Rows already hold their weights
-        return Input(source, source.feature_names, notes=notes)
+        texts = source.texts if isinstance(source, Table) else None
+        return Input(source, source.feature_names, notes=notes, texts=texts)
     weights = parameters.weights(sample_weight, source.shape[0])
-    return Input(source, source.feature_names, weights, notes)
+    return Input(source, source.feature_names, weights, notes, texts=source.texts)
 
 
 def _gaps_treated(
@@ -244,8 +246,11 @@ def read(
     verbose : int
         1 writes a line to stderr for every tenth of the source.
     **options
-        Of that format. Documents ("folder", "jsonl", "lines") are counted by scikit-learn's
-        vectorizer: `stop_words`, `min_df`, `max_df`, `ngram_range`, `encoding`; "jsonl" has
+        Of that format. Documents ("folder", "jsonl", "lines", and a column of "csv" with
+        `text_field`) have `stop_words` ("english" unless given; None or a list), `min_df`,
+        `max_df`, `min_count`, `min_length`, `token_pattern`, `ngram_range`, `containing` (a word),
+        `weighting` ("counts", "presence", "log", "tfidf") and `normalize`; `like` a Table or Result
+        counts new texts as those of a fit; "jsonl" has
         `text_field`, "folder" `pattern`; "npz" `key`; "h5ad"
         `layer`; "matrixmarket" `transpose`; "svmlight" `n_features`. Tables ("csv", "tsv",
         "parquet", frames) have `columns` and `drop` (names, patterns as "gene*", ranges as
@@ -292,17 +297,21 @@ def read_table(
     cache: bool | str | os.PathLike[str] | None = None,
     callback: Callable[[Progress], object] | None = None,
     verbose: int = 0,
+    like: Any = None,
     **options: Any,
 ) -> Table:
     """`read` without its warning: the notes of the table say the same."""
     names = None if feature_names is None else _names(feature_names)
+    if like is not None:
+        names, counted = _counted_like(like)
+        options = {**counted, **options}
     if not isinstance(source, str | os.PathLike):
         return _of_data(source, format, names, options)
     if source == "":  # Path("") would be the current folder
         raise ValueError("source='' is empty; name a file or folder")
     from .files.bytes import Source
     from .files.cache import cache_for
-    from .files.formats import format_of, open_source, reader_of
+    from .files.formats import open_source, reader_for
 
     told = None if callback is None and not verbose else Monitor(reporter(callback, verbose))
     job = Source(source, told, cache_for(cache, source))
@@ -321,17 +330,34 @@ def read_table(
         found.labels,
         found.label_name,
         found.notes,
+        found.texts,
     )
-    tabular = reader_of(format or format_of(source)).tabular
+    tabular = reader_for(source, format, options).tabular
     if tabular and options.get("aside", True) and options.get("columns") is None:
         made = _varying(made)
     return made._check_but_for_gaps()
+
+
+def _counted_like(like: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The words of a Table or Result, and how they were counted and weighted."""
+    told = like.texts if isinstance(like, Table) else like.info.get("texts")
+    if like.feature_names is None or not isinstance(told, dict):
+        raise ValueError("like holds no texts; pass a Table or Result of texts, read by `read`")
+    idf = {} if told.get("idf") is None else {"idf": told["idf"]}
+    # The words are given: what chose them is not asked again.
+    choosing = {"min_df", "max_df", "min_count", "containing"}
+    return tuple(like.feature_names), {
+        **{name: value for name, value in told["options"].items() if name not in choosing},
+        **idf,
+    }
 
 
 def _of_data(
     source: Any, format: str | None, names: tuple[str, ...] | None, options: dict[str, Any]
 ) -> Table:
     """Return data that are no file as a Table; a frame has the options of tables."""
+    if isinstance(source, list | tuple) and source and all(isinstance(t, str) for t in source):
+        return _of_texts(source, names, options)
     frame = is_frame(source) and not is_lazy(source)
     if frame and format is None and set(options) <= set(OPTIONS):
         table = table_of(from_frame(source, Wanted.of({"index": False, **options})))
@@ -342,6 +368,14 @@ def _of_data(
     if is_lazy(source):
         return as_rows(source, names).gather()
     return as_table(source, names)
+
+
+def _of_texts(texts: Any, names: tuple[str, ...] | None, options: dict[str, Any]) -> Table:
+    """Return a list of texts as a Table of its words."""
+    from .files.documents import Document, count_words, opening
+
+    found = count_words((Document(t, opening(t)) for t in texts), names, "the texts", options)
+    return Table(found.matrix, found.features, found.samples, texts=found.texts)._check()
 
 
 def _varying(table: Table) -> Table:

@@ -50,6 +50,16 @@ class Pairwise:
     relative: float  # as a part of the norm of the covariances
 
 
+def by_rows(rule: str) -> str:
+    """The rule, where parts of the rows are asked one by one: covariances of pairs have none."""
+    if rule == "pairwise":
+        raise ValueError(
+            "missing='pairwise' gives a covariance of all rows, and parts of them are needed; pass "
+            "missing='mean', missing='median' or missing='rows'"
+        )
+    return rule
+
+
 def without_gaps(
     table: Table, rule: str, weights: np.ndarray | None
 ) -> tuple[Table, np.ndarray | None, Gaps | None]:

@@ -39,6 +39,8 @@ class Table:
         The name of that column.
     notes : tuple of str
         Sentences that name what was set aside, renamed or converted.
+    texts : dict or None
+        How words were counted and weighted: "options" of `read`, and "idf" for weighting="tfidf".
     """
 
     X: Any
@@ -49,6 +51,7 @@ class Table:
     labels: tuple[str, ...] | None = None
     label_name: str | None = None
     notes: tuple[str, ...] = ()
+    texts: dict[str, Any] | None = None
     _checked: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -164,6 +167,11 @@ def untangled(X: Any) -> Table:
                 "remove these rows or columns, or fill the entries first"
             )
         X = X.data
+    if isinstance(X, list | tuple) and X and all(isinstance(entry, str) for entry in X):
+        raise ValueError(
+            f"X is a list of {len(X)} texts. Expected 2D array; pass sparcipal.read(X), which "
+            "counts their words"
+        )
     array = X if type(X) is np.memmap else _array(X)
     if array.dtype.kind == "O":
         array = object_to_float(array)

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+F = TypeVar("F", bound=Callable[..., Any])
+# What people call the keywords of other packages, and what to pass instead.
+INSTEAD = {
+    "alpha": "n_nonzero_coefs=..., the number of nonzero loadings; there is no penalty",
+    "ridge_alpha": "n_nonzero_coefs=..., the number of nonzero loadings; there is no penalty",
+    "l1_ratio": "n_nonzero_coefs=..., the number of nonzero loadings; there is no penalty",
+    "penalty": "n_nonzero_coefs=..., the number of nonzero loadings; there is no penalty",
+    "n_nonzero": "n_nonzero_coefs=...",
+    "cardinality": "n_nonzero_coefs=...",
+    "sparsity": "n_nonzero_coefs=...",
+    "s": "n_nonzero_coefs=...",
+    "k": "n_components=...",
+    "n_topics": "n_components=...",
+    "seed": "random_state=...",
+    "positive": "nonnegative=True",
+    "standardize": "scale=True",
+    "whiten": "scale=True to standardise the features",
+    "weights": "sample_weight=...",
+    "max_iter": "method_options={'max_iter': ...} with a method that iterates, or time_limit=...",
+    "cov": "covariance=...",
+    "n_threads": "n_jobs=...",
+}
 # A weight that is positive is at least this part of the largest: moments of others underflow.
 LIGHTEST = 1e-100
 
@@ -23,6 +48,33 @@ def integer(name: str, value: Any, low: int, remedy: str = "") -> int:
             f"{name}={value} must be at least {low}" + (f"; {remedy}" if remedy else "")
         )
     return int(value)
+
+
+def refuse_unknown(function: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise TypeError for a keyword that is not known, with the right one if that can be told."""
+    for name in given:
+        if name in known:
+            continue
+        near = difflib.get_close_matches(name, known, n=1)
+        if name in INSTEAD:
+            hint = f"pass {INSTEAD[name]}"
+        elif near:
+            hint = f"did you mean {near[0]!r}?"
+        else:
+            hint = f"there are {', '.join(known)}"
+        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}; {hint}")
+
+
+def known_keywords(function: F) -> F:
+    """Let a function answer a keyword that it does not have with the right one."""
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        refuse_unknown(function.__name__, keywords, known)
+        return function(*args, **keywords)
+
+    return cast(F, checked)
 
 
 def flag(name: str, value: Any) -> bool:

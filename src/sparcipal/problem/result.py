@@ -223,10 +223,10 @@ class Result:
 
         return result_html(self)
 
-    def to_json(self, *, proof: bool = True) -> str:
-        """The result as a JSON document. Without `proof`, the claim only: it cannot be
-        rechecked."""
-        return text_of(self if proof else _claim(self))
+    def to_json(self, *, proof: bool = True, plain: bool = False) -> str:
+        """The result as a JSON document. Without `proof`, the claim only: it cannot be rechecked.
+        If `plain`, arrays are lists of numbers, for readers that know nothing of this package."""
+        return text_of(self if proof else _claim(self), plain=plain)
 
     @staticmethod
     def from_json(text: str) -> Result:
@@ -291,6 +291,9 @@ def _from_document(parts: dict[str, Any]) -> Result:
     bounds = tuple(Bound(**b) for b in certificate.pop("bounds"))
     status = Status(certificate.pop("status"))
     names = parts.pop("feature_names")
+    for name in ("mean", "scale"):
+        if isinstance(parts.get(name), list):
+            parts[name] = _array(parts[name], np.float64)
     return Result(
         certificate=Certificate(status=status, bounds=bounds, **certificate),
         feature_names=None if names is None else tuple(str(n) for n in names),
@@ -370,6 +373,8 @@ def _check_shapes(result: Result) -> None:
 
 
 def _array(value: Any, dtype: Any) -> np.ndarray:
+    if isinstance(value, list) and all(type(entry) in (int, float) for entry in value):
+        value = np.array(value, dtype=dtype)  # as `to_json(plain=True)` writes it
     if not isinstance(value, np.ndarray) or value.ndim != 1:
         raise ValueError("an array is missing")
     return value.astype(dtype)

@@ -23,9 +23,9 @@ LIMIT = 4 * 2**30  # bytes of a file; proofs end at about 1 GB
 _DTYPES = {"<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1"}
 
 
-def text_of(result: Any) -> str:
-    """Return a dataclass as the text of a JSON document."""
-    return json.dumps({"sparcipal": FORMAT, **_encoded(result)}, allow_nan=True)
+def text_of(result: Any, *, plain: bool = False) -> str:
+    """Return a dataclass as the text of a JSON document; if `plain`, arrays are lists."""
+    return json.dumps({"sparcipal": FORMAT, **_encoded(result, plain)}, allow_nan=True)
 
 
 def document_of(text: str) -> dict[str, Any]:
@@ -42,18 +42,20 @@ def document_of(text: str) -> dict[str, Any]:
     return parts
 
 
-def _encoded(value: Any) -> Any:
+def _encoded(value: Any, plain: bool) -> Any:
     if is_dataclass(value):
-        return {f.name: _encoded(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: _encoded(getattr(value, f.name), plain) for f in fields(value)}
     if isinstance(value, np.ndarray):
+        if plain:
+            return value.tolist()
         array = np.ascontiguousarray(value)
         array = array.astype(array.dtype.newbyteorder("<"), copy=False)
         data = base64.b64encode(array.tobytes()).decode("ascii")
         return {"$array": data, "dtype": array.dtype.str, "shape": list(array.shape)}
     if isinstance(value, dict):
-        return {str(key): _encoded(item) for key, item in value.items()}
+        return {str(key): _encoded(item, plain) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_encoded(item) for item in value]
+        return [_encoded(item, plain) for item in value]
     if isinstance(value, np.generic):
         return value.item()
     return value

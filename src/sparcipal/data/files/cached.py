@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from .bytes import Source
@@ -52,7 +53,7 @@ def _stored(
             entry = spill.keep(source, recipe, facts, names)
             if entry is not None:
                 return _from_entry(entry)
-        return Parsed(assemble(spill.in_memory, facts), **names)
+        return _with_arrays(Parsed(assemble(spill.in_memory, facts), **names))
     finally:
         draft.abandon()
 
@@ -62,7 +63,14 @@ def _from_entry(entry: Entry) -> Parsed:
     found: dict[str, Any] = {
         key: tuple(some) if isinstance(some, list) else some for key, some in names.items()
     }
-    return Parsed(assemble(entry.array, entry.facts), **found, cache_entry=entry)
+    return _with_arrays(Parsed(assemble(entry.array, entry.facts), **found, cache_entry=entry))
+
+
+def _with_arrays(parsed: Parsed) -> Parsed:
+    """What is said of texts comes from JSON, where the rareness of words is a list."""
+    if not parsed.texts or "idf" not in parsed.texts:
+        return parsed
+    return parsed._replace(texts={**parsed.texts, "idf": np.asarray(parsed.texts["idf"])})
 
 
 def _recipe(format: str, names: tuple[str, ...] | None, options: dict[str, Any]) -> str:

@@ -199,7 +199,7 @@ class _Layout:
         index, label = self.plan.index, self.plan.label
         samples = None if index is None else tuple(row[index] for row in rows)
         labels = None if label is None else tuple(row[label] for row in rows)
-        return samples, None, None, labels, self.label_name, self.notes
+        return samples, None, None, labels, self.label_name, None, self.notes
 
     def _numbers(self, rows: list[Line], j: int, problems: _Problems) -> Any:
         parse = self.styles[j].parse

@@ -16,6 +16,7 @@ from .reader import Parsed, Reader
 FORMATS = (
     "bagofwords",
     "csv",
+    "csvtexts",
     "folder",
     "h5ad",
     "jsonl",
@@ -45,7 +46,7 @@ def open_source(
     source: Source, format: str | None, names: tuple[str, ...] | None, options: dict[str, Any]
 ) -> Parsed:
     """Matrix, feature names and sample names of a file or folder."""
-    reader = reader_of(format_of(source) if format is None else format)
+    reader = reader_for(source, format, options)
     if str(source) == "-" and not reader.from_pipe:
         raise ValueError(
             f"format={reader.name!r} cannot come from standard input; save it to a file"
@@ -64,6 +65,13 @@ def open_source(
 
             return read_cached(reader, source, names, options)
         return reader.read(source, names, **options)
+
+
+def reader_for(source: Path_, format: str | None, options: dict[str, Any]) -> Reader:
+    """The reader of a source: a table of which one field is asked for holds texts."""
+    reader = reader_of(format_of(source) if format is None else format)
+    texts = "text_field" in options and reader.name in ("csv", "tsv")
+    return reader_of("csvtexts") if texts else reader
 
 
 @contextlib.contextmanager

@@ -7,18 +7,28 @@ from collections.abc import Iterator
 from typing import Any
 
 from .bytes import Path_, decoded_lines
-from .documents import COUNTING, count_lines
+from .documents import COUNTING, Document, count_words, opening
 from .reader import Parsed, Reader
 
 
 def read_jsonl(
-    source: Path_, names: Any, *, text_field: str = "text", encoding: str = "utf-8", **counting: Any
+    source: Path_,
+    names: Any,
+    *,
+    text_field: str = "text",
+    label_field: str | None = None,
+    encoding: str = "utf-8",
+    **counting: Any,
 ) -> Parsed:
-    """Every line is a JSON string, or an object whose `text_field` is the document."""
-    return count_lines(_json_texts(source, text_field, encoding), names, source, counting)
+    """Every line is a JSON string, or an object whose `text_field` is the document and whose
+    `label_field` is its label."""
+    texts = _json_texts(source, text_field, label_field, encoding)
+    return count_words(texts, names, source, counting)._replace(label_name=label_field)
 
 
-def _json_texts(source: Path_, text_field: str, encoding: str) -> Iterator[str]:
+def _json_texts(
+    source: Path_, text_field: str, label_field: str | None, encoding: str
+) -> Iterator[Document]:
     for number, line in decoded_lines(source, encoding):
         if not line.strip():
             continue
@@ -31,13 +41,14 @@ def _json_texts(source: Path_, text_field: str, encoding: str) -> Iterator[str]:
             raise ValueError(
                 f"{source}, line {number}: no text in {text_field!r}; name its field: text_field"
             )
-        yield text
+        label = entry.get(label_field) if isinstance(entry, dict) and label_field else None
+        yield Document(text, opening(text), None if label is None else str(label))
 
 
 READER = Reader(
     "jsonl",
     (".jsonl", ".ndjson"),
     read_jsonl,
-    options={**COUNTING, "text_field": (str,), "encoding": (str,)},
+    options={**COUNTING, "text_field": (str,), "label_field": (str,), "encoding": (str,)},
     counts_words=True,
 )

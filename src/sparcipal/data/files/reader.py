@@ -25,6 +25,7 @@ class Parsed(NamedTuple):
     cache_entry: Any = None  # cache.Entry, when the arrays of the matrix are maps of its files
     labels: Names = None  # of the samples, from a column that the user named
     label_name: str | None = None
+    texts: dict[str, Any] | None = None  # how words were counted and weighted
     notes: tuple[str, ...] = ()  # sentences on what was set aside or converted
 
 

@@ -242,8 +242,16 @@ def collect(
         "labels": tuple(labels) if labels else None,
         "label_name": None if first is None else first.label_name,
         "notes": () if first is None else first.notes,
+        "texts": None if first is None else _listed(first.texts),
     }
     return {"sparse": sparse, "shape": list(shape)}, names
+
+
+def _listed(texts: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What was said of texts, as JSON holds it."""
+    if texts is None or "idf" not in texts:
+        return texts
+    return {**texts, "idf": texts["idf"].tolist()}
 
 
 def pointers(lengths: np.ndarray) -> np.ndarray:

@@ -1,0 +1,73 @@
+"""Texts in a column of a table of text: every line is a document."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from .bytes import Path_, open_bytes, stem_of
+from .documents import COUNTING, Document, count_words, opening
+from .reader import Parsed, Reader
+
+
+def read_texts(
+    source: Path_,
+    names: Any,
+    *,
+    text_field: str = "text",
+    label_field: str | None = None,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    **counting: Any,
+) -> Parsed:
+    """Every line has a document in the column `text_field`, and its label in `label_field`."""
+    mark = delimiter or ("\t" if stem_of(source)[1] in (".tsv", ".tab") else None)
+    texts = _texts(source, text_field, label_field, mark, encoding)
+    return count_words(texts, names, source, counting)._replace(label_name=label_field)
+
+
+def _texts(
+    source: Path_, text_field: str, label_field: str | None, delimiter: str | None, encoding: str
+) -> Iterator[Document]:
+    with open_bytes(source) as stream:
+        text = io.TextIOWrapper(stream, encoding, newline="")
+        try:
+            first = text.readline().removeprefix("\ufeff")
+            mark = delimiter or max(",;\t", key=first.count)
+            head = next(csv.reader([first], delimiter=mark), [])
+            places = [_place(field, head, source) for field in (text_field, label_field) if field]
+            for row in csv.reader(text, delimiter=mark):
+                if len(row) > max(places) and row[places[0]].strip():
+                    label = row[places[1]] if len(places) > 1 else None
+                    yield Document(row[places[0]], opening(row[places[0]]), label)
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f'{source}: not {encoding} text; name its encoding, for instance encoding="latin-1"'
+            ) from error
+        text.detach()
+
+
+def _place(field: str, head: list[str], source: Path_) -> int:
+    if field in head:
+        return head.index(field)
+    near = difflib.get_close_matches(field, head, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(map(repr, head))}"
+    raise ValueError(f"{source}: no column {field!r}{hint}")
+
+
+READER = Reader(
+    "csvtexts",
+    (),
+    read_texts,
+    options={
+        **COUNTING,
+        "text_field": (str,),
+        "label_field": (str,),
+        "delimiter": (str,),
+        "encoding": (str,),
+    },
+    counts_words=True,
+)

@@ -1,0 +1,113 @@
+"""Texts: which words are counted, how they are weighted, and new texts counted alike."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from sparcipal import Result, SparsePCA, read, sparse_pca, verify
+
+TEXTS = [
+    "The cat sat on the mat, the cat slept",
+    "A dog and a cat met the dog",
+    "Stars and planets circle in 2024",
+    "The planets and the stars shine",
+    "the dog sleeps on the mat",
+]
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("\n".join(TEXTS))
+    return path
+
+
+def test_english_stop_words_and_numbers_are_not_counted_by_default(lines):
+    words = read(lines).feature_names
+    assert "cat" in words
+    assert not {"the", "and", "2024"} & set(words)
+    assert "the" in read(lines, stop_words=None).feature_names
+    assert "cat" not in read(lines, stop_words=["cat"]).feature_names
+
+
+def test_words_are_chosen_by_length_pattern_and_count(lines):
+    assert all(len(word) >= 4 for word in read(lines, min_length=4).feature_names)
+    assert read(lines, token_pattern="2024").feature_names == ("2024",)
+    assert set(read(lines, min_count=3).feature_names) == {"cat", "dog"}
+    assert "dog sleeps" in read(lines, ngram_range=(1, 2)).feature_names
+    with pytest.raises(ValueError, match="is no regular expression"):
+        read(lines, token_pattern="(")
+    with pytest.raises(ValueError, match="weighting='loud' is unknown"):
+        read(lines, weighting="loud")
+
+
+def test_only_documents_that_contain_a_word_are_read(lines):
+    table = read(lines, containing="cat")
+    assert table.shape[0] == 2
+    assert "planets" not in table.feature_names
+    with pytest.raises(ValueError, match="no document contains 'whale'"):
+        read(lines, containing="whale")
+
+
+def test_weightings_are_what_they_say(lines):
+    counts = read(lines).X.toarray()
+    n = counts.shape[0]
+    np.testing.assert_array_equal(read(lines, weighting="presence").X.toarray(), counts > 0)
+    np.testing.assert_allclose(read(lines, weighting="log").X.toarray(), np.log1p(counts))
+    idf = np.log((1 + n) / (1 + (counts > 0).sum(axis=0))) + 1
+    np.testing.assert_allclose(read(lines, weighting="tfidf").X.toarray(), counts * idf)
+    lengths = np.linalg.norm(read(lines, weighting="tfidf", normalize=True).X.toarray(), axis=1)
+    np.testing.assert_allclose(lengths, 1.0)
+
+
+@pytest.mark.parametrize("weighting", ["counts", "presence", "log", "tfidf"])
+def test_new_texts_are_counted_as_those_of_the_fit(lines, tmp_path, weighting):
+    asked = {"weighting": weighting, "normalize": True, "min_df": 2}
+    table = read(lines, **asked)
+    result = sparse_pca(table, n_components=2, n_nonzero_coefs=2)
+    assert verify(result, read(lines, **asked)).verdict == "proved"
+    result.save(tmp_path / "m.json")
+    again = Result.load(tmp_path / "m.json")
+    np.testing.assert_allclose(read(lines, like=again).X.toarray(), table.X.toarray())
+    new = read(["A cat met a zebra", "nothing"], like=again)
+    assert new.feature_names == table.feature_names
+    assert new.X[[1]].nnz == 0
+    one = read(lines, like=again).X[[0]]
+    alone = read([TEXTS[0]], like=again).X
+    np.testing.assert_allclose(alone.toarray(), one.toarray())  # whatever stands beside it
+
+
+def test_texts_come_from_tables_json_lists_and_folders(tmp_path):
+    rows = "\n".join(f'{i},"{text}",2024-0{i + 1}-01' for i, text in enumerate(TEXTS))
+    path = tmp_path / "x.csv"
+    path.write_text(f"id,review,day\n{rows}\n")
+    table = read(path, text_field="review", label_field="day")
+    expected = read(list(TEXTS))
+    np.testing.assert_array_equal(table.X.toarray(), expected.X.toarray())
+    assert table.labels[1] == "2024-02-01"
+    assert table.label_name == "day"
+    with pytest.raises(ValueError, match="no column 'reviw'; did you mean 'review'"):
+        read(path, text_field="reviw")
+    path = tmp_path / "x.jsonl"
+    path.write_text("\n".join(json.dumps({"text": t, "year": 2000}) for t in TEXTS))
+    assert read(path, label_field="year").labels == ("2000",) * 5
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for i, text in enumerate(TEXTS):
+        (folder / f"2023-0{i + 1}-17 notes.txt").write_text(text)
+    assert read(folder).labels[0] == "2023-01-17"
+
+
+def test_a_list_of_texts_is_told_from_a_list_of_numbers():
+    with pytest.raises(ValueError, match=r"X is a list of 5 texts.*sparcipal.read"):
+        SparsePCA().fit(TEXTS)
+
+
+def test_cached_texts_keep_how_they_were_counted(lines, tmp_path):
+    for _ in range(2):
+        table = read(lines, weighting="tfidf", cache=tmp_path / "kept")
+        assert table.texts["options"] == {"weighting": "tfidf"}
+        assert table.texts["idf"].shape == (table.shape[1],)

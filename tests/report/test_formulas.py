@@ -1,0 +1,47 @@
+"""Formulas of scores: they give what transform gives, whatever the features are called."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+from sparcipal import SparsePCA, Table
+from sparcipal.report.formulas import formula
+
+NAMES = ("a", 'two "words"', "x-1", "naïve", "select")
+
+
+@pytest.fixture(scope="module")
+def model():
+    X = np.random.default_rng(0).standard_normal((40, 5)) * [1, 2, 3, 4, 5] + [0, 10, -20, 3, 1]
+    asked = SparsePCA(n_components=2, n_nonzero_coefs=2, scale=True)
+    return asked.fit(Table(X, NAMES)), X
+
+
+def test_sql_gives_the_scores(model):
+    estimator, X = model
+    database = sqlite3.connect(":memory:")
+    columns = ", ".join('"' + name.replace('"', '""') + '" REAL' for name in NAMES)
+    database.execute(f"CREATE TABLE data ({columns})")
+    database.executemany("INSERT INTO data VALUES (?, ?, ?, ?, ?)", X.tolist())
+    rows = database.execute(formula(estimator.result_, "sql")).fetchall()
+    np.testing.assert_allclose(rows, estimator.transform(Table(X, NAMES)), atol=1e-12)
+
+
+def test_python_gives_the_scores(model):
+    estimator, X = model
+    space: dict = {}
+    exec(formula(estimator.result_, "python"), space)
+    rows = [space["scores"](dict(zip(NAMES, row))) for row in X.tolist()]
+    np.testing.assert_allclose(rows, estimator.transform(Table(X, NAMES)), atol=1e-12)
+
+
+def test_equations_name_features_and_gather_the_constant(model):
+    lines = formula(model[0].result_, "equation").splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith(f"component{j} = ") for j, line in enumerate(lines, start=1))
+    assert any("[x-1]" in line or '[two "words"]' in line for line in lines)
+    with pytest.raises(ValueError, match="form='fortran' is unknown"):
+        formula(model[0].result_, "fortran")
