@@ -4,7 +4,8 @@
 
 Tables of 3 to 13,000 features with fewer or more samples, in every container, centred, scaled,
 weighted, sparse and read in passes, or a covariance; every method with every option and small
-budgets; saved and loaded. Prints every refusal with its seed, then how many there were: the exit
+budgets; saved and loaded. Of small tables the second checker (second_checker.py) is asked as well.
+Prints every refusal with its seed, then how many there were: the exit
 code is 1 if there is one. It ends after so many SECONDS of processor time, if these are given.
 """
 
@@ -24,6 +25,8 @@ import scipy.sparse as sp
 
 from sparcipal import Result, read, sparse_pca, verify
 from sparcipal.search.registry import METHODS
+
+from .second_checker import check
 
 # How often a size is drawn, its features and its samples.
 SIZES = {
@@ -199,10 +202,9 @@ def contained(X: np.ndarray, container: str, folder: Path) -> Any:
     return X
 
 
-def refusal(case: Honest, folder: Path) -> str | None:
-    """Why the result of a case is not confirmed, "" if it is; None if there is no such result."""
+def answered(case: Honest, folder: Path) -> tuple[Result, dict[str, Any]] | None:
+    """The result of a case and the data to verify it with; None if there is no such result."""
     options = dict(case.options)
-    weights = options.get("sample_weight")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -218,11 +220,32 @@ def refusal(case: Honest, folder: Path) -> str | None:
         result.save(folder / "result.json")
         result = Result.load(folder / "result.json")
     if case.given:
-        verdict = verify(result, covariance=A)
-    else:
-        held = contained(case.X, case.against, folder)
-        verdict = verify(result, held, sample_weight=weights)
-    return "" if verdict else f"{verdict.verdict}: {verdict.reason}"
+        return result, {"covariance": A}
+    held = contained(case.X, case.against, folder)
+    return result, {"X": held, "sample_weight": options.get("sample_weight")}
+
+
+def refusal(case: Honest, folder: Path) -> str | None:
+    """Why the result of a case is not confirmed, "" if it is; None if there is no such result."""
+    found = answered(case, folder)
+    if found is None:
+        return None
+    result, data = found
+    verdict = verify(result, **data)
+    if not verdict:
+        return f"{verdict.verdict}: {verdict.reason}"
+    if not small_enough(case):
+        return ""
+    # rows in memory, whatever held them
+    plain = data if case.given else {"X": case.X, "sample_weight": data["sample_weight"]}
+    said = check(result.to_json(), **plain)
+    return "" if said == "proved" else f"by the second checker: {said}"
+
+
+def small_enough(case: Honest) -> bool:
+    """Whether the second checker, which computes in fractions, is done in a second or so."""
+    n, p = case.X.shape
+    return p <= 10 and n <= 30
 
 
 def main() -> int:
@@ -230,7 +253,7 @@ def main() -> int:
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     limit = float(sys.argv[3]) if len(sys.argv) > 3 else float("inf")
     seen: Counter[str] = Counter()
-    refused = 0
+    refused = twice = 0
     with tempfile.TemporaryDirectory() as name:
         for seed in range(first, first + count):
             if time.process_time() > limit:
@@ -238,11 +261,13 @@ def main() -> int:
             case = honest(seed)
             reason = refusal(case, Path(name))
             seen["no result" if reason is None else case.size] += 1
+            twice += reason is not None and small_enough(case)
             if reason:
                 refused += 1
                 print(f"{case}\n    {reason}", flush=True)
     asked = sum(seen.values())
     print(f"{asked - seen['no result']} results of {asked} calls: {refused} refused")
+    print(f"asked of both checkers: {twice}")
     print("sizes:", ", ".join(f"{n} {size}" for size, n in seen.most_common()))
     return int(refused > 0)
 

@@ -15,7 +15,7 @@ import base64
 import json
 import math
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from heapq import nlargest
@@ -119,6 +119,7 @@ class Ask:
     moments: tuple[Fraction, ...] = ()
     n: int = 0
     scaled: bool = False
+    columns: Matrix = field(default_factory=list)  # of the table, A = their products; or nothing
 
     @property
     def p(self) -> int:
@@ -139,6 +140,11 @@ class Ask:
     def m(self) -> int:
         """The most nonzeros of all components together."""
         return sum(self.sizes) if self.total is None else self.total
+
+    def among(self, kept: list[int]) -> Ask:
+        """The same question about some features."""
+        columns = [self.columns[j] for j in kept] if self.columns else []
+        return replace(self, A=block(self.A, kept), columns=columns)
 
     def alone(self, s: int) -> Ask:
         """The same question for one component."""
@@ -184,6 +190,7 @@ def question(document: dict, X, covariance, sample_weight) -> Ask:
             wanted = A[j][j] if ask.scaled and A[j][j] else Fraction(1)
             off = abs(said - root(wanted))
             need(off <= 2 * tolerance * (root(moments[j]) + root(wanted)), "a scale")
+        by = [Fraction(1)] * p
         if ask.scaled:
             by = [1 / root(A[j][j]) if A[j][j] else Fraction(1) for j in range(p)]
             A = [[A[i][j] * by[i] * by[j] for j in range(p)] for i in range(p)]
@@ -192,7 +199,13 @@ def question(document: dict, X, covariance, sample_weight) -> Ask:
     off = abs(exact(document["total_variance"]) - trace)
     need(off <= (40 * n + 400 + 8 * p) * EPS * (trace + sum(moments)), "the total variance")
     A = [[x / unit for x in row] for row in A]
-    return replace(ask, A=A, means=tuple(means), moments=tuple(moments), n=n)
+    ask = replace(ask, A=A, means=tuple(means), moments=tuple(moments), n=n)
+    if X is None or sample_weight is not None:
+        return ask
+    # without the root of n times the unit, which every product of two is divided by
+    shift = [mean * settings["center"] for mean in means]
+    columns = [[(exact(row[j]) - shift[j]) * by[j] for row in rows] for j in range(p)]
+    return replace(ask, columns=columns)
 
 
 def moments_of(rows, weights, center) -> tuple[Matrix, list[Fraction], list[Fraction]]:
@@ -431,7 +444,8 @@ def check_components(document: dict, ask: Ask) -> None:
         need(abs(said - true) <= rounding, "the variance of a component")
     sizes = [A[i][i] * ask.unit for i in range(ask.p)]
     limit = 4 * (len(used) + 8) * EPS * sum(sizes[i] for i in used)
-    limit += 0 if ask.given else (3 * ask.n + 40) * EPS * largest(sizes, ask.m)
+    terms = 24 * ask.n + 400 if certificate["screening"] else 3 * ask.n + 40
+    limit += 0 if ask.given else terms * EPS * largest(sizes, ask.m)
     need(rounding <= 8 * limit * (growth**2 if ask.free else 1), "the rounding is too large")
 
 
@@ -443,7 +457,7 @@ def check_bounds(certificate: dict, ask: Ask) -> None:
     need(bound >= value - exact(certificate["rounding"]), "the bound is below the value")
     optimal = bound - value <= exact(certificate["tol"]) * value
     need(certificate["status"] != "optimal" or optimal, "the gap is not within tol")
-    need(not certificate["screening"], "screened results are not read here")
+    check_screening(certificate, ask)
     for claimed in certificate["bounds"]:
         if claimed["value"] != math.inf:
             level = exact(claimed["value"]) / ask.unit
@@ -459,11 +473,12 @@ def prove(name: str, data: dict, ask: Ask, level: Fraction) -> None:
     need(name in FAMILIES, f"no such bound: {name}")
     need(not ask.free or ask.k == 1 or name in SHARED, f"{name} needs disjoint supports")
     need(ask.total is None or ask.k == 1 or name in TOTALS, f"{name} does not hold for totals")
+    if "screened" in data:
+        return prove_screened(name, data, ask, level)
     if "kept" in data:
         kept = places(data["kept"], ask.p)
         need(not any(ask.A[i][i] for i in set(range(ask.p)) - set(kept)), "a feature left out")
-        ask = replace(ask, A=block(ask.A, kept), whole=len(kept) == ask.p)
-    need("screened" not in data, "screened results are not read here")
+        ask = replace(ask.among(kept), whole=len(kept) == ask.p)
     need(level >= 0, f"{name}: a negative bound")
     need(FAMILIES[name](data, ask, level), f"{name} is not proved")
 
@@ -653,6 +668,12 @@ def outside(ask: Ask, core: list[int], theta, price, s: int) -> list[Fraction]:
 
 def prove_kyfan(data: dict, ask: Ask, level: Fraction) -> bool:
     """The Ky Fan split with prices, a core and pads."""
+    M, others, price = ky_fan_matrix(data, ask)
+    return fan(M, ask.k, level - largest(price, ask.m), others + zeros(ask))
+
+
+def ky_fan_matrix(data: dict, ask: Ask) -> tuple[Matrix, list[Fraction], list[Fraction]]:
+    """M on the core, the m_j outside, and the prices of the core."""
     core = places(data["features"], ask.p)
     price, pad = vector(data["price"], len(core), 0), exact(data["pad"])
     need(pad >= 0, "a negative pad")
@@ -664,8 +685,7 @@ def prove_kyfan(data: dict, ask: Ask, level: Fraction) -> bool:
         chosen = sorted(charges, reverse=True)[: ask.s - 1]
         M[a][a] += sum(chosen) - price[a]
         theta.append(min(chosen, default=pad))
-    others = outside(ask, core, theta, price, ask.s) + zeros(ask)
-    return fan(M, ask.k, level - largest(price, ask.m), others)
+    return M, outside(ask, core, theta, price, ask.s), price
 
 
 # ------------------------------------------------------------------ trees
@@ -953,6 +973,112 @@ def prove_priced(part: dict, ask: Ask, core, price, level: Fraction) -> None:
     tree.check()
 
 
+# ------------------------------------------------------------------ dropped features
+
+
+def check_screening(certificate: dict, ask: Ask) -> None:
+    """What the certificate says of dropped features follows from its bounds."""
+    told = certificate["screening"]
+    named = [bound["data"].get("screened") for bound in certificate["bounds"]]
+    need(all((record is None) == (not told) for record in named), "screened bounds beside others")
+    for record in named if told else ():
+        rest = dropped(record, ask)
+        need(told["kept"] == len(record["kept"]) and told["dropped"] == len(rest), "screening")
+        need(told["rule"] == record["rule"], "the rule of the dropped features")
+        near = abs(exact(told["largest_dropped"]) - max(rest, default=Fraction(0)) * ask.unit)
+        most = max([*ask.moments, 1 if ask.scaled else 0])
+        need(near <= (200 * ask.n + 4000) * EPS * most, "the largest dropped variance")
+        for name in ("inside", "touching"):
+            need(exact(told[name]) == exact(record[name]) * ask.unit, f"screening: {name}")
+        touching, sure = exact(told["touching"]), exact(certificate["value"])
+        sure -= exact(certificate["rounding"])
+        need(told["support_unchanged"] is (touching < sure), "support_unchanged")
+        need(told["bound_holds"] is (touching <= exact(told["inside"])), "bound_holds")
+
+
+def dropped(record: dict, ask: Ask) -> list[Fraction]:
+    """The variances of the dropped features, the largest first."""
+    rest = set(range(ask.p)) - set(places(record["kept"], ask.p))
+    return sorted((ask.A[j][j] for j in rest if ask.A[j][j]), reverse=True)
+
+
+def prove_screened(name: str, data: dict, ask: Ask, level: Fraction) -> None:
+    """The bound on the kept features, and what a choice with dropped ones explains."""
+    told, own = data["screened"], {key: x for key, x in data.items() if key != "screened"}
+    rest, kept = dropped(told, ask), ask.among(places(told["kept"], ask.p))
+    inside, touching = exact(told["inside"]), exact(told["touching"])
+    prove(name, own, kept, inside)
+    if not ask.free or ask.k == 1:
+        need(reach(told, inside, kept, rest) <= touching, "a dropped feature may add more")
+        need(max(inside, touching) <= level, f"{name} is not proved")
+        return
+    alone = {part["s"]: exact(part["value"]) for part in own["parts"]}
+    parts = {part["s"]: part for part in told["parts"]}
+    need(name == "parts" and set(parts) == set(alone), "parts of dropped features")
+    reached = {s: reach(parts[s], alone[s], kept.alone(s), rest) for s in alone}
+    highest = {s: max(reached[s], alone[s]) for s in alone}
+    total = sum(highest[s] for s in ask.sizes)
+    most = max(total - highest[s] + reached[s] for s in alone)
+    need(most <= touching and max(total, inside) <= level, "a dropped feature may add more")
+
+
+def reach(record: dict, inside: Fraction, kept: Ask, rest: list[Fraction]) -> Fraction:
+    """A number that no choice with a dropped feature exceeds."""
+    if not rest:
+        return Fraction(0)
+    variances = [kept.A[i][i] for i in range(kept.p)]
+    stays = {n: min(inside, largest(variances, n)) for n in range(kept.m)}
+    if record["rule"] == "prices":
+        split, price = record["split"], exact(record["price"])
+        need(0 <= price <= exact(split["pad"]), "a price that the pad does not cover")
+        M, others, prices = ky_fan_matrix(split, kept)
+        for i in range(len(M)):
+            M[i][i] -= kept.s * price
+        rivals = [x - price for x in others] + [Fraction(0)] * kept.k
+        most = sum(sorted([*eigen(M)[0], *rivals], reverse=True)[: kept.k])
+        step = max(abs(most), Fraction(1)) * EPS
+        while not fan(M, kept.k, most, rivals):
+            most, step = most + step, 2 * step
+        prices = [x + price for x in prices] + [price] * len(others)
+        stays = {n: min(stay, most + largest(prices, n)) for n, stay in stays.items()}
+    gains = [sum(rest[:t]) for t in range(len(rest) + 1)]
+    return max(stays[kept.m - t] + gains[t] for t in range(1, min(len(rest), kept.m) + 1))
+
+
+# ------------------------------------------------------------------ ellipsoids
+
+
+def prove_ellipsoid(data: dict, ask: Ask, level: Fraction) -> bool:
+    """f'(T + ww')^-1 f of every column, by the inverse of T and the formula of Sherman."""
+    T = [vector(row, data["order"]) for row in data["T"]]
+    W = [vector(row, data["order"]) for row in data["W"]]
+    named = dict(zip(places(data["features"], ask.p, 0), W))
+    need(len(named) == len(W) and len(T) == data["order"] == ask.n, "the order of an ellipsoid")
+    need(bool(ask.columns) and [list(row) for row in zip(*T)] == T and psd(T), "an ellipsoid")
+    inv = inverse(T)[1]
+    need(bool(inv), "a flat ellipsoid")
+
+    def form(x, y) -> Fraction:
+        return sum(a * sum(map(Fraction.__mul__, row, y)) for a, row in zip(x, inv))
+
+    stretch = Fraction(1)
+    for j, f in enumerate(ask.columns):
+        size = form(f, f)
+        if j in named:
+            size -= form(named[j], f) ** 2 / (1 + form(named[j], named[j]))
+        stretch = max(stretch, size / (ask.n * ask.unit))
+    span = range(ask.n)
+    outer = [[sum(w[a] * w[b] for w in W) for b in span] for a in span]
+    total = Fraction(0)
+    for s in ask.sizes:
+        M = [[s * T[a][b] + outer[a][b] for b in span] for a in span]
+        top, step = eigen(M)[0][0], EPS * sum(M[a][a] for a in span)
+        while not below(M, top):
+            top, step = top + step, 2 * step
+        total += stretch * top
+    return total <= level
+
+
 # ------------------------------------------------------------------ duals
 
 
@@ -1083,6 +1209,7 @@ FAMILIES = {
     "dspca-dual": prove_dspca,
     "greedy-dual": prove_greedy,
     "lowrank": prove_lowrank,
+    "ellipsoid": prove_ellipsoid,
 }
 SHARED = ("eigenvalues", "parts", "dspca-dual", "lowrank")
 TOTALS = ("trace", "gershgorin", "enumeration", "eigenvalues", "frobenius", "clip", "kyfan")
