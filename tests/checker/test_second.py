@@ -178,7 +178,7 @@ def test_a_changed_claim_is_refused(entry):
     ("sizes", "p", "nonnegative"), [(10, 26, False), (9, 30, True), ([10, 9], 26, False)]
 )
 def test_two_checkers_agree_on_prices(sizes, p, nonnegative):
-    rng = np.random.default_rng({26: 0, 30: 1}[p] if isinstance(sizes, int) else 3)
+    rng = np.random.default_rng({26: 6, 30: 13}[p] if isinstance(sizes, int) else 3)
     X = rng.standard_normal((60, p))
     X[:, :12] += rng.standard_normal((60, 1)) * np.linspace(1.5, 0.5, 12)
     X[:, 8:20] += 1.3 * rng.standard_normal((60, 1)) * np.linspace(0.5, 1.5, 12)
