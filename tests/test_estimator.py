@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import joblib
 import numpy as np
@@ -282,3 +284,9 @@ def test_estimator_refuses_what_the_function_refuses():
         for call in (sparse_pca, SparsePCA().fit):
             with pytest.raises((ValueError, TypeError)):
                 call(X)
+
+
+@pytest.mark.processes
+def test_importing_the_estimator_does_not_load_the_compiler():
+    code = "import sys; from sparcipal import SparsePCA; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

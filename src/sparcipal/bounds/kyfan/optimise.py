@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
 from ...numerics.eigen import all_eigenpairs, largest_eigenpairs, partly
 from ...numerics.lbfgs import MEMORY, minimise
 from ...problem.monitor import Monitor
@@ -96,6 +95,8 @@ class KyFanOptimiser:
         return u, r, price[:n], floor
 
     def _evaluate(self, y: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
+        from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
+
         width = 10.0 * mu * self.k / self.total
         u, r, price, floor = self._unpacked(y)
         smoothed_matrix(

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
 from ...numerics.eigen import all_eigenpairs, largest_eigenpairs, partly
 from ...numerics.lbfgs import minimise
 from ..kyfan.optimise import FULL_EIGEN, REACH, fermi_dirac
@@ -86,6 +85,8 @@ class LeafOptimiser:
         return out
 
     def _evaluate(self, y: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
+        from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
+
         self.evaluations += 1
         s = self.rows.q + 1
         width = 10.0 * mu / s

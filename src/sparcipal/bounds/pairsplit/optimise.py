@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
 from ...numerics.lbfgs import minimise
 from ...numerics.subspace import LeadingSpace
 from ...problem.monitor import Monitor
@@ -86,6 +85,8 @@ class Optimiser:
         return lowest[0]
 
     def _evaluate(self, y: np.ndarray, mu: float, width: float) -> tuple[float, float, np.ndarray]:
+        from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
+
         part, n = self.part, self.part.n
         u, r = self.unit * y[: self.pairs], y[self.pairs :]
         smoothed_matrix(
