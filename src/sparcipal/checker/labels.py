@@ -16,7 +16,17 @@ from .arithmetic import Arithmetic, Numbers
 from .budget import require
 from .family import Case, Family
 from .pairsplit import Supports, charged
-from .records import LabelCase, LabelGroup, LabelLeaf, LabelPrices, Labels, PairSplit
+from .records import (
+    LabelCase,
+    LabelGroup,
+    LabelLeaf,
+    LabelPrices,
+    Labels,
+    LabelTree,
+    PairSplit,
+    Problem,
+)
+from .tree import replay
 
 CHUNK = 400  # rows of the covariance held at a time
 
@@ -131,12 +141,19 @@ class Groups:
     def __init__(self, record: Labels, rows: Rows, case: Case) -> None:
         self.record, self.rows, self.ar, self.budget = record, rows, case.ar, case.budget
         self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._trees: dict[int, Numbers] = {}
 
     def bound(self, place: int, count: int) -> Numbers:
         """`count` components of this group are worth no more, prices subtracted."""
         group, ar = self.record.groups[place], self.ar
-        require(count <= group.count, "a certificate is used for more components than it states")
         require(count == 1 or group.forced.size == 0, "two components with the same feature")
+        if isinstance(group, LabelTree):
+            if place not in self._trees:
+                self._trees[place] = self._replayed(group)
+            # a component that need not contain a feature may be empty
+            worth = self._trees[place]
+            return count * (worth if group.forced.size else ar.maximum(worth, 0.0))
+        require(count <= group.count, "a certificate is used for more components than it states")
         if place not in self._known:
             self._known[place] = self._redone(group)
         matrix, rivals = self._known[place]
@@ -150,15 +167,7 @@ class Groups:
         ar, rows, n = self.ar, self.rows, group.core.size
         s = rows.s
         require(group.forced.size <= s, "more features than a component may have")
-        require(
-            bool(np.isin(group.forced, group.core).all()), "a forced feature is not in the core"
-        )
-        require(not np.isin(group.banned, group.core).any(), "a banned feature is in the core")
-        outside = n + group.banned.size < rows.cov.p
-        require(
-            not outside or s == 1 or bool((group.pads > 0.0).all()),
-            "features outside the core need positive pads",
-        )
+        self._check_sets(group, group.pads)
         self.budget.work(4.0 * n**3 + 300.0 * n**2, "the certificate of a group")
         price = rows.price(self.record.prices[group.prices])
         core = rows.places(group.core)
@@ -172,6 +181,43 @@ class Groups:
         theta = ar.maximum(on.level, pad)
         rivals = rows.heights(core, theta, price, rows.places(group.banned), level, group.count)
         return on.matrix, rivals
+
+    def _check_sets(self, group: LabelGroup | LabelTree, pads: np.ndarray) -> None:
+        """Refuse a core that lacks a forced feature, holds a banned one, or has no pads."""
+        inside = bool(np.isin(group.forced, group.core).all())
+        require(inside, "a forced feature is not in the core")
+        require(not np.isin(group.banned, group.core).any(), "a banned feature is in the core")
+        outside = group.core.size + group.banned.size < self.rows.cov.p
+        padded = self.rows.s == 1 or bool((pads > 0.0).all())
+        require(not outside or padded, "features outside the core need positive pads")
+
+    def _replayed(self, group: LabelTree) -> Numbers:
+        """What a support of the group is worth at most, by its branch and bound."""
+        ar, rows = self.ar, self.rows
+        problem = group.log[0]
+        assert isinstance(problem, Problem)
+        n, none = group.core.size, np.zeros(group.core.size)
+        pads = none if problem.pads is None else problem.pads
+        self._check_sets(group, pads)
+        prices = self.record.prices[group.prices]
+        charged = np.zeros(n)
+        named = np.isin(group.core, prices.features)
+        charged[named] = prices.price[np.searchsorted(prices.features, group.core[named])]
+        stated = none if problem.prices is None else problem.prices
+        require(np.array_equal(charged, stated), "a proof speaks of other prices")
+        require(problem.s >= rows.s, "a proof speaks of fewer features")
+        signs = rows.nonnegative or not problem.nonnegative
+        require(signs, "a proof speaks of nonnegative components only")
+        forced = group.core[:0] if problem.forced is None else group.core[problem.forced]
+        require(bool(np.isin(forced, group.forced).all()), "a tree forces a feature that is free")
+        core = rows.places(group.core)
+        block = rows.block[np.ix_(core, core)]
+        inside = replay(group.log, block, ar, self.budget, anchored=True)
+        if n + group.banned.size == rows.cov.p:
+            return ar.number(inside)
+        price, banned = rows.price(prices), rows.places(group.banned)
+        rivals = rows.heights(core, ar.array(pads), price, banned, inside, 1)
+        return ar.top(rivals, 1)[0]
 
 
 class Rows:

@@ -458,6 +458,23 @@ class LabelGroup:
 
 
 @dataclass(frozen=True)
+class LabelTree:
+    """The same by branch and bound: no support of at most s features that contains the forced
+    features and avoids the banned ones is worth more, its prices subtracted, than the bound of the
+    log, or than the largest m_b with the pads of the log for theta. Several components are worth as
+    many times as much, or zero if that is negative and no feature is forced. The log has the prices
+    of the core, and forces no other features."""
+
+    prices: int = entry(Integer(0), "the place of its prices")
+    forced: np.ndarray = entry(Features("p"), "features that the component contains")
+    banned: np.ndarray = entry(Features("p"), "features that it may not contain")
+    core: np.ndarray = entry(Features("p", least=1, names="n"), "the core")
+    log: tuple[Problem | ClipSplit | RankOneSplit | PairSplit | Node, ...] = entry(
+        LOG, "the proof on the core, with these prices, and pads if there are features outside"
+    )
+
+
+@dataclass(frozen=True)
 class LabelCase:
     """A case: either no component of a group contains a feature (``out``), or one of them does and
     no other component (``in``). In the second case a group of several components becomes two: the
@@ -489,7 +506,9 @@ class Labels:
     prices: tuple[LabelPrices, ...] = entry(
         Many(Record(LabelPrices), least=1), "the lists of prices"
     )
-    groups: tuple[LabelGroup, ...] = entry(Many(Record(LabelGroup), least=1), "certificates")
+    groups: tuple[LabelGroup | LabelTree, ...] = entry(
+        Many(Record(LabelGroup, LabelTree), least=1), "certificates of groups"
+    )
     nodes: tuple[LabelCase | LabelLeaf, ...] = entry(
         Many(Record(LabelCase, LabelLeaf), least=1), "the tree of cases, the first one at its root"
     )

@@ -24,6 +24,7 @@ PAIR = ((1e-3, 25), (3e-4, 40))
 WITHOUT = ((3e-4, 30), (3e-4, 40), (1e-4, 40))
 WORTH = 0.35  # of the gap: the price from which on it is tried to prove that a feature is used
 NEAR = 0.97
+OTHERS = 6  # features of a support that may be tried as anchors
 
 
 @dataclass(frozen=True)
@@ -37,43 +38,83 @@ class Anchors:
 
 def find_anchors(start: Start, monitor: Monitor) -> Anchors:
     """Find as many anchors as can be proved."""
-    whole = evaluated(start.whole, start.rows, start.price)
-    total = float(start.price.sum()) + whole.total
-    gap = total - start.target
-    features: dict[int, int] = {}
-    unused: dict[int, Leaf] = {}
-    for j, support in enumerate(start.supports):
+    search = _Search(start, monitor)
+    for j in range(start.k):
+        search.first(j)
+    names = sorted(search.features)
+    failing = [
+        (i, j)
+        for q, i in enumerate(names)
+        for j in names[q + 1 :]
+        if not search.apart(i, search.features[i], j, search.features[j])
+    ]
+    worth = {j: float(start.price[a]) for j, a in search.features.items()}
+    kept = {j: search.features[j] for j in cover(names, failing, worth)}
+    for j in range(start.k):
+        if j not in kept and not monitor.stopped:
+            other = search.another(j, kept)
+            if other is not None:
+                kept[j] = other
+    pairs = {
+        (i, j): group
+        for (i, a, j, b), group in search.pairs.items()
+        if group is not None and kept.get(i) == a and kept.get(j) == b
+    }
+    return Anchors(kept, search.unused, pairs)
+
+
+class _Search:
+    """What has been proved of features and pairs of features."""
+
+    def __init__(self, start: Start, monitor: Monitor) -> None:
+        self.start, self.monitor = start, monitor
+        whole = evaluated(start.whole, start.rows, start.price)
+        paid, k = float(start.price.sum()), start.k
+        self.gap = paid + whole.total - start.target
+        every = np.sort(np.concatenate([np.linalg.eigvalsh(whole.matrix), whole.heights]))
+        others = float(every[max(every.size - k + 1, 0) :].sum())
+        self.target = start.target - paid - others  # of supports with two anchors
+        self.features: dict[int, int] = {}
+        self.unused: dict[int, Leaf] = {}
+        self.pairs: dict[tuple[int, int, int, int], Group | None] = {}
+
+    def first(self, j: int) -> None:
+        """Try the feature of the highest price of a support."""
+        start, support = self.start, self.start.supports[j]
         a = int(support[np.argmax(start.price[support])])
         price = float(start.price[a])
-        if price >= gap * (1 + 1e-9):
-            features[j] = a
-        elif price >= WORTH * gap and not monitor.stopped:
-            leaf = without_feature(start, a, monitor)
+        if price >= self.gap * (1 + 1e-9):
+            self.features[j] = a
+        elif price >= WORTH * self.gap and not self.monitor.stopped:
+            leaf = without_feature(start, a, self.monitor)
             if leaf.total <= start.target:
-                features[j], unused[a] = a, leaf
-    rest = max(start.k - 1, 0)
-    others = (
-        float(
-            np.sort(np.concatenate([np.linalg.eigvalsh(whole.matrix), whole.heights]))[-rest:].sum()
-        )
-        if rest
-        else 0.0
-    )
-    target = start.target - float(start.price.sum()) - others
-    pairs: dict[tuple[int, int], Group] = {}
-    failing = []
-    names = sorted(features)
-    for q, i in enumerate(names):
-        for j in names[q + 1 :]:
+                self.features[j], self.unused[a] = a, leaf
+
+    def another(self, j: int, kept: dict[int, int]) -> int | None:
+        """Return a feature of a support that is apart from all anchors, if there is one."""
+        start, support = self.start, self.start.supports[j]
+        price = start.price[support]
+        order = support[np.argsort(-price, kind="stable")][:OTHERS]
+        for b in (int(b) for b in order if start.price[b] >= self.gap * (1 + 1e-9)):
+            worth = [known_worth(start, i, a, j, b) for i, a in kept.items()]
+            if max(worth, default=-np.inf) <= self.target and all(
+                self.apart(i, a, j, b) for i, a in kept.items()
+            ):
+                return b
+        return None
+
+    def apart(self, i: int, a: int, j: int, b: int) -> bool:
+        """Return whether two features are proved to be in different components."""
+        if i > j:
+            i, a, j, b = j, b, i, a
+        if self.start.s < 2:
+            return True
+        if (i, a, j, b) not in self.pairs:
             group = None
-            if start.s >= 2 and not monitor.stopped:
-                group = apart(start, i, features[i], j, features[j], target, monitor)
-            if group is None and start.s >= 2:
-                failing.append((i, j))
-            elif group is not None:
-                pairs[i, j] = group
-    kept = cover(names, failing, {j: float(start.price[a]) for j, a in features.items()})
-    return Anchors({j: features[j] for j in kept}, unused, pairs)
+            if not self.monitor.stopped:
+                group = apart(self.start, i, a, j, b, self.target, self.monitor)
+            self.pairs[i, a, j, b] = group
+        return self.pairs[i, a, j, b] is not None
 
 
 def cover(names: list[int], failing: list[tuple[int, int]], worth: dict[int, float]) -> list[int]:

@@ -21,12 +21,15 @@ from ..kyfan.certificate import KyFanSplit
 from ..kyfan.question import JointQuestion
 from .anchors import Anchors, find_anchors
 from .leaf import Leaf, leaf_of, optimised
+from .pricing import PricedLeaf, priced_leaf
 from .proof import Label, Proof, State, including, without
 from .start import Start, started
 
 NAME = "labels"
 TIGHTER = 0.9  # part of the tolerance that a proof aims at
+LEFT = 0.04  # part of the gap of the Ky Fan bound that may stay open
 NEAR = 0.9  # features above this fraction of the level join the first core of a group
+PRICING_WORK = 6e10  # of all branch and bound together, in units of about a nanosecond
 LEAF = ((1e-3, 60), (3e-4, 100), (3e-4, 100), (1e-4, 100), (3e-5, 60))
 
 
@@ -43,14 +46,16 @@ def labels_bound(
     if k < 2 or question.total is not None or question.value <= 0.0 or not known:
         return None
     with one_blas_thread:
-        begun = started(question, question.value * (1 + TIGHTER * question.tol), split)
+        # a target that leaves a small part of the gap open makes anchors easier to prove
+        gap = max(TIGHTER * question.tol, LEFT * (start.value / question.value - 1.0))
+        begun = started(question, question.value * (1 + gap), split)
         anchors = find_anchors(begun, monitor)
         if not anchors.features or monitor.stopped:
             return None
         proof = Proof(begun.rows, k)
         place, state, members = told_apart(begun, anchors, proof)
         leaf = optimised(begun, first_leaf(begun, state, members), LEAF, monitor)
-        close(proof, place, state, leaf)
+        close(proof, place, state, leaf, priced(begun, leaf, members, monitor))
     margin = SAFETY * question.cov.rounding(sum(question.cardinalities))
     total = proof.bound + margin
     return Bound(NAME, total, proof.data(), margin) if total < start.value else None
@@ -100,7 +105,21 @@ def first_leaf(start: Start, state: State, members: list[list[int]]) -> Leaf:
     return leaf_of(start, groups, start.price)
 
 
-def close(proof: Proof, place: int, state: State, leaf: Leaf) -> float:
-    """End a case with the certificates of a leaf."""
-    prices = proof.add_prices(leaf.price)
-    return proof.leaf(place, state, [proof.add_group(group, prices) for group in leaf.groups])
+def priced(
+    start: Start, leaf: Leaf, members: list[list[int]], monitor: Monitor
+) -> PricedLeaf | None:
+    """Return exact proofs for the groups of a leaf that is not closed yet."""
+    if leaf.total <= start.target or monitor.stopped:
+        return None
+    return priced_leaf(start, leaf, members, PRICING_WORK, monitor)
+
+
+def close(
+    proof: Proof, place: int, state: State, leaf: Leaf, exact: PricedLeaf | None = None
+) -> float:
+    """End a case with the certificates of a leaf, or with exact proofs if these are better."""
+    if exact is None or exact.total >= leaf.total:
+        prices = proof.add_prices(leaf.price)
+        return proof.leaf(place, state, [proof.add_group(group, prices) for group in leaf.groups])
+    prices = proof.add_prices(exact.price)
+    return proof.leaf(place, state, [proof.add_tree(group, prices) for group in exact.groups])

@@ -17,6 +17,7 @@ import numpy as np
 from ...numerics import margins
 from ...numerics.margins import SAFETY
 from .groups import Evaluated, Group, evaluated, record
+from .pricing import Priced, tree_record
 from .rows import Rows
 
 
@@ -57,7 +58,7 @@ class Proof:
     def __init__(self, rows: Rows, k: int) -> None:
         self.rows, self.k = rows, k
         self._prices: list[np.ndarray] = []
-        self._groups: list[tuple[Group, int, Evaluated]] = []
+        self._groups: list[tuple[Group, int, Evaluated] | tuple[Priced, int, None]] = []
         self._nodes: list[dict[str, Any]] = []
         self._proved: dict[tuple[int, int], float] = {}
         self.bound = -np.inf  # over the leaves so far
@@ -73,6 +74,11 @@ class Proof:
     def add_group(self, group: Group, prices: int) -> int:
         """Store a certificate and return its place."""
         self._groups.append((group, prices, evaluated(group, self.rows, self._prices[prices])))
+        return len(self._groups) - 1
+
+    def add_tree(self, priced: Priced, prices: int) -> int:
+        """Store a branch and bound and return its place."""
+        self._groups.append((priced, prices, None))
         return len(self._groups) - 1
 
     def room(self) -> int:
@@ -113,7 +119,12 @@ class Proof:
 
     def _bound(self, place: int, count: int) -> float:
         if (place, count) not in self._proved:
-            self._proved[place, count] = self._groups[place][2].proved(count)
+            group, _, found = self._groups[place]
+            if isinstance(group, Priced):
+                self._proved[place, count] = count * group.bound
+            else:
+                assert found is not None
+                self._proved[place, count] = found.proved(count)
         return self._proved[place, count]
 
     def data(self) -> dict[str, Any]:
@@ -123,5 +134,10 @@ class Proof:
             prices.append(
                 {"features": field[some].astype(np.int32), "price": price[some].astype(np.float32)}
             )
-        groups = [record(group, place, field) for group, place, _ in self._groups]
+        groups = [
+            tree_record(group, place, field)
+            if isinstance(group, Priced)
+            else record(group, place, field)
+            for group, place, _ in self._groups
+        ]
         return {"prices": prices, "groups": groups, "nodes": list(self._nodes)}
