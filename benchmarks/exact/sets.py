@@ -18,6 +18,14 @@ FILES = {
     "lrs": "lrs.npz",
     "isolet": "isolet5.npz",
 }
+# Genes in blocks: size of the largest block, ratio of one to the next, seed.
+GENES = {
+    "lymphoma 1": (800, 0.7, 0),
+    "lymphoma 2": (800, 0.7, 1),
+    "lymphoma 3": (500, 0.6, 2),
+    "lymphoma 4": (400, 0.85, 3),
+    "equal blocks": (60, 1.0, 0),
+}
 WORDS = {"nips": "docword.nips.txt.gz", "kos": "docword.kos.txt.gz"}
 
 
@@ -39,18 +47,31 @@ def table(name: str) -> dict[str, Any]:
     if name == "cbcl":
         faces = np.load(data.path("cbcl_faces_raw.npz"))["train"]
         return {"X": faces.reshape(len(faces), -1) / 255.0}
-    if name == "lymphoma-like":
-        return {"X": blocks_of_genes()}
+    if name in GENES:
+        return {"X": blocks_of_genes(*GENES[name])}
     file = FILES[name]
     return {"X": np.load(data.path(file))["X"].astype(float)}
 
 
-def blocks_of_genes(n: int = 62, p: int = 4026, block: int = 60, seed: int = 0) -> np.ndarray:
-    """Genes in blocks that are correlated more or less, and vary more or less."""
-    rng = np.random.default_rng(seed)
-    factors = rng.standard_normal((n, -(-p // block)))
-    X = np.repeat(factors, block, axis=1)[:, :p] * rng.uniform(0.2, 1.0, p)
-    X += rng.standard_normal((n, p)) * rng.uniform(0.3, 0.8, p)
+def blocks_of_genes(largest: int, ratio: float, seed: int) -> np.ndarray:
+    """62 samples of three classes and 4026 genes in blocks, like a study of lymphoma.
+
+    A block has a common factor, which differs between the classes; its genes follow it more or
+    less, up or down, and vary more or less. Each block is `ratio` times as large as the one before
+    it, and has at least 20 genes. With ratio 1 no block is special: a component with more nonzeros
+    than a block has genes then mixes blocks that are nearly uncorrelated, which is the hardest case
+    for a relaxation.
+    """
+    rng, p = np.random.default_rng(seed), 4026
+    label = np.repeat(np.arange(3), (42, 9, 11))
+    sizes: list[int] = []
+    while sum(sizes) < p:
+        sizes.append(max(int(largest * ratio ** len(sizes)), 20))
+    block = np.repeat(np.arange(len(sizes)), sizes)[:p]
+    factors = rng.standard_normal((3, len(sizes)))[label]
+    factors += rng.standard_normal(factors.shape)
+    X = factors[:, block] * rng.uniform(0.2, 1.0, p) * rng.choice([-1, 1], p)
+    X += rng.standard_normal(X.shape) * rng.uniform(0.3, 0.8, p)
     return np.asarray(X * rng.uniform(0.3, 1.5, p))
 
 
@@ -81,7 +102,7 @@ def questions(group: str) -> Iterator[tuple[str, dict[str, Any], int, dict[str, 
             "leukemia": (40, 60, 80, 100, 150),
             "arcene": (80, 100, 150),
             "isolet": (150,),
-            "lymphoma-like": (200,),
+            **dict.fromkeys(GENES, (200,)),
         }
         for name, cardinalities in many.items():
             given = table(name)

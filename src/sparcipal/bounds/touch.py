@@ -29,6 +29,7 @@ from ..numerics import margins
 from ..numerics.eigen import leading_vector
 from ..numerics.largest import magnitudes, row_tops
 from ..problem.covariance import Covariance, MatrixCovariance
+from ..problem.monitor import Monitor
 from .pairsplit import Split, prove_below
 from .pairsplit.certificate import charges
 
@@ -141,8 +142,15 @@ class Strata:
         self._lead = np.ones(core.size)
         self._shapes: dict[int, list[np.ndarray]] = {}
         self._near: np.ndarray | None = None
+        self._monitor: Monitor | None = None
         self.work = 30.0 * core.size * core.size
         self.shaping = 0.0  # work left for more groups, or for new shapes of pads of a group
+
+    @property
+    def may_shape(self) -> bool:
+        """Whether there is work left for more groups and shapes, and time."""
+        stopped = self._monitor is not None and self._monitor.stopped is not None
+        return self.shaping > 0.0 and not stopped
 
     def matrix(self, tau: int) -> np.ndarray:
         """M^tau, with charges rounded up."""
@@ -210,11 +218,13 @@ class Strata:
 
     # --- levels ---
 
-    def attempt(self, t: float, shaping: float = np.inf) -> Attempt:
+    def attempt(self, t: float, shaping: float = np.inf, monitor: Monitor | None = None) -> Attempt:
         """Try to certify the level t; new shapes of pads may take so much work.
 
-        Pads that were shaped at other levels are used in any case.
+        Pads that were shaped at other levels are used in any case. Once the monitor says stop, no
+        more are shaped.
         """
+        self._monitor = monitor
         nothing = np.empty(0, dtype=np.intp)
         if self.outside.size == 0:
             none = np.empty((0, self.s))
@@ -274,7 +284,7 @@ class Strata:
         """
         groups = []
         for first, last in self.groups:
-            while last > first and self.shaping > 0.0:
+            while last > first and self.may_shape:
                 taus = np.arange(first, last + 1)
                 m = self.rows(slice(None), self.uniform, taus, first * scales[first])
                 failing = np.flatnonzero((m[:, 1:] > t).any(axis=0))
@@ -393,7 +403,7 @@ class _Pads:
 
     def shaped(self, weight: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
         """Shapes and their scales that maximise the weighted sum of log pi, closer and closer."""
-        if self.inverse is None or self.strata.shaping <= 0.0:
+        if self.inverse is None or not self.strata.may_shape:
             return
         n = self.gap.shape[0]
         weight = weight / max(float(weight.sum()), 1e-300) + 1e-3 / n
@@ -403,7 +413,7 @@ class _Pads:
             self.strata.work += step
             self.strata.shaping -= step
             inside = _inverse(self.gap - np.diag(self.first * fraction * pi))
-            if inside is None or self.strata.shaping <= 0.0:
+            if inside is None or not self.strata.may_shape:
                 return
             pi = np.sqrt(pi * weight / np.diagonal(inside))
             pi *= self._scale(pi)

@@ -239,7 +239,7 @@ class _Extension:
         top = strata.top()
         tried = level if top <= level - ROOM * gain else top + LIFT * gain
         before = strata.work
-        attempt = strata.attempt(tried, shaping)
+        attempt = strata.attempt(tried, shaping, self.monitor)
         self.work += strata.work - before
         return tried, attempt
 
@@ -250,8 +250,8 @@ class _Extension:
         while touch is None:
             touch = strata.attempt(low + step, shaping=0.0).touch
             low, step = (low, step) if touch is not None else (low + step, 2 * step)
-        while touch.level - low > NEAR * gain:
-            found = strata.attempt(0.5 * (low + touch.level), self.shaping / 4).touch
+        while touch.level - low > NEAR * gain and self.monitor.stopped is None:
+            found = strata.attempt(0.5 * (low + touch.level), self.shaping / 4, self.monitor).touch
             if found is None:
                 low = 0.5 * (low + touch.level)
             else:
