@@ -166,6 +166,9 @@ class _Extension:
             core = self.first_core()
         else:
             core, split = self._grow(start.core, start.split, self.support, PAD * gain)
+            as_it_is = self._unchanged(core, split, level, gain)
+            if as_it_is is not None:
+                return as_it_is
         best: Touch | None = None
         for number in range(ROUNDS):
             strata, tried, attempt = self._round(core, split, level, gain)
@@ -188,6 +191,13 @@ class _Extension:
         if self.cov.n_features <= MOST_CORE and not out_of_budget:
             return self._everything()
         return best if best is not None else self._lowest(strata, tried, gain)
+
+    def _unchanged(self, core: np.ndarray, split: Split, level: float, gain: float) -> Touch | None:
+        """The certificate of a neighbouring cardinality if it serves as it is."""
+        strata = Strata(self.cov, self.s, self.nonnegative, core, split, self.forced)
+        if strata.top() > level - ROOM * gain:
+            return None
+        return self._attempt(strata, level, gain, self.shaping / 8)[1].touch
 
     def lowered(self, touch: Touch, level: float) -> Touch | None:
         """A certificate at a lower level, from the core and the split of another one."""
