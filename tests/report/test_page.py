@@ -7,12 +7,13 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
-from sparcipal import sparse_pca
+from sparcipal import Table, choose, sparse_pca
 from sparcipal.data.table import as_table
 from sparcipal.report.page import report_html, write_report
 
@@ -35,12 +36,13 @@ def table():
     X = rng.standard_normal((30, 6)) @ rng.standard_normal((6, 6))
     table = as_table(X, NAMES)
     samples = tuple(f"<b>sample {i}</b>" for i in range(30))
-    return type(table)(table.X, table.feature_names, samples)
+    labels = tuple(("</script>", "<i>odd</i>")[i % 2] for i in range(30))
+    return replace(table, sample_names=samples, labels=labels, label_name="kind & more")
 
 
 @pytest.fixture(scope="module")
 def page(table):
-    result = sparse_pca(table, n_components=2, n_nonzero_coefs=3)
+    result = sparse_pca(table, n_components=3, n_nonzero_coefs=2)
     return report_html(result, table=table)
 
 
@@ -72,7 +74,7 @@ def test_markup_is_closed_and_names_stay_text(page):
     structure = Structure()
     structure.feed(page)
     assert structure.open == []
-    assert structure.seen.count("script") == 1
+    assert structure.seen.count("script") == 2  # the samples as data, and the script of the page
     assert "img" not in structure.seen
     assert not [name for name, _ in structure.attributes if name.startswith("on")]
     for name in NAMES:
@@ -83,23 +85,37 @@ def test_nothing_is_loaded_from_anywhere(page):
     assert "default-src 'none'" in page
     structure = Structure()
     structure.feed(page)
-    assert not {"src", "href", "data", "action"} & {name for name, _ in structure.attributes}
+    assert not {"src", "data", "action"} & {name for name, _ in structure.attributes}
+    links = [value for name, value in structure.attributes if name == "href"]
+    places = [value for name, value in structure.attributes if name == "id"]
+    assert links
+    assert all(link[0] == "#" and link[1:] in places for link in links)
+    assert len(set(places)) == len(places)
     assert not re.search(r"url\(|@import|https?://|fetch\(", page)
 
 
 def test_everything_that_was_promised_is_there(page):
     for text in (
-        "2 sparse components, at most 3 nonzeros each",
-        "What is proved, and how",
+        "Three components",
+        "3 sparse components, at most 2 nonzeros each",
+        "Three components that use all features capture",
+        "it is proved that no other choice captures more",
+        "Do components say the same?",
+        "What is proved",
+        "out of reach",
         "samples that score highest",
         "copy as CSV",
         "To do it again",
+        "sparcipal fit data.csv -k 3 -s 2",
+        "sparse_pca(table, n_components=3, n_nonzero_coefs=2)",
         "&quot;n_nonzero_coefs&quot;",
-        "numpy ",
+        "<dt>numpy</dt>",
     ):
         assert text in page
+    assert re.search(r'<time datetime="20\d\d-\d\d-\d\dT', page)
     assert len(re.findall(r'<tr><td data-value="', page)) == 6
-    assert page.count("<svg") == 2
+    assert page.count('<path class="p g') == 30 + 2  # samples, and the legend
+    assert page.count('<g class="arrows"') == 3
 
 
 def test_the_file_is_written_in_one_piece(table, tmp_path):
@@ -124,21 +140,55 @@ def test_the_copied_names_are_the_real_ones():
     assert "feature.dataset.name" in report_html(sparse_pca(X, n_nonzero_coefs=1, certify=False))
 
 
-def test_the_shaded_part_is_named_only_where_there_is_one():
+def test_what_is_still_possible_is_drawn_unless_the_optimum_is_proved():
     from tests.report.test_report import CASES
 
-    phrase = "The optimum lies in the shaded part"
-    assert phrase in report_html(CASES["open"])
-    assert phrase not in report_html(CASES["proved"])
-    assert phrase not in report_html(CASES["nothing"])
+    assert "still possible</b>: at most 3 % more" in report_html(CASES["open"])
+    assert "still possible" not in report_html(CASES["proved"])
+    unknown = report_html(CASES["nothing"])
+    assert "<b>unknown</b>: nothing was proved" in unknown
+    assert "out of reach</b>" not in unknown
+
+
+def test_one_component_is_drawn_in_lanes_and_many_samples_are_thinned(table):
+    X = np.tile(table.X, (100, 1))
+    many = Table(X, table.feature_names, labels=tuple(f"{i}" for i in range(3000)))
+    page = report_html(sparse_pca(many, n_nonzero_coefs=2, certify=False), table=many)
+    assert "1,500 of 3,000 are drawn" in page
+    assert 'class="ramp"' in page
+    assert 'class="biplot"' not in page
+    assert "Do components say the same?" not in page
+
+
+def test_a_report_without_data_has_no_samples():
+    from tests.report.test_report import CASES
+
+    for case in CASES.values():
+        page = report_html(case)
+        structure = Structure()
+        structure.feed(page)
+        assert structure.open == []
+        assert 'id="samples"' not in page
+
+
+def test_path_and_choice_are_shown_when_they_are_there(table):
+    chosen = choose(
+        table, n_components=[1, 2], n_nonzero_coefs=[1, 2], folds=2, permutations=0, certify=False
+    )
+    along = [sparse_pca(table, n_nonzero_coefs=s, certify=False) for s in (1, 2, 3)]
+    page = report_html(along[-1], along=along, choice=chosen)
+    assert 'class="spc-best"' in page
+    assert html.escape(chosen.reason) in page
+    assert '<svg class="path"' in page
+    assert page.count('<circle class="value"') == 3
 
 
 PROBE = """<script>
 window.addEventListener("load", function () {
   const found = {};
-  const rows = () => Array.from(document.querySelectorAll("#loadings tbody tr"));
+  const rows = () => Array.from(document.querySelectorAll("#table tbody tr"));
   const shown = () => rows().filter((row) => !row.hidden);
-  const heads = document.querySelectorAll("#loadings th button");
+  const heads = document.querySelectorAll("#table th button");
   const weights = () => rows().map((row) => Number(row.cells[2].dataset.value));
   const ordered = (list) => list.every((x, i) => i === 0 || list[i - 1] <= x);
   heads[2].click();
@@ -157,9 +207,38 @@ window.addEventListener("load", function () {
   const only = document.getElementById("only");
   only.value = "2";
   only.dispatchEvent(new Event("change"));
-  found.filter = shown().length === 3 && shown().every((row) => row.cells[0].textContent === "2");
+  found.filter = shown().length === 2 && shown().every((row) => row.cells[0].textContent === "2");
   found.count = document.getElementById("count").textContent;
   found.wide = document.documentElement.scrollWidth <= window.innerWidth;
+  const stage = document.querySelector(".stage");
+  const marks = Array.from(stage.querySelectorAll(".points path"));
+  const tip = document.getElementById("tip");
+  const press = (key) => stage.dispatchEvent(new KeyboardEvent("keydown", { key: key }));
+  const place = () => marks.map((mark) => mark.getAttribute("transform")).join();
+  const before = place();
+  const pair = document.getElementById("pair");
+  pair.value = "1-2";
+  pair.dispatchEvent(new Event("change"));
+  found.moved = place() !== before;
+  const arrows = Array.from(document.querySelectorAll(".arrows"));
+  found.arrows = arrows.filter((g) => !g.hasAttribute("hidden")).map((g) => g.dataset.pair)
+    .join() === "1-2";
+  press("ArrowRight");
+  const first = tip.textContent;
+  found.told = !tip.hidden && first.includes("<b>sample ") && first.includes("component 3");
+  press("ArrowRight");
+  found.walked = tip.textContent !== first;
+  press("Escape");
+  found.left = tip.hidden;
+  const box = marks[4].getBoundingClientRect();
+  stage.dispatchEvent(new PointerEvent("pointermove", {
+    clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 }));
+  found.hovered = !tip.hidden && tip.textContent.includes("<b>sample 4</b>")
+    && tip.textContent.includes("<" + "/script>");
+  const key = document.querySelector(".key");
+  key.click();
+  found.hidden = marks.filter((mark) => mark.hasAttribute("hidden")).length === 15
+    && key.getAttribute("aria-pressed") === "false";
   found.errors = window.failures;
   document.title = JSON.stringify(found);
 });
@@ -168,7 +247,7 @@ TRAP = "<script>window.failures = []; window.onerror = (m) => window.failures.pu
 
 
 @pytest.mark.processes
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine: apt install chromium")
 @pytest.mark.parametrize("width", [390, 1280])
 def test_it_lives_in_a_browser(page, tmp_path, width):
     path = tmp_path / "page.html"
@@ -182,5 +261,5 @@ def test_it_lives_in_a_browser(page, tmp_path, width):
     assert title, done.stderr
     found = json.loads(html.unescape(title.group(1)))
     assert found.pop("errors") == []
-    assert found.pop("count") == "3 of 6 loadings"
+    assert found.pop("count") == "2 of 6 loadings"
     assert all(found.values()), found

@@ -397,9 +397,11 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_reading(result: Any, source: str, options: dict[str, Any]) -> Any:
-    """Record in the result's settings how SOURCE was read, when that was not the default."""
+    """Record the name of SOURCE and, when that was not the default, how it was read."""
     from dataclasses import replace
 
+    if source != "-":
+        result = replace(result, info={**result.info, "source": source})
     given = _given(options)
     given.pop("aside", None)
     if "ngram_range" in given:

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from . import words
+from .drawings import asset, proof_drawing, signed_bars, some_negative
 
 if TYPE_CHECKING:
     from ..problem.result import Certificate, Result
@@ -13,20 +14,13 @@ if TYPE_CHECKING:
 
 # Colours are translucent, so that cards suit light and dark pages. An optimum or a
 # small gap has a solid border and a large gap a dashed one, so that they differ in grey print, too.
-STYLE = """<style>
-.sparcipal{font:14px/1.45 system-ui,sans-serif;max-width:72em}
+STYLE = """.sparcipal{font:14px/1.45 system-ui,sans-serif;max-width:72em}
 .sparcipal .spc-cards{display:grid;gap:.8em;margin:.8em 0;
- grid-template-columns:repeat(auto-fill,minmax(16em,1fr))}
-.sparcipal .spc-card{border:1px solid rgba(128,128,128,.45);border-radius:6px;padding:.6em .8em}
+ grid-template-columns:repeat(auto-fit,minmax(min(100%,24em),1fr))}
+.sparcipal .spc-card{border:1px solid rgba(128,128,128,.45);border-radius:6px;padding:.6em .8em;
+ max-width:44em}
 .sparcipal .spc-card h4{margin:0 0 .4em;font-size:1em}
 .sparcipal .spc-card h4 small{font-weight:normal;opacity:.75;float:right}
-.sparcipal .spc-load{display:grid;gap:.5em;align-items:center;
- grid-template-columns:minmax(0,1fr) 5em 3.6em}
-.sparcipal .spc-load span{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-.sparcipal .spc-load b{font-weight:normal;text-align:right;font-variant-numeric:tabular-nums}
-.sparcipal .spc-bar{height:.6em;background:rgb(30,136,200);border-radius:2px}
-.sparcipal .spc-bar.spc-neg{background:repeating-linear-gradient(
- 45deg,rgba(213,94,0,.9) 0 3px,rgba(213,94,0,.45) 3px 6px)}
 .sparcipal .spc-verdict{border-radius:6px;padding:.6em .8em;margin:.8em 0}
 .sparcipal .spc-proved{border:2px solid rgb(0,158,115)}
 .sparcipal .spc-near{border:2px solid rgb(30,136,200)}
@@ -38,7 +32,7 @@ STYLE = """<style>
 .sparcipal .spc-verdict td:nth-child(2){font-variant-numeric:tabular-nums;white-space:nowrap}
 .sparcipal .spc-verdict td:last-child{opacity:.75}
 .sparcipal p{margin:.3em 0}
-</style>"""
+"""
 
 
 def certificate_html(certificate: Certificate) -> str:
@@ -54,7 +48,7 @@ def result_html(result: Result) -> str:
     parts = [
         f"<p><strong>{escape(words.question(result))}</strong><br>{escape(words.data(result))}</p>",
         component_cards(result.table()),
-        certificate_card(result.certificate),
+        certificate_card(result.certificate, proof_drawing(result)),
     ]
     if result.note:
         parts.append(f"<p>{escape(words.visible(result.note))}</p>")
@@ -62,12 +56,13 @@ def result_html(result: Result) -> str:
 
 
 def component_cards(table: ComponentTable) -> str:
-    cards = "\n".join(_card(row) for row in table)
+    both = some_negative(table)
+    cards = "\n".join(_card(row, both) for row in table)
     return f'<div class="spc-cards">\n{cards}\n</div>'
 
 
-def certificate_card(certificate: Certificate) -> str:
-    """Return a card with the verdict and the figures behind it."""
+def certificate_card(certificate: Certificate, drawing: str = "") -> str:
+    """Return a card with the verdict, a drawing of it, and the figures behind it."""
     verdict = words.verdict(certificate)
     message = (
         f"\n<p>{escape(words.visible(certificate.message))}</p>" if certificate.message else ""
@@ -75,7 +70,7 @@ def certificate_card(certificate: Certificate) -> str:
     return (
         f'<div class="spc-verdict spc-{verdict.tone}">\n'
         f"<strong>{escape(verdict.headline)}</strong>: {escape(verdict.sentence)}\n"
-        f"{facts_table(certificate)}{message}\n</div>"
+        f"{drawing}{facts_table(certificate)}{message}\n</div>"
     )
 
 
@@ -87,28 +82,15 @@ def facts_table(certificate: Certificate) -> str:
     return f"<table>\n{rows}\n</table>"
 
 
-def _card(row: ComponentRow) -> str:
+def _card(row: ComponentRow, both: bool) -> str:
     figure = f"{words.variance(row.variance)} · {words.share_percent(row.share)}"
-    largest = max((abs(w) for w in row.weights), default=1.0) or 1.0
-    loads = "\n".join(
-        _load(feature, weight, largest) for feature, weight in zip(row.features, row.weights)
-    )
     return (
         f'<div class="spc-card"><h4>Component {row.component} <small>{figure}</small></h4>\n'
-        f"{loads}\n</div>"
-    )
-
-
-def _load(feature: str, weight: float, largest: float) -> str:
-    name = escape(words.plain(feature, 200))
-    negative = " spc-neg" if weight < 0 else ""
-    width = f"{100 * abs(weight) / largest:.0f}%"
-    return (
-        f'<div class="spc-load"><span title="{name}">{name}</span>'
-        f'<span><div class="spc-bar{negative}" style="width:{width}"></div></span>'
-        f"<b>{weight:.3f}</b></div>"
+        f"{signed_bars(row, both=both)}\n</div>"
     )
 
 
 def _page(body: str) -> str:
-    return f'{STYLE}\n<div class="sparcipal">\n{body}\n</div>'
+    return (
+        f'<style>\n{STYLE}{asset("drawings.css")}</style>\n<div class="sparcipal">\n{body}\n</div>'
+    )

@@ -5,47 +5,79 @@ Everything that varies is escaped, and the page's content policy forbids it to l
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
+import math
 import os
-import platform
+from datetime import UTC, datetime
 from html import escape
-from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.scores import scores, strongest_samples
-from ..problem.result import Result
+from .. import __version__
+from ..data.scores import strongest_samples
+from ..problem.result import Certificate, Result
 from ..problem.saving import write_atomically
-from . import words
+from . import again, summary, words
+from .drawings import asset, correlation_table, proof_drawing, signed_bars, some_negative
 from .html import facts_table
-from .svg import bounds_chart, variance_chart
+from .samples import Samples, samples_of
+from .scatter import samples_section
+from .svg import path_chart
 from .text import ComponentRow, ComponentTable
+
+if TYPE_CHECKING:
+    from ..choice import Choice
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 TOP_SAMPLES = 5
-VISIBLE_GAP = 1e-3  # a smaller gap is a fraction of a pixel in the chart
+CORRELATED = 12  # components whose correlations are drawn
+BOUNDS = 6
 
 
-def write_report(result: Result, path: str | os.PathLike[str], *, table: Any = None) -> None:
-    """Write the report of a result to a file; a Table of the data adds the strongest samples."""
-    write_atomically(Path(path), report_html(result, table=table))
+def write_report(
+    result: Result,
+    path: str | os.PathLike[str],
+    *,
+    table: Any = None,
+    along: Any = None,
+    choice: Choice | None = None,
+) -> None:
+    """Write the report of a result to a file.
+
+    Parameters
+    ----------
+    result : Result
+    path : str or path
+    table : Table, optional
+        The data: adds pictures of the samples, and correlations between the components.
+    along : Path or sequence of Result, optional
+        Results for other numbers of nonzeros: adds a picture of them.
+    choice : Choice, optional
+        Adds the map over components and nonzeros, and its recommendation.
+    """
+    write_atomically(Path(path), report_html(result, table=table, along=along, choice=choice))
 
 
-def report_html(result: Result, *, table: Any = None) -> str:
+def report_html(
+    result: Result, *, table: Any = None, along: Any = None, choice: Choice | None = None
+) -> str:
     """Return the report as a string of HTML."""
     rows = ComponentTable(result)
-    samples = _strongest(result, table)
-    title = f"{words.question(result)} | sparcipal"
+    samples = None if table is None or result.mean is None else samples_of(result, table)
     sections = [
-        _head(result),
-        _section("Components", _cards(rows, samples)),
-        _section("What is proved, and how", _proof(result)),
-        _section("All loadings", _loadings(rows)),
-        _section("To do it again", _again(result)),
+        ("samples", "The samples", "" if samples is None else samples_section(result, samples)),
+        ("components", "The components", _cards(rows, samples)),
+        ("correlations", "Do components say the same?", _correlations(result, samples)),
+        ("choice", "How many?", _choice(along, choice)),
+        ("proof", "What is proved", _proof(result)),
+        ("loadings", "All loadings", _loadings(rows)),
+        ("again", "To do it again", _again(result)),
     ]
+    shown = [section for section in sections if section[2]]
+    title = f"{_title(result)} | sparcipal"
+    links = "".join(f'<a href="#{name}">{escape(head)}</a>' for name, head, _ in shown)
     return "\n".join(
         [
             "<!doctype html>",
@@ -54,84 +86,188 @@ def report_html(result: Result, *, table: Any = None) -> str:
             '<meta name="color-scheme" content="light dark">',
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             f"<title>{escape(title)}</title>",
-            f"<style>\n{_asset('page.css')}</style></head><body>",
-            *sections,
-            f"<script>\n{_asset('page.js')}</script>",
+            f"<style>\n{asset('drawings.css')}{asset('page.css')}</style></head><body>",
+            _head(result, samples),
+            f'<nav aria-label="sections">{links}</nav>\n<main>',
+            *(
+                f'<section id="{name}"><h2>{escape(head)}</h2>\n{body}\n</section>'
+                for name, head, body in shown
+            ),
+            "</main>",
+            _foot(),
+            f"<script>\n{asset('page.js')}</script>",
             "</body></html>\n",
         ]
     )
 
 
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+def _title(result: Result) -> str:
+    k = len(result.supports)
+    source = again.source_of(result)
+    of = "" if source is None or source == "-" else f" of {Path(source).name}"
+    return words.visible(f"{summary.count(k).capitalize()} component{'s' * (k > 1)}{of}")
 
 
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>\n{body}\n</section>"
-
-
-def _head(result: Result) -> str:
-    certificate = result.certificate
-    verdict = words.verdict(certificate)
-    message = f"<p>{escape(certificate.message)}</p>" if certificate.message else ""
+def _head(result: Result, samples: Samples | None) -> str:
+    verdict = words.verdict(result.certificate)
+    used = np.unique(np.concatenate(result.supports)).size
+    whole = result.total_variance
+    share = words.share_percent(result.value / whole) if whole > 0 else "unknown"
+    k = len(result.supports)
+    tiles = [
+        ("", share, "of the variance captured"),
+        (
+            "",
+            f"{used:,} of {result.n_features:,}",
+            f"features used, in {k} component{'s' * (k > 1)}",
+        ),
+        (verdict.tone, _short(result.certificate), escape(verdict.headline)),
+    ]
+    boxes = "".join(
+        f'<li class="tile {tone}"><b>{escape(figure)}</b><span>{meaning}</span></li>'
+        for tone, figure, meaning in tiles
+    )
+    text = " ".join(summary.sentences(result, samples))
+    told = "".join(f"<li>{escape(note)}</li>" for note in words.notes(result))
+    notes = f'<ul class="soft notes">{told}</ul>' if told else ""
     note = f'<p class="soft">{escape(words.visible(result.note))}</p>' if result.note else ""
     return (
-        f"<header><h1>{escape(words.question(result))}</h1>\n"
-        f'<p class="soft">{escape(words.data(result))}</p>\n'
-        f'<div class="verdict {verdict.tone}"><strong>{escape(verdict.headline)}</strong>: '
-        f"{escape(verdict.sentence)}\n{facts_table(certificate)}{message}</div>{note}</header>"
+        f"<header><h1>{escape(_title(result))}</h1>\n"
+        f'<p class="soft">{escape(words.question(result))}; {escape(words.data(result))}</p>\n'
+        f'<p class="lead">{escape(text)}</p>\n<ul class="tiles">{boxes}</ul>\n'
+        f"{notes}{note}</header>"
     )
 
 
-def _cards(rows: ComponentTable, samples: list[list[tuple[str, float]]]) -> str:
-    cards = "\n".join(_card(row, samples[i] if samples else []) for i, row in enumerate(rows))
-    return f'<div class="cards">\n{cards}\n</div>'
+def _short(certificate: Certificate) -> str:
+    """Return the verdict in a word or two."""
+    if not math.isfinite(certificate.gap):
+        return "unknown"
+    best = words.verdict(certificate).proved
+    return "the best" if best else f"≤ {words.gap_percent(certificate.gap)} off"
 
 
-def _card(row: ComponentRow, samples: list[tuple[str, float]]) -> str:
-    largest = max((abs(w) for w in row.weights), default=1.0) or 1.0
-    loads = "\n".join(_load(name, w, largest) for name, w in zip(row.features, row.weights))
+def _cards(rows: ComponentTable, samples: Samples | None) -> str:
+    both = some_negative(rows)
+    cards = "\n".join(_card(rows.result, row, both, samples) for row in rows)
+    signs = (
+        '<p class="soft">Bars to the right raise the score, striped ones to the left lower it.</p>'
+        if both
+        else ""
+    )
+    return f'{signs}<div class="cards">\n{cards}\n</div>'
+
+
+def _card(result: Result, row: ComponentRow, both: bool, samples: Samples | None) -> str:
     title = ", ".join(words.plain(name) for name in row.features[:3])
-    figures = f"variance {words.variance(row.variance)}, {words.share_percent(row.share)}"
-    strongest = ""
-    if samples:
-        entries = "".join(
-            f"<li>{escape(words.plain(name, 120))} ({words.rounded(score, 3)})</li>"
-            for name, score in samples
+    more = len(row.features) - 3
+    figures = f"{words.share_percent(row.share)} of the variance ({words.variance(row.variance)})"
+    said = escape(summary.component(result, row.component - 1))
+    strongest = "" if samples is None else _strongest(samples, row.component - 1)
+    return (
+        f'<article class="card"><h3>{row.component}. {escape(title)}{" …" if more > 0 else ""}</h3>'
+        f'<p class="soft">{figures}</p>\n<p>{said}</p>\n{signed_bars(row, both=both)}\n{strongest}'
+        "</article>"
+    )
+
+
+def _strongest(samples: Samples, component: int) -> str:
+    """List the samples that score highest."""
+    best = strongest_samples(samples.scores, component, TOP_SAMPLES)
+    entries = "".join(
+        f"<li>{escape(words.plain(samples.name(int(i)), 120))}{_labelled(samples, int(i))} "
+        f"({words.rounded(float(samples.scores[i, component]), 3)})</li>"
+        for i in best
+    )
+    return f"<h4>samples that score highest</h4><ol>{entries}</ol>"
+
+
+def _labelled(samples: Samples, row: int) -> str:
+    return "" if samples.labels is None else f", {escape(words.plain(samples.labels[row], 40))}"
+
+
+def _correlations(result: Result, samples: Samples | None) -> str:
+    k = len(result.supports)
+    if samples is None or k < 2:
+        return ""
+    found = summary.redundant(samples)
+    verdict = (
+        found[0]
+        if found
+        else (
+            "No two components say nearly the same: their scores correlate less than "
+            f"{summary.SAME} in size."
         )
-        strongest = f"<h4>samples that score highest</h4><ol>{entries}</ol>"
+    )
+    shown = samples.correlations[:CORRELATED, :CORRELATED]
+    first = f" The first {CORRELATED} are shown." if k > CORRELATED else ""
+    together = (
+        f" Predicting every feature from all scores together explains "
+        f"{words.share_percent(samples.together)} of the variance."
+        if math.isfinite(samples.together)
+        else ""
+    )
     return (
-        f'<article class="card"><h3>{row.component}. {escape(title)}</h3>'
-        f'<p class="soft">{figures}</p>\n{loads}\n{strongest}</article>'
+        f"<p>{escape(verdict)}{first}{escape(together)}</p>\n"
+        f'<div class="scroll">{correlation_table(shown)}</div>'
     )
 
 
-def _load(feature: str, weight: float, largest: float) -> str:
-    name = escape(words.plain(feature, 200))
-    negative = " negative" if weight < 0 else ""
+def _choice(along: Any, choice: Choice | None) -> str:
+    parts = []
+    if choice is not None:
+        parts += [f"<p>{escape(words.visible(choice.reason))}</p>", _map(choice)]
+    results = [] if along is None else list(along)
+    if len(results) > 1:
+        parts.append(
+            f"<figure>{path_chart(results)}<figcaption>What is explained with more and more "
+            "nonzeros. The best possible lies between the line and the top of the shaded region: "
+            "proved; where no region is seen, the line is the best possible.</figcaption></figure>"
+        )
+    return "\n".join(parts)
+
+
+def _map(choice: Choice) -> str:
+    shares = 100 * choice.held_out
+    known = shares[np.isfinite(shares)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    head = "".join(f'<th scope="col">{s}</th>' for s in choice.n_nonzero_coefs)
+    lines = []
+    for i, k in enumerate(choice.n_components):
+        cells = "".join(
+            _cell(float(shares[i, j]), low, high, best=(k, s) == choice.best)
+            for j, s in enumerate(choice.n_nonzero_coefs)
+        )
+        lines.append(f'<tr><th scope="row">{k}</th>{cells}</tr>')
     return (
-        f'<div class="load"><span title="{name}">{name}</span><div><div class="bar{negative}" '
-        f'style="width:{100 * abs(weight) / largest:.0f}%"></div></div><b>{weight:.3f}</b></div>'
+        '<div class="scroll"><table class="spc-map"><caption>variance of held-out rows that is '
+        "explained, in percent; rows: components, columns: nonzeros of each; framed: recommended"
+        f"</caption><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+        "</div>"
     )
+
+
+def _cell(share: float, low: float, high: float, *, best: bool) -> str:
+    if not math.isfinite(share):
+        return '<td class="spc-none"></td>'
+    depth = 0.1 + 0.6 * (share - low) / ((high - low) or 1.0)
+    mark = ' class="spc-best"' if best else ""
+    return f'<td{mark} style="background:rgba(30,136,200,{depth:.2f})">{share:.1f}</td>'
 
 
 def _proof(result: Result) -> str:
     certificate = result.certificate
-    visible = VISIBLE_GAP <= certificate.gap < float("inf")
-    shaded = " The optimum lies in the shaded part of the first bar." if visible else ""
+    verdict = words.verdict(certificate)
+    message = f"<p>{escape(words.visible(certificate.message))}</p>" if certificate.message else ""
     parts = [
-        "<p>The value is what the components above explain. Each bound below was proved to be at "
-        "least what any components of this kind can explain; the smallest counts. With the saved "
-        "proof, <code>sparcipal verify</code> recomputes all of it from the data.</p>",
-        f"<figure>{bounds_chart(certificate)}<figcaption>The value, and how far above it "
-        f"each proved bound lies.{shaded}</figcaption></figure>",
+        f'<div class="verdict {verdict.tone}"><strong>{escape(verdict.headline)}</strong>: '
+        f"{escape(verdict.sentence)}\n{proof_drawing(result)}{facts_table(certificate)}{message}"
+        "</div>",
+        "<p>Anyone can check this without trusting the program that found it: with the saved "
+        "proof, <code>sparcipal verify</code> recomputes all of it from the data, by other code."
+        "</p>",
+        _bounds(certificate),
     ]
-    if len(result.supports) > 1:
-        parts.append(
-            f"<figure>{variance_chart(result)}<figcaption>Variance explained by the first "
-            "components together; shaded: what all of them could explain more at most."
-            "</figcaption></figure>"
-        )
     if certificate.eliminated:
         parts.append(
             f"<p>The solver reports that it set aside {certificate.eliminated} of "
@@ -139,6 +275,30 @@ def _proof(result: Result) -> str:
             "the proof.</p>"
         )
     return "\n".join(parts)
+
+
+def _bounds(certificate: Certificate) -> str:
+    """Return the bounds that were proved, with how far above the value each is."""
+    proved = [b for b in certificate.bounds if math.isfinite(b.value)][:BOUNDS]
+    if not proved or certificate.value <= 0:
+        return "<p>No bound was proved.</p>"
+    lines = "".join(
+        f"<tr><td>{escape(words.visible(words.bound_name(b.name)))}</td>"
+        f'<td class="number">{escape(words.at_most(b.value))}</td>'
+        f'<td class="number">{escape(_above(b.value, certificate.value))}</td></tr>'
+        for b in proved
+    )
+    return (
+        "<details><summary>Every bound that was proved</summary><p>Each of them is at least what "
+        "any components of this kind explain; the smallest counts.</p>"
+        '<div class="scroll"><table><thead><tr><th scope="col">proved by</th><th scope="col" '
+        'class="number">bound</th><th scope="col" class="number">above the value</th></tr></thead>'
+        f"<tbody>{lines}</tbody></table></div></details>"
+    )
+
+
+def _above(bound: float, value: float) -> str:
+    return words.gap_percent(max(0.0, (bound - value) / value))
 
 
 def _loadings(rows: ComponentTable) -> str:
@@ -161,7 +321,7 @@ def _loadings(rows: ComponentTable) -> str:
         '<select id="only" aria-label="component"><option value="">all components</option>'
         f'{options}</select><button id="copy" type="button">copy as CSV</button>'
         '<span id="count" class="soft" role="status"></span></div>\n'
-        f'<div class="scroll"><table id="loadings"><thead><tr>{heads}</tr></thead>\n'
+        f'<div class="scroll"><table id="table"><thead><tr>{heads}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
@@ -186,30 +346,52 @@ def _attribute(text: str) -> str:
 
 
 def _again(result: Result) -> str:
-    """Return the settings and versions that are needed for the same answer."""
+    """Return source, versions, and what to type for the same answer."""
+    shell = again.command(result)
+    blocks = []
+    if shell is not None:
+        blocks.append(_code("In a shell", shell))
+    blocks.append(_code("In Python", again.python_lines(result)))
     asked = {k: v for k, v in result.settings.items() if v not in (None, {}, [])}
     lines = [f"  {json.dumps(name)}: {json.dumps(v, default=str)}" for name, v in asked.items()]
     settings = "{\n" + ",\n".join(lines) + "\n}"
-    versions = "\n".join(
-        f"{name} {importlib.metadata.version(name)}"
-        for name in ("sparcipal", "numpy", "scipy", "scikit-learn", "numba")
-    )
+    facts = [*_source(result), *again.versions()]
+    told = "".join(f"<dt>{escape(a)}</dt><dd>{escape(words.visible(b))}</dd>" for a, b in facts)
     return (
-        f"<pre>{escape(settings)}</pre>\n"
-        f"<pre>{escape(versions)}\npython {escape(platform.python_version())}</pre>"
+        "\n".join(blocks)
+        + f'\n<dl class="facts">{told}</dl>\n<details><summary>All settings</summary>'
+        f"<pre>{escape(settings)}</pre></details>"
     )
 
 
-def _strongest(result: Result, table: Any) -> list[list[tuple[str, float]]]:
-    """Return for each component the names and scores of the samples that score highest."""
-    if table is None or result.mean is None:
+def _code(title: str, text: str) -> str:
+    return (
+        f'<div class="code"><h3>{title}</h3><button type="button" class="take">copy</button>'
+        f'<pre tabindex="0">{escape(words_of(text))}</pre></div>'
+    )
+
+
+def words_of(text: str) -> str:
+    """Return lines with control characters spelled out."""
+    return "\n".join(words.visible(line) for line in text.split("\n"))
+
+
+def _source(result: Result) -> list[tuple[str, str]]:
+    source = again.source_of(result)
+    if source is None or source == "-":
         return []
-    values = scores(result, table.X)
-    names = table.sample_names
-    chosen: list[list[tuple[str, float]]] = []
-    for j in range(values.shape[1]):
-        best: np.ndarray = strongest_samples(values, j, TOP_SAMPLES)
-        chosen.append(
-            [(names[i] if names is not None else f"sample {i}", float(values[i, j])) for i in best]
-        )
-    return chosen
+    try:
+        seen = os.stat(source)
+    except (OSError, ValueError):
+        return [("source", source)]
+    changed = datetime.fromtimestamp(seen.st_mtime, UTC)
+    return [("source", f"{source} ({seen.st_size:,} bytes, changed {changed:%Y-%m-%d %H:%M} UTC)")]
+
+
+def _foot() -> str:
+    now = datetime.now(UTC)
+    return (
+        f'<footer class="soft">Written on <time datetime="{now:%Y-%m-%dT%H:%MZ}">'
+        f"{now:%Y-%m-%d %H:%M} UTC</time> by sparcipal {escape(__version__)}. "
+        "This page is one file; it loads nothing and sends nothing.</footer>"
+    )

@@ -1,0 +1,103 @@
+"""What was found and what is proved, in plain words, for a reader who knows no statistics."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import words
+
+if TYPE_CHECKING:
+    from ..problem.result import Certificate, Result
+    from .samples import Samples
+
+NAMED = 4  # features of a component that a sentence names
+SAME = 0.8  # scores that correlate at least so much say nearly the same
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def sentences(result: Result, samples: Samples | None = None) -> list[str]:
+    """Return a short text: the data, what the components capture, how good that is."""
+    return [_data(result), _captured(result), proved(result.certificate), *redundant(samples)]
+
+
+def count(number: int) -> str:
+    return NUMBERS[number] if 0 <= number < len(NUMBERS) else f"{number}"
+
+
+def _data(result: Result) -> str:
+    p = f"{result.n_features:,} features"
+    if result.n_samples is None:
+        return f"The data are a matrix of covariances between {p}."
+    scaled = result.settings.get("scale")
+    weight = " Each feature counts alike, whatever its unit." if scaled else ""
+    return f"The data are {result.n_samples:,} samples of {p}.{weight}"
+
+
+def _captured(result: Result) -> str:
+    k = len(result.supports)
+    used = np.unique(np.concatenate(result.supports)).size
+    whole = result.total_variance
+    share = f"{words.share_percent(result.value / whole)} of their variance" if whole > 0 else ""
+    few = f"{count(k).capitalize()} component{'s' if k > 1 else ''}"
+    features = f"{count(used)} of the features" if used < result.n_features else "all features"
+    if used == 1:
+        features = "one of the features"
+    return f"{few} that use{'' if k > 1 else 's'} {features} capture{'' if k > 1 else 's'} {share}."
+
+
+def proved(certificate: Certificate) -> str:
+    """Return what is proved, as one would say it."""
+    gap = certificate.gap
+    if not math.isfinite(gap):
+        return "How much better another choice could be is not known: nothing was proved."
+    if certificate.status == "optimal" and gap <= certificate.tol:
+        return "This is the best there is: it is proved that no other choice captures more."
+    return (
+        "It is proved that no other choice of features captures more than "
+        f"{words.gap_percent(gap)} beyond this."
+    )
+
+
+def component(result: Result, j: int) -> str:
+    """Return one sentence on a component: its features, and which of them oppose the others."""
+    names = result.names(j)
+    order = np.argsort(-np.abs(result.weights[j]), kind="stable")
+    weights = result.weights[j][order]
+    with_it = [name for name, w in zip(names, weights) if w > 0]
+    against = [name for name, w in zip(names, weights) if w < 0]
+    if not against:
+        return f"High where {_listed(with_it)} {_are(with_it)} high."
+    return f"High where {_listed(with_it)} {_are(with_it)} high and {_listed(against)} low."
+
+
+def _are(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _listed(names: list[str]) -> str:
+    shown = [words.plain(name, 60) for name in names[:NAMED]]
+    more = len(names) - len(shown)
+    if more > 0:
+        return f"{', '.join(shown)} and {count(more)} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def redundant(samples: Samples | None) -> list[str]:
+    """Name the pairs of components that say nearly the same."""
+    if samples is None:
+        return []
+    found = samples.correlations
+    pairs = [
+        (i, j) for i in range(len(found)) for j in range(i) if abs(found[i, j]) >= SAME
+    ]  # fmt: skip
+    told = [f"{j + 1} and {i + 1} ({found[i, j]:.2f})" for i, j in pairs]
+    if not told:
+        return []
+    several = len(told) > 1
+    return [
+        f"Components {'; '.join(told)} say nearly the same; in brackets: the "
+        f"correlation{'s' if several else ''} of their scores."
+    ]
