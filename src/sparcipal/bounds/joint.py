@@ -96,7 +96,7 @@ def _short(stage: Stage, amount: float) -> JointAnswer:
 
 
 def _wide(stage: Stage, amount: float) -> JointAnswer:
-    return _kyfan(stage, "fast")
+    return _kyfan(stage, "wide")
 
 
 def _thorough(stage: Stage, amount: float) -> JointAnswer:

@@ -29,10 +29,12 @@ class LeadingSpace:
         self._low = self._cut = self._top = 0.0
         self._age = REFRESH
 
-    def pairs(self, matrix: np.ndarray, count: int, width: float) -> tuple[np.ndarray, np.ndarray]:
+    def pairs(
+        self, matrix: np.ndarray, count: int, width: float, alike: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
         """About the `count` largest eigenvalues, increasing, and their eigenvectors as columns.
 
-        A pair counts by exp((eigenvalue - largest) / width).
+        The `alike` largest count alike, a smaller one by exp(its distance from them / width).
         """
         if not partly(count, len(matrix)):
             self._age = REFRESH
@@ -48,7 +50,7 @@ class LeadingSpace:
                     break
                 w, q, residuals = _ritz(matrix, self._basis)
                 self._keep(w, q, count)
-                weights = np.exp((w - w[-1]) / width)
+                weights = np.exp(np.minimum(w - w[-min(alike, w.size)], 0.0) / width)
                 if np.sqrt(weights @ residuals / weights.sum()) <= ACCURATE * width:
                     return w[-count:], q[:, -count:]
         w, q = largest_eigenpairs(matrix, count)

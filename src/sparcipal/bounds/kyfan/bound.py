@@ -22,7 +22,7 @@ from ...problem.monitor import Monitor
 from ...problem.result import Bound
 from ..outside import violators
 from .certificate import KyFanMatrix, KyFanSplit, kyfan_matrix, proved_sum
-from .optimise import KyFanOptimiser
+from .optimise import KyFanOptimiser, step_work
 from .question import JointQuestion
 from .starts import first_core, first_split, grown, guess
 
@@ -31,6 +31,9 @@ __all__ = ["kyfan_bound"]
 NAME = "kyfan"
 USUAL = 13.0  # nonzeros above which a short optimisation needs a larger pad
 LONG = 100  # steps with which an optimisation converges with any pad
+WORTH = 60  # steps without which a larger core is worse than a smaller one
+KEPT = 0.4  # part of the work that is kept back for a larger core
+SLOW = 0.03  # gain of a round, relative to the gap, below which no more work is spent
 NEAR = 0.8  # outside features above this fraction of the level join the core too
 
 
@@ -45,12 +48,16 @@ class Effort:
     later_steps: int
     rounds: int  # how often the core may grow
     pad: float  # what a row pays for an outside feature, in units of value / (k s)
+    work: float = (
+        np.inf
+    )  # about nanoseconds of one core; no feature joins for which too few are left
 
 
 EFFORTS = {
     # every feature is in the core: nothing has to join it
     "short": Effort(400, (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4), 60, (1e-4,), 60, 1, 0.03),
     "longer": Effort(400, (1e-3, 3e-4, 1e-4), 150, (1e-4,), 150, 1, 0.02),
+    "wide": Effort(240, (0.03, 0.01, 3e-3, 1e-3, 3e-4), 99, (1e-3, 3e-4, 1e-4), 60, 3, 0.03, 8e9),
     "fast": Effort(160, (0.03, 0.01), 40, (3e-3, 1e-3), 30, 4, 0.03),
     "full": Effort(
         450, (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4), 300, (3e-3, 1e-3, 3e-4, 1e-4), 150, 5, 0.02
@@ -92,6 +99,8 @@ class _Run:
         self.effort = effort
         self.monitor = monitor
         self.least_pad = least_pad
+        self.left = effort.work
+        self.growing = True  # whether features may have to join the core
 
     def bound(self, supports: list[np.ndarray], start: Bound | None = None) -> Bound:
         if start is not None:
@@ -106,22 +115,33 @@ class _Run:
             split = first_split(a, features, self.s, self.k, self.total, pad, self.nonnegative)
         if self.total < self.k * self.s:
             self.floor = self._marginal(supports)
-        best = self._proved(a, split)[0]
+        self.growing = a.shape[0] < self.cov.n_features
+        best: Bound | None = None
         temperatures, steps = self.effort.temperatures, self.effort.steps
         for rounds_left in range(self.effort.rounds, -1, -1):
             split = self._optimised(a, split, temperatures, steps)
             proved, evaluated, level, features, heights = self._proved(a, split)
-            best = min(best, proved, key=lambda bound: bound.value)
+            gain = np.inf if best is None else best.value - proved.value
+            best = proved if best is None or gain > 0.0 else best
             self.monitor.update("prove", bound=best.value)
-            done = best.value <= self.target or self.monitor.stopped
+            done = best.value <= self.target or self.monitor.stopped or self.left <= 0.0
             in_the_way, cold = (heights > level).any(), temperatures[-1] <= self.effort.later[-1]
-            if done or not rounds_left or (cold and not in_the_way):
+            self.growing = bool(in_the_way)
+            # what is left of a budget is spent while it pays
+            slow = self.left == np.inf or gain < SLOW * (best.value - self.value)
+            if done or not rounds_left or (cold and slow and not in_the_way):
                 break
             if in_the_way:
                 new = features[heights > NEAR * level]
+                if step_work(a.shape[0] + new.size, 4 * self.k) * WORTH > self.left:
+                    break
                 width = 10 * self.effort.later[0] * self.value / self.total
                 a, split = grown(self.cov, split, evaluated, np.sort(new), width)
+            elif cold:
+                temperatures = temperatures[-1:]
+                continue
             temperatures, steps = self.effort.later, self.effort.later_steps
+        assert best is not None
         return best
 
     def _core(self, features: np.ndarray) -> np.ndarray:
@@ -156,13 +176,17 @@ class _Run:
             return guess(kyfan_matrix(a, split, self.s, self.nonnegative), self.k, self.total)
 
         best, lowest = split, guessed(split)
+        # where features may have to join, the work for that is kept back
+        last = KEPT * self.left if self.growing else 0.0
         for mu in temperatures:
-            optimiser.run(mu, steps, self.monitor)
+            self.left -= optimiser.run(
+                mu, steps, self.monitor, self.left - last if last < np.inf else np.inf
+            )
             split, self.floor = optimiser.split(), optimiser.floor
             now = guessed(split)
             if now < lowest:
                 best, lowest = split, now
-            if lowest <= self.target or self.monitor.stopped:
+            if lowest <= self.target or self.monitor.stopped or self.left <= last < np.inf:
                 break
         return best
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.eigen import all_eigenpairs, largest_eigenpairs, partly
+from ...numerics.eigen import all_eigenpairs, partly
 from ...numerics.lbfgs import MEMORY, minimise
+from ...numerics.subspace import LeadingSpace
 from ...problem.monitor import Monitor
 from .certificate import KyFanSplit
 
@@ -56,7 +57,9 @@ class KyFanOptimiser:
         self._forced = np.zeros(n, dtype=bool)
         self._charge, self._select, self._matrix = np.empty((3, n, n))
         self._level = np.zeros(n)
+        self._space = LeadingSpace()
         self._kept = min(n, max(2 * k, k + 12))
+        self._work = 0.0
 
     def split(self) -> KyFanSplit:
         u, r, price, floor = self._unpacked(self.point)
@@ -66,14 +69,21 @@ class KyFanOptimiser:
     def floor(self) -> float | None:
         return self._unpacked(self.point)[3] if self.floored else None
 
-    def run(self, mu: float, max_iter: int, monitor: Monitor | None = None) -> None:
-        """Up to max_iter L-BFGS steps at temperature mu (relative to value / k)."""
+    def run(
+        self, mu: float, max_iter: int, monitor: Monitor | None = None, work: float = np.inf
+    ) -> float:
+        """Take up to max_iter L-BFGS steps at temperature mu (relative to value / k).
+
+        Ends after about `work` nanoseconds of one core, by count, and returns what was spent.
+        """
+        self._work = 0.0
         absolute = mu * self.mu_unit
         least = 0.01 * absolute * self.k
 
         def stop(history: list[float]) -> bool:
             slow = len(history) > 25 and history[-26] - history[-1] < least
-            return slow or (monitor is not None and monitor.stopped is not None)
+            stopped = monitor is not None and monitor.stopped is not None
+            return slow or stopped or self._work >= work
 
         self.point = minimise(
             lambda y: self._evaluate(y, absolute),
@@ -84,6 +94,7 @@ class KyFanOptimiser:
             nonnegative=self.a.shape[0] + self.floored,
             memory_size=min(MEMORY, max(max_iter // 8, 5)),
         )
+        return self._work
 
     def _unpacked(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """Return U, R, the prices above the floor and the floor."""
@@ -127,10 +138,11 @@ class KyFanOptimiser:
         n = self.a.shape[0]
         while True:
             whole = n <= FULL_EIGEN or not partly(self._kept, n)
+            self._work += step_work(n, None if whole else self._kept)
             if whole:
                 w, q = all_eigenpairs(self._matrix)
             else:
-                w, q = largest_eigenpairs(self._matrix, self._kept)
+                w, q = self._space.pairs(self._matrix, self._kept, mu, alike=self.k)
             weight, nu, value = fermi_dirac(w, self.k, mu)
             if whole or w[0] < nu - REACH * mu:
                 break
@@ -139,6 +151,12 @@ class KyFanOptimiser:
         self._kept = min(n, max(self.k + 4, needed + needed // 4 + 4))
         used = weight > 1e-12
         return q[:, used], weight[used], value
+
+
+def step_work(n: int, kept: int | None) -> float:
+    """Estimate the nanoseconds of one core that a step takes; None: with all eigenpairs."""
+    pairs = 0.35 * n if kept is None else 0.8 * kept
+    return (40.0 + pairs) * float(n) ** 2 + 3e5
 
 
 def fermi_dirac(w: np.ndarray, k: int, mu: float) -> tuple[np.ndarray, float, float]:
