@@ -24,6 +24,7 @@ _EXPORTS = {
     "sparse_path": "path",
     "sparse_pca": "fit",
     "stability": "resampling",
+    "trends": "windows",
     "verify": "checker",
 }
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from .problem.result import Result as Result
     from .problem.result import Status as Status
     from .resampling import stability as stability
+    from .windows import trends as trends
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,17 @@ ORDER = [
     {"bounds"},
     {"search"},
     {"settings", "verdict", "fit", "path"},
-    {"estimator", "choice", "comparison", "resampling", "anndata", "demo", "report", "cli"},
+    {
+        "estimator",
+        "choice",
+        "comparison",
+        "resampling",
+        "windows",
+        "anndata",
+        "demo",
+        "report",
+        "cli",
+    },
 ]
 # Imports against the order, each with its reason.
 ALLOWED = {

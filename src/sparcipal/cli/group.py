@@ -13,7 +13,7 @@ from .. import __version__
 from .caching import cache
 from .inspecting import demo, doctor, show, transform, verify
 from .phrases import in_the_shell
-from .questions import choose, stability
+from .questions import choose, stability, trends
 from .solving import compare, fit, path, topics
 
 
@@ -70,6 +70,7 @@ for _command in (
     fit,
     topics,
     path,
+    trends,
     choose,
     stability,
     compare,

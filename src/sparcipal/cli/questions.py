@@ -1,4 +1,4 @@
-"""This module holds the commands choose and stability."""
+"""This module holds the commands choose, stability and trends."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .options import (
     QUESTION,
     Output,
     Range,
+    answer_options,
     column_options,
     data_keywords,
     distinct_files,
@@ -24,7 +25,7 @@ from .options import (
     source_options,
 )
 from .output import note, print_csv
-from .solving import memory, memory_keyword, nonzero, quiet
+from .solving import for_texts, memory, memory_keyword, nonzero, quiet
 
 FORMATS = click.Choice(["table", "csv"])
 form = option(OUTPUT, "--format", "form", type=FORMATS, default="table", show_default=True)
@@ -137,6 +138,51 @@ def stability(source: str, **options: Any) -> None:
             scheme=options["scheme"],
             n_resamples=options["resamples"],
             false_selections=options["false_selections"],
+            callback=update,
+        )
+    _show(found, options)
+
+
+@click.command(cls=Command, short_help="Topics over time: what is new and what fades.")
+@click.argument("source", type=FILE)
+@option(
+    QUESTION, "--windows", default="6", show_default=True, metavar="NUMBER|year|month|day",
+    help="So many windows of equal length, or one per year, month or day.",
+)  # fmt: skip
+@option(QUESTION, "-k", "--components", type=int, default=5, show_default=True,
+        help="How many topics in each window.")  # fmt: skip
+@nonzero
+@answer_options
+@document_options
+@source_options
+@plot
+@form
+@quiet
+def trends(source: str, **options: Any) -> None:
+    """Find topics in one window of time after the other, and say what is new and what fades.
+
+    The time of a document is its date: --label-field of a .jsonl or .csv file, or the date in the
+    name of a file of a folder, or that of its last change.
+
+    \b
+    sparcipal trends news/ --windows month -k 6 -s 8 --plot trends.svg
+    sparcipal trends posts.csv --text-field post --label-field date --windows year
+    """
+    from ..windows import trends as run
+
+    distinct_files(source, options)
+    _picture_first(options)
+    options = for_texts(source, options)
+    asked = keywords(options)
+    asked.pop("missing")
+    with live(options["time_limit"], options["quiet"]) as (_, update):
+        data = data_keywords(source, options, update)
+        windows = options["windows"]
+        found = run(
+            **data,
+            **asked,
+            n_nonzero_coefs=options["nonzero"] or 10,
+            windows=int(windows) if windows.isdecimal() else windows,
             callback=update,
         )
     _show(found, options)

@@ -146,7 +146,7 @@ def topics(source: str, **options: Any) -> None:
     sparcipal topics reviews.csv --text-field review --containing battery
     sparcipal topics docword.kos.txt.gz -k 5 -s 5 --nonnegative --report kos.html
     """
-    options = _for_texts(source, options)
+    options = for_texts(source, options)
     result, data = _solve(source, options)
     if options["form"] == "json":
         print_result(_with_documents(result, data["X"], options["documents"]), "json")
@@ -359,7 +359,7 @@ def _topics(words: int, sizes: Any) -> int:
     return max(1, min(TOPICS, words // each))
 
 
-def _for_texts(source: str, options: dict[str, Any]) -> dict[str, Any]:
+def for_texts(source: str, options: dict[str, Any]) -> dict[str, Any]:
     """Complete the options of `topics`; a table without a column of text is refused."""
     from ..data.files.formats import reader_for
 

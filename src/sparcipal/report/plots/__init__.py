@@ -9,6 +9,7 @@ from .choice import ChoiceDisplay
 from .convergence import ConvergenceDisplay
 from .frequencies import StabilityDisplay
 from .loadings import HeatmapDisplay, LoadingsDisplay
+from .overtime import TrendsDisplay
 from .path import PathDisplay
 from .variance import VarianceDisplay
 
@@ -19,5 +20,6 @@ __all__ = [
     "LoadingsDisplay",
     "PathDisplay",
     "StabilityDisplay",
+    "TrendsDisplay",
     "VarianceDisplay",
 ]

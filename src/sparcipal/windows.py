@@ -1,0 +1,296 @@
+"""Topics over time: the same question in one window of time after the other.
+
+Each window begins its search with the answer of the one before it. Topics of neighbouring windows
+are matched by the words they share, so that what is new and what fades can be said.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from .data.inputs import tell
+from .data.table import Table, as_table
+from .fit import sparse_pca
+from .problem.parameters import integer
+from .problem.result import Result
+from .report.words import plain, share_percent
+
+SAME = 0.2  # of the words of two topics that must be common for one to go on in the other
+SPANS = {"year": 4, "month": 7, "day": 10}  # characters of an ISO date
+LEAST = 2  # documents of a window
+_ISO = re.compile(r"\d{4}(-\d{2}(-\d{2}.*)?)?")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic in one window.
+
+    Attributes
+    ----------
+    thread : int
+        The same for a topic and those that it goes on in, from 0.
+    words : tuple of str
+        The strongest first.
+    share : float
+        Of the variance of the window.
+    came, went : tuple of str
+        Words that the topic has gained and lost since the window before; `came` is empty for a new
+        topic.
+    new : bool
+        Whether no topic of the window before goes on in it.
+    """
+
+    thread: int
+    words: tuple[str, ...]
+    share: float
+    came: tuple[str, ...] = ()
+    went: tuple[str, ...] = ()
+    new: bool = False
+
+
+@dataclass(frozen=True)
+class Window:
+    """A span of time: its first and last label, its documents, its topics, and those that end.
+
+    Attributes
+    ----------
+    first, last : str
+    n_samples : int
+    topics : tuple of Topic
+    faded : tuple of Topic
+        Topics of the window before that do not go on in this one.
+    result : Result
+    """
+
+    first: str
+    last: str
+    n_samples: int
+    topics: tuple[Topic, ...]
+    faded: tuple[Topic, ...]
+    result: Result = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Trends:
+    """What `trends` returns: one Window after the other; prints as text, `plot` draws it."""
+
+    windows: tuple[Window, ...]
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def __getitem__(self, position: int) -> Window:
+        return self.windows[position]
+
+    def threads(self) -> dict[int, dict[int, Topic]]:
+        """The topics of each thread, by window."""
+        out: dict[int, dict[int, Topic]] = {}
+        for position, window in enumerate(self.windows):
+            for topic in window.topics:
+                out.setdefault(topic.thread, {})[position] = topic
+        return out
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record per topic and window, as a data frame wants them."""
+        return [
+            {
+                "window": position + 1,
+                "first": window.first,
+                "last": window.last,
+                "documents": window.n_samples,
+                "thread": topic.thread + 1,
+                "new": topic.new,
+                "share": topic.share,
+                "words": " ".join(topic.words),
+                "came": " ".join(topic.came),
+                "went": " ".join(topic.went),
+            }
+            for position, window in enumerate(self.windows)
+            for topic in window.topics
+        ]
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for window in self.windows:
+            span = (
+                window.first if window.first == window.last else f"{window.first} to {window.last}"
+            )
+            lines += ["", f"{plain(span, 60)}: {window.n_samples} documents"]
+            for topic in window.topics:
+                mark = "new" if topic.new else ""
+                words = ", ".join(
+                    ("+" if word in topic.came else "") + plain(word) for word in topic.words
+                )
+                head = f"  {topic.thread + 1:>3}  {share_percent(topic.share):>7}  {mark:<3}  "
+                lines += textwrap.wrap(
+                    words, 100, initial_indent=head, subsequent_indent=" " * len(head)
+                )
+            for topic in window.faded:
+                gone = ", ".join(plain(word) for word in topic.words[:4])
+                lines.append(f"  {topic.thread + 1:>3}  fades: {gone}")
+        return "\n".join(lines[1:])
+
+    def plot(self, ax: Any = None) -> Any:
+        """The share of every thread of topics in every window."""
+        from .report.plots import TrendsDisplay
+
+        return TrendsDisplay(self).plot(ax=ax)
+
+
+def trends(
+    X: Any,
+    times: Sequence[Any] | None = None,
+    *,
+    windows: int | str = 6,
+    n_components: int = 5,
+    n_nonzero_coefs: int = 10,
+    **question: Any,
+) -> Trends:
+    """Find topics in one window of time after the other, and what is new and what fades.
+
+    Parameters
+    ----------
+    X : Table, array, sparse matrix or frame
+        Documents in rows, as `read` counts them.
+    times : sequence, optional
+        A date (ISO, as 2024-01-31), a year or a number for each row; the labels of the Table if
+        not given: `read(..., label_field="date")`, or the dates of the files of a folder.
+    windows : int, "year", "month" or "day"
+        So many windows of equal length, or one per year, month or day.
+    n_components, n_nonzero_coefs : int
+        Topics of a window, and words of a topic.
+    **question
+        What `sparse_pca` takes: nonnegative, center, certify, n_jobs, ...
+
+    Returns
+    -------
+    Trends
+
+    Examples
+    --------
+    >>> from sparcipal import read, trends
+    >>> animals = ["cat dog", "cat dog dog", "dog cat cat"]
+    >>> texts = [*animals, "star moon", "moon star star", "moon moon star"]
+    >>> years = [2001, 2001, 2001, 2002, 2002, 2002]
+    >>> found = trends(read(texts), years, windows="year", n_components=1, n_nonzero_coefs=2)
+    >>> [sorted(window.topics[0].words) for window in found.windows]
+    [['cat', 'dog'], ['moon', 'star']]
+    >>> found[1].topics[0].new
+    True
+    """
+    table = as_table(X)
+    if table.notes and not isinstance(X, Table):
+        tell(table.notes, stacklevel=3)
+    if times is None:
+        times = table.labels
+    if times is None:
+        raise ValueError(
+            "the documents have no times; pass times=..., or read them with label_field='date'"
+        )
+    if len(times) != table.shape[0]:
+        raise ValueError(f"times has {len(times)} entries for {table.shape[0]} documents")
+    asked = {**question, "n_components": n_components, "n_nonzero_coefs": n_nonzero_coefs}
+    labels = [str(entry) for entry in times]
+    out: list[Window] = []
+    for rows in _cut([_moment(label) for label in labels], labels, windows):
+        part = Table(table.X[rows], table.feature_names)
+        init: dict[str, Any] = (
+            {} if not out else {"init": [s.tolist() for s in out[-1].result.supports]}
+        )
+        result = sparse_pca(part, **asked, **init)
+        some = sorted((labels[i] for i in rows), key=_moment)
+        out.append(_window(result, out[-1] if out else None, (some[0], some[-1]), _next(out)))
+    return Trends(tuple(out))
+
+
+def _next(windows: Iterable[Window]) -> int:
+    """The number of the next new thread."""
+    return 1 + max((t.thread for w in windows for t in w.topics), default=-1)
+
+
+def _window(result: Result, before: Window | None, span: tuple[str, str], fresh: int) -> Window:
+    """The topics of a window, each in the thread of the one it continues."""
+    own = [tuple(result.names(j)) for j in range(len(result.supports))]
+    matched = {} if before is None else _matched([t.words for t in before.topics], own)
+    topics = []
+    for j, words in enumerate(own):
+        share = float(result.variances[j] / result.total_variance)
+        old = before.topics[matched[j]] if before is not None and j in matched else None
+        if old is None:
+            topics.append(Topic(fresh, words, share, new=before is not None))
+            fresh += 1
+        else:
+            came = tuple(word for word in words if word not in old.words)
+            went = tuple(word for word in old.words if word not in words)
+            topics.append(Topic(old.thread, words, share, came, went))
+    gone = () if before is None else before.topics
+    faded = tuple(t for i, t in enumerate(gone) if i not in matched.values())
+    assert result.n_samples is not None
+    return Window(*span, result.n_samples, tuple(topics), faded, result)
+
+
+def _matched(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> dict[int, int]:
+    """For topics that go on: which one of the window before."""
+    common = np.array([[len({*a} & {*b}) / len({*a} | {*b}) for b in before] for a in now])
+    rows, columns = linear_sum_assignment(-common)
+    return {int(i): int(j) for i, j in zip(rows, columns) if common[i, j] >= SAME}
+
+
+def _moment(label: str) -> float:
+    """A date or a number as a number; years and dates are days."""
+    text = label.strip()
+    if _ISO.fullmatch(text):
+        parts = [int(part) for part in text[:10].split("-")] + [1, 1]
+        try:
+            return float(date(*parts[:3]).toordinal()) + _clock(text)
+        except ValueError:
+            pass
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            f"times has {label!r}, neither a date as 2024-01-31 nor a number; write it so"
+        ) from None
+
+
+def _clock(text: str) -> float:
+    """The part of the day in a date with a time."""
+    if len(text) <= 10:
+        return 0.0
+    moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return (moment.hour + moment.minute / 60) / 24
+
+
+def _cut(moments: list[float], labels: list[str], windows: int | str) -> list[np.ndarray]:
+    """The rows of each window with documents, in order."""
+    if isinstance(windows, str):
+        if windows not in SPANS:
+            raise ValueError(f"windows={windows!r} is unknown; pass a number, {', '.join(SPANS)}")
+        if not all(_ISO.fullmatch(label.strip()) for label in labels):
+            raise ValueError(
+                f"windows={windows!r} needs dates as 2024-01-31; pass a number instead"
+            )
+        groups = [label.strip()[: SPANS[windows]] for label in labels]
+        cut = [np.flatnonzero(np.array(groups) == group) for group in sorted(set(groups))]
+    else:
+        count = integer("windows", windows, 1)
+        times = np.array(moments)
+        edges = np.linspace(times.min(), times.max(), count + 1)
+        place = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, count - 1)
+        cut = [np.flatnonzero(place == i) for i in range(count)]
+    cut = [rows for rows in cut if rows.size]
+    small = [rows.size for rows in cut if rows.size < LEAST]
+    if small:
+        raise ValueError(
+            f"windows={windows!r} gives {len(small)} window(s) with fewer than {LEAST} documents; "
+            "ask for fewer or longer windows"
+        )
+    return cut

@@ -1,0 +1,76 @@
+"""Topics over time: windows, threads, what is new and what fades."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparcipal import read, trends, verify
+
+EARLY = ["cat dog bone", "dog cat bone bone", "cat cat dog", "bone dog dog", "cat bone bone"]
+LATE = [
+    "star moon orbit",
+    "moon moon star",
+    "orbit star star",
+    "moon orbit orbit",
+    "star moon moon",
+]
+
+
+def corpus():
+    texts = [*EARLY, *EARLY, *LATE, *LATE]
+    years = [2001] * 5 + [2002] * 10 + [2003] * 5
+    return read(texts), [f"{year}-05-0{i % 9 + 1}" for i, year in enumerate(years)]
+
+
+def test_topics_appear_go_on_and_fade():
+    table, times = corpus()
+    asked = {"n_components": 2, "n_nonzero_coefs": 2, "nonnegative": True}
+    found = trends(table, times, windows="year", **asked)
+    assert [window.n_samples for window in found.windows] == [5, 10, 5]
+    first, middle, last = found.windows
+    animals = next(t for t in middle.topics if not t.new)
+    stars = next(t for t in middle.topics if t.new)
+    assert set(animals.words) <= {"cat", "dog", "bone"}
+    assert set(stars.words) <= {"star", "moon", "orbit"}
+    assert animals.thread in {t.thread for t in first.topics}
+    assert animals.thread in {t.thread for t in last.faded}
+    assert stars.thread in {t.thread for t in last.topics}
+    text = str(found)
+    assert "new" in text
+    assert "fades:" in text
+    assert len(found.records()) == 6
+
+
+def test_each_window_has_its_certificate():
+    table, times = corpus()
+    found = trends(table, times, windows="year", n_components=1, n_nonzero_coefs=2)
+    rows = np.array([time.startswith("2002") for time in times])
+    assert verify(found[1].result, table.X[rows]).verdict == "proved"
+
+
+def test_windows_of_equal_length_are_cut_by_the_times():
+    table, _ = corpus()
+    numbers = list(range(20))
+    found = trends(table, numbers, windows=2, n_components=1, n_nonzero_coefs=2)
+    assert [w.n_samples for w in found.windows] == [10, 10]
+    assert (found[0].first, found[1].last) == ("0", "19")
+    with pytest.raises(ValueError, match=r"windows='week' is unknown"):
+        trends(table, numbers, windows="week")
+    with pytest.raises(ValueError, match="needs dates"):
+        trends(table, numbers, windows="year")
+    with pytest.raises(ValueError, match="neither a date as 2024-01-31 nor a number"):
+        trends(table, ["last week"] * 20)
+    with pytest.raises(ValueError, match="have no times"):
+        trends(table)
+    with pytest.raises(ValueError, match="fewer than 2 documents"):
+        trends(table, numbers, windows=20)
+
+
+def test_trends_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    table, times = corpus()
+    found = trends(table, times, windows="year", n_components=2, n_nonzero_coefs=2)
+    display = found.plot()
+    assert len(display.lines_) == len(found.threads())
+    display.figure_.savefig(tmp_path / "x.png")
