@@ -224,6 +224,11 @@ class _Extension:
             start=first if touch.groups else None,
             forced=np.searchsorted(touch.core, self.forced),
         )
+        if question.effort == "fast" and touch.level <= self.threshold:
+            # only the tree is missing: it may take what the search for the core has left
+            more = min(2 * question.work, TOUCH_WORK - self.work)
+            work, nodes = max(question.work, more), question.most_nodes
+            asked = replace(asked, effort=work, max_nodes=nodes)
         return prove(block, self.s, asked)
 
     def _round(
