@@ -37,7 +37,7 @@ def test_options_choose_columns_and_say_what_is_set_aside(tmp_path):
     asked = ["-s", "2", "--index", "who", "--label", "group", "--missing", "mean", "-o", str(model)]
     fitted = runner.invoke(main, ["fit", str(source), *asked])
     assert fitted.exit_code == 0
-    assert "set aside, not fitted: 'id' (identifier)" in fitted.stderr
+    assert "set aside, not fitted: 'id' (identifier)" in fitted.stdout
     assert "filled with the mean" in fitted.stdout
     assert runner.invoke(main, ["verify", str(model), str(source)]).stdout.startswith("proved")
     scores = runner.invoke(main, ["transform", str(model), str(source)]).stdout.splitlines()

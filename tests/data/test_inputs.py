@@ -228,3 +228,9 @@ def test_inputs_refuse_tables_that_cannot_be_worked_with(arguments, error, words
         sparse_pca(**arguments)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_a_covariance_passed_as_data_is_pointed_out():
+    A = np.cov(np.random.default_rng(0).standard_normal((30, 4)).T)
+    with pytest.warns(UserWarning, match="pass covariance=X"):
+        sparse_pca(A, n_nonzero_coefs=2)

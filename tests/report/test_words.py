@@ -36,3 +36,10 @@ def test_value_bound_and_gap_agree_in_the_digits_that_are_printed(gap):
 def test_a_bound_is_called_by_what_it_is_and_by_its_name():
     assert words.bound_name("tree") == "branch and bound (tree)"
     assert words.bound_name("unheard-of") == "unheard-of"
+
+
+def test_a_feature_with_nearly_all_of_the_variance_is_named():
+    unequal = X * [1000.0, 1, 1, 1, 1]
+    assert "one feature, x0, has nearly all" in str(sparse_pca(unequal, n_nonzero_coefs=2))
+    assert "one feature" not in str(sparse_pca(unequal, n_nonzero_coefs=2, scale=True))
+    assert "one feature" not in str(sparse_pca(X, n_nonzero_coefs=2))

@@ -368,8 +368,9 @@ def read_table(source: str, options: dict[str, Any], callback: F | None = None) 
         callback=callback,
         **asked,
     )
-    for sentence in table.notes:
-        note(in_the_shell(sentence))
+    if not options.get("told"):  # the result says it
+        for sentence in table.notes:
+            note(in_the_shell(sentence))
     return table
 
 

@@ -332,6 +332,7 @@ def _path_rows(
 def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     distinct_files(source, options)
     sizes = _sizes(options)
+    options = {**options, "told": options["form"] == "table"}
     with live(options["time_limit"], options["quiet"]) as (say, update):
         say(f"reading {source}")
         data = data_keywords(source, options, update)
@@ -366,9 +367,13 @@ def for_texts(source: str, options: dict[str, Any]) -> dict[str, Any]:
     given = {"text_field": options["text_field"]} if options["text_field"] else {}
     reader = reader_for(source, options["input_format"], given)
     if reader.tabular:
+        from ..data.files.csv import head_of
+
+        head = head_of(source, options["encoding"] or "utf-8") if reader.name != "parquet" else []
+        columns = f" (its columns: {', '.join(map(repr, head[:12]))})" if head else ""
         raise ValueError(
             f"{source} is a table, and topics need texts; name its column of text with "
-            "--text-field, or use fit"
+            f"--text-field{columns}, or use fit"
         )
     if not reader.counts_words:
         return options

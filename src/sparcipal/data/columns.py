@@ -277,7 +277,9 @@ def _index(
     if len(columns) > 1 and first.unnamed and _numbers_rows(first):
         return 0
     many = 2 * first.distinct > first.rows
-    return 0 if len(columns) > 1 and first.kind == TEXT and (many or first.unnamed) else None
+    named = first.kind == TEXT and (many or first.unnamed)
+    dated = first.kind == DATE and first.distinct_rows
+    return 0 if len(columns) > 1 and (named or dated) else None
 
 
 def _numbers_rows(column: Column) -> bool:

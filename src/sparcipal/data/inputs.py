@@ -78,6 +78,8 @@ def resolved(
             return found
     source = _table_or_rows(X, feature_names, sample_weight, memory_limit, monitor)
     notes = source.notes if isinstance(source, Table) else ()
+    if isinstance(source, Table) and _like_covariance(source.X):
+        notes = (*notes, "X is a symmetric matrix; if it is a covariance, pass covariance=X")
     if notes and not isinstance(X, Table):
         tell(notes, stacklevel=3)
     if isinstance(source, Rows) or sample_weight is None:  # Rows already hold their weights
@@ -85,6 +87,14 @@ def resolved(
         return Input(source, source.feature_names, notes=notes, texts=texts)
     weights = parameters.weights(sample_weight, source.shape[0])
     return Input(source, source.feature_names, weights, notes, texts=source.texts)
+
+
+def _like_covariance(X: Any) -> bool:
+    """Whether X is symmetric with a positive diagonal, as tables of samples hardly ever are."""
+    n, p = X.shape
+    if n != p or p < 3 or sp.issparse(X):
+        return False
+    return bool((np.diagonal(X) > 0).all() and np.array_equal(X, X.T))
 
 
 def _gaps_treated(

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from ..problem.result import Certificate, Result
 
@@ -176,9 +178,25 @@ def data(result: Result) -> str:
 def notes(result: Result) -> list[str]:
     """Return the sentences on what was set aside or converted when the table was read."""
     told = result.info.get("notes", ())
-    if not isinstance(told, list | tuple):
+    known = told if isinstance(told, list | tuple) else []
+    sentences = [visible(note) for note in known if isinstance(note, str)]
+    return [*sentences, *_unequal(result)]
+
+
+def _unequal(result: Result) -> list[str]:
+    """Return a hint when one feature has nearly all of the variance, as those of other units do."""
+    weights, total = result.weights[0], result.total_variance
+    if result.settings.get("scale") or result.n_samples is None or weights.size < 2:
         return []
-    return [visible(note) for note in told if isinstance(note, str)]
+    alone = float(result.variances[0]) > 0.9 * total > 0
+    strongest = int(np.argmax(np.abs(weights)))
+    if not alone or weights[strongest] ** 2 < 0.99:
+        return []
+    name = plain(result.feature_name(int(result.supports[0][strongest])))
+    return [
+        f"one feature, {name}, has nearly all of the variance; if the units differ, standardise "
+        "(scale=True, --scale)"
+    ]
 
 
 def screening(certificate: Certificate) -> list[tuple[str, str, str]]:
@@ -219,7 +237,11 @@ def repair(certificate: Certificate) -> list[tuple[str, str, str]]:
     moved, relative = certificate.repair.get("moved"), certificate.repair.get("relative")
     if not isinstance(moved, float) or not isinstance(relative, float):
         return []
-    figure = "0" if moved == 0 else rounded(moved, 3, ROUND_CEILING)
+    if moved == 0:
+        return [
+            ("repair", "none", "the pairwise covariances are positive semidefinite as they are")
+        ]
+    figure = rounded(moved, 3, ROUND_CEILING)
     share = gap_percent(relative)
     meaning = (
         f"added to the pairwise covariances (Frobenius norm, {share} of theirs) to make them "

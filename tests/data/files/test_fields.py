@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sparcipal import read
 from sparcipal.data.files.fields import COMMA, GROUPED, PLAIN, Ambiguous, is_date, style_of
 
 
@@ -57,3 +58,12 @@ def test_dates_are_told_from_numbers(entry):
     assert is_date(entry)
     assert not is_date(entry[:2])
     assert not is_date("1.5")
+
+
+def test_points_part_thousands_beside_decimal_commas(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a;b;c\n1,5;1.200;0.5\n2,5;13.400;0.25\n3,25;7;1.5\n")
+    with pytest.warns(UserWarning, match="'b' .as in the other columns"):
+        table = read(path)
+    assert table.X[:, 1].tolist() == [1200.0, 13400.0, 7.0]
+    assert table.X[:, 2].tolist() == [0.5, 0.25, 1.5]

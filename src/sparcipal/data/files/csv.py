@@ -20,6 +20,7 @@ import numpy as np
 from ..columns import DATE, EMPTY, NUMBER, OPTIONS, TEXT, Column, Plan, Wanted, encoded, plan
 from .bytes import Path_, open_bytes
 from .fields import (
+    COMMA,
     PLAIN,
     Ambiguous,
     Style,
@@ -28,6 +29,7 @@ from .fields import (
     is_number,
     looks_numbered,
     style_of,
+    with_points,
 )
 from .reader import Parsed, Reader
 
@@ -112,6 +114,14 @@ def csv_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed]:
         while some := list(islice(rows, step)):
             yield layout.parsed(some, problems)
     problems.refuse()
+
+
+def head_of(source: Path_, encoding: str) -> list[str]:
+    """The fields of the first line."""
+    with open_bytes(source) as stream, _decoding(stream, source, encoding) as text:
+        first = list(_first_lines(text))
+    found = next(_rows(first, _delimiter("".join(first))), (0, []))
+    return [field.strip() for field in found[1]]
 
 
 def _rows(lines: Iterable[str], delimiter: str, done: int = 0) -> Iterator[Line]:
@@ -336,6 +346,11 @@ def _columns(
         kinds.append(kind)
         styles.append(style)
     decided = {style.name for style in styles} - {PLAIN, "true and false"}
+    if decided == {COMMA}:
+        # Beside decimal commas the points of 1.200 and 13.400 part thousands.
+        for j, there in enumerate(present):
+            if kinds[j] == NUMBER and styles[j].name == PLAIN and with_points(there):
+                styles[j] = Style(COMMA, "as in the other columns")
     for j, entry in undecided.items():
         if len(decided) == 1:
             styles[j] = Style(decided.copy().pop(), "as in the other columns")

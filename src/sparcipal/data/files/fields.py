@@ -21,6 +21,7 @@ _THOUSANDS = re.compile(rf"[+-]?\d{{1,3}}(?:[,'\u2019\u00a0\u202f ]\d{{3}})+(?:\
 _DECIMAL = re.compile(
     rf"[+-]?(?:\d+|\d{{1,3}}(?:[.'\u2019\u00a0\u202f ]\d{{3}})+|)(?:,\d+)?{_EXPONENT}"
 )
+_POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
 _SPACED = re.compile(r"['\u2019\u00a0\u202f ]")
 _DATE = re.compile(
     r"(?:\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})|"
@@ -90,6 +91,14 @@ def style_of(entries: Sequence[str], decimal: str | None, thousands: str | None)
     if not comma and grouped:
         return Style(COMMA, f"as {grouped[0]!r} shows")
     return _undecided(stripped)
+
+
+def with_points(entries: Sequence[str]) -> bool:
+    """Whether all entries are whole numbers whose thousands may be parted by points."""
+    stripped = [entry.strip() for entry in entries]
+    grouped = [bool(_POINTS.fullmatch(entry)) for entry in stripped]
+    whole = all(g or _INTEGER.fullmatch(e) for g, e in zip(grouped, stripped))
+    return any(grouped) and whole
 
 
 def _undecided(entries: Sequence[str]) -> Style:
