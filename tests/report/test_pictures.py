@@ -25,11 +25,17 @@ FOLDER = ROOT / "tests" / "golden" / "pictures"
 DRAWN_WITH = "3.11"  # lines are drawn a little differently by every version
 
 
+def rows():
+    rng = np.random.default_rng(5)
+    return rng.standard_normal((40, 6)) @ rng.standard_normal((6, 6))
+
+
+GROUPS = ["even", "odd"] * 20
+
+
 @pytest.fixture(scope="module")
 def result():
-    rng = np.random.default_rng(5)
-    X = rng.standard_normal((40, 6)) @ rng.standard_normal((6, 6))
-    return sparse_pca(X, n_components=2, n_nonzero_coefs=3)
+    return sparse_pca(rows(), n_components=2, n_nonzero_coefs=3)
 
 
 def convergence():
@@ -44,6 +50,9 @@ PICTURES = {
     "heatmap": lambda result: plots.HeatmapDisplay.from_result(result),
     "variance": lambda result: plots.VarianceDisplay.from_result(result, result),
     "convergence": lambda result: convergence(),
+    "scores": lambda result: plots.ScoresDisplay.from_result(result, rows(), labels=GROUPS),
+    "biplot": lambda result: plots.BiplotDisplay.from_result(result, rows(), labels=GROUPS),
+    "correlations": lambda result: plots.CorrelationsDisplay.from_result(result, rows()),
 }
 
 

@@ -100,6 +100,60 @@ def test_displays_are_made_from_an_estimator():
     assert len(plots.LoadingsDisplay.from_estimator(estimator).bars_) == 2
 
 
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(5).standard_normal((40, 6)) * [3, 2, 2, 1, 1, 1]
+
+
+@pytest.fixture(scope="module")
+def fitted(rows):
+    return SparsePCA(3, 2, certify=False).fit(rows)
+
+
+def test_scores_are_points_by_group_or_along_a_scale(fitted, rows):
+    plain = plots.ScoresDisplay.from_estimator(fitted, rows)
+    np.testing.assert_allclose(plain.points_[0].get_offsets(), fitted.transform(rows)[:, :2])
+    assert plain.ax_.get_legend() is None
+    grouped = plots.ScoresDisplay.from_estimator(
+        fitted, rows, labels=np.arange(40) % 3, label_name="$kind", components=(2, 0)
+    )
+    assert [len(points.get_offsets()) for points in grouped.points_] == [14, 13, 13]
+    assert grouped.ax_.get_legend().get_title().get_text() == r"\$kind"
+    scaled = plots.ScoresDisplay.from_estimator(fitted, rows, labels=rows[:, 0])
+    np.testing.assert_allclose(scaled.points_[0].get_array(), rows[:, 0])
+    many = plots.ScoresDisplay.from_estimator(fitted, rows, labels=[f"g{i % 9}" for i in range(40)])
+    assert many.ax_.get_legend().get_texts()[-1].get_text() == "others"
+
+
+def test_arrows_of_a_biplot_are_correlations(fitted, rows):
+    display = plots.BiplotDisplay.from_estimator(fitted, rows, components=(0, 2))
+    scores = fitted.transform(rows)
+    used = np.flatnonzero(fitted.components_[[0, 2]].any(axis=0))
+    assert sorted(display.arrows_) == used.tolist()
+    for feature, arrow in display.arrows_.items():
+        expected = [np.corrcoef(rows[:, feature], scores[:, j])[0, 1] for j in (0, 2)]
+        np.testing.assert_allclose(arrow.xy, expected, atol=1e-12)
+    display.figure_.canvas.draw()
+
+
+def test_correlations_are_sorted_by_size(fitted, rows):
+    display = plots.CorrelationsDisplay.from_estimator(fitted, rows)
+    found = np.corrcoef(fitted.transform(rows).T)
+    widths = [bar.get_width() for bar in display.bars_]
+    np.testing.assert_allclose(widths, [found[pair] for pair in display.pairs_])
+    assert np.all(np.diff(np.abs(widths)) <= 0)
+
+
+def test_pictures_of_samples_refuse_what_is_not_there(fitted, rows):
+    with pytest.raises(ValueError, match=r"components=\(0, 3\) are not two of the 3"):
+        plots.ScoresDisplay.from_estimator(fitted, rows, components=(0, 3))
+    with pytest.raises(ValueError, match="labels has 3 entries for 40 samples"):
+        plots.BiplotDisplay.from_estimator(fitted, rows, labels=[1, 2, 3])
+    single = SparsePCA(1, 2, certify=False).fit(rows)
+    with pytest.raises(ValueError, match="ask for two or more"):
+        plots.CorrelationsDisplay.from_estimator(single, rows)
+
+
 def test_every_display_is_listed_and_others_are_unknown():
     for name in plots.__all__:
         assert getattr(plots, name).__name__ == name

@@ -7,18 +7,23 @@ for grey print.
 
 from .choice import ChoiceDisplay
 from .convergence import ConvergenceDisplay
+from .correlations import CorrelationsDisplay
 from .frequencies import StabilityDisplay
 from .loadings import HeatmapDisplay, LoadingsDisplay
 from .overtime import TrendsDisplay
 from .path import PathDisplay
+from .scores import BiplotDisplay, ScoresDisplay
 from .variance import VarianceDisplay
 
 __all__ = [
+    "BiplotDisplay",
     "ChoiceDisplay",
     "ConvergenceDisplay",
+    "CorrelationsDisplay",
     "HeatmapDisplay",
     "LoadingsDisplay",
     "PathDisplay",
+    "ScoresDisplay",
     "StabilityDisplay",
     "TrendsDisplay",
     "VarianceDisplay",

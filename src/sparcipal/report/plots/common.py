@@ -68,6 +68,13 @@ def result_of(estimator: Any) -> Result:
     return result
 
 
+def table(X: Any) -> Any:
+    """Return data in memory as a Table; entries may be missing."""
+    from ...data.table import untangled
+
+    return untangled(X)._check_but_for_gaps()
+
+
 def label(name: str, limit: int = 24) -> str:
     """Return a name as plain text, because matplotlib would read dollars as mathematics."""
     return words.plain(name, limit).replace("$", r"\$")
