@@ -40,7 +40,7 @@ class Stability:
     supports : tuple of tuples of ndarray
         The supports of every resample, matched to the components of the reference.
     jaccard : ndarray of shape (n_resamples, n_components)
-        How much of each component came back: |S and T| / |S or T|.
+        How much of each component came back: features in both, as a share of those in either.
     scheme : str
         "halves" (pairs of complementary halves) or "bootstrap".
     level : float

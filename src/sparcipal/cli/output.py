@@ -41,10 +41,11 @@ def save_model(result: Any, path: str) -> None:
     note(f"saved {path} and {path}.proof")
 
 
-def save_report(result: Any, path: str, table: Any = None) -> None:
+def save_report(result: Any, path: str, table: Any = None, **more: Any) -> None:
+    """Write the report; `more` are the path or the choice that belong to the result."""
     from ..report.page import write_report
 
-    write_report(said_in_the_shell(result), path, table=table)
+    write_report(said_in_the_shell(result), path, table=table, **more)
     note(f"wrote {path}")
 
 

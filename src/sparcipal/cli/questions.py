@@ -23,8 +23,9 @@ from .options import (
     keywords,
     question_options,
     source_options,
+    with_reading,
 )
-from .output import note, print_csv
+from .output import note, print_csv, save_report
 from .solving import for_texts, memory, memory_keyword, nonzero, quiet
 
 FORMATS = click.Choice(["table", "csv"])
@@ -65,6 +66,13 @@ plot = option(
 @document_options
 @source_options
 @plot
+@option(
+    OUTPUT,
+    "--report",
+    type=Output(),
+    metavar="REPORT.HTML",
+    help="Write a report of the recommended answer, with the map.",
+)
 @form
 @quiet
 def choose(source: str, **options: Any) -> None:
@@ -92,6 +100,9 @@ def choose(source: str, **options: Any) -> None:
             callback=update,
         )
     _show(found, options)
+    if options["report"] and found.result is not None:
+        result = with_reading(found.result, source, options)
+        save_report(result, options["report"], data.get("X"), choice=found)
 
 
 @click.command(cls=Command, short_help="How often features come back when the rows change.")

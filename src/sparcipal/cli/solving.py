@@ -178,6 +178,13 @@ def topics(source: str, **options: Any) -> None:
 )
 @option(
     OUTPUT,
+    "--report",
+    type=Output(),
+    metavar="REPORT.HTML",
+    help="Write a report of the last size, with the path.",
+)
+@option(
+    OUTPUT,
     "--format",
     "form",
     type=click.Choice(["table", "csv"]),
@@ -206,6 +213,10 @@ def path(source: str, **options: Any) -> None:
 
         PathDisplay([result for _, result in rows]).plot().figure_.savefig(options["plot"], dpi=150)
         note(f"wrote {options['plot']}")
+    if options["report"] and rows:
+        results = [result for _, result in rows]
+        last = with_reading(results[-1], source, options)
+        save_report(last, options["report"], data.get("X"), along=results)
 
 
 def _print_path(rows: list[tuple[int, Any]], form: str) -> None:
