@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .bounds.dropped import Widened, widened
+from .bounds.proved import Proved
 from .bounds.strategy import prove
 from .data.inputs import Input, resolved
 from .data.passes import MEMORY_LIMIT
@@ -27,6 +28,8 @@ from .problem.result import Certificate, Result
 from .search.method import Found, Method
 from .settings import Settings
 from .verdict import certificate_of, cut_short, extended_claim
+
+SEARCHES = 4  # more searches, with new seeds, where a full proof leaves a gap
 
 
 @known_keywords
@@ -323,6 +326,8 @@ def solve(
     components = refit(problem, found.components, orthogonal="orthogonal" in found.info)
     monitor.update("search", value=float(variances(problem, components).sum()), message=found.note)
     proved = prove(problem, components, found.bounds, options, certify, start)
+    if certify == "full" and method.name == "auto" and problem.k > 1 and problem.disjoint:
+        proved = searched_on(problem, proved, method, method_options, options)
     if method.name != "auto":
         # A method that is there to be compared keeps its own answer, even if the proof met a better
         # one.
@@ -335,6 +340,26 @@ def solve(
     if eliminated:  # a proof speaks of the features that are left: it says which
         bounds = tuple(replace(b, data={**b.data, "kept": alive}) for b in bounds)
     return Answer(lifted, replace(certificate, bounds=bounds), found, proved.again)
+
+
+def searched_on(
+    problem: Problem,
+    proved: Proved,
+    method: Method,
+    method_options: dict[str, Any],
+    options: Options,
+) -> Proved:
+    """Search with new seeds while the gap is open: a bound can be tight where the search is not."""
+    for seed in range(options.seed + 1, options.seed + 1 + SEARCHES):
+        value = proved.value(problem)
+        if proved.lowest <= value * (1 + options.tol) or options.monitor.stopped:
+            break
+        again = method.run(problem, replace(options, seed=seed), **method_options)
+        better = replace(proved, components=refit(problem, again.components))
+        if better.value(problem) > value:
+            proved = better
+            options.monitor.update("search", value=proved.value(problem), message=again.note)
+    return proved
 
 
 def informative(whole: Problem) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from sparcipal.bounds import joint, strategy
 from sparcipal.bounds.configuration import bound as configuration
 from sparcipal.bounds.configuration import packing
-from sparcipal.bounds.configuration.prices import converted
+from sparcipal.bounds.configuration.prices import Pool, converted
 from sparcipal.bounds.kyfan import bound as kyfan
 from sparcipal.bounds.kyfan.question import JointQuestion
 from sparcipal.bounds.pairsplit import Part, best_start, split_matrix
@@ -53,7 +54,7 @@ def both_bounds(
     asked = JointQuestion(cov, sizes, supports, value / cov.unit, nonnegative)
     first = kyfan.kyfan_bound(asked)
     priced = configuration.configuration_bound(asked, first)
-    if priced is None:  # the Ky Fan bound cannot be improved
+    if priced is None or priced.bound is None:  # the Ky Fan bound cannot be improved
         return first.value * cov.unit, first.value * cov.unit
     bound = priced.bound
     question = Question(sizes, nonnegative, True, value / cov.unit)
@@ -98,7 +99,7 @@ def test_configuration_bound_covers_features_outside_the_core(
         first = kyfan.kyfan_bound(asked)
         work = float(rng.choice([1e6, 1e8]))
         priced = configuration.configuration_bound(asked, first, work=work)
-        if priced is None:
+        if priced is None or priced.bound is None:
             continue
         bound = priced.bound
         outside += "features" in bound.data
@@ -247,6 +248,25 @@ def test_configuration_bound_proves_joint_optima_of_communities(name: str, k: in
     assert value * cov.unit <= own <= claimed <= value * cov.unit * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("sizes", [(2, 2), (1, 3), (3, 1, 2), (2, 1, 2)])
+def test_known_supports_are_packed_in_the_order_of_the_cardinalities(sizes) -> None:
+    """With every support in the pool the best packing is the optimum."""
+    for seed in range(4):
+        A = plain_covariance(7, seed)
+        pool = Pool(A, sizes, False, 1.0)
+        pool.add(np.array([0]))
+        assert pool.best_disjoint() is None  # one support is not enough
+        for size in range(1, max(sizes) + 1):
+            for support in itertools.combinations(range(7), size):
+                pool.add(np.array(support))
+        value, supports = pool.best_disjoint()
+        assert value == pytest.approx(best_value(A, sizes), rel=1e-9)
+        assert all(support.size <= s for support, s in zip(supports, sizes))
+        assert np.unique(np.concatenate(supports)).size == sum(len(S) for S in supports)
+        own = sum(np.linalg.eigvalsh(A[np.ix_(S, S)])[-1] for S in supports)
+        assert own == pytest.approx(value)
+
+
 def plain_covariance(p: int, seed: int = 0, n: int = 20) -> np.ndarray:
     X = np.random.default_rng(seed).standard_normal((n, p))
     return X.T @ X / n
@@ -276,7 +296,7 @@ def test_configuration_bound_holds_when_prices_run_out_of_moves(limit, monkeypat
         A = plain_covariance(7, seed, n=5)
         cov, first, found = priced(A, sizes)
         assert first.value >= best_value(A, sizes) / cov.unit * (1 - 1e-12)
-        if found is not None:
+        if found is not None and found.bound is not None:
             check_priced(A, sizes, cov, found)
 
 

@@ -69,7 +69,8 @@ def prove_jointly(problem: Problem, proved: Proved, options: Options, certify: s
         stage = Stage(_question(problem, proved, options), proved.bounds, options, problem.dropped)
         answer = step.ask(stage, step.amount)
         if answer is not None:
-            proved = replace(proved, bounds=(*proved.bounds, answer.bound))
+            if answer.bound is not None:
+                proved = replace(proved, bounds=(*proved.bounds, answer.bound))
             if not problem.include:  # of which joint bounds know nothing
                 proved = proved.with_supports(problem, answer.supports)
         value = proved.value(problem)

@@ -52,6 +52,7 @@ ROUNDS = 60  # how often prices may be moved
 MOVES = 30  # of the prices, at most, until the local search finds no new support
 MIXTURES = 60  # random starts of the first local search
 LEVELS = (0.0, 0.5)  # targets, as fractions of the gap: the optimum, then half way to it
+IMPROVED = 1e-9  # relative gain from which a packing counts as better
 SOONER = 0.25  # factor on the target after a success
 PARTS = (0.6, 0.8)  # of the work that is left, for each of these targets; packing has the rest
 PADS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)  # factors on what rows of the Ky Fan split pay
@@ -94,6 +95,7 @@ class _Prices:
         self.n_jobs = n_jobs
         self.rng = np.random.default_rng(0)
         self.left = 0.0
+        self.better: tuple[np.ndarray, ...] = ()  # supports that explain more than those given
 
     def run(self, supports: list[np.ndarray], start: Bound, work: float) -> JointAnswer | None:
         self._prepare(supports, start)
@@ -119,8 +121,11 @@ class _Prices:
                     break
                 lowest, share = attempt.total, SOONER * share
                 self.monitor.update("prices", bound=lowest, message=self._text(attempt))
-        priced = None if best is None else self._bound(best)
-        return priced if priced is not None and priced.bound.value < start.value else None
+        bound, packed = (None, ()) if best is None else self._bound(best)
+        better = packed or self.better
+        if bound is not None and bound.value >= start.value:
+            bound = None
+        return JointAnswer(bound, better) if bound is not None or better else None
 
     def _text(self, attempt: _Attempt) -> str:
         nodes = sum(proof.nodes for proof in attempt.proofs)
@@ -180,6 +185,8 @@ class _Prices:
         found = None
         for move in range(MOVES):
             least = self.pool.least_total()
+            if least > level and self._improved():
+                level = self.value * (1.0 + aim)
             if least > level:  # the linear program leaves a gap
                 level = self.value + 1.1 * (least - self.value) + 0.1 * self.tol * self.value
             price = self.pool.central(self.center, level)
@@ -192,6 +199,15 @@ class _Prices:
             if not new or total <= level + 0.02 * (level - self.value):
                 break
         return found
+
+    def _improved(self) -> bool:
+        """Pack the known supports; return whether they explain more than the best answer."""
+        found = self.pool.best_disjoint()
+        if found is None or found[0] <= self.value * (1.0 + IMPROVED):
+            return False
+        self.value, supports = found
+        self.better = tuple(self.core[support] for support in supports)
+        return True
 
     def _priced(
         self, price: np.ndarray, targets: np.ndarray, room: float, work: float
@@ -245,7 +261,7 @@ class _Prices:
 
     # the end --------------------------------------------------------------------------------
 
-    def _bound(self, attempt: _Attempt) -> JointAnswer:
+    def _bound(self, attempt: _Attempt) -> tuple[Bound, tuple[np.ndarray, ...]]:
         margin = SAFETY * sum(self.cov.rounding(s) for s in self.sizes)
         parts: list[dict[str, Any]] = [
             {"s": s, "log": proof.log} for s, proof in zip(self.pool.kinds, attempt.proofs)
@@ -254,14 +270,14 @@ class _Prices:
         data: dict[str, Any] = {"price": price.astype(np.float32), "parts": parts}
         if self.core.size < self.cov.n_features:
             data["features"] = self.core.astype(np.int32)
-            return JointAnswer(Bound(NAME, attempt.total + margin, data, margin))
+            return Bound(NAME, attempt.total + margin, data, margin), ()
         gap = attempt.total > self.value * (1.0 + self.tol)
         if gap and self._packable():
             packing = self._packed(price, attempt.proofs[0])
             if packing is not None:
                 data["packing"], total, supports = packing
-                return JointAnswer(Bound(NAME, total + margin, data, margin), supports)
-        return JointAnswer(Bound(NAME, attempt.total + margin, data, margin))
+                return Bound(NAME, total + margin, data, margin), supports
+        return Bound(NAME, attempt.total + margin, data, margin), ()
 
     def _packable(self) -> bool:
         alike = len(self.pool.kinds) == 1 and not self.nonnegative

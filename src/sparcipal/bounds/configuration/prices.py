@@ -32,6 +32,7 @@ from ..pairsplit.certificate import R_LIMIT
 STARTS = 14  # supports from which the local search at given prices starts
 CANDIDATES = 6  # swaps evaluated in one step of the local search
 STEPS = 40
+NODES = 200  # of the branch and bound that packs the known supports
 SPREAD = 2.0  # weight of the mean change of prices beside the largest
 
 
@@ -66,6 +67,7 @@ class Pool:
         self, a: np.ndarray, cardinalities: Sequence[int], nonnegative: bool, value: float
     ) -> None:
         self.a, self.nonnegative, self.value = a, nonnegative, value
+        self.cardinalities = tuple(cardinalities)
         self.kinds = sorted(set(cardinalities))
         self.counts = np.array([list(cardinalities).count(s) for s in self.kinds])
         self.columns: dict[tuple[int, ...], float] = {}
@@ -186,6 +188,35 @@ class Pool:
         options: dict[str, Any] = {"A_ub": -matrix, "b_ub": -values, "method": "highs"}
         answer = _linprog(cost, **options)
         return float(answer.fun) if answer.x is not None else np.inf
+
+    def best_disjoint(self) -> tuple[float, list[np.ndarray]] | None:
+        """Return the known disjoint supports of the largest value together, in the order of the
+        cardinalities; None where the known supports do not suffice or the solver gives up."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        rows, values = self._rows()  # (columns of all kinds, n + kinds)
+        most = np.concatenate([np.ones(self.a.shape[0]), self.counts])
+        least = np.concatenate([np.zeros(self.a.shape[0]), self.counts])
+        answer = milp(
+            -values,
+            constraints=LinearConstraint(rows.T, least, most),
+            integrality=np.ones(values.size),
+            bounds=Bounds(0, 1),
+            options={"node_limit": NODES},
+        )
+        if answer.x is None:
+            return None
+        n, given = self.a.shape[0], np.flatnonzero(answer.x > 0.5).tolist()
+        chosen = [np.sort(rows[[i]].indices) for i in given]  # features, then n + the kind
+        if [int((one >= n).sum()) for one in chosen] != [1] * int(self.counts.sum()):
+            return None
+        chosen.sort(key=lambda one: int(one[-1]))
+        ranks = np.argsort(np.argsort(self.cardinalities, kind="stable"), kind="stable")
+        supports = [chosen[rank][:-1] for rank in ranks.tolist()]
+        used = np.concatenate(supports)
+        if np.unique(used).size != used.size:
+            return None
+        return float(sum(self.value_of(support) for support in supports)), supports
 
     def central(self, center: np.ndarray, level: float) -> np.ndarray | None:
         """Return the prices closest to `center` that keep the known supports below `level`.

@@ -34,7 +34,8 @@ class JointQuestion:
 
 @dataclass(frozen=True)
 class JointAnswer:
-    """A bound, and disjoint supports better than the known ones if its proof met any."""
+    """A bound, if it is better than the known ones, and disjoint supports that are, if any were
+    met."""
 
-    bound: Bound
+    bound: Bound | None
     supports: tuple[np.ndarray, ...] = ()
