@@ -58,6 +58,13 @@ that of the data.
 """
 
 
+KINDS = {
+    "adjusted": "adjusted variances, and whatever is uncorrelated",
+    "orthogonal": "orthogonal components, disjoint ones among them",
+    "common": "components in a common set of features",
+}
+
+
 def page() -> str:
     """The whole page."""
     parts = [HEAD]
@@ -83,9 +90,10 @@ def page() -> str:
         if covers:
             told = "Each" if len(names) > 1 else "It"
             parts.append(f"{told} holds also for a total number of nonzeros, shared among all.\n")
-        free = [f"``{name}``" for name in names if _family(name).overlapping]
-        if free:
-            parts.append(f"For components that may share features: {', '.join(free)}.\n")
+        for kind, meant in KINDS.items():
+            holds = [f"``{name}``" for name in names if kind in _family(name).kinds]
+            if holds:
+                parts.append(f"For {meant}: {', '.join(holds)}.\n")
         for schema in _with_nested(record):
             if schema not in shown:
                 parts.append(_section(schema, "~"))

@@ -174,17 +174,16 @@ def test_fit_refuses_questions_without_an_answer(settings, message):
         sparse_pca(X, **{"n_components": 2, "n_nonzero_coefs": 2, **settings})
 
 
-def test_a_longer_proof_is_advised_only_where_it_can_help():
+def test_a_longer_proof_improves_overlapping_supports():
     rng = np.random.default_rng(0)
     table = rng.standard_normal((60, 12)) @ rng.standard_normal((12, 12))
     asked = {"n_components": 2, "n_nonzero_coefs": 3, "supports": "free"}
     fast, full = (sparse_pca(table, certify=c, **asked) for c in ("fast", "full"))
-    assert full.bound >= fast.bound * (1 - 1e-9)
-    for result in (fast, full):
-        assert "supports='disjoint'" in result.certificate.message
-        assert "certify='full'" not in result.certificate.message
+    assert full.bound <= fast.bound
+    assert "pass certify='full'" in fast.certificate.message
+    assert "certify='full'" not in full.certificate.message
     claimed = sparse_pca(table, certify=False, **asked)
-    assert claimed.bound > full.bound
+    assert claimed.bound > fast.bound
     assert "pass certify='full'" in claimed.certificate.message
 
 

@@ -50,7 +50,7 @@ def recovery(repeats: int) -> list[Recovered]:
         for _ in range(repeats):
             X, truth = sample(rng, m)
             cov = covariance_of_data(X, center=False)[0]
-            problem = Problem(cov, (SIZE, SIZE), disjoint=False)
+            problem = Problem(cov, (SIZE, SIZE), supports="free", objective="adjusted")
             for name, method, options, *_ in METHODS:
                 start = time.process_time()
                 found = get_method(method).run(

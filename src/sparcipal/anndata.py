@@ -14,7 +14,17 @@ from .problem.result import Result
 
 HIGHLY_VARIABLE = "highly_variable"  # the column in which scanpy marks genes
 # These settings are recorded under "params", as scanpy does.
-_PARAMS = ("center", "scale", "supports", "nonnegative", "method", "certify", "random_state")
+_PARAMS = (
+    "center",
+    "scale",
+    "supports",
+    "objective",
+    "uncorrelated",
+    "nonnegative",
+    "method",
+    "certify",
+    "random_state",
+)
 
 
 def spca(

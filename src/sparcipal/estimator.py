@@ -135,8 +135,14 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     n_nonzero_coefs : int, one int per component, or {"total": int}, default=None
         At most so many nonzero loadings each, or for all components together. None means 10, or
         n_features // n_components if that is less.
-    supports : {"disjoint", "free"}, default="disjoint"
-        Whether a feature may serve in one component only, or in several.
+    supports : {"disjoint", "free", "orthogonal", "common"}, default="disjoint"
+        A feature serves in one component only; in any; in any while the components are orthogonal;
+        or all components use one set of `n_nonzero_coefs` features.
+    objective : {"sum", "adjusted"}, default=None
+        Whether the variances of the components are added, or what each explains beyond those before
+        it. None means "adjusted" for free supports and "sum" otherwise.
+    uncorrelated : bool, default=False
+        Components whose scores are uncorrelated, for free and disjoint supports.
     nonnegative : bool, default=False
         Loadings that are not negative.
     method : str, default="auto"
@@ -234,6 +240,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         n_nonzero_coefs: int | Iterable[int] | Mapping[str, int] | None = None,
         *,
         supports: str = "disjoint",
+        objective: str | None = None,
+        uncorrelated: bool = False,
         nonnegative: bool = False,
         method: str = "auto",
         method_options: Mapping[str, Any] | None = None,
@@ -257,6 +265,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
         self.supports = supports
+        self.objective = objective
+        self.uncorrelated = uncorrelated
         self.nonnegative = nonnegative
         self.method = method
         self.method_options = method_options

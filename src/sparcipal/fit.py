@@ -40,6 +40,8 @@ def sparse_pca(
     n_components: int = 1,
     n_nonzero_coefs: int | Iterable[int] | Mapping[str, int] | None = None,
     supports: str = "disjoint",
+    objective: str | None = None,
+    uncorrelated: bool = False,
     nonnegative: bool = False,
     method: str = "auto",
     method_options: Mapping[str, Any] | None = None,
@@ -78,9 +80,14 @@ def sparse_pca(
     n_nonzero_coefs : int, one int per component, or {"total": int}
         At most so many nonzero loadings each, or for all components together. None means 10, or
         n_features // n_components if that is less.
-    supports : {"disjoint", "free"}
-        Whether a feature may serve in one component only, or in several. With "free", each
-        component counts only the variance that those before it have not explained.
+    supports : {"disjoint", "free", "orthogonal", "common"}
+        A feature serves in one component only; in any; in any while the components are orthogonal;
+        or all components use one set of `n_nonzero_coefs` features.
+    objective : {"sum", "adjusted"}
+        Whether the variances of the components are added, or what each explains beyond those before
+        it. None means "adjusted" for free supports and "sum" otherwise.
+    uncorrelated : bool
+        Components whose scores are uncorrelated, for free and disjoint supports.
     nonnegative : bool
         Loadings that are not negative.
     method : str
@@ -145,6 +152,8 @@ def sparse_pca(
         n_components=n_components,
         n_nonzero_coefs=n_nonzero_coefs,
         supports=supports,
+        objective=objective,
+        uncorrelated=uncorrelated,
         nonnegative=nonnegative,
         method=method,
         method_options=method_options,
@@ -190,9 +199,16 @@ def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
 
     def question(data: Data) -> Problem:
         whole = Problem(
-            data.covariance, sizes, settings.nonnegative, settings.disjoint, total,
-            constraints=asked, starts=starts,
-        )  # fmt: skip
+            data.covariance,
+            sizes,
+            settings.nonnegative,
+            settings.supports,
+            total,
+            constraints=asked,
+            starts=starts,
+            objective=settings.objective or "sum",
+            uncorrelated=settings.uncorrelated,
+        )
         kept = data.survivors
         if kept is None:
             return whole
@@ -323,7 +339,7 @@ def solve(
     reduced = whole.covariance if not eliminated else whole.covariance.restrict(alive)
     problem = whole.among(alive, reduced.materialise())
     found = method.run(problem, options, **method_options)
-    components = refit(problem, found.components, orthogonal="orthogonal" in found.info)
+    components = refit(problem, found.components)
     monitor.update("search", value=float(variances(problem, components).sum()), message=found.note)
     proved = prove(problem, components, found.bounds, options, certify, start)
     if certify == "full" and method.name == "auto" and problem.k > 1 and problem.disjoint:

@@ -21,7 +21,8 @@ from .search.method import Method
 from .search.registry import anchoring_methods, get_method, sharing_methods
 
 CERTIFY = ("fast", "full", False)
-SUPPORTS = ("disjoint", "free")
+SUPPORTS = ("disjoint", "free", "orthogonal", "common")
+OBJECTIVES = ("sum", "adjusted")
 DEFAULT_NONZERO = 10
 
 
@@ -36,6 +37,8 @@ class Settings:
     n_components: Any = 1
     n_nonzero_coefs: Any = None
     supports: str = "disjoint"
+    objective: str | None = None
+    uncorrelated: bool = False
     nonnegative: bool = False
     method: str = "auto"
     method_options: Any = None
@@ -61,11 +64,18 @@ class Settings:
         """The checked settings of these keywords; the others have their defaults."""
         asked = Settings(**keywords)
         choice("supports", asked.supports, SUPPORTS)
+        if asked.objective is not None:
+            choice("objective", asked.objective, OBJECTIVES)
         choice("certify", asked.certify, CERTIFY)
         choice("missing", asked.missing, RULES)
-        return replace(
+        asked = replace(
             asked,
             nonnegative=flag("nonnegative", asked.nonnegative),
+            uncorrelated=flag("uncorrelated", asked.uncorrelated),
+        )
+        return replace(
+            asked,
+            objective=_objective(asked),
             method_options=_method_options(asked.method, asked.method_options),
             rank=None if asked.rank is None else integer("rank", asked.rank, 1),
             random_state=seed(asked.random_state),
@@ -80,12 +90,12 @@ class Settings:
         )
 
     @property
-    def search(self) -> Method:
-        return get_method(self.method)
-
-    @property
     def disjoint(self) -> bool:
         return self.supports == "disjoint"
+
+    @property
+    def search(self) -> Method:
+        return get_method(self.method)
 
     def monitor(self) -> Monitor:
         """The clock of a call starts here."""
@@ -116,11 +126,13 @@ class Settings:
                 f"include needs method={' or '.join(map(repr, anchoring_methods()))}, got "
                 f"{self.method!r}; this method cannot be made to use a feature"
             )
-        if total is not None or (len(sizes) > 1 and not self.disjoint):
-            asked = f"supports={self.supports!r}" if total is None else f"a total of {total}"
+        plain = self.disjoint and self.objective == "sum"
+        if total is not None or (len(sizes) > 1 and not plain):
+            asked = f"supports={self.supports!r}, objective={self.objective!r}"
+            asked = asked if total is None else f"a total of {total}"
             raise ValueError(
-                f"include with several components needs supports='disjoint' and n_nonzero_coefs "
-                f"for each component, got {asked}"
+                f"include with several components needs supports='disjoint', objective='sum' and "
+                f"n_nonzero_coefs for each component, got {asked}"
             )
         if len(sizes) > 1 and not self.search.anchors_several:
             raise ValueError(
@@ -136,6 +148,8 @@ class Settings:
             "n_components": len(sizes),
             "n_nonzero_coefs": list(sizes),
             "supports": self.supports,
+            "objective": self.objective,
+            "uncorrelated": self.uncorrelated,
             "nonnegative": self.nonnegative,
             "method": self.method,
             "method_options": self.method_options,
@@ -190,6 +204,11 @@ class Settings:
             raise ValueError(
                 f"n_nonzero_coefs={{'total': {total}}} needs supports='disjoint', got "
                 f"{supports!r}; with overlapping supports pass one integer per component"
+            )
+        if self.objective != "sum" and k > 1:
+            raise ValueError(
+                f"n_nonzero_coefs={{'total': {total}}} needs objective='sum', got "
+                f"{self.objective!r}; for adjusted variances pass one integer per component"
             )
         if not self.search.shares_totals:
             sharing = " or ".join(map(repr, sharing_methods()))
@@ -254,7 +273,8 @@ class Settings:
             )
         if n_nonzero_coefs is None:
             share = n_features // k if supports == "disjoint" else n_features
-            return (min(DEFAULT_NONZERO, share),) * k
+            least = k if supports == "common" or self.uncorrelated else 1
+            n_nonzero_coefs = max(min(DEFAULT_NONZERO, share), least)
         if isinstance(n_nonzero_coefs, Integral):
             sizes = [n_nonzero_coefs] * k
         elif isinstance(n_nonzero_coefs, Sequence | np.ndarray) and np.ndim(n_nonzero_coefs) == 1:
@@ -281,7 +301,69 @@ class Settings:
                 f"features, but there are {n_features}; ask for at most {n_features // k} nonzeros "
                 "each, for fewer components, or pass supports='free'"
             )
+        self._check_sizes(checked)
         return checked
+
+    def _check_sizes(self, sizes: tuple[int, ...]) -> None:
+        """Refuse sizes with which components of this kind need not exist."""
+        k = len(sizes)
+        if self.supports == "common" and len(set(sizes)) > 1:
+            raise ValueError(
+                f"n_nonzero_coefs={list(sizes)} with supports='common': all components lie in one "
+                "set of features; pass one integer, the size of that set"
+            )
+        if self.supports == "common" and k > sizes[0]:
+            raise ValueError(
+                f"n_components={k} components in a common set of n_nonzero_coefs={sizes[0]} "
+                f"features: there are no more than {sizes[0]} directions; ask for fewer components "
+                "or for a larger set"
+            )
+        if self.uncorrelated and any(s < j for j, s in enumerate(sorted(sizes), 1)):
+            raise ValueError(
+                f"uncorrelated=True with n_nonzero_coefs={list(sizes)}: one of j components must "
+                "have j nonzeros to be uncorrelated with the others; ask for at least "
+                f"{k} nonzeros each, or pass objective='adjusted'"
+            )
+
+
+def _objective(asked: Settings) -> str:
+    """The objective of these supports, or an error for what contradicts itself."""
+    supports, objective = asked.supports, asked.objective
+    if supports == "free" and objective == "sum" and not asked.uncorrelated:
+        raise ValueError(
+            "supports='free' with objective='sum' would return the best component n_components "
+            "times; pass objective='adjusted', or supports='orthogonal'"
+        )
+    if supports in ("orthogonal", "common") and objective == "adjusted":
+        remedy = {
+            "orthogonal": "leave objective out, or pass supports='free'",
+            "common": "leave objective out: components in a common set are uncorrelated, so that "
+            "both objectives are the same",
+        }[supports]
+        raise ValueError(f"supports={supports!r} goes with objective='sum'; {remedy}")
+    if asked.nonnegative and supports == "orthogonal":
+        raise ValueError(
+            "supports='orthogonal' with nonnegative=True: nonnegative components that are "
+            "orthogonal share no feature; pass supports='disjoint'"
+        )
+    if asked.nonnegative and supports == "common":
+        raise ValueError(
+            "supports='common' with nonnegative=True: the components of a common set are its "
+            "principal components, which have both signs; pass supports='free' or 'disjoint'"
+        )
+    if asked.uncorrelated and asked.nonnegative:
+        raise ValueError(
+            "uncorrelated=True with nonnegative=True: nonnegative components that are uncorrelated "
+            "need not exist; pass objective='adjusted'"
+        )
+    if asked.uncorrelated and supports == "orthogonal":
+        raise ValueError(
+            "uncorrelated=True with supports='orthogonal': sparse components that are both need "
+            "not exist; pass supports='free', or leave uncorrelated out"
+        )
+    if supports == "free" or (asked.uncorrelated and supports == "disjoint"):
+        return "adjusted"
+    return objective or "sum"
 
 
 def _count(n_components: Any) -> int:

@@ -13,9 +13,6 @@ from .problem.problem import Options, Problem
 from .problem.result import Certificate, Status
 from .search.method import Found
 
-# Overlapping supports: the part of a gap that a longer proof must be able to close to be advised.
-WORTHWHILE = 0.1
-
 
 def certificate_of(
     problem: Problem, proved: Proved, options: Options, certify: Any, found: Found
@@ -45,13 +42,13 @@ def certificate_of(
         unit=problem.covariance.unit,
     )
     status = _status(certificate, proved, options)
-    remedy = _remedy(certificate, problem, proved, certify)
-    return replace(certificate, status=status, message=_message(certificate, status, remedy))
+    message = _message(certificate, status, _remedy(certify))
+    return replace(certificate, status=status, message=message)
 
 
 def _promises(problem: Problem, options: Options, found: Found) -> dict[str, float]:
     """What the method's theorems promise, where they apply: all features, a search that ended."""
-    if problem.dropped or options.monitor.stopped is not None:
+    if problem.dropped or problem.adjusted or options.monitor.stopped is not None:
         return {}
     promised: dict[str, float] = found.info.get("guarantees", {})
     return {name: part for name, part in promised.items() if part > 0.0}
@@ -92,26 +89,9 @@ def _status(certificate: Certificate, proved: Proved, options: Options) -> Statu
     return Status.NODE_LIMIT if proved.out_of_nodes else Status.GAP
 
 
-def _remedy(certificate: Certificate, problem: Problem, proved: Proved, certify: Any) -> str:
+def _remedy(certify: Any) -> str:
     """What may close a gap that no limit has left open."""
-    if certify and problem.k > 1 and not problem.disjoint:
-        # No effort proves less than what single components attain, each alone.
-        left = certificate.bound - _attained_alone(problem, proved)
-        if left < WORTHWHILE * (certificate.bound - certificate.value):
-            return "pass supports='disjoint' (overlapping supports are bounded one by one)"
     return "pass certify='full'" if certify != "full" else "ask for fewer nonzeros"
-
-
-def _attained_alone(problem: Problem, proved: Proved) -> float:
-    """The sum over all sizes of what the best known component of that size explains alone."""
-    known = []
-    for one, s in zip(proved.components, problem.cardinalities):
-        alone = Problem(problem.covariance, (s,), problem.nonnegative)
-        known.append((one.support.size, float(variances(alone, (one,))[0])))
-    return sum(
-        max((value for size, value in known if size <= s), default=0.0)
-        for s in problem.cardinalities
-    )
 
 
 def _message(certificate: Certificate, status: Status, unlimited: str) -> str:

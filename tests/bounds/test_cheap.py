@@ -170,7 +170,7 @@ def test_cheap_bounds_hold_for_the_covariance_in_fractions(layout):
 def test_cheap_bounds_of_overlapping_components_are_sums_of_parts():
     A, _ = next(iter(matrices(1)))
     cov = covariance_of(A)
-    problem = Problem(cov, (2, 3, 2), disjoint=False)
+    problem = Problem(cov, (2, 3, 2), supports="free", objective="adjusted")
     (total,) = certify.cheap_bounds(problem)
     parts = [min(b.value for b in certify.cheap_bounds(Problem(cov, (s,)))) for s in (2, 3, 2)]
     assert total.name == "parts"

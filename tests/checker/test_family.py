@@ -29,8 +29,14 @@ def test_families_say_what_they_cover():
     assert {n for n, f in known.items() if f.totals} == {
         *("trace", "eigenvalues", "gershgorin", "frobenius", "clip", "kyfan"),
     }
-    assert {n for n, f in known.items() if f.overlapping} == {
+    assert {n for n, f in known.items() if "adjusted" in f.kinds} == {
+        *("eigenvalues", "parts", "lowrank", "dspca-dual", "adjusted"),
+    }
+    assert {n for n, f in known.items() if "orthogonal" in f.kinds} == {
         *("eigenvalues", "parts", "lowrank", "dspca-dual"),
+    }
+    assert {n for n, f in known.items() if "common" in f.kinds} == {
+        *("trace", "eigenvalues", "parts", "lowrank", "dspca-dual"),
     }
     assert {n for n, f in known.items() if not f.needs_data} == {
         *("trace", "eigenvalues", "gershgorin", "enumeration"),

@@ -145,7 +145,9 @@ def test_thresholding_recovers_spikes_about_as_often_as_printed():
         X = rng.standard_normal((50, 500))
         # The variance along the spikes is 400 and 300, and nothing is added to the noise there.
         X += (rng.standard_normal((50, 2)) * np.sqrt([400, 300]) - X @ V) @ V.T
-        problem = Problem(covariance_of_data(X, center=False)[0], (10, 10), disjoint=False)
+        problem = Problem(
+            covariance_of_data(X, center=False)[0], (10, 10), supports="free", objective="adjusted"
+        )
         found = threshold.run(problem, Options(), deflation="projection")
         hits += {tuple(c.support.tolist()) for c in found.components} == truth
     # Three standard errors of a share of 0.98 in 100.

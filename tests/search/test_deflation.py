@@ -31,7 +31,12 @@ def the_x(found, j: int, p: int) -> np.ndarray:
 def test_second_matrix_is_the_textbook_one(kind):
     cov = a_covariance()
     seen: list[np.ndarray] = []
-    found = deflate(Problem(cov, (4, 4), disjoint=False), Options(), recorder(seen), deflation=kind)
+    found = deflate(
+        Problem(cov, (4, 4), supports="free", objective="adjusted"),
+        Options(),
+        recorder(seen),
+        deflation=kind,
+    )
     A, x = cov.dense(), the_x(found, 0, 12)
     P = np.eye(12) - np.outer(x, x)
     expected = {
@@ -47,7 +52,10 @@ def test_what_is_left_stays_psd_and_forgets_the_directions(kind):
     cov = a_covariance(seed=3)
     seen: list[np.ndarray] = []
     found = deflate(
-        Problem(cov, (4, 4, 4), disjoint=False), Options(), recorder(seen), deflation=kind
+        Problem(cov, (4, 4, 4), supports="free", objective="adjusted"),
+        Options(),
+        recorder(seen),
+        deflation=kind,
     )
     assert np.linalg.eigvalsh(seen[2])[0] > -1e-12
     for j in range(2):
@@ -58,7 +66,7 @@ def test_hotelling_can_lose_positive_semidefiniteness():
     """Why the other two exist (Mackey 2009): x is not an eigenvector of A."""
     A = np.array([[2.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 2.0]])
     seen: list[np.ndarray] = []
-    problem = Problem(covariance_of(A), (2, 2), disjoint=False)
+    problem = Problem(covariance_of(A), (2, 2), supports="free", objective="adjusted")
     deflate(problem, Options(), recorder(seen), deflation="hotelling")
     assert np.linalg.eigvalsh(seen[1])[0] < -0.05
 
@@ -102,5 +110,5 @@ def test_a_repeated_direction_does_not_break_the_projection():
     def same(problem, rng):
         return Component(np.array([0, 1]), np.array([0.6, 0.8]))
 
-    problem = Problem(a_covariance(), (2, 2, 2), disjoint=False)
+    problem = Problem(a_covariance(), (2, 2, 2), supports="free", objective="adjusted")
     assert len(deflate(problem, Options(), same).components) == 3

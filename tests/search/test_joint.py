@@ -193,14 +193,16 @@ def test_overlapping_supports_gain_by_exchanges() -> None:
     gained = 0
     for _ in range(4):
         cov = covariance_of(random_covariance(rng, 25))
-        problem = Problem(cov, (4, 4, 3), disjoint=False)
+        problem = Problem(cov, (4, 4, 3), supports="free", objective="adjusted")
         ours = auto.METHOD.run(problem, Options())
         assert [c.support.size <= s for c, s in zip(ours.components, (4, 4, 3))] == [True] * 3
         total = variances(problem, ours.components).sum()
-        for method in (threshold.METHOD, tpower.METHOD):
-            other = variances(problem, method.run(problem, Options()).components).sum()
-            assert total >= other * (1 - 1e-9)
-        gained += ours.info["exchanges"] > 0
+        others = [
+            variances(problem, method.run(problem, Options()).components).sum()
+            for method in (threshold.METHOD, tpower.METHOD)
+        ]
+        assert total >= max(others) * (1 - 1e-9)
+        gained += total > max(others) * (1 + 1e-6)
     assert gained >= 2
 
 

@@ -162,7 +162,10 @@ def question(document: dict, X, covariance, sample_weight) -> Ask:
     settings, certificate = document["settings"], document["certificate"]
     sizes, p = tuple(settings["n_nonzero_coefs"]), document["n_features"]
     need(len(sizes) == settings["n_components"] and all(1 <= s <= p for s in sizes), "the sizes")
-    need(settings["supports"] in ("disjoint", "free"), "settings of supports")
+    need(settings["supports"] in ("disjoint", "free"), "supports that are not read here")
+    adjusted = settings["objective"] == "adjusted"
+    need(adjusted == (settings["supports"] == "free"), "an objective that is not read here")
+    need(not settings["uncorrelated"], "uncorrelated scores are not read here")
     unit, total = power_of_two(certificate["unit"]), settings.get("n_nonzero_total")
     ask = Ask([], sizes, total, settings["nonnegative"], settings["supports"] == "free")
     ask = replace(ask, unit=unit, given=X is None, scaled=settings["scale"] and X is not None)

@@ -55,8 +55,11 @@ def cheap_bounds(problem: Problem) -> list[Bound]:
 
     The eigenvalue bound costs p^3; `prove` adds it where more than these is asked for.
     """
-    if not problem.disjoint and problem.k > 1:
-        return _free_support_bounds(problem)
+    if not problem.disjoint:
+        own = [_parts_bound(problem)]
+        return sorted(
+            [*own, trace_bound(problem)] if problem.common else own, key=lambda bound: bound.value
+        )
     bounds = [trace_bound(problem)]
     if problem.covariance.n_features <= DENSE_LIMIT:
         largest = _largest_magnitudes(problem)
@@ -68,13 +71,10 @@ def cheap_bounds(problem: Problem) -> list[Bound]:
     return sorted(bounds, key=lambda bound: bound.value)
 
 
-def _free_support_bounds(problem: Problem) -> list[Bound]:
-    """Adjusted variance never exceeds the Ky Fan sum, nor the sum of the components' own optima."""
-    parts = {
-        s: cheap_bounds(Problem(problem.covariance, (s,), problem.nonnegative))[0]
-        for s in set(problem.cardinalities)
-    }
-    return [sum_of_parts([parts[s] for s in problem.cardinalities], problem.cardinalities)]
+def _parts_bound(problem: Problem) -> Bound:
+    """Return the sum of what bounds each component alone, whatever components share."""
+    parts = {s: cheap_bounds(problem.alone(s))[0] for s in set(problem.cardinalities)}
+    return sum_of_parts([parts[s] for s in problem.cardinalities], problem.cardinalities)
 
 
 def trace_bound(problem: Problem) -> Bound:
@@ -100,7 +100,7 @@ def eigenvalue_bound(problem: Problem) -> Bound | None:
         total = proved_eigenvalue_sum(gram, min(k, gram.shape[0])) + SAFETY * slack
     # The eigenvalues of the computed matrix move by at most the error over all p features.
     shift = k * covariance.rounding(covariance.n_features)
-    if not problem.disjoint:
+    if problem.adjusted and not problem.disjoint:
         # Adjusted variances are at most those in A + dI, where that is positive semidefinite.
         total += k * covariance.psd_shift
     return Bound("eigenvalues", total + SAFETY * shift, data, SAFETY * shift)

@@ -74,7 +74,7 @@ def widened(
     value = certificate.value
     inside = _inside(problem, certificate)
     target = inside.value + max(SHARE * (inside.value - value), options.tol * value)
-    if problem.disjoint or problem.k == 1:
+    if problem.disjoint:
         known = _Known(problem, inside.value, certificate.bounds, components)
         found = beyond(known, survivors.dropped, target, options, certify)
         touching, total = found.bound, max(found.bound, inside.value)
@@ -107,7 +107,7 @@ def widened(
 
 def _inside(problem: Problem, certificate: Certificate) -> Bound:
     """Return the bound on the screened features, which is to be extended."""
-    if problem.disjoint or problem.k == 1:
+    if problem.disjoint:
         return certificate.bounds[0]
     return next(b for b in certificate.bounds if b.name == "parts")
 

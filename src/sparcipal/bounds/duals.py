@@ -176,7 +176,7 @@ def _dspca_claim(problem: Problem, M: np.ndarray, penalty: float) -> tuple[float
     """Return the bound, and the part of it that is there for the rounding of the covariance."""
     k, m, cards = problem.k, M.shape[0], problem.cardinalities
     price = penalty * sum(cards) * (1 + SAFETY * margins.dual_claim())
-    if problem.disjoint or k == 1:
+    if problem.disjoint:
         # Zero rows stand for components that stay empty: only positive eigenvalues count.
         padded = np.zeros((m + k, m + k))
         padded[:m, :m] = M

@@ -14,6 +14,7 @@ from ..problem.components import refit, variances
 from ..problem.constraints import Constraints
 from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
+from .adjusted import adjusted_bound, ridge_bound
 from .cheap import cheap_bounds, trace_bound
 from .ellipsoid import ellipsoid_bound
 from .joint import prove_jointly
@@ -68,14 +69,14 @@ def prove(
             proved = replace(proved, bounds=(*proved.bounds, found))
     if _closed(problem, proved, options):
         return proved
-    if problem.k > 1 and not problem.disjoint:
-        return _prove_parts(problem, proved, options, certify)
+    if problem.adjusted or not problem.disjoint:
+        return _prove_overlapping(problem, proved, options, certify)
     if problem.k > 1:
         proved = prove_jointly(problem, proved, options, certify)
         stopped = options.monitor.stopped is not None
         if problem.include and not (_closed(problem, proved, options) or stopped):
             # a joint bound does not know of anchors, bounds of single components do
-            proved = _prove_parts(problem, proved, options, certify)
+            proved, _ = _prove_parts(problem, proved, options, certify)
         return _where_wide(problem, proved, options, certify)
     if problem.covariance.n_features > WHOLE and not affordable(problem.s_max, certify):
         # bounds for few samples cover many nonzeros at once, which is cheaper than a large core
@@ -173,8 +174,36 @@ def _prove_one(
     )
 
 
-def _prove_parts(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
-    """Bound each component alone and add the bounds (overlapping supports, anchors)."""
+def _prove_overlapping(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """Prove components that share features, or that count beyond one another."""
+    if problem.disjoint:
+        proved = _joint_bounds(problem, proved, options, certify)
+    proved, parts = _prove_parts(problem, proved, options, certify)
+    if problem.adjusted and not _enough(problem, proved, options):
+        proved = _prove_adjusted(problem, proved, parts, options, certify)
+    return proved
+
+
+def _prove_adjusted(
+    problem: Problem,
+    proved: Proved,
+    parts: dict[int, Bound],
+    options: Options,
+    certify: str,
+) -> Proved:
+    """Replace the covariance by another matrix: the best one found, or A + cI for many features."""
+    if problem.covariance.n_features <= WHOLE:
+        single = parts[problem.s_max].value
+        found = adjusted_bound(problem, single, options, certify)
+    else:
+        found = ridge_bound(problem, parts)
+    return proved if found is None else replace(proved, bounds=(*proved.bounds, found))
+
+
+def _prove_parts(
+    problem: Problem, proved: Proved, options: Options, certify: str
+) -> tuple[Proved, dict[int, Bound]]:
+    """Bound each component alone and add the bounds; also return the bound of each size."""
     anchors = problem.include or ((),) * problem.k
     asked = list(zip(problem.cardinalities, anchors))
     parts: dict[tuple[int, tuple[int, ...]], Bound] = {}
@@ -188,7 +217,8 @@ def _prove_parts(problem: Problem, proved: Proved, options: Options, certify: st
         parts[s, own] = min(one.bounds, key=lambda bound: bound.value)
         nodes += one.nodes
     total = sum_of_parts([parts[part] for part in asked], problem.cardinalities)
-    return replace(proved, bounds=(*proved.bounds, total), nodes=nodes)
+    proved = replace(proved, bounds=(*proved.bounds, total), nodes=nodes)
+    return proved, {s: bound for (s, _), bound in parts.items()}
 
 
 def _shortened(component: Component, s: int) -> tuple[Component, ...]:

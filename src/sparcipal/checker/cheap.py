@@ -7,7 +7,7 @@ import numpy as np
 from .arithmetic import EPS, Float, Numbers
 from .budget import Refused
 from .covariance import CheckedCovariance
-from .family import Case, Family, every_feature, rows_too
+from .family import ALL_KINDS, Case, Family, all_features_used, every_feature, rows_too
 from .records import Clip, Eigenvalues, Frobenius, Nothing
 
 FACTOR_LIMIT = 4000  # order of the largest matrix that is factored
@@ -26,8 +26,8 @@ def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
     cov, question, ar, budget = case
     k = min(question.k, cov.p)
     # Adjusted variances of overlapping supports are at most those in A + dI, where that is
-    # positive semidefinite; of the k orthonormal vectors of disjoint supports nothing is asked.
-    shift = 0.0 if question.disjoint else k * psd_shift(case)
+    # positive semidefinite; of k orthonormal vectors nothing is asked.
+    shift = 0.0 if "orthogonal" in question.kinds else k * psd_shift(case)
     if record.matrix != "samples":
         if cov.p > FACTOR_LIMIT:
             return float("inf")
@@ -145,9 +145,11 @@ def _off_diagonal(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 
 FAMILIES = (
-    Family("trace", Nothing, trace, totals=True),
     Family(
-        "eigenvalues", Eigenvalues, eigenvalues, totals=True, overlapping=True, margin=every_feature
+        "trace", Nothing, trace, totals=True, kinds=("disjoint", "common"), margin=all_features_used
+    ),
+    Family(
+        "eigenvalues", Eigenvalues, eigenvalues, totals=True, kinds=ALL_KINDS, margin=every_feature
     ),
     Family("gershgorin", Nothing, gershgorin, totals=True, margin=rows_too),
     Family("frobenius", Frobenius, frobenius, totals=True),

@@ -34,7 +34,10 @@ NONE = np.empty(0, dtype=np.intp)  # no features
 
 @dataclass(frozen=True)
 class Question:
-    """What the certificate claims to answer; `value` is in the proofs' units."""
+    """What the certificate claims to answer; `value` is in the proofs' units.
+
+    Of overlapping supports, `shared` says whether they are free, orthogonal or in a common set.
+    """
 
     cardinalities: tuple[int, ...]
     nonnegative: bool
@@ -43,6 +46,8 @@ class Question:
     total: int | None = None
     # the anchors of each component, which take a place whatever their loadings are
     include: tuple[tuple[int, ...], ...] = ()
+    shared: str = "free"
+    adjusted: bool = False
 
     @property
     def forced(self) -> np.ndarray:
@@ -50,8 +55,26 @@ class Question:
         return np.array(self.include[0] if self.include else (), dtype=np.intp)
 
     @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of components that these are, by which bounds say what they hold for.
+
+        Components are orthonormal if they are disjoint, orthogonal or the principal components of
+        a common set; the latter are uncorrelated, so that they count as adjusted."""
+        if self.disjoint:
+            kinds: tuple[str, ...] = ("disjoint", "orthogonal")
+        else:
+            kinds = {
+                "free": ("adjusted",),
+                "orthogonal": ("orthogonal",),
+                "common": ("common", "orthogonal", "adjusted"),
+            }[self.shared]
+        return frozenset(kinds) | ({"adjusted"} if self.adjusted else frozenset())
+
+    @property
     def n_nonzero(self) -> int:
-        """Nonzeros of all components together, at most."""
+        """Features that all components use together, at most."""
+        if not self.disjoint and self.shared == "common":
+            return self.s_max
         return sum(self.cardinalities) if self.total is None else self.total
 
     @property

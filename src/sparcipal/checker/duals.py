@@ -18,7 +18,7 @@ from .arithmetic import Arithmetic, Numbers
 from .budget import require
 from .cheap import psd_shift
 from .covariance import CheckedCovariance
-from .family import Case, Family
+from .family import ALL_KINDS, Case, Family
 from .records import DspcaDual, GreedyDual
 
 
@@ -135,6 +135,6 @@ def _gram(
 
 
 FAMILIES = (
-    Family("dspca-dual", DspcaDual, dspca, overlapping=True),
+    Family("dspca-dual", DspcaDual, dspca, kinds=ALL_KINDS),
     Family("greedy-dual", GreedyDual, greedy),
 )

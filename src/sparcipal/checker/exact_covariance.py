@@ -363,7 +363,7 @@ def check_value(result: Result, cov: CheckedCovariance) -> None:
     total = ar.number(0.0)
     for j in range(len(rest)):
         pivot = rest[j, j]
-        if result.settings["supports"] == "free":
+        if result.settings["objective"] == "adjusted":
             # What is explained beyond the components before is not negative, so that the first
             # pivot that may be zero can end the sum.
             if not pivot > 0:

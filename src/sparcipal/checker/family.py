@@ -24,6 +24,7 @@ FAMILIES = {
     "clip": "cheap",
     "enumeration": "enumeration",
     "parts": "parts",
+    "adjusted": "adjusted",
     "tree": "tree",
     "kyfan": "kyfan",
     "configuration": "configuration",
@@ -66,6 +67,12 @@ def all_nonzeros(
     return each_alone(record, question, cov, rounding)
 
 
+def all_features_used(
+    record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding
+) -> float:
+    return rounding(question.n_nonzero)
+
+
 def each_alone(
     record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding
 ) -> float:
@@ -94,6 +101,8 @@ def rows_too(record: Any, question: Question, cov: CheckedCovariance, rounding: 
 
 # --- families ---
 
+ALL_KINDS = ("disjoint", "adjusted", "orthogonal", "common")
+
 
 @dataclass(frozen=True)
 class Family:
@@ -107,7 +116,7 @@ class Family:
     record: type
     recheck: Callable[[Any, Case], Numbers]
     totals: bool = False  # holds for a number of nonzeros shared among all components
-    overlapping: bool = False  # holds for several components with overlapping supports
+    kinds: tuple[str, ...] = ("disjoint",)  # of several components, for which it holds
     margin: Callable[[Any, Question, CheckedCovariance, Rounding], float] = all_nonzeros
 
     @property
@@ -143,7 +152,7 @@ def redone(name: str, data: dict[str, Any], case: Case) -> Numbers:
         f"the bound {name!r} is not one for a total number of nonzeros",
     )
     require(
-        question.k == 1 or question.disjoint or family.overlapping,
-        f"the bound {name!r} does not hold for overlapping supports",
+        question.k == 1 or bool(question.kinds & set(family.kinds)),
+        f"the bound {name!r} does not hold for overlapping supports of this kind",
     )
     return family.recheck(family.read(data, case.cov.p), case)

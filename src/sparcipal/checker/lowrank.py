@@ -21,7 +21,7 @@ from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Refused, require
 from .cheap import dense, psd_shift
 from .covariance import CheckedCovariance
-from .family import Case, Family, each_alone
+from .family import ALL_KINDS, Case, Family, each_alone
 from .records import LowRank
 
 FACTOR_LIMIT = 5000  # order of the largest matrix that is factored
@@ -316,4 +316,4 @@ def copositive(S: np.ndarray, ar: Arithmetic) -> np.ndarray:
     return done
 
 
-FAMILIES = (Family("lowrank", LowRank, recheck, overlapping=True, margin=each_alone),)
+FAMILIES = (Family("lowrank", LowRank, recheck, kinds=ALL_KINDS, margin=each_alone),)

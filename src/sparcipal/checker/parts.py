@@ -5,7 +5,7 @@ from __future__ import annotations
 from .arithmetic import Numbers
 from .budget import require
 from .covariance import CheckedCovariance, Question
-from .family import Case, Family, Rounding, family_of, redone
+from .family import ALL_KINDS, Case, Family, Rounding, family_of, redone
 from .records import Parts
 
 
@@ -37,4 +37,4 @@ def margin(record: Parts, question: Question, cov: CheckedCovariance, rounding: 
     )
 
 
-FAMILIES = (Family("parts", Parts, recheck, overlapping=True, margin=margin),)
+FAMILIES = (Family("parts", Parts, recheck, kinds=ALL_KINDS, margin=margin),)

@@ -35,6 +35,7 @@ from .gate import (
 MOST_RANK = 16  # columns of a sketch: a cone has as many generators, and codes have 7 bits
 MOST_PAIRED = 5000  # features of a table with gaps whose covariances come from pairs
 MOST_SAMPLES = 5000  # order of the matrices of an ellipsoid
+MOST_COMPONENTS = 10_000  # columns of P
 LARGEST_RATIO = 100.0  # of R: exp(100) squared is far from overflow
 
 
@@ -50,7 +51,16 @@ class Settings:
         Many(Integer(1, "p"), least=1, names="k"),
         "the most nonzeros of each component; with a total t, t - k + 1 for each",
     )
-    supports: str = entry(Word("disjoint", "free"), "whether components may share features")
+    supports: str = entry(
+        Word("disjoint", "free", "orthogonal", "common"),
+        "what components share: no feature, any, any while they are orthogonal, or one set",
+    )
+    objective: str = entry(
+        Word("sum", "adjusted"),
+        "whether variances are added, or what each component explains beyond those before it; "
+        "adjusted for free supports",
+    )
+    uncorrelated: bool = entry(Truth(), "whether the scores of components are uncorrelated")
     nonnegative: bool = entry(Truth(), "whether all loadings are at least zero")
     center: bool = entry(Truth(), "whether the column means were subtracted")
     scale: bool = entry(Truth(), "whether columns were divided by their deviations")
@@ -532,6 +542,50 @@ class Parts:
     replayed, and the sum is made of what that proves, not of the values that the parts state."""
 
     parts: tuple[Part, ...] = entry(Many(Record(Part), least=1), "one for each component")
+
+
+@dataclass(frozen=True)
+class StoredMatrix:
+    """H, symmetric and positive definite, number by number."""
+
+    diagonal: np.ndarray = entry(Numbers("p"), "the diagonal of H")
+    h: np.ndarray = entry(Triangle("p"), "H above the diagonal, row by row")
+
+
+@dataclass(frozen=True)
+class RidgeMatrix:
+    """H = A + ridge I, where a given A has d added to its diagonal, with which it is positive
+    semidefinite. The parts speak of A; the ridge and d are added to what they prove. Replay: for
+    each j up to k prove that the j-th eigenvalue l of A is at most nu (M - ZZ' <= nu I, Z of j - 1
+    columns), with d added; that of H^-1 A is at most nu / (nu + ridge)."""
+
+    ridge: float = entry(Number(above=0.0), "what is added to the diagonal of A")
+    of: str = entry(Word("features", "samples"), "whether A is factored, or the matrix of samples")
+
+
+@dataclass(frozen=True)
+class EigenvalueSum:
+    """The largest eigenvalues of H^-1 A, ``count`` of them, sum to at most count nu + tr P'HP: for
+    nu H + HPP'H - A is positive semidefinite (with d added to a given A)."""
+
+    count: int = entry(Integer(1, "p"), "how many")
+    nu: float = entry(Number(0.0), "nu")
+    vectors: np.ndarray = entry(Matrix("p", MOST_COMPONENTS), "P")
+
+
+@dataclass(frozen=True)
+class Adjusted:
+    """For adjusted variances; the statement is that of :doc:`methods/adjusted`: the sum of tau_j
+    times the j-th eigenvalue of H^-1 A, both sorted downwards. tau_j is what the part of the
+    cardinality of a component states, proved for one component in the matrix H in place of the
+    covariance, which is exact. With Sigma_j the sum of the j largest eigenvalues, the bound is the
+    sum of (tau_j - tau_{j+1}) Sigma_j; a sum must be there for every j where that is not zero."""
+
+    parts: tuple[Part, ...] = entry(Many(Record(Part), least=1), "one for each cardinality")
+    matrix: StoredMatrix | RidgeMatrix = entry(Record(StoredMatrix, RidgeMatrix), "H")
+    levels: tuple[EigenvalueSum, ...] = entry(
+        Many(Record(EigenvalueSum)), "sums of eigenvalues, for a stored matrix"
+    )
 
 
 @dataclass(frozen=True)

@@ -249,6 +249,16 @@ def _check_settings(result: Result) -> None:
         settings["supports"] == "disjoint" and set(sizes) == {total - len(sizes) + 1}
     )
     require(shared, "n_nonzero_total is no total of nonzeros of disjoint components")
+    supports, objective = settings["supports"], settings["objective"]
+    fits = objective == "adjusted" if supports == "free" else True
+    fits = fits and not (supports in ("orthogonal", "common") and objective == "adjusted")
+    require(fits, f"the objective {objective!r} does not go with {supports} supports")
+    require(
+        supports != "common" or (len(set(sizes)) == 1 and len(sizes) <= sizes[0]),
+        "components of a common set have one size, and are no more than it has features",
+    )
+    one_sign = settings["nonnegative"] and supports in ("orthogonal", "common")
+    require(not one_sign, f"nonnegative components with {supports} supports are not of this kind")
     require(settings["tol"] == result.certificate.tol, "tol is not the tolerance asked for")
     check_constraints(result)
 
@@ -278,11 +288,21 @@ def _check_components(result: Result) -> None:
     )
     total = settings.get("n_nonzero_total")
     require(total is None or sum(sizes) <= total, "there are more nonzeros in all than allowed")
+    taken_all = np.concatenate(taken)
+    used = np.unique(taken_all).size
     if settings["supports"] == "disjoint":
-        everything = np.concatenate(taken)
-        require(np.unique(everything).size == everything.size, "supports are not disjoint")
-    used = np.isin(np.concatenate(taken), settings.get("exclude") or ())
-    require(not used.any(), "a component uses a feature that is excluded")
+        require(np.unique(taken_all).size == taken_all.size, "supports are not disjoint")
+    if settings["supports"] == "common":
+        require(used <= allowed[0], "the common set has more features than allowed")
+    if settings["supports"] in ("orthogonal", "common"):
+        X = result.components
+        worst = float(np.abs(X @ X.T - np.diag(np.diagonal(X @ X.T))).max())
+        require(
+            worst <= 4 * (sum(allowed) + 8) * EPS,
+            f"components are not orthogonal: their product is {worst:.3g}",
+        )
+    used_too = np.isin(taken_all, settings.get("exclude") or ())
+    require(not used_too.any(), "a component uses a feature that is excluded")
 
 
 def _check_value(result: Result, cov: CheckedCovariance) -> float:
@@ -294,9 +314,14 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
         W[place[start : start + support.size], j] = weights
         start += support.size
     A = cov.submatrix(features)
-    own, growth = _variances(A, W, result.settings["supports"] == "free")
-    certificate, unit = result.certificate, cov.unit
-    m = result.settings.get("n_nonzero_total") or sum(result.settings["n_nonzero_coefs"])
+    settings = result.settings
+    own, growth = _variances(A, W, settings["objective"] == "adjusted")
+    certificate, unit, k = result.certificate, cov.unit, len(result.supports)
+    sizes = settings["n_nonzero_coefs"]
+    m = settings.get("n_nonzero_total") or sum(sizes)
+    apart = settings["supports"] == "disjoint" or k == 1
+    if settings["supports"] == "common":
+        m = max(sizes)
     total = float(own.sum()) * unit
     # What rounding is relative to, and what loadings are whose length is not quite one. The sum of
     # variances is more if the matrix is positive semidefinite; a given one may fall short of it.
@@ -305,10 +330,13 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
         max(float(np.abs(cov.diagonal[support]).sum()), float(magnitudes[j, j]))
         for j, support in enumerate(result.supports)
     )
-    summed = 4 * (m + 8) * EPS * size
+    # Components may be orthogonal up to rounding only; each of them has its own error then.
+    summed = 4 * (m + 8) * EPS * size * (1 if apart else k)
     excluded = excluded_features(result)
     allowed = cov if excluded.size == 0 else allowed_features(cov, excluded)
-    slack = 2 * (cov.allowance(m) + summed) * unit
+    rounding = allowed.rounding(m) if apart else sum(allowed.rounding(s) for s in sizes)
+    allowance = cov.allowance(m) if apart else sum(cov.allowance(s) for s in sizes)
+    slack = 2 * (allowance + summed) * unit
     # The slack is capped: a forger could choose loadings that make errors grow.
     slack = max(slack, min(slack * growth, 1e-6 * abs(total)))
     claimed = result.variances
@@ -321,9 +349,9 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
         abs(certificate.value - total) <= slack,
         f"the components explain {total:.12g}, not {certificate.value:.12g}",
     )
-    margin = (allowed.rounding(m) + summed) * unit * growth
+    margin = (rounding + summed) * unit * growth
     require(
-        0 <= certificate.rounding <= 8 * (margin + cov.allowance(m) * unit * growth)
+        0 <= certificate.rounding <= 8 * (margin + allowance * unit * growth)
         and certificate.value - certificate.rounding <= total - margin,
         f"the rounding margin {certificate.rounding:.3g} is not that of this computation",
     )
@@ -332,6 +360,12 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
         certificate.status is not Status.OPTIMAL or short <= (2 * certificate.tol + 1e-6) * total,
         f"rounding may hide {margin:.3g} of the value: too much for {Status.OPTIMAL.value!r}",
     )
+    if settings["uncorrelated"] and k > 1:
+        products = W.T @ A @ W
+        scale = np.sqrt(np.outer(np.diagonal(magnitudes), np.diagonal(magnitudes)))
+        off = np.abs(products - np.diag(np.diagonal(products)))
+        excess = off - 1e-10 * scale - (allowance + summed)
+        require(float(excess.max()) <= 0, "the scores of components are correlated")
     return total
 
 
@@ -396,6 +430,8 @@ def _check_bounds(
         (certificate.value - certificate.rounding) / cov.unit,
         settings.get("n_nonzero_total"),
         settings.get("include") or (),
+        settings["supports"] if settings["supports"] != "disjoint" else "free",
+        settings["objective"] == "adjusted",
     )
     excluded = excluded_features(result)
     allowed = allowed_features(rounded, excluded)

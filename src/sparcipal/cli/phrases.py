@@ -35,6 +35,7 @@ OPTIONS: dict[str, str] = {
     "max_nodes": "--max-nodes",
     "memory_limit": "--memory-limit",
     "supports": "--supports",
+    "objective": "--objective",
     "certify": "--certify",
     "method": "--method",
     "methods": "--methods",
@@ -52,6 +53,7 @@ FLAGS: dict[str, str] = {
     "scale=True": "--scale",
     "scale=False": "no --scale",
     "nonnegative=True": "--nonnegative",
+    "uncorrelated=True": "--uncorrelated",
     "nonnegative=False": "no --nonnegative",
     "transpose=True": "--transpose",
 }

@@ -321,9 +321,10 @@ def _path_rows(
     from ..path import sparse_path
 
     asked = {**keywords(options), **memory_keyword(options), **constraints(options, data)}
-    apart = options["components"] == 1 or asked["supports"] == "disjoint"
+    plain = asked["supports"] == "disjoint" and asked["objective"] != "adjusted"
+    apart = options["components"] == 1 or (plain and not asked["uncorrelated"])
     if apart and options["method"] == "auto" and options["rank"] is None:
-        for name in ("supports", "rank"):
+        for name in ("supports", "objective", "uncorrelated", "rank"):
             del asked[name]
         path = sparse_path(**data, **asked, n_nonzero_coefs=options["nonzero"], callback=update)
         return [(int(s), result) for s, result in zip(path.n_nonzero_coefs, path)]

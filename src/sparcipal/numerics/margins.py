@@ -106,6 +106,11 @@ def difference() -> float:
     return 2 * EPS
 
 
+def pencil(n: int, k: int) -> float:
+    """An entry of nu H + HPP'H - A, or of tr P'HP, with P of k columns: "sizes of all terms"."""
+    return (3 * n + k + 16) * EPS
+
+
 def trace(n: int) -> float:
     """The sum of all n eigenvalues, read off the diagonal."""
     return 2 * n * EPS

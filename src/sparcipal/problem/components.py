@@ -17,31 +17,140 @@ from .problem import Component, Problem
 NEGLIGIBLE = 1e-10
 # Up to this size, the nonnegative optimum on a support is found by trying each of its subsets.
 EXHAUSTIVE = 10
+# The same where dropping weights must not spoil orthogonality.
+TINY = 1e-16
+# Scores count as uncorrelated below this part of what their features could have in common.
+UNCORRELATED = 1e-13
+RANK = 1e-10  # singular values below this fraction of the largest count as zero
+# Up to this many components the order of adjusted variances is the best of all orders.
+ORDERED = 8
 # A component is a combination of others if, after these are projected out, its scores keep less
 # than this fraction of the variance they could have had.
 DEPENDENT = 1e-12
 
 
-def refit(
-    problem: Problem, components: tuple[Component, ...], *, orthogonal: bool = False
-) -> tuple[Component, ...]:
+def refit(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
     """Replace the weights of each component by the best ones on its support, the best component
     first.
 
-    With free supports a component is refitted only if that does not lower the adjusted variance of
-    all, and never if components have been made orthogonal.
+    Adjusted variances are refitted only if that does not lower their sum. Components that must be
+    orthogonal, uncorrelated or in a common set are made so if they are not.
     """
-    if orthogonal and not problem.disjoint:
-        tidy = tuple(_tidy(c.support, c.weights) for c in components)
-        return tuple(_greedy_order(problem, tidy))
+    if problem.k > 1 and (problem.orthogonal or problem.common or problem.uncorrelated):
+        return conforming(problem, components)
     fitted = tuple(refit_one(problem.covariance, c, problem.nonnegative) for c in components)
     if problem.include:  # the order says which component has which anchors
         return fitted
-    if problem.disjoint or problem.k == 1:
+    if not problem.adjusted:
         return tuple(_sorted(fitted, variances(problem, fitted)))
     tidy = tuple(_tidy(c.support, c.weights) for c in components)
-    best = max((tidy, fitted), key=lambda choice: float(variances(problem, choice).sum()))
-    return tuple(_greedy_order(problem, best))
+    ordered = [best_order(problem, choice) for choice in (tidy, fitted)]
+    return max(ordered, key=lambda choice: float(variances(problem, choice).sum()))
+
+
+def conforming(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
+    """Return components that are what the problem asks for, near the given ones and in order."""
+    if problem.common:
+        return principal(problem, _common_set(problem, components))
+    if not _conform(problem, components):
+        components = _made_orthogonal(problem, components)
+    tidy = tuple(_tidy(c.support, c.weights, TINY) for c in components)
+    if problem.adjusted:
+        return best_order(problem, tidy)
+    return tuple(_sorted(tidy, variances(problem, tidy)))
+
+
+def principal(problem: Problem, features: np.ndarray) -> tuple[Component, ...]:
+    """Return the k principal components of a common set of features, increasing."""
+    values, vectors = np.linalg.eigh(problem.covariance.submatrix(features))
+    leading = vectors[:, np.argsort(-values, kind="stable")[: problem.k]]
+    return tuple(_tidy(features, x, TINY) for x in leading.T)
+
+
+def _common_set(problem: Problem, components: tuple[Component, ...]) -> np.ndarray:
+    """Return s features, those of the components with the largest parts in what they explain."""
+    cov, s = problem.covariance, problem.s_max
+    part = np.zeros(cov.n_features)
+    for c in components:
+        own = max(float(c.weights @ cov.submatrix(c.support) @ c.weights), 0.0)
+        part[c.support] += own * c.weights**2 + 1e-300
+    # the features that vary most fill the set
+    order = np.lexsort((-cov.diagonal, -part))
+    return np.sort(order[:s])
+
+
+def _conform(problem: Problem, components: tuple[Component, ...]) -> bool:
+    """Return whether components are orthogonal, or uncorrelated, up to rounding."""
+    if problem.uncorrelated:
+        products, reach = _products(problem.covariance, components)
+        limit = UNCORRELATED * np.sqrt(np.outer(reach, reach))
+    else:
+        p = problem.covariance.n_features
+        W = np.column_stack([c.vector(p) for c in components])
+        products = W.T @ W
+        limit = np.full(products.shape, (problem.n_nonzero + 8) * margins.EPS)
+    return bool((np.abs(products) <= limit)[~np.eye(problem.k, dtype=bool)].all())
+
+
+def _made_orthogonal(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
+    """Make each component orthogonal to (or uncorrelated with) those before on its own support.
+
+    The shortest supports come first, because they leave the least choice. Where one leaves none,
+    single features serve as components; uncorrelated ones always find a direction.
+    """
+    cov = problem.covariance
+    order = sorted(range(problem.k), key=lambda j: components[j].support.size)
+    sizes = sorted(problem.cardinalities)
+    taken = [c.support for c in components]
+    made: dict[int, Component] = {}
+    basis = np.zeros((cov.n_features, 0))
+    for j, s in zip(order, sizes):
+        support = taken[j]
+        if problem.uncorrelated and support.size <= len(made):
+            taken[j] = support = _longer(problem, support, s, taken)
+        one = best_within(cov, support, basis)
+        if one is None:
+            largest = np.argsort(-cov.diagonal, kind="stable")[: problem.k]
+            return tuple(Component(np.array([i]), np.ones(1)) for i in largest)
+        made[j] = one
+        basis = with_direction(problem, basis, one)
+    return tuple(made[j] for j in range(problem.k))
+
+
+def with_direction(problem: Problem, basis: np.ndarray, one: Component) -> np.ndarray:
+    """Return the constraints of later components with that of `one` added, as columns."""
+    direction = one.vector(problem.covariance.n_features)
+    if problem.uncorrelated:
+        direction = problem.covariance.matvec(direction)
+        size = float(np.linalg.norm(direction))
+        direction = direction / size if size > 0.0 else direction
+    return np.column_stack([basis, direction])
+
+
+def _longer(problem: Problem, support: np.ndarray, s: int, taken: list[np.ndarray]) -> np.ndarray:
+    """Return s features with those of the support, of disjoint supports no one else's."""
+    allowed = np.ones(problem.covariance.n_features, dtype=bool)
+    allowed[np.concatenate(taken) if problem.disjoint else support] = False
+    variance = np.where(allowed, problem.covariance.diagonal, -np.inf)
+    more = np.argsort(-variance, kind="stable")[: s - support.size]
+    return np.union1d(support, more[allowed[more]])
+
+
+def best_within(rest: Covariance, support: np.ndarray, basis: np.ndarray) -> Component | None:
+    """Return the unit vector on the support that explains most of `rest` and is orthogonal to the
+    columns of the basis, or None if only zero is."""
+    block = rest.submatrix(support)
+    block = 0.5 * (block + block.T)
+    rows = basis[support]
+    if not rows.any():
+        return Component(support, np.linalg.eigh(block)[1][:, -1])
+    _, sizes, right = np.linalg.svd(rows.T, full_matrices=True)
+    rank = int(np.count_nonzero(sizes > RANK * max(float(sizes[0]), 1e-300)))
+    free = right[rank:].T  # (s, s - rank)
+    if free.shape[1] == 0:
+        return None
+    x = free @ np.linalg.eigh(free.T @ block @ free)[1][:, -1]
+    return Component(support, x / np.linalg.norm(x))
 
 
 def refit_one(covariance: Covariance, component: Component, nonnegative: bool) -> Component:
@@ -159,9 +268,9 @@ def removals(
 
 
 def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray:
-    """Return what each component explains; with free supports, beyond those before it."""
+    """Return what each component explains; adjusted variances, beyond those before it."""
     covariance = problem.covariance
-    if problem.disjoint or problem.k == 1:
+    if not problem.adjusted:
         return np.array(
             [c.weights @ covariance.submatrix(c.support) @ c.weights for c in components]
         )
@@ -173,8 +282,14 @@ def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> fl
     m = problem.n_nonzero
     size = float(sum(problem.covariance.diagonal[c.support].sum() for c in components))
     # SAFETY leaves room for the rounding of the checker.
-    error = SAFETY * (problem.covariance.rounding(m) + margins.value(m) * abs(size))
-    if problem.disjoint or problem.k == 1:
+    doubt = problem.covariance.rounding(m)
+    summed = margins.value(m) * abs(size)
+    if not problem.disjoint:
+        doubt = sum(problem.covariance.rounding(s) for s in problem.cardinalities)
+        # components that are orthogonal only up to rounding
+        summed *= problem.k
+    error = SAFETY * (doubt + summed)
+    if not problem.adjusted:
         return error
     return error * _elimination(*_products(problem.covariance, components))[1]
 
@@ -222,20 +337,65 @@ def _products(
     return W.T @ A @ W, (deviation @ np.abs(W)) ** 2
 
 
-def _greedy_order(problem: Problem, components: tuple[Component, ...]) -> list[Component]:
-    """Order the components so that each adds the most to those before it."""
-    rest, reach = _products(problem.covariance, components)
-    order = []
-    left = list(range(len(components)))
+def best_order(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
+    """Order the components so that their adjusted variances sum to the most.
+
+    Up to ORDERED components no order is better; of more, each adds the most to those before it.
+    """
+    products, reach = _products(problem.covariance, components)
+    find = _exact_order if len(components) <= ORDERED else _greedy_order
+    order = find(products, np.array([_lost(r) for r in reach]))
+    # The order in which components were asked for may explain more than the greedy one.
+    choices = [tuple(components), tuple(components[j] for j in order)]
+    return max(choices, key=lambda c: float(variances(problem, c).sum()))
+
+
+def _greedy_order(products: np.ndarray, lost: np.ndarray) -> list[int]:
+    rest, order = products, []
+    left = list(range(len(lost)))
     while left:
         j = max(left, key=lambda i: float(rest[i, i]))
         left.remove(j)
-        order.append(components[j])
-        if rest[j, j] > _lost(reach[j]):
-            rest = rest - np.outer(rest[:, j], rest[j]) / rest[j, j]
-    # The order in which components were asked for may explain more than the greedy one.
-    choices = [list(components), order]
-    return max(choices, key=lambda c: float(variances(problem, tuple(c)).sum()))
+        order.append(j)
+        rest = _without(rest, j, lost)
+    return order
+
+
+def _exact_order(products: np.ndarray, lost: np.ndarray) -> list[int]:
+    """Return the best order, by the best one of each set: what a component adds to a set does not
+    depend on the order of the set."""
+    k = len(lost)
+    rest = {0: products}
+    best: dict[int, tuple[float, list[int]]] = {0: (0.0, [])}
+    for chosen in range(1, 2**k):
+        members = [j for j in range(k) if chosen >> j & 1]
+        rest[chosen] = _without(rest[chosen ^ (1 << members[-1])], members[-1], lost)
+        best[chosen] = max(
+            (_added(best[chosen ^ (1 << j)], rest[chosen ^ (1 << j)], j, lost) for j in members),
+            key=lambda pair: pair[0],
+        )
+    order = best[2**k - 1][1]
+    # What adds nothing comes last, because nothing after it is counted.
+    useful, now = [], products
+    for j in order:
+        if now[j, j] > lost[j]:
+            useful.append(j)
+            now = _without(now, j, lost)
+    return useful + [j for j in order if j not in useful]
+
+
+def _added(
+    before: tuple[float, list[int]], rest: np.ndarray, j: int, lost: np.ndarray
+) -> tuple[float, list[int]]:
+    gain = float(rest[j, j]) if rest[j, j] > lost[j] else 0.0
+    return before[0] + gain, [*before[1], j]
+
+
+def _without(rest: np.ndarray, j: int, lost: np.ndarray) -> np.ndarray:
+    """Return what is left of the products once j is explained."""
+    if not rest[j, j] > lost[j]:
+        return rest
+    return rest - np.outer(rest[:, j], rest[j]) / rest[j, j]
 
 
 def _sorted(components: tuple[Component, ...], values: np.ndarray) -> list[Component]:
@@ -243,10 +403,10 @@ def _sorted(components: tuple[Component, ...], values: np.ndarray) -> list[Compo
     return [components[j] for j in order]
 
 
-def _tidy(support: np.ndarray, weights: np.ndarray) -> Component:
+def _tidy(support: np.ndarray, weights: np.ndarray, negligible: float = NEGLIGIBLE) -> Component:
     """Normalise a component: unit norm, no negligible weights, the largest one positive."""
     size = np.abs(weights)
-    keep = size > NEGLIGIBLE * size.max()
+    keep = size > negligible * size.max()
     support, weights = support[keep], weights[keep]
     lead = int(np.argmax(np.abs(weights) >= np.abs(weights).max() * (1 - 1e-9)))
     weights = weights * (1.0 if weights[lead] > 0 else -1.0)

@@ -17,8 +17,10 @@ class Problem:
 
     With `total`, all components together have at most so many; each has at least one.
 
-    With disjoint supports the value is the sum of x_j' A x_j. With free supports it is the adjusted
-    variance: each component counts only what those before it have not explained.
+    `supports` says what components may share: nothing ("disjoint"), anything ("free"), anything
+    while x_i'x_j = 0 ("orthogonal"), or everything: all components lie in one set of s features
+    ("common"). The value is the sum of x_j'Ax_j, or by the objective "adjusted" what each component
+    explains beyond those before it. With `uncorrelated` x_i'Ax_j = 0, so that both are the same.
 
     `dropped` is the largest variance among features that were screened out and are not in the
     covariance; proofs use it to choose prices that also cover those features.
@@ -32,11 +34,14 @@ class Problem:
     covariance: Covariance
     cardinalities: tuple[int, ...]
     nonnegative: bool = False
-    disjoint: bool = True
+    supports: str = "disjoint"
     total: int | None = None
     dropped: float = 0.0
     starts: tuple[tuple[np.ndarray, ...], ...] = ()
     constraints: Constraints = field(default_factory=Constraints)
+
+    objective: str = "sum"
+    uncorrelated: bool = False
 
     @property
     def include(self) -> tuple[tuple[int, ...], ...]:
@@ -57,9 +62,34 @@ class Problem:
         return max(self.cardinalities)
 
     @property
+    def disjoint(self) -> bool:
+        """Whether no feature serves twice; one component shares nothing."""
+        return self.supports == "disjoint" or self.k == 1
+
+    @property
+    def common(self) -> bool:
+        return self.supports == "common" and self.k > 1
+
+    @property
+    def orthogonal(self) -> bool:
+        """Whether overlapping components must be orthogonal."""
+        return self.supports == "orthogonal" and self.k > 1
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether a component counts only what those before it have not explained."""
+        return self.objective == "adjusted" and self.k > 1
+
+    @property
     def n_nonzero(self) -> int:
-        """Nonzeros of all components together, at most."""
+        """Features that all components use together, at most."""
+        if self.common:
+            return self.s_max
         return sum(self.cardinalities) if self.total is None else self.total
+
+    def alone(self, s: int) -> Problem:
+        """The question for one component of s features."""
+        return Problem(self.covariance, (s,), self.nonnegative)
 
     def among(self, features: np.ndarray, covariance: Covariance) -> Problem:
         """The same question about some features, increasing, and their covariance."""

@@ -55,6 +55,6 @@ def test_auto_returns_what_it_has_when_it_is_stopped():
     stopped = Monitor(callback=lambda progress: True)
     stopped.update("search")
     options = Options(monitor=stopped)
-    problem = Problem(covariance_of(A), (3, 3), disjoint=False)
-    found = auto.run(problem, options, orthogonal=True)
+    problem = Problem(covariance_of(A), (3, 3), supports="free", objective="adjusted")
+    found = auto.run(problem, options)
     assert len(found.components) == 2

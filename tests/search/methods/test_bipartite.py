@@ -121,7 +121,7 @@ def test_bipartite_refuses_bad_input() -> None:
         bipartite.run(problem, Options(), eps=1.5)
     with pytest.raises(ValueError, match="max_samples"):
         bipartite.run(problem, Options(), max_samples=0)
-    free = Problem(problem.covariance, (3, 3), disjoint=False)
+    free = Problem(problem.covariance, (3, 3), supports="free", objective="adjusted")
     with pytest.raises(ValueError, match="disjoint"):
         bipartite.run(free, Options())
 

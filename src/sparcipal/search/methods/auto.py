@@ -9,19 +9,18 @@ too, and their answers are among the starts, so the result is never below theirs
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ...problem.components import newcomer_gain, refit_one, removals, variances
+from ...problem.components import newcomer_gain, refit_one, removals
 from ...problem.constraints import Constraints
 from ...problem.covariance import Covariance
 from ...problem.problem import Component, Options, Problem
-from ..deflation import beyond, deflate
 from ..joint import joint_search
 from ..method import Found, Method
-from ..orthogonal import ascend_orthogonally
+from ..overlap import Overlap
 from ..shares import best_shares
 from . import threshold, tpower
 
@@ -30,25 +29,30 @@ WORKING_SET = 800
 NEWCOMERS = 60  # features that may join the working set in one round
 ROUNDS = 12
 JOINT = 3  # factor of the effort for several components: less misses the best on some texts
-SWEEPS = 2  # over the components, when supports may overlap
 SIMPLE = (threshold.METHOD, tpower.METHOD)  # their answers are among the starts
 NEARLY = 2e-3  # swaps predicted to lose so little are tried too: predictions are first order
 
 
-def run(problem: Problem, options: Options, *, effort: int = 3, orthogonal: bool = False) -> Found:
-    """Search with `effort` times the standard numbers of starts and perturbations.
-
-    Components with disjoint supports are always orthogonal; with free supports `orthogonal` makes
-    them so.
-    """
+def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
+    """Search with `effort` times the standard numbers of starts and perturbations."""
     if problem.total is not None:
         return _shared(problem, options, effort)
-    if problem.disjoint or problem.k == 1:
-        times = JOINT if problem.k > 1 else 1
+    times = JOINT if problem.k > 1 else 1
+    if problem.disjoint and not problem.adjusted:
         components, rounds = _disjoint(problem, options, times * effort)
         return Found(components, n_iter=rounds, info={"effort": effort})
-    found = _free(problem, options, effort)
-    return _orthogonal(problem, options, effort, found) if orthogonal else found
+
+    def apart(sizes: tuple[int, ...]) -> tuple[Component, ...]:
+        given = Problem(problem.covariance, sizes, problem.nonnegative)
+        return _disjoint(given, options, times * effort)[0]
+
+    def one(cov: Covariance, s: int) -> np.ndarray:
+        return _disjoint(Problem(cov, (s,), problem.nonnegative), options, effort)[0][0].support
+
+    simple = [method.run(problem, options).components for method in SIMPLE]
+    simple += [tuple(_weighted(problem, support) for support in start) for start in problem.starts]
+    components = Overlap(problem, options, apart, one, simple).best()
+    return Found(components, n_iter=1, info={"effort": effort})
 
 
 def _shared(problem: Problem, options: Options, effort: int) -> Found:
@@ -66,58 +70,6 @@ def _shared(problem: Problem, options: Options, effort: int) -> Found:
     supports = best_shares(problem, search, options.seed, effort)
     components = tuple(_weighted(problem, support) for support in supports)
     return Found(components, n_iter=1, info={"effort": effort})
-
-
-def _free(problem: Problem, options: Options, effort: int) -> Found:
-    """Find overlapping supports by deflation, then replace each component given all the others.
-
-    x explains x'Bx beyond the others, B the Schur complement of A on their directions; so every
-    replacement is a search for one component, kept when the adjusted variance of all grows.
-    """
-
-    def one(single: Problem, rng: np.random.Generator) -> Component:
-        return _disjoint(single, options, effort)[0][0]
-
-    def total(components: Iterable[Component]) -> float:
-        return float(variances(problem, tuple(components)).sum())
-
-    found = deflate(problem, options, one)
-    simple = [method.run(problem, options) for method in SIMPLE]
-    given = [tuple(_weighted(problem, support) for support in start) for start in problem.starts]
-    best = list(max([answer.components for answer in (found, *simple)] + given, key=total))
-    value = total(best)
-    rng = np.random.default_rng(options.seed)
-    exchanges = 0
-    for j in list(range(problem.k)) * SWEEPS:
-        if options.monitor.stopped:
-            break
-        rest = beyond(problem.covariance, best[:j] + best[j + 1 :])
-        single = Problem(rest, (problem.cardinalities[j],), problem.nonnegative)
-        new = one(single, rng)
-        trial = [*best[:j], new, *best[j + 1 :]]
-        now = total(trial)
-        if now > value * (1.0 + 1e-9):
-            best, value, exchanges = trial, now, exchanges + 1
-    info = {**found.info, "effort": effort, "exchanges": exchanges}
-    return Found(tuple(best), n_iter=found.n_iter, info=info)
-
-
-def _orthogonal(problem: Problem, options: Options, effort: int, found: Found) -> Found:
-    """Find orthogonal components of overlapping supports, from free and from disjoint supports."""
-    if problem.nonnegative:
-        raise ValueError(
-            "orthogonal=True with nonnegative=True: nonnegative components that are orthogonal "
-            "have disjoint supports; pass supports='disjoint'"
-        )
-
-    def search(cov: Covariance, s: int) -> np.ndarray:
-        return _disjoint(Problem(cov, (s,)), options, effort)[0][0].support
-
-    share = problem.covariance.n_features // problem.k
-    sizes = tuple(min(s, share) for s in problem.cardinalities)
-    apart = _disjoint(replace(problem, cardinalities=sizes, disjoint=True), options, effort)[0]
-    best = ascend_orthogonally(problem, [found.components, apart], search, options)
-    return replace(found, components=best, info={**found.info, "orthogonal": True})
 
 
 def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Component, ...], int]:

@@ -20,7 +20,7 @@ def run(problem: Problem, options: Options, *, max_packings: int = 10_000_000) -
             f"method='enumerate' would look at {count:,} supports; the limit is {LIMIT:,}. "
             "Use method='auto', which proves its answer without looking at all of them"
         )
-    if problem.k > 1 and not problem.disjoint:
+    if problem.adjusted or not problem.disjoint:
         raise ValueError(
             "method='enumerate' with n_components > 1 needs supports='disjoint'; "
             "use method='auto' for supports='free'"

@@ -1,0 +1,307 @@
+"""Improve components one at a time while the others stay, under any objective and constraint.
+
+What a component sees of the others is a matrix, some forbidden features and some directions to
+which it must be orthogonal:
+
+adjusted      x explains x'Bx beyond the others, B the Schur complement of A on their directions
+orthogonal    x'Ax, with x'x_i = 0
+uncorrelated  x'Ax, with x'Ax_i = 0
+disjoint      no feature of the others; two components may trade features
+
+Supports come from the search for one component in that matrix and from exchanges of single
+features; on a support the best vector is an eigenvector. Adjusted variances depend on all weights
+at once, which a few L-BFGS steps on fixed supports improve together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from ..numerics.lbfgs import minimise
+from ..problem.components import (
+    RANK,
+    best_order,
+    best_within,
+    conforming,
+    nonnegative_leading,
+    variances,
+    with_direction,
+)
+from ..problem.covariance import Covariance, MatrixCovariance
+from ..problem.problem import Component, Options, Problem
+from .deflation import beyond
+
+SWEEPS = 4  # over all components
+LEAVING, ENTERING = 4, 6  # features that are tried in an exchange
+TRADED = 5  # features of each of two components that they may trade
+EXCHANGES = 30  # of one component in one sweep
+DENSE = 400  # up to so many features a matrix that is seen is formed
+POLISH = 40  # L-BFGS steps on the weights
+PERTURBED = 12  # starts near the best answer
+CHANGED, NEAR = 3, 10  # features of a component that change then, and among how many others
+BETTER = 1.0 + 1e-10
+
+Search = Callable[[Covariance, int], np.ndarray]
+
+
+def ascend(
+    problem: Problem, starts: Sequence[Sequence[Component]], search: Search, options: Options
+) -> tuple[Component, ...]:
+    """Return the best components from any of the starts, which need not be of the right kind.
+
+    `search(cov, s)` returns a good support of s features for one component, without constraints.
+    """
+    ascent = _Ascent(problem, search)
+    possible = [ascent.admitted(tuple(start)) for start in starts]
+    ranked = sorted(possible, key=ascent.value, reverse=True)
+    ends = [ascent.run(start, options, first=i == 0) for i, start in enumerate(ranked)]
+    best = max([*ends, *ranked], key=ascent.value)
+    rng = np.random.default_rng(options.seed)
+    for _ in range(PERTURBED):
+        if options.monitor.stopped:
+            break
+        trial = ascent.run(ascent.perturbed(best, rng), options, first=False)
+        best = max((best, trial), key=ascent.value)
+    return best
+
+
+class _Ascent:
+    def __init__(self, problem: Problem, search: Search) -> None:
+        self.problem, self.search = problem, search
+        self.cov = problem.covariance
+        self.constrained = problem.orthogonal or problem.uncorrelated
+
+    def value(self, components: Sequence[Component]) -> float:
+        """Return what the components explain, in the best of their orders."""
+        chosen = tuple(components)
+        if self.problem.adjusted:
+            chosen = best_order(self.problem, chosen)
+        return float(variances(self.problem, chosen).sum())
+
+    def admitted(self, components: tuple[Component, ...]) -> tuple[Component, ...]:
+        """Return the components, made orthogonal or uncorrelated where that is asked for, in the
+        order of the sizes."""
+        if self.constrained:
+            components = conforming(self.problem, components)
+        sizes = self.problem.cardinalities
+        places = sorted(range(len(sizes)), key=lambda j: -sizes[j])
+        longest = sorted(components, key=lambda c: -c.support.size)
+        slots = dict(zip(places, longest))
+        return tuple(slots[j] for j in range(len(sizes)))
+
+    def perturbed(
+        self, components: tuple[Component, ...], rng: np.random.Generator
+    ) -> tuple[Component, ...]:
+        """Return components of which each has some features exchanged for others that matter."""
+        changed = list(components)
+        for j, s in enumerate(self.problem.cardinalities):
+            rest, basis, allowed = self._seen(changed[:j] + changed[j + 1 :])
+            own = changed[j]
+            image = np.abs(rest.matvec(own.vector(rest.n_features)))
+            allowed[own.support] = False
+            near = np.argsort(-np.where(allowed, image, -np.inf), kind="stable")[: 2 * s + NEAR]
+            near = near[allowed[near]]
+            count = min(int(rng.integers(0, CHANGED + 1)), own.support.size, near.size)
+            kept = rng.permutation(own.support)[count:]
+            new = np.append(kept, rng.permutation(near)[:count])
+            one = self._on(rest, np.sort(new), basis)
+            changed[j] = one if one is not None else own
+        return self.admitted(tuple(changed))
+
+    def run(
+        self, components: tuple[Component, ...], options: Options, first: bool = True
+    ) -> tuple[Component, ...]:
+        """Sweep over the components; only the first start is worth a search for every one."""
+        best, value = list(components), self.value(components)
+        for sweep in range(SWEEPS):
+            before = value
+            for j in range(len(best)):
+                if options.monitor.stopped:
+                    return tuple(best)
+                for new in self._replacements(best, j, first and sweep < 2):
+                    best, value = self._better(best, value, [*best[:j], new, *best[j + 1 :]])
+            best, value = self._better(best, value, self._polished(best))
+            if value <= before * (1.0 + 1e-9) and self.problem.disjoint and first:
+                best, value = self._traded(best, value)
+            if value <= before * (1.0 + 1e-9):
+                break
+        return tuple(best)
+
+    def _better(
+        self, best: list[Component], value: float, trial: list[Component]
+    ) -> tuple[list[Component], float]:
+        """Return the better of two choices."""
+        now = self.value(trial)
+        return (trial, now) if now > value * BETTER else (best, value)
+
+    def _seen(self, others: list[Component]) -> tuple[Covariance, np.ndarray, np.ndarray]:
+        """Return what a component sees of the others: matrix, constraints, allowed features."""
+        p = self.cov.n_features
+        basis = np.zeros((p, 0))
+        allowed = np.ones(p, dtype=bool)
+        if self.problem.disjoint:
+            allowed[np.concatenate([c.support for c in others])] = False
+        if self.constrained:
+            for other in others:
+                basis = with_direction(self.problem, basis, other)
+            return self.cov, basis, allowed
+        rest = beyond(self.cov, others)
+        if p <= DENSE:
+            rest = MatrixCovariance(rest.submatrix(np.arange(p)), self.cov.unit)
+        return rest, basis, allowed
+
+    def _replacements(
+        self, components: list[Component], j: int, searching: bool
+    ) -> list[Component]:
+        rest, basis, allowed = self._seen(components[:j] + components[j + 1 :])
+        s = min(self.problem.cardinalities[j], int(np.count_nonzero(allowed)))
+        supports = [components[j].support]
+        if searching:
+            places = np.flatnonzero(allowed)
+            inside = rest if allowed.all() else rest.restrict(places)
+            supports.append(places[self.search(inside, s)])
+        found = [self._on(rest, support, basis) for support in supports]
+        return [self._exchanged(rest, one, basis, allowed, s) for one in found if one is not None]
+
+    def _exchanged(
+        self,
+        rest: Covariance,
+        component: Component,
+        basis: np.ndarray,
+        allowed: np.ndarray,
+        s: int,
+    ) -> Component:
+        """Exchange single features while the value grows."""
+        value = _worth(rest, component)
+        for _ in range(EXCHANGES):
+            image = rest.matvec(component.vector(rest.n_features))
+            if basis.shape[1]:
+                image -= basis @ np.linalg.lstsq(basis, image, rcond=None)[0]
+            gain = np.where(allowed, image if self.problem.nonnegative else np.abs(image), -np.inf)
+            gain[component.support] = -np.inf
+            enter = np.argsort(-gain, kind="stable")[:ENTERING]
+            enter = enter[np.isfinite(gain[enter])]
+            weak = component.support[np.argsort(np.abs(component.weights))[:LEAVING]]
+            full = component.support.size >= s
+            supports = [
+                np.sort(np.append(_without(component, a), b))
+                for b in enter.tolist()
+                for a in (weak.tolist() if full else [-1])
+            ]
+            if not supports:
+                break
+            guess = self._guessed(rest, np.array(supports), basis)
+            i = int(np.argmax(guess))
+            if guess[i] <= value * BETTER:
+                break
+            one = self._on(rest, supports[i], basis)
+            if one is None or _worth(rest, one) <= value * BETTER:
+                break
+            value, component = _worth(rest, one), one
+        return component
+
+    def _guessed(self, rest: Covariance, supports: np.ndarray, basis: np.ndarray) -> np.ndarray:
+        """Return what the best vector on each support (m, s) explains."""
+        every = np.unique(supports)
+        places = np.searchsorted(every, supports)
+        blocks = rest.submatrix(every)[places[:, :, None], places[:, None, :]]
+        if self.problem.nonnegative:
+            found = [nonnegative_leading(block) for block in blocks]
+            return np.array([x @ block @ x for x, block in zip(found, blocks)])
+        if basis.shape[1]:
+            rows = basis[supports]  # (m, s, constraints)
+            free = np.eye(supports.shape[1]) - rows @ np.linalg.pinv(rows, rcond=RANK)
+            blocks = free @ blocks @ free
+        values: np.ndarray = np.linalg.eigvalsh(0.5 * (blocks + blocks.swapaxes(1, 2)))[:, -1]
+        return values
+
+    def _traded(self, best: list[Component], value: float) -> tuple[list[Component], float]:
+        """Let every two components trade one feature each, while the value grows."""
+        for i, j in combinations(range(len(best)), 2):
+            first, second = best[i], best[j]
+            for a in _weakest(first):
+                for b in _weakest(second):
+                    trial = list(best)
+                    trial[i] = Component(np.sort(np.append(_without(first, a), b)), first.weights)
+                    trial[j] = Component(np.sort(np.append(_without(second, b), a)), second.weights)
+                    for t in (i, j):
+                        rest, basis, _ = self._seen(trial[:t] + trial[t + 1 :])
+                        one = self._on(rest, trial[t].support, basis)
+                        trial[t] = one if one is not None else trial[t]
+                    if self.constrained:
+                        trial = list(self.admitted(tuple(trial)))
+                    best, value = self._better(best, value, trial)
+        return best, value
+
+    def _polished(self, components: list[Component]) -> list[Component]:
+        """Improve all weights together on their supports."""
+        if not self.problem.adjusted or self.constrained or self.problem.nonnegative:
+            return components
+        ordered = best_order(self.problem, tuple(components))
+        places = [next(i for i, c in enumerate(components) if c is one) for one in ordered]
+        if len(set(places)) < len(places):  # one component twice
+            return components
+        better = dict(zip(places, polished(self.cov, ordered)))
+        return [better[j] for j in range(len(components))]
+
+    def _on(self, rest: Covariance, support: np.ndarray, basis: np.ndarray) -> Component | None:
+        """Return the best vector on the support, or None if the constraints leave none."""
+        if self.problem.nonnegative:
+            return Component(support, nonnegative_leading(rest.submatrix(support)))
+        return best_within(rest, support, basis)
+
+
+def polished(cov: Covariance, components: Sequence[Component]) -> list[Component]:
+    """Return components with the same supports whose adjusted variances sum to no less.
+
+    With G = X'AX and v_j the coefficients of x_j beyond those before it, the j-th adjusted variance
+    is v_j'G v_j, and its gradient in X is 2 A X v_j v_j'.
+    """
+    features = np.unique(np.concatenate([c.support for c in components]))
+    A = cov.submatrix(features)
+    k, places = len(components), [np.searchsorted(features, c.support) for c in components]
+    ends = np.cumsum([c.support.size for c in components])[:-1]
+
+    def matrix(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        X = np.zeros((features.size, k))
+        for j, part in enumerate(np.split(y, ends)):
+            X[places[j], j] = part
+        norms = np.maximum(np.linalg.norm(X, axis=0), 1e-150)
+        return X / norms, norms
+
+    def evaluate(y: np.ndarray) -> tuple[float, np.ndarray]:
+        X, norms = matrix(y)
+        image = A @ X
+        G = X.T @ image
+        V = np.eye(k)
+        for j in range(1, k):
+            V[:j, j] = -np.linalg.lstsq(G[:j, :j], G[:j, j], rcond=1e-12)[0]
+        slope = 2.0 * image @ (V @ V.T)
+        slope -= X * np.einsum("ij,ij->j", X, slope)
+        grad = [slope[places[j], j] / norms[j] for j in range(k)]
+        return -float(np.einsum("ij,il,lj->", V, G, V)), -np.concatenate(grad)
+
+    start = np.concatenate([c.weights for c in components])
+    X, _ = matrix(minimise(evaluate, start, POLISH, _still))
+    return [Component(c.support, X[places[j], j]) for j, c in enumerate(components)]
+
+
+def _still(history: list[float]) -> bool:
+    return len(history) > 5 and history[-6] - history[-1] < 1e-12 * abs(history[-1])
+
+
+def _weakest(component: Component) -> list[int]:
+    order = np.argsort(np.abs(component.weights), kind="stable")[:TRADED]
+    return [int(i) for i in component.support[order]]
+
+
+def _without(component: Component, feature: int) -> np.ndarray:
+    return component.support[component.support != feature]
+
+
+def _worth(rest: Covariance, component: Component) -> float:
+    block = rest.submatrix(component.support)
+    return float(component.weights @ block @ component.weights)

@@ -1,0 +1,158 @@
+"""Search for every kind of components that is not the plain sum over disjoint supports.
+
+The answers of a kind that another kind contains are among the starts of the other one, so that a
+larger set of choices never has the smaller value:
+
+    common        within orthogonal, and within free
+    disjoint      within orthogonal; with adjusted variances, within free
+    uncorrelated  within free, or within disjoint adjusted ones
+    orthogonal    starts free as well
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..problem.components import refit_one
+from ..problem.covariance import Covariance
+from ..problem.problem import Component, Options, Problem
+from .ascent import ascend
+from .commonset import best_set
+from .deflation import Single, deflate
+
+Answer = tuple[Component, ...]
+
+
+def _apart(sizes: tuple[int, ...], p: int) -> tuple[int, ...]:
+    """Return sizes of disjoint supports among p features; the largest give way where need be."""
+    left = list(sizes)
+    while sum(left) > p:
+        left[int(np.argmax(left))] -= 1
+    return tuple(left)
+
+
+class Overlap:
+    """The search for one problem; answers to the smaller problems are found once each."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        apart: Callable[[tuple[int, ...]], Answer],
+        one: Callable[[Covariance, int], np.ndarray],
+        simple: Sequence[Answer],
+    ) -> None:
+        """`apart(sizes)` finds components with disjoint supports and a large sum of variances,
+        `one(cov, s)` a support for one component; `simple` are answers of simple methods."""
+        self.problem, self.options = problem, options
+        self.apart, self.one, self.simple = apart, one, list(simple)
+        self.sizes = _apart(problem.cardinalities, problem.covariance.n_features)
+        self._found: dict[str, Answer] = {}
+
+    def best(self) -> Answer:
+        problem = self.problem
+        if problem.common:
+            return self._common()
+        if problem.orthogonal:
+            return self._orthogonal()
+        if problem.uncorrelated:
+            return self._uncorrelated(problem.supports)
+        return self._disjoint() if problem.supports == "disjoint" else self._free()
+
+    def _free(self) -> Answer:
+        starts = [*self._shared(), self._disjoint()]
+        if not self.problem.nonnegative:
+            starts += [self._orthogonal()]
+            sizes = self.problem.cardinalities
+            if len(set(sizes)) == 1 and self.problem.k <= sizes[0]:
+                starts.append(self._common())
+            if all(s >= j for j, s in enumerate(sorted(sizes), 1)):
+                starts.append(self._uncorrelated("free"))
+        return self._ascended(starts, supports="free", objective="adjusted", uncorrelated=False)
+
+    def _once(self, name: str, find: Callable[[], Answer]) -> Answer:
+        if name not in self._found:
+            self._found[name] = find()
+        return self._found[name]
+
+    def _shared(self) -> list[Answer]:
+        """Return components found one after the other, and those of simple methods."""
+        return [self._once("one by one", self._one_by_one), *self.simple]
+
+    def _one_by_one(self) -> Answer:
+        def single(problem: Problem, rng: np.random.Generator) -> Single:
+            support = self.one(problem.covariance, problem.s_max)
+            return Single(Component(support, np.full(support.size, support.size**-0.5)))
+
+        free = self._as(supports="free", objective="adjusted", uncorrelated=False)
+        return self._weighted(deflate(free, self.options, single).components)
+
+    def _weighted(self, components: Answer) -> Answer:
+        cov, nonnegative = self.problem.covariance, self.problem.nonnegative
+        return tuple(refit_one(cov, c, nonnegative) for c in components)
+
+    def _disjoint(self) -> Answer:
+        """Return components with disjoint supports and a large adjusted variance."""
+        return self._once("disjoint", self._search_disjoint)
+
+    def _search_disjoint(self) -> Answer:
+        starts = [self._largest_sum(), *(self._made_disjoint(a) for a in self.simple)]
+        return self._ascended(
+            starts, supports="disjoint", objective="adjusted", uncorrelated=False, sizes=self.sizes
+        )
+
+    def _orthogonal(self) -> Answer:
+        starts = [self._largest_sum(), *self._shared()[:1]]
+        sizes = self.problem.cardinalities
+        if len(set(sizes)) == 1 and self.problem.k <= sizes[0]:
+            starts.append(self._common())
+        return self._ascended(starts, supports="orthogonal", objective="sum", uncorrelated=False)
+
+    def _uncorrelated(self, supports: str) -> Answer:
+        starts: list[Answer] = [self._disjoint()]
+        if supports == "free":
+            starts += self._shared()
+            sizes = self.problem.cardinalities
+            if len(set(sizes)) == 1 and self.problem.k <= sizes[0]:
+                starts.append(self._common())
+        return self._ascended(starts, supports=supports, objective="adjusted", uncorrelated=True)
+
+    def _common(self) -> Answer:
+        return self._once("common", self._search_common)
+
+    def _search_common(self) -> Answer:
+        starts = [self._largest_sum(), *self.simple]
+        problem = self._as(supports="common", objective="sum", uncorrelated=False)
+        return best_set(problem, starts, self.options)
+
+    def _largest_sum(self) -> Answer:
+        return self._once("sum", lambda: self.apart(self.sizes))
+
+    def _made_disjoint(self, components: Answer) -> Answer:
+        """Give every feature to the component with the largest weight; fill up by variance."""
+        p = self.problem.covariance.n_features
+        W = np.abs(np.column_stack([c.vector(p) for c in components]))
+        owner = np.where(W.any(axis=1), W.argmax(axis=1), -1)
+        spare = [int(i) for i in np.argsort(-self.problem.covariance.diagonal) if owner[i] < 0]
+        made = []
+        for j, s in enumerate(self.sizes):
+            own = np.flatnonzero(owner == j)
+            own = own[np.argsort(-W[own, j], kind="stable")][:s]
+            while own.size < s and spare and (own.size == 0 or len(spare) > self.problem.k):
+                own = np.append(own, spare.pop(0))
+            if own.size == 0:
+                return self._largest_sum()
+            made.append(Component(np.sort(own), np.full(own.size, own.size**-0.5)))
+        return self._weighted(tuple(made))
+
+    def _as(self, *, sizes: tuple[int, ...] | None = None, **changed: object) -> Problem:
+        kind = replace(self.problem, **changed)  # type: ignore[arg-type]
+        return kind if sizes is None else replace(kind, cardinalities=sizes)
+
+    def _ascended(
+        self, starts: Sequence[Answer], sizes: tuple[int, ...] | None = None, **kind: object
+    ) -> Answer:
+        return ascend(self._as(sizes=sizes, **kind), starts, self.one, self.options)

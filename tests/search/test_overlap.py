@@ -1,0 +1,137 @@
+"""Components of every kind: what they must be, and no larger choice has the smaller value."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from sparcipal import sparse_pca, verify
+from sparcipal.problem.components import best_order, variances
+from sparcipal.problem.covariance import covariance_of
+from sparcipal.problem.problem import Component, Problem
+
+KINDS = {
+    "common": {"supports": "common"},
+    "orthogonal": {"supports": "orthogonal"},
+    "free": {"supports": "free"},
+    "disjoint": {"supports": "disjoint"},
+    "adjusted": {"supports": "disjoint", "objective": "adjusted"},
+    "uncorrelated": {"supports": "free", "uncorrelated": True},
+    "both": {"supports": "disjoint", "uncorrelated": True},
+}
+
+
+def some_covariance(seed: int) -> np.ndarray:
+    """Twins, low rank, a constant feature, and plain ones."""
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(6, 10))
+    n = 3 if seed % 4 == 1 else 2 * p
+    X = rng.standard_normal((n, p)) @ rng.standard_normal((p, p))
+    if seed % 4 == 2:
+        X[:, 0] = -2 * X[:, 1]
+    if seed % 4 == 3:
+        X[:, 2] = 1.0
+    return np.cov(X.T, bias=True)
+
+
+def adjusted_variance(A: np.ndarray, V: np.ndarray) -> float:
+    """Zou, Hastie and Tibshirani: the squared diagonal of R in the QR decomposition of scores."""
+    w, Q = np.linalg.eigh(A)
+    scores = (np.sqrt(np.maximum(w, 0.0)) * Q) @ Q.T @ V.T
+    return float(np.square(np.diagonal(np.linalg.qr(scores)[1])).sum())
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", KINDS)
+def test_components_are_of_the_kind_asked_for(kind: str, seed: int) -> None:
+    A = some_covariance(seed)
+    asked = {"n_components": 2 + seed % 2, "n_nonzero_coefs": 3, **KINDS[kind]}
+    if asked["supports"] == "disjoint":
+        asked["n_components"] = 2
+    result = sparse_pca(covariance=A, certify=False, **asked)
+    V = result.components
+    products = V @ A @ V.T
+    assert np.count_nonzero(V, axis=1).max() <= 3
+    if kind in ("common", "orthogonal"):
+        np.testing.assert_allclose(V @ V.T, np.eye(len(V)), atol=1e-13)
+        assert result.value == pytest.approx(float(np.trace(products)), rel=1e-9)
+    if kind == "common":
+        assert np.count_nonzero(V.any(axis=0)) <= 3
+    if asked["supports"] == "disjoint":
+        assert np.count_nonzero(V, axis=0).max() == 1
+    if asked.get("uncorrelated"):
+        off = products - np.diag(np.diagonal(products))
+        assert np.abs(off).max() <= 1e-9 * np.trace(A)
+    if kind not in ("disjoint", "common", "orthogonal"):
+        assert result.value == pytest.approx(adjusted_variance(A, V), rel=1e-6, abs=1e-9)
+    assert result.value <= result.bound
+    assert verify(result, covariance=A).verdict == "proved"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_larger_choice_never_has_the_smaller_value(seed: int) -> None:
+    A = some_covariance(seed)
+    k, s = 2, 2 + seed % 2
+    found = {
+        kind: sparse_pca(covariance=A, n_components=k, n_nonzero_coefs=s, certify=False, **asked)
+        for kind, asked in KINDS.items()
+    }
+    value = {kind: result.value * (1 + 1e-9) for kind, result in found.items()}
+    assert value["orthogonal"] >= found["disjoint"].value
+    assert value["orthogonal"] >= found["common"].value
+    assert value["free"] >= found["adjusted"].value >= found["both"].value * (1 - 1e-9)
+    assert value["free"] >= found["uncorrelated"].value
+    assert value["free"] >= found["common"].value
+    for kind in ("orthogonal", "disjoint"):
+        assert value["free"] >= adjusted_variance(A, found[kind].components) * (1 - 1e-9)
+    assert value["adjusted"] >= adjusted_variance(A, found["disjoint"].components) * (1 - 1e-9)
+
+
+def test_all_features_give_the_principal_components() -> None:
+    X = np.random.default_rng(0).standard_normal((30, 6)) * np.arange(1, 7)
+    largest = np.linalg.eigvalsh(np.cov(X.T, bias=True))[-3:].sum()
+    for supports in ("orthogonal", "free", "common"):
+        result = sparse_pca(X, n_components=3, n_nonzero_coefs=6, supports=supports)
+        assert result.value == pytest.approx(largest, rel=1e-7)
+        assert result.status.value == "optimal"
+
+
+def test_orthogonal_components_leave_a_support_that_is_full():
+    """Two features have room for two orthogonal components, not for a third one."""
+    result = sparse_pca(
+        covariance=np.diag([5.0, 4.0, 0.1, 0.05]),
+        n_components=3,
+        n_nonzero_coefs=2,
+        supports="orthogonal",
+        certify=False,
+    )
+    W = result.components
+    np.testing.assert_allclose(W @ W.T, np.eye(3), atol=1e-9)
+    assert result.value == pytest.approx(9.1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_order_of_few_components_explains_more(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((12, 7))
+    problem = Problem(covariance_of(X.T @ X), (3,) * 4, supports="free", objective="adjusted")
+    components = [
+        Component(np.sort(rng.choice(7, 3, replace=False)), rng.standard_normal(3))
+        for _ in range(4)
+    ]
+    components = [Component(c.support, c.weights / np.linalg.norm(c.weights)) for c in components]
+    components[3] = components[0] if seed == 4 else components[3]
+    ordered = best_order(problem, tuple(components))
+    every = [variances(problem, order).sum() for order in permutations(components)]
+    assert variances(problem, ordered).sum() == pytest.approx(max(every), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["threshold", "tpower", "gpower", "spca"])
+@pytest.mark.parametrize("kind", ["common", "orthogonal", "uncorrelated", "both"])
+def test_every_method_returns_the_kind_asked_for(kind: str, method: str) -> None:
+    A = some_covariance(0)
+    asked = {"n_components": 2, "n_nonzero_coefs": 3, **KINDS[kind]}
+    result = sparse_pca(covariance=A, method=method, certify=False, **asked)
+    assert verify(result, covariance=A).verdict == "proved"
