@@ -125,7 +125,8 @@ def test_check_value_asks_for_the_whole_rounding_margin(results, monkeypatch):
     monkeypatch.setattr(
         checker, "_variances", lambda A, W, free: (result.variances / cov.unit, 9.0)
     )
-    margin = 9.0 * cov.rounding(5) * cov.unit
+    sizes = result.settings["n_nonzero_coefs"]
+    margin = 9.0 * sum(cov.rounding(s) for s in sizes) * cov.unit
     checker._check_value(claim(result, rounding=margin * 1.01), cov)
     with pytest.raises(Refused, match="rounding margin"):
         checker._check_value(claim(result, rounding=margin * 0.99), cov)

