@@ -33,13 +33,13 @@ def test_families_say_what_they_cover():
         *("eigenvalues", "parts", "lowrank", "dspca-dual", "adjusted"),
     }
     assert {n for n, f in known.items() if "orthogonal" in f.kinds} == {
-        *("eigenvalues", "parts", "lowrank", "dspca-dual"),
+        *("eigenvalues", "parts", "lowrank", "dspca-dual", "orthogonal"),
     }
     assert {n for n, f in known.items() if "common" in f.kinds} == {
-        *("trace", "eigenvalues", "parts", "lowrank", "dspca-dual"),
+        *("trace", "eigenvalues", "parts", "lowrank", "dspca-dual", "common"),
     }
     assert {n for n, f in known.items() if not f.needs_data} == {
-        *("trace", "eigenvalues", "gershgorin", "enumeration"),
+        *("trace", "eigenvalues", "gershgorin", "enumeration", "common"),
     }
 
 

@@ -166,7 +166,7 @@ def test_check_value_refuses_optimality_that_rounding_may_hide(results, monkeypa
     for share, refused in ((0.9, False), (1.1, True)):
         margin = share * (2 * tol + 1e-6) * result.value
         cov.error_unit = 1.0
-        cov.error_unit = margin / cov.unit / cov.rounding(5)
+        cov.error_unit = margin / cov.unit / (cov.rounding(3) + cov.rounding(2))
         bound = replace(result.certificate.bounds[0], value=result.value)
         sure = claim(
             result, bound=bound.value, bounds=(bound,), tol=tol, rounding=margin * (1 + 1e-9)

@@ -615,6 +615,74 @@ def prove_parts(data: dict, ask: Ask, level: Fraction) -> bool:
     return True
 
 
+def times(A: Matrix, B: Matrix) -> Matrix:
+    """The product of two matrices."""
+    columns = list(zip(*B))
+    return [[sum(x * y for x, y in zip(row, column)) for column in columns] for row in A]
+
+
+def prove_adjusted(data: dict, ask: Ask, level: Fraction) -> bool:
+    """One component in another matrix H, and the eigenvalues of H^-1 A."""
+    need([part["s"] for part in data["parts"]] == sorted(set(ask.sizes)), "sizes of the parts")
+    known = {part["s"]: exact(part["value"]) for part in data["parts"]}
+    taus = sorted((known[s] for s in ask.sizes), reverse=True)[: ask.p]
+    lacking = defect(ask.A) if ask.given else Fraction(0)
+    if "ridge" in data["matrix"]:
+        ridge = exact(data["matrix"]["ridge"])
+        need(ridge > 0 and data["matrix"]["of"] in ("features", "samples"), "a ridge")
+        inside, H = ask, None
+    else:
+        H = [[Fraction(0)] * ask.p for _ in range(ask.p)]
+        for (i, j), x in triangle(data["matrix"]["h"], ask.p).items():
+            H[i][j] = H[j][i] = x
+        for i, x in enumerate(vector(data["matrix"]["diagonal"], ask.p)):
+            H[i][i] = x
+        need(psd(H), "H is not positive semidefinite")
+        inside = Ask(H, ask.sizes, nonnegative=ask.nonnegative, given=True)
+    for part in data["parts"]:
+        need(part["name"] not in ("parts", "adjusted") and known[part["s"]] > 0, "a part")
+        prove(part["name"], part["data"], inside.alone(part["s"]), known[part["s"]])
+    if H is None:
+        total = Fraction(0)
+        w, Q = eigen(ask.A)
+        for j, tau in enumerate(taus):
+            nu = w[j] + 4 * (ask.p + 2) * EPS * (sum(abs(x) for x in w) + Fraction(1, 2**900))
+            M = [
+                [
+                    ask.A[a][b]
+                    - sum((w[i] - w[j]) * Q[i][a] * Q[i][b] for i in range(j) if w[i] > w[j])
+                    for b in range(ask.p)
+                ]
+                for a in range(ask.p)
+            ]
+            need(below(M, nu), "an eigenvalue is not proved")
+            nu = max(nu, Fraction(0)) + lacking
+            total += (tau + lacking + ridge) * nu / (nu + ridge)
+        return total <= level
+    levels = {found["count"]: found for found in data["levels"]}
+    total = Fraction(0)
+    for j, tau in enumerate(taus, 1):
+        step = tau - (taus[j] if j < len(taus) else 0)
+        if step:
+            need(j in levels, "a sum of eigenvalues is missing")
+            total += step * eigenvalue_sum(levels[j], H, ask.A, lacking)
+    return total <= level
+
+
+def eigenvalue_sum(found: dict, H: Matrix, A: Matrix, lacking: Fraction) -> Fraction:
+    """The largest eigenvalues of H^-1 A sum to no more."""
+    nu, p = exact(found["nu"]), len(A)
+    P = [[exact(x) for x in row] for row in found["vectors"]]
+    need(nu >= 0 and len(P) == p, "a sum of eigenvalues")
+    W = times(H, P)
+    square = times(W, [list(column) for column in zip(*W)])
+    M = [[nu * H[i][j] + square[i][j] - A[i][j] for j in range(p)] for i in range(p)]
+    for i in range(p):
+        M[i][i] -= lacking
+    need(psd(M), "a sum of eigenvalues is not proved")
+    return found["count"] * nu + sum(x * y for a, b in zip(P, W) for x, y in zip(a, b))
+
+
 # ------------------------------------------------------------------ pair splits
 
 
@@ -1206,6 +1274,7 @@ FAMILIES = {
     "eigenvalues": prove_eigenvalues,
     "enumeration": prove_enumeration,
     "parts": prove_parts,
+    "adjusted": prove_adjusted,
     "tree": prove_tree,
     "kyfan": prove_kyfan,
     "configuration": prove_configuration,
@@ -1214,5 +1283,5 @@ FAMILIES = {
     "lowrank": prove_lowrank,
     "ellipsoid": prove_ellipsoid,
 }
-SHARED = ("eigenvalues", "parts", "dspca-dual", "lowrank")
+SHARED = ("eigenvalues", "parts", "adjusted", "dspca-dual", "lowrank")
 TOTALS = ("trace", "gershgorin", "enumeration", "eigenvalues", "frobenius", "clip", "kyfan")

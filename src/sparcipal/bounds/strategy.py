@@ -16,9 +16,15 @@ from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .adjusted import adjusted_bound, ridge_bound
 from .cheap import cheap_bounds, trace_bound
+<<<<<<< HEAD
+=======
+from .common import common_bound
+from .configuration.bound import configuration_bound
+>>>>>>> b36c9c8 (bounds, checker: orthogonal components and common sets, each with a bound of its own)
 from .ellipsoid import ellipsoid_bound
 from .joint import prove_jointly
 from .lowrank.bound import low_rank_bound
+from .orthogonal import orthogonal_bound
 from .parts import sum_of_parts
 from .proved import Proved
 from .tree.core import affordable, prove_large
@@ -181,6 +187,17 @@ def _prove_overlapping(problem: Problem, proved: Proved, options: Options, certi
     proved, parts = _prove_parts(problem, proved, options, certify)
     if problem.adjusted and not _enough(problem, proved, options):
         proved = _prove_adjusted(problem, proved, parts, options, certify)
+    if problem.covariance.n_features > WHOLE or _enough(problem, proved, options):
+        return proved
+    value = float(variances(problem, proved.components).sum())
+    if problem.orthogonal:
+        bound = orthogonal_bound(problem, proved.components, value, options, certify)
+        proved = replace(proved, bounds=(*proved.bounds, bound))
+    if problem.common:
+        bound, better = common_bound(problem, proved.components, value, options, certify)
+        proved = replace(proved, bounds=(*proved.bounds, bound))
+        if float(variances(problem, better).sum()) > value:
+            proved = replace(proved, components=better)
     return proved
 
 

@@ -25,6 +25,8 @@ FAMILIES = {
     "enumeration": "enumeration",
     "parts": "parts",
     "adjusted": "adjusted",
+    "orthogonal": "orthogonal",
+    "common": "common",
     "tree": "tree",
     "kyfan": "kyfan",
     "configuration": "configuration",

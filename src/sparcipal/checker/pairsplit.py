@@ -121,7 +121,8 @@ def row_sums(
         free = ar.maximum(own[np.ix_(rows, np.flatnonzero(~forced))], of.pad[rows][:, None])
         top = ar.top(np.hstack([free, pads]), max(q, 0) + 1)  # the largest first
         total = paid.sum(axis=1) + top[:, : max(q, 0)].sum(axis=1) - of.price[rows]
-        size = abs(paid).sum(axis=1) + abs(top[:, : max(q, 0)]).sum(axis=1) + of.price[rows]
+        size = abs(paid).sum(axis=1) + abs(top[:, : max(q, 0)]).sum(axis=1)
+        size = size + abs(of.price[rows])
         d[rows] = total + (of.s + 8) * ar.eps * size
         if q > 0:
             level[rows], next_level[rows] = top[:, q - 1], top[:, q]

@@ -252,7 +252,9 @@ class Problem:
     bound: float = entry(Number(), "what is proved")
     unit: float = entry(PowerOfTwo(), "certificates speak of the matrix divided by it")
     twins: NoTwins | Twins = entry(Record(NoTwins, Twins), "features that are multiples of others")
-    prices: np.ndarray | None = entry(Numbers("n", 0.0), "the price of each feature", optional=True)
+    prices: np.ndarray | None = entry(
+        Numbers("n"), "the price of each feature; a negative one is a reward", optional=True
+    )
     forced: np.ndarray | None = entry(
         Features("n", most="s"), "only supports that contain these features count", optional=True
     )
@@ -586,6 +588,40 @@ class Adjusted:
     levels: tuple[EigenvalueSum, ...] = entry(
         Many(Record(EigenvalueSum)), "sums of eigenvalues, for a stored matrix"
     )
+
+
+@dataclass(frozen=True)
+class RewardedPart:
+    """A tree on the matrix A - LL' + shift I whose prices are rewards, negative or zero: no support
+    of at most s features is worth more, with its rewards, than the bound of its log."""
+
+    s: int = entry(Integer(1, "p"), "the most nonzeros")
+    log: tuple[Problem | ClipSplit | RankOneSplit | PairSplit | Node, ...] = entry(
+        LOG, "the proof, with the rewards of all parts the same"
+    )
+
+
+@dataclass(frozen=True)
+class Orthogonal:
+    """For orthogonal components; the statement is that of :doc:`methods/orthogonal`: the sum of
+    beta and, for each component, the bound of the part of its cardinality less the shift. For every
+    feature beta and its reward sum to the diagonal of LL' at least."""
+
+    L: np.ndarray = entry(Matrix("p", MOST_COMPONENTS), "L, with Z = LL'")
+    beta: np.ndarray = entry(Numbers("p", 0.0), "what a feature costs once, if it is used")
+    shift: float = entry(Number(0.0), "added to the diagonal of A - LL'")
+    parts: tuple[RewardedPart, ...] = entry(
+        Many(Record(RewardedPart), least=1), "one for each cardinality"
+    )
+
+
+@dataclass(frozen=True)
+class Common:
+    """For components in a common set of s features; the statement is that of
+    :doc:`methods/common`: the s largest diagonal entries of LL' and the k largest eigenvalues of
+    A - LL'. Without an entry, every set is looked at."""
+
+    L: np.ndarray | None = entry(Matrix("p", MOST_COMPONENTS), "L, with Z = LL'", optional=True)
 
 
 @dataclass(frozen=True)

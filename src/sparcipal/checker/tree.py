@@ -67,7 +67,12 @@ def replay(
     free = problem.forced is None or problem.forced.size == 0
     require(anchored or free, "a tree forces a feature that is free")
     lowest = 0.0 if problem.prices is None else float(problem.prices.min())
-    if problem.pads is None and problem.bound >= -lowest and ar.at_most(abs(a), 0.0):
+    if (
+        problem.pads is None
+        and lowest >= 0.0
+        and problem.bound >= -lowest
+        and ar.at_most(abs(a), 0.0)
+    ):
         return float(problem.bound)  # of a matrix of zeros
     prover = Prover(problem, 0.5 * (a + a.T), ar)
     for claim in claims_of(log, prover, budget):
@@ -224,6 +229,7 @@ class Prover:
         if problem.pads is not None:
             self.pad = ar.array(problem.pads) / unit
         self.priced = problem.prices is not None and bool(problem.prices.any())
+        self.costly = problem.prices is not None and bool((problem.prices > 0.0).any())
         self.padded = problem.pads is not None and bool(problem.pads.any())
         self.leader_of, self.factor = np.arange(self.p), np.ones(self.p)
         self.a, self.t = a, ar.number(problem.bound) / unit
@@ -267,8 +273,8 @@ class Prover:
         """(n, q) for every q free features out of n that are looked at in a leaf."""
         free = (state.alive & ~state.forced).bit_count()
         room = min(self.s - state.forced.bit_count(), free)
-        # without prices the largest supports are enough
-        return [(free, q) for q in (range(room + 1) if self.priced else [room])]
+        # where no feature costs anything, the largest supports are enough
+        return [(free, q) for q in (range(room + 1) if self.costly else [room])]
 
     def cost(self, claim: Claim) -> float:
         """About how many nanoseconds a claim takes."""
@@ -308,7 +314,7 @@ class Prover:
         for support in self._supports(state):
             block = self.a[np.ix_(support, support)]
             price = self.price[support].sum()
-            limit = self.t + price - self.s * self.ar.eps * price
+            limit = self.t + price - self.s * self.ar.eps * abs(self.price[support]).sum()
             require(self.ar.below(block, limit), "a support of a leaf has a larger value")
 
     def _supports(self, state: State) -> Iterator[list[int]]:

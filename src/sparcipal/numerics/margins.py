@@ -111,6 +111,11 @@ def pencil(n: int, k: int) -> float:
     return (3 * n + k + 16) * EPS
 
 
+def moved(m: int) -> float:
+    """An entry of A - LL' + cI, relative to the sizes of its terms, L of m columns."""
+    return (m + 16) * EPS
+
+
 def trace(n: int) -> float:
     """The sum of all n eigenvalues, read off the diagonal."""
     return 2 * n * EPS

@@ -163,8 +163,8 @@ def test_rejects_what_makes_no_sense():
     A = np.eye(3)
     with pytest.raises(ValueError, match="between 1 and the number of features 3, got 4"):
         prove(A, 4)
-    with pytest.raises(ValueError, match="3 nonnegative numbers"):
-        prove(A, 1, TreeQuestion(prices=np.array([1.0, -1.0, 0.0])))
+    with pytest.raises(ValueError, match="3 finite numbers"):
+        prove(A, 1, TreeQuestion(prices=np.array([1.0, np.inf, 0.0])))
     with pytest.raises(ValueError, match="effort must be"):
         prove(A, 1, TreeQuestion(effort="hard"))
     with pytest.raises(ValueError, match="between 1 and 2 features"):

@@ -42,7 +42,7 @@ class Part:
     features: np.ndarray  # (n,) increasing positions in the whole matrix
     a: np.ndarray  # (n, n) covariance of these features
     forced: np.ndarray  # (n,) bool
-    price: np.ndarray  # (n,) >= 0
+    price: np.ndarray  # (n,) negative for a reward
     s: int
     nonnegative: bool
     pad: np.ndarray  # (n,) >= 0: row i may also charge q_i features outside at pad_i each
@@ -177,7 +177,7 @@ def _row_sums(
             level[rows] = top[:, 0]
         d[rows] += top.sum(axis=1) + (q - top.shape[1]) * part.pad[rows]
     # a sum of at most s terms, each V_ij or beta_j, loses at most this much
-    terms = np.abs(d) + charge.max(axis=1) + part.price.max()
+    terms = np.abs(d) + charge.max(axis=1) + np.abs(part.price).max()
     relative = margins.charges(part.s)
     d += relative * part.s * terms if part.price.any() else relative * np.abs(d)
     return d - part.price, level, next_level

@@ -15,14 +15,14 @@ from ..pairsplit import Part
 FEW = 12  # supports that are looked at one by one rather than bounded
 
 
-def few_supports(part: Part, priced: bool) -> list[np.ndarray] | None:
+def few_supports(part: Part, costly: bool) -> list[np.ndarray] | None:
     """Return all supports that have to be looked at, or None if there are more than FEW.
 
-    Without prices a larger support is never worse, so only the largest ones count.
+    Where no feature costs anything, a larger support is never worse: only the largest count.
     """
     forced, free = np.flatnonzero(part.forced), np.flatnonzero(~part.forced)
     room = min(part.s - forced.size, free.size)
-    if not priced:
+    if not costly:
         if comb(free.size, room) > max(FEW, free.size if room == 1 else 0):
             return None
         sizes = [room]

@@ -26,7 +26,7 @@ class TreeQuestion:
     nonnegative : bool
         Maximise x'Ax over unit x >= 0 with support in S instead of lambda_max(A_S).
     prices : ndarray (p,), optional
-        Nonnegative price of each feature.
+        The price of each feature; a negative one is a reward.
     incumbent : (support, value), optional
         A known support; its value is recomputed, never trusted.
     tol : float

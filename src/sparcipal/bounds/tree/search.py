@@ -66,9 +66,9 @@ class Search:
         self.unit = power_of_two(float(np.abs(A).max()))
         self.price = np.zeros(p) if prices is None else np.asarray(prices, dtype=np.float64)
         self.price = self.price / self.unit
-        if self.price.shape != (p,) or not (self.price >= 0.0).all():
-            raise ValueError(f"prices must be {p} nonnegative numbers")
-        self.priced = bool(self.price.any())
+        if self.price.shape != (p,) or not np.isfinite(self.price).all():
+            raise ValueError(f"prices must be {p} finite numbers")
+        self.priced, self.costly = bool(self.price.any()), bool((self.price > 0.0).any())
         self.pad = np.zeros(p) if pads is None else np.asarray(pads, dtype=np.float64) / self.unit
         self.padded = bool(self.pad.any())
         # rows that are multiples in A need not be multiples on the features outside A
@@ -95,7 +95,7 @@ class Search:
         self.max_work, self.max_nodes = question.work, question.most_nodes
 
     def prove(self) -> Proof:
-        if not (self.a.any() or self.padded):
+        if not (self.a.any() or self.padded or (self.price < 0.0).any()):
             return self.nothing()
         self.start(self.question.incumbent)
         return self.finish(self.run(self.question.start))
@@ -352,7 +352,7 @@ class Search:
         part = node.part
         if self.padded and part.n_forced < self.s:
             return False  # features outside may join
-        supports = few_supports(part, self.priced)
+        supports = few_supports(part, self.costly)
         if supports is None:
             return False
         for local in supports:
