@@ -16,11 +16,7 @@ from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .adjusted import adjusted_bound, ridge_bound
 from .cheap import cheap_bounds, trace_bound
-<<<<<<< HEAD
-=======
 from .common import common_bound
-from .configuration.bound import configuration_bound
->>>>>>> b36c9c8 (bounds, checker: orthogonal components and common sets, each with a bound of its own)
 from .ellipsoid import ellipsoid_bound
 from .joint import prove_jointly
 from .lowrank.bound import low_rank_bound
@@ -183,20 +179,20 @@ def _prove_one(
 def _prove_overlapping(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
     """Prove components that share features, or that count beyond one another."""
     if problem.disjoint:
-        proved = _joint_bounds(problem, proved, options, certify)
+        proved = prove_jointly(problem, proved, options, certify)
     proved, parts = _prove_parts(problem, proved, options, certify)
-    if problem.adjusted and not _enough(problem, proved, options):
+    if problem.adjusted and not _closed(problem, proved, options):
         proved = _prove_adjusted(problem, proved, parts, options, certify)
-    if problem.covariance.n_features > WHOLE or _enough(problem, proved, options):
+    if problem.covariance.n_features > WHOLE or _closed(problem, proved, options):
         return proved
-    value = float(variances(problem, proved.components).sum())
+    value = proved.value(problem)
     if problem.orthogonal:
         bound = orthogonal_bound(problem, proved.components, value, options, certify)
         proved = replace(proved, bounds=(*proved.bounds, bound))
     if problem.common:
         bound, better = common_bound(problem, proved.components, value, options, certify)
         proved = replace(proved, bounds=(*proved.bounds, bound))
-        if float(variances(problem, better).sum()) > value:
+        if replace(proved, components=better).value(problem) > value:
             proved = replace(proved, components=better)
     return proved
 

@@ -272,7 +272,8 @@ def answer_options(command: F) -> F:
         option(QUESTION, "--nonnegative", is_flag=True, help="Loadings that are not negative."),
         option(QUESTION, "--supports", default="disjoint", show_default=True,
                type=click.Choice(["disjoint", "free", "orthogonal", "common"]),
-               help="What components share: no feature, any, any while they are orthogonal, or all."),
+               help="What components share: no feature, any, any while they are orthogonal, or "
+               "all."),
         option(QUESTION, "--objective", type=click.Choice(["sum", "adjusted"]),
                help="Add variances, or what each component explains beyond those before it (the "
                "default for free supports)."),
