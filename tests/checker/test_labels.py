@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from sparcipal.bounds.labels.proof import Proof
+from sparcipal.bounds.labels.groups import Group
+from sparcipal.bounds.labels.pricing import Priced
+from sparcipal.bounds.labels.proof import Label, Proof, including, without
 from sparcipal.bounds.labels.rows import Rows
+from sparcipal.bounds.pairsplit import Split
+from sparcipal.bounds.tree.question import TreeQuestion
+from sparcipal.bounds.tree.search import prove
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
@@ -179,3 +185,70 @@ def test_the_budget_is_charged_before_work_is_done() -> None:
     question = Question((S,) * K, False, True, 0.0)
     with pytest.raises(Refused, match="budget"):
         redone("labels", data, Case(checked_covariance(A, 1.0), question, FLOAT, Budget(work=10.0)))
+
+
+def priced_proof() -> tuple[np.ndarray, dict, float]:
+    """A matrix and a proof with one leaf and a branch and bound for each of its groups."""
+    A, _, _ = proof_of(5)
+    rows = Rows(covariance_of(A * 1.0), np.arange(7), S, False)
+    unit = covariance_of(A).unit
+    inside, proof = A / unit, Proof(rows, K)
+    at = proof.add_prices(np.full(7, 0.125))
+    place, state = proof.room(), (Label(K),)
+    out, into = proof.case(place, 0, 0)
+    tree = proof.add_tree(_tree(rows, inside, [], []), at)
+    proof.leaf(out, without(state, 0, 0), [tree])
+    state = including(state, 0, 0)
+    groups = [_tree(rows, inside, [0], []), _tree(rows, inside, [], [0])]
+    proof.leaf(into, state, [proof.add_tree(group, at) for group in groups])
+    return inside, proof.data(), proof.bound
+
+
+def _tree(rows: Rows, inside: np.ndarray, forced: list[int], banned: list[int]) -> Priced:
+    mask = np.zeros(7, dtype=bool)
+    mask[banned] = True
+    core = np.flatnonzero(~mask)[:5]
+    upper = np.triu_indices(core.size, 1)
+    split = Split.rounded(core, upper, np.zeros(upper[0].size), np.zeros(upper[0].size))
+    group = Group(1, np.array(forced, dtype=np.intp), mask, split, np.full(core.size, 0.25))
+    question = TreeQuestion(
+        prices=np.full(core.size, 0.125),
+        pads=group.pad,
+        forced=np.searchsorted(core, forced) if forced else None,
+    )
+    proof = prove(inside[np.ix_(core, core)], S, question)
+    heights = rows.heights(core, group.pad, np.full(7, 0.125), mask, proof.bound)[1]
+    bound = max(proof.bound, float(heights.max(initial=-np.inf)))
+    return Priced(group, replace(proof, bound=bound))
+
+
+def test_trees_of_groups_are_replayed_and_forged_ones_refused() -> None:
+    A, data, bound = priced_proof()
+    assert best_value(A, (S,) * K) <= redo(A, data) <= bound * (1 + 1e-12)
+
+    def header(data: dict) -> dict:
+        return data["groups"][1]["log"][0]
+
+    def prices(data):
+        header(data)["prices"] = header(data)["prices"] * 2
+
+    def pads(data):
+        del header(data)["pads"]
+
+    def forced(data):
+        header(data)["forced"] = np.array([1])
+
+    def unforced(data):
+        data["groups"][1]["forced"] = data["groups"][1]["forced"][:0]
+
+    def bound_of(data):
+        header(data)["bound"] *= 0.5
+
+    def fewer(data):
+        header(data)["s"] = 1
+
+    for forge in (prices, pads, forced, unforced, bound_of, fewer):
+        forged = copy.deepcopy(data)
+        forge(forged)
+        with pytest.raises(Refused):
+            redo(A, forged)

@@ -55,6 +55,8 @@ def find_anchors(start: Start, monitor: Monitor) -> Anchors:
             other = search.another(j, kept)
             if other is not None:
                 kept[j] = other
+            elif j in search.features:
+                kept = search.exchanged(j, kept)
     pairs = {
         (i, j): group
         for (i, a, j, b), group in search.pairs.items()
@@ -102,6 +104,16 @@ class _Search:
             ):
                 return b
         return None
+
+    def exchanged(self, j: int, kept: dict[int, int]) -> dict[int, int]:
+        """Return anchors with that of support j in place, where one other was exchanged for it."""
+        b = self.features[j]
+        against = [i for i, a in kept.items() if not self.apart(i, a, j, b)]
+        if len(against) != 1:
+            return kept
+        others = {i: a for i, a in kept.items() if i != against[0]} | {j: b}
+        new = self.another(against[0], others)
+        return kept if new is None else others | {against[0]: new}
 
     def apart(self, i: int, a: int, j: int, b: int) -> bool:
         """Return whether two features are proved to be in different components."""

@@ -11,6 +11,8 @@ price. Components without an anchor stay together in one group.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ...numerics.margins import SAFETY
@@ -20,6 +22,7 @@ from ...problem.result import Bound
 from ..kyfan.certificate import KyFanSplit
 from ..kyfan.question import JointQuestion
 from .anchors import Anchors, find_anchors
+from .later import Branch, another_anchor
 from .leaf import Leaf, leaf_of, optimised
 from .pricing import PricedLeaf, priced_leaf
 from .proof import Label, Proof, State, including, without
@@ -31,6 +34,7 @@ LEFT = 0.04  # part of the gap of the Ky Fan bound that may stay open
 NEAR = 0.9  # features above this fraction of the level join the first core of a group
 PRICING_WORK = 6e10  # of all branch and bound together, in units of about a nanosecond
 LEAF = ((1e-3, 60), (3e-4, 100), (3e-4, 100), (1e-4, 100), (3e-5, 60))
+LATER = ((3e-4, 60), (1e-4, 80), (3e-5, 60))  # after another anchor was found
 
 
 def labels_bound(
@@ -55,7 +59,14 @@ def labels_bound(
         proof = Proof(begun.rows, k)
         place, state, members = told_apart(begun, anchors, proof)
         leaf = optimised(begun, first_leaf(begun, state, members), LEAF, monitor)
-        close(proof, place, state, leaf, priced(begun, leaf, members, monitor))
+        branch = Branch(place, state, members, leaf)
+        while branch.leaf.total > begun.target:
+            found = another_anchor(begun, proof, branch, monitor)
+            if found is None:
+                break
+            branch = replace(found, leaf=optimised(begun, found.leaf, LATER, monitor))
+        exact = priced(begun, branch.leaf, branch.members, monitor)
+        close(proof, branch.place, branch.state, branch.leaf, exact)
     margin = SAFETY * question.cov.rounding(sum(question.cardinalities))
     total = proof.bound + margin
     return Bound(NAME, total, proof.data(), margin) if total < start.value else None
