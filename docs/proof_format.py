@@ -98,6 +98,8 @@ def page() -> str:
             if schema not in shown:
                 parts.append(_section(schema, "~"))
                 shown.append(schema)
+    parts.append("Alternatives\n------------\n")
+    parts += [_section(schema, "~") for schema in _with_nested(records.NearbyClaim)]
     return "\n".join(parts)
 
 

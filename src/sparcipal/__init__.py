@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 # Public name -> the module that defines it, loaded on first use: importing the package costs
 # nothing.
 _EXPORTS = {
+    "Alternatives": "problem.answers",
     "Certificate": "problem.result",
     "Gram": "data.products",
     "Moments": "data.moments",
@@ -18,6 +19,7 @@ _EXPORTS = {
     "SparsePCA": "estimator",
     "Status": "problem.result",
     "Table": "data.table",
+    "alternatives": "nearby",
     "choose": "choice",
     "compare": "comparison",
     "read": "data.inputs",
@@ -41,7 +43,9 @@ if TYPE_CHECKING:
     from .data.table import Table as Table
     from .estimator import SparsePCA as SparsePCA
     from .fit import sparse_pca as sparse_pca
+    from .nearby import alternatives as alternatives
     from .path import sparse_path as sparse_path
+    from .problem.answers import Alternatives as Alternatives
     from .problem.result import Certificate as Certificate
     from .problem.result import Result as Result
     from .problem.result import Status as Status

@@ -24,7 +24,7 @@ ORDER = [
     {"data"},
     {"bounds"},
     {"search"},
-    {"settings", "verdict", "fit", "path"},
+    {"settings", "verdict", "fit", "path", "refits", "nearby"},
     {
         "estimator",
         "choice",
@@ -40,11 +40,12 @@ ORDER = [
 # Imports against the order, each with its reason.
 ALLOWED = {
     ("problem.result", "report"): "a result prints itself; loaded when it does",
+    ("problem.answers", "report"): "alternatives print themselves; loaded when they do",
     ("problem.monitor", "report"): "lines of verbose=1; loaded when they are asked for",
     ("path", "report"): "a path draws itself; loaded when it does",
 }
 # The checker stands outside the order: it knows a result, and the faces know it.
-CHECKER_KNOWS = {"problem.result"}
+CHECKER_KNOWS = {"problem.result", "problem.answers"}
 LONG = 500  # lines; a smell, not a wall
 # Longer files, each with the reason why it is one.
 LONGER = {

@@ -258,6 +258,11 @@ class Problem:
     forced: np.ndarray | None = entry(
         Features("n", most="s"), "only supports that contain these features count", optional=True
     )
+    listed: tuple[np.ndarray, ...] | None = entry(
+        Many(Features("n", least=1, most="s")),
+        "supports that the bound does not speak of, nor of those inside one of them",
+        optional=True,
+    )
     pads: np.ndarray | None = entry(
         Numbers("n", 0.0),
         "supports may hold features outside the core, each at this charge to a row",
@@ -766,3 +771,60 @@ class Screening:
     touching: float = entry(Number(), "choices with a dropped feature explain no more")
     support_unchanged: bool = entry(Truth(), "no optimum uses a dropped feature")
     bound_holds: bool = entry(Truth(), "what bounds the kept features bounds all")
+
+
+# --- alternatives ---
+
+
+@dataclass(frozen=True)
+class ListedSupport:
+    """A support that may be above the level, with a vector on it."""
+
+    support: np.ndarray = entry(Features("P", least=1, names="m"), "its features")
+    weights: np.ndarray = entry(Numbers("m"), "a unit vector on them; entries may be zero")
+    value: float = entry(Number(), "what the vector explains")
+    bound: float = entry(Number(), "what no vector on this support exceeds")
+    count: int = entry(Integer(1), "how many supports are the same up to exchanges")
+
+
+@dataclass(frozen=True)
+class FeatureCost:
+    """The best answer without a feature, or with it, explains between value and bound. The answer
+    behind it is a result of its own, or on the list."""
+
+    feature: int = entry(Integer(0), "the feature")
+    value: float = entry(Number(), "what an answer without it (with it) explains")
+    bound: float = entry(Number(), "what no answer without it (with it) exceeds")
+
+
+@dataclass(frozen=True)
+class NearbyClaim:
+    """The supports near one component, see :doc:`methods/listing`. Numbers are in the user's units;
+    features are numbered as in the data. ``proof`` is the record of a tree whose log has a list
+    (its bound, with the rounding of an s-sparse form, is the level) and the entry ``kept`` of
+    :ref:`Among`: the features that are neither constant, nor excluded, nor used by another
+    component."""
+
+    component: int = entry(Integer(0), "which component")
+    value: float = entry(Number(), "what it explains")
+    asked: float = entry(Number(), "(1 - within) times the value: the level that was asked for")
+    level: float = entry(Number(), "every support above it is inside a listed one, up to exchanges")
+    supports: tuple[ListedSupport, ...] = entry(
+        Many(Record(ListedSupport)), "the list, the largest value first"
+    )
+    groups: tuple[np.ndarray, ...] = entry(
+        Many(Features("P", least=2)), "features that can be exchanged: the twins of the log"
+    )
+    drops: tuple[FeatureCost, ...] = entry(
+        Many(Record(FeatureCost)), "features of the component: the best answer without each"
+    )
+    forces: tuple[FeatureCost, ...] = entry(
+        Many(Record(FeatureCost)), "some outsiders: the best answer with each"
+    )
+    outsiders: np.ndarray = entry(Features("P", names="o"), "the other features of the proof")
+    leaving: np.ndarray = entry(
+        Indices("o", "P"), "the member whose place each takes; itself where there is room"
+    )
+    with_value: np.ndarray = entry(Numbers("o"), "what an answer with each explains")
+    with_bound: np.ndarray = entry(Numbers("o"), "what no answer with each exceeds")
+    proof: dict = entry(Document(), "the tree and its kept features")

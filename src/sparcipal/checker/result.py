@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import PurePath
 from typing import Any, Literal
 
 import numpy as np
 
+from ..problem.answers import Alternatives
 from ..problem.result import Bound, Certificate, Result, Status
 from . import dropped as screened
+from .answers import check_alternatives
 from .arithmetic import Arithmetic, Float, Numbers
 from .budget import WORK, Budget, Missing, Refused, require
 from .components import check_components, check_settings, loadings
@@ -91,7 +94,7 @@ def verify(
 
     Parameters
     ----------
-    result : Result, or a fitted SparsePCA
+    result : Result, Alternatives, or a fitted SparsePCA
     X : array, memory map, sparse matrix, frame, Table, or function that returns blocks of rows
         The data; or pass `covariance` if the result came from a covariance matrix.
     covariance : array of shape (p, p), or Screened
@@ -109,7 +112,8 @@ def verify(
     Verification
         True when proved; `.reason` says what was refused, and why.
     """
-    result = _result_of(result)
+    found = result if isinstance(result, Alternatives) else None
+    result = _result_of(result if found is None else found.result)
     for name, given in (("X", X), ("covariance", covariance), ("sample_weight", sample_weight)):
         if isinstance(given, str | bytes | PurePath | Result) or _fitted(given) is not None:
             remedy = "call verify(result, X)"
@@ -128,7 +132,7 @@ def verify(
     means = budget if isinstance(budget, Budget) else Budget(budget)
     # Forged numbers overflow; what is then infinite or no number proves nothing.
     with np.errstate(all="ignore"), ar.running():
-        return _verify(result, (X, covariance, sample_weight), ar, means)
+        return _verify(result, (X, covariance, sample_weight), ar, means, found)
 
 
 def _result_of(given: Any) -> Result:
@@ -153,7 +157,11 @@ def _fitted(given: Any) -> Result | None:
 
 
 def _verify(
-    raw: Result, given: tuple[Any, Any, Any], ar: Arithmetic, budget: Budget
+    raw: Result,
+    given: tuple[Any, Any, Any],
+    ar: Arithmetic,
+    budget: Budget,
+    found: Alternatives | None = None,
 ) -> Verification:
     value = math.nan
     try:
@@ -176,6 +184,9 @@ def _verify(
             check_value(result, cov)
         try:
             bound = _check_bounds(result, cov, rounded, ar, budget)
+            if found is not None:
+                again = partial(_verify, given=given, ar=ar, budget=budget)
+                check_alternatives(found, result, cov, rounded, again, ar, budget)
         except ValueError as error:
             raise Refused(f"the proof cannot be replayed: {error}") from error
     except Refused as refused:

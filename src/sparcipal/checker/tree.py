@@ -31,6 +31,11 @@ Log = tuple[Any, ...]  # a Problem, then Nodes and Splits
 
 def recheck(record: Tree, case: Case) -> Numbers:
     """What the log proves for one component, with the touch certificate beyond its core."""
+    return proved_by(record, case)
+
+
+def proved_by(record: Tree, case: Case, *, listing: bool = False) -> Numbers:
+    """The bound of a log; with `listing`, for all supports but those that the log lists."""
     cov, question, ar, budget = case
     problem = record.log[0]
     assert isinstance(problem, Problem)
@@ -46,7 +51,7 @@ def recheck(record: Tree, case: Case) -> Numbers:
     check_anchors(problem, core, question)
     if record.touch is not None:
         check_touch(record.touch, problem, case)
-    replay(record.log, cov.submatrix(core), ar, budget, anchored=True)
+    replay(record.log, cov.submatrix(core), ar, budget, anchored=True, listing=listing)
     return ar.number(bound) + cov.rounding(problem.s)
 
 
@@ -57,15 +62,23 @@ def check_anchors(problem: Problem, core: np.ndarray, question: Question) -> Non
 
 
 def replay(
-    log: Log, a: np.ndarray, ar: Arithmetic, budget: Budget, *, anchored: bool = False
+    log: Log,
+    a: np.ndarray,
+    ar: Arithmetic,
+    budget: Budget,
+    *,
+    anchored: bool = False,
+    listing: bool = False,
 ) -> float:
     """The bound of the log for the matrix `a`; Refused unless every support is accounted for.
 
-    `anchored` says that supports without the features that the log forces need not be.
+    `anchored` says that supports without the features that the log forces need not be, `listing`
+    that those on the list of the log need not be.
     """
     problem = log[0]
     free = problem.forced is None or problem.forced.size == 0
     require(anchored or free, "a tree forces a feature that is free")
+    require(listing or not problem.listed, "a tree leaves out the supports of a list")
     lowest = 0.0 if problem.prices is None else float(problem.prices.min())
     if (
         problem.pads is None
@@ -217,6 +230,7 @@ class Prover:
         self.ar, self.p = ar, a.shape[0]
         self.s, self.nonnegative = problem.s, problem.nonnegative
         self.forced = 0 if problem.forced is None else bits(problem.forced)
+        self.listed = {bits(support) for support in problem.listed or ()}
         # A power of two, so that nothing is rounded; the certificates are in these units.
         unit = problem.unit
         size = float(np.abs(ar.floats(a)).max(initial=0.0)) / unit
@@ -310,12 +324,30 @@ class Prover:
         return index, charged(claim.split, self.a[np.ix_(index, index)], of, self.ar)
 
     def _check_leaf(self, state: State) -> None:
-        """Every support one by one."""
+        """Every support that is on no list, one by one."""
         for support in self._supports(state):
+            if self.listed and self._is_listed(self._first_of_its_kind(support)):
+                continue
             block = self.a[np.ix_(support, support)]
             price = self.price[support].sum()
             limit = self.t + price - self.s * self.ar.eps * abs(self.price[support]).sum()
             require(self.ar.below(block, limit), "a support of a leaf has a larger value")
+
+    def _first_of_its_kind(self, support: list[int]) -> int:
+        """The support with the first features of each group of equal ones, as bits."""
+        same = np.abs(self.factor) == 1.0
+        out = 0
+        for leader, count in zip(*np.unique(self.leader_of[support], return_counts=True)):
+            group = np.flatnonzero((self.leader_of == leader) & same)
+            own = [j for j in support if self.leader_of[j] == leader and not same[j]]
+            out |= bits(np.array(own, dtype=np.intp)) | bits(group[: count - len(own)])
+        return out
+
+    def _is_listed(self, support: int) -> bool:
+        if support in self.listed:
+            return True
+        full = support.bit_count() == self.s
+        return not full and any(support & ~other == 0 for other in self.listed)
 
     def _supports(self, state: State) -> Iterator[list[int]]:
         base = members(state.forced, self.p).tolist()

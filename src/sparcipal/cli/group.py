@@ -11,7 +11,7 @@ import click
 
 from .. import __version__
 from .caching import cache
-from .inspecting import demo, doctor, show, transform, verify
+from .inspecting import alternatives, demo, doctor, show, transform, verify
 from .phrases import in_the_shell
 from .questions import choose, stability, trends
 from .solving import compare, fit, path, topics
@@ -74,6 +74,7 @@ for _command in (
     choose,
     stability,
     compare,
+    alternatives,
     verify,
     transform,
     show,

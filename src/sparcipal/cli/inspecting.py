@@ -49,18 +49,109 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     from ..problem.saving import proof_path
     from ..report.words import visible
 
-    result = _loaded(model, source)
+    claim = _claim(model, source)
+    result = getattr(claim, "result", claim)
     options = as_for_the_fit(result, source, options)
     data = data_keywords(source, {**options, "covariance": result.n_samples is None})
     data.pop("feature_names", None)
     if "X" in data:
         data["X"] = _aligned(result, data["X"])
-    verification = recheck(result, arithmetic="exact" if exact else "float", **data)
+    verification = recheck(claim, arithmetic="exact" if exact else "float", **data)
     reason, proof = verification.reason, proof_path(Path(model))
     if verification.verdict == "not proved" and not proof.exists():
         reason = f"there is no {proof}, which holds the proof; put it beside {model}"
     click.echo(f"{verification.verdict}: {visible(reason)}")
     sys.exit(EXIT[verification.verdict])
+
+
+@click.command(
+    cls=Command, short_help="What else is nearly as good as MODEL on the data of SOURCE."
+)
+@click.argument("model", type=FILE)
+@click.argument("source", type=FILE)
+@click.option(
+    "--within",
+    type=float,
+    default=0.01,
+    show_default=True,
+    help="The share by which others may fall short of the best.",
+)
+@click.option(
+    "--most", type=int, default=1000, show_default=True, help="The list ends with so many supports."
+)
+@click.option(
+    "--costs/--no-costs",
+    default=True,
+    show_default=True,
+    help="Also prove what is lost without each feature.",
+)
+@click.option(
+    "--force",
+    type=int,
+    default=10,
+    show_default=True,
+    help="Also prove what is lost with each of so many outsiders.",
+)
+@click.option(
+    "--time-limit", type=float, metavar="SECONDS", help="Stop then, with what is known so far."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+)
+@click.option(
+    "-o",
+    "--out",
+    type=Output((".json",)),
+    metavar="FILE.JSON",
+    help="Save it with its proof, for verify.",
+)
+@document_options
+@source_options
+def alternatives(model: str, source: str, **options: Any) -> None:
+    """List all supports that are nearly as good as the saved MODEL, and what features are worth.
+
+    \b
+    sparcipal alternatives wine.json wine.csv
+    sparcipal alternatives wine.json wine.csv --within 0.05 -o near.json
+    sparcipal verify near.json wine.csv
+
+    Nothing is missing from a list that is said to be complete: that is proved, and verify rechecks
+    it.
+    """
+    from ..nearby import alternatives as run
+
+    distinct_files(source, options, model=model)
+    result = _loaded(model, source)
+    options = as_for_the_fit(result, source, options)
+    data = data_keywords(source, {**options, "covariance": result.n_samples is None})
+    if "X" in data:
+        data["X"] = _aligned(result, data["X"])
+    with live(options["time_limit"], quiet=False) as (_, update):
+        found = run(
+            result,
+            **data,
+            within=options["within"],
+            most=options["most"],
+            drop=options["costs"],
+            force=options["force"],
+            time_limit=options["time_limit"],
+            callback=update,
+        )
+    if options["out"]:
+        found.save(options["out"])
+        note(f"saved {options['out']}")
+    if options["form"] == "json":
+        click.echo(found.to_json())
+    elif options["form"] == "csv":
+        head = ("component", "rank", "features", "value", "bound", "count")
+        records = [{**r, "features": " ".join(r["features"])} for r in found.records()]
+        print_csv(head, ([record[name] for name in head] for record in records))
+    else:
+        click.echo(str(found))
 
 
 @click.command(
@@ -225,6 +316,16 @@ def _loaded(model: str, source: str, *, proof: bool = True) -> Any:
                 f"{model} is not a saved result, but {source} is; are MODEL and SOURCE swapped?"
             ) from error
         raise
+
+
+def _claim(model: str, source: str) -> Any:
+    """Load a saved result, or alternatives to one."""
+    from ..problem.answers import Alternatives
+
+    try:
+        return Alternatives.load(model)
+    except ValueError:
+        return _loaded(model, source)
 
 
 def _is_model(path: str) -> bool:

@@ -232,8 +232,7 @@ class Result:
     def from_json(text: str) -> Result:
         """Inverse of `to_json`; ValueError when the document is not a result."""
         try:
-            result = _from_document(document_of(text))
-            _check_types(result)
+            result = result_from(document_of(text))
         except RecursionError as error:
             raise ValueError("not a sparcipal result: nested too deeply") from error
         # OverflowError: an integer too large for a float, or an infinity where a size is expected.
@@ -284,6 +283,13 @@ def _claim(result: Result) -> Result:
     bare = tuple(replace(b, data={}) for b in result.certificate.bounds)
     repair = {key: told for key, told in result.certificate.repair.items() if key != "matrix"}
     return replace(result, certificate=replace(result.certificate, bounds=bare, repair=repair))
+
+
+def result_from(parts: dict[str, Any]) -> Result:
+    """The result of these parts of a document; ValueError, among others, when they are none."""
+    result = _from_document(parts)
+    _check_types(result)
+    return result
 
 
 def _from_document(parts: dict[str, Any]) -> Result:

@@ -24,6 +24,7 @@ from ..pairsplit.starts import clipped
 from ..touch import Attempt, Strata, Touch
 from .fixing import fix
 from .incumbent import Rounder
+from .listing import list_above
 from .log import Proof
 from .question import TreeQuestion
 from .search import prove
@@ -99,10 +100,12 @@ class _Extension:
         self.work, self.n_eigen = 0.0, 0
         self.shaping = SHAPING if question.effort == "fast" else np.inf
         self.forced = question.anchors
+        self.level = question.level
 
     @property
     def threshold(self) -> float:
-        return self.value + margins.SETTLED * self.tol * max(abs(self.value), self.scale)
+        base = self.value if self.level is None else self.level
+        return base + margins.SETTLED * self.tol * max(abs(self.value), self.scale)
 
     def start(self, incumbent: tuple[np.ndarray, float] | None) -> None:
         """Take the given support, or search among the features of largest variance."""
@@ -173,7 +176,7 @@ class _Extension:
         for number in range(ROUNDS):
             strata, tried, attempt = self._round(core, split, level, gain)
             split = strata.split
-            if number == 0 and attempt.touch is None:
+            if number == 0 and attempt.touch is None and self.level is None:
                 level = self._lifted(core, split, gain)
                 if level > self.threshold:
                     tried, attempt = self._attempt(strata, level, gain, shaping=0.0)
@@ -224,6 +227,8 @@ class _Extension:
             start=first if touch.groups else None,
             forced=np.searchsorted(touch.core, self.forced),
         )
+        if self.level is not None:
+            return list_above(block, self.s, asked)
         if question.effort == "fast" and touch.level <= self.threshold:
             # only the tree is missing: it may take what the search for the core has left
             more = min(2 * question.work, TOUCH_WORK - self.work)
@@ -383,6 +388,7 @@ class _Extension:
         return replace(
             inside,
             support=touch.core[inside.support],
+            listed=tuple(touch.core[support] for support in inside.listed),
             bound=bound,
             status=status,
             n_eigen=inside.n_eigen + self.n_eigen,

@@ -15,19 +15,19 @@ from ..pairsplit import Part
 FEW = 12  # supports that are looked at one by one rather than bounded
 
 
-def few_supports(part: Part, costly: bool) -> list[np.ndarray] | None:
-    """Return all supports that have to be looked at, or None if there are more than FEW.
+def few_supports(part: Part, costly: bool, few: int = FEW) -> list[np.ndarray] | None:
+    """Return all supports that have to be looked at, or None if there are more than `few`.
 
     Where no feature costs anything, a larger support is never worse: only the largest count.
     """
     forced, free = np.flatnonzero(part.forced), np.flatnonzero(~part.forced)
     room = min(part.s - forced.size, free.size)
     if not costly:
-        if comb(free.size, room) > max(FEW, free.size if room == 1 else 0):
+        if comb(free.size, room) > max(few, free.size if room == 1 else 0):
             return None
         sizes = [room]
     else:
-        if sum(comb(free.size, q) for q in range(room + 1)) > FEW:
+        if sum(comb(free.size, q) for q in range(room + 1)) > few:
             return None
         sizes = list(range(room + 1))
     supports = [

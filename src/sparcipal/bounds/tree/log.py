@@ -48,6 +48,8 @@ class Proof:
         The proof as data; empty when it was not kept.
     touch
         When the log speaks of a core only: the certificate for supports that leave the core.
+    listed
+        Supports above the level of a listing; the bound is that of all others.
     again
         What the proof for a neighbouring s may begin with (its `start`); not part of the proof.
     """
@@ -63,6 +65,7 @@ class Proof:
     touch: dict[str, Any] | None = None
     again: Any = field(default=None, compare=False, repr=False)
     work: float = 0.0
+    listed: tuple[np.ndarray, ...] = ()
 
     def data(self) -> dict[str, Any]:
         """Everything needed to replay the proof."""

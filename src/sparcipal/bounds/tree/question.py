@@ -47,6 +47,10 @@ class TreeQuestion:
     forced : ndarray, optional
         Only supports that contain these features count, at most s of them; the loadings on them
         may be zero.
+    level : float, optional
+        List all supports of a larger value instead of proving one optimal; see listing.py.
+    most : int
+        The list ends once it has more supports than this.
     n_jobs : int
         Subtrees of a long proof that are searched at once; the proof does not depend on it.
     """
@@ -63,6 +67,8 @@ class TreeQuestion:
     pads: np.ndarray | None = None
     enough: float = np.inf
     forced: np.ndarray | None = None
+    level: float | None = None
+    most: int = 1000
     n_jobs: int = 1
 
     @property

@@ -61,6 +61,9 @@ class Search:
         if not 1 <= s <= p:
             raise ValueError(f"s must lie between 1 and the number of features {p}, got {s}")
         self.p, self.s, self.nonnegative = p, s, nonnegative
+        self.forced = question.anchors
+        if self.forced.size > s:
+            raise ValueError(f"at most {s} features can be forced, got {self.forced.size}")
         A = np.ascontiguousarray(A, dtype=np.float64)
         # scaled so that the largest entry is about 1; a power of two changes no digit
         self.unit = power_of_two(float(np.abs(A).max()))
@@ -72,16 +75,13 @@ class Search:
         self.pad = np.zeros(p) if pads is None else np.asarray(pads, dtype=np.float64) / self.unit
         self.padded = bool(self.pad.any())
         # rows that are multiples in A need not be multiples on the features outside A
-        find = no_twins if self.padded else find_twins
-        self.twins: Twins = find(A / self.unit, s, nonnegative)
+        find = self.find_twins if not self.padded else no_twins
+        self.twins: Twins = find(A / self.unit)
         self.a = self.twins.matrix
         # the largest variance, or the largest entry of a matrix that is no covariance
         self.scale = float(np.abs(self.a).max())
         self.tol = max(float(question.tol), 1e-9)
         self.log = ProofLog(question.keep_log)
-        self.forced = question.anchors
-        if self.forced.size > s:
-            raise ValueError(f"at most {s} features can be forced, got {self.forced.size}")
         self.rounder = Rounder(self.a, s, self.price, nonnegative, self.forced)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
         self.open: Frontier[Node] = Frontier()
@@ -93,6 +93,13 @@ class Search:
         self.question, self.monitor = question, question.monitor
         self.enough = question.enough / self.unit
         self.max_work, self.max_nodes = question.work, question.most_nodes
+
+    def find_twins(self, a: np.ndarray) -> Twins:
+        return find_twins(a, self.s, self.nonnegative)
+
+    def lists(self) -> tuple[np.ndarray, ...]:
+        """Return the supports that the log leaves out because they are listed."""
+        return ()
 
     def prove(self) -> Proof:
         if not (self.a.any() or self.padded or (self.price < 0.0).any()):
@@ -393,11 +400,9 @@ class Search:
     def _shrink(self, node: Node) -> None:
         """Branch on which x_i is zero, as no x > 0 on the one support left is a solution."""
         part = node.part
-        if not self.nonnegative or self.priced:
-            self.stuck.append(node)
-            return
-        if part.n < 2 or not no_interior_solution(part.a, self.threshold):
-            self.stuck.append(node)
+        full = self.nonnegative and not self.priced and part.n >= 2
+        if not (full and no_interior_solution(part.a, self.threshold)):
+            self._undecided(node)
             return
         node.record["end"] = "shrink"
         for i in range(part.n):
@@ -405,6 +410,9 @@ class Search:
             keep[i] = False
             key = part.features[keep].astype(np.int32).tobytes()
             self._child(node, "shrink", part.features[[i]], part.restrict(keep, part.forced), key)
+
+    def _undecided(self, node: Node) -> None:
+        self.stuck.append(node)
 
     def _child(
         self, node: Node, side: str, moved: np.ndarray, part: Part, key: bytes | None = None
@@ -455,6 +463,8 @@ class Search:
             header["prices"] = self.price * self.unit
         if self.forced.size:
             header["forced"] = self.forced.astype(np.int32)
+        if self.lists():
+            header["listed"] = [support.astype(np.int32) for support in self.lists()]
         if self.padded:
             header["pads"] = self.pad * self.unit
         return header
@@ -482,4 +492,5 @@ class Search:
             self.log.steps(self._header(bound)),
             again=self.again,
             work=self.work,
+            listed=self.lists(),
         )

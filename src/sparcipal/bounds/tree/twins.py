@@ -66,19 +66,35 @@ class Twins:
         return np.flatnonzero(same & ~part.forced)
 
 
-def no_twins(a: np.ndarray, s: int, nonnegative: bool) -> Twins:
+def no_twins(a: np.ndarray) -> Twins:
     """Return the Twins in which every feature is on its own."""
     return Twins(a, np.arange(a.shape[0]), np.ones(a.shape[0]), 0.0)
 
 
-def find_twins(a: np.ndarray, s: int, nonnegative: bool) -> Twins:
-    """Group the features whose rows are multiples of one another."""
+def equal_twins(a: np.ndarray, s: int, nonnegative: bool, forced: np.ndarray) -> Twins:
+    """Group the features that can be exchanged: free ones whose rows are the same up to sign."""
+    return find_twins(a, s, nonnegative, apart=forced, equal=True)
+
+
+def find_twins(
+    a: np.ndarray,
+    s: int,
+    nonnegative: bool,
+    *,
+    apart: np.ndarray | tuple[int, ...] = (),
+    equal: bool = False,
+) -> Twins:
+    """Group the features whose rows are multiples of one another, up to sign the same if `equal`.
+
+    The features `apart` are in no group.
+    """
     p = a.shape[0]
     diagonal = np.diagonal(a)
     scale = float(np.abs(a).max(initial=0.0))
     leader_of, factor = np.arange(p), np.ones(p)
     order = np.argsort(-diagonal, kind="stable")
     taken = np.zeros(p, dtype=bool)
+    taken[list(apart)] = True
     suspects = _suspects(a, diagonal)
     for j in order:
         if taken[j] or diagonal[j] <= 0.0 or not suspects[j]:
@@ -91,7 +107,8 @@ def find_twins(a: np.ndarray, s: int, nonnegative: bool) -> Twins:
             c = a[i, j] / diagonal[j]
             c = float(np.sign(c)) if abs(abs(c) - 1.0) <= 1e-12 else float(c)
             wrong_sign = nonnegative and c < 0.0
-            if wrong_sign or abs(c) > 1.0 or np.abs(a[i] - c * a[j]).max() > CLOSE * scale:
+            other = equal and abs(c) != 1.0
+            if wrong_sign or other or abs(c) > 1.0 or np.abs(a[i] - c * a[j]).max() > CLOSE * scale:
                 continue
             leader_of[i], factor[i], taken[i] = j, c, True
         taken[j] = True

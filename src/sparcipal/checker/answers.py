@@ -1,0 +1,331 @@
+"""Alternatives to an answer (docs/methods/listing.rst), rechecked list by list.
+
+The log of a list is replayed as that of a tree, with the listed supports left aside; what is said
+of features follows from the list, or from fits that are rechecked as results of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from math import comb, prod
+from typing import Any
+
+import numpy as np
+
+from ..problem.answers import Alternatives, Cost, Listed, Nearby
+from ..problem.result import Result
+from .arithmetic import Arithmetic
+from .budget import Budget, Refused, require
+from .constraints import numbered, with_anchors
+from .covariance import EPS, CheckedCovariance, Question
+from .dropped import ScreenedCovariance
+from .family import Case, family_of
+from .gate import parse
+from .records import Among, FeatureCost, ListedSupport, NearbyClaim, Problem, Tree, Twins
+from .tree import proved_by
+
+STATUS = ("complete", "more", "nodes", "time_limit", "interrupted", "memory")
+# What the fit behind a cost has in common with the answer.
+SAME = ("nonnegative", "center", "scale", "sample_weight")
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The answer, whose own claim was rechecked, and the covariance of its data."""
+
+    result: Result
+    cov: CheckedCovariance
+    rounded: CheckedCovariance
+    verified: Callable[[Result], Any]
+    ar: Arithmetic
+    budget: Budget
+
+    @property
+    def exclude(self) -> set[int]:
+        return set(self.result.settings.get("exclude") or ())
+
+    @property
+    def include(self) -> tuple[tuple[int, ...], ...]:
+        given = self.result.settings.get("include") or ((),) * len(self.result.supports)
+        return tuple(tuple(own) for own in given)
+
+    def sizes(self) -> list[int]:
+        """The cardinality of each component: with anchors in their order, otherwise the largest
+        components have the largest."""
+        sizes = list(self.result.settings["n_nonzero_coefs"])
+        if self.result.settings.get("include"):
+            return sizes
+        used = [support.size for support in self.result.supports]
+        order = sorted(range(len(used)), key=lambda i: -used[i])
+        out = [0] * len(used)
+        for i, s in zip(order, sorted(sizes, reverse=True)):
+            out[i] = s
+        return out
+
+
+def check_alternatives(
+    found: Alternatives,
+    result: Result,
+    cov: CheckedCovariance,
+    rounded: CheckedCovariance,
+    verified: Callable[[Result], Any],
+    ar: Arithmetic,
+    budget: Budget,
+) -> None:
+    """Refuse the alternatives unless all of them follow; `result` has passed the gate."""
+    answer = _Answer(result, cov, rounded, verified, ar, budget)
+    settings, k = result.settings, len(result.supports)
+    plain = settings.get("n_nonzero_total") is None and not settings.get("missing")
+    sums = settings["supports"] == "disjoint" and settings.get("objective", "sum") == "sum"
+    plain &= k == 1 or (sums and not settings.get("uncorrelated"))
+    require(plain and not isinstance(cov, ScreenedCovariance), "alternatives of another question")
+    within = found.within
+    require(type(within) is float and 0.0 <= within <= 1.0, "within is no share")
+    require(found.status in STATUS, "a status that is none")
+    require(len(found.components) == k, "there is not one list per component")
+    complete = True
+    for j, near in enumerate(found.components):
+        claim = _claimed(near, result.n_features)
+        require(claim.component == j, "the lists are not in the order of the components")
+        _Component(answer, claim, near, j).check(within)
+        complete &= claim.level <= claim.asked
+    require(complete or found.status != "complete", "a list may not be complete")
+    require(k > 1 or not found.drops, "joint costs of one component")
+    for cost in found.drops:
+        _check_joint(cost, answer)
+
+
+def _claimed(near: Nearby, p: int) -> NearbyClaim:
+    require(type(near) is Nearby, "a list that is none")
+    raw: dict[str, Any] = {field.name: getattr(near, field.name) for field in fields(NearbyClaim)}
+    for name, kind, schema in (
+        ("supports", Listed, ListedSupport),
+        ("drops", Cost, FeatureCost),
+        ("forces", Cost, FeatureCost),
+    ):
+        require(type(raw[name]) in (list, tuple), f"{name}: not a list")
+        require(all(type(one) is kind for one in raw[name]), f"{name}: not a list of them")
+        raw[name] = [{f.name: getattr(one, f.name) for f in fields(schema)} for one in raw[name]]
+    return parse(NearbyClaim, raw, {"P": p}, "alternatives")
+
+
+class _Component:
+    """One component beside the others."""
+
+    def __init__(self, answer: _Answer, claim: NearbyClaim, near: Nearby, j: int) -> None:
+        self.answer, self.claim, self.near, self.j = answer, claim, near, j
+        self.taken = with_anchors(answer.result)
+        self.s = answer.sizes()[j]
+        others = (set(t.tolist()) for i, t in enumerate(self.taken) if i != j)
+        self.exclude = answer.exclude.union(*others)
+        self.anchors = answer.include[j]
+        told = {"kept": claim.proof["kept"]} if "kept" in claim.proof else {}
+        kept = parse(Among, told, {"P": answer.cov.p, "p": answer.cov.p}, "alternatives").kept
+        self.kept = np.arange(answer.cov.p) if kept is None else kept
+        excluded = np.array(sorted(self.exclude), dtype=np.intp)
+        self.part = answer.cov.restrict(self.kept, excluded)
+
+    def check(self, within: float) -> None:
+        claim, result = self.claim, self.answer.result
+        require(claim.value == float(result.variances[self.j]), "another component")
+        asked = (1.0 - within) * claim.value
+        require(abs(claim.asked - asked) <= 8 * EPS * abs(asked), "another level was asked for")
+        self._check_list()
+        for entry in claim.supports:
+            self._check_entry(entry)
+        values = [entry.value for entry in claim.supports]
+        require(values == sorted(values, reverse=True), "the list is not in the order of values")
+        for costs in (claim.drops, claim.forces):
+            require(len({cost.feature for cost in costs}) == len(costs), "a cost twice")
+        for cost, given in zip(claim.drops, self.near.drops):
+            self._check_drop(cost, given.fit)
+        proved = {
+            cost.feature: self._check_force(cost, given.fit)
+            for cost, given in zip(claim.forces, self.near.forces)
+        }
+        self._check_outsiders(proved)
+
+    def _check_list(self) -> None:
+        """Replay the log; what it lists and exchanges is what is claimed."""
+        answer, claim, part = self.answer, self.claim, self.part
+        question = Question(
+            (self.s,), answer.result.settings["nonnegative"], True, 0.0, None, (self.anchors,)
+        )
+        own = {key: value for key, value in claim.proof.items() if key != "kept"}
+        record: Tree = family_of("tree").read(own, part.p)
+        case = Case(part, numbered(question, self.kept), answer.ar, answer.budget)
+        level = answer.ar.upper(proved_by(record, case, listing=True)) * answer.cov.unit
+        require(level <= claim.level, f"only {level:.12g} is proved of what is not listed")
+        problem = record.log[0]
+        assert isinstance(problem, Problem)
+        names = self.kept if record.touch is None else self.kept[record.touch.core]
+        listed = {frozenset(names[support].tolist()) for support in problem.listed or ()}
+        told = [frozenset(entry.support.tolist()) for entry in claim.supports]
+        require(len(set(told)) == len(told) and set(told) == listed, "another list than the log's")
+        groups: dict[int, set[int]] = {}
+        if isinstance(problem.twins, Twins):
+            same = bool((np.abs(problem.twins.factors) == 1.0).all())
+            require(same, "features of different size cannot be exchanged")
+            for feature, leader in zip(problem.twins.features, problem.twins.leaders):
+                own_group = groups.setdefault(int(leader), {int(names[leader])})
+                own_group.add(int(names[feature]))
+        claimed = {frozenset(group.tolist()) for group in claim.groups}
+        require(claimed == {frozenset(g) for g in groups.values()}, "other groups than the log's")
+        exchanged = set().union(*claimed)
+        require(exchanged.isdisjoint(self.anchors), "an anchor cannot be exchanged")
+
+    def _check_entry(self, entry: ListedSupport) -> None:
+        """What a listed support explains: the vector at least, no other more than the bound."""
+        answer, unit = self.answer, self.answer.cov.unit
+        support, x, rounded = entry.support, entry.weights, answer.rounded
+        require(bool(np.isin(support, self.kept).all()), "a listed support uses other features")
+        require(set(support.tolist()).isdisjoint(self.exclude), "a listed support is excluded")
+        require(np.union1d(support, self.anchors).size <= self.s, "a listed support is too large")
+        require(abs(float(np.linalg.norm(x)) - 1.0) <= (x.size + 8) * EPS, "weights of no unit")
+        signed = not answer.result.settings["nonnegative"]
+        require(signed or bool((x >= 0).all()), "a listed weight is negative")
+        block = rounded.submatrix(support)
+        own = float(x @ block @ x)
+        slack = self._slack(support)
+        require(abs(entry.value - own * unit) <= slack * unit, "a listed value is another one")
+        ar, block = answer.ar, answer.cov.submatrix(support)
+        limit = ar.number(entry.bound) / unit - self.part.rounding(self.s)
+        require(ar.below(0.5 * (block + block.T), limit), "a listed support explains more")
+        sizes = ((g.size, int(np.isin(g, support).sum())) for g in self.claim.groups)
+        require(entry.count == prod(comb(*pair) for pair in sizes), "another number of supports")
+
+    def _slack(self, support: np.ndarray) -> float:
+        """By how much two honest computations of a value may differ."""
+        rounded, m = self.answer.rounded, self.s
+        size = float(np.abs(rounded.submatrix(support)).sum())
+        return 2 * (rounded.allowance(m) + 4 * (m + 8) * EPS * size)
+
+    # --- what features are worth ---
+
+    def _check_drop(self, cost: FeatureCost, fit: Any) -> None:
+        claim, feature = self.claim, cost.feature
+        used = feature in self.taken[self.j] and feature not in self.anchors
+        require(used, "a cost of a feature that the component does not use")
+        others = [entry for entry in claim.supports if feature not in self._needed(entry)]
+        best = max((entry.value for entry in others), default=-np.inf)
+        most = max([claim.level, *(entry.bound for entry in others)])
+        if self.kept.size <= self.s:
+            most = np.inf  # smaller supports without the feature are on no list
+        if fit is not None:
+            exclude = sorted(self.exclude | {feature})
+            include = [list(self.anchors)] if self.anchors else None
+            _check_fit(fit, [self.s], include, exclude, self.answer)
+            best, most = max(best, fit.value), min(most, fit.bound)
+        require(cost.value <= best, "no answer without a feature explains as much")
+        require(cost.bound >= most, "an answer without a feature may explain more")
+
+    def _check_force(self, cost: FeatureCost, fit: Any) -> FeatureCost:
+        """The answer with an outsider is one with one anchor more."""
+        there = bool(np.isin(cost.feature, self.claim.outsiders))
+        require(there, "a cost of an outsider that is none")
+        include = [sorted({*self.anchors, cost.feature})]
+        _check_fit(fit, [self.s], include, sorted(self.exclude) or None, self.answer)
+        require(cost.value <= fit.value, "no answer with a feature explains as much")
+        require(cost.bound >= fit.bound, "an answer with a feature may explain more")
+        return cost
+
+    def _needed(self, entry: ListedSupport) -> set[int]:
+        own = set(entry.support.tolist())
+        for group in self.claim.groups:
+            members = set(group.tolist())
+            if not members <= own:
+                own -= members
+        return own
+
+    def _check_outsiders(self, proved: dict[int, FeatureCost]) -> None:
+        """Each outsider in the place of a member, by a 2 x 2 problem; from the list; or by a fit
+        that is `proved`."""
+        claim, answer = self.claim, self.answer
+        outsiders, unit = claim.outsiders, answer.cov.unit
+        inside = np.isin(outsiders, self.kept) & ~np.isin(outsiders, self.taken[self.j])
+        require(bool(inside.all()), "an outsider that is none")
+        if outsiders.size == 0:
+            return
+        known, bound = _swapped(claim, answer, self.j, self.s, self.anchors)
+        known = known * unit
+        most = np.full(outsiders.size, claim.level)
+        for entry in claim.supports:
+            own = set(entry.support.tolist())
+            for group in claim.groups:
+                own |= set(group.tolist()) if own & set(group.tolist()) else set()
+            there = np.isin(outsiders, sorted(own))
+            known[there] = np.maximum(known[there], entry.value)
+            most[there] = np.maximum(most[there], entry.bound)
+        for feature, cost in proved.items():
+            there = outsiders == feature
+            known[there] = np.maximum(known[there], cost.value)
+            most[there] = np.minimum(most[there], cost.bound)
+        require(bool((claim.with_value <= known + bound * unit).all()), "an outsider adds less")
+        require(bool((claim.with_bound >= most).all()), "an outsider may add more")
+
+
+def _swapped(
+    claim: NearbyClaim, answer: _Answer, j: int, s: int, anchors: tuple[int, ...]
+) -> tuple[np.ndarray, float]:
+    """What outsiders in the place of the members that leave explain at least, and the rounding."""
+    support, x = answer.result.supports[j], answer.result.weights[j]
+    outsiders, leaving, cov = claim.outsiders, claim.leaving, answer.rounded
+    stays = leaving == outsiders
+    size = np.union1d(support, np.array(anchors, dtype=np.intp)).size
+    require(size < s or not stays.any(), "an outsider without a place")
+    free = np.setdiff1d(support, np.array(anchors, dtype=np.intp))
+    require(
+        bool(np.isin(leaving[~stays], free).all()), "a member leaves that is none, or must stay"
+    )
+    answer.budget.work(60.0 * outsiders.size * support.size * (cov.n or 1), "outsiders")
+    A, cross = cov.submatrix(support), cov.submatrix(outsiders, support)
+    y = np.where(support[None, :] == leaving[:, None], 0.0, x[None, :])
+    length = np.sqrt((y * y).sum(axis=1))
+    y = y / np.where(length > 0, length, 1.0)[:, None]
+    value = ((y @ A) * y).sum(axis=1)
+    link = (cross * y).sum(axis=1)
+    if answer.result.settings["nonnegative"]:
+        link = np.maximum(link, 0.0)
+    half = 0.5 * (value - cov.diagonal[outsiders])
+    top = value - half + np.sqrt(half * half + link * link)
+    scale = float(np.abs(A).sum() + np.abs(cov.diagonal[outsiders]).max())
+    return top, 2 * (cov.allowance(s) + 8 * (s + 8) * EPS * scale)
+
+
+def _check_joint(cost: Cost, answer: _Answer) -> None:
+    """The best answer of all components without a feature is a fit, or no better than all."""
+    require(type(cost) is Cost, "a cost that is none")
+    raw = {field.name: getattr(cost, field.name) for field in fields(FeatureCost)}
+    claim = parse(FeatureCost, raw, {}, "alternatives")
+    settings = answer.result.settings
+    include = [list(own) for own in answer.include] if settings.get("include") else None
+    exclude = sorted(answer.exclude | {claim.feature})
+    _check_fit(cost.fit, list(settings["n_nonzero_coefs"]), include, exclude, answer)
+    assert cost.fit is not None
+    require(claim.value <= cost.fit.value, "no answer without a feature explains as much")
+    most = min(cost.fit.bound, answer.result.bound)
+    require(claim.bound >= most, "an answer without a feature may explain more")
+
+
+def _check_fit(
+    fit: Any,
+    sizes: list[int],
+    include: list[list[int]] | None,
+    exclude: list[int] | None,
+    answer: _Answer,
+) -> None:
+    """A fit answers the question that is said to be behind a cost, and its claim holds."""
+    require(isinstance(fit, Result), "a cost without the answer behind it")
+    told, asked = fit.settings, answer.result.settings
+    require(type(told) is dict, "settings: not a record")
+    same = all(told.get(name) == asked[name] for name in SAME)
+    same &= told.get("n_nonzero_coefs") in (sizes, tuple(sizes))
+    same &= told.get("supports") == "disjoint" and told.get("objective", "sum") == "sum"
+    same &= not told.get("uncorrelated")
+    same &= told.get("n_nonzero_total") is None and not told.get("missing")
+    same &= told.get("exclude") == exclude and told.get("include") == include
+    require(bool(same), "a cost with the answer to another question")
+    verdict = answer.verified(fit)
+    if not verdict:
+        raise Refused(f"the answer behind a cost: {verdict.reason}")

@@ -1,0 +1,251 @@
+"""Alternatives to an answer: what else is nearly as good, and what a feature is worth.
+
+Like a Result these are frozen, printable, and the same after a JSON round trip.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .result import Result, result_from
+from .saving import LIMIT, document_of, read_text, text_of, write_atomically
+
+TIE = 1e-12  # values closer than this are equal but for rounding
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A support that explains more than the level.
+
+    Attributes
+    ----------
+    support, weights : ndarray
+        Features and the best loadings on them, which may be zero.
+    value, bound : float
+        What the loadings explain, and what no loadings on this support exceed.
+    count : int
+        How many supports it stands for: features that can be exchanged give others of equal value.
+    """
+
+    support: np.ndarray
+    weights: np.ndarray
+    value: float
+    bound: float
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is possible without a feature, or with it.
+
+    Attributes
+    ----------
+    feature : int
+    value, bound : float
+        The best answer without the feature (with it) explains at least `value` and at most `bound`.
+    fit : Result or None
+        The answer and its proof; None where the list of supports says it.
+    """
+
+    feature: int
+    value: float
+    bound: float
+    fit: Result | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """The supports near one component, the others as they are.
+
+    Attributes
+    ----------
+    component : int
+    value : float
+        What the component explains.
+    asked, level : float
+        Supports above `asked` were asked for; every support above `level` is on the list.
+    supports : tuple of Listed
+        The largest value first.
+    groups : tuple of ndarray
+        Features whose rows of the covariance are the same up to sign: in any support they can be
+        exchanged, and the list has one support of all that differ in that only.
+    drops : tuple of Cost
+        For each feature of the component, the best answer without it.
+    forces : tuple of Cost
+        For the outsiders that promise most, the best answer with each.
+    outsiders, leaving : ndarray
+        For each other feature, the member in whose place it does best.
+    with_value, with_bound : ndarray
+        What the best answer with each outsider explains, at least and at most.
+    proof : dict
+        The log of the branch and bound, its touch certificate, and the features it speaks of.
+    """
+
+    component: int
+    value: float
+    asked: float
+    level: float
+    supports: tuple[Listed, ...]
+    groups: tuple[np.ndarray, ...]
+    drops: tuple[Cost, ...]
+    forces: tuple[Cost, ...]
+    outsiders: np.ndarray
+    leaving: np.ndarray
+    with_value: np.ndarray
+    with_bound: np.ndarray
+    proof: dict[str, Any] = field(repr=False)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no support above `asked` is missing from the list."""
+        return self.level <= self.asked
+
+    @property
+    def count(self) -> int:
+        """How many supports the list stands for."""
+        return sum(entry.count for entry in self.supports)
+
+    @property
+    def unique(self) -> bool | None:
+        """Whether the best support is the only one of its value, up to rounding; None where that
+        is not known."""
+        if not self.supports:
+            return None
+        first, *others = self.supports
+        if first.count > 1 or any(entry.value >= first.value * (1 - TIE) for entry in others):
+            return False
+        alone = all(entry.bound < first.value for entry in others)
+        return True if alone and self.level < first.value else None
+
+    def always(self) -> list[int]:
+        """The features that every answer above the level uses."""
+        widest = max((entry.support.size for entry in self.supports), default=0)
+        if self.proof["kept"].size <= widest:
+            return []  # smaller answers, which are on no list, may do without some
+        kept = [set(self.needed(entry)) for entry in self.supports]
+        return sorted(set.intersection(*kept)) if kept else []
+
+    def sometimes(self) -> list[int]:
+        """The features that some answers above the level use and some do not."""
+        used = {feature for entry in self.supports for feature in self.reached(entry)}
+        return sorted(used - set(self.always()))
+
+    def needed(self, entry: Listed) -> list[int]:
+        """The features that a listed support has whatever is exchanged."""
+        own = set(entry.support.tolist())
+        for group in self.groups:
+            if own & set(group.tolist()) != set(group.tolist()):
+                own -= set(group.tolist())
+        return sorted(own)
+
+    def reached(self, entry: Listed) -> list[int]:
+        """The features that a listed support has after some exchange."""
+        own = set(entry.support.tolist())
+        for group in self.groups:
+            if own & set(group.tolist()):
+                own |= set(group.tolist())
+        return sorted(own)
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """What else is nearly as good as an answer, with proofs that `verify` rechecks.
+
+    Attributes
+    ----------
+    result : Result
+        The answer.
+    within : float
+        The share of a component's variance by which others may fall short of it.
+    components : tuple of Nearby
+        For each component, the supports near it beside the others.
+    drops : tuple of Cost
+        For several components: the best answer without a feature in any of them.
+    status : str
+        "complete", or what ended it: "more" (the list is full), "nodes", "time_limit",
+        "interrupted", "memory".
+    """
+
+    result: Result
+    within: float
+    components: tuple[Nearby, ...]
+    drops: tuple[Cost, ...]
+    status: str
+
+    @property
+    def complete(self) -> bool:
+        return self.status == "complete"
+
+    def __str__(self) -> str:
+        from ..report.answers import alternatives_text
+
+        return alternatives_text(self)
+
+    def _repr_html_(self) -> str:
+        from ..report.answers import alternatives_html
+
+        return alternatives_html(self)
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dict per listed support, for a data frame."""
+        return [
+            {
+                "component": near.component,
+                "rank": rank,
+                "features": [self.result.feature_name(int(j)) for j in entry.support],
+                "value": entry.value,
+                "bound": entry.bound,
+                "count": entry.count,
+            }
+            for near in self.components
+            for rank, entry in enumerate(near.supports, start=1)
+        ]
+
+    def to_json(self) -> str:
+        return text_of(self)
+
+    @staticmethod
+    def from_json(text: str) -> Alternatives:
+        """Inverse of `to_json`; ValueError when the document holds no alternatives."""
+        try:
+            return _alternatives(document_of(text))
+        except RecursionError as error:
+            raise ValueError("no alternatives: nested too deeply") from error
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+            raise ValueError(f"no alternatives of sparcipal: {error}") from error
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        write_atomically(Path(path), self.to_json())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], *, limit: int = LIMIT) -> Alternatives:
+        return Alternatives.from_json(read_text(Path(path), limit))
+
+
+def _alternatives(parts: dict[str, Any]) -> Alternatives:
+    return Alternatives(
+        result=result_from(parts["result"]),
+        within=float(parts["within"]),
+        components=tuple(_nearby(near) for near in parts["components"]),
+        drops=tuple(_cost(cost) for cost in parts["drops"]),
+        status=str(parts["status"]),
+    )
+
+
+def _nearby(parts: dict[str, Any]) -> Nearby:
+    known = {f.name: parts[f.name] for f in fields(Nearby)}
+    known["supports"] = tuple(Listed(**entry) for entry in known["supports"])
+    for name in ("drops", "forces"):
+        known[name] = tuple(_cost(cost) for cost in known[name])
+    known["groups"] = tuple(known["groups"])
+    return Nearby(**known)
+
+
+def _cost(parts: dict[str, Any]) -> Cost:
+    fit = parts.pop("fit")
+    return Cost(**parts, fit=None if fit is None else result_from(fit))

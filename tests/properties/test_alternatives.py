@@ -1,0 +1,155 @@
+"""Alternatives against enumeration, their proofs rechecked, and forged ones refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sparcipal.nearby as nearby
+from sparcipal import Alternatives, SparsePCA, alternatives, sparse_pca, verify
+from sparcipal.bounds.tree.core import prove_large
+from tests.support.nearly import nearly, wrong
+
+WITHIN = (0.01, 0.1, 0.3, 0.0)
+
+
+def table(n=40, p=9, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, p)) * np.linspace(1, 2, p)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_nothing_is_missing_and_no_cost_lies_outside_its_bounds(seed):
+    case = nearly(seed)
+    data = {"covariance": case.covariance} if seed % 3 == 0 else {"X": case.X}
+    asked = {"within": WITHIN[seed % 4], "most": 3 if seed % 7 == 0 else 1000}
+    found = alternatives(**data, **case.keywords, **asked, force=2)
+    assert wrong(case, found) == []
+    verdict = verify(found, **data)
+    assert verdict, verdict.reason
+    if seed % 10 == 0:
+        assert verify(found, **data, arithmetic="exact")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_several_components_beside_one_another(seed):
+    case = nearly(seed, k=2)
+    found = alternatives(case.X, **case.keywords, within=0.1, force=1)
+    assert len(found.components) == 2
+    assert wrong(case, found) == []
+    assert verify(found, case.X)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_list_beside_a_core(seed, monkeypatch):
+    monkeypatch.setattr(nearby, "WHOLE", 5)
+    small = lambda cov, s, question: prove_large(cov, s, question, first_core=4)  # noqa: E731
+    monkeypatch.setattr(nearby, "prove_large", small)
+    case = nearly(2 * seed + 1)
+    rows = np.random.default_rng(seed).standard_normal((25, case.X.shape[1]))
+    case = replace(case, X=rows * np.linspace(1, 4, rows.shape[1]))
+    found = alternatives(case.X, **case.keywords, within=0.05, force=0)
+    assert wrong(case, found) == []
+    assert verify(found, case.X)
+
+
+def test_equal_features_are_groups_and_not_thousands_of_supports():
+    X = table()
+    copies = np.hstack([X, np.repeat(X[:, 8:], 30, axis=1), -X[:, 8:]])
+    found = alternatives(copies, n_nonzero_coefs=4, within=1e-6, force=0)
+    near = found.components[0]
+    assert [group.size for group in near.groups] == [32]
+    assert near.count == 32 * 31 * 30 * 29 // 24
+    assert len(near.supports) == 1
+    assert near.unique is False
+    assert near.always() == []
+    assert verify(found, copies)
+
+
+def test_what_a_list_says(tmp_path):
+    X = table()
+    model = SparsePCA(n_nonzero_coefs=3).fit(X)
+    found = alternatives(model, X, within=0.2)
+    near = found.components[0]
+    assert found.complete
+    assert near.unique
+    assert near.supports[0].support.tolist() == model.result_.supports[0].tolist()
+    assert near.level <= 0.8 * model.result_.value
+    assert "proved, none is missing" in str(found)
+    assert "<p>" in found._repr_html_()
+    assert len(found.records()) == len(near.supports)
+    found.save(tmp_path / "near.json")
+    back = Alternatives.load(tmp_path / "near.json")
+    assert str(back) == str(found)
+    assert verify(back, X)
+    with pytest.raises(ValueError, match="no alternatives"):
+        Alternatives.from_json(model.result_.to_json())
+
+
+def test_a_full_list_and_a_stopped_one_say_so():
+    X = table(p=14)
+    full = alternatives(X, n_nonzero_coefs=4, within=0.4, most=5, drop=False, force=0)
+    assert full.status == "more"
+    assert not full.components[0].complete
+    assert "at least" in str(full)
+    assert verify(full, X)
+    stopped = alternatives(X, n_nonzero_coefs=4, within=0.4, callback=lambda progress: True)
+    assert stopped.status == "interrupted"
+    assert verify(stopped, X)
+
+
+def test_what_cannot_be_answered_is_refused():
+    X = table()
+    result = sparse_pca(X, n_nonzero_coefs=3)
+    with pytest.raises(TypeError, match="leave out n_nonzero_coefs"):
+        alternatives(result, X, n_nonzero_coefs=3)
+    with pytest.raises(ValueError, match="within"):
+        alternatives(result, X, within=2.0)
+    with pytest.raises(ValueError, match="pass the data that it came from"):
+        alternatives(result, X + table(seed=1))
+    with pytest.raises(ValueError, match="need supports='disjoint'"):
+        alternatives(X, n_components=2, n_nonzero_coefs=2, supports="free")
+    with pytest.raises(ValueError, match="need n_nonzero_coefs for each"):
+        alternatives(X, n_components=2, n_nonzero_coefs={"total": 5})
+
+
+def test_forged_alternatives_are_refused():
+    X = table()
+    found = alternatives(X, n_nonzero_coefs=3, within=0.2, force=2)
+    near = found.components[0]
+    assert len(near.supports) > 1
+
+    def said(**changes):
+        forged = replace(found, components=(replace(near, **changes),))
+        verdict = verify(forged, X)
+        assert not verdict
+        return verdict.reason
+
+    assert "another list" in said(supports=near.supports[1:])
+    log = [dict(step) for step in near.proof["log"]]
+    log[0]["listed"] = log[0]["listed"][1:]
+    shorter = {**near.proof, "log": log}
+    assert "a larger value" in said(proof=shorter, supports=near.supports[1:])
+    assert "is proved of what is not listed" in said(level=near.level * 0.999)
+    assert "another level" in said(asked=near.asked * 0.9)
+    first = replace(near.supports[0], value=near.supports[0].value * 1.01)
+    assert "value is another one" in said(supports=(first, *near.supports[1:]))
+    low = replace(near.supports[0], bound=near.supports[0].value * 0.99)
+    assert "explains more" in said(supports=(low, *near.supports[1:]))
+    many = replace(near.supports[0], count=2)
+    assert "another number" in said(supports=(many, *near.supports[1:]))
+    cheap = tuple(replace(cost, bound=cost.bound * 0.9) for cost in near.drops)
+    assert "may explain more" in said(drops=cheap)
+    dear = tuple(replace(cost, value=cost.value * 1.1) for cost in near.drops)
+    assert "explains as much" in said(drops=dear)
+    assert "may add more" in said(with_bound=near.with_bound * 0.5)
+    assert "adds less" in said(with_value=near.with_value * 1.5)
+    swapped = tuple(replace(cost, fit=near.forces[0].fit) for cost in near.forces[::-1])
+    assert "another question" in said(forces=swapped)
+    assert (
+        "may not be complete"
+        in verify(
+            replace(found, within=0.2, components=(replace(near, level=near.asked * 1.1),)), X
+        ).reason
+    )
