@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +53,7 @@ def open_source(
             f"format={reader.name!r} cannot come from standard input; save it to a file"
         )
     if str(source) != "-" and not Path(source).exists():
-        raise ValueError(f"{source}: no such file or folder")
+        raise ValueError(_absent(source))
     unknown = set(options) - set(reader.options)
     if unknown:
         raise ValueError(
@@ -97,6 +98,15 @@ def _failures_named(source: Path_, format: str, optioned: bool) -> Iterator[None
         ) from error
 
 
+def _absent(source: Path_) -> str:
+    """Say that a file is not there, and which one of its folder has nearly its name."""
+    path = Path(source)
+    beside = [found.name for found in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, beside, n=1)
+    hint = f"; did you mean {str(path.with_name(near[0]))!r}?" if near else ""
+    return f"{source}: no such file or folder{hint}"
+
+
 def format_of(source: Path_) -> str:
     """The format that a source has by its name, and where several share a suffix by its lines."""
     if str(source) == "-":
@@ -105,7 +115,7 @@ def format_of(source: Path_) -> str:
             f"standard input has no name to tell its format; pass format=..., one of {piped}"
         )
     if not Path(source).exists():
-        raise ValueError(f"{source}: no such file or folder")
+        raise ValueError(_absent(source))
     found = _by_name(Path(source))
     if found is None:
         raise ValueError(
