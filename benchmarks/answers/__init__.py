@@ -1,0 +1,1 @@
+"""What questions after the optimum cost, and whether their answers hold."""
