@@ -1,13 +1,13 @@
 """value - rounding <= optimum <= bound on thousands of small problems made to break it.
 
-    python -m benchmarks.soundness [CASES [FIRST_SEED [passes | touch]]]
+    python -m benchmarks.soundness [CASES [FIRST_SEED [passes | touch | labels]]]
 
 Every family with every method in turn, all options, budgets that stop anywhere; the judge uses
 exact fractions (oracle.py). One case in five is a proof of one component alone, with what the
 library never asks of it: prices, lies about the incumbent, tiny cores, or touch certificates of any
 core and level (touch_cases.py); with "touch" as the third argument all cases are of the last kind.
 One in five is a table read in passes of which only some features are kept (streams.py), judged on
-all of them; with "passes" as the third argument all cases are. Prints every violation with its
+all of them; with "passes" as the third argument all cases are, with "labels" all are trees of cases. Prints every violation with its
 seed, then the number of cases and the tightest margins; the exit code is 1 if there is a violation.
 SIGTERM ends it after the case at hand.
 """
@@ -22,6 +22,7 @@ from collections import Counter
 
 from tests.support.cases import case
 from tests.support.judge import Verdict, judge
+from tests.support.label_cases import one_label_case
 from tests.support.proof_cases import one_case, one_large_case
 from tests.support.streams import streamed
 from tests.support.touch_cases import one_touch_case
@@ -72,7 +73,10 @@ def campaign(cases: int, first: int, only: str = "") -> Tally:
     for seed in range(first, first + cases):
         if ended.is_set():
             break
-        if only == "touch" or (seed % 5 == 3 and not only):
+        if only == "labels":
+            tally.proofs += 1
+            wrong, told = one_label_case(seed), f"seed {seed}: a tree of cases"
+        elif only == "touch" or (seed % 5 == 3 and not only):
             tally.proofs += 1
             kinds = (one_case, one_large_case, one_touch_case)
             wrong = (one_touch_case if only else kinds[seed // 5 % 3])(seed)
@@ -93,8 +97,8 @@ def campaign(cases: int, first: int, only: str = "") -> Tally:
 
 
 def main(cases: str = "2000", first: str = "0", only: str = "") -> int:
-    if only not in ("", "passes", "touch"):
-        raise SystemExit(f"unknown kind {only!r}; choose passes or touch")
+    if only not in ("", "passes", "touch", "labels"):
+        raise SystemExit(f"unknown kind {only!r}; choose passes, touch or labels")
     tally = campaign(int(cases), int(first), only)
     tally.say()
     return 1 if tally.wrong else 0

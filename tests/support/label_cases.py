@@ -12,6 +12,12 @@ from sparcipal.bounds.labels.optimise import LeafOptimiser
 from sparcipal.bounds.labels.proof import Label, Proof, State, including, without
 from sparcipal.bounds.labels.rows import Rows
 from sparcipal.bounds.pairsplit import Split
+from sparcipal.checker.covariance import Question
+from sparcipal.checker.covariance import covariance_of as checked_covariance
+from sparcipal.problem.covariance import covariance_of
+
+from .proof_cases import matrix
+from .replay import recheck
 
 
 class Values:
@@ -143,3 +149,27 @@ def grown(rng: np.random.Generator, proof: Proof, value: float) -> Iterator[tupl
                 group = certificate(rng, rows, some, proof.price(prices[at]), value)
                 groups.append(proof.add_group(group, prices[at]))
         yield state, proof.leaf(place, state, groups)
+
+
+def one_label_case(seed: int) -> list[str]:
+    """What is wrong with a random tree of cases on a small problem; empty if nothing is."""
+    rng = np.random.default_rng([seed, 23])
+    A = matrix(rng)
+    while not A.any():
+        A = matrix(rng)
+    cov, nonnegative = covariance_of(A), bool(rng.integers(2))
+    inside, p = cov.dense(), len(A)
+    k, s = (int(rng.integers(1, min(p, 3) + 1)) for _ in range(2))
+    varying = rng.permutation(np.flatnonzero(inside.diagonal() > 0))
+    field = np.sort(varying[: rng.integers(1, varying.size + 1)])
+    proof, values = Proof(Rows(cov, field, s, nonnegative), k), Values(inside, s, nonnegative)
+    for _ in grown(rng, proof, float(inside.diagonal().max())):
+        pass
+    best = values.best_of((Label(k),))
+    question = Question((s,) * k, nonnegative, True, best)
+    own = recheck("labels", proof.data(), checked_covariance(A, cov.unit), question)
+    if proof.bound < best * (1 - 1e-13):
+        return [f"bound {proof.bound!r} below the optimum {best!r}"]
+    if not best * (1 - 1e-13) <= own <= proof.bound + 1e-12 * abs(proof.bound):
+        return [f"rechecked {own!r}, optimum {best!r}, claimed {proof.bound!r}"]
+    return []
