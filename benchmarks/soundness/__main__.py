@@ -7,8 +7,9 @@ exact fractions (oracle.py). One case in five is a proof of one component alone,
 library never asks of it: prices, lies about the incumbent, tiny cores, or touch certificates of any
 core and level (touch_cases.py); with "touch" as the third argument all cases are of the last kind.
 One in five is a table read in passes of which only some features are kept (streams.py), judged on
-all of them; with "passes" as the third argument all cases are, with "labels" all are trees of cases. Prints every violation with its
-seed, then the number of cases and the tightest margins; the exit code is 1 if there is a violation.
+all of them; with "passes" as the third argument all cases are, with "labels" all are trees of cases
+(label_cases.py). Prints every violation with its seed, then the number of cases and the tightest
+margins; the exit code is 1 if there is a violation.
 SIGTERM ends it after the case at hand.
 """
 
