@@ -28,6 +28,7 @@ PACKINGS = {"fast": 100_000, "full": 1_000_000}
 READS = {"fast": 2e9, "full": 4e10}
 # Up to this many features every one is in the core of the Ky Fan bound.
 SMALL = 400
+FEW = 20  # nonzeros up to which branch and bound at prices often closes the gap
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,12 @@ def prove_jointly(problem: Problem, proved: Proved, options: Options, certify: s
 def plan(problem: Problem, certify: str) -> list[Step]:
     """Return the steps for a problem of this size."""
     small = problem.covariance.n_features <= SMALL
-    if certify == "fast":
-        steps = [Step(_short), Step(_prices, 4e9)] if small else [Step(_wide)]
+    if certify == "fast" and small:
+        # with many nonzeros more steps pay, branching does not
+        few = problem.s_max <= FEW
+        steps = [Step(_short), Step(_prices, 4e9)] if few else [Step(_wide), Step(_prices, 2e9)]
+    elif certify == "fast":
+        steps = [Step(_wide)]
     elif small:
         steps = [Step(_short), Step(_prices, 1e10), Step(_longer), Step(_prices, 1e11)]
     else:
