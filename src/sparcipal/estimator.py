@@ -201,6 +201,10 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         divide by n.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The same as a fraction of the total variance.
+    largest_correlation_ : float
+        The largest correlation between the scores of two components.
+    adjusted_variance_ : float
+        What all components explain when each counts only beyond those before it.
     certificate_ : Certificate
         Value, proven upper bound, gap, and how it was proved.
     result_ : Result
@@ -370,6 +374,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         self.certificate_: Certificate = result.certificate
         self.components_ = result.components
         self.explained_variance_ = result.variances
+        self.largest_correlation_ = result.largest_correlation
+        self.adjusted_variance_ = result.adjusted_variance
         self.explained_variance_ratio_ = result.variances / result.total_variance
         self.mean_: Any = result.mean
         self.scale_: Any = result.scale

@@ -19,7 +19,7 @@ from .data.inputs import Input, resolved
 from .data.passes import MEMORY_LIMIT
 from .data.searched import Data, Searched
 from .numerics.threads import one_blas_thread
-from .problem.components import refit, variances
+from .problem.components import redundancy, refit, variances
 from .problem.constraints import Columns, Constraints
 from .problem.monitor import Monitor, Partial, Progress
 from .problem.parameters import known_keywords
@@ -399,6 +399,15 @@ def informative(whole: Problem) -> np.ndarray:
     return np.flatnonzero(alive)
 
 
+def _redundancy(whole: Problem, answer: Answer) -> dict[str, Any]:
+    """How far several components repeat each other."""
+    if whole.k == 1:
+        return {}
+    correlation, adjusted = redundancy(whole.covariance, answer.components)
+    unit = whole.covariance.unit
+    return {"redundancy": {"correlation": correlation, "adjusted": adjusted * unit}}
+
+
 def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, Any]) -> Result:
     """Back to the user's units and features."""
     unit = whole.covariance.unit
@@ -432,7 +441,7 @@ def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, An
         certificate=certificate,
         n_iter=answer.found.n_iter,
         note=answer.found.note,
-        info={**answer.found.info, **_missing(answer, data)},
+        info={**answer.found.info, **_missing(answer, data), **_redundancy(whole, answer)},
     )
 
 

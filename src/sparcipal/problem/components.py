@@ -277,6 +277,24 @@ def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray
     return _elimination(*_products(covariance, components))[0]
 
 
+def redundancy(covariance: Covariance, components: tuple[Component, ...]) -> tuple[float, float]:
+    """Return the largest correlation between the scores of two components, and the adjusted
+    variances of all in their best order, summed."""
+    products, _ = _products(covariance, components)
+    deviation = np.sqrt(np.maximum(np.diagonal(products), 0.0))
+    scale = np.outer(deviation, deviation)
+    off = np.divide(np.abs(products), scale, out=np.zeros_like(scale), where=scale > 0.0)
+    np.fill_diagonal(off, 0.0)
+    adjusted = Problem(
+        covariance,
+        tuple(c.support.size for c in components),
+        supports="free",
+        objective="adjusted",
+    )
+    total = float(variances(adjusted, best_order(adjusted, components)).sum())
+    return min(float(off.max()), 1.0), total
+
+
 def rounding_of_value(problem: Problem, components: tuple[Component, ...]) -> float:
     """Return by how much the computed value may exceed that of exact arithmetic."""
     m = problem.n_nonzero

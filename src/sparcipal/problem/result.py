@@ -190,6 +190,23 @@ class Result:
     def status(self) -> Status:
         return self.certificate.status
 
+    @property
+    def largest_correlation(self) -> float:
+        """The largest correlation between the scores of two components; nan if not known."""
+        return self._redundancy("correlation", 0.0)
+
+    @property
+    def adjusted_variance(self) -> float:
+        """What all components explain when each counts only beyond those before it."""
+        return self._redundancy("adjusted", self.value)
+
+    def _redundancy(self, name: str, alone: float) -> float:
+        if len(self.supports) == 1:
+            return alone
+        told = self.info.get("redundancy")
+        found = told.get(name) if isinstance(told, dict) else None
+        return float(found) if isinstance(found, float | int) else math.nan
+
     def names(self, component: int) -> list[str]:
         """The feature names of one component, the strongest first."""
         support, weights = self.supports[component], self.weights[component]

@@ -38,6 +38,8 @@ BOUNDS = {
     "greedy-dual": "the dual of the greedy method",
 }
 
+REDUNDANT = 0.5  # correlation of scores above which another objective is advised
+
 
 def rounded(x: float, digits: int, mode: str = ROUND_HALF_EVEN) -> str:
     """Round `x` to significant digits in the given mode, without trailing zeros."""
@@ -180,7 +182,24 @@ def notes(result: Result) -> list[str]:
     told = result.info.get("notes", ())
     known = told if isinstance(told, list | tuple) else []
     sentences = [visible(note) for note in known if isinstance(note, str)]
-    return [*sentences, *_unequal(result)]
+    return [*sentences, *_unequal(result), *redundancy(result)]
+
+
+def redundancy(result: Result) -> list[str]:
+    """Return how far components repeat each other, and what to do if that is a lot."""
+    correlation, adjusted = result.largest_correlation, result.adjusted_variance
+    if len(result.supports) == 1 or not (math.isfinite(correlation) and math.isfinite(adjusted)):
+        return []
+    told = [
+        f"the scores of two components correlate by {correlation:.2f} at most; adjusted for that, "
+        f"all explain {at_least(adjusted)}"
+    ]
+    if correlation > REDUNDANT and result.settings.get("objective") == "sum":
+        told.append(
+            "components repeat each other: objective='adjusted' (--objective adjusted) counts what "
+            "each explains beyond those before it"
+        )
+    return told
 
 
 def _unequal(result: Result) -> list[str]:

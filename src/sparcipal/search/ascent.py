@@ -40,7 +40,7 @@ TRADED = 5  # features of each of two components that they may trade
 EXCHANGES = 30  # of one component in one sweep
 DENSE = 400  # up to so many features a matrix that is seen is formed
 POLISH = 40  # L-BFGS steps on the weights
-PERTURBED = 12  # starts near the best answer
+PERTURBED = 30  # starts near the best answer
 CHANGED, NEAR = 3, 10  # features of a component that change then, and among how many others
 BETTER = 1.0 + 1e-10
 

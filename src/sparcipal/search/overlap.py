@@ -21,7 +21,7 @@ from ..problem.covariance import Covariance
 from ..problem.problem import Component, Options, Problem
 from .ascent import ascend
 from .commonset import best_set
-from .deflation import Single, deflate
+from .deflation import Single, beyond, deflate
 
 Answer = tuple[Component, ...]
 
@@ -99,10 +99,25 @@ class Overlap:
         return self._once("disjoint", self._search_disjoint)
 
     def _search_disjoint(self) -> Answer:
-        starts = [self._largest_sum(), *(self._made_disjoint(a) for a in self.simple)]
+        starts = [self._largest_sum(), self._apart_one_by_one()]
+        starts += [self._made_disjoint(a) for a in (*self._shared()[:1], *self.simple)]
         return self._ascended(
             starts, supports="disjoint", objective="adjusted", uncorrelated=False, sizes=self.sizes
         )
+
+    def _apart_one_by_one(self) -> Answer:
+        """Return components of which each explains most beyond those before, on other features."""
+        cov = self.problem.covariance
+        free = np.arange(cov.n_features)
+        found: list[Component] = []
+        for s in self.sizes:
+            rest = beyond(cov, found).restrict(free)
+            places = self.one(rest, s)
+            even = Component(places, np.full(places.size, places.size**-0.5))
+            best = refit_one(rest, even, self.problem.nonnegative)
+            found.append(Component(free[best.support], best.weights))
+            free = np.setdiff1d(free, free[places])
+        return tuple(found)
 
     def _orthogonal(self) -> Answer:
         starts = [self._largest_sum(), *self._shared()[:1]]

@@ -1,0 +1,69 @@
+"""Bounds for adjusted, orthogonal and common components: what they need to hold."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+
+from sparcipal import sparse_pca, verify
+
+
+def ky_fan(M: np.ndarray, k: int) -> float:
+    return float(np.sort(np.linalg.eigvals(M).real)[-k:].sum())
+
+
+def test_sums_of_eigenvalues_need_a_semidefinite_correction():
+    """With an indefinite Z, k nu + tr Z is no bound of the k largest eigenvalues."""
+    M, nu, Z = np.diag([0.0, 0.0, 3.0]), 1.0, np.diag([-1.0, -1.0, 2.0])
+    assert np.linalg.eigvalsh(nu * np.eye(3) + Z - M)[0] >= 0
+    assert 1 * nu + np.trace(Z) < ky_fan(M, 1)
+
+
+def test_prices_do_not_hold_for_features_that_are_used_twice():
+    """Two orthogonal components on the same two features pay once what prices count twice."""
+    A, price = np.array([[1.0, 0.5], [0.5, 1.0]]), np.full(2, 0.5)
+    worth = max(
+        np.linalg.eigvalsh(A[np.ix_(S, S)])[-1] - price[list(S)].sum()
+        for size in (1, 2)
+        for S in combinations(range(2), size)
+    )
+    # the second eigenvector is worth 0.5 - 1 at these prices
+    assert price.sum() + worth + max(0.5 - price.sum(), 0.0) < np.trace(A)
+    result = sparse_pca(covariance=A, n_components=2, n_nonzero_coefs=2, supports="orthogonal")
+    assert result.value == pytest.approx(2.0)
+
+
+def test_a_common_set_has_no_more_components_than_features():
+    with pytest.raises(ValueError, match="no more than 2 directions"):
+        sparse_pca(covariance=np.eye(4), n_components=3, n_nonzero_coefs=2, supports="common")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_common_set_exceeds_the_bound(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((3 if seed == 1 else 30, 8)) @ rng.standard_normal((8, 8))
+    A = np.cov(X.T, bias=True)
+    result = sparse_pca(covariance=A, n_components=2, n_nonzero_coefs=3, supports="common")
+    best = max(np.linalg.eigvalsh(A[np.ix_(T, T)])[-2:].sum() for T in combinations(range(8), 3))
+    assert result.value == pytest.approx(best, rel=1e-9)
+    assert result.status.value == "optimal"
+    assert verify(result, covariance=A).verdict == "proved"
+
+
+def test_components_of_one_factor_are_told_apart_by_adjusted_variance():
+    X = scale(load_breast_cancer().data)
+    asked = {"n_components": 3, "n_nonzero_coefs": 5}
+    plain = sparse_pca(X, certify=False, **asked)
+    assert plain.largest_correlation > 0.8
+    assert "objective='adjusted'" in str(plain)
+    other = sparse_pca(X, objective="adjusted", **asked)
+    assert other.value > 10.83
+    assert other.gap < 0.055
+    assert other.largest_correlation < 0.6
+    assert other.adjusted_variance == pytest.approx(other.value)
+    assert np.unique(np.concatenate(other.supports)).size == 15
+    assert verify(other, X).verdict == "proved"
