@@ -15,7 +15,7 @@ VERSIONS = ("sparcipal", "numpy", "scipy", "scikit-learn", "numba")
 # A keyword -> its default. What is recorded of a question but differs from it has to be said again.
 DEFAULTS: dict[str, Any] = {
     "supports": "disjoint",
-    "objective": "adjusted",
+    "objective": "sum",
     "uncorrelated": False,
     "nonnegative": False,
     "method": "auto",
@@ -113,6 +113,8 @@ def _asked(result: Result) -> dict[str, Any]:
         for name, default in DEFAULTS.items()
         if name in told and told[name] != default and told[name] not in (None, [], {})
     }
+    if asked.get("supports") == "free" or "uncorrelated" in asked:  # it follows from these
+        asked.pop("objective", None)
     if result.n_samples is None:  # a covariance is neither centred nor scaled
         asked = {name: asked[name] for name in asked if name not in ("center", "scale")}
     if len(result.supports) == 1 and "include" in asked and isinstance(asked["include"][0], list):
