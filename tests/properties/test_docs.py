@@ -135,6 +135,12 @@ def test_the_command_reference_is_that_of_help(request):
     )
 
 
+def test_every_command_that_pages_name_is_there():
+    for path in PAGES:
+        named = re.findall(r"^ +\$ sparcipal ([a-z]+)", path.read_text("utf-8"), flags=re.MULTILINE)
+        assert set(named) <= set(main.commands), path.name
+
+
 def program(name: str) -> Any:
     """A program of the documents as a module."""
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")

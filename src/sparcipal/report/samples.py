@@ -87,7 +87,7 @@ def samples_of(result: Result, table: Any, labels: Any = None, label_name: str =
         scores=values,
         names=table.sample_names,
         labels=given,
-        label_name=((table.label_name if own else label_name) or "label"),
+        label_name=(table.label_name if own else label_name) or "",
         features=used,
         columns=dense.astype(np.float64),
         correlations=_between(values) if sums is None else sums.correlations,

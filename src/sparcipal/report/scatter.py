@@ -68,7 +68,7 @@ def _controls(result: Result, pairs: list[tuple[int, int]]) -> str:
 def _legend(samples: Samples, colours: Colouring) -> str:
     if samples.labels is None:
         return ""
-    name = escape(words.plain(samples.label_name, 60))
+    name = escape(words.plain(samples.label_name or "label", 60))
     if colours.scaled:
         low, high = (words.rounded(end, 4) for end in colours.ends)
         return f'<p class="legend">{name}: {low} <i class="ramp"></i> {high}</p>'
@@ -109,7 +109,7 @@ def _data(result: Result, samples: Samples, rows: np.ndarray, colours: Colouring
         "values": [[_short(samples.columns[i, place[f]]) for f in shown] for i in rows],
     }
     if samples.labels is not None:
-        document["label"] = words.plain(samples.label_name, 60)
+        document["label"] = words.plain(samples.label_name or "label", 60)
         document["labels"] = [words.plain(samples.labels[int(i)], 60) for i in rows]
     text = json.dumps(document, separators=(",", ":"), allow_nan=False)
     # Inside a script nothing is escaped, so that no name may hold the end of one.
