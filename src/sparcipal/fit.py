@@ -17,7 +17,7 @@ from .bounds.proved import Proved
 from .bounds.strategy import prove
 from .data.inputs import Input, resolved
 from .data.passes import MEMORY_LIMIT
-from .data.searched import Data, Searched
+from .data.searched import Data, Known, Searched
 from .numerics.threads import one_blas_thread
 from .problem.components import redundancy, refit, variances
 from .problem.constraints import Columns, Constraints
@@ -223,6 +223,9 @@ def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
         return replace(whole, dropped=float(kept.dropped.max(initial=0.0)))
 
     def answer(whole: Problem, before: Answer | None, part: Options) -> Answer:
+        if before is not None:  # an answer among fewer features
+            known = tuple(component.support for component in before.components)
+            whole = replace(whole, starts=(*whole.starts, known))
         return solve(whole, settings.search, settings.method_options, part, settings.certify)
 
     searched.begin((sum(sizes) if total is None else total) + len(asked.exclude))
@@ -292,7 +295,10 @@ def settled(
         if wide is None or wide.settled:
             return inside, shown
         try:
-            more = searched.more(wide.enough)
+            known = Known(
+                inside.components, variances(whole, inside.components).tolist(), whole.nonnegative
+            )
+            more = searched.more(wide.enough, known)
         except (KeyboardInterrupt, TimeoutError):
             claim = cut_short(shown.certificate, options.monitor.stopped)
             return inside, replace(shown, certificate=claim)

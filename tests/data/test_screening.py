@@ -232,10 +232,11 @@ def test_sums_that_are_handed_over_stay_as_they_are():
 def test_forged_claims_of_screening_are_refused():
     from dataclasses import replace
 
-    X = corpus(6)
+    X = corpus(3)
     result = sparse_pca(X, n_components=2, n_nonzero_coefs=4, memory_limit=1e5)
     assert verify(result, X)
     certificate = result.certificate
+    assert certificate.screening["rule"] == "prices"
     for change in (
         {"support_unchanged": not certificate.screening["support_unchanged"]},
         {"dropped": 3},

@@ -1,14 +1,19 @@
-"""Reads tables that do not fit memory: one pass for moments, one for products of kept columns."""
+"""Reads tables that do not fit memory: one pass for moments, one for products of kept columns.
+
+Where variances do not say which columns to keep, one more pass looks for those that covary."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..problem import parameters
 from ..problem.monitor import Monitor
+from ..problem.problem import Component
+from .covarying import Covarying, signs_within, taken_in_turn
 from .moments import Moments
 from .products import Gram
 from .rows import Rows, Watch
@@ -37,10 +42,15 @@ class Stream:
         self.rows, self.center, self.scale = rows, center, scale
         self.memory_limit = memory_limit
         self.moments = Moments(rows.n_features)
+        self._orders: list[np.ndarray] = []  # besides that by variance, once a pass has made them
 
     @property
     def n_features(self) -> int:
         return self.rows.n_features
+
+    @property
+    def looked(self) -> bool:
+        return bool(self._orders)
 
     def count(self, monitor: Monitor) -> None:
         """Run the first pass unless the moments are known."""
@@ -48,9 +58,34 @@ class Stream:
         self.moments = self.rows.count(None if known else watch_moments(self.rows, monitor))
         _check(self.moments, self.center, self.scale)
 
+    def look(
+        self,
+        monitor: Monitor,
+        components: Sequence[Component] = (),
+        values: Sequence[float] = (),
+        nonnegative: bool = False,
+    ) -> None:
+        """Make a pass that finds features which covary with others, or with known components."""
+        n_signs = signs_within(self.memory_limit, self.n_features)
+        empty = Covarying(self.moments, self.center, self.scale, components, n_signs)
+        found = self._covarying(empty, monitor)
+        figures = [found.strength(), *([found.gains(values, nonnegative)] if components else [])]
+        self._orders = [np.argsort(-figure, kind="stable") for figure in figures]
+
+    def _covarying(self, empty: Covarying, monitor: Monitor) -> Covarying:
+        """Sum over the rows, unless the cache has the sums."""
+        entry = None if self.rows.sample_weight is not None else self.rows.cache_entry
+        arrays = None if entry is None else entry.load(empty.name)
+        if arrays is not None:
+            return empty.restored(arrays)
+        watch = Watch(monitor, "covariation", f"of {self.n_features} features")
+        found = self.rows.accumulate(empty, watch)
+        if entry is not None:
+            entry.store(found.name, found.arrays())
+        return found
+
     def order(self) -> np.ndarray:
         """Return the features by decreasing variance, constant ones last."""
-        # Standardised features are ordered by their original variances, for want of a better order.
         variances = self.moments.variances(self.center)
         if self.center:
             variances = np.where(self.moments.constant, -1.0, variances)
@@ -77,9 +112,19 @@ class Stream:
         varying = self.n_features - int(np.count_nonzero(constant))
         return min(max(varying, needed), self.n_features)
 
-    def screened(self, count: int, monitor: Monitor) -> Screened:
-        """Return the covariance of the `count` features that vary most, by a pass or the cache."""
-        kept = np.sort(self.order()[:count])
+    def chosen(self, count: int, always: np.ndarray | None = None) -> np.ndarray:
+        """Return the features to keep: those that vary most and, after `look`, covary most.
+
+        `always` are features that are kept in any case.
+        """
+        if not self._orders:
+            return np.sort(self.order()[:count])
+        first = np.empty(0, dtype=np.intp) if always is None else always
+        orders = [np.concatenate([first, order]) for order in (self.order(), *self._orders)]
+        return taken_in_turn(count, *orders)
+
+    def screened(self, kept: np.ndarray, monitor: Monitor) -> Screened:
+        """Return the covariance of the features to keep, by a pass or the cache."""
         what = f"of {kept.size} of {self.n_features} features"
         watch = Watch(monitor, "products", what)
         gram = self._known(kept)

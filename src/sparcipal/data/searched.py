@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,12 +10,24 @@ import numpy as np
 
 from ..problem.covariance import Covariance, covariance_of, covariance_of_data
 from ..problem.monitor import Monitor
+from ..problem.problem import Component
 from .inputs import Input
 from .missing import Gaps, Pairwise, pairwise
 from .passes import Stream
 from .rows import Rows
 from .screening import Screened, Survivors, survivors
 from .table import Table
+
+EXCHANGES = 1  # rounds that exchange kept features where no more fit
+
+
+@dataclass(frozen=True)
+class Known:
+    """An answer among the kept features: its components and their variances, in inside units."""
+
+    components: Sequence[Component]
+    values: Sequence[float]
+    nonnegative: bool
 
 
 class Searched:
@@ -34,7 +47,7 @@ class Searched:
         self._given, self._monitor = given, monitor
         self._stream: Stream | None = None
         self._data: Data | None = None
-        self._needed = self._count = 0
+        self._needed = self._count = self._exchanges = 0
         source, names = given.source, given.feature_names
         if isinstance(source, Rows):
             self._stream = Stream(source, center, scale, memory_limit)
@@ -57,26 +70,46 @@ class Searched:
     def begin(self, needed: int) -> None:
         """Read the rows, if data come in rows, for an answer of `needed` nonzeros."""
         self._needed = needed
-        if self._stream is not None:
-            self._stream.count(self._monitor)
-            self._read(self._stream, self._stream.first(needed))
+        stream = self._stream
+        if stream is None:
+            return
+        stream.count(self._monitor)
+        count = stream.first(needed)
+        if self._data is not None and self._count >= count:
+            return
+        if stream.scale and count < stream.n_features and not stream.looked:
+            stream.look(self._monitor)  # the variances of standardised features say nothing
+        self._read(stream, count)
 
-    def more(self, enough: float) -> bool:
+    def more(self, enough: float, known: Known) -> bool:
         """Keep more features, so that few of variance above `enough` are left; False if it cannot.
 
-        Raises KeyboardInterrupt or TimeoutError when the pass is stopped.
+        Features that covary with others or with the known components are looked for by a pass,
+        which may also exchange features where no more fit. Raises KeyboardInterrupt or
+        TimeoutError when a pass is stopped.
         """
         stream = self._stream
-        if stream is None or self._count >= stream.most(self._needed):
+        if stream is None or self._monitor.stopped is not None:
             return False
-        if self._monitor.stopped is not None:
+        full = self._count >= stream.most(self._needed)
+        kept = self.data.survivors
+        if kept is None or kept.n_dropped == 0 or (full and self._exchanges == EXCHANGES):
             return False
         unit = self.data.covariance.unit
-        self._read(stream, stream.more(self._count, self._needed, enough * unit))
+        own = [Component(kept.kept[c.support], c.weights) for c in known.components]
+        stream.look(self._monitor, own, [v * unit for v in known.values], known.nonnegative)
+        self._exchanges += full
+        count = self._count
+        count = count if full else stream.more(count, self._needed, enough * unit)
+        chosen = stream.chosen(count, np.unique(np.concatenate([c.support for c in own])))
+        if full and np.array_equal(chosen, kept.kept):
+            return False
+        self._read(stream, count, chosen)
         return True
 
-    def _read(self, stream: Stream, count: int) -> None:
-        screened = stream.screened(count, self._monitor)
+    def _read(self, stream: Stream, count: int, chosen: np.ndarray | None = None) -> None:
+        kept = stream.chosen(count) if chosen is None else chosen
+        screened = stream.screened(kept, self._monitor)
         self._use(_from_screened(screened, self._given.feature_names, consume=True))
         self._count = count
 

@@ -1,0 +1,154 @@
+"""Which features covary with others: one pass over the rows, p numbers for each test vector.
+
+Variances alone do not say which features belong together: a block of related features may vary less
+than noise. With A the covariance (or the correlations), a pass sums A [W, x_1, ..., x_k] without
+forming A: W holds random signs, x_j the components that are known.
+
+`strength`  The row norms of A without its diagonal, estimated from A W, less what sampling gives
+            unrelated features: E (A_ij)^2 = A_ii A_jj / n.
+`gains`     How much a feature could add to a known component, by the 2 x 2 problem of both.
+
+Both only choose which features are looked at; no bound rests on them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..numerics.margins import power_of_two
+from ..problem.components import newcomer_gain
+from ..problem.problem import Component
+from .moments import Moments
+
+FEWEST, MOST = 16, 64  # test vectors of random signs
+BYTES = 64  # of memory for each of them and each feature
+# Figures that differ by less count as equal, so that the order of summation chooses no feature.
+STEPS = 1 << 20
+
+
+class Covarying:
+    """Sums over rows of X'(X V), for test vectors V; blocks are added and merged like moments.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of all columns.
+    center, scale : bool
+        Whether A is the covariance about the means, and of standardised columns.
+    components : sequence of Component
+        Known ones, on all features.
+    n_signs : int
+        Test vectors of random signs.
+    """
+
+    def __init__(
+        self,
+        moments: Moments,
+        center: bool,
+        scale: bool,
+        components: Sequence[Component] = (),
+        n_signs: int = FEWEST,
+    ) -> None:
+        p = moments.n_features
+        self._moments, self._center, self._scale = moments, center, scale
+        self._components, self._n_signs = tuple(components), n_signs
+        signs = np.random.default_rng(p).choice(np.array([-1.0, 1.0]), size=(p, n_signs))
+        self._tests = np.column_stack([signs, *(c.vector(p) for c in components)])
+        variances = moments.variances(center)
+        spread = np.sqrt(variances) if scale else np.ones(p)
+        self._spread = np.where(spread > 0.0, spread, 1.0)
+        self._variances = variances / self._spread**2
+        self._mean = moments.means() if center else np.zeros(p)
+        self._rows = 0
+        self._sums = np.zeros(self._tests.shape[1])  # of the tests' scores
+        self._cross = np.zeros(self._tests.shape)  # X' scores
+
+    def copy_empty(self) -> Covarying:
+        return Covarying(self._moments, self._center, self._scale, self._components, self._n_signs)
+
+    def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
+        loadings = self._tests / self._spread[:, None]
+        if not sp.issparse(block):
+            block = np.asarray(block, dtype=np.float64) - self._mean
+            scores = block @ loadings
+        else:
+            scores = np.asarray(block @ loadings) - self._mean @ loadings
+        if weights is not None:
+            scores *= weights[:, None]
+        self._cross += np.asarray(block.T @ scores)
+        if sp.issparse(block):
+            self._sums += scores.sum(axis=0)  # the means are subtracted in the end
+        self._rows += block.shape[0]
+        return self
+
+    def merge(self, other: Covarying) -> Self:
+        self._rows += other._rows
+        self._sums += other._sums
+        self._cross += other._cross
+        return self
+
+    @property
+    def name(self) -> str:
+        """What the cache calls these sums: the same for the same tests of the same columns."""
+        tests = hashlib.sha256(self._tests.tobytes())
+        tests.update(bytes([self._center, self._scale]))
+        return f"covariation-{tests.hexdigest()[:24]}"
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"rows": np.array([self._rows]), "sums": self._sums, "cross": self._cross}
+
+    def restored(self, arrays: Any) -> Covarying:
+        """The same tests with sums that were stored."""
+        new = self.copy_empty()
+        new._rows = int(np.asarray(arrays["rows"])[0])
+        new._sums, new._cross = np.array(arrays["sums"]), np.array(arrays["cross"])
+        return new
+
+    @property
+    def _images(self) -> np.ndarray:
+        """A times every test vector, (p, tests)."""
+        centred = self._cross - np.outer(self._mean, self._sums)
+        images: np.ndarray = centred / self._spread[:, None] / self._moments.weight
+        return images
+
+    def strength(self) -> np.ndarray:
+        """How strongly each feature covaries with all others, beyond chance."""
+        unit = power_of_two(float(self._variances.max(initial=0.0)))  # no square may overflow
+        variances = self._variances / unit
+        signs = self._tests[:, : self._n_signs]
+        others = self._images[:, : self._n_signs] / unit - variances[:, None] * signs
+        energy = np.square(others).mean(axis=1)
+        chance = variances * (variances.sum() - variances) / max(self._rows, 1)
+        return _rounded(np.maximum(energy - chance, 0.0))
+
+    def gains(self, values: Sequence[float], nonnegative: bool) -> np.ndarray:
+        """The largest share of its value that a feature could add to a known component."""
+        best = np.zeros(self._variances.size)
+        images = self._images[:, self._n_signs :]
+        for value, component, image in zip(values, self._components, images.T):
+            gain = newcomer_gain(1.0, self._variances / value, image / value, nonnegative)
+            gain[component.support] = 0.0
+            best = np.maximum(best, gain)
+        return _rounded(best)
+
+
+def signs_within(memory_limit: int, n_features: int) -> int:
+    """How many test vectors of signs fit: more of them tell weaker relations from chance."""
+    return min(MOST, max(FEWEST, memory_limit // (BYTES * n_features)))
+
+
+def _rounded(figures: np.ndarray) -> np.ndarray:
+    top = float(figures.max(initial=0.0))
+    return np.rint(figures / top * STEPS) if top > 0.0 else figures
+
+
+def taken_in_turn(count: int, *orders: np.ndarray) -> np.ndarray:
+    """The first `count` different features when the orders are read in turn, increasing."""
+    interleaved = np.stack(orders, axis=1).ravel()
+    first = np.sort(np.unique(interleaved, return_index=True)[1])
+    return np.sort(interleaved[first[:count]])
