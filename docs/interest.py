@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-FIRST = ("samples", "loadings", "parts", "path", "choice", "stability", "joint", "spannogram")
+FIRST = (
+    "samples",
+    "loadings",
+    "parts",
+    "path",
+    "choice",
+    "stability",
+    "alternatives",
+    "joint",
+    "spannogram",
+)
 
 
 def place(name: str) -> tuple[int, str]:

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from sparcipal import SparsePCA, sparse_pca
+from sparcipal import SparsePCA, alternatives, sparse_pca
 from sparcipal.problem.monitor import Progress
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -152,6 +152,24 @@ def test_pictures_of_samples_refuse_what_is_not_there(fitted, rows):
     single = SparsePCA(1, 2, certify=False).fit(rows)
     with pytest.raises(ValueError, match="ask for two or more"):
         plots.CorrelationsDisplay.from_estimator(single, rows)
+
+
+def test_alternatives_are_rows_of_features_with_what_they_fall_short(rows):
+    result = sparse_pca(rows, n_nonzero_coefs=2, feature_names=NAMES)
+    found = alternatives(result, rows, within=0.6, drop=False)
+    listed = found.components[0].supports
+    assert len(listed) > 1
+    display = plots.AlternativesDisplay.from_alternatives(found)
+    kinds = np.asarray(display.image_.get_array())
+    for row, entry in zip(kinds, listed):
+        assert sorted(display.features_[row > 0]) == entry.support.tolist()
+    assert set(kinds[0]) == {0, 1}
+    widths = [bar.get_width() for bar in display.axes_[1].patches]
+    expected = [100 * (1 - entry.value / listed[0].value) for entry in listed]
+    np.testing.assert_allclose(widths, expected, atol=1e-9)
+    display.figure_.canvas.draw()
+    with pytest.raises(ValueError, match="component=1 is not one of the 1"):
+        plots.AlternativesDisplay(found, 1)
 
 
 def test_every_display_is_listed_and_others_are_unknown():

@@ -10,12 +10,14 @@ from .convergence import ConvergenceDisplay
 from .correlations import CorrelationsDisplay
 from .frequencies import StabilityDisplay
 from .loadings import HeatmapDisplay, LoadingsDisplay
+from .nearby import AlternativesDisplay
 from .overtime import TrendsDisplay
 from .path import PathDisplay
 from .scores import BiplotDisplay, ScoresDisplay
 from .variance import VarianceDisplay
 
 __all__ = [
+    "AlternativesDisplay",
     "BiplotDisplay",
     "ChoiceDisplay",
     "ConvergenceDisplay",
