@@ -141,6 +141,16 @@ def test_every_command_that_pages_name_is_there():
         assert set(named) <= set(main.commands), path.name
 
 
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_formulas_are_ones_that_the_pages_can_show(path):
+    convert = pytest.importorskip("docutils.utils.math.latex2mathml").tex2mathml
+    text = path.read_text(encoding="utf-8")
+    for formula in re.findall(r":math:`([^`]+)`", text):
+        convert(formula)
+    for block in re.findall(r"\.\. math::\n\n((?:   .*\n|\n)+)", text):
+        convert(block, as_block=True)
+
+
 def program(name: str) -> Any:
     """A program of the documents as a module."""
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
