@@ -128,7 +128,9 @@ def _head(result: Result, samples: Samples | None) -> str:
         for tone, figure, meaning in tiles
     )
     text = " ".join(summary.sentences(result, samples))
-    told = "".join(f"<li>{escape(note)}</li>" for note in words.notes(result))
+    # How far components repeat each other is said with their correlations, if these are shown.
+    later = [] if samples is None else words.redundancy(result)
+    told = "".join(f"<li>{escape(n)}</li>" for n in words.notes(result) if n not in later)
     notes = f'<ul class="soft notes">{told}</ul>' if told else ""
     note = f'<p class="soft">{escape(words.visible(result.note))}</p>' if result.note else ""
     return (
@@ -190,15 +192,8 @@ def _correlations(result: Result, samples: Samples | None) -> str:
     k = len(result.supports)
     if samples is None or k < 2:
         return ""
-    found = summary.redundant(samples)
-    verdict = (
-        found[0]
-        if found
-        else (
-            "No two components say nearly the same: their scores correlate less than "
-            f"{summary.SAME} in size."
-        )
-    )
+    told = (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in words.redundancy(result))
+    advice = escape(" ".join(told))
     shown = samples.correlations[:CORRELATED, :CORRELATED]
     first = f" The first {CORRELATED} are shown." if k > CORRELATED else ""
     together = (
@@ -208,8 +203,8 @@ def _correlations(result: Result, samples: Samples | None) -> str:
         else ""
     )
     return (
-        f"<p>{escape(verdict)}{first}{escape(together)}</p>\n"
-        f'<div class="scroll">{correlation_table(shown)}</div>'
+        f"<p>{escape(summary.related(samples))}{first}{escape(together)}</p>\n"
+        f'<div class="scroll">{correlation_table(shown)}</div>\n<p>{advice}</p>'
     )
 
 

@@ -45,7 +45,16 @@ def _captured(result: Result) -> str:
     features = f"{count(used)} of the features" if used < result.n_features else "all features"
     if used == 1:
         features = "one of the features"
-    return f"{few} that use{'' if k > 1 else 's'} {features} capture{'' if k > 1 else 's'} {share}."
+    verb = "" if k > 1 else "s"
+    return f"{few} that use{verb} {features} capture{verb} {share}{_once(result)}."
+
+
+def _once(result: Result) -> str:
+    """Return the share without what components repeat, where that is much less."""
+    adjusted, whole = result.adjusted_variance, result.total_variance
+    if len(result.supports) == 1 or not (whole > 0 and adjusted < 0.95 * result.value):
+        return ""  # an unknown one is nan
+    return f", or {words.share_percent(adjusted / whole)} if what they share counts once"
 
 
 def proved(certificate: Certificate) -> str:
@@ -87,17 +96,31 @@ def _listed(names: list[str]) -> str:
 
 def redundant(samples: Samples | None) -> list[str]:
     """Name the pairs of components that say nearly the same."""
-    if samples is None:
-        return []
-    found = samples.correlations
-    pairs = [
-        (i, j) for i in range(len(found)) for j in range(i) if abs(found[i, j]) >= SAME
-    ]  # fmt: skip
-    told = [f"{j + 1} and {i + 1} ({found[i, j]:.2f})" for i, j in pairs]
+    told = [] if samples is None else _pairs(samples, SAME, math.inf)
     if not told:
         return []
-    several = len(told) > 1
+    several = "s" if len(told) > 1 else ""
     return [
         f"Components {'; '.join(told)} say nearly the same; in brackets: the "
-        f"correlation{'s' if several else ''} of their scores."
+        f"correlation{several} of their scores."
     ]
+
+
+def related(samples: Samples) -> str:
+    """Say whether components say the same, nearly or in part."""
+    found = redundant(samples)
+    partly = _pairs(samples, words.REDUNDANT, SAME)
+    if partly:
+        verb = "Components" if not found else "In part also"
+        found.append(f"{verb} {'; '.join(partly)}{' say partly the same' if not found else ''}.")
+    return (
+        " ".join(found)
+        or "Each component says something of its own: their scores correlate little."
+    )
+
+
+def _pairs(samples: Samples, least: float, below: float) -> list[str]:
+    """Return the pairs whose correlation has a size in this range, with it."""
+    r = samples.correlations
+    pairs = ((j, i) for i in range(len(r)) for j in range(i) if least <= abs(r[i, j]) < below)
+    return [f"{j + 1} and {i + 1} ({r[i, j]:.2f})" for j, i in pairs]
