@@ -123,6 +123,9 @@ def test_scores_are_points_by_group_or_along_a_scale(fitted, rows):
     np.testing.assert_allclose(scaled.points_[0].get_array(), rows[:, 0])
     many = plots.ScoresDisplay.from_estimator(fitted, rows, labels=[f"g{i % 9}" for i in range(40)])
     assert many.ax_.get_legend().get_texts()[-1].get_text() == "others"
+    for useless in (["same"] * 40, [f"id{i}" for i in range(40)]):
+        shown = plots.ScoresDisplay.from_estimator(fitted, rows, labels=useless)
+        assert shown.ax_.get_legend() is None
 
 
 def test_arrows_of_a_biplot_are_correlations(fitted, rows):

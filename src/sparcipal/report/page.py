@@ -185,7 +185,9 @@ def _strongest(samples: Samples, component: int) -> str:
 
 
 def _labelled(samples: Samples, row: int) -> str:
-    return "" if samples.labels is None else f", {escape(words.plain(samples.labels[row], 40))}"
+    if samples.labels is None or len(set(samples.labels)) < 2:
+        return ""
+    return f", {escape(words.plain(samples.labels[row], 40))}"
 
 
 def _correlations(result: Result, samples: Samples | None) -> str:

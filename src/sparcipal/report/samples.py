@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 GROUPS = 7  # colours and markers that a reader tells apart
 OTHERS = "others"
+FEW = 0.3  # groups that together hold less of the samples than this are not worth their colours
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +133,19 @@ class Colouring:
     def scaled(self) -> bool:
         return not self.groups
 
+    @property
+    def plain(self) -> bool:
+        """Whether all samples look alike, so that there is nothing to explain."""
+        return self.groups == ("",)
+
 
 def colouring(labels: tuple[str, ...] | None, n_samples: int) -> Colouring:
     """Choose between groups and a scale: many different numbers are a scale."""
     nowhere, first = np.full(n_samples, np.nan), np.zeros(n_samples, dtype=int)
-    if labels is None:
-        return Colouring(("",), first, nowhere, (0.0, 0.0))
-    counted = Counter(labels)
+    alike = Colouring(("",), first, nowhere, (0.0, 0.0))
+    counted = Counter(labels or ())
+    if labels is None or len(counted) < 2:
+        return alike
     if len(counted) > GROUPS:
         numbers = np.array([_number(label) for label in labels])
         known = np.isfinite(numbers)
@@ -146,9 +153,11 @@ def colouring(labels: tuple[str, ...] | None, n_samples: int) -> Colouring:
             low, high = float(numbers[known].min()), float(numbers[known].max())
             return Colouring((), first, (numbers - low) / ((high - low) or 1.0), (low, high))
     ordered = sorted(counted, key=lambda label: (-counted[label], label))
-    groups = tuple(ordered) if len(ordered) <= GROUPS else (*ordered[: GROUPS - 1], OTHERS)
+    groups = (*ordered[: GROUPS - 1], OTHERS)
     if len(ordered) <= GROUPS:
         groups = tuple(sorted(ordered))
+    elif sum(counted[label] for label in groups[:-1]) < FEW * n_samples:
+        return alike
     number = {label: i for i, label in enumerate(groups)}
     group = np.array([number.get(label, len(groups) - 1) for label in labels])
     return Colouring(groups, group, nowhere, (0.0, 0.0))

@@ -66,7 +66,7 @@ def _controls(result: Result, pairs: list[tuple[int, int]]) -> str:
 
 
 def _legend(samples: Samples, colours: Colouring) -> str:
-    if samples.labels is None:
+    if colours.plain:
         return ""
     name = escape(words.plain(samples.label_name or "label", 60))
     if colours.scaled:

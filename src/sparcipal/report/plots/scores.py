@@ -108,7 +108,7 @@ class ScoresDisplay(_OfSamples):
         colours = colouring(self.samples.labels, len(self.samples))
         places = self.samples.scores[:, list(self.components)]
         self.points_ = _points(ax, places, colours, size=_size(len(self.samples)))
-        if self.samples.labels is not None:
+        if not colours.plain:
             name = common.label(self.samples.label_name, 40)
             if colours.scaled:
                 self.figure_.colorbar(self.points_[0], ax=ax, label=name)
@@ -156,7 +156,7 @@ class BiplotDisplay(_OfSamples):
         self.points_ = _points(ax, places, colours, size=size, alpha=0.35)
         ax.add_patch(plt.Circle((0, 0), 1, fill=False, color=common.GREY, linewidth=0.7))
         self._arrows(ax)
-        if self.samples.labels is not None and not colours.scaled:
+        if not (colours.plain or colours.scaled):
             name = common.label(self.samples.label_name, 40)
             ax.legend(
                 title=name, frameon=False, fontsize="small", title_fontsize="small",
