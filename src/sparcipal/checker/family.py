@@ -27,6 +27,7 @@ FAMILIES = {
     "adjusted": "adjusted",
     "orthogonal": "orthogonal",
     "common": "common",
+    "neighbour": "neighbour",
     "tree": "tree",
     "kyfan": "kyfan",
     "configuration": "configuration",

@@ -552,6 +552,15 @@ class Parts:
 
 
 @dataclass(frozen=True)
+class Neighbour:
+    """The statement is that of :doc:`methods/neighbour`, for one component of s nonzeros and data,
+    not a matrix that was given. The part speaks of r <= s nonzeros, without anchors. Replay it; the
+    bound is what it proves, times s / r."""
+
+    part: Part = entry(Record(Part), "a bound for r nonzeros, neither ``parts`` nor ``neighbour``")
+
+
+@dataclass(frozen=True)
 class StoredMatrix:
     """H, symmetric and positive definite, number by number."""
 

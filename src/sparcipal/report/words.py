@@ -29,6 +29,7 @@ BOUNDS = {
     "clip": "a relaxation of the signs",
     "enumeration": "trying every support",
     "parts": "one bound per component",
+    "neighbour": "the proof for fewer nonzeros, scaled",
     "tree": "branch and bound",
     "kyfan": "a joint relaxation",
     "configuration": "prices on features",
