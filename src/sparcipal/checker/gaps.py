@@ -20,6 +20,7 @@ from .records import Repair
 from .tables import Source
 
 EPS = 2.0**-52
+TINY = 1e-140  # deviations below this, and above its inverse, are lost in squares
 
 
 def stand_in(
@@ -60,7 +61,7 @@ def _stands_for(rule: str, column: np.ndarray, weights: np.ndarray | None) -> fl
 
 
 def _repaired(result: Result, X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """The matrix of the result, if it lies as near to the covariances of the pairs as is said."""
+    """The matrix of the result, if it is what the covariances of the pairs are repaired to."""
     n, p = X.shape
     require(p == result.n_features, f"the result speaks of {result.n_features} features, not {p}")
     repair = parse(Repair, result.certificate.repair, {"p": p}, "repair")
@@ -85,23 +86,54 @@ def _repaired(result: Result, X: np.ndarray, weights: np.ndarray | None) -> np.n
     w = np.ones(n) if weights is None else weights
     mass = there.T @ (there * w[:, None])
     require(bool((mass > 0).all()), "two features share no row")
+    reach = np.abs(away).max(axis=0)
+    moving = reach[reach > 0]
+    require(bool(((moving > TINY) & (moving < 1 / TINY)).all()), "deviations that squares lose")
     pairs = (away.T @ (away * w[:, None])) / mass
     deviations = np.ones(p)
     if scale:
         spread = np.sqrt(np.maximum(np.diagonal(pairs), 0.0))
         deviations = np.where(spread > 0, spread, 1.0)
-    # Sums of n products, in the order that BLAS chooses, and the means before them.
-    doubt = (4 * n + 64) * EPS
-    near = np.abs(deviations - result.scale) <= doubt * np.maximum(deviations, size)
+    # Sums of n products, in the order that BLAS chooses; a mean is off by some roundings of X.
+    doubt, off = (4 * n + 64) * EPS, 20 * EPS * size
+    wrong = doubt * (np.abs(away).T @ (np.abs(away) * w[:, None])) / mass
+    wrong += np.outer(off, reach) + np.outer(reach, off) + np.outer(off, off)
+    own = np.sqrt(np.diagonal(wrong)) if scale else np.zeros(p)
+    near = np.abs(deviations - result.scale) <= doubt * deviations + own
     require(bool(near.all()), "the scales are not those of X")
-    pairs = pairs / np.outer(deviations, deviations)
-    rough = np.outer(size / deviations, size / deviations)
-    slack = doubt * float(np.linalg.norm(rough)) + 64 * p * EPS * float(np.linalg.norm(pairs))
-    moved = float(np.linalg.norm(repair.matrix - pairs))
+    ratio = np.outer(deviations, deviations)
+    pairs = (pairs + pairs.T) / 2
+    return _nearest(repair, pairs / ratio, wrong / ratio)
+
+
+def _nearest(repair: Repair, pairs: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """The matrix of the result, if it is the nearest positive semidefinite one to `pairs`.
+
+    No such matrix lies nearer than the norm d of the negative part, and one at most d + e away lies
+    within sqrt(2 d e + e^2) of the nearest. e is what rounding can add: to the pairs, whose
+    distance from a convex set moves no more than they do, to the eigenvalues and to the norms.
+    """
+    given, p = repair.matrix, pairs.shape[0]
+    assert given is not None
+    matrix = given
+    require(bool((matrix == matrix.T).all()), "repair: the matrix is not symmetric")
+    top = max(float(np.abs(pairs).max()), float(np.abs(matrix).max()))
+    require(0.0 < top < math.inf, "covariances that are zero or overflow")
+    unit = 2.0 ** math.frexp(top)[1]  # no square overflows, none that matters is lost
+    pairs, matrix, wrong = pairs / unit, matrix / unit, wrong / unit
+    whole = float(np.linalg.norm(pairs))
+    slack = 3 * float(np.linalg.norm(wrong)) + 64 * p * EPS * max(whole, 1.0)
+    least = float(np.linalg.norm(np.minimum(np.linalg.eigvalsh(pairs), 0.0)))
+    moved = float(np.linalg.norm(matrix - pairs))
     require(
-        moved <= repair.moved + slack,
-        f"the matrix is {moved:.6g} from the covariances of the pairs, not {repair.moved:.6g}",
+        moved <= least + slack,
+        f"the matrix is {moved * unit:.6g} from the covariances of the pairs, and the nearest "
+        f"positive semidefinite one {least * unit:.6g}",
     )
-    part = repair.moved / max(float(np.linalg.norm(pairs)), 1e-300)
-    require(abs(part - repair.relative) <= 1e-6 * (1 + part), "the size of the repair is another")
-    return repair.matrix
+    require(abs(repair.moved / unit - moved) <= slack + 1e-6 * moved, "the repair moved otherwise")
+    part = moved / max(whole, 1e-300)
+    require(
+        abs(part - repair.relative) <= 1e-6 * (1 + part) + slack,
+        "the size of the repair is another",
+    )
+    return given

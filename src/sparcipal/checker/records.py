@@ -33,6 +33,7 @@ from .gate import (
 )
 
 MOST_RANK = 16  # columns of a sketch: a cone has as many generators, and codes have 7 bits
+MOST_FEATURES = 2**40  # of a table
 MOST_PAIRED = 5000  # features of a table with gaps whose covariances come from pairs
 MOST_SAMPLES = 5000  # order of the matrices of an ellipsoid
 MOST_COMPONENTS = 10_000  # columns of P
@@ -100,7 +101,9 @@ class ClaimedBound:
 class Claim:
     """What a result asserts about the data; everything else in it is commentary."""
 
-    n_features: int = entry(Integer(1, names="p"), "the number of features of the data")
+    n_features: int = entry(
+        Integer(1, MOST_FEATURES, names="p"), "the number of features of the data"
+    )
     n_samples: int | None = entry(Maybe(Integer(1)), "rows of the data; null for a covariance")
     feature_names: tuple[str, ...] | None = entry(Maybe(Many(Text())), "one name per feature")
     settings: Settings = entry(Record(Settings), "what was asked for")

@@ -168,6 +168,8 @@ def _verify(
         result = _claimed(raw)
         X, covariance, sample_weight = given
         source = None if X is None else source_of(chosen(X, result.feature_names))
+        paired = result.settings.get("missing") == "pairwise"
+        require(paired or not result.certificate.repair, "a repair of covariances that need none")
         if source is not None and result.settings.get("missing"):
             check_names(result, source.names)
             result, source, covariance, sample_weight = stand_in(result, source, sample_weight)

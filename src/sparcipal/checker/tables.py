@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .budget import require
+
 ENTRIES = 1 << 22  # of a block of rows
 TABLE = "two-dimensional table of finite numbers"
 LARGEST = 2**53  # float64 holds all integers up to this one
@@ -222,6 +224,7 @@ def chosen(X: Any, names: tuple[str, ...] | None) -> Any:
     columns = _names(X) or ()
     if len(columns) <= len(names) or not set(names) <= set(columns):
         return X
+    require(len(set(names)) == len(names), "feature_names: a name is there twice")
     places = [columns.index(name) for name in names]
     if _maker(X) == "pandas":
         return X.iloc[:, places]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..numerics.margins import power_of_two
 from ..problem.covariance import DENSE_LIMIT
 from .checks import WAYS_OUT
 from .table import Table
@@ -144,9 +145,10 @@ def pairwise(
         repaired = (repaired + repaired.T) / 2
     else:
         repaired = products
-    moved = float(np.linalg.norm(repaired - products))
-    size = float(np.linalg.norm(products))
-    return Pairwise(repaired, mean, deviations, moved, moved / size if size else 0.0)
+    unit = power_of_two(float(np.abs(products).max()))  # squares of the norms stay in range
+    moved = float(np.linalg.norm((repaired - products) / unit))
+    size = float(np.linalg.norm(products / unit))
+    return Pairwise(repaired, mean, deviations, moved * unit, moved / size if size else 0.0)
 
 
 def _refuse_empty(empty: np.ndarray, names: tuple[str, ...] | None) -> None:
