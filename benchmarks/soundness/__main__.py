@@ -1,6 +1,6 @@
 """value - rounding <= optimum <= bound on thousands of small problems made to break it.
 
-    python -m benchmarks.soundness [CASES [FIRST_SEED [passes | touch | labels]]]
+    python -m benchmarks.soundness [CASES [FIRST_SEED [passes | touch | labels | modes]]]
 
 Every family with every method in turn, all options, budgets that stop anywhere; the judge uses
 exact fractions (oracle.py). One case in five is a proof of one component alone, with what the
@@ -8,8 +8,9 @@ library never asks of it: prices, lies about the incumbent, tiny cores, or touch
 core and level (touch_cases.py); with "touch" as the third argument all cases are of the last kind.
 One in five is a table read in passes of which only some features are kept (streams.py), judged on
 all of them; with "passes" as the third argument all cases are, with "labels" all are trees of cases
-(label_cases.py). Prints every violation with its seed, then the number of cases and the tightest
-margins; the exit code is 1 if there is a violation.
+(label_cases.py), and with "modes" all are about several components of every kind, against the best
+admissible ones that a search finds (mode_cases.py). Prints every violation with its seed, then the
+number of cases and the tightest margins; the exit code is 1 if there is a violation.
 SIGTERM ends it after the case at hand.
 """
 
@@ -24,6 +25,7 @@ from collections import Counter
 from tests.support.cases import case
 from tests.support.judge import Verdict, judge
 from tests.support.label_cases import one_label_case
+from tests.support.mode_cases import mode_case, one_mode_case
 from tests.support.proof_cases import one_case, one_large_case
 from tests.support.streams import streamed
 from tests.support.touch_cases import one_touch_case
@@ -39,6 +41,7 @@ class Tally:
         self.refused: Counter[str] = Counter()
         self.proved_by: Counter[str] = Counter()
         self.rules: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()
 
     def add(self, seed: int, verdict: Verdict) -> None:
         self.cases += 1
@@ -61,6 +64,8 @@ class Tally:
         print(f"tightest bound: {self.above[0]:.2g} above the optimum (seed {self.above[1]})")
         print(f"tightest value: {self.below[0]:.2g} inside its margin (seed {self.below[1]})")
         print("proved by:", ", ".join(f"{n} {name}" for name, n in self.proved_by.most_common()))
+        if self.kinds:
+            print("components:", ", ".join(f"{n} {kind}" for kind, n in self.kinds.items()))
         if self.rules:
             rules = (f"{n} {name}" for name, n in self.rules.most_common())
             print("dropped features bounded by:", ", ".join(rules))
@@ -77,6 +82,10 @@ def campaign(cases: int, first: int, only: str = "") -> Tally:
         if only == "labels":
             tally.proofs += 1
             wrong, told = one_label_case(seed), f"seed {seed}: a tree of cases"
+        elif only == "modes":
+            tally.proofs += 1
+            wrong, told = one_mode_case(seed), str(mode_case(seed))
+            tally.kinds[mode_case(seed).kind] += 1
         elif only == "touch" or (seed % 5 == 3 and not only):
             tally.proofs += 1
             kinds = (one_case, one_large_case, one_touch_case)
@@ -98,8 +107,8 @@ def campaign(cases: int, first: int, only: str = "") -> Tally:
 
 
 def main(cases: str = "2000", first: str = "0", only: str = "") -> int:
-    if only not in ("", "passes", "touch", "labels"):
-        raise SystemExit(f"unknown kind {only!r}; choose passes, touch or labels")
+    if only not in ("", "passes", "touch", "labels", "modes"):
+        raise SystemExit(f"unknown kind {only!r}; choose passes, touch, labels or modes")
     tally = campaign(int(cases), int(first), only)
     tally.say()
     return 1 if tally.wrong else 0

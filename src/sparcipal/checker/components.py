@@ -27,6 +27,8 @@ def check_settings(result: Result) -> None:
     )
     one_sign = settings["nonnegative"] and supports in ("orthogonal", "common")
     require(not one_sign, f"nonnegative components with {supports} supports are not of this kind")
+    apart = settings["uncorrelated"] and (settings["nonnegative"] or supports == "orthogonal")
+    require(not apart, "uncorrelated components are neither nonnegative nor orthogonal")
     require(settings["tol"] == result.certificate.tol, "tol is not the tolerance asked for")
     check_constraints(result)
 
