@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "Alternatives": "problem.answers",
     "Certificate": "problem.result",
+    "Explanation": "explanation",
     "Gram": "data.products",
     "Moments": "data.moments",
     "Result": "problem.result",
@@ -22,6 +23,7 @@ _EXPORTS = {
     "alternatives": "nearby",
     "choose": "choice",
     "compare": "comparison",
+    "explain": "explanation",
     "read": "data.inputs",
     "sparse_path": "path",
     "sparse_pca": "fit",
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from .data.screening import Screened as Screened
     from .data.table import Table as Table
     from .estimator import SparsePCA as SparsePCA
+    from .explanation import Explanation as Explanation
+    from .explanation import explain as explain
     from .fit import sparse_pca as sparse_pca
     from .nearby import alternatives as alternatives
     from .path import sparse_path as sparse_path

@@ -48,6 +48,10 @@ QUESTION = (
 )  # fmt: skip
 
 
+class NotAnswered(ValueError):
+    """Alternatives to this kind of answer, or with data of this kind, are not known."""
+
+
 def alternatives(
     given: Any = None,
     X: Any = None,
@@ -112,7 +116,7 @@ def alternatives(
     """
     within = number("within", within, 0.0, 1.0)
     most, force, drop = integer("most", most, 1), integer("force", force, 0), flag("drop", drop)
-    answer = _answer_of(given)
+    answer = answer_of(given)
     if answer is None:
         if given is not None and X is not None:
             raise TypeError(
@@ -125,7 +129,7 @@ def alternatives(
     else:
         settings = answer.settings
         if settings.get("missing") or settings.get("n_nonzero_total"):
-            raise ValueError(
+            raise NotAnswered(
                 "alternatives need complete data and n_nonzero_coefs for each component; the "
                 "result was asked for otherwise"
             )
@@ -134,13 +138,13 @@ def alternatives(
     asked = Settings.of(**{**question, **run, "memory_limit": memory_limit})
     plain = asked.supports == "disjoint" and asked.objective == "sum" and not asked.uncorrelated
     if not plain and asked.n_components != 1:
-        raise ValueError(
+        raise NotAnswered(
             f"alternatives of several components need supports='disjoint', got {asked.supports!r} "
             f"with objective={asked.objective!r}, uncorrelated={asked.uncorrelated!r}: "
             "what a component adds to others that it overlaps is not known from its support alone"
         )
     if isinstance(asked.n_nonzero_coefs, dict) and asked.n_components != 1:
-        raise ValueError(
+        raise NotAnswered(
             "alternatives of several components need n_nonzero_coefs for each of them, got "
             f"{asked.n_nonzero_coefs!r}"
         )
@@ -159,7 +163,7 @@ def alternatives(
         return _Answers(source, asked, monitor, answer).found(_Wanted(within, most, drop, force))
 
 
-def _answer_of(given: Any) -> Result | None:
+def answer_of(given: Any) -> Result | None:
     """The result that was given, or that of a fitted estimator."""
     if isinstance(given, Result):
         return given
@@ -195,7 +199,7 @@ class _Answers:
         searched.begin(sum(s.size for s in answer.supports))
         self.data: Data = searched.data
         if self.data.survivors is not None:
-            raise ValueError(
+            raise NotAnswered(
                 "alternatives need the covariance of all features, but the data are read in "
                 "passes; raise memory_limit, or leave out features that hardly vary"
             )

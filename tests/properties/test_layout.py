@@ -29,6 +29,7 @@ ORDER = [
         "estimator",
         "choice",
         "comparison",
+        "explanation",
         "resampling",
         "windows",
         "anndata",

@@ -13,7 +13,7 @@ from .. import __version__
 from .caching import cache
 from .inspecting import alternatives, demo, doctor, show, transform, verify
 from .phrases import in_the_shell
-from .questions import choose, stability, trends
+from .questions import choose, explain, stability, trends
 from .solving import compare, fit, path, topics
 
 
@@ -75,6 +75,7 @@ for _command in (
     stability,
     compare,
     alternatives,
+    explain,
     verify,
     transform,
     show,

@@ -55,7 +55,7 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     data = data_keywords(source, {**options, "covariance": result.n_samples is None})
     data.pop("feature_names", None)
     if "X" in data:
-        data["X"] = _aligned(result, data["X"])
+        data["X"] = aligned(result, data["X"])
     verification = recheck(claim, arithmetic="exact" if exact else "float", **data)
     reason, proof = verification.reason, proof_path(Path(model))
     if verification.verdict == "not proved" and not proof.exists():
@@ -125,11 +125,11 @@ def alternatives(model: str, source: str, **options: Any) -> None:
     from ..nearby import alternatives as run
 
     distinct_files(source, options, model=model)
-    result = _loaded(model, source)
+    result = loaded(model, source)
     options = as_for_the_fit(result, source, options)
     data = data_keywords(source, {**options, "covariance": result.n_samples is None})
     if "X" in data:
-        data["X"] = _aligned(result, data["X"])
+        data["X"] = aligned(result, data["X"])
     with live(options["time_limit"], quiet=False) as (_, update):
         found = run(
             result,
@@ -180,7 +180,7 @@ def transform(model: str, source: str, **options: Any) -> None:
 
     from ..data.scores import scores
 
-    result = _loaded(model, source, proof=False)
+    result = loaded(model, source, proof=False)
     options = as_for_the_fit(result, source, options)
     if options["names"] is None and _counts_words(source, options) and result.feature_names:
         # New documents are counted with the words of the model.
@@ -190,7 +190,7 @@ def transform(model: str, source: str, **options: Any) -> None:
         for name in ("min_df", "max_df", "min_count", "containing"):
             recorded.pop(name, None)  # the words are given
         options = {**options, "names": list(result.feature_names), "recorded": recorded}
-    table = _aligned(result, read_table(source, options))
+    table = aligned(result, read_table(source, options))
     _check_names(result, table)
     values = scores(result, table.X)
     if options["out"]:
@@ -304,7 +304,7 @@ def doctor() -> None:
     sys.exit(0 if healthy else 1)
 
 
-def _loaded(model: str, source: str, *, proof: bool = True) -> Any:
+def loaded(model: str, source: str, *, proof: bool = True) -> Any:
     """Load the saved result; if SOURCE is one and MODEL is not, the error says so."""
     from ..problem.result import Result
 
@@ -325,7 +325,7 @@ def _claim(model: str, source: str) -> Any:
     try:
         return Alternatives.load(model)
     except ValueError:
-        return _loaded(model, source)
+        return loaded(model, source)
 
 
 def _is_model(path: str) -> bool:
@@ -342,7 +342,7 @@ def _counts_words(source: str, options: dict[str, Any]) -> bool:
     return reader_of(options.get("input_format") or format_of(source)).counts_words
 
 
-def _aligned(result: Any, table: Any) -> Any:
+def aligned(result: Any, table: Any) -> Any:
     """Return the table with the columns of the model in its order, and zeros for encoded categories
     that it does not have."""
     from dataclasses import replace

@@ -1,14 +1,18 @@
-"""This module holds the commands choose, stability and trends."""
+"""This module holds the commands choose, stability, trends and explain."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from .help import Command, option
+from .inspecting import aligned, loaded
 from .live import live
 from .options import (
+    EFFORT,
     FILE,
     OUTPUT,
     PICTURES,
@@ -16,6 +20,7 @@ from .options import (
     Output,
     Range,
     answer_options,
+    as_for_the_fit,
     column_options,
     data_keywords,
     distinct_files,
@@ -26,6 +31,7 @@ from .options import (
     with_reading,
 )
 from .output import note, print_csv, save_report
+from .phrases import in_the_shell
 from .solving import for_texts, memory, memory_keyword, nonzero, quiet
 
 FORMATS = click.Choice(["table", "csv"])
@@ -197,6 +203,77 @@ def trends(source: str, **options: Any) -> None:
             callback=update,
         )
     _show(found, options)
+
+
+PAGES = {".json": "json", ".html": "html", ".htm": "html"}
+
+
+@click.command(cls=Command, short_help="What is known of MODEL and the data of SOURCE, on a page.")
+@click.argument("model", type=FILE)
+@click.argument("source", type=FILE)
+@option(
+    QUESTION, "--within", type=float, default=0.01, show_default=True,
+    help="The share by which others may fall short of the best.",
+)  # fmt: skip
+@option(
+    QUESTION, "--stability", type=int, default=0, metavar="N",
+    help="Also ask N halves of the rows.",
+)  # fmt: skip
+@option(
+    EFFORT, "--time-limit", type=float, metavar="SECONDS",
+    help="Stop then, with what is known so far.",
+)  # fmt: skip
+@option(EFFORT, "-j", "--jobs", type=int, help="Threads; -1 is every core.")
+@memory
+@document_options
+@source_options
+@option(
+    OUTPUT, "--format", "form", type=click.Choice(["text", "json", "html"]),
+    help="Of the page; what the name of --out says, or text.",
+)  # fmt: skip
+@option(
+    OUTPUT, "-o", "--out", type=Output(), metavar="FILE", help="Write the page to a file.",
+)  # fmt: skip
+@quiet
+def explain(model: str, source: str, **options: Any) -> None:
+    """Explain the saved MODEL in plain words: what is proved, how sure each feature is, what else
+    is nearly as good, and whether components repeat each other.
+
+    \b
+    sparcipal explain wine.json wine.csv
+    sparcipal explain wine.json wine.csv --within 0.05 --stability 50 -o wine.html
+    """
+    from ..explanation import explain as run
+
+    distinct_files(source, options, model=model)
+    result = loaded(model, source)
+    options = as_for_the_fit(result, source, options)
+    with live(options["time_limit"], options["quiet"]) as (_, update):
+        data = data_keywords(source, {**options, "covariance": result.n_samples is None}, update)
+        if "X" in data:
+            data["X"] = aligned(result, data["X"])
+        page = run(
+            result,
+            **data,
+            **memory_keyword(options),
+            within=options["within"],
+            stability=options["stability"],
+            time_limit=options["time_limit"],
+            n_jobs=options["jobs"],
+            callback=update,
+        )
+    page = replace(page, unanswered=in_the_shell(page.unanswered))
+    out = options["out"]
+    form = options["form"] or PAGES.get(Path(out or "").suffix.lower(), "text")
+    made = {"text": page.__str__, "json": page.to_json, "html": page.to_html}
+    text = made[form]().rstrip()
+    if not out:
+        click.echo(text)
+        return
+    from ..problem.saving import write_atomically
+
+    write_atomically(Path(out), text + "\n")
+    note(f"wrote {out}")
 
 
 def _picture_first(options: dict[str, Any]) -> None:

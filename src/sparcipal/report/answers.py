@@ -39,14 +39,24 @@ def sentences(found: Alternatives) -> list[str]:
             out.append(f"component {near.component + 1}, the others as they are:")
         out += _component(found, near)
     for cost in found.drops:
-        name = _name(found, cost.feature)
-        out.append(f"all components together: {_loss(cost, found.result.value, name)}")
+        out.append(f"all components together: {without(found, cost, found.result.value)}")
     if not found.complete:
         out.append(f"incomplete: {ENDS.get(found.status, found.status)}")
     return out
 
 
 def _component(found: Alternatives, near: Nearby) -> Iterator[str]:
+    yield from overview(found, near)
+    for cost in sorted(near.drops, key=lambda c: c.bound):
+        yield without(found, cost, near.value)
+    yield from supports(found, near)
+    order = sorted(range(near.outsiders.size), key=lambda i: -float(near.with_value[i]))
+    for i in order[:SHOWN] if near.value > 0 else ():
+        yield using(found, near, i)
+
+
+def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
+    """How many supports are near a component, and which features they use."""
     best = near.value
     reach = _percent(max(1 - near.level / best, 0.0), down=True) if best > 0 else "0 %"
     many = f"{near.count:,} support" + ("s" if near.count != 1 else "")
@@ -63,18 +73,18 @@ def _component(found: Alternatives, near: Nearby) -> Iterator[str]:
         yield f"in none: the other {found.result.n_features - used:,} features"
     for group in near.groups:
         yield "can be exchanged: " + ", ".join(_name(found, int(j)) for j in group)
-    for cost in sorted(near.drops, key=lambda c: c.bound):
-        yield _loss(cost, best, _name(found, cost.feature))
-    yield from _list(found, near)
-    order = sorted(range(near.outsiders.size), key=lambda i: -float(near.with_value[i]))
-    for i in order[:SHOWN] if best > 0 else ():
-        low, high = float(near.with_value[i]), float(near.with_bound[i])
-        least, most = _percent(max(1 - high / best, 0.0), down=True), max(1 - low / best, 0.0)
-        name = _name(found, int(near.outsiders[i]))
-        yield f"using {name} costs at least {least} (proved) and at most {_percent(most)}"
 
 
-def _list(found: Alternatives, near: Nearby) -> Iterator[str]:
+def using(found: Alternatives, near: Nearby, i: int) -> str:
+    """What it costs to use an outsider."""
+    low, high = float(near.with_value[i]), float(near.with_bound[i])
+    least = _percent(max(1 - high / near.value, 0.0), down=True)
+    most = _percent(max(1 - low / near.value, 0.0))
+    name = _name(found, int(near.outsiders[i]))
+    return f"using {name} costs at least {least} (proved) and at most {most}"
+
+
+def supports(found: Alternatives, near: Nearby) -> Iterator[str]:
     """The first supports of the list, as changes to the best one."""
     if not near.supports:
         return
@@ -102,7 +112,9 @@ def _unique(near: Nearby) -> str:
     return f"the best one is unique: the next one explains {gap} less"
 
 
-def _loss(cost: Cost, best: float, name: str) -> str:
+def without(found: Alternatives, cost: Cost, best: float) -> str:
+    """What it costs to do without a feature."""
+    name = _name(found, cost.feature)
     if best <= 0:
         return f"without {name}: nothing is explained anyway"
     least, most = max(1 - cost.bound / best, 0.0), max(1 - cost.value / best, 0.0)

@@ -205,7 +205,7 @@ def _correlations(result: Result, samples: Samples | None) -> str:
         else ""
     )
     return (
-        f"<p>{escape(summary.related(samples))}{first}{escape(together)}</p>\n"
+        f"<p>{escape(summary.related(samples.correlations))}{first}{escape(together)}</p>\n"
         f'<div class="scroll">{correlation_table(shown)}</div>\n<p>{advice}</p>'
     )
 

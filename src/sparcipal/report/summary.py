@@ -20,7 +20,8 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 def sentences(result: Result, samples: Samples | None = None) -> list[str]:
     """Return a short text: the data, what the components capture, how good that is."""
-    return [_data(result), _captured(result), proved(result.certificate), *redundant(samples)]
+    alike = [] if samples is None else redundant(samples.correlations)
+    return [_data(result), _captured(result), proved(result.certificate), *alike]
 
 
 def count(number: int) -> str:
@@ -94,9 +95,9 @@ def _listed(names: list[str]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def redundant(samples: Samples | None) -> list[str]:
-    """Name the pairs of components that say nearly the same."""
-    told = [] if samples is None else _pairs(samples, SAME, math.inf)
+def redundant(correlations: np.ndarray) -> list[str]:
+    """Name the pairs of components that say nearly the same, by the correlations of scores."""
+    told = _pairs(correlations, SAME, math.inf)
     if not told:
         return []
     several = "s" if len(told) > 1 else ""
@@ -106,10 +107,10 @@ def redundant(samples: Samples | None) -> list[str]:
     ]
 
 
-def related(samples: Samples) -> str:
+def related(correlations: np.ndarray) -> str:
     """Say whether components say the same, nearly or in part."""
-    found = redundant(samples)
-    partly = _pairs(samples, words.REDUNDANT, SAME)
+    found = redundant(correlations)
+    partly = _pairs(correlations, words.REDUNDANT, SAME)
     if partly:
         verb = "Components" if not found else "In part also"
         found.append(f"{verb} {'; '.join(partly)}{' say partly the same' if not found else ''}.")
@@ -119,8 +120,7 @@ def related(samples: Samples) -> str:
     )
 
 
-def _pairs(samples: Samples, least: float, below: float) -> list[str]:
+def _pairs(r: np.ndarray, least: float, below: float) -> list[str]:
     """Return the pairs whose correlation has a size in this range, with it."""
-    r = samples.correlations
     pairs = ((j, i) for i in range(len(r)) for j in range(i) if least <= abs(r[i, j]) < below)
     return [f"{j + 1} and {i + 1} ({r[i, j]:.2f})" for j, i in pairs]

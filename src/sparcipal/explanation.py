@@ -1,0 +1,233 @@
+"""Everything that is known of an answer on one page, in plain words: `explain`.
+
+What was found and proved, how sure each feature is, what else could be in, whether components
+repeat each other and, if asked, what other rows would give. Each part is a question that has a
+function of its own; one that has no answer for this kind of result becomes a sentence that says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .data.explained import Explained, explained
+from .data.inputs import Input, resolved
+from .data.missing import by_rows
+from .data.passes import MEMORY_LIMIT
+from .data.rows import Rows
+from .data.table import Table
+from .nearby import QUESTION, NotAnswered, alternatives, answer_of
+from .numerics.threads import one_blas_thread
+from .problem.answers import Alternatives
+from .problem.monitor import Progress
+from .problem.parameters import integer, number, seconds
+from .problem.result import Result
+from .report import explaining
+from .resampling import Stability, stability_of
+from .settings import Settings
+
+FORCE = 3  # outsiders of each component with proofs of their own, unless the user says
+LEVEL, ERRORS = 0.95, 1.0  # of the intervals, and false selections, as in `stability`
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of an answer; prints as a page of text and shows as one in a notebook.
+
+    Attributes
+    ----------
+    result : Result
+        The answer.
+    alternatives : Alternatives or None
+        What else is nearly as good; None where that has no answer, and `unanswered` says why.
+    unanswered : str
+        Why there are no alternatives; empty where there are.
+    share : float
+        The share of the variance of the rows that all components explain together, by regression
+        on their scores; nan where there are none, as for a covariance or one of pairs.
+    correlations : ndarray of shape (n_components, n_components) or None
+        Of the scores of the rows.
+    stability : Stability or None
+        What halves of the rows give, if that was asked.
+    resamples : int
+        How many halves were asked for.
+    """
+
+    result: Result
+    alternatives: Alternatives | None
+    unanswered: str
+    share: float
+    correlations: np.ndarray | None
+    stability: Stability | None = None
+    resamples: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question that has an answer was answered to its end."""
+        listed = self.alternatives is None or self.alternatives.complete
+        asked = self.resamples > 0
+        return listed and (not asked or (self.stability is not None and self.stability.complete))
+
+    @property
+    def sections(self) -> dict[str, list[str]]:
+        """The sentences of the page under their headings."""
+        return explaining.sections(self)
+
+    def __str__(self) -> str:
+        return explaining.explanation_text(self)
+
+    def _repr_html_(self) -> str:
+        return explaining.explanation_html(self)
+
+    def to_html(self) -> str:
+        """The page as an HTML document that needs no other file."""
+        return explaining.explanation_page(self)
+
+    def to_json(self) -> str:
+        """The sentences and the figures behind them; what is not known is null."""
+        return explaining.explanation_json(self)
+
+
+def explain(
+    given: Any,
+    X: Any = None,
+    *,
+    covariance: Any = None,
+    within: float = 0.01,
+    force: int = FORCE,
+    stability: int = 0,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    callback: Callable[[Progress], object] | None = None,
+    sample_weight: Any = None,
+    feature_names: Iterable[str] | None = None,
+    memory_limit: float = MEMORY_LIMIT,
+) -> Explanation:
+    """Say on one page what was found, what is proved of it and what else is nearly as good.
+
+    Parameters
+    ----------
+    given : Result or fitted SparsePCA
+        The answer.
+    X : data
+        What it came from.
+    covariance : array of shape (n_features, n_features)
+        Instead of X.
+    within : float
+        Answers that explain at least 1 - within of what a component explains are nearly as good.
+    force : int
+        For so many outsiders of each component also prove what using them costs.
+    stability : int
+        If not 0, also ask the same question of so many halves of the rows; at least 2.
+    time_limit : float
+        Seconds; what is known then is returned, and the page says that it is incomplete.
+    n_jobs, verbose, callback, sample_weight, feature_names, memory_limit
+        As for `sparse_pca`.
+
+    Returns
+    -------
+    Explanation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparcipal import explain, sparse_pca
+    >>> A = np.diag([3.0, 3.0, 2.0, 1.0])
+    >>> A[0, 1] = A[1, 0] = 1.0
+    >>> page = explain(sparse_pca(covariance=A, n_nonzero_coefs=2), covariance=A)
+    >>> page.complete
+    True
+    >>> page.sections["How sure each feature is"][-1]
+    'no answer without x1 comes within 24.9 % of the best: proved (...)'
+    """
+    answer = answer_of(given)
+    if answer is None:
+        raise TypeError(
+            f"given is a {type(given).__name__}; pass a result or a fitted SparsePCA, and the data "
+            "it came from as X"
+        )
+    within = number("within", within, 0.0, 1.0)
+    count = integer("stability", stability, 0)
+    if count == 1:
+        raise ValueError("stability=1: halves come in pairs; pass 0 for none, or at least 2")
+    limit = seconds("time_limit", time_limit)
+    run: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "callback": callback}
+    asked = Settings.of(**_question(answer), **run, memory_limit=memory_limit)
+    start = time.monotonic()
+    source = resolved(
+        X,
+        covariance,
+        feature_names=feature_names,
+        sample_weight=sample_weight,
+        memory_limit=asked.memory_limit,
+        monitor=asked.monitor(),
+        missing=by_rows(asked.missing) if count else asked.missing,
+    )
+    _check(answer, source, count)
+    sums = _sums(answer, source)
+    near, why = None, ""
+    try:
+        near = alternatives(
+            answer, source, within=within, force=force, time_limit=limit, **run,
+            memory_limit=memory_limit,
+        )  # fmt: skip
+    except NotAnswered as error:
+        why = str(error)
+    page = Explanation(
+        answer,
+        near,
+        why,
+        float("nan") if sums is None else sums.share,
+        None if sums is None else sums.correlations,
+        resamples=count,
+    )
+    left = None if limit is None else limit - (time.monotonic() - start)
+    ended = near is not None and near.status in ("interrupted", "time_limit")
+    if count == 0 or ended or (left is not None and left <= 0.0):
+        return page
+    again = replace(asked, time_limit=left)
+    monitor = again.monitor()
+    with monitor.interruptible(), one_blas_thread:
+        found = stability_of(source, again, monitor, answer, "halves", count, LEVEL, ERRORS)
+    return replace(page, stability=found)
+
+
+def _question(answer: Result) -> dict[str, Any]:
+    """The keywords that ask the question of a result once more."""
+    settings = answer.settings
+    names = (*QUESTION, "method", "method_options", "rank", "missing")
+    asked = {name: settings[name] for name in names if name in settings}
+    total = settings.get("n_nonzero_total")
+    return asked if total is None else {**asked, "n_nonzero_coefs": {"total": total}}
+
+
+def _check(answer: Result, source: Input, resamples: int) -> None:
+    """Refuse other features than those of the result, and resamples of a covariance."""
+    if source.n_features != answer.n_features:
+        raise ValueError(
+            f"the result has n_features={answer.n_features}, but the data have "
+            f"{source.n_features}; pass the data that it came from"
+        )
+    own, names = answer.feature_names, source.feature_names
+    if own is not None and names is not None and tuple(own) != tuple(names):
+        first = next((a, b) for a, b in zip(own, names) if a != b)
+        raise ValueError(
+            f"the data have the feature {first[1]!r} where the result has {first[0]!r}; pass the "
+            "columns that it came from, in the same order"
+        )
+    if resamples and not isinstance(source.source, Table | Rows):
+        raise ValueError(f"stability={resamples} needs the rows of the data; pass X, or 0 for none")
+
+
+def _sums(answer: Result, source: Input) -> Explained | None:
+    """What the components explain together; a covariance, or one of pairs, has no rows to ask."""
+    pairs = source.gaps is not None and source.gaps.rule == "pairwise"
+    if pairs or answer.mean is None or not isinstance(source.source, Table | Rows):
+        return None
+    with one_blas_thread:
+        return explained(answer, source.source, source.sample_weight)

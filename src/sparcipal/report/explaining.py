@@ -1,0 +1,241 @@
+"""One page on an answer: text, HTML and JSON have the same sentences."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import answers, summary, words
+from .html import STYLE
+
+if TYPE_CHECKING:
+    from ..explanation import Explanation
+    from ..problem.answers import Alternatives, Cost, Nearby
+    from ..resampling import Stability
+
+WIDTH = 100
+FOUND = "What was found"
+SURE = "How sure each feature is"
+ELSE = "What else could be in"
+TOGETHER = "How much is explained together"
+ROWS = "What other rows would give"
+
+
+def sections(page: Explanation) -> dict[str, list[str]]:
+    """The sentences under their headings; a part without any is left out."""
+    parts = {
+        FOUND: _found(page),
+        SURE: _sure(page),
+        ELSE: _else(page),
+        TOGETHER: _together(page),
+        ROWS: _rows(page),
+    }
+    told = {title: list(lines) for title, lines in parts.items()}
+    return {title: lines for title, lines in told.items() if lines}
+
+
+def explanation_text(page: Explanation) -> str:
+    blocks = []
+    for title, lines in page.sections.items():
+        wrapped = [
+            textwrap.fill(
+                line, WIDTH, initial_indent="  ", subsequent_indent="      ",
+                break_long_words=False, break_on_hyphens=False,
+            )
+            for line in lines
+        ]  # fmt: skip
+        blocks.append("\n".join([title, *wrapped]))
+    return "\n\n".join(blocks)
+
+
+def explanation_html(page: Explanation) -> str:
+    """The page for a notebook. Names are untrusted, so all that varies is escaped."""
+    parts = []
+    for title, lines in page.sections.items():
+        items = "".join(f"<li>{escape(line)}</li>\n" for line in lines)
+        parts.append(f"<h3>{escape(title)}</h3>\n<ul>\n{items}</ul>")
+    body = "\n".join(parts)
+    return f'<style>\n{STYLE}</style>\n<div class="sparcipal">\n{body}\n</div>'
+
+
+def explanation_page(page: Explanation) -> str:
+    return (
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        f"<title>{escape(words.question(page.result))}</title>\n"
+        f"<body>\n{explanation_html(page)}\n</body>\n</html>\n"
+    )
+
+
+def explanation_json(page: Explanation) -> str:
+    """The same sentences, and the figures behind them in full."""
+    result, near = page.result, page.alternatives
+    document = {
+        "explanation": page.sections,
+        "complete": page.complete,
+        "unanswered": page.unanswered or None,
+        "certificate": {
+            "value": _known(result.value),
+            "bound": _known(result.bound),
+            "gap": _known(result.certificate.gap),
+            "status": result.certificate.status.value,
+        },
+        "within": None if near is None else near.within,
+        "components": [_component(page, j) for j in range(len(result.supports))],
+        "without": [] if near is None else [_cost(near, c, result.value) for c in near.drops],
+        "share": _known(page.share),
+        "correlations": None if page.correlations is None else page.correlations.tolist(),
+        "stability": None if page.stability is None else page.stability.records(),
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _known(figure: float) -> float | None:
+    return float(figure) if math.isfinite(figure) else None
+
+
+def _component(page: Explanation, j: int) -> dict[str, Any]:
+    result, found = page.result, page.alternatives
+    own: dict[str, Any] = {
+        "features": result.names(j),
+        "variance": _known(float(result.variances[j])),
+    }
+    if found is None:
+        return own
+    near = found.components[j]
+    return {
+        **own,
+        "nearby": near.count,
+        "nothing_missing": near.complete,
+        "unique": near.unique,
+        "in_every": [result.feature_name(i) for i in near.always()],
+        "in_some": [result.feature_name(i) for i in near.sometimes()],
+        "without": [_cost(found, cost, near.value) for cost in near.drops],
+        "using": [_cost(found, cost, near.value) for cost in near.forces],
+    }
+
+
+def _cost(found: Alternatives, cost: Cost, best: float) -> dict[str, Any]:
+    """The share that is lost, at least (proved) and at most."""
+    name = found.result.feature_name(cost.feature)
+    if best <= 0:
+        return {"feature": name, "at_least": 0.0, "at_most": 0.0}
+    least, most = max(1 - cost.bound / best, 0.0), max(1 - cost.value / best, 0.0)
+    return {"feature": name, "at_least": _known(least), "at_most": _known(most)}
+
+
+# --- the sections ---
+
+
+def _found(page: Explanation) -> Iterator[str]:
+    result = page.result
+    yield f"{words.question(result)}; {words.data(result)}"
+    for j in range(len(result.supports)):
+        names = ", ".join(words.plain(name) for name in result.names(j))
+        yield f"component {j + 1}: {names}"
+    yield from summary.sentences(result)[1:]
+    if not page.complete:
+        yield "This page is incomplete: a part below says what was not finished."
+
+
+def _sure(page: Explanation) -> Iterator[str]:
+    found = page.alternatives
+    if found is None:
+        yield f"Not known: {words.visible(page.unanswered)}."
+        return
+    several = len(found.components) > 1
+    joint = {cost.feature for cost in found.drops}
+    if several:
+        yield "Each component is compared with others in its place, while its neighbours stay."
+    for near in found.components:
+        yield from _prefixed(answers.overview(found, near), near, several)
+        # what all components lose together says more than what one loses beside the others
+        costs = sorted(
+            (cost for cost in near.drops if cost.feature not in joint), key=lambda cost: cost.bound
+        )
+        lines = (answers.without(found, cost, near.value) for cost in costs)
+        yield from _prefixed(lines, near, several)
+    for cost in sorted(found.drops, key=lambda cost: cost.bound):
+        yield f"all together: {answers.without(found, cost, found.result.value)}"
+    if not found.complete:
+        yield f"Incomplete: {answers.ENDS.get(found.status, found.status)}."
+
+
+def _prefixed(lines: Iterator[str], near: Nearby, several: bool) -> Iterator[str]:
+    label = f"component {near.component + 1}: " if several else ""
+    return (label + line for line in lines)
+
+
+def _else(page: Explanation) -> Iterator[str]:
+    found = page.alternatives
+    if found is None:
+        return
+    several = len(found.components) > 1
+    for near in found.components:
+        if len(near.supports) > 1:
+            lines = (" ".join(line.split()) for line in answers.supports(found, near))
+            yield from _prefixed(lines, near, several)
+        if near.value > 0:
+            places = [int(np.flatnonzero(near.outsiders == c.feature)[0]) for c in near.forces]
+            lines = (answers.using(found, near, i) for i in places)
+            yield from _prefixed(lines, near, several)
+
+
+def _together(page: Explanation) -> Iterator[str]:
+    result = page.result
+    alone = len(result.supports) == 1
+    if math.isfinite(page.share):
+        scores = "its score" if alone else "all scores together"
+        yield (
+            f"A regression on {scores} explains {words.share_percent(page.share)} of the variance "
+            "of all features."
+        )
+    if alone:
+        return
+    if page.correlations is not None:
+        yield summary.related(page.correlations)
+    yield from words.redundancy(result)
+
+
+def _rows(page: Explanation) -> Iterator[str]:
+    if not page.resamples:
+        return
+    found = page.stability
+    if found is None or not found.n_resamples:
+        yield "Incomplete: the run was stopped before the first half of the rows."
+        return
+    if not found.complete:
+        yield f"Incomplete: stopped after {found.n_resamples} halves of the rows."
+    often = found.frequencies
+    low, high = found.intervals
+    for j, support in enumerate(found.reference.supports):
+        order = support[np.argsort(-often[j, support], kind="stable")]
+        names = (
+            f"{words.plain(found.reference.feature_name(int(i)))} {100 * often[j, i]:.0f} % "
+            f"[{100 * low[j, i]:.0f}, {100 * high[j, i]:.0f}]"
+            for i in order
+        )
+        yield (
+            f"component {j + 1} comes back in {found.n_resamples} halves of the rows with a mean "
+            f"overlap of {float(found.jaccard[:, j].mean()):.2f}; its features in: "
+            f"{', '.join(names)}"
+        )
+        yield from _newcomers(found, j, often[j], support)
+    yield f"In brackets: intervals of {100 * found.level:g} %. {found.sentence}"
+
+
+def _newcomers(found: Stability, j: int, often: np.ndarray, support: np.ndarray) -> Iterator[str]:
+    """Features outside the answer that half of the resamples or more have in a component."""
+    others = np.setdiff1d(np.flatnonzero(often >= 0.5), support)
+    if others.size:
+        names = ", ".join(
+            f"{words.plain(found.reference.feature_name(int(i)))} {100 * often[i]:.0f} %"
+            for i in others
+        )
+        yield f"component {j + 1} often has others instead: {names}"

@@ -1,0 +1,116 @@
+"""Questions after a fit on the command line: constraints, alternatives, explain."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from sparcipal import Alternatives, Result, alternatives, explain, sparse_pca
+from sparcipal.cli import main
+
+NAMES = ["ant", "bee", "cat", "dog", "elk", "fox"]
+X = np.random.default_rng(2).standard_normal((40, 6)) * [3, 2.9, 2, 2, 1, 1]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = (",".join(map(repr, row)) for row in X.tolist())
+    (tmp_path / "t.csv").write_text("\n".join([",".join(NAMES), *rows]) + "\n")
+    return tmp_path
+
+
+def run(*words, code=0):
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert done.exit_code == code, done.output + repr(done.exception)
+    return done
+
+
+def fitted(*words) -> Result:
+    run("fit", "t.csv", "-s", 2, *words, "-o", "m.json")
+    return Result.load("m.json")
+
+
+def names(result: Result) -> list[set[str]]:
+    return [set(result.names(j)) for j in range(len(result.supports))]
+
+
+def test_include_and_exclude_by_name_and_number(folder):
+    assert names(fitted("--include", "elk"))[0] >= {"elk"}
+    expected = sparse_pca(X, n_nonzero_coefs=2, exclude=[0, 2], feature_names=NAMES)
+    assert names(fitted("--exclude", "ant,2")) == names(expected)
+    assert not names(expected)[0] & {"ant", "cat"}
+    run("verify", "m.json", "t.csv")
+
+
+def test_include_once_for_each_component(folder):
+    found = names(fitted("-k", 2, "--include", "elk", "--include", "fox"))
+    assert "elk" in found[0]
+    assert "fox" in found[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--include", "emu"], "emu"),
+        (["--exclude", "emu"], "emu"),
+        (["--include", "ant", "--exclude", "ant"], "ant"),
+        (["--include", "ant,bee,cat"], "3"),
+    ],
+)
+def test_constraints_that_cannot_hold_are_named(folder, words, said):
+    done = run("fit", "t.csv", "-s", 2, *words, code=1)
+    assert said in done.output
+    assert "Traceback" not in done.output
+
+
+def test_alternatives_are_those_of_python_in_every_format(folder):
+    result = fitted()
+    expected = alternatives(result, X, within=0.2)
+    words = ("alternatives", "m.json", "t.csv", "--within", 0.2)
+    done = run(*words, "-o", "near.json")
+    assert str(expected) in done.output
+    assert Alternatives.load("near.json").records() == expected.records()
+    run("verify", "near.json", "t.csv")
+    assert Alternatives.from_json(run(*words, "--format", "json").output).complete
+    rows = list(csv.DictReader(io.StringIO(run(*words, "--format", "csv").output)))
+    assert [float(row["value"]) for row in rows] == [r["value"] for r in expected.records()]
+
+
+def test_alternatives_refuse_to_overwrite_and_other_data(folder):
+    fitted()
+    assert "overwrite" in run("alternatives", "m.json", "t.csv", "-o", "m.json", code=2).output
+    swapped = run("alternatives", "t.csv", "m.json", code=1).output
+    assert "swapped" in swapped
+    text = (folder / "t.csv").read_text().splitlines()
+    (folder / "u.csv").write_text("\n".join(text[:20]) + "\n")
+    assert "the data that it came from" in run("alternatives", "m.json", "u.csv", code=1).output
+
+
+def test_explain_is_the_page_of_python_in_every_format(folder):
+    result = fitted()
+    expected = explain(result, X, within=0.05, stability=2)
+    words = ("explain", "m.json", "t.csv", "--within", 0.05, "--stability", 2)
+    assert run(*words).output.strip() == str(expected)
+    told = json.loads(run(*words, "--format", "json").output)
+    assert told == json.loads(expected.to_json())
+    assert "wrote page.html" in run(*words, "-o", "page.html").output
+    assert (folder / "page.html").read_text("utf-8") == expected.to_html()
+    run(*words, "--format", "text", "-o", "page.json")
+    assert (folder / "page.json").read_text("utf-8").strip() == str(expected)
+
+
+def test_explain_says_in_the_words_of_the_shell_what_is_not_known(folder):
+    fitted("-k", 2, "--supports", "free", "--certify", "none")
+    said = " ".join(run("explain", "m.json", "t.csv").output.split())
+    assert "Not known: alternatives of several components need --supports disjoint" in said
+
+
+def test_explain_refuses_to_overwrite_the_model(folder):
+    fitted()
+    assert "overwrite" in run("explain", "m.json", "t.csv", "-o", "m.json", code=2).output

@@ -1,0 +1,159 @@
+"""One page on an answer: each sentence follows from the data, and what is not known says so."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from sparcipal import SparsePCA, alternatives, explain, sparse_pca
+
+
+def planted(n=60, p=9, seed=0):
+    """Two blocks of three features among noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    X[:, :3] += 3.0 * rng.standard_normal((n, 1))
+    X[:, 3:6] += 2.0 * rng.standard_normal((n, 1))
+    return X
+
+
+NAMES = ["<a>", "b", "c", "d", "e", "f", "g", "h", "i"]
+
+
+@pytest.fixture(scope="module")
+def asked():
+    X = planted()
+    return X, sparse_pca(X, n_components=2, n_nonzero_coefs=3, feature_names=NAMES)
+
+
+def best_without(X, feature, s):
+    """The largest eigenvalue over all supports of s features without one, by enumeration."""
+    from itertools import combinations
+
+    A = np.cov(X, rowvar=False, bias=True)
+    left = [j for j in range(A.shape[0]) if j != feature]
+    return max(np.linalg.eigvalsh(A[np.ix_(c, c)])[-1] for c in combinations(left, s))
+
+
+def test_costs_enclose_what_enumeration_finds():
+    X = planted()
+    result = sparse_pca(X, n_nonzero_coefs=3, feature_names=NAMES)
+    page = explain(result, X)
+    told = json.loads(page.to_json())["components"][0]["without"]
+    assert sorted(cost["feature"] for cost in told) == ["<a>", "b", "c"]
+    for cost in told:
+        lost = 1 - best_without(X, NAMES.index(cost["feature"]), 3) / result.value
+        assert cost["at_least"] - 1e-9 <= lost <= cost["at_most"] + 1e-9
+        assert cost["at_least"] > 0.1
+    sure = page.sections["How sure each feature is"]
+    assert any(line.startswith("no answer without b comes within") for line in sure)
+    assert page.complete
+
+
+def test_several_components_with_the_share_of_the_estimator(asked):
+    X, result = asked
+    page = explain(result, X, within=0.05, stability=4)
+    model = SparsePCA(n_components=2, n_nonzero_coefs=3).fit(X)
+    assert page.share == pytest.approx(model.score(X))
+    assert page.correlations == pytest.approx(np.corrcoef(model.transform(X), rowvar=False))
+    assert page.complete
+    assert page.stability.n_resamples == 4
+    assert list(page.sections) == [
+        "What was found",
+        "How sure each feature is",
+        "What else could be in",
+        "How much is explained together",
+        "What other rows would give",
+    ]
+    near = alternatives(result, X, within=0.05, force=3)
+    told = json.loads(page.to_json())
+    assert [c["nearby"] for c in told["components"]] == [n.count for n in near.components]
+    assert {c["feature"] for c in told["without"]} == set("bcdef") | {"<a>"}
+    assert "<a>" not in page.to_html()
+    assert "&lt;a&gt;" in page.to_html()
+    assert page._repr_html_() in page.to_html()
+    assert "all together: no answer without d comes within" in str(page)
+
+
+def test_components_that_repeat_each_other_are_named():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((80, 1)) + 0.3 * rng.standard_normal((80, 6))
+    page = explain(sparse_pca(X, n_components=2, n_nonzero_coefs=3), X)
+    assert "Components 1 and 2 (" in str(page)
+    assert "say nearly the same" in str(page)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "why"),
+    [
+        ({"n_components": 2, "n_nonzero_coefs": 3, "supports": "free"}, "supports='disjoint'"),
+        ({"n_components": 2, "n_nonzero_coefs": {"total": 5}}, "n_nonzero_coefs for each"),
+        ({"n_nonzero_coefs": 3, "missing": "mean"}, "complete data"),
+        ({"n_nonzero_coefs": 3, "missing": "pairwise"}, "complete data"),
+    ],
+)
+def test_a_question_without_an_answer_is_a_sentence(keywords, why):
+    X = planted()
+    if "missing" in keywords:
+        X[0, 0] = np.nan
+    result = sparse_pca(X, certify=False, **keywords)
+    page = explain(result, X)
+    assert page.alternatives is None
+    assert why in " ".join(page.sections["How sure each feature is"])
+    if keywords.get("missing") == "pairwise":  # a covariance of pairs has no rows to score
+        assert np.isnan(page.share)
+        with pytest.raises(ValueError, match="missing='pairwise'"):
+            explain(result, X, stability=2)
+    else:
+        assert 0.0 < page.share < 1.0
+    assert json.loads(page.to_json())["unanswered"] == page.unanswered
+
+
+def test_tables_that_are_read_in_passes_say_what_is_not_known():
+    X = planted(n=400, p=200)
+    blocks = lambda: iter([X[:200], X[200:]])  # noqa: E731
+    result = sparse_pca(blocks, n_nonzero_coefs=3, memory_limit=200_000, certify=False)
+    page = explain(result, blocks, memory_limit=200_000)
+    assert "read in passes" in page.unanswered
+    assert page.share == pytest.approx(explain(result, X, force=0).share)
+
+
+def test_a_covariance_has_no_rows_to_ask(asked):
+    X, _ = asked
+    A = np.cov(X, rowvar=False)
+    result = sparse_pca(covariance=A, n_nonzero_coefs=3)
+    page = explain(result, covariance=A)
+    assert np.isnan(page.share)
+    assert json.loads(page.to_json())["share"] is None
+    assert "How much is explained together" not in page.sections
+    with pytest.raises(ValueError, match="stability=4 needs the rows"):
+        explain(result, covariance=A, stability=4)
+
+
+def test_what_is_known_when_it_is_stopped_is_marked_incomplete(asked):
+    X, result = asked
+    page = explain(result, X, stability=4, callback=lambda progress: True)
+    assert not page.complete
+    assert page.stability is None
+    assert "This page is incomplete" in str(page)
+    assert "Incomplete: stopped by the user." in page.sections["How sure each feature is"]
+    assert page.sections["What other rows would give"][0].startswith("Incomplete")
+    assert json.loads(page.to_json())["complete"] is False
+
+
+def test_bad_input_is_named(asked):
+    X, result = asked
+    with pytest.raises(TypeError, match="given is a ndarray"):
+        explain(X, X)
+    with pytest.raises(ValueError, match="within"):
+        explain(result, X, within=2.0)
+    with pytest.raises(ValueError, match="stability=1"):
+        explain(result, X, stability=1)
+    with pytest.raises(ValueError, match="n_features=9, but the data have 8"):
+        explain(result, X[:, :8])
+    with pytest.raises(ValueError, match="'b' where the result has '<a>'"):
+        explain(result, X, feature_names=[*NAMES[1:], NAMES[0]])
+    with pytest.raises(ValueError, match="the data that it came from"):
+        explain(result, X + planted(seed=1))
