@@ -48,6 +48,8 @@ CLIPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)
 SHAPING = 1.5e9  # work for shapes of pads in one attempt, with the default effort
 TOUCH_WORK = 1.3e10  # of the default effort
 NEAR = 0.1  # distance at which a level counts as the lowest that can be certified
+HELPFUL = 0.5  # least share of the features that should join for which a larger core is tried
+LOOSE = 0.02  # gap of the level, relative to the value, beyond which the core is proved roughly
 
 
 def prove_large(
@@ -79,6 +81,13 @@ def affordable(s: int, effort: str | float) -> bool:
     """Whether the default effort suffices for more than a first core for s nonzeros."""
     first = len(COLD) * STEPS * step_work(max(CORE, 2 * s))
     return effort != "fast" or first <= 0.6 * TOUCH_WORK
+
+
+def _affordable_core(work: float, now: int) -> int:
+    """The most features for which that much work suffices; a core that grows more takes longer."""
+    sizes = np.arange(1, MOST_CORE + 1)
+    spent = [STEPS * n / now * step_work(int(n)) for n in sizes]
+    return int(np.searchsorted(spent, work, side="right"))
 
 
 class _Extension:
@@ -184,9 +193,11 @@ class _Extension:
                 best = attempt.touch
                 if tried == level:
                     return best
-            joining = attempt.joining[: 2 * core.size]
-            ahead = self.work + STEPS * step_work(core.size + joining.size)
-            out_of_budget = self.monitor.stopped is not None or ahead > budget
+            room = _affordable_core(budget - self.work, core.size) - core.size
+            joining = attempt.joining[: min(2 * core.size, max(room, 0))]
+            # a few of the features that should join do not help the others
+            too_few = joining.size < HELPFUL * attempt.joining.size
+            out_of_budget = self.monitor.stopped is not None or room < 0 or too_few
             if out_of_budget or core.size >= MOST_CORE:
                 break
             if joining.size:
@@ -234,6 +245,9 @@ class _Extension:
             more = min(2 * question.work, TOUCH_WORK - self.work)
             work, nodes = max(question.work, more), question.most_nodes
             asked = replace(asked, effort=work, max_nodes=nodes)
+        elif question.effort == "fast" and touch.level > self.threshold + LOOSE * abs(self.value):
+            # a core that is proved to less than that does not lower the bound
+            asked = replace(asked, effort=question.work / 4, max_nodes=question.most_nodes)
         return prove(block, self.s, asked)
 
     def _round(
@@ -270,7 +284,9 @@ class _Extension:
         while touch is None:
             touch = strata.attempt(low + step, shaping=0.0).touch
             low, step = (low, step) if touch is not None else (low + step, 2 * step)
-        while touch.level - low > NEAR * gain and self.monitor.stopped is None:
+        while self.monitor.stopped is None:
+            if touch.level - low <= NEAR * max(gain, touch.level - self.threshold):
+                break
             found = strata.attempt(0.5 * (low + touch.level), self.shaping / 4, self.monitor).touch
             if found is None:
                 low = 0.5 * (low + touch.level)
