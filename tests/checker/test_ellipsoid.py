@@ -200,3 +200,15 @@ def test_exact_arithmetic_accepts_the_same_claims():
                     assert name not in REPAIRED
                     continue
                 assert ar.upper(found) >= best * (1 - 1e-12), name
+
+
+def test_the_axes_are_charged_for_every_component():
+    """k components take k eigendecompositions, which a file of any size may ask for."""
+    bound, cov, _ = certified(3)
+    budget = Budget()
+    one = Question((2,), False, True, 0.0)
+    redone("ellipsoid", bound.data, Case(cov, one, FLOAT, budget))
+    single = budget.spent
+    many = Question((2,) * 50, False, True, 0.0)
+    redone("ellipsoid", bound.data, Case(cov, many, FLOAT, budget))
+    assert budget.spent - single >= 50 * 20.0 * cov.n**3

@@ -252,3 +252,28 @@ def test_trees_of_groups_are_replayed_and_forged_ones_refused() -> None:
         forge(forged)
         with pytest.raises(Refused):
             redo(A, forged)
+
+
+def test_the_groups_of_cases_that_wait_are_charged():
+    """A long chain of cases with many groups takes memory that is not in the file."""
+    p, k, cases = 300, 60, 400
+    nodes: list[dict] = []
+    for i in range(cases):
+        feature, group = (i, i) if i < k - 1 else (p - 1, 0)
+        nodes += [{"feature": feature, "group": group, "out": 2 * i + 1, "in": 2 * i + 2}]
+        nodes += [{"groups": []}]
+    none, nobody = np.zeros(0), np.zeros(0, int)
+    sets = {"forced": nobody, "banned": nobody, "core": np.arange(1)}
+    group = {"prices": 0, "count": 1, **sets, "u": none, "r": none, "pads": np.ones(1)}
+    prices = [{"features": nobody, "price": none}]
+    data = {"prices": prices, "groups": [group], "nodes": [*nodes, {"groups": []}]}
+    question = Question((1,) * k, False, True, 0.0)
+    for budget, reason in (
+        (Budget(memory=3e6), "the groups of the cases that wait"),
+        (Budget(work=1e7), "the groups of a case"),
+        (Budget(), "a leaf does not name a certificate"),
+    ):
+        with pytest.raises(Refused, match=reason):
+            redone(
+                "labels", data, Case(checked_covariance(np.eye(p), 1.0), question, FLOAT, budget)
+            )

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcipal import Result, verify
-from sparcipal.problem.result import Status
+from sparcipal import Result, sparse_pca, verify
+from sparcipal.checker.covariance import covariance_of_data
+from sparcipal.problem.result import Bound, Status
 from tests.support import forgeries
 
 TINY, HUGE = 5e-324, 1e308
@@ -384,3 +385,98 @@ def test_proofs_that_were_bent_to_a_false_bound_are_refused(place, subjects):
 
 def test_there_are_as_many_as_were_thought_of():
     assert len(FORGERIES) >= 100
+
+
+# --- what underflow hides ---
+
+
+def beside_a_huge_column(case: str, big: float, p: int = 6) -> tuple[Result, np.ndarray, float]:
+    """A component that explains nothing, in a unit that fits a column of size `big` only; the
+    table; what is counted as rounding."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, p))
+    X[:, 1:3] = 3 * rng.standard_normal((40, 1)) + 0.1 * X[:, 1:3]
+    X[:, 3] *= 0.1
+    X[:, -1] = 0.0
+    exclude = [0] if case == "excluded" else None
+    result = sparse_pca(X, n_nonzero_coefs=2, certify=False, exclude=exclude)
+    X[:, 0] = big if case == "constant" else big * X[:, 0]
+    unit = 4.0 ** int(np.log2(big))
+    own = covariance_of_data(X, True, False, None, unit)
+    inner = own.covariance if exclude is None else own.covariance.part(np.arange(1, p))
+    margin = 1.01 * inner.rounding(2) * unit
+    certificate = replace(
+        result.certificate, value=0.0, rounding=margin, status=Status.GAP, unit=unit
+    )
+    result = replace(
+        result,
+        supports=(np.array([p - 1]),),
+        weights=(np.array([1.0]),),
+        variances=np.zeros(1),
+        mean=own.mean,
+        total_variance=float(own.covariance.diagonal.sum()) * unit,
+        certificate=certificate,
+    )
+    return result, X, margin
+
+
+def lost(kind: str, kept: np.ndarray, a: float) -> tuple[str, Data]:
+    """A proof in which squares of the numbers `a` vanish, on the kept features."""
+    none, nobody = np.zeros(0), np.zeros(0, int)
+    if kind == "frobenius":
+        return "frobenius", {"c": 0.0, "kept": kept}
+    if kind == "kyfan":
+        core = {"features": np.array([0]), "price": np.zeros(1), "pad": 1e-6 * a}
+        return "kyfan", {**core, "u": none, "r": none, "kept": kept}
+    if kind == "labels":
+        sets = {"forced": nobody, "banned": nobody, "core": np.array([0])}
+        group = {
+            "prices": 0,
+            "count": 1,
+            **sets,
+            "u": none,
+            "r": none,
+            "pads": np.array([1e-6 * a]),
+        }
+        prices = [{"features": nobody, "price": none}]
+        return "labels", {
+            "prices": prices, "groups": [group], "nodes": [{"groups": [0]}], "kept": kept
+        }  # fmt: skip
+    bound = 1.01 * a
+    pads = [{"shape": np.ones(2), "scale": 1e-4 * a}]
+    touch = {
+        "core": np.array([0, 2]),
+        "split": {"clip": 0.0},
+        "near": np.array([1]),
+        "groups": [{"first": 1, "last": 1, "pads": pads}],
+        "bound": bound,
+    }
+    problem = {"step": "problem", "s": 2, "nonnegative": False, "bound": bound, "twins": {}}
+    problem["unit"] = 2.0 ** np.floor(np.log2(a))
+    steps = [problem, {"step": "split", "clip": 0.0}, node(split=1)]
+    return "tree", {"kept": kept, "touch": touch, "log": steps}
+
+
+@pytest.mark.parametrize("arithmetic", ["float", "exact"])
+@pytest.mark.parametrize(
+    ("kind", "case", "big"),
+    [
+        ("frobenius", "constant", 1e85),
+        ("frobenius", "excluded", 1e120),
+        ("kyfan", "constant", 1e100),
+        ("labels", "constant", 1e100),
+        ("touch", "constant", 1e100),
+    ],
+)
+def test_squares_that_underflow_prove_nothing(kind, case, big, arithmetic):
+    result, X, margin = beside_a_huge_column(case, big, 6 if kind == "frobenius" else 5)
+    unit, variances = result.certificate.unit, X.var(axis=0)
+    kept = np.arange(1, X.shape[1] - 1)
+    name, data = lost(kind, kept, float(variances[1:3].max()) / unit)
+    value = margin if kind == "frobenius" else 1.02 * float(variances[1:3].max())
+    value = max(value, 1.02 * margin)
+    bounds = (Bound(name, value, data, margin),)
+    made = replace(result, certificate=replace(result.certificate, bounds=bounds, bound=value))
+    verdict = verify(made, X, arithmetic=arithmetic)
+    assert verdict.verdict == "refused"
+    assert "prove" in verdict.reason or "pads" in verdict.reason

@@ -125,14 +125,15 @@ def eigenvalues_one_by_one(M: np.ndarray, k: int, ar: Arithmetic) -> list[Number
     n = len(guess)
     w, Q = np.linalg.eigh(0.5 * (guess + guess.T))
     w, Q = w[::-1], Q[:, ::-1]
-    step = 2 * (n + k + 4) * ar.step * (float(np.abs(np.diagonal(guess)).sum()) + 1e-300)
-    step += 4 * (n + 2) * ar.step * abs(float(w[0]))
+    # The margin of the factorisation is relative to the trace of nu I - M.
+    size = float(np.abs(np.diagonal(guess)).sum()) + (n + 1) * abs(float(w[0])) + 1e-300
+    step = 2 * (n + k + 4) * ar.step * size
     out: list[Numbers] = []
     for j in range(min(k, n)):
         root = ar.array(Q[:, :j] * np.sqrt(np.maximum(w[:j] - w[j], 0.0)))
         rest = M - ar.matmul(root, root.T) if j else M
         blur = (j + 4) * ar.eps * (abs(np.diagonal(M)).sum() + (root * root).sum())
-        for factor in (1, 8, 64, 1024):
+        for factor in (2, 16, 128, 1024):
             nu = float(w[j]) + factor * step
             if ar.below(rest, nu - blur):
                 out.append(ar.number(nu))

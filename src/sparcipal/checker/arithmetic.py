@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 EPS = 2.0**-52
+# No bound in units is proved to be less, and no pad may be: docs/methods/rounding.rst, "Underflow".
+LEAST = 2.0**-400
 Numbers = Any  # a float or a ball, or an array of them
 
 

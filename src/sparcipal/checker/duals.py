@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .arithmetic import Arithmetic, Numbers
+from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import require
 from .cheap import psd_shift
 from .covariance import CheckedCovariance
@@ -65,6 +65,7 @@ def greedy(record: GreedyDual, case: Case) -> Numbers:
     cov, question, ar, budget = case
     require(question.k == 1, "this bound holds for one component only")
     rho, core, m = record.rho, record.core, record.core.size
+    require(rho >= LEAST, "a level so small that squares may underflow")
     # squares of much smaller or larger ones lose digits
     require(0.5 < float(np.linalg.norm(record.weights)) < 2.0, "x is no unit vector")
     budget.work(m**3 + 40 * cov.p * record.support.size, "a dual bound")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arithmetic import Arithmetic, Numbers
+from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import Refused, require
 from .family import Case, Family
 from .records import Ellipsoid
@@ -33,8 +33,11 @@ def recheck(record: Ellipsoid, case: Case) -> Numbers:
     stretch = stretched(record, ar.array(F), T, W, ar)
     total = ar.number(0.0)
     for s in question.cardinalities:
+        budget.work(20.0 * n**3 + 2.0 * n * n * m, "the axes of an ellipsoid")
         matrix = s * T + ar.matmul(W.T, W)
         rounding = (m + 4) * ar.eps * np.trace(matrix)
+        # what is below may have lost digits to underflow, and the stretch magnifies it
+        require(ar.at_most(LEAST, np.trace(matrix)), "an ellipsoid that is next to nothing")
         total = total + stretch * (ar.ky_fan(matrix, 1) + rounding) + cov.rounding(s)
     return total * (1 + (question.k + 8) * ar.eps)
 

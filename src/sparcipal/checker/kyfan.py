@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .arithmetic import Arithmetic, Numbers
+from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import require
 from .cheap import psd_shift
 from .family import Case, Family
@@ -87,6 +87,8 @@ def outside_rows(of: Rows, level: float, case: Case) -> np.ndarray:
     rest = np.setdiff1d(np.arange(cov.p), core)
     out = np.full(rest.size, ar.number(level))
     budget.work(40 * rest.size * (core.size + s), "features outside a core")
+    padded = s == 1 or rest.size == 0 or ar.at_most(LEAST, theta)
+    require(padded, "pads so small that charges may underflow")
     rounding = 8 * s * ar.eps * ar.top(price, 1)[0]
     # Cauchy-Schwarz: |A_ja|^2 <= A_jj A_aa in a positive semidefinite matrix.
     variance = cov.diagonal + cov.error_unit * cov.weights + psd_shift(case)

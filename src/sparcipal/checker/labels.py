@@ -7,13 +7,14 @@ up, in every leaf, the prices and what its groups are bounded by.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from .arithmetic import Arithmetic, Numbers
-from .budget import require
+from .arithmetic import LEAST, Arithmetic, Numbers
+from .budget import Budget, require
 from .family import Case, Family
 from .pairsplit import Supports, charged
 from .records import (
@@ -33,13 +34,13 @@ CHUNK = 400  # rows of the covariance held at a time
 
 def recheck(record: Labels, case: Case) -> Numbers:
     """The largest sum that a leaf of the tree of cases allows."""
-    cov, question, ar, _ = case
+    cov, question, ar, budget = case
     require(question.k == 1 or question.disjoint, "this bound holds for disjoint supports only")
     for group in record.groups:
         require(group.prices < len(record.prices), "a certificate names prices that are not there")
     groups = Groups(record, Rows(record, case), case)
     largest = ar.number(-np.inf)
-    for state, leaf in walk(record, question.k, cov.p):
+    for state, leaf in walk(record, question.k, cov.p, budget):
         if any(group.forced.bit_count() > question.s_max for group in state):
             continue  # no support is that large
         total = _leaf(state, leaf, record, groups, ar)
@@ -59,25 +60,29 @@ class State:
     banned: int
 
 
-def walk(record: Labels, k: int, p: int) -> list[tuple[list[State], LabelLeaf]]:
+def walk(record: Labels, k: int, p: int, budget: Budget) -> Iterator[tuple[list[State], LabelLeaf]]:
     """The leaves with their groups; Refused unless every case has its two sides."""
-    nodes, out = record.nodes, []
+    nodes, size = record.nodes, 0.25 * p + 200.0  # bytes of a group
     seen = np.zeros(len(nodes), dtype=bool)
     waiting: list[tuple[int, list[State]]] = [(0, [State(k, 0, 0)])]
+    held = 1  # groups in all the cases that wait
     while waiting:
         place, state = waiting.pop()
+        held -= len(state)
         require(place < len(nodes) and not seen[place], "a case that is not there, or twice")
         seen[place] = True
         node = nodes[place]
         if isinstance(node, LabelLeaf):
-            out.append((state, node))
+            yield state, node
             continue
         assert isinstance(node, LabelCase)
         require(node.feature < p, "a case about a feature that is not there")
         require(node.group < len(state), "a case about a group that is not there")
+        held += 2 * len(state) + 1
+        budget.work(2 * (len(state) + 1) * (size + 500.0), "the groups of a case")
+        budget.memory(held * size, "the groups of the cases that wait")
         waiting.append((node.out, _without(state, node.group, 1 << node.feature)))
         waiting.append((node.into, _with(state, node.group, 1 << node.feature)))
-    return out
 
 
 def _without(state: list[State], g: int, bit: int) -> list[State]:
@@ -188,7 +193,7 @@ class Groups:
         require(inside, "a forced feature is not in the core")
         require(not np.isin(group.banned, group.core).any(), "a banned feature is in the core")
         outside = group.core.size + group.banned.size < self.rows.cov.p
-        padded = self.rows.s == 1 or bool((pads > 0.0).all())
+        padded = self.rows.s == 1 or bool((pads >= LEAST).all())
         require(not outside or padded, "features outside the core need positive pads")
 
     def _replayed(self, group: LabelTree) -> Numbers:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arithmetic import Arithmetic, Numbers
+from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import Budget, require
 from .cheap import psd_shift
 from .family import Case
@@ -81,6 +81,8 @@ def check_pads(
         of = Supports(np.arange(n), forced, s - group.first, nonnegative, ar.zeros(n), ar.zeros(n))
         M = charged(record.split, block, of, ar).matrix
         for pad in group.pads:
+            small = not ar.at_most(LEAST, _sizes(pad, ar))
+            require(not small, "pads so small that charges may underflow")
             matrix = M.copy()
             padded = matrix[diagonal] + group.first * _sizes(pad, ar)
             matrix[diagonal] = padded + 4 * ar.eps * abs(padded)
