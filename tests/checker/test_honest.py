@@ -262,3 +262,18 @@ def test_results_of_a_small_campaign(seed, tmp_path):
     case = honest(seed)
     if not case.size.startswith("wide"):
         assert refusal(case, tmp_path) in ("", None), str(case)
+
+
+@pytest.mark.parametrize("big", [1e20, 1e85, 1e149])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_huge_constant_column_changes_nothing(big, sparse):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 6))
+    X[:, 1:4] += 2 * rng.standard_normal((30, 1))
+    X[:, 0] = big
+    result = sparse_pca(sp.csr_array(X) if sparse else X, n_nonzero_coefs=2)
+    without = sparse_pca(X[:, 1:], n_nonzero_coefs=2)
+    assert result.value == pytest.approx(without.value, rel=1e-12)
+    assert result.certificate.gap <= 1e-9
+    assert verify(result, X)
+    assert verify(result, X, arithmetic="exact")

@@ -286,7 +286,8 @@ def covariance_of_data(
     # Powers of two keep squares in range whatever the units: one per column when each is scaled.
     exponents = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
     if not scale:
-        exponents = np.full(p, int(exponents.max()))
+        varying = exponents if inert.all() else exponents[~inert]
+        exponents = np.full(p, int(varying.max()))
     if sp.issparse(X):
         Z, inner_mean, mean, variance = _sparse(X, share, exponents, center, inert)
         error, more = (4 * n + 40) * EPS, (8 * n + 40) * EPS

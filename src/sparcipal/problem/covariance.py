@@ -339,13 +339,15 @@ def covariance_of_data(
         covariance, mean, spread = build(X, exponents, 1.0, weights, center, scale)
         spread = np.where(covariance.inert, 1.0, np.ldexp(spread, exponents))
         return covariance, np.ldexp(mean, exponents), spread
+    # Constant columns explain nothing, however large they are: they do not set the unit.
+    largest = _largest_varying(X) if center else largest
     shrink = power_of_two(largest)
     exponents = np.full(p, int(np.log2(shrink)))
     unit = shrink * shrink
-    if unit < 1e-290 and largest > 0:
+    if unit < 1e-290:
         raise ValueError(
-            f"X has no entry larger than {largest:.3g}, so that variances underflow; multiply X by "
-            "a constant so that entries reach at least 1e-140"
+            f"X has no entry larger than {largest:.3g} in a column that varies, so that variances "
+            "underflow; multiply X by a constant so that entries reach at least 1e-140"
         )
     covariance, mean, _ = build(X, exponents, unit, weights, center, scale)
     return covariance, mean * shrink, np.ones(p)
@@ -401,6 +403,7 @@ def _sparse_data(
     if center:
         C = _filled(C, ~inert & _mostly_mean(C, weights))
     removed = _center_full_columns(C, weights) if center else np.zeros(p)
+    C.data[np.repeat(inert, np.diff(C.indptr))] = 0.0  # what is left of them is rounding
     mean = np.zeros(p)
     if center:
         mean = np.asarray(C.mean(axis=0) if weights is None else C.T @ weights).ravel()
@@ -524,6 +527,18 @@ def _largest(X: Any) -> float:
     if data.size == 0:
         return 0.0
     return float(max(abs(float(data.max())), abs(float(data.min()))))
+
+
+def _largest_varying(X: Any) -> float:
+    """The size of the largest entry of a column that is not constant; zero if there is none."""
+    if 0 in X.shape:
+        return 0.0
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sp.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    low, high = (np.asarray(side, dtype=np.float64) for side in (low, high))
+    sizes = np.maximum(np.abs(low), np.abs(high))
+    return float(sizes[low != high].max(initial=0.0))
 
 
 def _as_float64(matrix: np.ndarray, name: str) -> np.ndarray:
