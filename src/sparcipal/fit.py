@@ -396,6 +396,14 @@ def informative(whole: Problem) -> np.ndarray:
     allowed = np.ones(covariance.n_features, dtype=bool)
     allowed[list(asked.exclude)] = False
     alive = allowed & ~covariance.inert
+    largest = float(covariance.diagonal[alive].max(initial=0.0))
+    if asked.exclude and 0.0 < largest < 1e-100:
+        unit = covariance.unit
+        raise ValueError(
+            f"exclude: no other feature has a variance above {largest * unit:.3g}, so small beside "
+            f"those of the excluded ones ({float(covariance.diagonal.max()) * unit:.3g}) that "
+            "squares underflow; remove the excluded columns from X instead"
+        )
     if (covariance.diagonal[alive] < 0).any():
         return np.flatnonzero(allowed)
     alive[[feature for anchors in asked.include for feature in anchors]] = True

@@ -81,3 +81,10 @@ def test_a_path_keeps_to_its_constraints():
         alone = sparse_pca(X, n_nonzero_coefs=int(s), include=[0], exclude=[7])
         assert result.value == pytest.approx(alone.value, rel=1e-9)
         assert 7 not in result.supports[0]
+
+
+def test_excluded_columns_beside_which_all_others_underflow_are_named():
+    X = np.random.default_rng(0).standard_normal((20, 5))
+    X[:, 0] *= 1e85
+    with pytest.raises(ValueError, match="remove the excluded columns from X"):
+        sparse_pca(X, n_nonzero_coefs=2, exclude=[0])

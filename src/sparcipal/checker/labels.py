@@ -118,6 +118,9 @@ def _leaf(
     for group, place in zip(state, leaf.groups):
         require(place < len(record.groups), "a leaf names a certificate that is not there")
         proof = record.groups[place]
+        named = proof.forced.size + proof.banned.size
+        cost = named * (200.0 + groups.rows.cov.p / 16)
+        groups.budget.work(cost, "the sets of a certificate")
         covered = (
             bits(proof.forced) & ~group.forced == 0 and bits(proof.banned) & ~group.banned == 0
         )
