@@ -95,3 +95,20 @@ def test_highly_variable_genes_are_used_alone(adata):
         spca(adata, mask_var=np.ones(3))
     with pytest.raises(ValueError, match="marks no gene"):
         spca(adata, mask_var=np.zeros(12, dtype=bool))
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_estimator_and_checker_take_anndata_and_its_views(dense):
+    anndata = pytest.importorskip("anndata", reason="anndata is not installed")
+    import pandas as pd
+    import scipy.sparse as sp
+
+    from sparcipal import SparsePCA, sparse_pca, verify
+
+    X = sp.random_array((40, 12), density=0.4, rng=np.random.default_rng(0), format="csr")
+    genes = pd.DataFrame({"highly_variable": np.arange(12) < 6}, index=[f"g{i}" for i in range(12)])
+    cells = anndata.AnnData(X.toarray() if dense else sp.csr_matrix(X), var=genes)
+    model = SparsePCA(1, 3, certify=False).fit(cells)
+    np.testing.assert_allclose(model.transform(cells), model.transform(cells.to_df()), atol=1e-12)
+    view = cells[:, cells.var.highly_variable]
+    assert verify(sparse_pca(view.copy(), n_nonzero_coefs=3), view)

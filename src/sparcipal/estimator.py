@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn import get_config
@@ -27,7 +27,7 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
 
 from .data.columns import Wanted
 from .data.explained import explained
-from .data.frames import column_names, from_frame, is_frame
+from .data.frames import column_names, from_frame, is_anndata, is_frame
 from .data.inputs import Input, as_rows, in_blocks, is_lazy, resolved
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.rows import Rows, memory_map
@@ -36,7 +36,7 @@ from .data.table import Table, as_table, table_of
 from .fit import fitted
 from .numerics.threads import one_blas_thread
 from .problem.monitor import Monitor, Progress
-from .problem.parameters import refuse_unknown
+from .problem.parameters import known_keywords
 from .problem.result import Certificate, Result
 from .settings import Settings
 
@@ -99,7 +99,10 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return scorer(validate_data(self, X, reset=False, **checks))
 
     def _as_fitted(self, X: Any) -> Any:
-        """Return the features of a frame, if some of its columns were set aside in the fit."""
+        """Return the features of a frame, if some of its columns were set aside in the fit; the
+        matrix and the names of AnnData."""
+        if is_anndata(X):
+            return as_table(X)
         if not (self._selects and is_frame(X)) or is_lazy(X):
             return X
         wanted = Wanted(columns=tuple(self.feature_names_in_), index=False)
@@ -234,10 +237,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     'optimal'
     """
 
-    def __new__(cls, *args: Any, **keywords: Any) -> Self:
-        refuse_unknown(cls.__name__, keywords, cls._get_param_names())
-        return super().__new__(cls)
-
+    @known_keywords
     def __init__(
         self,
         n_components: int = 1,

@@ -189,8 +189,10 @@ def _dask_pieces(X: Any) -> Iterator[Any]:
 def _contents(X: Any, gaps: bool = False) -> Any:
     if _is_table(X):
         return _contents(X.X, gaps)
-    if _maker(X) == "anndata":
+    if _maker(X) == "anndata" and hasattr(type(X), "var_names"):
         return _contents(X.X, gaps)
+    if _maker(X) == "anndata":  # a view of the matrix of AnnData, which is a class of its own there
+        return X.copy() if not sp.issparse(X) else sp.csr_array(X.tocsr())
     if _is_frame(X):
         return _frame(X, gaps)
     return X
@@ -238,7 +240,7 @@ def _names(X: Any) -> tuple[str, ...] | None:
     if _is_table(X):
         names = X.feature_names
         return None if names is None else tuple(map(str, names))
-    if _maker(X) == "anndata":
+    if _maker(X) == "anndata" and hasattr(type(X), "var_names"):
         return tuple(map(str, X.var_names))
     if _is_dask(X) and hasattr(type(X), "partitions") and not hasattr(type(X), "numblocks"):
         return _labels(list(X.columns))

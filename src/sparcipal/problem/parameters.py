@@ -67,11 +67,12 @@ def refuse_unknown(function: str, given: Iterable[str], known: Sequence[str]) ->
 
 def known_keywords(function: F) -> F:
     """Let a function answer a keyword that it does not have with the right one."""
-    known = list(inspect.signature(function).parameters)
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    name = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
     def checked(*args: Any, **keywords: Any) -> Any:
-        refuse_unknown(function.__name__, keywords, known)
+        refuse_unknown(name, keywords, known)
         return function(*args, **keywords)
 
     return cast(F, checked)

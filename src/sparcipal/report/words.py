@@ -196,9 +196,12 @@ def redundancy(result: Result) -> list[str]:
         f"all explain {at_least(adjusted)}"
     ]
     if correlation > REDUNDANT and result.settings.get("objective") == "sum":
+        # adjusted variance is asked for with disjoint or free supports only
+        apart = result.settings.get("supports", "disjoint") == "disjoint"
+        other = "" if apart else "supports='free', "
         told.append(
-            "components repeat each other: objective='adjusted' (--objective adjusted) counts what "
-            "each explains beyond those before it"
+            f"components repeat each other: {other}objective='adjusted' (--objective adjusted) "
+            "counts what each explains beyond those before it"
         )
     return told
 

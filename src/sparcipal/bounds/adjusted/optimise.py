@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
 from ...numerics.eigen import largest_eigenpairs
 from ...numerics.lbfgs import minimise
 from ...problem.monitor import Monitor
@@ -73,6 +72,8 @@ class Optimiser:
         return factor
 
     def _evaluate(self, y: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
+        from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
+
         factor, first = self._factor(y), y.size - 2 * self.pairs
         u, r = y[first : first + self.pairs], y[first + self.pairs :]
         width = 10.0 * mu / self.s

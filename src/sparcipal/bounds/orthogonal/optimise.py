@@ -13,7 +13,6 @@ from math import comb
 
 import numpy as np
 
-from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
 from ...numerics.eigen import largest_eigenpairs
 from ...numerics.lbfgs import minimise
 from ...problem.monitor import Monitor
@@ -128,6 +127,8 @@ class Optimiser:
         return paid, np.concatenate([np.sqrt(self.unit) * in_L.ravel(), in_b])
 
     def _with_pair_split(self, y: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
+        from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
+
         first = self._first
         L, _, sigma = self._parts(y)
         diagonal = np.einsum("ij,ij->i", L, L)
