@@ -193,6 +193,45 @@ def test_transform_command_takes_the_features_of_the_model_by_name(source, tmp_p
     assert f"no column for --columns {NAMES[-1]}" in run("transform", model, other, code=1).stderr
 
 
+@pytest.mark.parametrize("code", ["99", "-9"])
+def test_numbers_may_stand_for_missing_entries(code, tmp_path):
+    path = tmp_path / "m.csv"
+    path.write_text(f"a,b,c\n1,{code},3\n4,5,6\n7,8,{code}\n2,1,0\n")
+    told = run("fit", path, "-s", 2, "--na", code, code=1).stderr
+    assert "contains 2 NaN" in told
+    run("fit", path, "-s", 2, "--na", code, "--missing", "mean")
+
+
+def test_a_label_of_the_fit_need_not_be_in_new_data(source, tmp_path):
+    model, new, labelled = (tmp_path / name for name in ("model.json", "new.csv", "labelled.csv"))
+    lines = [",".join(map(repr, row)) for row in X.tolist()]
+    new.write_text("\n".join([",".join(NAMES), *lines]))
+    groups = [f"{line},{'xy'[i % 2]}" for i, line in enumerate(lines)]
+    labelled.write_text("\n".join([",".join([*NAMES, "group"]), *groups]))
+    run("fit", labelled, "-s", 3, "--label", "group", "-o", model)
+    with_labels = run("transform", model, labelled)
+    assert with_labels.stdout.startswith("group,component1")
+    found = run("transform", model, new)
+    assert "there is no column 'group'" in found.stderr
+    scores = [line.partition(",")[2] for line in with_labels.stdout.splitlines()]
+    assert found.stdout.splitlines() == scores
+    assert run("verify", model, new).stdout.startswith("proved")
+    assert "no column for" in run("transform", model, new, "--label", "group", code=1).stderr
+
+
+@pytest.mark.parametrize("missing", ["mean", "pairwise"])
+def test_one_new_sample_may_have_gaps(missing, source, tmp_path):
+    model, new = tmp_path / "model.json", tmp_path / "new.csv"
+    with open(source, "a") as stream:
+        stream.write("1,,3,4,5,,7,8\n")
+    run("fit", source, "-s", 8, "--missing", missing, "-o", model)
+    new.write_text(",".join(NAMES) + "\n1,,3,4,NA,,7,8\n")
+    one = run("transform", model, new).stdout.splitlines()
+    new.write_text(",".join(NAMES) + "\n1,,3,4,NA,,7,8\n1,2,3,4,5,6,7,8\n")
+    assert run("transform", model, new).stdout.splitlines()[:2] == one
+    assert np.isfinite(float(one[1]))
+
+
 def test_topics_show_words_and_documents(texts, tmp_path):
     model = tmp_path / "m.json"
     outcome = run("topics", texts, "-k", 2, "-s", 3, "--stop-words", "english", "-o", model)

@@ -442,6 +442,9 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
         # The columns of the model by name, whatever else the table has.
         keywords.pop("drop", None)
         keywords["columns"] = tuple(result.feature_names)
+        keywords["empty"] = True  # new samples may lack all entries of a column
+    if reader.tabular and "label" in silent:
+        keywords["label_needed"] = False
     return {**options, "input_format": reader.name, "recorded": keywords}
 
 

@@ -41,6 +41,10 @@ class Wanted:
         Columns of text to encode, one feature per category; True for all that hold categories.
     aside : bool
         Whether columns that cannot be features are set aside; otherwise they are an error.
+    empty : bool
+        Whether columns named in `columns` may be empty, as in new samples for a model.
+    label_needed : bool
+        Whether a label that the table does not have is an error; otherwise a note says so.
     """
 
     columns: Any = None
@@ -49,6 +53,8 @@ class Wanted:
     label: str | None = None
     one_hot: Any = ()
     aside: bool = True
+    empty: bool = False
+    label_needed: bool = True
 
     @staticmethod
     def of(options: dict[str, Any]) -> Wanted:
@@ -71,6 +77,8 @@ OPTIONS: dict[str, tuple[type, ...]] = {
     "label": (str,),
     "one_hot": (list, bool),
     "aside": (bool,),
+    "empty": (bool,),
+    "label_needed": (bool,),
 }
 
 
@@ -124,7 +132,9 @@ def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
     problems: list[str] = []
     index = _index(columns, names, wanted, problems)
     label = None
-    if wanted.label is not None:
+    if wanted.label is not None and wanted.label not in names and not wanted.label_needed:
+        notes = (*notes, f"there is no column {wanted.label!r}: the rows have no labels")
+    elif wanted.label is not None:
         label = _find(wanted.label, names, "label", problems)
     exact: set[int] = set()
     chosen = set(range(len(names)))
@@ -138,7 +148,8 @@ def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
     aside: list[str] = []
     unusable: list[str] = []
     for j in sorted(chosen):
-        why = "" if j in hot else _no_feature(columns[j], asked=j in exact)
+        blank = wanted.empty and j in exact and columns[j].kind == EMPTY
+        why = "" if j in hot or blank else _no_feature(columns[j], asked=j in exact)
         if not why:
             features.append(j)
         elif j in exact or not wanted.aside:

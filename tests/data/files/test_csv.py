@@ -105,3 +105,42 @@ def test_csv_refuses_text_of_another_encoding(tmp_path):
     path.write_bytes(b"a,b\n1,2\n\xff\xfe\xff,3\n")
     with pytest.raises(ValueError, match=r"not utf-8.* text .*name its encoding"):
         read(path)
+
+
+@pytest.mark.parametrize("codes", [["99"], [99], 99, "99", 99.0, [np.int64(99), "gone"]])
+@pytest.mark.parametrize(("name", "mark"), [("m.csv", ","), ("m.tsv", "\t"), ("m.csv", ";")])
+def test_numbers_may_stand_for_missing_entries(codes, name, mark, tmp_path):
+    path = tmp_path / name
+    path.write_text("a,b,c\n1,99,3\n4,5,6\n7,8,99.0\n2,1,0\n".replace(",", mark))
+    X = read(path, na_values=codes).X
+    assert np.argwhere(np.isnan(X)).tolist() == [[0, 1], [2, 2]]
+    assert X[1].tolist() == [4, 5, 6]
+
+
+def test_codes_of_missing_entries_are_numbers_as_the_column_writes_them(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a;b\n1,5;-9\n-9,0;2\n3,25;4\n2;7\n")
+    with pytest.warns(UserWarning, match="decimal comma"):
+        X = read(path, na_values=["-9"]).X
+    assert np.argwhere(np.isnan(X)).tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_codes_of_missing_entries_hold_in_every_block(quoted, tmp_path, monkeypatch):
+    monkeypatch.setattr(csv, "FIELDS", 8)
+    lines = [f"{i},{-9 if i % 5 == 0 else i + 0.5}" for i in range(40)]
+    if quoted:
+        lines[20] = '"20",-9'
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "\n".join(lines) + "\n")
+    X = read(path, na_values=[-9]).X
+    assert np.flatnonzero(np.isnan(X[:, 1])).tolist() == list(range(0, 40, 5))
+    assert not np.isnan(X[:, 0]).any()
+
+
+@pytest.mark.parametrize("codes", [True, [None], {"a": 1}, [["99"]]])
+def test_codes_of_missing_entries_are_texts_or_numbers(codes, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n3,5\n")
+    with pytest.raises(TypeError, match=r"na_values=.*a text, a number, or a list of them"):
+        read(path, na_values=codes)

@@ -34,7 +34,7 @@ from .bytes import Source, content_of, identity
 
 VARIABLE = "SPARCIPAL_CACHE"
 LARGE = 64 << 20  # bytes of parsed arrays that are cached by default
-VERSION = 2  # of the layout of an entry and of what the readers make of a source
+VERSION = 3  # of the layout of an entry and of what the readers make of a source
 FRESH = 2.0  # seconds in which a file may change without a change of its time stamps
 FORGOTTEN = 2 * 86400.0  # seconds after which a draft of another machine is taken for abandoned
 HEADER = 128  # bytes before the entries of a .npy file

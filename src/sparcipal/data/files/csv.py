@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import numbers
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -30,6 +31,7 @@ from .fields import (
     looks_numbered,
     style_of,
     with_points,
+    without_codes,
 )
 from .reader import Parsed, Reader
 
@@ -61,7 +63,17 @@ class _Asked:
     @property
     def missing(self) -> frozenset[str]:
         given = self.na_values
-        return frozenset({given} if isinstance(given, str) else given or ())
+        if given is None:
+            return frozenset()
+        codes = [given] if isinstance(given, str | numbers.Real) else given
+        if not isinstance(codes, list | tuple | set | frozenset | np.ndarray) or not all(
+            isinstance(code, str | numbers.Real) and not isinstance(code, bool) for code in codes
+        ):
+            raise TypeError(
+                f"na_values={given!r} must be what stands for a missing entry: a text, a number, "
+                "or a list of them"
+            )
+        return frozenset(str(code).strip() for code in codes)
 
 
 def read_csv(source: Path_, names: Any, **options: Any) -> Parsed:
@@ -213,20 +225,21 @@ class _Layout:
 
     def _numbers(self, rows: list[Line], j: int, problems: _Problems) -> Any:
         parse = self.styles[j].parse
+        codes = self.styles[j].values(self.missing)
         try:
-            return [parse(row[j]) for _, row in rows]
+            return without_codes([parse(row[j]) for _, row in rows], codes)
         except ValueError:
             pass
-        numbers = []
+        found = []
         for line, row in rows:
             try:
-                numbers.append(parse(row[j]))
+                found.append(parse(row[j]))
             except ValueError:
-                numbers.append(np.nan)
+                found.append(np.nan)
                 if not self._absent(row[j]):
                     name = self.plan.names[j] if self.named else None
                     problems.entry(j, name, line, row[j])
-        return numbers
+        return without_codes(found, codes)
 
     def parsed_plainly(self, lines: list[str]) -> Parsed | None:
         """The same by np.loadtxt, in half the time. None for lines that it does not take: quoted,
@@ -254,6 +267,7 @@ class _Layout:
             return None
         if matrix.shape != (len(lines), len(self.plan.features)):
             return None
+        matrix = without_codes(matrix, Style().values(self.missing))
         return Parsed(matrix, self.head, *self._beside(split))
 
 
@@ -464,7 +478,7 @@ READER = Reader(
         "encoding": (str,),
         "decimal": (str,),
         "thousands": (str,),
-        "na_values": (list, str),
+        "na_values": (list, str, int, float),
         **OPTIONS,
     },
     tabular=True,

@@ -6,11 +6,15 @@ the column together, and the entry that tells it is named.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 # What stands for an entry that is missing, in any case.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>", "?", "nil"})
@@ -60,6 +64,22 @@ class Style:
     def parse(self) -> Callable[[str], float]:
         """A function from an entry to its number; ValueError when it is none."""
         return _PARSERS[self.name]
+
+    def values(self, codes: Iterable[str]) -> list[float]:
+        """The numbers among the codes of missing entries, as this column or C writes them."""
+        found = set()
+        for code in codes:
+            for parse in (self.parse, _plain):
+                with contextlib.suppress(ValueError):
+                    found.add(parse(code))
+                    break
+        return sorted(found)
+
+
+def without_codes(values: Any, codes: Sequence[float]) -> np.ndarray:
+    """The numbers, with NaN for those that stand for a missing entry: 99.0 as well as 99."""
+    out = np.asarray(values, dtype=float)
+    return np.where(np.isin(out, codes), np.nan, out) if codes else out
 
 
 class Ambiguous(ValueError):
