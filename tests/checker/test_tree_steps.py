@@ -95,7 +95,6 @@ def test_logs_are_in_units_of_their_matrix(exponent):
         {"pads": np.array([0.1, -0.1, 0.1])},
         {"pads": np.array([0.1, 0.1])},
         {"pads": [0.1, 0.1, 0.1]},
-        {"prices": np.array([0.1, -0.1, 0.0])},
         {"prices": np.array([0.1, np.nan, 0.0])},
         {"twins": twins([1], [0], [1.5])},
         {"twins": twins([1], [0], [-0.5]), "nonnegative": True},
