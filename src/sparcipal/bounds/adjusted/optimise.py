@@ -12,15 +12,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ...numerics.eigen import largest_eigenpairs
+from ...numerics.eigen import FULL_EIGEN, REACH, SoftTops, largest_eigenpairs
 from ...numerics.lbfgs import minimise
 from ...problem.monitor import Monitor
 from ..kyfan.optimise import fermi_dirac
 from ..pairsplit import Part, Split
 from ..pairsplit.starts import best_start
 
-FULL_EIGEN = 150
-REACH = 14.0  # temperatures below the top at which a softmax weight no longer counts
 RANK = 1e-12  # eigenvalues of A below this part of the largest do not steer the search
 COOLER = 0.3  # temperature of the eigenvalue sum, relative to its largest term
 
@@ -44,7 +42,7 @@ class Optimiser:
         ).astype(np.float64)
         self._charge, self._select, self._matrix = (np.empty((n, n)) for _ in range(3))
         self._level = np.zeros(n)
-        self._kept, self._kept_sum = min(n, 24), min(n, k + 12)
+        self._tops, self._kept_sum = SoftTops(n), min(n, k + 12)
 
     def matrix(self) -> np.ndarray:
         """H at the current point."""
@@ -81,7 +79,7 @@ class Optimiser:
             factor @ factor.T, u, r, self._forced, self._none, self._none, self.s, width, width,
             self.nonnegative, self._charge, self._select, self._matrix, self._level,
         )  # fmt: skip
-        w, q = self._top(mu)
+        w, q = self._tops.pairs(self._matrix, mu)
         weight = np.exp((w - w[-1]) / mu)
         total = float(weight.sum())
         bound = float(w[-1]) + mu * np.log(total)
@@ -112,21 +110,6 @@ class Optimiser:
             self._kept_sum = min(self.n, 2 * kept)
         scaled = q * np.sqrt(weight * np.maximum(w, 0.0))
         return value, solve_triangular(factor, scaled, lower=True, trans="T", check_finite=False)
-
-    def _top(self, mu: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the eigenpairs of the pair-split matrix whose softmax weight counts."""
-        if self.n <= FULL_EIGEN:
-            w, q = np.linalg.eigh(self._matrix)
-            first = int(np.searchsorted(w, w[-1] - 2 * REACH * mu))
-            return w[first:], q[:, first:]
-        while True:
-            w, q = largest_eigenpairs(self._matrix, self._kept)
-            if self._kept == self.n or w[0] < w[-1] - REACH * mu:
-                break
-            self._kept = min(self.n, 2 * self._kept)
-        needed = int(np.count_nonzero(w >= w[-1] - REACH * mu))
-        self._kept = min(self.n, max(12, needed + needed // 3 + 4))
-        return w, q
 
 
 def step_work(n: int) -> float:

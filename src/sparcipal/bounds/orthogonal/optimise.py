@@ -13,14 +13,12 @@ from math import comb
 
 import numpy as np
 
-from ...numerics.eigen import largest_eigenpairs
+from ...numerics.eigen import SoftTops
 from ...numerics.lbfgs import minimise
 from ...problem.monitor import Monitor
 from ..pairsplit import Part
 from ..pairsplit.starts import best_start
 
-FULL_EIGEN = 150
-REACH = 14.0
 POOL = 3000  # supports that are looked at in one evaluation
 
 
@@ -56,7 +54,7 @@ class Optimiser:
         )
         self._charge, self._select, self._matrix = (np.empty((n, n)) for _ in range(3))
         self._level = np.zeros(n)
-        self._kept = min(n, 24)
+        self._tops = SoftTops(n)
         self.pool = np.empty((0, s), dtype=np.intp)
 
     def moved(self) -> Moved:
@@ -139,7 +137,7 @@ class Optimiser:
             self.a - L @ L.T, u, r, self._forced, -gamma, self._none, self.s, width, width, False,
             self._charge, self._select, self._matrix, self._level,
         )  # fmt: skip
-        w, q = self._top(mu)
+        w, q = self._tops.pairs(self._matrix, mu)
         weight = np.exp((w - w[-1]) / mu)
         total = float(weight.sum())
         scaled = q * np.sqrt(weight / total)
@@ -176,21 +174,6 @@ class Optimiser:
             used[support] += weight[i].sum()
         paid, gradient = self._slopes(y, density, used)
         return paid + self.k * (top + mu * np.log(total)), gradient
-
-    def _top(self, mu: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the eigenpairs of the pair-split matrix whose softmax weight counts."""
-        if self.n <= FULL_EIGEN:
-            w, q = np.linalg.eigh(self._matrix)
-            first = int(np.searchsorted(w, w[-1] - 2 * REACH * mu))
-            return w[first:], q[:, first:]
-        while True:
-            w, q = largest_eigenpairs(self._matrix, self._kept)
-            if self._kept == self.n or w[0] < w[-1] - REACH * mu:
-                break
-            self._kept = min(self.n, 2 * self._kept)
-        needed = int(np.count_nonzero(w >= w[-1] - REACH * mu))
-        self._kept = min(self.n, max(12, needed + needed // 3 + 4))
-        return w, q
 
 
 def _stopping(mu: float, monitor: Monitor) -> Callable[[list[float]], bool]:

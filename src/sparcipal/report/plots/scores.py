@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,7 +26,7 @@ LOOKS = (
 )
 
 
-class _OfSamples:
+class _OfSamples(ABC):
     """What both pictures are made of: a result, and samples with their labels."""
 
     def __init__(
@@ -76,8 +77,9 @@ class _OfSamples:
         """The same for a fitted SparsePCA; options are those of `from_result`."""
         return cls.from_result(common.result_of(estimator), X, ax=ax, **options)
 
+    @abstractmethod
     def plot(self, ax: Any = None) -> Self:
-        raise NotImplementedError
+        """Draw the samples."""
 
     def _name_axes(self, ax: Any) -> None:
         x, y = (common.label(component_name(self.result, j), 40) for j in self.components)
