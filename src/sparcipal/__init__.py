@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "Alternatives": "problem.answers",
     "Certificate": "problem.result",
-    "Explanation": "explanation",
+    "Explanation": "questions.explanation",
     "Gram": "data.products",
     "Moments": "data.moments",
     "Result": "problem.result",
@@ -20,15 +20,15 @@ _EXPORTS = {
     "SparsePCA": "estimator",
     "Status": "problem.result",
     "Table": "data.table",
-    "alternatives": "nearby",
-    "choose": "choice",
+    "alternatives": "questions.nearby",
+    "choose": "questions.choice",
     "compare": "comparison",
-    "explain": "explanation",
+    "explain": "questions.explanation",
     "read": "data.inputs",
     "sparse_path": "path",
     "sparse_pca": "fit",
-    "stability": "resampling",
-    "trends": "windows",
+    "stability": "questions.resampling",
+    "trends": "questions.windows",
     "verify": "checker",
 }
 
@@ -36,7 +36,6 @@ __all__ = sorted(_EXPORTS)
 
 if TYPE_CHECKING:
     from .checker import verify as verify
-    from .choice import choose as choose
     from .comparison import compare as compare
     from .data.inputs import read as read
     from .data.moments import Moments as Moments
@@ -44,17 +43,18 @@ if TYPE_CHECKING:
     from .data.screening import Screened as Screened
     from .data.table import Table as Table
     from .estimator import SparsePCA as SparsePCA
-    from .explanation import Explanation as Explanation
-    from .explanation import explain as explain
     from .fit import sparse_pca as sparse_pca
-    from .nearby import alternatives as alternatives
     from .path import sparse_path as sparse_path
     from .problem.answers import Alternatives as Alternatives
     from .problem.result import Certificate as Certificate
     from .problem.result import Result as Result
     from .problem.result import Status as Status
-    from .resampling import stability as stability
-    from .windows import trends as trends
+    from .questions.choice import choose as choose
+    from .questions.explanation import Explanation as Explanation
+    from .questions.explanation import explain as explain
+    from .questions.nearby import alternatives as alternatives
+    from .questions.resampling import stability as stability
+    from .questions.windows import trends as trends
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import sparcipal.nearby as nearby
+import sparcipal.questions.nearby as nearby
 from sparcipal import Alternatives, SparsePCA, alternatives, sparse_pca, verify
 from sparcipal.bounds.tree.core import prove_large
 from tests.support.nearly import nearly, wrong

@@ -24,8 +24,8 @@ from tests.support.places import ROOT, data_file
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.rst") if not {"_build", "gallery"} & set(path.parts))
 MODULES = [
-    "choice", "comparison", "data.inputs", "estimator", "explanation", "fit", "nearby", "path",
-    "resampling",
+    "comparison", "data.inputs", "estimator", "fit", "path", "questions.choice",
+    "questions.explanation", "questions.nearby", "questions.resampling", "questions.windows",
 ]  # fmt: skip
 RENEW = "run pytest tests/properties/test_docs.py --update-golden"
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

@@ -24,19 +24,8 @@ ORDER = [
     {"data"},
     {"bounds"},
     {"search"},
-    {"settings", "verdict", "fit", "path", "refits", "nearby"},
-    {
-        "estimator",
-        "choice",
-        "comparison",
-        "explanation",
-        "resampling",
-        "windows",
-        "anndata",
-        "demo",
-        "report",
-        "cli",
-    },
+    {"settings", "verdict", "fit", "path"},
+    {"estimator", "questions", "comparison", "anndata", "demo", "report", "cli"},
 ]
 # Imports against the order, each with its reason.
 ALLOWED = {
@@ -315,8 +304,8 @@ def test_long_files_have_a_reason():
 
 
 MAPPED = [
-    "", "kernels", "numerics", "problem", "data", "data/files", "bounds", "search", "report", "cli",
-    "checker",
+    "", "kernels", "numerics", "problem", "data", "data/files", "bounds", "search", "questions",
+    "report", "cli", "checker",
 ]  # fmt: skip
 
 

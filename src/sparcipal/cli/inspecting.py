@@ -122,7 +122,7 @@ def alternatives(model: str, source: str, **options: Any) -> None:
     Nothing is missing from a list that is said to be complete: that is proved, and verify rechecks
     it.
     """
-    from ..nearby import alternatives as run
+    from ..questions.nearby import alternatives as run
 
     distinct_files(source, options, model=model)
     result = loaded(model, source)

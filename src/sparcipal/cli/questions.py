@@ -87,7 +87,7 @@ def choose(source: str, **options: Any) -> None:
     \b
     sparcipal choose wine.csv --scale -K 1:5 -S 2,3 --plot choice.svg
     """
-    from ..choice import choose as run
+    from ..questions.choice import choose as run
 
     distinct_files(source, options)
     _picture_first(options)
@@ -141,7 +141,7 @@ def stability(source: str, **options: Any) -> None:
     \b
     sparcipal stability wine.csv -k 2 -s 3 --scale --plot stability.svg
     """
-    from ..resampling import stability as run
+    from ..questions.resampling import stability as run
 
     distinct_files(source, options)
     _picture_first(options)
@@ -185,7 +185,7 @@ def trends(source: str, **options: Any) -> None:
     sparcipal trends news/ --windows month -k 6 -s 8 --plot trends.svg
     sparcipal trends posts.csv --text-field post --label-field date --windows year
     """
-    from ..windows import trends as run
+    from ..questions.windows import trends as run
 
     distinct_files(source, options)
     _picture_first(options)
@@ -243,7 +243,7 @@ def explain(model: str, source: str, **options: Any) -> None:
     sparcipal explain wine.json wine.csv
     sparcipal explain wine.json wine.csv --within 0.05 --stability 50 -o wine.html
     """
-    from ..explanation import explain as run
+    from ..questions.explanation import explain as run
 
     distinct_files(source, options, model=model)
     result = loaded(model, source)

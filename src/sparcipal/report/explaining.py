@@ -15,9 +15,9 @@ from . import answers, summary, words
 from .html import STYLE
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
     from ..problem.answers import Alternatives, Cost, Nearby
-    from ..resampling import Stability
+    from ..questions.explanation import Explanation
+    from ..questions.resampling import Stability
 
 WIDTH = 100
 FOUND = "What was found"

@@ -28,7 +28,7 @@ from .svg import path_chart
 from .text import ComponentRow, ComponentTable
 
 if TYPE_CHECKING:
-    from ..choice import Choice
+    from ..questions.choice import Choice
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 TOP_SAMPLES = 5

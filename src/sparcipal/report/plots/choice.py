@@ -9,7 +9,7 @@ import numpy as np
 from . import common
 
 if TYPE_CHECKING:
-    from ...choice import Choice
+    from ...questions.choice import Choice
 
 
 class ChoiceDisplay:

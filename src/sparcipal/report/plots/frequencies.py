@@ -9,7 +9,7 @@ import numpy as np
 from . import common
 
 if TYPE_CHECKING:
-    from ...resampling import Stability
+    from ...questions.resampling import Stability
 
 MOST = 20  # features per component
 

@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from .data.explained import Explained, explained
-from .data.inputs import Input, resolved
-from .data.missing import by_rows
-from .data.passes import MEMORY_LIMIT
-from .data.rows import Rows
-from .data.table import Table
+from ..data.explained import Explained, explained
+from ..data.inputs import Input, resolved
+from ..data.missing import by_rows
+from ..data.passes import MEMORY_LIMIT
+from ..data.rows import Rows
+from ..data.table import Table
+from ..numerics.threads import one_blas_thread
+from ..problem.answers import Alternatives
+from ..problem.monitor import Progress
+from ..problem.parameters import integer, number, seconds
+from ..problem.result import Result
+from ..report import explaining
+from ..settings import Settings
 from .nearby import QUESTION, NotAnswered, alternatives, answer_of
-from .numerics.threads import one_blas_thread
-from .problem.answers import Alternatives
-from .problem.monitor import Progress
-from .problem.parameters import integer, number, seconds
-from .problem.result import Result
-from .report import explaining
 from .resampling import Stability, stability_of
-from .settings import Settings
 
 FORCE = 3  # outsiders of each component with proofs of their own, unless the user says
 LEVEL, ERRORS = 0.95, 1.0  # of the intervals, and false selections, as in `stability`

@@ -14,28 +14,28 @@ from typing import Any
 
 import numpy as np
 
-from .bounds.pairsplit import proven_bound
-from .bounds.strategy import WHOLE
-from .bounds.tree.core import prove_large
-from .bounds.tree.listing import list_above
-from .bounds.tree.log import Proof
-from .bounds.tree.question import TreeQuestion
-from .data.inputs import Input, resolved
-from .data.passes import MEMORY_LIMIT
-from .data.searched import Data, Searched
-from .fit import fitted, informative
-from .numerics.margins import SAFETY
-from .numerics.threads import one_blas_thread
-from .problem.answers import Alternatives, Cost, Listed, Nearby
-from .problem.components import newcomer_gain, nonnegative_leading
-from .problem.constraints import Columns, Constraints
-from .problem.covariance import Covariance
-from .problem.monitor import Monitor, Progress
-from .problem.parameters import flag, integer, number
-from .problem.problem import Problem
-from .problem.result import Result
+from ..bounds.pairsplit import proven_bound
+from ..bounds.strategy import WHOLE
+from ..bounds.tree.core import prove_large
+from ..bounds.tree.listing import list_above
+from ..bounds.tree.log import Proof
+from ..bounds.tree.question import TreeQuestion
+from ..data.inputs import Input, resolved
+from ..data.passes import MEMORY_LIMIT
+from ..data.searched import Data, Searched
+from ..fit import fitted, informative
+from ..numerics.margins import SAFETY
+from ..numerics.threads import one_blas_thread
+from ..problem.answers import Alternatives, Cost, Listed, Nearby
+from ..problem.components import newcomer_gain, nonnegative_leading
+from ..problem.constraints import Columns, Constraints
+from ..problem.covariance import Covariance
+from ..problem.monitor import Monitor, Progress
+from ..problem.parameters import flag, integer, number
+from ..problem.problem import Problem
+from ..problem.result import Result
+from ..settings import Settings
 from .refits import Fits, Known, Start
-from .settings import Settings
 
 MOST = 1000  # supports of a list, unless the user says
 FORCE = 10  # outsiders with fits of their own, unless the user says

@@ -14,20 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from .data.explained import explained
-from .data.inputs import Input, resolved
-from .data.missing import by_rows
-from .data.resamples import reweighted, row_count, shuffled
-from .data.rows import Rows
-from .data.searched import Searched
-from .data.table import Table
-from .numerics.threads import one_blas_thread, ordered_map
-from .path import path_among
-from .problem.constraints import Columns
-from .problem.monitor import Monitor, Quiet
-from .problem.parameters import integer
-from .problem.result import Result
-from .settings import Settings
+from ..data.explained import explained
+from ..data.inputs import Input, resolved
+from ..data.missing import by_rows
+from ..data.resamples import reweighted, row_count, shuffled
+from ..data.rows import Rows
+from ..data.searched import Searched
+from ..data.table import Table
+from ..numerics.threads import one_blas_thread, ordered_map
+from ..path import path_among
+from ..problem.constraints import Columns
+from ..problem.monitor import Monitor, Quiet
+from ..problem.parameters import integer
+from ..problem.result import Result
+from ..settings import Settings
 
 COMPONENTS = range(1, 6)
 NONZEROS = (2, 3, 5, 8, 12, 20)
@@ -118,7 +118,7 @@ class Choice:
 
     def plot(self, axes: Any = None) -> Any:
         """The map of held-out shares, and curves with the noise and the proven bound."""
-        from .report.plots import ChoiceDisplay
+        from ..report.plots import ChoiceDisplay
 
         return ChoiceDisplay(self).plot(axes)
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import stability
-from sparcipal.resampling import wilson
+from sparcipal.questions.resampling import wilson
 
 
 def planted(n=80, p=40, seed=0):

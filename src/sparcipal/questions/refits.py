@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .bounds.strategy import WHOLE
-from .bounds.touch import Touch
-from .bounds.tree.log import Proof
-from .data.searched import Data
-from .fit import Answer, informative, result_of, solve
-from .problem.constraints import Constraints
-from .problem.monitor import Monitor
-from .problem.problem import Component, Problem
-from .problem.result import Result, Status
-from .search.method import Found
-from .search.registry import get_method
-from .search.warm import grow
-from .settings import Settings
+from ..bounds.strategy import WHOLE
+from ..bounds.touch import Touch
+from ..bounds.tree.log import Proof
+from ..data.searched import Data
+from ..fit import Answer, informative, result_of, solve
+from ..problem.constraints import Constraints
+from ..problem.monitor import Monitor
+from ..problem.problem import Component, Problem
+from ..problem.result import Result, Status
+from ..search.method import Found
+from ..search.registry import get_method
+from ..search.warm import grow
+from ..settings import Settings
 
 TOL = 1e-3  # gap of what a feature is worth, unless the answer has a larger one
 

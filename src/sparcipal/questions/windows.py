@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from .data.inputs import tell
-from .data.table import Table, as_table
-from .fit import sparse_pca
-from .problem.parameters import integer
-from .problem.result import Result
-from .report.words import plain, share_percent
+from ..data.inputs import tell
+from ..data.table import Table, as_table
+from ..fit import sparse_pca
+from ..problem.parameters import integer
+from ..problem.result import Result
+from ..report.words import plain, share_percent
 
 SAME = 0.2  # of the words of two topics that must be common for one to go on in the other
 SPANS = {"year": 4, "month": 7, "day": 10}  # characters of an ISO date
@@ -140,7 +140,7 @@ class Trends:
 
     def plot(self, ax: Any = None) -> Any:
         """The share of every thread of topics in every window."""
-        from .report.plots import TrendsDisplay
+        from ..report.plots import TrendsDisplay
 
         return TrendsDisplay(self).plot(ax=ax)
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import SparsePCA, choose, sparse_pca
-from sparcipal.choice import recommended
+from sparcipal.questions.choice import recommended
 
 
 def planted(n=150, p=24, seed=0):

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from .data.inputs import Input, resolved
-from .data.missing import by_rows
-from .data.resamples import reweighted, row_count
-from .data.rows import Rows
-from .fit import fitted
-from .numerics.threads import one_blas_thread, ordered_map
-from .problem.components import matched
-from .problem.monitor import Monitor, Quiet
-from .problem.parameters import choice, integer, number
-from .problem.result import Result
-from .report.words import plain
-from .settings import Settings
+from ..data.inputs import Input, resolved
+from ..data.missing import by_rows
+from ..data.resamples import reweighted, row_count
+from ..data.rows import Rows
+from ..fit import fitted
+from ..numerics.threads import one_blas_thread, ordered_map
+from ..problem.components import matched
+from ..problem.monitor import Monitor, Quiet
+from ..problem.parameters import choice, integer, number
+from ..problem.result import Result
+from ..report.words import plain
+from ..settings import Settings
 
 SCHEMES = ("halves", "bootstrap")
 
@@ -179,7 +179,7 @@ class Stability:
 
     def plot(self, ax: Any = None) -> Any:
         """The frequency of every feature with its interval, component by component."""
-        from .report.plots import StabilityDisplay
+        from ..report.plots import StabilityDisplay
 
         return StabilityDisplay(self).plot(ax=ax)
 
