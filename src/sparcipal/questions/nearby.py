@@ -86,7 +86,8 @@ def alternatives(
     most : int
         The list ends with so many supports; it is then known to be complete above a higher level.
     drop : bool
-        Also find and prove the best answers without each feature that the answer uses.
+        Also find and prove the best answers without each feature that the answer uses, to a tenth
+        of `within`, or to 0.1 % where that is more than a percent.
     force : int
         For so many outsiders of each component, those that promise most, also find and prove the
         best answers with them. Of the others the list gives a bound.
@@ -160,7 +161,8 @@ def alternatives(
         )
         if answer is None:
             answer = fitted(source, asked, monitor)
-        return _Answers(source, asked, monitor, answer).found(_Wanted(within, most, drop, force))
+        wanted = _Wanted(within, most, drop, force)
+        return _Answers(source, asked, monitor, answer, wanted).found()
 
 
 def answer_of(given: Any) -> Result | None:
@@ -180,6 +182,12 @@ class _Wanted:
     drop: bool
     force: int
 
+    @property
+    def precision(self) -> float:
+        """The gap at which a cost is known well enough: a tenth of what counts as nearly as good,
+        and of a percent where that is more."""
+        return 0.1 * min(self.within, 0.01)
+
 
 @dataclass(frozen=True)
 class _Beside:
@@ -194,7 +202,9 @@ class _Beside:
 class _Answers:
     """One answer, the data it came from, and the fits that its alternatives need."""
 
-    def __init__(self, source: Input, asked: Settings, monitor: Monitor, answer: Result) -> None:
+    def __init__(
+        self, source: Input, asked: Settings, monitor: Monitor, answer: Result, wanted: _Wanted
+    ) -> None:
         searched = Searched(source, asked.center, asked.scale, asked.memory_limit, monitor)
         searched.begin(sum(s.size for s in answer.supports))
         self.data: Data = searched.data
@@ -203,10 +213,10 @@ class _Answers:
                 "alternatives need the covariance of all features, but the data are read in "
                 "passes; raise memory_limit, or leave out features that hardly vary"
             )
-        self.asked, self.monitor, self.answer = asked, monitor, answer
-        self.cov: Covariance = self.data.formed
+        self.asked, self.monitor, self.answer, self.wanted = asked, monitor, answer, wanted
+        self.fits = Fits(self.data, asked, monitor, wanted.precision)
+        self.cov: Covariance = self.fits.cov
         self.unit = self.cov.unit
-        self.fits = Fits(self.data, asked, monitor)
         columns = Columns(source.n_features, source.feature_names)
         self.sizes, total = asked.budget(source.n_features, asked.available(columns))
         self.constraints = asked.constraints(columns, self.sizes, total)
@@ -229,17 +239,15 @@ class _Answers:
                     f"{told:.6g}; pass the data that it came from"
                 )
 
-    def found(self, wanted: _Wanted) -> Alternatives:
+    def found(self) -> Alternatives:
         several = len(self.answer.supports) > 1
-        components = tuple(
-            self.nearby(self._beside(j), wanted) for j in range(len(self.answer.supports))
-        )
+        components = tuple(self.nearby(self._beside(j)) for j in range(len(self.answer.supports)))
         joint: tuple[Cost, ...] = ()
-        if several and wanted.drop:
+        if several and self.wanted.drop:
             used = np.unique(np.concatenate(self.answer.supports)).tolist()
             joint = tuple(cost for j in used if (cost := self._joint_drop(j)) is not None)
         status = self.ended or self._stopped() or "complete"
-        return Alternatives(self.answer, wanted.within, components, joint, status)
+        return Alternatives(self.answer, self.wanted.within, components, joint, status)
 
     def _stopped(self) -> str:
         names = {"time": "time_limit", "user": "interrupted"}
@@ -269,7 +277,8 @@ class _Answers:
 
     # --- one component ---
 
-    def nearby(self, beside: _Beside, wanted: _Wanted) -> Nearby:
+    def nearby(self, beside: _Beside) -> Nearby:
+        wanted = self.wanted
         whole = Problem(
             self.cov, (beside.s,), self.asked.nonnegative, constraints=beside.constraints
         )
@@ -408,7 +417,7 @@ class _Answers:
         if left < beside.s:
             return None
         exclude = tuple(sorted({*beside.constraints.exclude, feature}))
-        start = Start(np.setdiff1d(beside.support, feature), known)
+        start = Start(np.setdiff1d(beside.support, feature), near.value, known)
         fit = self.fits.fit((beside.s,), Constraints(beside.constraints.include, exclude), start)
         most = near.level if near.proof["kept"].size > beside.s else np.inf
         return Cost(feature, fit.value, min(fit.bound, most), fit)
@@ -422,7 +431,7 @@ class _Answers:
         anchors = tuple(sorted({*own, feature}))
         support = np.union1d(np.setdiff1d(beside.support, leaving), feature)
         constraints = Constraints((anchors,), beside.constraints.exclude)
-        fit = self.fits.fit((beside.s,), constraints, Start(support, known))
+        fit = self.fits.fit((beside.s,), constraints, Start(support, near.value, known))
         return Cost(feature, fit.value, fit.bound, fit)
 
     def _joint_drop(self, feature: int) -> Cost | None:

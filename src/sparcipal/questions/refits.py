@@ -1,7 +1,7 @@
 """Fits to questions near one that is answered: without a feature, or with one more anchor.
 
-They begin with the support of the answer and with the core of its proof, which nearly fit; a full
-search follows only where the proof stays open.
+They begin with the support of the answer and with the core of its proof, which nearly fit. Where
+the new answer explains much less than the old one, or its proof stays open, a full search follows.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from ..bounds.touch import Touch
 from ..bounds.tree.log import Proof
 from ..data.searched import Data
 from ..fit import Answer, informative, result_of, solve
+from ..problem.components import refit_one
 from ..problem.constraints import Constraints
 from ..problem.monitor import Monitor
 from ..problem.problem import Component, Problem
+from ..problem.remembered import remembering
 from ..problem.result import Result, Status
 from ..search.method import Found
 from ..search.registry import get_method
 from ..search.warm import grow
 from ..settings import Settings
 
-TOL = 1e-3  # gap of what a feature is worth, unless the answer has a larger one
+FAR = 0.1  # share of the variance after whose loss an answer is likely to be another one
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,19 @@ class Known:
 
 @dataclass(frozen=True)
 class Start:
-    """A support to grow, and what is known already."""
+    """A support to grow, what it came from explains, and what is known of that."""
 
     support: np.ndarray
+    value: float
     known: Known
 
 
 class Fits:
     """Answers questions about the same data, each with its proof."""
 
-    def __init__(self, data: Data, asked: Settings, monitor: Monitor) -> None:
-        self.data, self.cov = data, data.formed
-        tol = max(asked.tol, TOL)
+    def __init__(self, data: Data, asked: Settings, monitor: Monitor, tol: float) -> None:
+        """`tol` is the gap of the answers, unless a larger one was asked for."""
+        self.data, self.cov = data, remembering(data.formed)
         self.settings = replace(
             asked,
             method="auto",
@@ -66,7 +69,7 @@ class Fits:
             supports="disjoint",
             objective="sum",
             uncorrelated=False,
-            tol=tol,
+            tol=max(asked.tol, tol),
         )
         self.options = self.settings.options(monitor)
 
@@ -76,20 +79,30 @@ class Fits:
         """The answer to another question; a start saves the search where the proof closes."""
         whole = Problem(self.cov, sizes, self.settings.nonnegative, constraints=constraints)
         answer = self._from(start, whole) if start is not None and start.support.size else None
-        if answer is None or answer.certificate.status is not Status.OPTIMAL:
-            fresh = solve(whole, get_method("auto"), {}, self.options, self.settings.certify)
-            if answer is None or fresh.certificate.gap < answer.certificate.gap:
-                answer = fresh
+        if answer is None:
+            answer = solve(whole, get_method("auto"), {}, self.options, self.settings.certify)
         record = self.settings.record(sizes, None, self.data, constraints)
         return result_of(answer, whole, self.data, record)
 
-    def _from(self, start: Start, whole: Problem) -> Answer:
+    def _from(self, start: Start, whole: Problem) -> Answer | None:
+        """The answer that grows out of the start; None if another one is likely to be better."""
         alive = informative(whole)
         support = np.flatnonzero(np.isin(alive, start.support))
         if not whole.include:  # growing knows of no anchors
             cov = self.cov.restrict(alive).materialise()
             support = grow(cov, support, whole.cardinalities[0], whole.nonnegative)
-        found = Found((Component(support, np.full(support.size, support.size**-0.5)),))
+        even = Component(alive[support], np.full(support.size, support.size**-0.5))
+        near = refit_one(self.cov, even, whole.nonnegative)
+        value = float(near.weights @ self.cov.submatrix(near.support) @ near.weights)
+        if value * self.cov.unit < (1 - FAR) * start.value:
+            return None
+        found = Found((Component(support, even.weights),))
         warm = replace(get_method("auto"), run=lambda problem, options: found)
-        again = start.known.among(alive)
-        return solve(whole, warm, {}, self.options, self.settings.certify, again)
+        again, certify = start.known.among(alive), self.settings.certify
+        answer = solve(whole, warm, {}, self.options, certify, again)
+        if answer.certificate.status is Status.OPTIMAL or self.options.monitor.stopped is not None:
+            return answer
+        # a search without its proof is cheap; only a better answer is worth another proof
+        other = solve(whole, get_method("auto"), {}, self.options, False)
+        better = other.certificate.value > answer.certificate.value * (1 + self.options.tol)
+        return None if better else answer
