@@ -35,6 +35,8 @@ def needs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip, with the reason, a page whose data or packages are not there."""
     if page == "cells":
         pytest.importorskip("anndata")
+    if page == "relaxations":
+        pytest.importorskip("cvxpy")
     if page in ("coming_from", "five_minutes", "nonzeros", "returns"):
         pytest.importorskip("pandas")
     if page == "topics" and not np.__version__.startswith("2.4."):
