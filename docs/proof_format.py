@@ -43,6 +43,15 @@ recomputed. The following entries of a document are reported by the solver and n
 claim, nothing of them is rechecked: ``nodes``, ``eliminated``, ``message`` and ``guarantees`` of
 the certificate, ``n_iter``, ``note`` and ``info``, and those of the settings that no table names.
 
+Components: supports and anchors together have no more features than were asked for, with anchors in
+the order of the components, otherwise the largest of them against the largest cardinality; disjoint
+ones share none of these, those of a common set have no more of them than one cardinality. Loadings
+have norm one up to (m + 8) units of the last place, m being their number; the product of two
+orthogonal components is at most 4 (m + 8) of them, m being all cardinalities together. Products of
+scores that are uncorrelated are at most 1e-10 of what they would be if all features were parallel,
+and what rounding adds. For adjusted variances ``variances`` are the pivots of W'AW in the order of
+the components.
+
 The certificate's own entries (``value``, ``bound``, ``rounding``, ``tol``, ``unit``, ``status``,
 ``bounds``, ``screening``, ``repair``) lie in the record ``certificate``, all others beside it.
 """
@@ -55,6 +64,27 @@ Proofs are in units: the covariance A of the data, divided by ``unit``. All ineq
 for exact numbers, so that every computed one needs its margin. *s* is the number of nonzeros of a
 component, *k* the number of components, *p* the number of features that the bound speaks of, *P*
 that of the data.
+"""
+
+
+ALTERNATIVES = """\
+Alternatives
+------------
+
+A document of alternatives has ``result``, a result with its proof; ``within``, a number in 0..1;
+``components``, one :ref:`NearbyClaim` for each component in their order; ``drops``, for several
+components :ref:`costs <FeatureCost>` of the joint answer without a feature; and ``status``, which
+is ``complete`` only if every list is complete at the level that was asked for. A cost has one entry
+more, ``fit``: null, or a result of its own, with proof, for the same data and the same question,
+but that the feature is excluded, or one more anchor. In a list that result is for one component, of
+its cardinality, with its anchors; the features and anchors of the other components are excluded.
+Where there are no anchors, the largest support counts for the largest cardinality.
+
+The value of a cost is at most what an answer behind it explains, and its bound at least the least
+that is proved: by the fit, or, where there are more features than a support may have, by the list.
+Without a feature, the listed supports count that do without it after some exchange; with a feature
+those that have it after some exchange; and the level. Without a fit, an outsider is worth what its
+best vector with the members explains that stay.
 """
 
 
@@ -98,7 +128,7 @@ def page() -> str:
             if schema not in shown:
                 parts.append(_section(schema, "~"))
                 shown.append(schema)
-    parts.append("Alternatives\n------------\n")
+    parts.append(ALTERNATIVES)
     parts += [_section(schema, "~") for schema in _with_nested(records.NearbyClaim)]
     return "\n".join(parts)
 

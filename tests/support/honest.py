@@ -3,8 +3,9 @@
     python -m tests.support.honest [CASES [FIRST_SEED [SECONDS]]]
 
 Tables of 3 to 13,000 features with fewer or more samples, in every container, centred, scaled,
-weighted, sparse and read in passes, or a covariance; every method with every option and small
-budgets; saved and loaded. Of small tables the second checker (second_checker.py) is asked as well.
+weighted, sparse and read in passes, with missing entries, or a covariance; every method, every kind
+of components and every option, anchors and excluded features, paths, alternatives, small budgets;
+saved and loaded. Of small tables the second checker (second_checker) is asked as well.
 Prints every refusal with its seed, then how many there were: the exit
 code is 1 if there is one. It ends after so many SECONDS of processor time, if these are given.
 """
@@ -16,17 +17,20 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from sparcipal import Result, read, sparse_pca, verify
+from sparcipal import Alternatives, Result, alternatives, read, sparse_path, sparse_pca, verify
 from sparcipal.search.registry import METHODS
 
-from .second_checker import check
+from .mode_cases import KINDS
+from .second_checker import check, check_alternatives
 
 # How often a size is drawn, its features and its samples.
 SIZES = {
@@ -56,6 +60,7 @@ class Honest:
     given: bool
     options: dict[str, Any]
     saved: bool
+    beside: str = ""  # "path": other cardinalities too; "alternatives": those of the answer
 
     def __str__(self) -> str:
         shown = {k: v for k, v in self.options.items() if k != "sample_weight"}
@@ -63,7 +68,7 @@ class Honest:
         kind = "covariance of" if self.given else self.container
         return (
             f"seed {self.seed}: {self.kind}, {kind} {self.X.shape} {self.X.dtype}{weighted}, "
-            f"{shown}, verified with {self.against}{', saved' if self.saved else ''}"
+            f"{shown}, verified with {self.against}{', saved' if self.saved else ''} {self.beside}"
         )
 
 
@@ -84,7 +89,21 @@ def honest(seed: int) -> Honest:
     container = str(rng.choice(containers))
     against = str(rng.choice([container, container, "array"]))
     saved = bool(rng.random() < 0.5)
-    return Honest(seed, size, kind, container, against, X, given, options, saved)
+    if kind != "float32" and not given and size == "small" and rng.random() < 0.15:
+        X = X.astype(float)
+        X[rng.random(X.shape) < 0.1] = np.nan
+        options["missing"] = str(rng.choice(["rows", "mean", "median", "pairwise"]))
+        container = against = "array"
+    beside = str(rng.choice(["", "path", "alternatives"], p=[0.8, 0.1, 0.1]))
+    if beside == "path":
+        options.update(n_components=1, n_nonzero_coefs=_cardinalities(rng, p))
+        options.pop("include", None)
+    return Honest(seed, size, kind, container, against, X, given, options, saved, beside)
+
+
+def _cardinalities(rng: np.random.Generator, p: int) -> list[int]:
+    most = min(p, 12)
+    return sorted({int(s) for s in rng.integers(1, most + 1, 4)})
 
 
 def _table(rng: np.random.Generator, n: int, p: int) -> tuple[str, np.ndarray]:
@@ -161,7 +180,39 @@ def _options(rng: np.random.Generator, size: str, p: int) -> dict[str, Any]:
         options["rank"] = int(rng.integers(1, 4))
     if rng.random() < 0.35:
         options["memory_limit"] = int(rng.choice([1, 20_000]))
+    if rng.random() < 0.25:
+        options.update(_kind(rng, options, s, k))
+    elif rng.random() < 0.2:
+        options.update(_constraints(rng, p, s, k))
     return options
+
+
+def _kind(rng: np.random.Generator, options: dict[str, Any], s: int, k: int) -> dict[str, Any]:
+    """Components that are orthogonal, of one set, uncorrelated, or by adjusted variances."""
+    kind = str(rng.choice(list(KINDS)))
+    options.pop("method", None), options.pop("rank", None)
+    more: dict[str, Any] = dict(KINDS[kind])
+    if kind not in ("free", "adjusted"):
+        more["nonnegative"] = False
+    if kind == "common":
+        more["n_nonzero_coefs"] = max(s, k)
+    elif isinstance(options["n_nonzero_coefs"], dict):
+        more["n_nonzero_coefs"] = s
+    return more
+
+
+def _constraints(rng: np.random.Generator, p: int, s: int, k: int) -> dict[str, Any]:
+    order = rng.permutation(p).tolist()
+    more: dict[str, Any] = {}
+    if rng.random() < 0.6:
+        own = [[order.pop() for _ in range(int(rng.integers(0, s + 1)))] for _ in range(k)]
+        more.update(supports="disjoint", method="auto", n_nonzero_coefs=s)
+        more["include"] = own if k > 1 else own[0]
+        if not any(own):
+            more.pop("include")
+    if len(order) > s * k and rng.random() < 0.7:
+        more["exclude"] = [order.pop() for _ in range(int(rng.integers(1, len(order) - s * k + 1)))]
+    return more
 
 
 def contained(X: np.ndarray, container: str, folder: Path) -> Any:
@@ -202,44 +253,77 @@ def contained(X: np.ndarray, container: str, folder: Path) -> Any:
     return X
 
 
-def answered(case: Honest, folder: Path) -> tuple[Result, dict[str, Any]] | None:
-    """The result of a case and the data to verify it with; None if there is no such result."""
+Answer = Result | Alternatives
+
+
+def answered(case: Honest, folder: Path) -> tuple[list[Answer], dict[str, Any]] | None:
+    """What a case gives and the data to verify it with; None if the question has no answer."""
     options = dict(case.options)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if case.given:
                 A = np.cov(case.X.T.astype(float), bias=True).reshape(case.X.shape[1], -1)
-                result = sparse_pca(covariance=A, **options)
+                held = {"covariance": A}
             else:
-                held = contained(case.X, case.container, folder)
-                result = sparse_pca(held, **options)
+                held = {"X": contained(case.X, case.container, folder)}
+            if case.beside == "path":
+                known = signature(sparse_path).parameters
+                asked = {name: value for name, value in options.items() if name in known}
+                found: list[Answer] = list(sparse_path(**held, **asked))
+            else:
+                found = [sparse_pca(**held, **options)]
     except (ValueError, TimeoutError):
         return None  # a question without an answer: constant features, an option of other methods
+    if case.beside == "alternatives":
+        weights = {k: v for k, v in options.items() if k == "sample_weight"}
+        with suppress(ValueError):  # there are none of some kinds of components
+            found.append(alternatives(found[0], **held, **weights, within=0.1, time_limit=3.0))
     if case.saved:
-        result.save(folder / "result.json")
-        result = Result.load(folder / "result.json")
+        found = [_again(answer, folder) for answer in found]
     if case.given:
-        return result, {"covariance": A}
-    held = contained(case.X, case.against, folder)
-    return result, {"X": held, "sample_weight": options.get("sample_weight")}
+        return found, held
+    again = contained(case.X, case.against, folder)
+    return found, {"X": again, "sample_weight": options.get("sample_weight")}
 
 
-def refusal(case: Honest, folder: Path) -> str | None:
-    """Why the result of a case is not confirmed, "" if it is; None if there is no such result."""
-    found = answered(case, folder)
-    if found is None:
+def _again(answer: Answer, folder: Path) -> Answer:
+    answer.save(folder / "result.json")
+    return type(answer).load(folder / "result.json")
+
+
+def refusal(case: Honest, folder: Path, proofs: Counter[str] | None = None) -> str | None:
+    """Why what a case gives is not confirmed, "" if it is; None if there is nothing.
+
+    `proofs` counts the bounds that were rechecked.
+    """
+    given = answered(case, folder)
+    if given is None:
         return None
-    result, data = found
-    verdict = verify(result, **data)
-    if not verdict:
-        return f"{verdict.verdict}: {verdict.reason}"
-    if not small_enough(case):
-        return ""
-    # rows in memory, whatever held them
-    plain = data if case.given else {"X": case.X, "sample_weight": data["sample_weight"]}
-    said = check(result.to_json(), **plain)
-    return "" if said == "proved" else f"by the second checker: {said}"
+    found, data = given
+    for answer in found:
+        if proofs is not None:
+            proofs.update(_named(answer))
+        verdict = verify(answer, **data)
+        if not verdict:
+            return f"{type(answer).__name__} {verdict.verdict}: {verdict.reason}"
+        if not small_enough(case):
+            continue
+        # rows in memory, whatever held them
+        plain = data if case.given else {"X": case.X, "sample_weight": data["sample_weight"]}
+        second = check if isinstance(answer, Result) else check_alternatives
+        said = second(answer.to_json(), **plain)
+        if said != "proved":
+            return f"{type(answer).__name__} by the second checker: {said}"
+    return ""
+
+
+def _named(answer: Answer) -> list[str]:
+    """The bounds of a result; alternatives count as one."""
+    if isinstance(answer, Alternatives):
+        return ["alternatives"]
+    screened = bool(answer.certificate.screening)
+    return [f"{bound.name}{' screened' * screened}" for bound in answer.certificate.bounds]
 
 
 def small_enough(case: Honest) -> bool:
@@ -253,13 +337,14 @@ def main() -> int:
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     limit = float(sys.argv[3]) if len(sys.argv) > 3 else float("inf")
     seen: Counter[str] = Counter()
+    proofs: Counter[str] = Counter()
     refused = twice = 0
     with tempfile.TemporaryDirectory() as name:
         for seed in range(first, first + count):
             if time.process_time() > limit:
                 break
             case = honest(seed)
-            reason = refusal(case, Path(name))
+            reason = refusal(case, Path(name), proofs)
             seen["no result" if reason is None else case.size] += 1
             twice += reason is not None and small_enough(case)
             if reason:
@@ -269,6 +354,7 @@ def main() -> int:
     print(f"{asked - seen['no result']} results of {asked} calls: {refused} refused")
     print(f"asked of both checkers: {twice}")
     print("sizes:", ", ".join(f"{n} {size}" for size, n in seen.most_common()))
+    print("bounds:", ", ".join(f"{n} {name}" for name, n in proofs.most_common()))
     return int(refused > 0)
 
 

@@ -549,7 +549,9 @@ class Parts:
     """For components that may share features: the sum of one bound for each, see
     :doc:`methods/parts`. The cardinalities of the parts are those that were asked for. What is
     proved for one component holds for every one of its cardinality: the first part of each is
-    replayed, and the sum is made of what that proves, not of the values that the parts state."""
+    replayed, and the sum is made of what that proves, not of the values that the parts state.
+    Where components have anchors, parts stand in the order of the components and each is proved for
+    the anchors of its own."""
 
     parts: tuple[Part, ...] = entry(Many(Record(Part), least=1), "one for each component")
 

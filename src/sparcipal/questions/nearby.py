@@ -134,6 +134,12 @@ def alternatives(
                 "alternatives need complete data and n_nonzero_coefs for each component; the "
                 "result was asked for otherwise"
             )
+        if answer.certificate.screening:
+            raise NotAnswered(
+                "alternatives need the covariance of all features, and the result came from a "
+                f"table read in passes that kept {answer.certificate.screening['kept']} of "
+                f"{answer.n_features}; fit again with a larger memory_limit"
+            )
         question = {name: settings[name] for name in QUESTION if name in settings}
     run = {"time_limit": time_limit, "n_jobs": n_jobs, "verbose": verbose, "callback": callback}
     asked = Settings.of(**{**question, **run, "memory_limit": memory_limit})

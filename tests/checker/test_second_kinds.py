@@ -1,0 +1,136 @@
+"""Two checkers on the same answers: kinds of components, constraints, gaps and alternatives."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from sparcipal import Result, alternatives, sparse_pca, verify
+from sparcipal.bounds.labels.proof import Label, Proof
+from sparcipal.bounds.labels.rows import Rows
+from sparcipal.problem.covariance import covariance_of
+from sparcipal.problem.saving import text_of
+from tests.support.constrained import constrained
+from tests.support.label_cases import Values, grown
+from tests.support.mode_cases import KINDS, best_competitor, mode_case
+from tests.support.neighbours import with_neighbour
+from tests.support.proof_cases import matrix
+from tests.support.second_checker import (
+    Refused,
+    check,
+    check_alternatives,
+    decode,
+    exact,
+    prove,
+    question,
+)
+from tests.support.second_checker.question import Ask
+
+
+def agree(result: Result, best: float, X=None, **data) -> None:
+    """Both say yes, and the second one to no level below what some components explain."""
+    assert verify(result, X, **data).verdict == "proved"
+    assert check(result.to_json(), X, **data) == "proved"
+    document = decode(json.loads(result.to_json()))
+    ask = question(document, X, data.get("covariance"), data.get("sample_weight"))
+    for bound in document["certificate"]["bounds"]:
+        with pytest.raises(Refused):
+            prove(bound["name"], bound["data"], ask, exact(best * (1 - 1e-6)) / ask.unit)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_of_components(kind, seed):
+    case = mode_case(100 + seed, kind)
+    result = case.run()
+    best = max(result.value, best_competitor(case)[0] if kind == "common" else 0.0)
+    agree(result, best, covariance=case.A)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("k", [1, 2])
+def test_anchors_and_excluded_features(seed, k):
+    case = constrained(seed, k)
+    result = sparse_pca(case.X, **case.keywords)
+    agree(result, max(case.optimum(), result.value), case.X)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("rule", ["rows", "mean", "median", "pairwise"])
+def test_missing_entries(rule, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal([0, 100, 0, 3, 0, 0], 1.0, (15, 6)) * 10.0 ** rng.integers(-3, 4)
+    X[:, 2] += X[:, 1]
+    X[rng.random(X.shape) < 0.1] = np.nan
+    weights = rng.random(15) + 0.1 if seed else None
+    asked = {"n_nonzero_coefs": 2, "missing": rule, "scale": seed == 1, "center": seed != 2}
+    result = sparse_pca(X, **asked, sample_weight=weights)
+    agree(result, result.value, X, sample_weight=weights)
+    document = json.loads(result.to_json())
+    if rule == "pairwise":
+        document["certificate"]["repair"]["moved"] += 1.1 * result.value
+    else:
+        document["settings"]["missing"] = "mean" if rule == "median" else "median"
+    assert check(json.dumps(document), X, sample_weight=weights).startswith("refused")
+
+
+def test_fewer_nonzeros_bound_more():
+    X = np.random.default_rng(0).standard_normal((30, 8)) * 2.0 ** -np.arange(8)
+    X[:, :3] += 2 * np.random.default_rng(1).standard_normal((30, 1))
+    few, more = (sparse_pca(X, n_nonzero_coefs=s) for s in (3, 4))
+    agree(with_neighbour(more, few), more.value, X)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_labels(seed):
+    """Random trees of cases, with certificates of any kind at random prices."""
+    rng = np.random.default_rng([seed, 29])
+    A = matrix(rng)
+    while not A.any():
+        A = matrix(rng)
+    cov, nonnegative = covariance_of(A), bool(rng.integers(2))
+    k, s = (int(rng.integers(1, min(len(A), 3) + 1)) for _ in range(2))
+    inside = cov.dense()
+    field = np.flatnonzero(inside.diagonal() > 0)
+    proof = Proof(Rows(cov, field, s, nonnegative), k)
+    for _ in grown(rng, proof, float(inside.diagonal().max())):
+        pass
+    data = decode(json.loads(text_of(proof.data())))
+    ask = Ask([[exact(x) for x in row] for row in inside.tolist()], (s,) * k, None, nonnegative)
+    prove("labels", data, ask, exact(proof.bound))
+    best = Values(inside, s, nonnegative).best_of((Label(k),))
+    with pytest.raises(Refused):
+        prove("labels", data, ask, exact(best * (1 - 1e-9)))
+
+
+QUESTIONS = {
+    "copies": {"n_nonzero_coefs": 2},
+    "signs": {"n_nonzero_coefs": 3, "nonnegative": True},
+    "anchor": {"n_nonzero_coefs": 3, "include": [1], "scale": True},
+    "excluded": {"n_nonzero_coefs": 3, "exclude": [0]},
+    "two": {"n_components": 2, "n_nonzero_coefs": 2},
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_alternatives(name):
+    X = np.random.default_rng(4).standard_normal((12, 7))
+    X[:, 3], X[:, 5] = X[:, 0], 2 * X[:, 0]
+    found = alternatives(sparse_pca(X, **QUESTIONS[name]), X, within=0.15, force=1)
+    text = found.to_json()
+    assert verify(found, X).verdict == "proved"
+    assert check_alternatives(text, X) == "proved"
+    for entry, factor in (("level", 0.2), ("bound", 0.8), ("value", 1.01), ("with_bound", None)):
+        document = json.loads(text)
+        near = document["components"][0]
+        if entry == "level":
+            near["level"] *= factor
+        elif entry == "with_bound":
+            near["with_bound"] = near["with_value"]
+        else:
+            near["supports"][0][entry] *= factor
+        said = check_alternatives(json.dumps(document), X)
+        assert re.match("refused: (?!malformed)", said), (entry, said)

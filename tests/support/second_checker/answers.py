@@ -1,0 +1,212 @@
+"""Alternatives to an answer; docs/methods/listing.rst and docs/proof_format.rst, "Alternatives"."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from .algebra import largest, worth
+from .claim import check_document, told
+from .question import Ask
+from .reading import EPS, decode, exact, need, places, vector
+from .tree import replayed, touch
+
+
+@told
+def check_alternatives(text: str, X=None, *, covariance=None, sample_weight=None) -> None:
+    """Refuse a document of alternatives unless the result and all that is said beside it hold."""
+    document, given = decode(json.loads(text)), (X, covariance, sample_weight)
+    result = document["result"]
+    ask = check_document({"sparcipal": document["sparcipal"], **result}, *given)
+    need(ask.k == 1 or (ask.kinds == {"disjoint", "orthogonal"} and not ask.total), "the kind")
+    need(0 <= document["within"] <= 1 and len(document["components"]) == ask.k, "the lists")
+    answer = Answer(document, ask, given)
+    complete = [answer.near(j).check() for j in range(ask.k)]
+    need(document["status"] != "complete" or all(complete), "a list that is not complete")
+    need(ask.k > 1 or not document["drops"], "joint costs of one component")
+    for cost in document["drops"]:
+        without = ask.exclude | {cost["feature"]}
+        fit = answer.fit(cost["fit"], ask.sizes, ask.include, without)
+        least = min(fit["bound"], exact(result["certificate"]["bound"]))
+        need(exact(cost["value"]) <= fit["value"] and exact(cost["bound"]) >= least, "a joint cost")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer, whose own claim holds, and its data."""
+
+    document: dict
+    ask: Ask
+    given: tuple
+
+    def fit(self, fit: dict | None, sizes, include, exclude) -> dict[str, Fraction]:
+        """Value and bound of another result, which is proved to answer this question."""
+        need(fit is not None, "a cost without an answer behind it")
+        own = check_document({"sparcipal": self.document["sparcipal"], **fit}, *self.given)
+        wanted = (tuple(sizes), tuple(map(frozenset, include)), frozenset(exclude))
+        found = own.sizes, own.include or (frozenset(),) * own.k, own.exclude
+        need(found == (wanted[0], wanted[1] or found[1], wanted[2]), "another question")
+        for name in ("nonnegative", "center", "scale", "sample_weight"):
+            same = fit["settings"][name] == self.document["result"]["settings"][name]
+            need(same, "another question")
+        need(own.total is None and own.kinds == {"disjoint", "orthogonal"}, "another question")
+        return {name: exact(fit["certificate"][name]) for name in ("value", "bound")}
+
+    def near(self, j: int) -> Near:
+        """The list of a component."""
+        result, ask = self.document["result"], self.ask
+        include = ask.include or (frozenset(),) * ask.k
+        own = [set(S) | A for S, A in zip(result["supports"], include)]
+        sizes = dict(enumerate(ask.sizes))
+        if not ask.include:  # the largest components have the largest sizes
+            order = sorted(range(ask.k), key=lambda i: -len(result["supports"][i]))
+            sizes = dict(zip(order, sorted(ask.sizes, reverse=True)))
+        others = set().union(*(S for i, S in enumerate(own) if i != j))
+        one = replace(ask.alone(sizes[j], include[j]), exclude=ask.exclude | others)
+        return Near(self, one, self.document["components"][j], j, own[j])
+
+
+@dataclass(frozen=True)
+class Near:
+    """One component beside the others."""
+
+    answer: Answer
+    ask: Ask  # for this component alone; features of the others are excluded
+    told: dict
+    j: int
+    used: set[int]
+
+    def check(self) -> bool:
+        """Refuse a list that does not follow; say whether it is complete at the level asked for."""
+        told, result = self.told, self.answer.document["result"]
+        value, level = exact(told["value"]), exact(told["level"])
+        need(told["component"] == self.j, "another component")
+        need(value == exact(result["variances"][self.j]), "another value")
+        asked = (1 - exact(self.answer.document["within"])) * value
+        need(abs(exact(told["asked"]) - asked) <= 8 * EPS * asked, "another level")
+        kept = places(told["proof"].get("kept", range(self.ask.p)), self.ask.p)
+        left = set(range(self.ask.p)) - set(kept) - self.ask.exclude
+        need(not any(self.ask.A[i][i] for i in left), "a feature left out")
+        need(not self.ask.exclude & set(kept), "a feature that is not free")
+        self.check_list(kept, level)
+        groups = [set(group) for group in told["groups"]]
+        values = [exact(entry["value"]) for entry in told["supports"]]
+        need(values == sorted(values, reverse=True), "the order of the list")
+        for entry in told["supports"]:
+            self.check_entry(entry, groups)
+        for cost in told["drops"]:
+            self.check_drop(cost, kept, groups, level)
+        self.check_outsiders(kept, groups, level)
+        return level <= exact(told["asked"])
+
+    def check_list(self, kept: list[int], level: Fraction) -> None:
+        """Replay the log; its list and its twins are those that are told."""
+        proof, ask = self.told["proof"], replace(self.ask.among(kept), exclude=frozenset())
+        core, t = list(range(ask.p)), level / ask.unit
+        if "touch" in proof:
+            core = places(proof["touch"]["core"], ask.p)
+            touch(proof["touch"], ask, core, t)
+        tree = replayed(proof, ask, core, t)
+        need(not tree.padded and not any(tree.prices), "a log with prices")
+        tree.check()
+        names = [kept[i] for i in core]
+        listed = sorted(sorted(names[i] for i in S) for S in tree.listed)
+        need(listed == sorted(list(S["support"]) for S in self.told["supports"]), "another list")
+        need(all(abs(c) == 1 for c in tree.factor), "multiples that are not equal")
+        groups: dict[int, list[int]] = {}
+        for i, leader in enumerate(tree.leader):
+            groups.setdefault(leader, []).append(names[i])
+        several = sorted(group for group in groups.values() if len(group) > 1)
+        need(several == sorted(list(group) for group in self.told["groups"]), "other groups")
+        need(not self.ask.anchors.intersection(*[set().union(*several)]), "an anchor is exchanged")
+
+    def check_entry(self, entry: dict, groups: list[set[int]]) -> None:
+        """A vector on a support, its value, and what no other vector exceeds."""
+        ask, S = self.ask, places(entry["support"], self.ask.p)
+        x = vector(entry["weights"], len(S))
+        need(len(self.ask.anchors.union(S)) <= ask.s and not ask.exclude & set(S), "a support")
+        need(not ask.nonnegative or all(y >= 0 for y in x), "a negative weight")
+        need(abs(sum(y * y for y in x) - 1) <= 64 * ask.p * EPS, "weights of no unit")
+        form = sum(a * b * ask.A[i][j] for a, i in zip(x, S) for b, j in zip(x, S)) * ask.unit
+        need(abs(exact(entry["value"]) - form) <= self.rounding(S), "the value of a support")
+        need(
+            worth(ask.A, S, exact(entry["bound"]) / ask.unit, ask.nonnegative), "a support's bound"
+        )
+        ways = math.prod(math.comb(len(G), len(G & set(S))) for G in groups)
+        need(entry["count"] == ways, "how many supports are the same")
+
+    def rounding(self, S) -> Fraction:
+        """By how much a computed value of a support may differ from the exact one."""
+        ask = self.ask
+        variances = [ask.A[i][i] for i in range(ask.p)]
+        own = sum(abs(ask.A[i][j]) for i in S for j in S)
+        return (
+            (32 * (ask.s + 8) * own + (12 * ask.n + 160) * largest(variances, ask.s))
+            * EPS
+            * (ask.unit)
+        )
+
+    def check_drop(self, cost: dict, kept, groups: list[set[int]], level: Fraction) -> None:
+        """The best answer without a feature: on the list, or a fit."""
+        j, ask = cost["feature"], self.ask
+        need(j in self.used and j not in ask.anchors, "a feature that is not used")
+        others = []
+        for entry in self.told["supports"]:
+            S = set(entry["support"])
+            needed = S - set().union(*(G for G in groups if not G <= S))
+            others += [entry] if j not in needed else []
+        values = [exact(entry["value"]) for entry in others]
+        bounds = [max([level, *(exact(entry["bound"]) for entry in others)])]
+        if len(kept) <= ask.s:
+            bounds = []  # smaller supports are on no list
+        if cost["fit"] is not None:
+            fit = self.answer.fit(cost["fit"], ask.sizes, ask.include, ask.exclude | {j})
+            values, bounds = [*values, fit["value"]], [*bounds, fit["bound"]]
+        need(bool(values) and exact(cost["value"]) <= max(values), "no answer without a feature")
+        need(bool(bounds) and exact(cost["bound"]) >= min(bounds), "a cost that is too large")
+
+    def check_outsiders(self, kept, groups: list[set[int]], level: Fraction) -> None:
+        """What an answer with each other feature explains, at least and at most."""
+        told, ask = self.told, self.ask
+        forced = {}
+        for cost in told["forces"]:
+            include = [ask.anchors | {cost["feature"]}]
+            fit = self.answer.fit(cost["fit"], ask.sizes, include, ask.exclude)
+            need(exact(cost["value"]) <= fit["value"], "no answer with a feature")
+            need(exact(cost["bound"]) >= fit["bound"], "a cost that is too small")
+            forced[cost["feature"]] = cost
+        outsiders = places(told["outsiders"], ask.p, 0)
+        need(set(forced) <= set(outsiders) <= set(kept) - self.used, "an outsider that is none")
+        values, bounds = (
+            vector(told[name], len(outsiders)) for name in ("with_value", "with_bound")
+        )
+        for o, leaving, value, most in zip(outsiders, told["leaving"], values, bounds, strict=True):
+            near = [
+                entry
+                for entry in told["supports"]
+                if o in entry["support"]
+                or any(o in G and G & set(entry["support"]) for G in groups)
+            ]
+            known = [exact(entry["value"]) for entry in near]
+            limits = [max([level, *(exact(entry["bound"]) for entry in near)])]
+            if o in forced:
+                known.append(exact(forced[o]["value"]))
+                limits.append(exact(forced[o]["bound"]))
+            swapped = self.swapped(o, leaving)
+            slack = self.rounding(swapped)
+            explains = any(value <= x for x in known) or not worth(
+                ask.A, swapped, (value - slack) / ask.unit, ask.nonnegative
+            )
+            need(explains, "an outsider adds less")
+            need(most >= min(limits), "an outsider may add more")
+
+    def swapped(self, outsider: int, leaving: int) -> list[int]:
+        """The support with an outsider in the place of a member, or beside all where is room."""
+        ask = self.ask
+        if leaving == outsider:
+            need(len(self.used) < ask.s, "an outsider without a place")
+        else:
+            need(leaving in self.used - ask.anchors, "a member that must stay")
+        return sorted(self.used - {leaving} | {outsider})

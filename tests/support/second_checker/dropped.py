@@ -1,0 +1,77 @@
+"""Features that were dropped; docs/methods/dropped.rst."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from .algebra import fan_value, largest
+from .pairsplit import ky_fan_matrix
+from .proving import prove
+from .question import Ask
+from .reading import EPS, exact, need, places
+
+
+def check_screening(certificate: dict, ask: Ask) -> None:
+    """What the certificate says of dropped features follows from its bounds."""
+    told = certificate["screening"]
+    named = [bound["data"].get("screened") for bound in certificate["bounds"]]
+    need(all((record is None) == (not told) for record in named), "screened bounds beside others")
+    for record in named if told else ():
+        rest = dropped(record, ask)
+        need(told["kept"] == len(record["kept"]) and told["dropped"] == len(rest), "screening")
+        need(told["rule"] == record["rule"], "the rule of the dropped features")
+        near = abs(exact(told["largest_dropped"]) - max(rest, default=Fraction(0)) * ask.unit)
+        most = max([*ask.moments, 1 if ask.scaled else 0])
+        need(near <= (200 * ask.n + 4000) * EPS * most, "the largest dropped variance")
+        for name in ("inside", "touching"):
+            need(exact(told[name]) == exact(record[name]) * ask.unit, f"screening: {name}")
+        touching, sure = exact(told["touching"]), exact(certificate["value"])
+        sure -= exact(certificate["rounding"])
+        need(told["support_unchanged"] is (touching < sure), "support_unchanged")
+        need(told["bound_holds"] is (touching <= exact(told["inside"])), "bound_holds")
+
+
+def dropped(record: dict, ask: Ask) -> list[Fraction]:
+    """The variances of the dropped features, the largest first."""
+    rest = set(range(ask.p)) - set(places(record["kept"], ask.p))
+    return sorted((ask.A[j][j] for j in rest if ask.A[j][j]), reverse=True)
+
+
+def prove_screened(name: str, data: dict, ask: Ask, level: Fraction) -> None:
+    """The bound on the kept features, and what a choice with dropped ones explains."""
+    told, own = data["screened"], {key: x for key, x in data.items() if key != "screened"}
+    rest, kept = dropped(told, ask), ask.among(places(told["kept"], ask.p))
+    inside, touching = exact(told["inside"]), exact(told["touching"])
+    prove(name, own, kept, inside)
+    if not ask.overlapping:
+        need(reach(told, inside, kept, rest) <= touching, "a dropped feature may add more")
+        need(max(inside, touching) <= level, f"{name} is not proved")
+        return
+    alone = {part["s"]: exact(part["value"]) for part in own["parts"]}
+    parts = {part["s"]: part for part in told["parts"]}
+    need(name == "parts" and set(parts) == set(alone), "parts of dropped features")
+    reached = {s: reach(parts[s], alone[s], kept.alone(s), rest) for s in alone}
+    highest = {s: max(reached[s], alone[s]) for s in alone}
+    total = sum(highest[s] for s in ask.sizes)
+    most = max(total - highest[s] + reached[s] for s in alone)
+    need(most <= touching and max(total, inside) <= level, "a dropped feature may add more")
+
+
+def reach(record: dict, inside: Fraction, kept: Ask, rest: list[Fraction]) -> Fraction:
+    """A number that no choice with a dropped feature exceeds."""
+    if not rest:
+        return Fraction(0)
+    variances = [kept.A[i][i] for i in range(kept.p)]
+    stays = {n: min(inside, largest(variances, n)) for n in range(kept.m)}
+    if record["rule"] == "prices":
+        split, price = record["split"], exact(record["price"])
+        need(0 <= price <= exact(split["pad"]), "a price that the pad does not cover")
+        M, others, prices = ky_fan_matrix(split, kept)
+        for i in range(len(M)):
+            M[i][i] -= kept.s * price
+        rivals = [x - price for x in others] + [Fraction(0)] * kept.k
+        most = fan_value(M, kept.k, rivals)
+        prices = [x + price for x in prices] + [price] * len(others)
+        stays = {n: min(stay, most + largest(prices, n)) for n, stay in stays.items()}
+    gains = [sum(rest[:t]) for t in range(len(rest) + 1)]
+    return max(stays[kept.m - t] + gains[t] for t in range(1, min(len(rest), kept.m) + 1))
