@@ -39,14 +39,14 @@ def questions(seed: int):
     proof = {"certify": (False, "fast", "full")[seed // 2 % 3], "nonnegative": seed % 4 > 1}
     sign = {"nonnegative": proof["nonnegative"]}
     s = int(rng.integers(1, 5))
-    two = {"n_components": 2, **proof}
+    two = {"n_components": 2, "method_options": QUICK, **proof}
     yield X, None, {"n_nonzero_coefs": s, **proof}
     yield X, None, {"n_nonzero_coefs": s, "scale": True, **proof}
     yield X, None, {"n_nonzero_coefs": 3, "center": False, "supports": "free", **proof}
     yield None, np.cov(X.T, bias=True), {"n_nonzero_coefs": s, **proof}
-    yield X, None, {"n_nonzero_coefs": min(s, 3), "method_options": QUICK, **two}
-    yield X, None, {"n_nonzero_coefs": [3, 2], "method_options": QUICK, **two}
-    yield X, None, {"n_nonzero_coefs": {"total": 5}, "method_options": QUICK, **two}
+    yield X, None, {"n_nonzero_coefs": min(s, 3), **two}
+    yield X, None, {"n_nonzero_coefs": [3, 2], **two}
+    yield X, None, {"n_nonzero_coefs": {"total": 5}, **two}
     yield X, None, {"n_nonzero_coefs": min(s, 3), "supports": "free", **two}
     yield X, None, {"n_nonzero_coefs": s, "method": "dspca", **sign}
     yield X, None, {"n_nonzero_coefs": 2, "n_components": 2, "method": "dspca", **sign}

@@ -6,6 +6,7 @@ order, so that last digits differ and what is proved stays true of both.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -27,20 +28,32 @@ QUESTIONS = [
 ]
 
 
+QUICK = {"effort": 0}  # of the search, which sees a covariance and no container
+
+
+def quick(question: dict) -> dict:
+    return question if "method" in question else {**question, "method_options": QUICK}
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_answers_do_not_depend_on_jobs_runs_or_containers(question):
+def test_answers_do_not_depend_on_jobs_or_runs(question):
     first = sparse_pca(X, **question).to_json()
-    for jobs in (None, 1, 2, 5):
+    for jobs in (1, 3):
         assert sparse_pca(X, n_jobs=jobs, **question).to_json() == first
+
+
+@pytest.mark.parametrize("question", [quick(asked) for asked in QUESTIONS])
+def test_answers_do_not_depend_on_containers(question):
+    first = sparse_pca(X, **question).to_json()
     for container in (np.asfortranarray, lambda x: x.astype(np.float32), lambda x: x.tolist()):
         # small integers are exact in every type
         assert sparse_pca(container(X), **question).to_json() == first
-    for container in (sp.csr_array, sp.csc_array, sp.coo_array):
-        sparse = sparse_pca(container(X), **question)
-        assert sparse.to_json() == sparse_pca(sp.csr_array(X), **question).to_json()
+    sparse = sparse_pca(sp.csr_array(X), **question).to_json()
+    for container in (sp.csc_array, sp.coo_array):
+        assert sparse_pca(container(X), **question).to_json() == sparse
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", [quick(asked) for asked in QUESTIONS])
 def test_dense_and_sparse_agree_to_rounding(question):
     dense, sparse = sparse_pca(X, **question), sparse_pca(sp.csr_array(X), **question)
     slack = dense.certificate.rounding + sparse.certificate.rounding + 1e-12 * dense.value
@@ -69,7 +82,7 @@ print(hashlib.sha256(text.encode()).hexdigest())
             capture_output=True,
             text=True,
             timeout=120,
-            env={**__import__("os").environ, "PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": jobs},
+            env={**os.environ, "PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": jobs},
         ).stdout
         for seed, jobs in (("1", "1"), ("2", "2"))
     }

@@ -40,7 +40,7 @@ TRADED = 5  # features of each of two components that they may trade
 EXCHANGES = 30  # of one component in one sweep
 DENSE = 400  # up to so many features a matrix that is seen is formed
 POLISH = 40  # L-BFGS steps on the weights
-PERTURBED = 30  # starts near the best answer
+PERTURBED = 10  # starts near the best answer, for each unit of effort
 CHANGED, NEAR = 3, 10  # features of a component that change then, and among how many others
 BETTER = 1.0 + 1e-10
 
@@ -48,7 +48,11 @@ Search = Callable[[Covariance, int], np.ndarray]
 
 
 def ascend(
-    problem: Problem, starts: Sequence[Sequence[Component]], search: Search, options: Options
+    problem: Problem,
+    starts: Sequence[Sequence[Component]],
+    search: Search,
+    options: Options,
+    effort: int,
 ) -> tuple[Component, ...]:
     """Return the best components from any of the starts, which need not be of the right kind.
 
@@ -60,7 +64,7 @@ def ascend(
     ends = [ascent.run(start, options, first=i == 0) for i, start in enumerate(ranked)]
     best = max([*ends, *ranked], key=ascent.value)
     rng = np.random.default_rng(options.seed)
-    for _ in range(PERTURBED):
+    for _ in range(PERTURBED * effort):
         if options.monitor.stopped:
             break
         trial = ascent.run(ascent.perturbed(best, rng), options, first=False)

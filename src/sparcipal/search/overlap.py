@@ -44,10 +44,12 @@ class Overlap:
         apart: Callable[[tuple[int, ...]], Answer],
         one: Callable[[Covariance, int], np.ndarray],
         simple: Sequence[Answer],
+        effort: int,
     ) -> None:
         """`apart(sizes)` finds components with disjoint supports and a large sum of variances,
-        `one(cov, s)` a support for one component; `simple` are answers of simple methods."""
-        self.problem, self.options = problem, options
+        `one(cov, s)` a support for one component; `simple` are answers of simple methods.
+        `effort` says how many starts near the best answers follow."""
+        self.problem, self.options, self.effort = problem, options, effort
         self.apart, self.one, self.simple = apart, one, list(simple)
         self.sizes = _apart(problem.cardinalities, problem.covariance.n_features)
         self._found: dict[str, Answer] = {}
@@ -170,4 +172,4 @@ class Overlap:
     def _ascended(
         self, starts: Sequence[Answer], sizes: tuple[int, ...] | None = None, **kind: object
     ) -> Answer:
-        return ascend(self._as(sizes=sizes, **kind), starts, self.one, self.options)
+        return ascend(self._as(sizes=sizes, **kind), starts, self.one, self.options, self.effort)

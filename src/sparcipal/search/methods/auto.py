@@ -51,7 +51,7 @@ def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
 
     simple = [method.run(problem, options).components for method in SIMPLE]
     simple += [tuple(_weighted(problem, support) for support in start) for start in problem.starts]
-    components = Overlap(problem, options, apart, one, simple).best()
+    components = Overlap(problem, options, apart, one, simple, effort).best()
     return Found(components, n_iter=1, info={"effort": effort})
 
 
