@@ -121,7 +121,11 @@ def test_components_that_explain_nothing_add_nothing(seed):
     v = rng.standard_normal(p)[rng.integers(0, p, size=p)] * rng.choice([-1.0, 1.0], p)
     A = np.outer(v, v)
     result = sparse_pca(
-        covariance=A, n_components=3, n_nonzero_coefs=p, supports="free", method_options={"effort": 0}
+        covariance=A,
+        n_components=3,
+        n_nonzero_coefs=p,
+        supports="free",
+        method_options={"effort": 0},
     )
     assert result.value == pytest.approx(float(v @ v), rel=1e-12)
     assert result.certificate.rounding <= 1e-9 * result.value
