@@ -54,7 +54,7 @@ def covers(F, T, W, features, slack=1e-9):
     return True
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_bound_holds_for_every_support(seed):
     rng = np.random.default_rng(seed)
     made = 0

@@ -253,7 +253,8 @@ def test_verify_opens_a_function_of_blocks_once(counts, arithmetic):
             opened[-1] += 1
             yield rows[start : start + 20]
 
-    for asked in ({}, {"scale": True}, {"n_components": 2, "supports": "free"}):
+    free = {"n_components": 2, "supports": "free", "method_options": {"effort": 0}}
+    for asked in ({}, {"scale": True}, free):
         result = sparse_pca(blocks, n_nonzero_coefs=3, memory_limit=1, **asked)
         assert result.certificate.screening
         opened.clear()
