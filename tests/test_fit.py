@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from sparcipal import SparsePCA, Status, sparse_pca, verify
 from sparcipal.verdict import _percent
 
-
 LAZY = {"effort": 0}
 
 
