@@ -110,7 +110,7 @@ def test_what_cannot_be_answered_is_refused():
         alternatives(result, X + table(seed=1))
     with pytest.raises(ValueError, match="need supports='disjoint'"):
         alternatives(X, n_components=2, n_nonzero_coefs=2, supports="free")
-    with pytest.raises(ValueError, match="need n_nonzero_coefs for each"):
+    with pytest.raises(ValueError, match="need the nonzeros of each"):
         alternatives(X, n_components=2, n_nonzero_coefs={"total": 5})
 
 
@@ -153,3 +153,51 @@ def test_forged_alternatives_are_refused():
             replace(found, within=0.2, components=(replace(near, level=near.asked * 1.1),)), X
         ).reason
     )
+
+
+def test_a_component_that_uses_every_feature_has_costs():
+    X = table(p=6)
+    found = alternatives(X, n_components=2, n_nonzero_coefs=3, within=0.1, force=0)
+    for near in found.components:
+        assert near.everything
+        assert len(near.drops) == 3
+        for cost in near.drops:
+            rest = np.setdiff1d(near.supports[0].support, cost.feature)
+            best = np.linalg.eigvalsh(np.cov(X[:, rest].T, bias=True))[-1]
+            assert cost.value * (1 - 1e-9) <= best <= cost.bound
+        lost = {cost.feature for cost in near.drops if cost.value < near.level}
+        assert set(near.always()) == lost
+        assert set(near.sometimes()) == set(near.supports[0].support.tolist()) - lost
+    assert verify(found, X)
+
+
+def test_anchors_without_variance_have_alternatives():
+    found = alternatives(
+        covariance=np.diag([2.0, 0.0, 0.0, 0.0]), n_nonzero_coefs=3, include=[1, 2]
+    )
+    assert found.components[0].drops[0].bound < 1e-280
+    assert verify(found, covariance=np.diag([2.0, 0.0, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize("rule", ["rows", "mean", "median"])
+def test_tables_with_gaps_are_asked_as_they_were_filled(rule):
+    X = table(n=80)
+    X[np.random.default_rng(1).random(X.shape) < 0.03] = np.nan
+    result = sparse_pca(X, n_nonzero_coefs=3, missing=rule)
+    found = alternatives(result, X, within=0.1, force=1)
+    verdict = verify(found, X)
+    assert verdict, verdict.reason
+    other = {"rows": "mean", "mean": "rows", "median": "rows"}[rule]
+    forged = replace(found, result=sparse_pca(X, n_nonzero_coefs=3, missing=other))
+    assert not verify(forged, X)
+
+
+def test_covariances_of_pairs_have_a_way_out():
+    X = table(n=80)
+    X[3, 2] = np.nan
+    result = sparse_pca(X, n_nonzero_coefs=3, missing="pairwise")
+    with pytest.raises(ValueError, match=r"certificate\.repair"):
+        alternatives(result, X)
+    assert alternatives(
+        covariance=result.certificate.repair["matrix"], n_nonzero_coefs=3, force=0, drop=False
+    ).complete

@@ -89,9 +89,8 @@ def test_components_that_repeat_each_other_are_named():
     ("keywords", "why"),
     [
         ({"n_components": 2, "n_nonzero_coefs": 3, "supports": "free"}, "supports='disjoint'"),
-        ({"n_components": 2, "n_nonzero_coefs": {"total": 5}}, "n_nonzero_coefs for each"),
-        ({"n_nonzero_coefs": 3, "missing": "mean"}, "complete data"),
-        ({"n_nonzero_coefs": 3, "missing": "pairwise"}, "complete data"),
+        ({"n_components": 2, "n_nonzero_coefs": {"total": 5}}, "n_nonzero_coefs=[3, 2]"),
+        ({"n_nonzero_coefs": 3, "missing": "pairwise"}, "one matrix"),
     ],
 )
 def test_a_question_without_an_answer_is_a_sentence(keywords, why):

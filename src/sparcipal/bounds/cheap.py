@@ -61,6 +61,8 @@ def cheap_bounds(problem: Problem) -> list[Bound]:
             [*own, trace_bound(problem)] if problem.common else own, key=lambda bound: bound.value
         )
     bounds = [trace_bound(problem)]
+    if not problem.covariance.diagonal.any():
+        return bounds  # nothing varies, and nothing is left to prove
     if problem.covariance.n_features <= DENSE_LIMIT:
         largest = _largest_magnitudes(problem)
         bounds += [gershgorin_bound(problem, largest), frobenius_bound(problem, largest)]
@@ -87,6 +89,8 @@ def trace_bound(problem: Problem) -> Bound:
 def eigenvalue_bound(problem: Problem) -> Bound | None:
     """Return the Ky Fan bound; None if both the p x p and the n x n matrix are too large."""
     covariance = problem.covariance
+    if not covariance.diagonal.any():
+        return None
     k, data = min(problem.k, covariance.n_features), {}
     if covariance.n_features <= DENSE_LIMIT:
         total = proved_eigenvalue_sum(covariance.dense(), k)

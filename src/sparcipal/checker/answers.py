@@ -76,7 +76,7 @@ def check_alternatives(
     """Refuse the alternatives unless all of them follow; `result` has passed the gate."""
     answer = _Answer(result, cov, rounded, verified, ar, budget)
     settings, k = result.settings, len(result.supports)
-    plain = settings.get("n_nonzero_total") is None and not settings.get("missing")
+    plain = settings.get("n_nonzero_total") is None and settings.get("missing") != "pairwise"
     sums = settings["supports"] == "disjoint" and settings.get("objective", "sum") == "sum"
     plain &= k == 1 or (sums and not settings.get("uncorrelated"))
     require(plain and not isinstance(cov, ScreenedCovariance), "alternatives of another question")
@@ -215,7 +215,9 @@ class _Component:
         if fit is not None:
             exclude = sorted(self.exclude | {feature})
             include = [list(self.anchors)] if self.anchors else None
-            _check_fit(fit, [self.s], include, exclude, self.answer)
+            # a support has no more features than are left
+            size = min(self.s, self.answer.cov.p - len(exclude))
+            _check_fit(fit, [size], include, exclude, self.answer)
             best, most = max(best, fit.value), min(most, fit.bound)
         require(cost.value <= best, "no answer without a feature explains as much")
         require(cost.bound >= most, "an answer without a feature may explain more")
@@ -323,7 +325,7 @@ def _check_fit(
     same &= told.get("n_nonzero_coefs") in (sizes, tuple(sizes))
     same &= told.get("supports") == "disjoint" and told.get("objective", "sum") == "sum"
     same &= not told.get("uncorrelated")
-    same &= told.get("n_nonzero_total") is None and not told.get("missing")
+    same &= told.get("n_nonzero_total") is None and told.get("missing") == asked.get("missing")
     same &= told.get("exclude") == exclude and told.get("include") == include
     require(bool(same), "a cost with the answer to another question")
     verdict = answer.verified(fit)

@@ -122,16 +122,24 @@ class Nearby:
         alone = all(entry.bound < first.value for entry in others)
         return True if alone and self.level < first.value else None
 
+    @property
+    def everything(self) -> bool:
+        """Whether the component may use all features that there are for it: then one support is
+        listed, and only the costs say which answers do without some of its features."""
+        widest = max((entry.support.size for entry in self.supports), default=0)
+        return bool(self.proof["kept"].size <= widest)
+
     def always(self) -> list[int]:
         """The features that every answer above the level uses."""
-        widest = max((entry.support.size for entry in self.supports), default=0)
-        if self.proof["kept"].size <= widest:
-            return []  # smaller answers, which are on no list, may do without some
+        if self.everything:
+            return sorted(cost.feature for cost in self.drops if cost.bound <= self.level)
         kept = [set(self.needed(entry)) for entry in self.supports]
         return sorted(set.intersection(*kept)) if kept else []
 
     def sometimes(self) -> list[int]:
         """The features that some answers above the level use and some do not."""
+        if self.everything:
+            return sorted(cost.feature for cost in self.drops if cost.value > self.level)
         used = {feature for entry in self.supports for feature in self.reached(entry)}
         return sorted(used - set(self.always()))
 

@@ -200,7 +200,7 @@ def explain(
 def _question(answer: Result) -> dict[str, Any]:
     """The keywords that ask the question of a result once more."""
     settings = answer.settings
-    names = (*QUESTION, "method", "method_options", "rank", "missing")
+    names = (*QUESTION, "method", "method_options", "rank")
     asked = {name: settings[name] for name in names if name in settings}
     total = settings.get("n_nonzero_total")
     return asked if total is None else {**asked, "n_nonzero_coefs": {"total": total}}

@@ -7,7 +7,7 @@ and what most of them are worth; the best answers without the others are fits of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import comb, prod
 from typing import Any
@@ -45,6 +45,7 @@ NODES = 5000
 QUESTION = (
     "n_components", "n_nonzero_coefs", "supports", "objective", "uncorrelated", "nonnegative",
     "center", "scale", "certify", "tol", "max_nodes", "random_state", "include", "exclude",
+    "missing",
 )  # fmt: skip
 
 
@@ -129,11 +130,7 @@ def alternatives(
         raise TypeError(f"the result says what was asked; leave out {', '.join(question)}")
     else:
         settings = answer.settings
-        if settings.get("missing") or settings.get("n_nonzero_total"):
-            raise NotAnswered(
-                "alternatives need complete data and n_nonzero_coefs for each component; the "
-                "result was asked for otherwise"
-            )
+        _refuse_totals(settings.get("n_nonzero_total"), [t.size for t in answer.supports])
         if answer.certificate.screening:
             raise NotAnswered(
                 "alternatives need the covariance of all features, and the result came from a "
@@ -151,9 +148,12 @@ def alternatives(
             "what a component adds to others that it overlaps is not known from its support alone"
         )
     if isinstance(asked.n_nonzero_coefs, dict) and asked.n_components != 1:
+        _refuse_totals(asked.n_nonzero_coefs.get("total"))
+    if asked.missing == "pairwise":
         raise NotAnswered(
-            "alternatives of several components need n_nonzero_coefs for each of them, got "
-            f"{asked.n_nonzero_coefs!r}"
+            "missing='pairwise': alternatives speak of one matrix and not of rows with gaps; pass "
+            "covariance=result.certificate.repair['matrix'] and the question, or fit with "
+            "missing='mean', 'median' or 'rows'"
         )
     monitor = asked.monitor()
     with monitor.interruptible(), one_blas_thread:
@@ -164,11 +164,23 @@ def alternatives(
             sample_weight=sample_weight,
             memory_limit=asked.memory_limit,
             monitor=monitor,
+            missing=asked.missing,
         )
         if answer is None:
             answer = fitted(source, asked, monitor)
         wanted = _Wanted(within, most, drop, force)
         return _Answers(source, asked, monitor, answer, wanted).found()
+
+
+def _refuse_totals(total: int | None, sizes: Sequence[int] = ()) -> None:
+    """Refuse nonzeros that are shared: what one component may have depends on the others."""
+    if total is None:
+        return
+    own = f"=[{', '.join(map(str, sizes))}], as it has them," if sizes else " one by one"
+    raise NotAnswered(
+        f"n_nonzero_coefs={{'total': {total}}}: alternatives need the nonzeros of each component; "
+        f"pass n_nonzero_coefs{own} with the data"
+    )
 
 
 def answer_of(given: Any) -> Result | None:
@@ -419,12 +431,12 @@ class _Answers:
             return Cost(feature, best, max(near.level, *(entry.bound for entry in others)))
         if self.monitor.stopped is not None:
             return None
-        left = self.cov.n_features - len(beside.constraints.exclude) - 1
-        if left < beside.s:
-            return None
         exclude = tuple(sorted({*beside.constraints.exclude, feature}))
+        size = min(beside.s, self.cov.n_features - len(exclude))
+        if size < 1:
+            return None
         start = Start(np.setdiff1d(beside.support, feature), near.value, known)
-        fit = self.fits.fit((beside.s,), Constraints(beside.constraints.include, exclude), start)
+        fit = self.fits.fit((size,), Constraints(beside.constraints.include, exclude), start)
         most = near.level if near.proof["kept"].size > beside.s else np.inf
         return Cost(feature, fit.value, min(fit.bound, most), fit)
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from html import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from . import words
 
 if TYPE_CHECKING:
-    from ..problem.answers import Alternatives, Cost, Nearby
+    from ..problem.answers import Alternatives, Cost, Listed, Nearby
 
-SHOWN = 10  # supports of a list and outsiders that are shown
+SHOWN = 10  # supports of a list and outsiders that are told one by one
+NAMED = 20  # features that are named in one line
+NEXT = 5  # supports after the best one in the short form
+WIDTH = 100
 ENDS = {
     "more": "the list is full",
     "nodes": "the budget of the proof ended",
@@ -23,36 +29,102 @@ ENDS = {
 
 
 def alternatives_text(found: Alternatives) -> str:
-    return "\n".join(sentences(found))
+    """The short form: some lines per component, figures beside names."""
+    blocks = []
+    for title, rows in parts(found):
+        width = max((len(label) for label, _ in rows), default=0)
+        lines = [
+            textwrap.fill(
+                text.replace(" %", "\0%"), WIDTH, initial_indent=f"  {label:<{width}}  ",
+                subsequent_indent=" " * (width + 4), break_long_words=False, break_on_hyphens=False,
+            ).replace("\0", " ")
+            for label, text in rows
+        ]  # fmt: skip
+        blocks.append("\n".join([title, *lines]))
+    return "\n".join(blocks)
 
 
 def alternatives_html(found: Alternatives) -> str:
-    lines = "".join(f"<p>{escape(line)}</p>" for line in sentences(found))
-    return f'<div class="sparcipal">{lines}</div>'
+    """The same for a notebook and for the report. Names are untrusted, so all is escaped."""
+    blocks = []
+    for title, rows in parts(found):
+        lines = "".join(
+            f'<tr><th scope="row">{escape(label)}</th><td>{escape(text)}</td></tr>\n'
+            for label, text in rows
+        )
+        blocks.append(f"<p><strong>{escape(title)}</strong></p>\n<table>\n{lines}</table>")
+    return '<div class="sparcipal">\n' + "\n".join(blocks) + "\n</div>"
 
 
-def sentences(found: Alternatives) -> list[str]:
-    """Everything that is known, in plain words; values round down, bounds up."""
-    out: list[str] = []
+def parts(found: Alternatives) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Everything that is known in titles with rows of a label and a text; values round down,
+    bounds up."""
+    out = []
+    several = len(found.components) > 1
     for near in found.components:
-        if len(found.components) > 1:
-            out.append(f"component {near.component + 1}, the others as they are:")
-        out += _component(found, near)
-    for cost in found.drops:
-        out.append(f"all components together: {without(found, cost, found.result.value)}")
+        first, *rest = overview(found, near)
+        title = f"component {near.component + 1}, the others as they are: {first}"
+        out.append((title if several else first, list(_rows(found, near, rest))))
+    if found.drops:
+        rows = [("lost without", _lost(found, _figures(found.drops), found.result.value))]
+        out.append(("all components together, which is proved", rows))
     if not found.complete:
-        out.append(f"incomplete: {ENDS.get(found.status, found.status)}")
+        out.append((f"incomplete: {ENDS.get(found.status, found.status)}", []))
     return out
 
 
-def _component(found: Alternatives, near: Nearby) -> Iterator[str]:
-    yield from overview(found, near)
-    for cost in sorted(near.drops, key=lambda c: c.bound):
-        yield without(found, cost, near.value)
-    yield from supports(found, near)
-    order = sorted(range(near.outsiders.size), key=lambda i: -float(near.with_value[i]))
-    for i in order[:SHOWN] if near.value > 0 else ():
-        yield using(found, near, i)
+def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[str, str]]:
+    for line in told:
+        label, _, text = line.partition(": ")
+        yield label.removeprefix("the best one is "), text
+    if near.drops:
+        yield "lost without", _lost(found, _figures(near.drops), near.value)
+    order = np.argsort(-near.with_value, kind="stable")[: SHOWN // 2]
+    if order.size and near.value > 0:
+        yield (
+            "lost with",
+            _lost(
+                found,
+                [(int(near.outsiders[i]), near.with_value[i], near.with_bound[i]) for i in order],
+                near.value,
+            ),
+        )
+    for rank, entry in enumerate(near.supports[1 : NEXT + 1], start=2):
+        less = _percent(max(1 - entry.value / near.supports[0].value, 0.0))
+        yield f"{rank}.", f"{less} less: {_change(found, near, entry)}"
+    if len(near.supports) > NEXT + 1:
+        yield "", f"and {len(near.supports) - NEXT - 1:,} more"
+
+
+def _change(found: Alternatives, near: Nearby, entry: Listed) -> str:
+    """How a support differs from the best one."""
+    first, own = (set(e.support.tolist()) for e in (near.supports[0], entry))
+    new, gone = (_named(found, sorted(part)) for part in (own - first, first - own))
+    times = f" ({entry.count:,} by exchanges)" if entry.count > 1 else ""
+    if not new:
+        return f"without {gone}{times}"
+    return (f"{new} in place of {gone}" if gone else f"also {new}") + times
+
+
+def _figures(costs: Iterable[Cost]) -> list[tuple[int, float, float]]:
+    """Features with value and bound of the best answer, the dearest first."""
+    dearest = sorted(costs, key=lambda cost: cost.value)
+    return [(cost.feature, cost.value, cost.bound) for cost in dearest]
+
+
+def _lost(found: Alternatives, costs: list[tuple[int, float, float]], best: float) -> str:
+    """The share of the variance that each feature costs, at least (proved) and at most."""
+    if best <= 0:
+        return "nothing, because nothing is explained"
+    said = []
+    for feature, value, bound in costs[:NAMED]:
+        least, most = max(1 - bound / best, 0.0), max(1 - value / best, 0.0)
+        low, high = _percent(least, down=True), _percent(most)
+        close = most - least <= max(0.02 * most, 5e-4)
+        figure = low if close else f"{low.removesuffix(' %')} to {high}"
+        said.append(f"{_name(found, feature)} {figure}")
+    more = len(costs) - NAMED
+    return ", ".join(said) + (f" and {more:,} more" if more > 0 else "")
 
 
 def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
@@ -67,12 +139,12 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     yield _unique(near)
     for label, features in (("in every one", near.always()), ("in some", near.sometimes())):
         if features:
-            yield f"{label}: {', '.join(_name(found, j) for j in features)}"
-    used = len({*near.always(), *near.sometimes()})
+            yield f"{label}: {_named(found, features)}"
+    used = len({feature for entry in near.supports for feature in near.reached(entry)})
     if near.complete and found.result.n_features > used:
         yield f"in none: the other {found.result.n_features - used:,} features"
     for group in near.groups:
-        yield "can be exchanged: " + ", ".join(_name(found, int(j)) for j in group)
+        yield f"can be exchanged: {_named(found, group.tolist())}"
 
 
 def using(found: Alternatives, near: Nearby, i: int) -> str:
@@ -86,25 +158,20 @@ def using(found: Alternatives, near: Nearby, i: int) -> str:
 
 def supports(found: Alternatives, near: Nearby) -> Iterator[str]:
     """The first supports of the list, as changes to the best one."""
-    if not near.supports:
-        return
-    first = set(near.supports[0].support.tolist())
     for rank, entry in enumerate(near.supports[:SHOWN], start=1):
-        own = set(entry.support.tolist())
-        change = [f"+ {_name(found, j)}" for j in sorted(own - first)]
-        change += [f"- {_name(found, j)}" for j in sorted(first - own)]
-        said = ", ".join(change or [_name(found, j) for j in sorted(first)])
-        times = f" ({entry.count:,} by exchanges)" if entry.count > 1 else ""
-        yield f"{rank:>3}  {words.at_least(entry.value)}  {said}{times}"
+        own = _change(found, near, entry) if rank > 1 else _named(found, entry.support.tolist())
+        yield f"{rank:>3}  {words.at_least(entry.value)}  {own}"
     if len(near.supports) > SHOWN:
         yield f"     and {len(near.supports) - SHOWN:,} more"
 
 
 def _unique(near: Nearby) -> str:
     if near.unique is None:
-        return "whether the best one is unique is not known"
+        return "unique or not: that is not known"
     if not near.unique:
         return "the best one is not unique: others explain as much"
+    if near.everything:
+        return "the best one is unique: it may use every feature there is for it"
     if len(near.supports) < 2:
         gap = _percent(max(1 - near.level / near.value, 0.0), down=True)
         return f"the best one is unique: all others explain at least {gap} less"
@@ -124,6 +191,13 @@ def without(found: Alternatives, cost: Cost, best: float) -> str:
         f"no answer without {name} comes within {_percent(least, down=True)} of the best: proved "
         f"(the best one found is {_percent(most)} short)"
     )
+
+
+def _named(found: Alternatives, features: list[int]) -> str:
+    """Names in a row, the first NAMED of them."""
+    more = len(features) - NAMED
+    names = ", ".join(_name(found, j) for j in features[:NAMED])
+    return names + (f" and {more:,} more" if more > 0 else "")
 
 
 def _name(found: Alternatives, feature: int) -> str:
