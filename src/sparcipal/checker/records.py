@@ -342,11 +342,11 @@ class Touch:
     """Supports that leave the core of a tree (:doc:`methods/touch`). For every group form M^first
     with the split, and factor bound I - M^first - first scale Diag(shape) for each of its pads. At
     tau features outside a pad is first scale shape / tau. Every feature outside must pass for every
-    tau from 1 to s. Those that are not in ``near`` pass with the first pad of each group, with v_j
-    v_a for A_ja^2 and sqrt(v_j v_l) for |A_jl|, v being variances; of a given matrix, variances
-    plus a d for which A + dI is positive semidefinite. Those in ``near`` pass with any pad, with
-    their covariances to the core and among each other as they are, and sqrt(v_j v_l) for l outside
-    of ``near``."""
+    tau from 1 to s (less the number of anchors, which lie in the core). Those that are not in
+    ``near`` pass with the first pad of each group, with v_j v_a for A_ja^2 and sqrt(v_j v_l) for
+    |A_jl|, v being variances; of a given matrix, variances plus a d for which A + dI is positive
+    semidefinite. Those in ``near`` pass with any pad, with their covariances to the core and among
+    each other as they are, and sqrt(v_j v_l) for l outside of ``near``."""
 
     core: np.ndarray = entry(Features("p", least=1, names="n"), "the features of the core, H")
     split: ClipSplit | RankOneSplit | PairSplit = entry(
@@ -358,7 +358,9 @@ class Touch:
         "if they are at most 6000; the others are cleared by variances and the first pads",
     )
     groups: tuple[PadGroup, ...] = entry(
-        Many(Record(PadGroup)), "one after the other they cover 1 to s - 1 features outside"
+        Many(Record(PadGroup)),
+        "one after the other they cover 1 to s - 1 features outside (to s less the number of "
+        "anchors, if there are any)",
     )
     bound: float = entry(Number(), "t: no support that leaves the core has a larger value")
 

@@ -280,8 +280,10 @@ def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray
 def redundancy(covariance: Covariance, components: tuple[Component, ...]) -> tuple[float, float]:
     """Return the largest correlation between the scores of two components, and the adjusted
     variances of all in their best order, summed."""
-    products, _ = _products(covariance, components)
-    deviation = np.sqrt(np.maximum(np.diagonal(products), 0.0))
+    products, reach = _products(covariance, components)
+    variance = np.diagonal(products)
+    # scores without variance but for rounding correlate with nothing
+    deviation = np.sqrt(np.where(variance > _lost(reach), variance, 0.0))
     scale = np.outer(deviation, deviation)
     off = np.divide(np.abs(products), scale, out=np.zeros_like(scale), where=scale > 0.0)
     np.fill_diagonal(off, 0.0)
@@ -336,9 +338,9 @@ def _elimination(products: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, f
     return out, growth
 
 
-def _lost(reach: float) -> float:
+def _lost(reach: Any) -> Any:
     """Return the variance below which a component may be nothing but rounding."""
-    return DEPENDENT * max(float(reach), 1e-300)
+    return DEPENDENT * np.maximum(reach, 1e-300)
 
 
 def _products(
