@@ -153,11 +153,16 @@ class Nearby:
 
     def reached(self, entry: Listed) -> list[int]:
         """The features that a listed support has after some exchange."""
-        own = set(entry.support.tolist())
-        for group in self.groups:
-            if own & set(group.tolist()):
-                own |= set(group.tolist())
-        return sorted(own)
+        return reached(entry, self.groups)
+
+
+def reached(entry: Listed, groups: tuple[np.ndarray, ...]) -> list[int]:
+    """The features that a support has after some exchange within the groups."""
+    own = set(entry.support.tolist())
+    for group in groups:
+        if own & set(group.tolist()):
+            own |= set(group.tolist())
+    return sorted(own)
 
 
 @dataclass(frozen=True)

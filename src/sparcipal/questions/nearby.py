@@ -26,7 +26,7 @@ from ..data.searched import Data, Searched
 from ..fit import fitted, informative
 from ..numerics.margins import SAFETY
 from ..numerics.threads import one_blas_thread
-from ..problem.answers import Alternatives, Cost, Listed, Nearby
+from ..problem.answers import Alternatives, Cost, Listed, Nearby, reached
 from ..problem.components import newcomer_gain, nonnegative_leading
 from ..problem.constraints import Columns, Constraints
 from ..problem.covariance import Covariance
@@ -414,7 +414,7 @@ class _Answers:
         bound = np.full(others.size, level * self.unit)
         place = {int(f): i for i, f in enumerate(own)}
         for entry in supports:
-            for f in _reached(entry, groups):
+            for f in reached(entry, groups):
                 if f in place:
                     value[place[f]] = max(value[place[f]], entry.value)
                     bound[place[f]] = max(bound[place[f]], entry.bound)
@@ -491,14 +491,6 @@ def _groups(proof: Proof, alive: np.ndarray) -> tuple[np.ndarray, ...]:
         np.sort(core[np.append(twins["features"][twins["leaders"] == leader], leader)])
         for leader in leaders
     )
-
-
-def _reached(entry: Listed, groups: tuple[np.ndarray, ...]) -> set[int]:
-    own = set(entry.support.tolist())
-    for group in groups:
-        if own & set(group.tolist()):
-            own |= set(group.tolist())
-    return own
 
 
 def _word_for(status: str) -> str:
