@@ -9,7 +9,7 @@ from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, require
 from .cheap import FACTOR_LIMIT, dense, psd_shift
 from .covariance import CheckedCovariance
-from .family import Case, Family, every_feature, redone
+from .family import Case, Family, every_feature, redone_part
 from .records import Adjusted, EigenvalueSum, RidgeMatrix, StoredMatrix
 
 
@@ -40,9 +40,7 @@ def _taus(record: Adjusted, case: Case) -> list[float]:
     """
     known: dict[int, float] = {}
     for part in record.parts:
-        require(part.name not in ("parts", "adjusted"), "a part is no bound for one component")
-        proved = redone(part.name, part.data, case.alone(part.s))
-        require(case.ar.upper(proved) <= part.value, "a part's bound is too small")
+        redone_part(part, case)
         require(part.value > 0.0, "a part's bound is not positive")
         known[part.s] = part.value
     return sorted((known[s] for s in case.question.cardinalities), reverse=True)
@@ -143,4 +141,6 @@ def eigenvalues_one_by_one(M: np.ndarray, k: int, ar: Arithmetic) -> list[Number
     return out
 
 
-FAMILIES = (Family("adjusted", Adjusted, recheck, kinds=("adjusted",), margin=every_feature),)
+FAMILIES = (
+    Family("adjusted", Adjusted, recheck, kinds=("adjusted",), nested=True, margin=every_feature),
+)

@@ -16,7 +16,7 @@ import numpy as np
 from ..problem.answers import Alternatives, Cost, Listed, Nearby
 from ..problem.result import Result
 from .arithmetic import Arithmetic
-from .budget import Budget, Refused, require
+from .budget import Budget, require
 from .constraints import numbered, with_anchors
 from .covariance import EPS, CheckedCovariance, Question
 from .dropped import ScreenedCovariance
@@ -37,7 +37,7 @@ class _Answer:
     result: Result
     cov: CheckedCovariance
     rounded: CheckedCovariance
-    verified: Callable[[Result], Any]
+    proved: Callable[[Result], Result]
     ar: Arithmetic
     budget: Budget
 
@@ -69,12 +69,12 @@ def check_alternatives(
     result: Result,
     cov: CheckedCovariance,
     rounded: CheckedCovariance,
-    verified: Callable[[Result], Any],
+    proved: Callable[[Result], Result],
     ar: Arithmetic,
     budget: Budget,
 ) -> None:
     """Refuse the alternatives unless all of them follow; `result` has passed the gate."""
-    answer = _Answer(result, cov, rounded, verified, ar, budget)
+    answer = _Answer(result, cov, rounded, proved, ar, budget)
     settings, k = result.settings, len(result.supports)
     plain = settings.get("n_nonzero_total") is None and settings.get("missing") != "pairwise"
     sums = settings["supports"] == "disjoint" and settings.get("objective", "sum") == "sum"
@@ -82,7 +82,9 @@ def check_alternatives(
     require(plain and not isinstance(cov, ScreenedCovariance), "alternatives of another question")
     within = found.within
     require(type(within) is float and 0.0 <= within <= 1.0, "within is no share")
-    require(found.status in STATUS, "a status that is none")
+    require(type(found.status) is str and found.status in STATUS, "a status that is none")
+    for listed in (found.components, found.drops):
+        require(type(listed) in (list, tuple), "components and drops: not lists")
     require(len(found.components) == k, "there is not one list per component")
     complete = True
     for j, near in enumerate(found.components):
@@ -128,6 +130,9 @@ class _Component:
 
     def check(self, within: float) -> None:
         claim, result = self.claim, self.answer.result
+        looks = (2 + len(claim.drops)) * len(claim.supports) * (1 + len(claim.groups))
+        members = 1 + sum(group.size for group in claim.groups) / (1 + len(claim.groups))
+        self.answer.budget.work(looks * (1e4 + 100.0 * members), "exchanges of a list")
         require(claim.value == float(result.variances[self.j]), "another component")
         asked = (1.0 - within) * claim.value
         require(abs(claim.asked - asked) <= 8 * EPS * abs(asked), "another level was asked for")
@@ -213,11 +218,11 @@ class _Component:
         if self.kept.size <= self.s:
             most = np.inf  # smaller supports without the feature are on no list
         if fit is not None:
-            exclude = sorted(self.exclude | {feature})
-            include = [list(self.anchors)] if self.anchors else None
+            exclude = self.exclude | {feature}
+            include = (self.anchors,) if self.anchors else None
             # a support has no more features than are left
             size = min(self.s, self.answer.cov.p - len(exclude))
-            _check_fit(fit, [size], include, exclude, self.answer)
+            fit = _proved(fit, (size,), include, exclude, self.answer)
             best, most = max(best, fit.value), min(most, fit.bound)
         require(cost.value <= best, "no answer without a feature explains as much")
         require(cost.bound >= most, "an answer without a feature may explain more")
@@ -226,8 +231,8 @@ class _Component:
         """The answer with an outsider is one with one anchor more."""
         there = bool(np.isin(cost.feature, self.claim.outsiders))
         require(there, "a cost of an outsider that is none")
-        include = [sorted({*self.anchors, cost.feature})]
-        _check_fit(fit, [self.s], include, sorted(self.exclude) or None, self.answer)
+        include = (tuple(sorted({*self.anchors, cost.feature})),)
+        fit = _proved(fit, (self.s,), include, self.exclude, self.answer)
         require(cost.value <= fit.value, "no answer with a feature explains as much")
         require(cost.bound >= fit.bound, "an answer with a feature may explain more")
         return cost
@@ -301,33 +306,31 @@ def _check_joint(cost: Cost, answer: _Answer) -> None:
     raw = {field.name: getattr(cost, field.name) for field in fields(FeatureCost)}
     claim = parse(FeatureCost, raw, {}, "alternatives")
     settings = answer.result.settings
-    include = [list(own) for own in answer.include] if settings.get("include") else None
-    exclude = sorted(answer.exclude | {claim.feature})
-    _check_fit(cost.fit, list(settings["n_nonzero_coefs"]), include, exclude, answer)
-    assert cost.fit is not None
-    require(claim.value <= cost.fit.value, "no answer without a feature explains as much")
-    most = min(cost.fit.bound, answer.result.bound)
+    include = answer.include if settings.get("include") else None
+    exclude = answer.exclude | {claim.feature}
+    fit = _proved(cost.fit, tuple(settings["n_nonzero_coefs"]), include, exclude, answer)
+    require(claim.value <= fit.value, "no answer without a feature explains as much")
+    most = min(fit.bound, answer.result.bound)
     require(claim.bound >= most, "an answer without a feature may explain more")
 
 
-def _check_fit(
+def _proved(
     fit: Any,
-    sizes: list[int],
-    include: list[list[int]] | None,
-    exclude: list[int] | None,
+    sizes: tuple[int, ...],
+    include: tuple[tuple[int, ...], ...] | None,
+    exclude: set[int],
     answer: _Answer,
-) -> None:
-    """A fit answers the question that is said to be behind a cost, and its claim holds."""
+) -> Result:
+    """The claim of a fit that answers the question behind a cost, once it is rechecked."""
     require(isinstance(fit, Result), "a cost without the answer behind it")
-    told, asked = fit.settings, answer.result.settings
-    require(type(told) is dict, "settings: not a record")
-    same = all(told.get(name) == asked[name] for name in SAME)
-    same &= told.get("n_nonzero_coefs") in (sizes, tuple(sizes))
-    same &= told.get("supports") == "disjoint" and told.get("objective", "sum") == "sum"
-    same &= not told.get("uncorrelated")
-    same &= told.get("n_nonzero_total") is None and told.get("missing") == asked.get("missing")
-    same &= told.get("exclude") == exclude and told.get("include") == include
+    answer.budget.work(1e8, "the answer behind a cost")  # for reading the data once more
+    claim = answer.proved(fit)
+    told, asked = claim.settings, answer.result.settings
+    same = all(told[name] == asked[name] for name in SAME)
+    same &= told["n_nonzero_coefs"] == sizes and told.get("n_nonzero_total") is None
+    same &= told["supports"] == "disjoint" and told["objective"] == "sum"
+    same &= not told["uncorrelated"] and told.get("missing") == asked.get("missing")
+    same &= tuple(told.get("exclude") or ()) == tuple(sorted(exclude))
+    same &= (told.get("include") or None) == include
     require(bool(same), "a cost with the answer to another question")
-    verdict = answer.verified(fit)
-    if not verdict:
-        raise Refused(f"the answer behind a cost: {verdict.reason}")
+    return claim

@@ -14,6 +14,7 @@ from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import Budget, Missing, Refused, require
 from .covariance import CheckedCovariance, Question
 from .gate import parse
+from .records import Part
 
 # The name of a bound in certificates -> the file of this package that rechecks it.
 FAMILIES = {
@@ -120,6 +121,7 @@ class Family:
     recheck: Callable[[Any, Case], Numbers]
     totals: bool = False  # holds for a number of nonzeros shared among all components
     kinds: tuple[str, ...] = ("disjoint",)  # of several components, for which it holds
+    nested: bool = False  # made of bounds of others, and itself none of those
     margin: Callable[[Any, Question, CheckedCovariance, Rounding], float] = all_nonzeros
 
     @property
@@ -145,6 +147,14 @@ def family_of(name: Any) -> Family:
 
 def families() -> list[Family]:
     return [family_of(name) for name in FAMILIES]
+
+
+def redone_part(part: Part, case: Case, anchors: tuple[int, ...] = ()) -> Numbers:
+    """What a part of another bound proves for one component, which is no more than it states."""
+    require(not family_of(part.name).nested, f"a part is made of parts: {part.name!a}")
+    proved = redone(part.name, part.data, case.alone(part.s, anchors))
+    require(case.ar.upper(proved) <= part.value, "a part's bound is too small")
+    return proved
 
 
 def redone(name: str, data: dict[str, Any], case: Case) -> Numbers:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..problem.result import Result
 from .budget import Missing, require
+from .covariance import weights_of
 from .gate import parse
 from .records import Repair
 from .tables import Source
@@ -30,12 +31,14 @@ def stand_in(
     rule = result.settings["missing"]
     X = source.whole(gaps=True)
     require(isinstance(X, np.ndarray), "missing entries are treated in dense tables only")
+    weights_of(sample_weight)  # refuses what are none
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     require(weights is None or weights.shape == (X.shape[0],), "there is not one weight per sample")
     absent = np.isnan(X)
     require(not absent.all(axis=0).any(), "a column has no entry")
     if rule == "rows":
         whole = ~absent.any(axis=1)
+        require(int(whole.sum()) >= 1, "no row is whole")
         kept = None if weights is None else weights[whole]
         return result, Source(X[whole], source.names), None, kept
     if rule == "pairwise":

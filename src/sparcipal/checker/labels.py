@@ -129,6 +129,8 @@ def _leaf(
     numbers = {record.groups[place].prices for place in together}
     require(len(numbers) == 1, "the certificates of a leaf have different prices")
     prices = record.prices[numbers.pop()]
+    cost = (prices.features.size + len(state)) * (300.0 + groups.rows.cov.p / 16)
+    groups.budget.work(cost, "the prices of a leaf")
     unused = state[0].banned
     for group in state:
         unused &= group.banned
@@ -150,6 +152,7 @@ class Groups:
         self.record, self.rows, self.ar, self.budget = record, rows, case.ar, case.budget
         self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._trees: dict[int, Numbers] = {}
+        self.held = 0.0  # bytes of the matrices that are known
 
     def bound(self, place: int, count: int) -> Numbers:
         """`count` components of this group are worth no more, prices subtracted."""
@@ -177,6 +180,8 @@ class Groups:
         require(group.forced.size <= s, "more features than a component may have")
         self._check_sets(group, group.pads)
         self.budget.work(4.0 * n**3 + 300.0 * n**2, "the certificate of a group")
+        self.held += n * n * ar.bytes
+        self.budget.memory(self.held + 12.0 * n * n * ar.bytes, "the certificates of groups")
         price = rows.price(self.record.prices[group.prices])
         core = rows.places(group.core)
         split = PairSplit(features=np.arange(n), u=group.u, r=group.r)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .arithmetic import Numbers
 from .budget import require
 from .covariance import CheckedCovariance, Question
-from .family import Case, Family, Rounding, family_of, redone
+from .family import Case, Family, Rounding, family_of, redone_part
 from .records import Neighbour
 
 
@@ -16,10 +16,7 @@ def recheck(record: Neighbour, case: Case) -> Numbers:
     require(not case.cov.given, "a given matrix need not be a covariance")
     s = question.cardinalities[0]
     require(part.s <= s, "a neighbour has more nonzeros")
-    require(part.name not in ("parts", "neighbour"), "a neighbour is no bound of its own")
-    own = redone(part.name, part.data, case.alone(part.s))
-    require(ar.upper(own) <= part.value, "a neighbour's bound is too small")
-    return own * s / part.s * (1 + 4 * ar.eps)
+    return redone_part(part, case) * s / part.s * (1 + 4 * ar.eps)
 
 
 def margin(
@@ -31,4 +28,4 @@ def margin(
     return own * question.s_max / part.s
 
 
-FAMILIES = (Family("neighbour", Neighbour, recheck, margin=margin),)
+FAMILIES = (Family("neighbour", Neighbour, recheck, nested=True, margin=margin),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .arithmetic import Numbers
 from .budget import require
 from .covariance import CheckedCovariance, Question
-from .family import ALL_KINDS, Case, Family, Rounding, family_of, redone
+from .family import ALL_KINDS, Case, Family, Rounding, family_of, redone_part
 from .records import Parts
 
 
@@ -22,9 +22,7 @@ def recheck(record: Parts, case: Case) -> Numbers:
     for part, own in zip(record.parts, anchors):
         key = part.s, part.name, part.value, own
         if key not in known:
-            require(part.name != "parts", "a part is made of parts")
-            known[key] = redone(part.name, part.data, case.alone(part.s, own))
-            require(ar.upper(known[key]) <= part.value, "a part's bound is too small")
+            known[key] = redone_part(part, case, own)
         total = total + known[key]
     return total * (1 + len(record.parts) * ar.eps)
 
@@ -37,4 +35,4 @@ def margin(record: Parts, question: Question, cov: CheckedCovariance, rounding: 
     )
 
 
-FAMILIES = (Family("parts", Parts, recheck, kinds=ALL_KINDS, margin=margin),)
+FAMILIES = (Family("parts", Parts, recheck, kinds=ALL_KINDS, nested=True, margin=margin),)

@@ -541,7 +541,7 @@ class Part:
     """A bound for one component alone."""
 
     s: int = entry(Integer(1, "p"), "the most nonzeros")
-    name: str = entry(Text(), "the name of a bound, not ``parts`` again")
+    name: str = entry(Text(), "the name of a bound that has no parts itself")
     value: float = entry(Number(), "at least what its proof gives, in the units of the proofs")
     data: dict = entry(Document(), "its proof, a record of that bound")
 
@@ -564,7 +564,7 @@ class Neighbour:
     not a matrix that was given. The part speaks of r <= s nonzeros, without anchors. Replay it; the
     bound is what it proves, times s / r."""
 
-    part: Part = entry(Record(Part), "a bound for r nonzeros, neither ``parts`` nor ``neighbour``")
+    part: Part = entry(Record(Part), "a bound for r nonzeros")
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from .tables import chosen, source_of
 # Below what underflow hides, margins need not agree.
 NOTHING = 1e-280
 # What numbers can cause that passed the gate: overflow, matrices without eigenvalues.
-MALFORMED = (ArithmeticError, np.linalg.LinAlgError, MemoryError)
+MALFORMED = (ArithmeticError, np.linalg.LinAlgError, MemoryError, RecursionError)
 OF_CERTIFICATES = frozenset(field.name for field in fields(Certificate))
 ENTRIES_OF_BOUNDS = tuple(field.name for field in fields(Bound))
 # What a result says beside its claim. Nothing of it is part of the proof.
@@ -187,8 +187,8 @@ def _verify(
         try:
             bound = _check_bounds(result, cov, rounded, ar, budget)
             if found is not None:
-                again = partial(_verify, given=given, ar=ar, budget=budget)
-                check_alternatives(found, result, cov, rounded, again, ar, budget)
+                behind = partial(_proved, given=given, ar=ar, budget=budget)
+                check_alternatives(found, result, cov, rounded, behind, ar, budget)
         except ValueError as error:
             raise Refused(f"the proof cannot be replayed: {error}") from error
     except Refused as refused:
@@ -199,6 +199,14 @@ def _verify(
         return Verification("refused", f"the proof cannot be replayed: {error!r}", value)
     reported = tuple(name for name in REPORTED if _says_something(_attribute(raw, name)))
     return Verification("proved", _sentence(result.certificate, ar), value, bound, reported)
+
+
+def _proved(raw: Result, given: tuple[Any, Any, Any], ar: Arithmetic, budget: Budget) -> Result:
+    """The claim of another result about the same data, once it is rechecked."""
+    claim = _claimed(raw)
+    verdict = _verify(claim, given, ar, budget)
+    require(bool(verdict), f"the answer behind a cost: {verdict.reason}")
+    return claim
 
 
 def _sentence(certificate: Certificate, ar: Arithmetic) -> str:
@@ -223,8 +231,9 @@ def _claimed(result: Result) -> Result:
     bounds, status = certificate.bounds, certificate.status
     require(type(bounds) in (list, tuple), "bounds: not a list")
     asked = {field.name for field in fields(Settings)}
+    raw_settings = {key: settings[key] for key in settings if type(key) is str and key in asked}
     raw = {
-        "settings": {key: settings[key] for key in settings if type(key) is str and key in asked},
+        "settings": raw_settings,
         "status": status.value if type(status) is Status else None,
         "bounds": [{key: getattr(b, key) for key in ENTRIES_OF_BOUNDS} for b in bounds],
     }
@@ -235,7 +244,10 @@ def _claimed(result: Result) -> Result:
             )
     claim = parse(Claim, raw, {}, "the result")
     told = {field.name: getattr(claim, field.name) for field in fields(Claim)}
-    told["settings"] = {name: getattr(claim.settings, name) for name in asked}
+    settings = {name: getattr(claim.settings, name) for name in asked}
+    told["settings"] = {
+        name: value for name, value in settings.items() if value is not None or name in raw_settings
+    }
     told["bounds"] = tuple(Bound(b.name, b.value, b.data, b.margin) for b in claim.bounds)
     told["status"] = Status(claim.status)
     own = {name: told.pop(name) for name in OF_CERTIFICATES & set(told)}
