@@ -16,17 +16,22 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from inspect import signature
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from sparcipal import Result, sparse_pca, verify
+from sparcipal import Alternatives, Result, alternatives, sparse_pca, verify
+from sparcipal.problem.result import Bound
 
 from .cases import Case, on_road
 from .judge import screening
+from .label_cases import with_labels
+from .neighbours import with_neighbour
 from .oracle import Oracle, exact_covariance, exact_matrix
 from .streams import handed, streamed, topic
 
@@ -60,6 +65,7 @@ class Subject:
     given: dict[str, Any]
     document: str
     table: Any = None  # what a Screened came from
+    judge: Callable[[Subject, Any], str] | None = None  # says why a claim is not true, if it is not
 
 
 def few_samples() -> np.ndarray:
@@ -135,7 +141,48 @@ def subjects() -> list[Subject]:
             result = sparse_pca(**asked)
         given = {key: asked[key] for key in ("X", "covariance", "sample_weight") if key in asked}
         found.append(Subject(name, given, result.to_json()))
-    return found + screened_subjects()
+    return [*found, every_end(), *screened_subjects(), *other_subjects()]
+
+
+def other_subjects() -> list[Subject]:
+    """Kinds of components, constraints, missing entries, neighbours, labels and alternatives."""
+    rng = np.random.default_rng(12)
+    X = rng.standard_normal((30, 7))
+    X[:, 3] += 1.5 * X[:, 1]
+    X[:, 5] = X[:, 4]
+    gaps = X.copy()
+    gaps[rng.random(X.shape) < 0.08] = np.nan
+    two = {"n_components": 2, "n_nonzero_coefs": 3}
+    questions: dict[str, tuple[np.ndarray, dict[str, Any]]] = {
+        "adjusted": (X, {**two, "objective": "adjusted"}),
+        "orthogonal": (X, {**two, "supports": "orthogonal"}),
+        "orthogonal sizes": (X, {**two, "supports": "orthogonal", "n_nonzero_coefs": [3, 2]}),
+        "common": (few_samples(), {**two, "supports": "common"}),
+        "common matrix": (
+            np.random.default_rng(0).standard_normal((30, 24)),
+            {**two, "n_nonzero_coefs": 6, "supports": "common"},
+        ),
+        "uncorrelated": (X, {**two, "supports": "free", "uncorrelated": True}),
+        "anchored": (X, {"n_nonzero_coefs": 3, "include": [6], "certify": "full"}),
+        "two anchored": (X, {**two, "include": [[6], []], "exclude": [0]}),
+        "excluded": (X, {"n_nonzero_coefs": 3, "exclude": [1], "certify": "full"}),
+        "left out": (gaps, {"n_nonzero_coefs": 3, "missing": "rows"}),
+        "filled": (gaps, {"n_nonzero_coefs": 3, "missing": "median"}),
+        "in pairs": (gaps, {"n_nonzero_coefs": 3, "missing": "pairwise", "scale": True}),
+    }
+    found = []
+    for name, (table, asked) in questions.items():
+        result = sparse_pca(table, **asked)
+        found.append(Subject(name, {"X": table}, result.to_json(), judge=solved_again))
+    few, more = (sparse_pca(X, n_nonzero_coefs=s) for s in (3, 4))
+    own = with_neighbour(more, few)
+    found.append(Subject("neighbour", {"X": X}, own.to_json(), judge=solved_again))
+    labelled = with_labels(sparse_pca(X, n_components=2, n_nonzero_coefs=2), X)
+    found.append(Subject("labels", {"X": X}, labelled.to_json(), judge=solved_again))
+    for name, asked in (("near", {}), ("near anchored", {"include": [6]})):
+        near = alternatives(sparse_pca(X, n_nonzero_coefs=3, **asked), X, within=0.2, force=1)
+        found.append(Subject(name, {"X": X}, near.to_json(), judge=looked_through))
+    return found
 
 
 def screened_subjects() -> list[Subject]:
@@ -174,6 +221,44 @@ def screened_subjects() -> list[Subject]:
 
 def _without(options: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if key not in ("center", "scale")}
+
+
+def every_end() -> Subject:
+    """A result whose tree, written by hand, ends in every way: three features, two nonzeros."""
+    A = np.array([[1.0, -0.5, 0.0], [-0.5, 1.2, 0.0], [0.0, 0.0, 0.3]])
+    result = sparse_pca(covariance=A, n_nonzero_coefs=2, nonnegative=True)
+    steps: list[tuple[int, str, list[int], str, dict[str, int]]] = [
+        (-1, "root", [], "branch", {}),
+        (2, "in", [2], "leaf", {}),
+        (2, "out", [2], "branch", {}),  # 0 and 1 are left
+        (4, "in", [0], "branch", {}),
+        (4, "out", [0], "branch", {}),
+        (5, "out", [1], "leaf", {}),  # 0 alone
+        (5, "in", [1], "shrink", {}),  # both: no vector is positive on both of them
+        (6, "in", [1], "closed", {"split": 1}),
+        (6, "out", [1], "empty", {}),
+        (8, "shrink", [0], "leaf", {}),
+        (8, "shrink", [1], "same", {"node": 7}),
+    ]
+    nodes = [
+        {
+            "step": "node", "parent": parent, "side": side, "moved": np.array(moved, np.intp),
+            "passes": [], "end": end, **more,
+        }
+        for parent, side, moved, end, more in steps
+    ]  # fmt: skip
+    level = 1.2 * (1 + 1e-9)
+    unit = result.certificate.unit
+    problem = {
+        "step": "problem", "s": 2, "nonnegative": True, "bound": level / unit, "unit": 1.0,
+        "twins": {},
+    }  # fmt: skip
+    log = [problem, {"step": "split", "clip": 0.0}, *nodes]
+    bound = Bound("tree", level * (1 + 1e-9), {"log": log}, 0.0)
+    bounds = sorted((*result.certificate.bounds, bound), key=lambda one: one.value)
+    certificate = replace(result.certificate, bounds=tuple(bounds))
+    text = replace(result, certificate=certificate).to_json()
+    return Subject("every end", {"covariance": A}, text)
 
 
 def shrinking() -> np.ndarray:
@@ -284,7 +369,7 @@ def outcome(subject: Subject, text: str, path: tuple[Any, ...]) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
-                result = Result.from_json(text)
+                result = loaded(subject, text)
             except ValueError:
                 return "not loaded"
             verdict = verify(result, **subject.given)
@@ -296,11 +381,15 @@ def outcome(subject: Subject, text: str, path: tuple[Any, ...]) -> str:
         return verdict.verdict
     if any(path[: len(note)] == note for note in NOTES):
         return "a note"
-    original = Result.from_json(subject.document)
-    if claim(result) == claim(original):
+    if subject.judge is None and claim(result) == claim(loaded(subject, subject.document)):
         return "the same claim"
-    untrue = falsehood(subject, result)
+    untrue = (subject.judge or falsehood)(subject, result)
     return f"WRONG: accepted, but {untrue}" if untrue else "another claim, and true"
+
+
+def loaded(subject: Subject, text: str) -> Any:
+    """The result or the alternatives of a document."""
+    return (Alternatives if subject.judge is looked_through else Result).from_json(text)
 
 
 def claim(result: Result) -> tuple[Any, ...]:
@@ -350,6 +439,69 @@ def falsehood(subject: Subject, result: Result) -> str:
     return ""
 
 
+def solved_again(subject: Subject, result: Result) -> str:
+    """Why a claim is not true: components of the kind it speaks of explain more than its bound.
+
+    They are those of a new fit for the settings of the claim, with exact products.
+    """
+    known = signature(sparse_pca).parameters
+    asked = {key: value for key, value in result.settings.items() if key in known}
+    for name in ("sample_weight", "max_nodes", "time_limit", "method_options", "rank"):
+        asked.pop(name, None)
+    asked["n_nonzero_coefs"] = list(asked["n_nonzero_coefs"])
+    if asked.get("include") is not None and len(asked["n_nonzero_coefs"]) == 1:
+        asked["include"] = asked["include"][0]
+    try:
+        best = sparse_pca(subject.given["X"], **{**asked, "certify": False, "n_jobs": None})
+    except ValueError as error:
+        return f"its question has no answer: {error}"
+    certificate = result.certificate
+    if certificate.bound < best.value - best.certificate.rounding:
+        return f"the bound {certificate.bound!r} is below {best.value!r}"
+    if certificate.value - certificate.rounding > certificate.bound:
+        return "the value is above the bound"
+    return ""
+
+
+def looked_through(subject: Subject, found: Alternatives) -> str:
+    """Why alternatives of one component are not what there is, by all supports one by one."""
+    A = np.cov(subject.given["X"].T, bias=True)
+    answer, near = found.result, found.components[0]
+    s, anchors = answer.settings["n_nonzero_coefs"][0], answer.settings.get("include") or [[]]
+    worth = {
+        frozenset(S): float(np.linalg.eigvalsh(A[np.ix_(S, S)])[-1])
+        for S in combinations(range(len(A)), s)
+        if set(anchors[0]) <= set(S)
+    }
+    listed = {_without_copies(entry.support.tolist()): entry for entry in near.supports}
+    for S, value in worth.items():
+        if value > near.level * (1 + 1e-9) and _without_copies(S) not in listed:
+            return f"{sorted(S)} explains {value!r} and is not listed"
+    for S, entry in listed.items():
+        true = max(v for T, v in worth.items() if _without_copies(T) == S)
+        if not entry.value * (1 - 1e-9) <= true <= entry.bound * (1 + 1e-9):
+            return f"{sorted(S)} explains {true!r}"
+    without = {j: max(v for S, v in worth.items() if j not in S) for j in range(len(A) - 1)}
+    holding = {j: max(v for S, v in worth.items() if j in S) for j in range(len(A))}
+    costs = [(cost.value, without[cost.feature], cost.bound) for cost in near.drops]
+    costs += [(cost.value, holding[cost.feature], cost.bound) for cost in near.forces]
+    costs += [
+        (value, holding[int(j)], most)
+        for j, value, most in zip(near.outsiders, near.with_value, near.with_bound)
+    ]
+    for low, true, high in costs:
+        if not low * (1 - 1e-9) <= true <= high * (1 + 1e-9):
+            return f"a cost between {low!r} and {high!r}, which is {true!r}"
+    complete = found.status != "complete" or near.level <= (1 - found.within) * near.value * 1.0001
+    return solved_again(subject, answer) if complete else "a list that is not complete"
+
+
+def _without_copies(support: Iterable[int]) -> frozenset[int]:
+    """A support in which feature 4 stands for its copy 5, where only one of them is used."""
+    own = set(support)
+    return frozenset(own if 4 in own or 5 not in own else own - {5} | {4})
+
+
 _ORACLES: dict[tuple[Any, ...], Oracle] = {}
 
 
@@ -374,7 +526,7 @@ def campaign(mutations: int, first: int) -> Counter[str]:
     """Outcomes and how often each; every violation is printed with its seed."""
     everyone, seen = subjects(), Counter[str]()
     for subject in everyone:
-        verdict = verify(Result.from_json(subject.document), **subject.given)
+        verdict = verify(loaded(subject, subject.document), **subject.given)
         if not verdict:
             seen["WRONG: an honest result was refused"] += 1
             print(f"{subject.name}: {verdict.reason}")

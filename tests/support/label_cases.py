@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +15,8 @@ from sparcipal.bounds.labels.rows import Rows
 from sparcipal.bounds.pairsplit import Split
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
-from sparcipal.problem.covariance import covariance_of
+from sparcipal.problem.covariance import covariance_of, covariance_of_data
+from sparcipal.problem.result import Bound, Result
 
 from .proof_cases import matrix
 from .replay import recheck
@@ -149,6 +151,21 @@ def grown(rng: np.random.Generator, proof: Proof, value: float) -> Iterator[tupl
                 group = certificate(rng, rows, some, proof.price(prices[at]), value)
                 groups.append(proof.add_group(group, prices[at]))
         yield state, proof.leaf(place, state, groups)
+
+
+def with_labels(result: Result, X: np.ndarray, seed: int = 1) -> Result:
+    """A result for two signed components of equal size, with a random tree of cases beside."""
+    cov, _, _ = covariance_of_data(X)
+    k, s = len(result.supports), result.settings["n_nonzero_coefs"][0]
+    proof = Proof(Rows(cov, np.arange(X.shape[1]), s, False), k)
+    for _ in grown(np.random.default_rng(seed), proof, float(cov.diagonal.max())):
+        pass
+    own, unit = next(b for b in result.certificate.bounds if b.name == "clip"), cov.unit
+    assert unit == result.certificate.unit
+    bound = Bound("labels", (1 + 1e-9) * proof.bound * unit + own.margin, proof.data(), own.margin)
+    bounds = sorted((*result.certificate.bounds, bound), key=lambda one: one.value)
+    certificate = replace(result.certificate, bounds=tuple(bounds), bound=bounds[0].value)
+    return replace(result, certificate=certificate)
 
 
 def one_label_case(seed: int) -> list[str]:

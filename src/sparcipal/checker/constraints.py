@@ -23,6 +23,8 @@ def check_constraints(result: Result) -> None:
     p = result.n_features
     there = all(0 <= feature < p for features in (exclude, *include) for feature in features)
     require(there, "include and exclude name features that are not there")
+    once = all(len(set(features)) == len(features) for features in (exclude, *include))
+    require(once, "include and exclude name a feature twice")
     if not include:
         return
     k = len(settings["n_nonzero_coefs"])
