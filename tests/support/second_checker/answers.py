@@ -48,8 +48,8 @@ class Answer:
         wanted = (tuple(sizes), tuple(map(frozenset, include)), frozenset(exclude))
         found = own.sizes, own.include or (frozenset(),) * own.k, own.exclude
         need(found == (wanted[0], wanted[1] or found[1], wanted[2]), "another question")
-        for name in ("nonnegative", "center", "scale", "sample_weight"):
-            same = fit["settings"][name] == self.document["result"]["settings"][name]
+        for name in ("nonnegative", "center", "scale", "sample_weight", "missing"):
+            same = fit["settings"].get(name) == self.document["result"]["settings"].get(name)
             need(same, "another question")
         need(own.total is None and own.kinds == {"disjoint", "orthogonal"}, "another question")
         return {name: exact(fit["certificate"][name]) for name in ("value", "bound")}
@@ -162,7 +162,9 @@ class Near:
         if len(kept) <= ask.s:
             bounds = []  # smaller supports are on no list
         if cost["fit"] is not None:
-            fit = self.answer.fit(cost["fit"], ask.sizes, ask.include, ask.exclude | {j})
+            left = ask.p - len(ask.exclude | {j})  # a support has no more features than are left
+            sizes = (min(ask.s, left),)
+            fit = self.answer.fit(cost["fit"], sizes, ask.include, ask.exclude | {j})
             values, bounds = [*values, fit["value"]], [*bounds, fit["bound"]]
         need(bool(values) and exact(cost["value"]) <= max(values), "no answer without a feature")
         need(bool(bounds) and exact(cost["bound"]) >= min(bounds), "a cost that is too large")
