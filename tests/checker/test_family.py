@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 from sparcipal.checker.budget import Refused
 from sparcipal.checker.family import FAMILIES, families, family_of
-from tests.support.places import ROOT
+from tests.support.places import ROOT, copied_package
 
 
 def test_every_name_of_the_list_is_a_family_of_its_file():
@@ -47,9 +46,7 @@ def test_families_say_what_they_cover():
 def copy(tmp_path_factory) -> Path:
     """The package with the example of CONTRIBUTING.md added to it."""
     folder = tmp_path_factory.mktemp("package")
-    package = folder / "sparcipal"
-    skipped = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "src" / "sparcipal", package, ignore=skipped)
+    package = copied_package(folder)
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Add a bound")[1]
     solver, checker = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)[:2]
     (package / "bounds" / "level.py").write_text(solver, encoding="utf-8")

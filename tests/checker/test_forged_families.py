@@ -21,11 +21,6 @@ from tests.support import forgeries
 Path = tuple[Any, ...]
 
 
-@pytest.fixture(scope="module")
-def subjects():
-    return forgeries.subjects()
-
-
 def entries(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every entry of the data of a bound, with its place."""
     if path:

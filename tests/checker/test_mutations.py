@@ -6,10 +6,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pickle
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,15 +35,6 @@ KINDS = {
     "tree",
     "trace",
 }
-
-
-@pytest.fixture(scope="module")
-def subjects():
-    """Results of the solver; mutation testing of the checker has them ready in a file."""
-    saved = os.environ.get("SPARCIPAL_SUBJECTS")
-    if saved:
-        return pickle.loads(Path(saved).read_bytes())
-    return forgeries.subjects()
 
 
 def results_of(subjects):

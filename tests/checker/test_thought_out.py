@@ -25,8 +25,8 @@ Data = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def subjects() -> dict[str, forgeries.Subject]:
-    return {subject.name: subject for subject in forgeries.subjects()}
+def subjects(subjects: list[forgeries.Subject]) -> dict[str, forgeries.Subject]:
+    return {subject.name: subject for subject in subjects}
 
 
 def poor(subject: forgeries.Subject) -> Result:

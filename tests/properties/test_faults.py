@@ -109,7 +109,7 @@ def test_fit_ends_cleanly_at_signals(how, data, tmp_path):
             stderr=subprocess.PIPE,
         )
         assert b"ready\n" in iter(process.stderr.readline, b"")
-        time.sleep(float(rng.uniform(0.0, 4.0)))
+        time.sleep(float(rng.uniform(0.0, 2.0)))
         process.send_signal(how)
         _, said = process.communicate(timeout=60)
         assert b"Traceback" not in said, said.decode()

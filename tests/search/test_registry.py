@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from sparcipal import sparse_pca
 from sparcipal.search.registry import METHODS, get_method, sharing_methods
-from tests.support.places import ROOT
+from tests.support.places import ROOT, copied_package
 
 METHODS_FOLDER = ROOT / "src" / "sparcipal" / "search" / "methods"
 
@@ -40,9 +39,7 @@ def test_unknown_names_are_refused_with_those_there_are():
 def copy(tmp_path_factory) -> Path:
     """The package with the example of CONTRIBUTING.md added to it: one file, one line."""
     folder = tmp_path_factory.mktemp("package")
-    package = folder / "sparcipal"
-    skipped = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "src" / "sparcipal", package, ignore=skipped)
+    package = copied_package(folder)
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Add a method")[1]
     example = re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert example is not None

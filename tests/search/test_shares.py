@@ -22,7 +22,7 @@ def best_shared(A: np.ndarray, k: int, total: int, nonnegative: bool) -> float:
 def test_value_and_bound_enclose_the_optimum_of_a_total(nonnegative: bool) -> None:
     rng = np.random.default_rng(7)
     reached = []
-    for _ in range(25):
+    for _ in range(12):
         p, k = int(rng.integers(4, 9)), int(rng.integers(2, 4))
         total = int(rng.integers(k, min(p, 6) + 1))
         A = random_covariance(rng, p) * 10.0 ** rng.integers(-12, 13)
@@ -36,7 +36,7 @@ def test_value_and_bound_enclose_the_optimum_of_a_total(nonnegative: bool) -> No
         checked = verify(Result.from_json(result.to_json()), covariance=A)
         assert checked, checked.reason
         reached.append(result.value >= best * (1 - 1e-9))
-    assert sum(reached) >= 23
+    assert sum(reached) >= 11
 
 
 def test_the_bound_knows_the_total() -> None:
@@ -45,8 +45,9 @@ def test_the_bound_knows_the_total() -> None:
     Y = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 60))
     A = np.cov((Y + 2 * rng.standard_normal(Y.shape)).T)
     result = sparse_pca(covariance=A, n_components=3, n_nonzero_coefs={"total": 24})
-    loose = sparse_pca(covariance=A, n_components=3, n_nonzero_coefs=20)
-    even = sparse_pca(covariance=A, n_components=3, n_nonzero_coefs=8)
+    lazy = {"n_components": 3, "method_options": {"effort": 0}}
+    loose = sparse_pca(covariance=A, n_nonzero_coefs=20, **lazy)
+    even = sparse_pca(covariance=A, n_nonzero_coefs=8, certify=False, **lazy)
     assert result.value >= even.value
     assert result.gap < 0.1
     assert result.bound < 0.75 * loose.bound

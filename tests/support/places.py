@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def copied_package(folder: Path) -> Path:
+    """A copy of the package to change, with its compiled kernels."""
+    return shutil.copytree(ROOT / "src" / "sparcipal", folder / "sparcipal")
 
 
 def data_dir() -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +13,9 @@ import pytest
 
 import sparcipal
 from sparcipal.data.files.formats import FORMATS, readers
+from tests.support.places import ROOT, copied_package
 
 PACKAGE = Path(sparcipal.__file__).parent
-ROOT = Path(__file__).resolve().parents[3]
 FOLDER = PACKAGE / "data" / "files"
 
 
@@ -85,8 +84,7 @@ def example():
 @pytest.fixture
 def extended(tmp_path):
     """A copy of the package with one more file and one more line."""
-    package = tmp_path / "copy" / "sparcipal"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    package = copied_package(tmp_path / "copy")
     folder = package / "data" / "files"
     (folder / "blanks.py").write_text(example())
     formats = folder / "formats.py"
