@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -26,14 +27,13 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
 
 
 from .data.columns import Wanted
-from .data.explained import explained
 from .data.frames import column_names, from_frame, is_anndata, is_frame
 from .data.inputs import Input, as_rows, in_blocks, is_lazy, resolved
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.rows import Rows, memory_map
+from .data.samples import fitted_columns
 from .data.scores import Scorer, scores_of_blocks
 from .data.table import Table, as_table, table_of
-from .fit import fitted
 from .numerics.threads import one_blas_thread
 from .problem.monitor import Monitor, Progress
 from .problem.parameters import known_keywords
@@ -61,14 +61,27 @@ class _Lazily:
             `set_output(transform="pandas")` a dask frame.
         """
         model: Any = self
-        return model._lazy_scores(X) if is_lazy(X) else super().transform(X)  # type: ignore[misc]
+        if is_lazy(X):
+            return model._lazy_scores(X)
+        return _with_row_names(super().transform(X), X)  # type: ignore[misc]
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """`fit`, and the scores of the same samples."""
         model: Any = self
         if is_lazy(X):
             return model.fit(X, y, **fit_params)._lazy_scores(X)
-        return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
+        return _with_row_names(super().fit_transform(X, y, **fit_params), X)  # type: ignore[misc]
+
+
+def _with_row_names(scores: Any, X: Any) -> Any:
+    """Give a pandas frame of scores the names of the rows of a Table or AnnData; scikit-learn
+    keeps those of frames only."""
+    names = X.sample_names if isinstance(X, Table) else None
+    if is_anndata(X):
+        names = tuple(map(str, X.obs_names))
+    if names is None or len(names) != len(scores) or not hasattr(scores, "set_axis"):
+        return scores
+    return scores.set_axis(list(names), axis=0)
 
 
 class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -152,8 +165,9 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         "auto" is the portfolio that a user should get; the others are there to compare.
     method_options : dict, default=None
         Keywords of the method itself.
-    init : list of supports, one per component, default=None
+    init : list of supports, one per component, or Result, default=None
         Features, by name or number, with which the search begins; a list of them for one component.
+        A Result, or a fitted estimator, gives its own supports.
         The answer is never worse than the best weights on these.
     rank : int, default=None
         Rank of the sketch, for methods that work on one.
@@ -180,9 +194,9 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     callback : callable, default=None
         Called with a Progress; return True to stop with the best answer so far. From version 1.9 on
         the callbacks of scikit-learn work as well: `set_callbacks(ProgressBar())`.
-    memory_limit : int, default=1 GiB
-        Bytes. Data that would take more in memory are read in passes; the features that vary most
-        are searched, and the bound counts all.
+    memory_limit : int or str, default=1 GiB
+        Bytes, or a size as "500MB" and "2GiB". Data that would take more in memory are read in
+        passes; the features that vary most are searched, and the bound counts all.
     include : list of names or numbers, or one such list per component, default=None
         Features that a component must use. They take their places among its nonzeros whatever their
         best loadings are, and the components are then in the order of these lists.
@@ -261,7 +275,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         random_state: Any = 0,
         verbose: int = 0,
         callback: Callable[[Progress], object] | None = None,
-        memory_limit: float = MEMORY_LIMIT,
+        memory_limit: float | str = MEMORY_LIMIT,
         include: Iterable[Any] | None = None,
         exclude: Iterable[Any] | None = None,
         missing: str = "error",
@@ -308,6 +322,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         -------
         self : SparsePCA
         """
+        from .fit import fitted  # search and proofs are loaded by the first fit, not by an import
+
         task = self._begin_task(X)
         parameters = {name: getattr(self, name) for name in self._get_param_names()}
         settings = Settings.of(**{**parameters, "callback": self._reporting_to(task)})
@@ -321,7 +337,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
                 missing=settings.missing,
             )
             names = self._see_columns(X, given)
-            result = fitted(replace(given, feature_names=names), settings, monitor)
+            result = fitted(replace(given, feature_names=names), settings, monitor, aloud=True)
         self._keep(result)
         if task is not None:
             fitted_now = {name: value for name, value in vars(self).items() if name.endswith("_")}
@@ -335,8 +351,10 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         """
         names = given.feature_names
         frame = is_frame(X) and not is_lazy(X)
+        lazy_frame = is_lazy(X) and hasattr(X, "map_partitions") and hasattr(X, "columns")
         # Where columns were set aside or renamed, later frames are asked for the others by name.
-        self._selects = frame and names is not None and names != column_names(X)
+        own = column_names(X) if frame or lazy_frame else names
+        self._selects = names is not None and names != own
         if frame and not self._selects:
             validate_data(self, X, skip_check_array=True)
         else:
@@ -387,6 +405,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         from .data.dask import lazy_scores
 
         check_is_fitted(self)
+        X = fitted_columns(X, tuple(self.feature_names_in_) if self._selects else None)
         given = getattr(X, "columns", None) if hasattr(X, "map_partitions") else None
         if given is not None and not callable(given):
             self._check_columns(len(given), tuple(str(name) for name in given))
@@ -438,6 +457,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         share : float
             Between 0 and 1; nan when the rows do not vary.
         """
+        from .data.explained import explained
+
         check_is_fitted(self)
         X = self._as_fitted(X)
         ours = isinstance(X, Table) or in_blocks(X) or is_lazy(X)
@@ -456,6 +477,34 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         assert isinstance(given.source, Table | Rows)
         with one_blas_thread:
             return explained(self.result_, given.source, given.sample_weight).share
+
+    def save(self, path: str | os.PathLike[str], *, proof: bool = True) -> None:
+        """Write what was found to `path`, and its proof to `<path>.proof`, for `load` and for
+        `sparcipal verify`."""
+        check_is_fitted(self)
+        self.result_.save(path, proof=proof)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str] | Result, *, proof: bool = True) -> SparsePCA:
+        """A fitted estimator of a result that `save` or the command line has written, or of a
+        Result; it scores new samples as the one that was saved did."""
+        result = path if isinstance(path, Result) else Result.load(path, proof=proof)
+        if result.mean is None or result.scale is None:
+            raise ValueError(
+                "the result came from a covariance matrix: an estimator of it could score no "
+                "samples; use Result.load"
+            )
+        asked = {name: result.settings[name] for name in _SAVED if name in result.settings}
+        if result.settings.get("n_nonzero_total") is not None:
+            asked["n_nonzero_coefs"] = {"total": result.settings["n_nonzero_total"]}
+        model = cls(**asked)
+        model._selects = result.feature_names is not None
+        validate_data(model, np.empty((0, result.n_features)), skip_check_array=True)
+        if result.feature_names is not None:
+            model.feature_names_in_ = np.asarray(result.feature_names, dtype=object)
+        model._keep(replace(result, note=""))
+        model.result_ = result
+        return model
 
     def table(self) -> Any:
         """Component, features with their weights, variance: a table that prints."""
@@ -479,6 +528,12 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         return tags
 
 
+# Parameters that a saved result holds.
+_SAVED = (
+    "n_components", "n_nonzero_coefs", "supports", "objective", "uncorrelated", "nonnegative",
+    "method", "method_options", "rank", "center", "scale", "certify", "tol", "max_nodes",
+    "time_limit", "random_state", "missing",
+)  # fmt: skip
 _CHECKS: dict[str, Any] = {
     "accept_sparse": ("csr", "csc"),
     "accept_large_sparse": True,

@@ -16,6 +16,7 @@ from .bounds.dropped import Widened, widened
 from .bounds.proved import Proved
 from .bounds.strategy import prove
 from .data.inputs import Input, resolved
+from .data.notes import tell
 from .data.passes import MEMORY_LIMIT
 from .data.searched import Data, Known, Searched
 from .numerics.threads import one_blas_thread
@@ -59,7 +60,7 @@ def sparse_pca(
     callback: Callable[[Progress], object] | None = None,
     sample_weight: Any = None,
     feature_names: Iterable[str] | None = None,
-    memory_limit: float = MEMORY_LIMIT,
+    memory_limit: float | str = MEMORY_LIMIT,
     include: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     missing: str = "error",
@@ -94,8 +95,9 @@ def sparse_pca(
         "auto" is the portfolio that a user should get; the others are there to compare.
     method_options : dict
         Keywords of the method itself.
-    init : list of supports, one per component
+    init : list of supports, one per component, or Result
         Features, by name or number, with which the search begins; a list of them for one component.
+        A Result, or a fitted estimator, gives its own supports.
         The answer is never worse than the best weights on these.
     rank : int
         Rank of the sketch, for methods that work on one.
@@ -121,9 +123,10 @@ def sparse_pca(
     sample_weight : array of shape (n_samples,)
         Not negative. A weight that is positive is at least 1e-100 of the largest.
     feature_names : sequence of str
-    memory_limit : int
-        Bytes. Data that would take more in memory are read in passes: one for the variances, one
-        for the covariance of the features that vary most. These are searched; the bound counts all.
+    memory_limit : int or str
+        Bytes, or a size as "500MB" and "2GiB". Data that would take more in memory are read in
+        passes: one for the variances, one for the covariance of the features that vary most. These
+        are searched; the bound counts all.
     include : list of names or numbers, or one such list per component
         Features that a component must use. They take their places among its nonzeros whatever their
         best loadings are, and the components are then in the order of these lists.
@@ -185,11 +188,12 @@ def sparse_pca(
             monitor=monitor,
             missing=settings.missing,
         )
-        return fitted(given, settings, monitor)
+        return fitted(given, settings, monitor, aloud=True)
 
 
-def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
-    """Answer the question that the settings put to the data."""
+def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = False) -> Result:
+    """Answer the question that the settings put to the data; `aloud` warns of constant features,
+    which the result names in any case."""
     columns = Columns(given.n_features, given.feature_names)
     sizes, total = settings.budget(given.n_features, settings.available(columns))
     asked = settings.constraints(columns, sizes, total)
@@ -229,18 +233,21 @@ def fitted(given: Input, settings: Settings, monitor: Monitor) -> Result:
         return solve(whole, settings.search, settings.method_options, part, settings.certify)
 
     searched.begin((sum(sizes) if total is None else total) + len(asked.exclude))
+    if aloud:
+        tell(searched.on_constants)
     _, shown = settled(searched, question, answer, options, settings.certify)
     data = searched.data
     record = settings.record(sizes, total, data, asked)
     result = result_of(shown, question(data), data, record)
-    return remarked(result, given)
+    return remarked(result, searched)
 
 
-def remarked(result: Result, given: Input) -> Result:
+def remarked(result: Result, searched: Searched) -> Result:
     """Add to a result what is known of its table beside the numbers."""
-    told: dict[str, Any] = {"notes": list(given.notes)} if given.notes else {}
-    if given.texts is not None:
-        told["texts"] = given.texts
+    notes, texts = searched.notes, searched.given.texts
+    told: dict[str, Any] = {"notes": list(notes)} if notes else {}
+    if texts is not None:
+        told["texts"] = texts
     return replace(result, info={**result.info, **told}) if told else result
 
 

@@ -21,9 +21,10 @@ import numpy as np
 from .bounds.neighbour import neighbour_bound
 from .bounds.strategy import WHOLE
 from .data.inputs import resolved
+from .data.notes import tell
 from .data.passes import MEMORY_LIMIT
 from .data.searched import Data, Searched
-from .fit import Answer, check_anchors, informative, result_of, settled, solve
+from .fit import Answer, check_anchors, informative, remarked, result_of, settled, solve
 from .numerics.threads import one_blas_thread
 from .problem.constraints import Columns, Constraints
 from .problem.monitor import Monitor
@@ -166,7 +167,9 @@ def sparse_path(
         columns = Columns(given.n_features, given.feature_names)
         available = settings.available(columns)
         sizes = _sizes(n_nonzero_coefs, settings.n_components, available, settings.include)
-        return path_among(searched, settings, columns, sizes, monitor)
+        found = path_among(searched, settings, columns, sizes, monitor)
+        tell(searched.on_constants)
+        return found
 
 
 def path_among(
@@ -223,7 +226,7 @@ class _Steps:
         inside, shown = settled(searched, question, answer, options, settings.certify, before)
         data = searched.data
         record = settings.record(sizes, None, data, self.asked)
-        return inside, result_of(shown, question(data), data, record)
+        return inside, remarked(result_of(shown, question(data), data, record), searched)
 
 
 def _check_kept(data: Data, needed: int) -> None:

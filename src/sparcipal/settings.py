@@ -17,6 +17,7 @@ from .problem.constraints import Columns, Constraints, constraints_of, excluded
 from .problem.monitor import Monitor, Progress, reporter
 from .problem.parameters import choice, features, flag, integer, jobs, number, seconds, seed
 from .problem.problem import Options
+from .problem.result import answer_of
 from .search.method import Method
 from .search.registry import anchoring_methods, get_method, sharing_methods
 
@@ -235,8 +236,12 @@ class Settings:
                 "pass an integer, or one per component"
             )
         k = len(sizes)
+        init = _supports_of(init, names)
         if isinstance(init, str) or not isinstance(init, Sequence | np.ndarray):
-            raise TypeError(f"init must be a list of supports, one per component, got {init!r}")
+            raise TypeError(
+                "init must be a list of supports, one per component, a result or a fitted "
+                f"estimator, got {init!r}"
+            )
         flat = k == 1 and all(isinstance(entry, str | Integral) for entry in init)
         lists = [init] if flat else list(init)
         if len(lists) != k:
@@ -324,6 +329,16 @@ class Settings:
                 "have j nonzeros to be uncorrelated with the others; ask for at least "
                 f"{k} nonzeros each, or pass objective='adjusted'"
             )
+
+
+def _supports_of(init: Any, names: Sequence[str] | None) -> Any:
+    """Return the supports of a result or a fitted estimator, by name where there are names."""
+    answer = answer_of(init)
+    if answer is None:
+        return init
+    if answer.feature_names is None or names is None:
+        return [support.tolist() for support in answer.supports]
+    return [[answer.feature_names[j] for j in support] for support in answer.supports]
 
 
 def _objective(asked: Settings) -> str:

@@ -31,14 +31,19 @@ def test_what_is_no_feature_is_set_aside_and_named(tmp_path):
     path = written(tmp_path / "x.csv", MESSY)
     with pytest.warns(UserWarning, match="set aside, not fitted") as told:
         table = read(path)
-    assert table.feature_names == ("income", "age", "price")
-    assert table.X[:3, 2].tolist() == [1200.0, 850.0, 2400.0]
+    assert table.feature_names == ("income", "age", "zero", "price")
+    assert table.X[:3, 3].tolist() == [1200.0, 850.0, 2400.0]
     sentence = str(told[0].message)
-    for words in ("'id' (identifier)", "'name' (text)", "'joined' (dates)", "'zero' (constant)",
+    for words in ("'id' (identifier)", "'name' (text)", "'joined' (dates)",
                   "'group' (text, 2 categories)", "thousands separator in 'price'"):  # fmt: skip
         assert words in sentence
     assert table.notes
-    assert "set aside" in str(sparse_pca(table, n_nonzero_coefs=2))
+    with pytest.warns(UserWarning, match=r"'zero' \(constant\)"):
+        result = sparse_pca(table, n_nonzero_coefs=2)
+    (noted,) = [note for note in result.info["notes"] if note.startswith("set aside")]
+    assert "'name' (text)" in noted
+    assert "'zero' (constant)" in noted
+    assert noted in " ".join(str(result).split())
 
 
 def test_columns_are_chosen_by_name_pattern_and_range(tmp_path):

@@ -5,6 +5,7 @@ Heavy imports are inside the commands, so that --help is fast.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ import click
 from .. import __version__
 from .caching import cache
 from .inspecting import alternatives, demo, doctor, show, transform, verify
+from .output import note
 from .phrases import in_the_shell
 from .questions import choose, explain, stability, trends
 from .solving import compare, fit, path, topics
@@ -22,7 +24,9 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _as_note
+                return super().invoke(ctx)
         except BrokenPipeError:
             raise  # the reader of stdout has closed it: click exits silently
         except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
@@ -32,6 +36,11 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order of use, not of the alphabet
+
+
+def _as_note(message: Warning | str, *place: Any, **more: Any) -> None:
+    """Show a warning as a sentence: the line of code it came from is no use in the shell."""
+    note(in_the_shell(str(message)))
 
 
 def _sentence(error: BaseException) -> str:

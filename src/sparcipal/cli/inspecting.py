@@ -343,25 +343,10 @@ def _counts_words(source: str, options: dict[str, Any]) -> bool:
 
 
 def aligned(result: Any, table: Any) -> Any:
-    """Return the table with the columns of the model in its order, and zeros for encoded categories
-    that it does not have."""
-    from dataclasses import replace
+    """Return the table with the columns of the model in its order."""
+    from ..data.samples import aligned as in_order
 
-    names, own = result.feature_names, table.feature_names
-    if names is None or own is None or tuple(names) == tuple(own) or not hasattr(table.X, "dtype"):
-        return table
-    place = {name: j for j, name in enumerate(own)}
-    if set(names) == set(own):
-        order = [place[name] for name in names]
-        return replace(table, X=table.X[:, order], feature_names=tuple(names), moments=None)
-    hot = result.settings.get("read", {}).get("one_hot")
-    absent = [name for name in names if name not in own]
-    if not hot or any("=" not in name for name in absent):
-        return table
-    import numpy as np
-
-    columns = [table.X[:, place[n]] if n in place else np.zeros(table.shape[0]) for n in names]
-    return replace(table, X=np.column_stack(columns), feature_names=tuple(names))
+    return in_order(result.feature_names, table, result.settings.get("read", {}).get("one_hot"))
 
 
 def _check_names(result: Any, table: Any) -> None:

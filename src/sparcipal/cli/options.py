@@ -6,9 +6,8 @@ import codecs
 import csv
 import math
 import os
-import re
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import click
 
@@ -100,15 +99,12 @@ class Memory(click.ParamType):
     """This type is `2GB` (10^9 bytes each), `2GiB` (2^30) or a number of bytes."""
 
     name = "SIZE"
-    POWERS: ClassVar[str] = "KMGT"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        found = re.fullmatch(r"([\d.]+)\s*([KMGT]?)(I?)B?", str(value).strip().upper())
+        from ..problem.parameters import size
+
         try:
-            if not found:
-                return int(value)
-            power = self.POWERS.index(found[2]) + 1 if found[2] else 0
-            return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+            return size("SIZE", str(value))
         except ValueError:
             self.fail(f"{value!r} is no size; write 2GB, 500MB or a number of bytes", param, ctx)
 

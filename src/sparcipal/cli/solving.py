@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import click
@@ -345,7 +346,9 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     distinct_files(source, options)
     sizes = _sizes(options)
     options = {**options, "told": options["form"] == "table"}
-    with live(options["time_limit"], options["quiet"]) as (say, update):
+    with live(options["time_limit"], options["quiet"]) as (say, update), warnings.catch_warnings():
+        if options["told"]:  # the result says it
+            warnings.simplefilter("ignore", UserWarning)
         say(f"reading {source}")
         data = data_keywords(source, options, update)
         from ..fit import sparse_pca

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from .notes import ASIDE, listed
+
 NUMBER, TEXT, DATE, EMPTY = "numbers", "text", "dates", "empty"
-SHOWN = 8  # columns that a sentence names
 CATEGORIES = 30  # a column of text with at most so many distinct entries holds categories
 # Names that identifiers have; a column of distinct integers is one of them only by its name.
 _IDENTIFIER = re.compile(r"(.*[\s_.-])?(id|ids|uid|uuid|guid|key|index|idx|row|rownum|nr|no)", re.I)
@@ -158,20 +159,20 @@ def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
             aside.append(f"{names[j]!r} ({why})")
     if unusable:
         problems.append(
-            f"{len(unusable)} column(s) that hold no numbers: {_listed(unusable)}; drop or encode "
+            f"{len(unusable)} column(s) that hold no numbers: {listed(unusable)}; drop or encode "
             "them (drop=..., one_hot=... for categories)"
         )
     if problems:
         raise ValueError(f"{where} has {'; '.join(problems)}")
     if not features:
         raise ValueError(
-            f"{where} has no column of numbers: {_listed(aside) or 'none is left'}; encode "
+            f"{where} has no column of numbers: {listed(aside) or 'none is left'}; encode "
             "categories with one_hot=..., or pass another table"
         )
     if index is not None and columns[index].unnamed and columns[index].kind == NUMBER:
         aside.insert(0, f"column {index + 1} (no name, numbers the rows)")
     if aside:
-        notes = (*notes, f"set aside, not fitted: {_listed(aside)}")
+        notes = (*notes, f"{ASIDE}: {listed(aside)}")
     ordered = tuple(j for j in features if j not in hot)
     return Plan(names, ordered, tuple(j for j in features if j in hot), index, label, notes)
 
@@ -194,7 +195,7 @@ def distinct(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     twice = [name for name, count in counts.items() if count > 1]
     if not twice:
         return tuple(out), ()
-    shown = _listed([f"{name!r} ({counts[name]} columns)" for name in twice])
+    shown = listed([f"{name!r} ({counts[name]} columns)" for name in twice])
     return tuple(out), (f"names made distinct, as {twice[0]!r} and {twice[0] + ' (2)'!r}: {shown}",)
 
 
@@ -202,22 +203,6 @@ def looks_like_identifier(name: str) -> bool:
     """Whether a column would be an identifier if its entries are distinct integers."""
     named = _IDENTIFIER.fullmatch(name) or _CAMEL.fullmatch(name) or _UNNAMED.fullmatch(name)
     return named is not None
-
-
-def constants(
-    matrix: np.ndarray, names: tuple[str, ...] | None
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The columns that vary, by number, and a sentence that names the others."""
-    with np.errstate(invalid="ignore"):
-        low, high = np.fmin.reduce(matrix, axis=0), np.fmax.reduce(matrix, axis=0)
-        still = ~(low < high)
-    if not still.any() or still.all():
-        return np.arange(matrix.shape[1]), ()
-    listed = [
-        f"{names[j] if names else f'x{j}'!r} ({'empty' if np.isnan(low[j]) else 'constant'})"
-        for j in np.flatnonzero(still)
-    ]
-    return np.flatnonzero(~still), (f"set aside, not fitted: {_listed(listed)}",)
 
 
 def encoded(
@@ -256,7 +241,7 @@ def matching(
             if not several:
                 unknown.append(_unknown(pattern, names))
     if unknown:
-        problems.append(f"no column for {option}={_listed(unknown)}")
+        problems.append(f"no column for {option}={listed(unknown)}")
     return found, exact
 
 
@@ -319,7 +304,7 @@ def _hot(
         if columns[j].kind == TEXT and columns[j].distinct > max(CATEGORIES, columns[j].rows // 2)
     ]
     if many:
-        problems.append(f"too many categories for one_hot: {_listed(many)}")
+        problems.append(f"too many categories for one_hot: {listed(many)}")
     return set(found)
 
 
@@ -333,8 +318,3 @@ def _find(name: str, names: Sequence[str], option: str, problems: list[str]) -> 
 def _unknown(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1)
     return f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name)
-
-
-def _listed(entries: Sequence[str]) -> str:
-    more = f" and {len(entries) - SHOWN} more" if len(entries) > SHOWN else ""
-    return ", ".join(entries[:SHOWN]) + more

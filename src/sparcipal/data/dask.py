@@ -24,8 +24,9 @@ from dask.callbacks import Callback
 from dask.delayed import Delayed
 
 from ..numerics.threads import DASK_BACKEND, one_blas_thread, register_backend
+from .columns import looks_like_identifier
 from .moments import Moments
-from .rows import TELL, A, Rows, Watch, working_bytes
+from .rows import TELL, A, Rows, Watch, block_table, working_bytes
 from .scores import Scorer
 from .table import Table, as_table, stacked
 
@@ -57,9 +58,11 @@ class DaskRows(Rows):
         n_features: int,
         feature_names: tuple[str, ...] | None = None,
         counts: Sequence[int] | None = None,
+        notes: tuple[str, ...] = (),
     ) -> None:
         n_samples = None if counts is None else sum(counts)
         super().__init__(n_features, n_samples, feature_names)
+        self.notes = notes
         self.parts = list(parts)
         self._counts = None if counts is None else list(counts)
         dense = None if n_samples is None else 8 * n_samples * n_features
@@ -160,10 +163,10 @@ def checked_block(block: Any, number: int, columns: _Columns) -> Any:
     """Return a block as a checked ndarray or csr_array with these columns, maybe of no rows."""
     n_features, feature_names = columns.count, columns.names
     shape = getattr(block, "shape", None)
-    if shape is not None and len(shape) == 2 and shape[0] == 0 and shape[1] == n_features:
-        return np.empty(shape)
+    if shape is not None and len(shape) == 2 and shape[0] == 0 and shape[1] >= n_features:
+        return np.empty((0, n_features))
     try:
-        table = as_table(block)
+        table = block_table(block, feature_names)
     except (TypeError, ValueError) as error:
         raise ValueError(f"block {number} of X: {error}") from error
     if table.shape[1] != n_features:
@@ -306,7 +309,10 @@ def check_dimensions(X: Any) -> None:
 
 def _from_frame(X: Any) -> DaskRows:
     names = tuple(str(name) for name in X.columns)
-    return DaskRows(X.to_delayed(), len(names), names)
+    numbers = all(getattr(dtype, "kind", "O") in "fiub" for dtype in X.dtypes)
+    if numbers and not any(map(looks_like_identifier, names)) and len(set(names)) == len(names):
+        return DaskRows(X.to_delayed(), len(names), names)
+    return _from_blocks(X.to_delayed())  # the first block tells which columns are features
 
 
 def _from_blocks(blocks: list[Any]) -> DaskRows:
@@ -315,19 +321,19 @@ def _from_blocks(blocks: list[Any]) -> DaskRows:
         raise ValueError("X is an empty list of blocks; pass at least one block of rows")
     same = dask.delayed(_same, pure=False)
     parts = [block if dask.is_dask_collection(block) else same(block) for block in blocks]
-    width, names = dask.compute(dask.delayed(_columns, pure=False)(parts[0]))[0]
-    return DaskRows(parts, width, names)
+    width, names, notes = dask.compute(dask.delayed(_columns, pure=False)(parts[0]))[0]
+    return DaskRows(parts, width, names, notes=notes)
 
 
-def _columns(block: Any) -> tuple[int, tuple[str, ...] | None]:
+def _columns(block: Any) -> tuple[int, tuple[str, ...] | None, tuple[str, ...]]:
     try:
         table = as_table(block)
     except (TypeError, ValueError) as error:
         shape: tuple[int, ...] = getattr(block, "shape", ())
         if len(shape) == 2 and shape[0] == 0:  # no rows, but columns
-            return int(shape[1]), None
+            return int(shape[1]), None, ()
         raise ValueError(f"block 0 of X: {error}") from error
-    return table.shape[1], table.feature_names
+    return table.shape[1], table.feature_names, table.notes
 
 
 # scores, lazily ----------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from .columns import (
     TEXT,
     Column,
     Wanted,
-    constants,
     distinct,
     encoded,
     looks_like_identifier,
@@ -203,7 +202,6 @@ def _framed(frame: _Pandas | _Other, wanted: Wanted) -> Framed:
     matrix = np.empty((frame.rows, len(parts)), dtype=np.result_type(*parts), order="F")
     for j, part in enumerate(parts):
         matrix[:, j] = part
-    notes = (*made.notes, *_still(matrix, names))
     whole = frame.names is None and len(parts) == len(frame.labels) and not made.hot
     return Framed(
         matrix,
@@ -211,15 +209,7 @@ def _framed(frame: _Pandas | _Other, wanted: Wanted) -> Framed:
         frame.samples if made.index is None else _filled(frame.texts(made.index)),
         None if made.label is None else _filled(frame.texts(made.label)),
         None if made.label is None else made.names[made.label],
-        notes,
-    )
-
-
-def _still(matrix: np.ndarray, names: list[str]) -> tuple[str, ...]:
-    """Name constant columns, which keep their places: a frame's user counts its columns."""
-    _, told = constants(matrix, tuple(names))
-    return tuple(
-        note.replace("set aside, not fitted", "without variance, not fitted") for note in told
+        made.notes,
     )
 
 

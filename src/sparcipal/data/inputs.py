@@ -7,7 +7,6 @@ is made.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,9 +18,10 @@ from ..numerics.threads import DASK_BACKEND, active_backend
 from ..problem import parameters
 from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
-from .columns import OPTIONS, Wanted, constants
+from .columns import OPTIONS, Wanted
 from .frames import from_frame, is_frame
 from .missing import Gaps, without_gaps
+from .notes import tell
 from .passes import watch_moments
 from .rows import CalledRows, MatrixRows, Rows, memory_map, working_bytes
 from .screening import Screened
@@ -77,11 +77,11 @@ def resolved(
         if found is not None:
             return found
     source = _table_or_rows(X, feature_names, sample_weight, memory_limit, monitor)
-    notes = source.notes if isinstance(source, Table) else ()
+    notes = source.notes
     if isinstance(source, Table) and _like_covariance(source.X):
         notes = (*notes, "X is a symmetric matrix; if it is a covariance, pass covariance=X")
     if notes and not isinstance(X, Table):
-        tell(notes, stacklevel=3)
+        tell(notes)
     if isinstance(source, Rows) or sample_weight is None:  # Rows already hold their weights
         texts = source.texts if isinstance(source, Table) else None
         return Input(source, source.feature_names, notes=notes, texts=texts)
@@ -104,22 +104,28 @@ def _gaps_treated(
     X = _listed_blocks(X)
     if in_blocks(X) or is_lazy(X) or isinstance(X, Iterator):
         raise ValueError(
-            f"missing={missing!r} needs a table in memory; X is a {type(X).__name__}. Fill the "
-            "entries, or pass blocks of rows without gaps"
+            f"missing={missing!r} needs a table in memory, but X comes in blocks of rows; leave "
+            "out or fill the entries in each block, or gather the blocks into one table"
         )
     table = untangled(X)
     table = (table if feature_names is None else table._named(feature_names))._check_but_for_gaps()
     if table._checked:
         return None
-    if working_bytes(table.X) > memory_limit:
+    large = working_bytes(table.X) > memory_limit
+    if large and memory_map(table.X) is not None:
         raise ValueError(
-            f"missing={missing!r} needs a table in memory: X takes {working_bytes(table.X)} bytes, "
-            f"more than memory_limit={memory_limit}; raise it"
+            f"missing={missing!r} needs a table in memory, but X is a map of a file and would take "
+            f"{working_bytes(table.X)} bytes, more than memory_limit={memory_limit}; raise it, or "
+            "fill the entries of the file"
         )
     weights = None if sample_weight is None else parameters.weights(sample_weight, table.shape[0])
     if not isinstance(X, Table):
-        tell(table.notes, stacklevel=4)
+        tell(table.notes)
     table, weights, gaps = without_gaps(table, missing, weights)
+    if large and missing != "pairwise":
+        rows = MatrixRows(table)
+        rows = rows if weights is None else rows.weighted(weights)
+        return Input(rows, table.feature_names, notes=table.notes, gaps=gaps)
     return Input(table, table.feature_names, weights, table.notes, gaps)
 
 
@@ -139,7 +145,8 @@ def _table_or_rows(
         rows.weighted(parameters.weights(sample_weight, n))
     if isinstance(X, Table):
         return rows
-    return rows.gathered(memory_limit, watch_moments(rows, monitor)) or rows
+    held = rows.gathered(memory_limit, watch_moments(rows, monitor))
+    return rows if held is None else replace(held, notes=rows.notes)._of_checked(held.X)
 
 
 def _covariance(covariance: Any, feature_names: Iterable[str] | None) -> Input:
@@ -289,14 +296,8 @@ def read(
         verbose=verbose,
         **options,
     )
-    tell(table.notes, stacklevel=3)
+    tell(table.notes)
     return table
-
-
-def tell(notes: tuple[str, ...], stacklevel: int = 2) -> None:
-    """Warn of what was set aside, renamed or converted."""
-    if notes:
-        warnings.warn("; ".join(notes), UserWarning, stacklevel=stacklevel + 1)
 
 
 def read_table(
@@ -321,7 +322,7 @@ def read_table(
         raise ValueError("source='' is empty; name a file or folder")
     from .files.bytes import Source
     from .files.cache import cache_for
-    from .files.formats import open_source, reader_for
+    from .files.formats import open_source
 
     told = None if callback is None and not verbose else Monitor(reporter(callback, verbose))
     job = Source(source, told, cache_for(cache, source))
@@ -342,9 +343,6 @@ def read_table(
         found.notes,
         found.texts,
     )
-    tabular = reader_for(source, format, options).tabular
-    if tabular and options.get("aside", True) and options.get("columns") is None:
-        made = _varying(made)
     return made._check_but_for_gaps()
 
 
@@ -386,31 +384,6 @@ def _of_texts(texts: Any, names: tuple[str, ...] | None, options: dict[str, Any]
 
     found = count_words((Document(t, opening(t)) for t in texts), names, "the texts", options)
     return Table(found.matrix, found.features, found.samples, texts=found.texts)._check()
-
-
-def _varying(table: Table) -> Table:
-    """Set constant columns of a table aside, unless it is a map of a file."""
-    if memory_map(table.X) is not None or sp.issparse(table.X) or not table.shape[0] > 1:
-        return table
-    kept, notes = constants(table.X, table.feature_names)
-    if not notes:
-        return table
-    names = table.feature_names or tuple(f"x{j}" for j in range(table.shape[1]))
-    return replace(
-        table,
-        X=table.X[:, kept],
-        feature_names=tuple(names[j] for j in kept),
-        notes=_joined(table.notes, notes[0]),
-    )
-
-
-def _joined(notes: tuple[str, ...], note: str) -> tuple[str, ...]:
-    """Add a sentence on columns that are set aside to the one that is there."""
-    start, colon, columns = note.partition(": ")
-    told = [n for n in notes if n.startswith(start + colon)]
-    if not told:
-        return (*notes, note)
-    return tuple(f"{n}, {columns}" if n is told[0] else n for n in notes)
 
 
 def _names(names: Iterable[str] | str | os.PathLike[str]) -> tuple[str, ...]:

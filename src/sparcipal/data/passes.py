@@ -26,7 +26,9 @@ SQUARES = 5  # matrices of the size of the covariance that the stages hold at on
 
 
 def memory_bytes(memory_limit: Any) -> int:
-    """Check `memory_limit` and return it in bytes."""
+    """Check `memory_limit`, a number of bytes or a size as "2GB", and return it in bytes."""
+    if isinstance(memory_limit, str):
+        memory_limit = parameters.size("memory_limit", memory_limit)
     return int(parameters.number("memory_limit", memory_limit, 1.0, 2.0**62))
 
 

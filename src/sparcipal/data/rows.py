@@ -18,8 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..problem.monitor import Monitor
+from .columns import Wanted
+from .frames import column_names, from_frame, is_frame
 from .moments import Moments
-from .table import Table, as_table, checked_names, stacked
+from .table import Table, as_table, checked_names, stacked, table_of
 
 DENSE_BLOCK = 1 << 25  # bytes of a dense block
 SPARSE_BLOCK = 1 << 23  # stored entries of a sparse block
@@ -87,6 +89,7 @@ class Rows(ABC):
         self.sample_weight: np.ndarray | None = None
         self.moments: Moments | None = None  # of these rows with these weights, once counted
         self.cache_entry: Any = None  # where results of a pass are stored
+        self.notes: tuple[str, ...] = ()  # what was set aside, in sentences
 
     @abstractmethod
     def blocks(self) -> Iterator[Any]:
@@ -195,6 +198,7 @@ class MatrixRows(Rows):
         super().__init__(table.shape[1], table.shape[0], table.feature_names)
         self.X = table.X
         self.moments, self.cache_entry = table.moments, table.cache_entry
+        self.notes = table.notes
         self._table = table
 
     def nbytes(self, watch: Watch | None = None) -> int:
@@ -232,11 +236,13 @@ class CalledRows(Rows):
 
     def __init__(self, call: Callable[[], Iterable[Any]]) -> None:
         self._call = call
+        self._asked: tuple[str, ...] | None = None  # the features of frames, by the first block
         tables = self._tables()
         first = next(tables, None)
         if first is None:
             raise ValueError("the source of blocks gives no block; there must be at least one row")
         super().__init__(first.shape[1], None, first.feature_names)
+        self.notes = first.notes
         self._begun: Iterator[Table] | None = itertools.chain([first], tables)
 
     def _tables(self) -> Iterator[Table]:
@@ -249,7 +255,8 @@ class CalledRows(Rows):
         start = 0
         for number, block in enumerate(made):
             try:
-                table = as_table(block)
+                table = block_table(block, self._asked)
+                self._asked = table.feature_names
             except ValueError as error:
                 if number == 0:
                     raise
@@ -273,6 +280,16 @@ class CalledRows(Rows):
                     "have the same columns"
                 )
             yield table.X.tocsr() if sp.issparse(table.X) else table.X
+
+
+def block_table(block: Any, names: tuple[str, ...] | None) -> Table:
+    """Return a block of rows as a checked Table; of a frame the columns that the first block had.
+
+    One block does not tell whether a column holds text or identifiers as well as another does.
+    """
+    if names is None or not is_frame(block) or not set(names) <= set(column_names(block) or ()):
+        return as_table(block)
+    return table_of(from_frame(block, Wanted(columns=names, index=False)))._check()
 
 
 def memory_map(X: Any) -> np.memmap | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..problem.result import Result
+if TYPE_CHECKING:
+    from ..problem.result import Result
 
 BLOCK = 1 << 22  # entries of the used columns of a dense array that are worked on together
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..problem.monitor import Monitor
 from ..problem.problem import Component
 from .inputs import Input
 from .missing import Gaps, Pairwise, pairwise
+from .notes import joined, on_constants
 from .passes import Stream
 from .rows import Rows
 from .screening import Screened, Survivors, survivors
@@ -44,7 +45,7 @@ class Searched:
     def __init__(
         self, given: Input, center: bool, scale: bool, memory_limit: int, monitor: Monitor
     ) -> None:
-        self._given, self._monitor = given, monitor
+        self.given, self._monitor = given, monitor
         self._stream: Stream | None = None
         self._data: Data | None = None
         self._needed = self._count = self._exchanges = 0
@@ -66,6 +67,17 @@ class Searched:
     def data(self) -> Data:
         assert self._data is not None, "rows are read by `begin`"
         return self._data
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was set aside, in sentences: columns of the source, and constants among them."""
+        return joined(self.given.notes, self.on_constants)
+
+    @property
+    def on_constants(self) -> tuple[str, ...]:
+        """Name the features that do not vary: they keep their places and are not fitted."""
+        constant = self.data.constant
+        return () if constant is None else on_constants(constant, self.given.feature_names)
 
     def begin(self, needed: int) -> None:
         """Read the rows, if data come in rows, for an answer of `needed` nonzeros."""
@@ -110,7 +122,8 @@ class Searched:
     def _read(self, stream: Stream, count: int, chosen: np.ndarray | None = None) -> None:
         kept = stream.chosen(count) if chosen is None else chosen
         screened = stream.screened(kept, self._monitor)
-        self._use(_from_screened(screened, self._given.feature_names, consume=True))
+        data = _from_screened(screened, self.given.feature_names, consume=True)
+        self._use(replace(data, gaps=self.given.gaps))
         self._count = count
 
     def _use(self, data: Data) -> None:
@@ -133,6 +146,7 @@ class Data:
     survivors: Survivors | None = None  # when some features were dropped by their variance
     gaps: Gaps | None = None  # what was done about missing entries
     repaired: Pairwise | None = None  # the covariance, when it was made of pairs
+    constant: np.ndarray | None = None  # (p,) the features that do not vary, where that is known
 
     @cached_property
     def formed(self) -> Covariance:
@@ -174,6 +188,7 @@ def _from_table(given: Input, center: bool, scale: bool) -> Data:
         scale,
         weighted,
         gaps=given.gaps,
+        constant=covariance.inert,
     )
 
 
@@ -193,6 +208,7 @@ def _from_pairs(given: Input, center: bool, scale: bool) -> Data:
         weights is not None,
         gaps=given.gaps,
         repaired=found,
+        constant=np.logical_not(found.matrix.any(axis=0)),
     )
 
 
@@ -212,6 +228,7 @@ def _from_screened(
         screened.scaled,
         screened.weighted,
         kept,
+        constant=screened.constant if known else None,
     )
 
 

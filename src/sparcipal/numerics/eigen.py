@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-import scipy.sparse.linalg as spla
 from scipy.linalg import lapack
 
 # Up to this order all eigenpairs are computed, which is faster than Lanczos and more reliable.
@@ -81,6 +80,8 @@ def leading_vector(
     Neither is proved; `tol` is relative.
     """
     if matrix.shape[0] > LANCZOS:
+        import scipy.sparse.linalg as spla  # here: small problems do without
+
         try:
             w, q = spla.eigsh(matrix, 1, which="LA", tol=tol, v0=start)
             return float(w[0]), q[:, 0]
@@ -104,6 +105,8 @@ def leading_eigenpairs(
     start = np.sqrt(np.maximum(matrix.diagonal, 0.0)) * rng.uniform(0.5, 1.5, p)
     if not start.any():
         return np.zeros(count), np.eye(p, count)
+    import scipy.sparse.linalg as spla
+
     operator = spla.LinearOperator(
         (p, p), matvec=lambda x: matrix.matvec(np.ravel(x)), matmat=matrix.matmat, dtype=np.float64
     )

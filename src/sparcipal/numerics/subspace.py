@@ -8,7 +8,6 @@ wrong only by the square of what the vectors miss. Where residuals stay large LA
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse.linalg as spla
 
 from .eigen import largest_eigenpairs, partly
 
@@ -96,6 +95,8 @@ def _ritz(matrix: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _smallest_eigenvalue(matrix: np.ndarray) -> float:
+    import scipy.sparse.linalg as spla  # here: small problems do without
+
     try:
         w = spla.eigsh(
             matrix, 1, which="SA", tol=1e-2, v0=np.ones(len(matrix)), return_eigenvectors=False

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ..numerics import margins
 from ..numerics.margins import SAFETY
@@ -450,6 +449,8 @@ def matched(
         for j, other in enumerate(others):
             common = np.intersect1d(one, other).size
             jaccard[i, j] = common / (one.size + other.size - common)
+    from scipy.optimize import linear_sum_assignment  # here, as every fit would pay for the import
+
     rows, columns = linear_sum_assignment(-jaccard)
     partner = np.full(len(ones), -1)
     partner[rows] = columns

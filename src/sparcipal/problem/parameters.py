@@ -6,6 +6,7 @@ import difflib
 import functools
 import inspect
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
@@ -106,6 +107,15 @@ def number(name: str, value: Any, low: float, high: float, *, open_low: bool = F
         bracket = "(" if open_low else "["
         raise ValueError(f"{name}={value!r} must lie in {bracket}{low:g}, {high:g}]")
     return value
+
+
+def size(name: str, value: str) -> int:
+    """The bytes that "2GB" (10^9 each), "2GiB" (2^30 each) or "2000000" stands for."""
+    found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([KMGT]?)(I?)B?", value.strip().upper())
+    if found is None:
+        raise ValueError(f"{name}={value!r} is no size; write '2GB', '500MB' or a number of bytes")
+    power = "KMGT".index(found[2]) + 1 if found[2] else 0
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
 
 
 def seconds(name: str, value: Any) -> float | None:

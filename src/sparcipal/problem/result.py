@@ -222,6 +222,17 @@ class Result:
 
         return ComponentTable(self)
 
+    def transform(self, X: Any) -> Any:
+        """The scores of samples, one column per component: (X - mean) / scale @ components'.
+
+        X is what `sparse_pca` takes, or a list of texts where words were counted. Columns are found
+        by their names where both have names, and new texts are counted as those of the fit were.
+        What dask makes is scored lazily.
+        """
+        from ..data.samples import scored
+
+        return scored(self, X)
+
     def __repr__(self) -> str:
         from ..report.words import at_least, at_most, gap_percent
 
@@ -286,6 +297,14 @@ class Result:
                 "again"
             )
         return full
+
+
+def answer_of(given: Any) -> Result | None:
+    """The result that was given, or that of a fitted estimator; None for anything else."""
+    if isinstance(given, Result):
+        return given
+    found = getattr(given, "__dict__", {}).get("result_")
+    return found if isinstance(found, Result) else None
 
 
 def _read_from(path: Path, limit: int) -> Result:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse.linalg as spla
 
 from ..numerics import margins
 from ..numerics.eigen import (
@@ -288,5 +287,7 @@ def _largest_eigenvalue(M: np.ndarray) -> float:
     n = M.shape[0]
     if n <= DENSE_EIGEN:
         return float(largest_eigenvalues(M, 1)[0])
+    from scipy.sparse.linalg import eigsh  # here: small problems do without
+
     start = np.sqrt(np.abs(np.diagonal(M))) + 1e-300
-    return float(spla.eigsh(M, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
+    return float(eigsh(M, k=1, which="LA", v0=start, return_eigenvectors=False)[0])

@@ -33,7 +33,7 @@ from ..problem.covariance import Covariance
 from ..problem.monitor import Monitor, Progress
 from ..problem.parameters import flag, integer, number
 from ..problem.problem import Problem
-from ..problem.result import Result
+from ..problem.result import Result, answer_of
 from ..settings import Settings
 from .refits import Fits, Known, Start
 
@@ -181,14 +181,6 @@ def _refuse_totals(total: int | None, sizes: Sequence[int] = ()) -> None:
         f"n_nonzero_coefs={{'total': {total}}}: alternatives need the nonzeros of each component; "
         f"pass n_nonzero_coefs{own} with the data"
     )
-
-
-def answer_of(given: Any) -> Result | None:
-    """The result that was given, or that of a fitted estimator."""
-    if isinstance(given, Result):
-        return given
-    found = getattr(given, "__dict__", {}).get("result_")
-    return found if isinstance(found, Result) else None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..data.inputs import tell
+from ..data.notes import tell
 from ..data.table import Table, as_table
 from ..fit import sparse_pca
 from ..problem.parameters import integer
@@ -188,7 +188,7 @@ def trends(
     """
     table = as_table(X)
     if table.notes and not isinstance(X, Table):
-        tell(table.notes, stacklevel=3)
+        tell(table.notes)
     if times is None:
         times = table.labels
     if times is None:

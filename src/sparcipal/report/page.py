@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import __version__
+from ..data.samples import features_of
 from ..data.scores import strongest_samples
-from ..problem.result import Certificate, Result
+from ..problem.result import Certificate, Result, answer_of
 from ..problem.saving import write_atomically
 from . import again, summary, words
 from .drawings import asset, correlation_table, proof_drawing, signed_bars, some_negative
@@ -48,15 +49,19 @@ def write_report(
 
     Parameters
     ----------
-    result : Result
+    result : Result, or a fitted SparsePCA
     path : str or path
-    table : Table, optional
+    table : Table or anything `sparse_pca` takes, optional
         The data: adds pictures of the samples, and correlations between the components.
     along : Path or sequence of Result, optional
         Results for other numbers of nonzeros: adds a picture of them.
     choice : Choice, optional
         Adds the map over components and nonzeros, and its recommendation.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"path is a {type(path).__name__}; call write_report(result, path, table=table)"
+        )
     write_atomically(Path(path), report_html(result, table=table, along=along, choice=choice))
 
 
@@ -64,8 +69,18 @@ def report_html(
     result: Result, *, table: Any = None, along: Any = None, choice: Choice | None = None
 ) -> str:
     """Return the report as a string of HTML."""
+    answer = answer_of(result)
+    if answer is None:
+        raise TypeError(
+            f"result is a {type(result).__name__}; pass a Result or a fitted SparsePCA, and the "
+            "data as table="
+        )
+    result = answer
     rows = ComponentTable(result)
-    samples = None if table is None or result.mean is None else samples_of(result, table)
+    samples = None
+    if table is not None and result.mean is not None:
+        gaps = "missing" in result.info
+        samples = samples_of(result, features_of(result, table, gaps=gaps))
     sections = [
         ("samples", "The samples", "" if samples is None else samples_section(result, samples)),
         ("components", "The components", _cards(rows, samples)),

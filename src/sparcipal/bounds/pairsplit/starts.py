@@ -10,7 +10,6 @@ entries of A may be moved into U for nothing, so U = min(clip(A), rho) there.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.linalg import ArpackError, eigsh
 
 from ...numerics.eigen import largest_eigenpairs
 from .certificate import R_LIMIT, Part, Split, split_matrix, top_eigenvalue
@@ -56,6 +55,8 @@ def _guess(matrix: np.ndarray) -> float:
     n = matrix.shape[0]
     if n < 300:
         return top_eigenvalue(matrix)
+    from scipy.sparse.linalg import ArpackError, eigsh  # here: small problems do without
+
     try:
         start = np.ones(n)
         w = eigsh(matrix, 1, which="LA", tol=1e-3, v0=start, return_eigenvectors=False)

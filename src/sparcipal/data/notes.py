@@ -1,0 +1,72 @@
+"""Sentences on what was set aside, renamed or converted: joined, and told once.
+
+Python shows a warning once per line of code, but forgets that it did wherever filters change, as in
+the loops of scikit-learn: a grid search over frames would show one sentence hundreds of times.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+
+ASIDE = "set aside, not fitted"
+SHOWN = 8  # columns that a sentence names
+_OWN = ("sparcipal", "sklearn.callback")  # files that are no use as the place of a warning
+_told: set[str] = set()
+
+
+def tell(notes: tuple[str, ...]) -> None:
+    """Warn of what was set aside, at the line that called the package; the same words once."""
+    text = "; ".join(notes)
+    if not text or (text in _told and _shown_once(text)):
+        return
+    _told.add(text)
+    warnings.warn(text, UserWarning, stacklevel=_outside())
+
+
+def listed(entries: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(entries) - SHOWN} more" if len(entries) > SHOWN else ""
+    return ", ".join(entries[:SHOWN]) + more
+
+
+def on_constants(constant: np.ndarray, names: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Name the columns that do not vary, one truth value per column, in a sentence."""
+    still = np.flatnonzero(constant)
+    if not still.size or still.size == constant.size:
+        return ()
+    called = [repr(names[j]) if names is not None else f"x{j}" for j in still[: SHOWN + 1]]
+    shown = listed([f"{name} (constant)" for name in called[:SHOWN]])
+    more = f" and {still.size - SHOWN} more (constant)" if still.size > SHOWN else ""
+    return (f"{ASIDE}: {shown}{more}",)
+
+
+def joined(notes: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
+    """Add sentences; columns that are set aside go into the sentence that is there on others."""
+    out = list(notes)
+    for note in more:
+        start, colon, columns = note.partition(": ")
+        at = next((i for i, n in enumerate(out) if n.startswith(start + colon)), None)
+        if at is None or start != ASIDE:
+            out.append(note)
+        else:
+            out[at] = f"{out[at]}, {columns}"
+    return tuple(out)
+
+
+def _shown_once(text: str) -> bool:
+    """Whether the user has not asked for every warning, or for errors instead."""
+    for action, message, category, _, _ in warnings.filters:
+        if issubclass(UserWarning, category) and (message is None or message.match(text)):
+            return action not in ("always", "all", "error")
+    return True
+
+
+def _outside() -> int:
+    """How far up the caller of the package is, from the function that warns."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OWN):
+        level, frame = level + 1, frame.f_back
+    return level

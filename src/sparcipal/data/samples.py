@@ -1,0 +1,81 @@
+"""New samples for a result: its features, found by their names, and the scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .columns import Wanted
+from .frames import from_frame, is_frame
+from .inputs import as_rows, in_blocks, is_lazy, read_table
+from .scores import Scorer, scores_of_blocks
+from .table import Table, table_of, untangled
+
+if TYPE_CHECKING:
+    from ..problem.result import Result
+
+
+def scored(result: Result, X: Any) -> Any:
+    """Score anything that holds samples; what dask makes is scored lazily."""
+    scorer = Scorer(result)
+    if is_lazy(X):
+        from .dask import lazy_scores
+
+        return lazy_scores(fitted_columns(X, result.feature_names), scorer, None)
+    if in_blocks(X):
+        return scores_of_blocks(scorer, as_rows(X).blocks())
+    return scorer(features_of(result, X, gaps=scorer.takes_gaps).X)
+
+
+def features_of(result: Result, X: Any, *, gaps: bool = False) -> Table:
+    """Return the features of a result in X, a frame, an array, AnnData, a Table or texts; a
+    ValueError names what is not there."""
+    names = result.feature_names
+    if isinstance(X, list | tuple) and X and all(isinstance(text, str) for text in X):
+        return read_table(list(X), like=result)
+    if names is not None and is_frame(X):
+        table = table_of(from_frame(X, Wanted(columns=names, index=False, empty=True)))
+    else:
+        table = untangled(X)
+    table = aligned(names, table, result.settings.get("read", {}).get("one_hot"))
+    absent = [name for name in names or () if name not in (table.feature_names or names or ())]
+    if absent:
+        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+        raise ValueError(
+            f"the table has no feature {absent[0]!r}{more}, but the result does; pass the columns "
+            "of the fit, under the same names"
+        )
+    return table._check_but_for_gaps() if gaps else table._check()
+
+
+def aligned(names: tuple[str, ...] | None, table: Table, hot: Any = None) -> Table:
+    """Return the table with the columns `names` in this order; encoded categories (`hot`) that it
+    does not have are zero. A table that lacks other columns, or all names, stays as it is."""
+    own = table.feature_names
+    if names is None or own is None or tuple(names) == tuple(own) or not hasattr(table.X, "dtype"):
+        return table
+    place = {name: j for j, name in enumerate(own)}
+    absent = [name for name in names if name not in place]
+    if absent and not (hot and all("=" in name for name in absent)):
+        return table
+    if not absent:
+        order = [place[name] for name in names]
+        return replace(table, X=table.X[:, order], feature_names=tuple(names), moments=None)
+    columns = [table.X[:, place[n]] if n in place else np.zeros(table.shape[0]) for n in names]
+    return replace(table, X=np.column_stack(columns), feature_names=tuple(names), moments=None)
+
+
+def fitted_columns(X: Any, names: tuple[str, ...] | None) -> Any:
+    """Return the columns `names` of a lazy frame that has others too; anything else as it is."""
+    given = getattr(X, "columns", None) if hasattr(X, "map_partitions") else None
+    if names is None or given is None or callable(given) or tuple(map(str, given)) == tuple(names):
+        return X
+    place = {str(name): name for name in given}
+    absent = [name for name in names if name not in place]
+    if absent:
+        raise ValueError(
+            f"X has no column {absent[0]!r}, which the fit had; pass the columns of the fit"
+        )
+    return X[[place[name] for name in names]]
