@@ -21,6 +21,12 @@ from tests.support import forgeries
 Path = tuple[Any, ...]
 
 
+@pytest.fixture
+def subjects(subjects: list[forgeries.Subject]) -> list[forgeries.Subject]:
+    """Those that are results, and no alternatives."""
+    return [s for s in subjects if s.judge is not forgeries.looked_through]
+
+
 def entries(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every entry of the data of a bound, with its place."""
     if path:
