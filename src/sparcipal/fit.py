@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .bounds.dropped import Widened, widened
+from .bounds.dropped import Kept, Widened, narrowed, widened
 from .bounds.proved import Proved
 from .bounds.strategy import prove
 from .data.inputs import Input, resolved
@@ -301,17 +301,32 @@ def settled(
             options.monitor.update("all features", value=claim.value, bound=claim.bound)
         if wide is None or wide.settled:
             return inside, shown
+        known = Known(
+            inside.components, variances(whole, inside.components).tolist(), whole.nonnegative
+        )
         try:
-            known = Known(
-                inside.components, variances(whole, inside.components).tolist(), whole.nonnegative
-            )
-            more = searched.more(wide.enough, known)
+            if not searched.more(wide.enough, known):
+                if not searched.in_passes or data.survivors is None:
+                    return inside, shown
+                among = Kept(whole, inside.components, inside.certificate, data.survivors)
+                shown, missed = _narrowed(among, shown, searched, options, certify)
+                if not searched.exchange(missed, known):
+                    return inside, shown
         except (KeyboardInterrupt, TimeoutError):
             claim = cut_short(shown.certificate, options.monitor.stopped)
             return inside, replace(shown, certificate=claim)
-        if not more:
-            return inside, shown
         before = _moved(inside, data, searched.data)
+
+
+def _narrowed(
+    among: Kept, shown: Answer, searched: Searched, options: Options, certify: Any
+) -> tuple[Answer, np.ndarray]:
+    """What is said of all features by rows of their covariance; also features that were missed."""
+    part = replace(options, monitor=Partial(options.monitor))
+    found = narrowed(among, shown.certificate, searched.every_row(), part, certify)
+    claim = extended_claim(found.certificate, among.certificate, searched.data.scaled)
+    options.monitor.update("all features", value=claim.value, bound=claim.bound)
+    return replace(shown, certificate=claim), found.missed
 
 
 def _moved(answer: Answer, old: Data, new: Data) -> Answer:

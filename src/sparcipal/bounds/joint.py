@@ -15,6 +15,7 @@ from ..problem.components import refit
 from ..problem.problem import Options, Problem
 from ..problem.result import Bound
 from .configuration.bound import configuration_bound
+from .dropped import PAD
 from .enumeration import count_supports, exhaust
 from .kyfan import JointAnswer, JointQuestion, kyfan_bound
 from .labels import labels_bound
@@ -116,7 +117,12 @@ def _longer(stage: Stage, amount: float) -> JointAnswer:
 
 
 def _kyfan(stage: Stage, effort: str, start: Bound | None = None) -> JointAnswer:
-    pad = 1.001 * stage.dropped  # leaves room for the single precision of stored splits
+    question, pad = stage.question, 1.001 * stage.dropped  # room for single precision
+    each = question.value / (question.total or sum(question.cardinalities))
+    if pad > each:
+        # No price can keep features away that vary more than a nonzero is worth on average; their
+        # covariances may (bounds/dropped.py), and are charged at a pad of the usual size.
+        pad = PAD * each
     monitor = stage.options.monitor
     bound = kyfan_bound(stage.question, effort=effort, least_pad=pad, start=start, monitor=monitor)
     return JointAnswer(bound)

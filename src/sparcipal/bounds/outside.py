@@ -20,7 +20,6 @@ import numpy as np
 
 from ..numerics import margins
 from ..numerics.largest import magnitudes, row_tops
-from ..problem.covariance import Covariance
 
 BLOCK = 512  # rows of the covariance read at once
 
@@ -35,29 +34,49 @@ class Charged(Protocol):
     def price(self) -> np.ndarray: ...
 
 
+class Entries(Protocol):
+    """A covariance of which some entries are asked for: all of a Covariance that is needed here."""
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def diagonal(self) -> np.ndarray: ...
+
+    @property
+    def error_unit(self) -> float: ...
+
+    @property
+    def error_weights(self) -> np.ndarray: ...
+
+    @property
+    def psd_shift(self) -> float: ...
+
+    def submatrix(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray: ...
+
+
 def violators(
-    cov: Covariance,
+    cov: Entries,
     core: np.ndarray,
     split: Charged,
     s: int,
     nonnegative: bool,
     level: float,
+    block_rows: int = BLOCK,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the features outside the core whose m_j may exceed `level`, and m_j rounded up.
 
     Most features are dismissed by their variance alone (|A_ja|^2 <= A_jj A_aa), most others by
     their covariances with the core; only the rest needs whole rows.
     """
-    outside = np.setdiff1d(np.arange(cov.n_features), core)
+    outside, variance = _by_variance(cov, core)
     if outside.size == 0:
         return outside, np.zeros(0)
-    variance = cov.diagonal + cov.error_unit * cov.error_weights + cov.psd_shift
-    outside = outside[np.argsort(-variance[outside], kind="stable")]
     rows = _Rows(split, s, variance[core], variance[outside])
     kept = outside[: rows.needed(variance[outside], level)]
     found, levels = [], []
-    for start in range(0, kept.size, BLOCK):
-        block = kept[start : start + BLOCK]
+    for start in range(0, kept.size, block_rows):
+        block = kept[start : start + block_rows]
         charges = rows.core_charges(magnitudes(cov.submatrix(block, core), nonnegative))
         total = cov.diagonal[block] + rows.with_reach(charges, variance[block])
         high = total > level
@@ -70,8 +89,22 @@ def violators(
     return features[values > level], values[values > level]
 
 
+def rows_asked(cov: Entries, core: np.ndarray, split: Charged, s: int, level: float) -> int:
+    """Return how many features outside the core are not dismissed by their variance alone."""
+    outside, variance = _by_variance(cov, core)
+    rows = _Rows(split, s, variance[core], variance[outside])
+    return rows.needed(variance[outside], level)
+
+
+def _by_variance(cov: Entries, core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features outside the core by decreasing variance, and all variances rounded up."""
+    outside = np.setdiff1d(np.arange(cov.n_features), core)
+    variance = cov.diagonal + cov.error_unit * cov.error_weights + cov.psd_shift
+    return outside[np.argsort(-variance[outside], kind="stable")], variance
+
+
 def _exact(
-    cov: Covariance,
+    cov: Entries,
     block: np.ndarray,
     outside: np.ndarray,
     rows: _Rows,

@@ -6,6 +6,7 @@ The mathematics is in docs/methods/dropped.rst; the code is not shared with the 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ import numpy as np
 from ..problem.result import Result
 from . import kyfan
 from .arithmetic import EPS, Arithmetic, Numbers
-from .budget import Refused
+from .budget import Budget, Refused
 from .cheap import psd_shift
 from .covariance import Checked, CheckedCovariance, weights_of
 from .family import Case
 from .gate import parse
 from .records import Dropped, DroppedPart, Screening
+from .strips import EveryCovariance, Reading
 from .sums import Sums, summed
 from .tables import source_of
 
@@ -34,7 +36,9 @@ class ScreenedCovariance(CheckedCovariance):
         upper: np.ndarray,
         inert: np.ndarray,
         loose: np.ndarray,
+        every: Reading | CheckedCovariance | None = None,
     ) -> None:
+        self.every = every  # where rows of all features come from
         self.inner, self.kept, self.diagonal = inner, kept, variances
         self.unit, self.error_unit = inner.unit, inner.error_unit
         self.weights = np.zeros(variances.size)
@@ -74,6 +78,14 @@ class ScreenedCovariance(CheckedCovariance):
     def others(self) -> np.ndarray:
         """Variances of the dropped features, rounded up."""
         return np.delete(self.upper, self.kept)
+
+    def every_row(self, budget: Budget) -> CheckedCovariance:
+        """The covariance of all features, for those who ask for rows of it only."""
+        if self.every is None:
+            raise Refused("screened: rows of all features need the data")
+        if isinstance(self.every, CheckedCovariance):
+            return self.every
+        return EveryCovariance(self.inner, self.kept, self.upper, self.inert, self.every, budget)
 
 
 def kept_of(result: Result) -> np.ndarray:
@@ -128,7 +140,8 @@ def of_data(
     `about` are numbers near the means and `n` is about the number of rows: they say where sums
     begin, and nothing is believed of them.
     """
-    total = summed(source_of(X), kept, weights_of(sample_weight), about, n)
+    source, shares = source_of(X), weights_of(sample_weight)
+    total = summed(source, kept, shares, about, n)
     variances, errors, mean = total.columns(center)
     matrix, second = total.matrix(center)
     constant = total.constant(center)
@@ -157,7 +170,12 @@ def of_data(
         weights=second / unit, allowed=allowed / unit, largest=largest, given=False,
     )  # fmt: skip
     upper = (variances * (1 + 2 * EPS) + errors) / unit
-    out = ScreenedCovariance(inner, kept, variances / unit, upper, constant, loose / unit)
+    divisor = spread if scale else np.full(spread.size, np.sqrt(unit))
+    near = about if center else np.zeros(about.size)
+    every = Reading(
+        source, shares, center, scale, near, divisor, total.n, total.weight, mean
+    )  # fmt: skip
+    out = ScreenedCovariance(inner, kept, variances / unit, upper, constant, loose / unit, every)
     sums = (2 * total.n + 40) * EPS
     mean_error = sums * (np.abs(mean) + np.maximum(total.high, 0) - np.minimum(total.low, 0))
     mean = mean if center else np.zeros(mean.size)
@@ -177,6 +195,8 @@ def touching(record: Dropped | DroppedPart, inside: float, case: Case) -> Number
     """No choice with a dropped feature explains more; `inside` bounds the others."""
     cov, question, ar, _ = case
     assert isinstance(cov, ScreenedCovariance)
+    if record.rule == "rows":
+        return _by_rows(record, case)
     n, kept, case = question.n_nonzero, cov.inner, case._replace(cov=cov.inner)
     others = ar.top(cov.others, n)
     others = others[~np.asarray(others <= 0, dtype=bool)]
@@ -198,6 +218,19 @@ def touching(record: Dropped | DroppedPart, inside: float, case: Case) -> Number
         paid = _sums(np.append(dearest, ar.zeros(n - dearest.size)), ar)[n - t] * (1 + n * ar.eps)
         stay = ar.minimum(stay, base + paid + kept.rounding(n))
     return ar.top(stay + np.cumsum(others), 1)[0] * (1 + (n + 4) * ar.eps)
+
+
+def _by_rows(record: Dropped | DroppedPart, case: Case) -> Numbers:
+    """The Ky Fan sum over all features; a dropped one has no price, so that n - 1 are paid."""
+    cov, question, ar, budget = case
+    assert isinstance(cov, ScreenedCovariance)
+    if record.split is None:
+        raise Refused("screened: the certificate of the rows is missing")
+    split = replace(record.split, features=cov.kept[record.split.features])
+    n, whole = question.n_nonzero, case._replace(cov=cov.every_row(budget))
+    base, prices = kyfan.spectrum(split, whole)
+    paid = ar.top(prices, n - 1).sum() * (1 + n * ar.eps) if n > 1 else 0.0
+    return (base + paid + cov.inner.rounding(n)) * (1 + (n + 4) * ar.eps)
 
 
 def _sums(values: np.ndarray, ar: Arithmetic) -> np.ndarray:

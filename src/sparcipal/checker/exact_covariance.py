@@ -331,6 +331,7 @@ def exactly(result: Result, source: Source | None, covariance: Any, sample_weigh
     """The covariance that a result speaks of."""
     settings, unit, ar = result.settings, result.certificate.unit, ExactCovariance.ar
     kept = screened.kept_of(result) if result.certificate.screening else None
+    whole: Any = None
     if source is not None:
         X, center, scale = source.whole(), settings["center"], settings["scale"]
         whole = DataCovariance(X, center, scale, sample_weight, unit)
@@ -348,7 +349,7 @@ def exactly(result: Result, source: Source | None, covariance: Any, sample_weigh
         if given.errors is not None:
             variances = variances + ar.array(np.asarray(given.errors, dtype=np.float64)) / unit
     none = np.zeros(variances.size)
-    return screened.ScreenedCovariance(inner, kept, variances, variances, inert, none)
+    return screened.ScreenedCovariance(inner, kept, variances, variances, inert, none, whole)
 
 
 def check_value(result: Result, cov: CheckedCovariance) -> None:

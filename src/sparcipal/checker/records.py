@@ -743,15 +743,18 @@ class Dropped:
     sum of the certificate with ``price`` on every kept feature: M - s price I in the core, m_j -
     price outside, and k zeros for components that lie among the dropped ones. ``price`` must not
     exceed the pad. ``touching`` is at least the largest of these over t >= 1; the bound is the
-    larger one of ``inside`` and ``touching``. For overlapping supports each cardinality has a part,
-    and the larger ones of inside and touching are added up."""
+    larger one of ``inside`` and ``touching``. By the rule ``rows`` ``touching`` is at least the Ky
+    Fan sum of the certificate over all features, dropped ones among those outside the core, and the
+    N - 1 largest prices: this needs rows of the covariance of all features, from the data. For
+    overlapping supports each cardinality has a part, and the larger ones of inside and touching are
+    added up."""
 
     kept: np.ndarray = entry(Features("P", least=1, names="p"), "the kept features, among all P")
-    rule: str = entry(Word("variances", "prices", "nothing dropped"), "how it is bounded")
+    rule: str = entry(Word("variances", "prices", "rows", "nothing dropped"), "how it is bounded")
     inside: float = entry(Number(), "the bound on the kept features, in the units of the proofs")
     touching: float = entry(Number(), "choices with a dropped feature explain no more")
     price: float | None = entry(Number(0.0), "prices: of every kept feature", optional=True)
-    split: KyFan | None = entry(Record(KyFan), "prices: the certificate", optional=True)
+    split: KyFan | None = entry(Record(KyFan), "prices, rows: the certificate", optional=True)
     parts: tuple[DroppedPart, ...] | None = entry(
         Many(Record(DroppedPart), least=1), "overlapping supports: one per cardinality",
         optional=True,
@@ -782,7 +785,9 @@ class Screening:
     kept: int = entry(Integer(1), "how many features were kept")
     dropped: int = entry(Integer(0), "how many features that vary were dropped")
     largest_dropped: float = entry(Number(0.0), "the largest variance of a dropped feature")
-    rule: str = entry(Word("variances", "prices", "nothing dropped"), "how they are bounded")
+    rule: str = entry(
+        Word("variances", "prices", "rows", "nothing dropped"), "how they are bounded"
+    )
     inside: float = entry(Number(), "the bound on the kept features, in the user's units")
     touching: float = entry(Number(), "choices with a dropped feature explain no more")
     support_unchanged: bool = entry(Truth(), "no optimum uses a dropped feature")

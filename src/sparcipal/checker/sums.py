@@ -213,7 +213,7 @@ def summed(
     room = math.isqrt(max(n, 1)) + 1
     total = Sums(kept, about, weights is None, depth=room + 8)
     part, inside = Sums(kept, about, False), 0
-    for block, share in _weighted(source, weights):
+    for block, share in weighted(source, weights):
         if block.shape[1] != about.size:
             if total.n:
                 raise ValueError("blocks of rows have different numbers of columns")
@@ -241,9 +241,7 @@ def summed(
     return total
 
 
-def _weighted(
-    source: Source, weights: np.ndarray | None
-) -> Iterator[tuple[Any, np.ndarray | None]]:
+def weighted(source: Source, weights: np.ndarray | None) -> Iterator[tuple[Any, np.ndarray | None]]:
     """Blocks of rows of positive weight."""
     start = 0
     for block in source.blocks():

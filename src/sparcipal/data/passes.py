@@ -19,6 +19,7 @@ from .products import Gram
 from .rows import Rows, Watch
 from .same_rows import check_same_rows
 from .screening import Screened, screened_of
+from .strips import EveryRow
 
 MEMORY_LIMIT = 1 << 30
 FIRST = 1000  # features kept at first
@@ -135,6 +136,11 @@ class Stream:
             check_same_rows(self.moments, gram, self.rows.feature_names)
             self._remember(gram)
         return screened_of(self.moments, gram, self.center, self.scale, consume=True)
+
+    def every_row(self, screened: Screened, unit: float, monitor: Monitor) -> EveryRow:
+        """Return rows of the covariance of all features, read in passes when they are asked for."""
+        known = (self.rows, self.moments, screened)
+        return EveryRow(*known, unit, self.memory_limit, monitor)
 
     def _known(self, kept: np.ndarray) -> Gram | None:
         """Load the products from the cache, if an earlier run stored them."""

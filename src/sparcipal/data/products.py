@@ -1,7 +1,7 @@
 """Sums of products of chosen columns: by BLAS where rows are full, pair by pair where they are not.
 
 Exact for integers, as `Moments` are; otherwise about a shift, with a bounded height of the tree of
-additions."""
+additions. A `Strip` holds the products of a few columns with all."""
 
 from __future__ import annotations
 
@@ -242,6 +242,78 @@ class Gram:
         place = self._place(block.shape[1])
         spread_rows(block.indptr, block.indices, signed(block.data), place, start, stop, tile)
         return tile
+
+
+class Strip:
+    """Sums of products of some columns with all, over blocks of rows; merges like `Moments`.
+
+    Parameters
+    ----------
+    columns : integers
+    shift, factor : ndarrays of shape (p,)
+        What is subtracted from every column, and the power of two by which it is multiplied then.
+
+    Attributes
+    ----------
+    weight : float
+    cross : ndarray of shape (m, p)
+    sums, mass : ndarrays of shape (p,)
+        Sums, and sums of squares that are at least as large as any that was rounded.
+    """
+
+    def __init__(self, columns: np.ndarray, shift: np.ndarray, factor: np.ndarray) -> None:
+        self.columns, self.shift, self.factor = np.asarray(columns, dtype=np.intp), shift, factor
+        self.n_samples, self.weight = 0, 0.0
+        self.cross = np.zeros((self.columns.size, shift.size))
+        self.sums = np.zeros(shift.size)
+        self.mass = np.zeros(shift.size)
+
+    def copy_empty(self) -> Strip:
+        return Strip(self.columns, self.shift, self.factor)
+
+    def merge(self, other: Strip) -> Self:
+        self.n_samples += other.n_samples
+        self.weight += other.weight
+        self.cross += other.cross
+        self.sums += other.sums
+        self.mass += other.mass
+        return self
+
+    def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
+        block, weights = summable(block, weights, self.shift.size)
+        if sp.issparse(block):
+            self._add_sparse(block.astype(np.float64), weights)
+        else:
+            step = max(1, ENTRIES // self.shift.size)
+            for start in range(0, block.shape[0], step):
+                heavy = None if weights is None else weights[start : start + step, None]
+                self._add_dense((block[start : start + step] - self.shift) * self.factor, heavy)
+        self.n_samples += block.shape[0]
+        self.weight += block.shape[0] if weights is None else float(weights.sum())
+        return self
+
+    def _add_dense(self, tile: np.ndarray, heavy: np.ndarray | None) -> None:
+        weighed = tile if heavy is None else heavy * tile
+        self.cross += weighed[:, self.columns].T @ tile
+        self.sums += weighed.sum(axis=0)
+        self.mass += (weighed * tile).sum(axis=0)
+
+    def _add_sparse(self, block: sp.csr_array, weights: np.ndarray | None) -> None:
+        """Add x y - c y - d x + c d for the shifts c and d of x and y; the mass counts each."""
+        block.data *= self.factor[block.indices]
+        shift = self.shift * self.factor
+        weighed = block if weights is None else sp.csr_array(block.multiply(weights[:, None]))
+        rows = block.shape[0] if weights is None else float(weights.sum())
+        sums, own = np.asarray(weighed.sum(axis=0)).ravel(), self.columns
+        product = sp.csr_array(weighed[:, own].T @ block)
+        product.sum_duplicates()
+        row = np.repeat(np.arange(own.size), np.diff(product.indptr))
+        self.cross[row, product.indices] += product.data
+        self.cross -= np.outer(shift[own], sums - rows * shift)
+        self.cross -= np.outer(sums[own], shift)
+        self.sums += sums - rows * shift
+        squares = np.bincount(block.indices, block.data * weighed.data, minlength=shift.size)
+        self.mass += 2 * (squares + rows * shift**2)
 
 
 def _kernel_pairs(

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..numerics.margins import EPS, TINY
 from .moments import Moments
-from .products import Gram
+from .products import Gram, Strip
 
 
 def check_same_rows(moments: Moments, gram: Gram, names: tuple[str, ...] | None = None) -> None:
@@ -32,12 +32,42 @@ def check_same_rows(moments: Moments, gram: Gram, names: tuple[str, ...] | None 
         with np.errstate(invalid="ignore", over="ignore"):
             differs = np.abs(before.mean - now.mean) > before.mean_error + now.mean_error
             differs |= np.abs(before.variance - now.variance) > before.error + now.error
+    _refuse(differs, gram.columns, before, now, names)
+
+
+def check_same_columns(
+    moments: Moments, strip: Strip, names: tuple[str, ...] | None = None
+) -> None:
+    """Refuse a strip of other rows than those of the moments, as far as the sums can tell."""
+    every = np.arange(moments.n_features)
+    before, factor = _of_moments(moments, every), strip.factor
+    own = _rounded(strip.weight, strip.sums, strip.mass, strip.mass, strip.n_samples)
+    mean, off = own.mean / factor + strip.shift, own.mean_error / factor
+    now = _Spread(mean, before.variance, off + 4 * EPS * np.abs(strip.shift), before.error)
+    if strip.n_samples != moments.n_samples:
+        raise ValueError(
+            f"there were {moments.n_samples} rows of positive weight before, and are "
+            f"{strip.n_samples} now; a source of blocks must give the same rows each time"
+        )
+    with np.errstate(invalid="ignore", over="ignore"):
+        differs = np.abs(before.mean - now.mean) > before.mean_error + now.mean_error
+    _refuse(differs, every, before, now, names)
+
+
+def _refuse(
+    differs: np.ndarray,
+    columns: np.ndarray,
+    before: _Spread,
+    now: _Spread,
+    names: tuple[str, ...] | None,
+) -> None:
+    """Name the first feature that differs."""
     if differs.any():
         place = int(np.argmax(differs))
-        feature = int(gram.columns[place])
+        feature = int(columns[place])
         name = f"{feature}" if names is None else f"{feature} ({names[feature]!r})"
         raise ValueError(
-            f"feature {name} has {now.words(place)} in the pass for the products, but had "
+            f"feature {name} has {now.words(place)} in a later pass, but had "
             f"{before.words(place)} before; a source of blocks must give the same rows each time"
         )
 

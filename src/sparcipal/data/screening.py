@@ -245,8 +245,7 @@ def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
             error_weights=screened.error_weights / unit,
             **known,
         )
-    errors = 0.0 if screened.errors is None else screened.errors
-    upper = np.delete(variances * (1 + 4 * EPS) + 4 * errors, kept) / covariance.unit
+    upper = np.delete(upper_variances(screened), kept) / covariance.unit
     return Survivors(
         covariance,
         kept,
@@ -255,3 +254,10 @@ def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
         int(np.count_nonzero(upper)),
         variances.size,
     )
+
+
+def upper_variances(screened: Screened) -> np.ndarray:
+    """Return the variances of all features, rounded up."""
+    errors = 0.0 if screened.errors is None else screened.errors
+    variances = np.asarray(screened.variances, dtype=np.float64)
+    return np.asarray(variances * (1 + 4 * EPS) + 4 * errors)

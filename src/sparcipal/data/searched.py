@@ -17,6 +17,7 @@ from .notes import joined, on_constants
 from .passes import Stream
 from .rows import Rows
 from .screening import Screened, Survivors, survivors
+from .strips import EveryRow
 from .table import Table
 
 EXCHANGES = 1  # rounds that exchange kept features where no more fit
@@ -48,7 +49,8 @@ class Searched:
         self.given, self._monitor = given, monitor
         self._stream: Stream | None = None
         self._data: Data | None = None
-        self._needed = self._count = self._exchanges = 0
+        self._screened: Screened | None = None  # of the rows that were read last
+        self._needed = self._count = self._exchanges = self._replaced = 0
         source, names = given.source, given.feature_names
         if isinstance(source, Rows):
             self._stream = Stream(source, center, scale, memory_limit)
@@ -119,10 +121,36 @@ class Searched:
         self._read(stream, count, chosen)
         return True
 
+    def exchange(self, missed: np.ndarray, known: Known) -> bool:
+        """Keep the features that were missed instead of others; False if that was done enough."""
+        stream, kept = self._stream, self.data.survivors
+        if stream is None or kept is None or not missed.size or self._replaced == EXCHANGES:
+            return False
+        self._replaced += 1
+        own = np.concatenate([kept.kept[c.support] for c in known.components])
+        by_variance = stream.order()
+        rest = by_variance[np.isin(by_variance, kept.kept)]
+        wanted = np.concatenate([own, missed, rest])
+        first = np.sort(np.unique(wanted, return_index=True)[1])
+        self._read(stream, self._count, np.sort(wanted[first[: self._count]]))
+        return True
+
+    @property
+    def in_passes(self) -> bool:
+        """Whether rows may be read once more."""
+        return self._stream is not None and self._monitor.stopped is None
+
+    def every_row(self) -> EveryRow:
+        """Return rows of the covariance of all features of a table that is read in passes."""
+        assert self._stream is not None
+        assert self._screened is not None
+        unit = self.data.covariance.unit
+        return self._stream.every_row(self._screened, unit, self._monitor)
+
     def _read(self, stream: Stream, count: int, chosen: np.ndarray | None = None) -> None:
         kept = stream.chosen(count) if chosen is None else chosen
-        screened = stream.screened(kept, self._monitor)
-        data = _from_screened(screened, self.given.feature_names, consume=True)
+        self._screened = stream.screened(kept, self._monitor)
+        data = _from_screened(self._screened, self.given.feature_names, consume=True)
         self._use(replace(data, gaps=self.given.gaps))
         self._count = count
 

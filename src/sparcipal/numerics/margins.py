@@ -227,6 +227,11 @@ def dropped(n: int) -> float:
     return 4 * (n + 4) * EPS
 
 
+def strip(n: int) -> float:
+    """An entry of a row of the covariance of all features, summed over n rows in any order."""
+    return (6 * n + 40) * EPS
+
+
 def flat_price(s: int) -> float:
     """s times one price on every feature, subtracted from the diagonal."""
     return 8 * s * EPS

@@ -1,0 +1,114 @@
+"""Bounds for all features of a screened table, against the best of all supports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal import sparse_pca, verify
+
+
+def noisy(seed: int, n: int = 60, p: int = 14) -> np.ndarray:
+    """A block of related features among others of larger variance, a twin and a constant."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * rng.uniform(1.0, 1.5, p)
+    X[:, 3:6] = 0.8 * rng.standard_normal((n, 1)) + 0.5 * rng.standard_normal((n, 3))
+    X[:, 7] = X[:, 8]
+    X[:, 12] = 4.0
+    return X
+
+
+def best_pairs(A: np.ndarray, k: int, s: int, nonnegative: bool) -> float:
+    """The optimum over all disjoint supports of s features, k one or two."""
+    values = {}
+    for support in combinations(range(len(A)), s):
+        B = A[np.ix_(support, support)]
+        if nonnegative:
+            parts = [c for m in range(1, s + 1) for c in combinations(range(s), m)]
+            tops = (np.linalg.eigh(B[np.ix_(c, c)]) for c in parts)
+            values[support] = max(
+                w[-1] for w, q in tops if abs(q[:, -1].sum()) > 0.999 * abs(q[:, -1]).sum()
+            )
+        else:
+            values[support] = float(np.linalg.eigvalsh(B)[-1])
+    if k == 1:
+        return max(values.values())
+    return max(values[a] + values[b] for a, b in combinations(values, 2) if not set(a) & set(b))
+
+
+SINGLE = [{}, {"scale": True}, {"nonnegative": True}, {"center": False}]
+DOUBLE = [{"n_components": 2, "n_nonzero_coefs": 2, "scale": scale} for scale in (False, True)]
+KINDS = ["dense", "sparse", "tiny", "huge", "weights"]
+CASES = [(one, kind) for one in SINGLE for kind in KINDS] + [(two, "dense") for two in DOUBLE]
+
+
+@pytest.mark.parametrize(("asked", "kind"), CASES, ids=str)
+def test_rows_bound_every_choice(asked, kind):
+    for seed in range(2 if asked in SINGLE else 1):
+        X = noisy(seed)
+        X = X * {"tiny": 1e-12, "huge": 1e12}.get(kind, 1.0)
+        weights = (
+            np.random.default_rng(seed).integers(0, 3, 60) + 0.0 if kind == "weights" else None
+        )
+        given = sp.csr_array(X) if kind == "sparse" else X
+        own = {"n_nonzero_coefs": 3, "sample_weight": weights, **asked}
+        result = sparse_pca([given[:25], given[25:]], memory_limit=2000, **own)
+        Z = X - np.average(X, axis=0, weights=weights) * asked.get("center", True)
+        A = (Z * (1.0 if weights is None else weights[:, None])).T @ Z
+        A /= 60 if weights is None else weights.sum()
+        if asked.get("scale"):
+            deviation = np.sqrt(np.where(np.diag(A) > 1e-20 * np.diag(A).max(), np.diag(A), 1.0))
+            A = A / np.outer(deviation, deviation)
+            A[12], A[:, 12] = 0.0, 0.0
+        best = best_pairs(
+            A,
+            asked.get("n_components", 1),
+            own["n_nonzero_coefs"],
+            asked.get("nonnegative", False),
+        )
+        assert result.bound >= best * (1 - 1e-12)
+        verdict = verify(result, given, sample_weight=weights)
+        assert verdict, verdict.reason
+
+
+def screened_by_rows():
+    X = np.delete(noisy(1, n=500), 7, axis=1)  # a dropped twin of a kept feature costs much
+    result = sparse_pca([X[:200], X[200:]], n_nonzero_coefs=3, scale=True, memory_limit=2000)
+    assert result.certificate.screening["rule"] == "rows"
+    return X, result
+
+
+def test_rows_hold_in_exact_arithmetic():
+    pytest.importorskip("flint")
+    X, result = screened_by_rows()
+    verdict = verify(result, X, arithmetic="exact")
+    assert verdict, verdict.reason
+
+
+def test_rows_that_prove_less_are_refused():
+    X, result = screened_by_rows()
+    bound = result.certificate.bounds[0]
+    own = bound.data["screened"]
+    for change in ({"touching": own["touching"] * (1 - 1e-9)}, {"split": None}):
+        data = {**bound.data, "screened": {**own, **change}}
+        certificate = replace(result.certificate, bounds=(replace(bound, data=data),))
+        verdict = verify(replace(result, certificate=certificate), X)
+        assert verdict.verdict == "refused"
+
+
+def test_rows_of_other_data_are_refused():
+    X, result = screened_by_rows()
+    other = X.copy()
+    other[:, 9] = other[::-1, 0] * other[:, 9].std() / other[:, 0].std()
+    assert not verify(result, other)
+    calls = []
+
+    def changing():
+        calls.append(1)
+        return iter([X if len(calls) == 1 else other])
+
+    assert not verify(result, changing)
