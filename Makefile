@@ -6,7 +6,7 @@ RUN = $(VENV)/bin/
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types check soundness forgeries honest load mutants test-oldest coverage tables bench docs man package clean picture
+.PHONY: help demo test lint format types check soundness forgeries honest load mutants test-oldest coverage tables library bench docs man package clean picture
 
 help:  ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -84,6 +84,9 @@ coverage: $(VENV)/.installed  ## lines and branches, kernels included, in the te
 
 tables: $(VENV)/.installed  ## the tables of the papers, recomputed
 	$(RUN)python -m benchmarks.tables --jobs $(JOBS)
+
+library: $(VENV)/.installed  ## the best known values and bounds, rechecked by `verify` alone
+	$(RUN)python -m benchmarks.library
 
 # Which benchmark: a folder of benchmarks/.
 TOPIC ?= speed

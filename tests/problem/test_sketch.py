@@ -197,3 +197,22 @@ def test_prove_gives_up_in_directions_without_variance(monkeypatch):
     cov = covariance_of(A)
     guess = sketches.Sketch(np.eye(3)[:, 1:], np.inf, 0.0, "none", "eigen")
     assert sketches.prove(cov, guess, None).tail == np.inf
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "matrix"])
+def test_frequent_directions_stay_below_the_matrix_and_close_to_it(kind):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((90, 12)) * np.geomspace(3, 0.1, 12) + 1.0
+    X[rng.random(X.shape) < 0.5] = 0.0
+    table = sp.csr_matrix(X) if kind == "sparse" else X
+    cov = covariance_of_data(table)[0]
+    if kind == "matrix":
+        cov = covariance_of(np.cov(X.T, bias=True))
+    low = sketches.sketch(cov, 4, kind="frequent")
+    A = cov.dense()
+    missed = np.linalg.eigvalsh(A - low.V @ low.V.T)
+    assert missed[0] >= -1e-12 * np.trace(A), "the sketch never exceeds the matrix"
+    assert missed[-1] <= low.tail
+    # 2 r rows that are shrunk lose at most the tail of the spectrum over r, and r of them are kept
+    rest = np.linalg.eigvalsh(A)[::-1]
+    assert missed[-1] <= rest[4:].sum() / 4 + rest[4] + 1e-12

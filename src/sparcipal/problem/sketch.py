@@ -34,7 +34,7 @@ FACTOR_LIMIT = 5000
 # Eigenvalues below this fraction of the largest count as rounding.
 NEGLIGIBLE = 1e-12
 
-KINDS = ("eigen", "randomized", "gaussian")
+KINDS = ("eigen", "randomized", "gaussian", "frequent")
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,8 @@ def lowered(pairs: Spectrum, rank: int, by: float | None = None) -> Sketch:
 
 
 def sketch(cov: Covariance, rank: int, *, kind: str = "eigen", seed: int = 0) -> Sketch:
-    """Return a rank-r approximation by eigenpairs, randomized SVD or Gaussian projection.
+    """Return a rank-r approximation: eigenpairs, randomized SVD, Gaussian projection, or frequent
+    directions.
 
     A rank beyond that of A is reduced, with a note.
     """
@@ -117,7 +118,9 @@ def sketch(cov: Covariance, rank: int, *, kind: str = "eigen", seed: int = 0) ->
     if kind == "gaussian":
         V = gaussian_projection(cov, rank, rng)
         return prove(cov, Sketch(V, np.inf, 0.0, "none", kind), None)
-    if kind == "randomized":
+    if kind == "frequent":
+        w, Q = frequent_directions(cov, min(rank, cov.n_features))
+    elif kind == "randomized":
         w, Q = range_finder(cov, min(rank, cov.n_features), rng, steps=2)
     else:
         pairs = spectrum(cov, rank + 1, seed)
@@ -148,6 +151,38 @@ def gaussian_projection(cov: Covariance, rank: int, rng: np.random.Generator) ->
     w, Q = np.linalg.eigh(cov.dense())
     R = rng.standard_normal((w.size, rank)) / np.sqrt(rank)
     return _columns((Q * np.sqrt(np.maximum(w, 0.0))) @ R)
+
+
+def frequent_directions(cov: Covariance, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the leading eigenpairs of a sketch that sees every row of the data once.
+
+    It keeps 2 rank rows B. A block of rows joins them, and the squares of all singular values are
+    lowered by the (2 rank)-th largest, so that B'B <= A always holds (Liberty 2013, Ghashami et al.
+    2016). A given matrix has no rows; those of its square root stand for them.
+    """
+    size, p = 2 * rank, cov.n_features
+    factor = _samples(cov)
+    if factor is None:
+        w, Q = np.linalg.eigh(cov.dense())
+        factor = (Q * np.sqrt(np.maximum(w, 0.0))) @ Q.T, np.zeros(p)
+    X, mean = factor
+    n = X.shape[0]
+    # X'X - mm' = (X - em')'(X - em') for the constant unit vector e, as X'e = m.
+    shift = mean / np.sqrt(n)
+    X = X.tocsr() if hasattr(X, "tocsr") else X
+    B = np.zeros((0, p))
+    values, Q = np.zeros(rank), np.zeros((p, rank))
+    for start in range(0, n, size):
+        block = X[start : start + size]
+        block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
+        _, sigma, vectors = np.linalg.svd(np.vstack([B, block - shift]), full_matrices=False)
+        lowered = float(sigma[size - 1]) ** 2 if sigma.size >= size else 0.0
+        squares = np.maximum(sigma[:size] ** 2 - lowered, 0.0)
+        B = np.sqrt(squares)[:, None] * vectors[:size]
+        found = min(rank, squares.size)
+        values, Q = np.zeros(rank), np.zeros((p, rank))
+        values[:found], Q[:, :found] = squares[:found], vectors[:found].T
+    return values, Q
 
 
 def _columns(V: np.ndarray) -> np.ndarray:

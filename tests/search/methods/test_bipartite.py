@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sparcipal import sparse_pca
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.problem import Options, Problem
 from sparcipal.problem.sketch import sketch
@@ -165,3 +166,41 @@ def test_pool_forgets_the_worst_entries():
     assert values[-1] == pool.value == 5 * bipartite.KEPT - 1
     assert len(values) <= 4 * bipartite.KEPT
     assert values[0] > 0
+
+
+@pytest.mark.parametrize("kind", ["eigen", "frequent"])
+def test_the_error_term_of_theorem_2_is_enclosed(kind):
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((30, 9)) * np.geomspace(3, 0.5, 9)
+    cov = covariance_of_data(X)[0]
+    A = np.cov(X.T, bias=True)
+    found = bipartite.run(
+        Problem(cov, (3, 3)),
+        Options(rank=2),
+        points="net",
+        eps=0.5,
+        sketch=kind,
+        error_term=True,
+    )
+    low = sketch(cov, 2, kind=kind)
+    largest = best_value(A - low.V @ low.V.T * cov.unit, (3,))
+    term = found.info["error_term"]
+    assert term["at_least"] <= largest * (1 + 1e-9)
+    assert largest <= term["at_most"] < found.info["tail"]
+    optimum = best_value(A, (3, 3))
+    assert optimum <= found.info["optimum_at_most"]
+    (promise,) = found.info["guarantees"].values()
+    value = sum(c.weights @ A[np.ix_(c.support, c.support)] @ c.weights for c in found.components)
+    assert value >= promise * optimum
+
+
+def test_the_error_term_is_refused_where_the_sketch_may_exceed_the_matrix():
+    X = np.random.default_rng(0).standard_normal((20, 8))
+    with pytest.raises(ValueError, match="leave it out"):
+        sparse_pca(
+            X,
+            n_components=2,
+            n_nonzero_coefs=2,
+            method="bipartite",
+            method_options={"error_term": True, "sketch": "gaussian"},
+        )

@@ -250,7 +250,7 @@ def test_spannogram_keeps_the_guarantees_of_the_papers():
         if nonnegative:
             expected = max(6 / 24, 1 / (1 + 2 * 2 * w[4] / w[0]))
         else:
-            expected = 1 - min(2 * w[4] / w[0], w[4] / A.diagonal().max())
+            expected = 1 - min(2 * w[4] / w[0], w[4] / result.value)
         assert expected * (1 - 1e-5) <= promise < expected, "less the tolerance of the search"
         assert result.value >= promise * optimum_of(A, 6, nonnegative) * (1 - 1e-9)
         # The shifted majorant is at least as good as the papers' bound after the run.
@@ -357,3 +357,57 @@ def test_guarantees_are_none_for_a_zero_covariance():
     assert method.guarantees(pairs, 1, cov, 1, False)
     nothing = covariance_of(np.zeros((2, 2)))
     assert method.guarantees(spectrum(nothing, 2), 1, nothing, 1, False) == {}
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_accuracy_chooses_the_smallest_rank_that_promises_it(nonnegative):
+    rng = np.random.default_rng(5)
+    A = decaying(rng, 12)
+    result = sparse_pca(
+        covariance=A,
+        n_nonzero_coefs=4,
+        nonnegative=nonnegative,
+        method="spannogram",
+        method_options={"accuracy": 0.3},
+    )
+    (promise,) = result.certificate.guarantees.values()
+    assert 0.7 * (1 - 1e-5) <= promise <= result.value / result.bound * (1 + 1e-9)
+    less = sparse_pca(
+        covariance=A,
+        n_nonzero_coefs=4,
+        nonnegative=nonnegative,
+        method="spannogram",
+        rank=result.info["rank"] - 1,
+    )
+    assert max(less.certificate.guarantees.values(), default=0.0) < 0.7
+
+
+def decaying(rng: np.random.Generator, p: int) -> np.ndarray:
+    """A covariance whose eigenvalues halve, with leading features that vary together."""
+    Q, _ = np.linalg.qr(rng.standard_normal((p, p)) + 2 * np.eye(p, 1))
+    return (Q * 0.5 ** np.arange(p)) @ Q.T
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"method_options": {"accuracy": 1.0}}, "between 0 and 1"),
+        ({"method_options": {"accuracy": 0.1}, "rank": 3}, "rank=3 or accuracy=0.1, not both"),
+        ({"method_options": {"accuracy": 0.1}, "n_components": 2}, "for one component"),
+        ({"method_options": {"accuracy": 0.1, "algorithm": "net"}}, "for one component"),
+        ({"method_options": {"accuracy": 1e-6}}, "pass that accuracy, or method='auto'"),
+    ],
+)
+def test_accuracy_that_cannot_be_promised_is_refused(asked, words):
+    A = np.eye(12) + decaying(np.random.default_rng(5), 12)
+    with pytest.raises(ValueError, match=words):
+        sparse_pca(covariance=A, n_nonzero_coefs=3, method="spannogram", **asked)
+
+
+def test_the_rows_that_elimination_leaves_are_said():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 60)) * np.r_[np.full(6, 5.0), np.full(54, 0.1)]
+    result = sparse_pca(X, n_nonzero_coefs=3, method="spannogram", rank=2)
+    left = result.info["rows_left"]
+    assert 3 <= left < 60
+    assert f"{left} of 60 rows left by elimination" in result.note

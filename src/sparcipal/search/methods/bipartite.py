@@ -31,9 +31,9 @@ from ...problem.problem import Component, Options, Problem
 from ...problem.result import Bound
 from ...problem.sketch import Sketch
 from ...problem.sketch import sketch as make_sketch
+from .. import promises
 from ..assign import assign, dual_bound
 from ..method import Found, Method
-from ..promises import guarantees
 from ..shares import shared_assignment
 
 DEFAULT_RANK = 5  # Asteris et al. take 4 and 5
@@ -56,14 +56,16 @@ def run(
     sketch: str = "eigen",
     ascent: bool = True,
     bound: bool = True,
+    error_term: bool = False,
 ) -> Found:
-    """Match random points or a net, on a sketch ("eigen", "randomized" or "gaussian").
+    """Match random points or a net, on a sketch ("eigen", "randomized", "gaussian" or "frequent").
 
     With `ascent`, the best points are improved: c_j becomes the leading direction of its support
     as long as the value on the sketch grows. A net that is as fine would have far too many points;
     without `ascent` only the points themselves are matched.
 
-    With `bound`, an upper bound on the optimum of the sketch is proved, too.
+    With `bound`, an upper bound on the optimum of the sketch is proved, too. With `error_term`, the
+    error of Theorem 2 is: the largest s-sparse eigenvalue of what the sketch misses.
     """
     _check(problem, points, eps, max_samples)
     rank = options.rank or min(DEFAULT_RANK, problem.covariance.n_features)
@@ -99,7 +101,11 @@ def run(
         "rank_value": pool.value * unit,
         "tail": low.tail * unit,
     }
-    info |= guarantees(problem, low, eps, points, pool.seen, pool.level)
+    error = low.tail
+    if error_term:
+        at_least, error = promises.error_term(problem, low, options)
+        info["error_term"] = {"at_least": at_least * unit, "at_most": error * unit}
+    info |= promises.guarantees(problem, low, eps, points, pool.seen, pool.level, error)
     bounds: tuple[Bound, ...] = ()
     if bound and problem.total is None and low.rank <= MAX_RANK:
         at_most, bounds = _proved(problem, options, low, matcher, pool)

@@ -10,7 +10,7 @@ The bound for the full matrix is "lowrank" (bounds/lowrank/bound.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,10 @@ SCORED = 1000
 # Random nets larger than this are refused: the cones are faster and prove more.
 NET_LIMIT = 1_000_000
 ALGORITHMS = ("cones", "net")
+# The largest rank that `accuracy` chooses: beyond it the search no longer ends within seconds.
+PROMPT = 7
+# Up to so many cones, how many rows an optimal support can use is found out as well.
+ELIMINATION = 20_000
 
 
 def run(
@@ -46,6 +50,7 @@ def run(
     eps: float = 1e-6,
     algorithm: str = "cones",
     sketch: str = "eigen",
+    accuracy: float | None = None,
     clip: bool = True,
     max_cones: int = DEFAULT_CONES,
     deflation: str = "auto",
@@ -59,8 +64,11 @@ def run(
     algorithm : "cones" or "net"
         The certified search, or Algorithm 3 of Asteris et al. (2014): random points, and a
         promise that holds with probability 1 - 1/p.
-    sketch : "eigen", "randomized" or "gaussian"
-        How the approximation is made.
+    sketch : "eigen", "randomized", "gaussian" or "frequent"
+        How the approximation is made; frequent directions see every row of the data once.
+    accuracy : float
+        The rank is the smallest for which the answer is promised to be within this fraction of
+        the optimum (Papailiopoulos et al. 2013, Corollaries 1 and 2), in place of `rank`.
     clip : bool
         Also bound the matrix whose small entries are traded for a diagonal (p up to 3000).
     max_cones : int
@@ -71,6 +79,8 @@ def run(
         check_rank(options.rank)
     if algorithm not in ALGORITHMS:
         raise ValueError(f"algorithm must be 'cones' or 'net', got {algorithm!r}")
+    if accuracy is not None:
+        options = _with_rank_for(accuracy, problem, options, algorithm, sketch)
     told: list[dict[str, Any]] = []
 
     def one(single: Problem, rng: np.random.Generator) -> Single:
@@ -120,7 +130,10 @@ class _Component(LowRank):
         literal = algorithm == "cones" and kind == "eigen"
         if literal and proving and low.finished:
             # the theorems hold for one component, for eigenvectors and for a finished search
-            promised = guarantees(pairs, rank, self.cov, self.s, self.nonnegative)
+            reached = component.weights @ self.cov.submatrix(component.support) @ component.weights
+            promised = guarantees(
+                pairs, rank, self.cov, self.s, self.nonnegative, value=float(reached)
+            )
             info["guarantees"] = {name: (1 - self.eps) * part for name, part in promised.items()}
         if literal and not exact and proving:
             # This is the bound of the papers' own analysis after the run.
@@ -155,6 +168,11 @@ class _Component(LowRank):
         if V.shape[1] == 2:
             candidates += self._swept(V, found.value)
         note = "" if found.finished else self._unfinished(V.shape[1], found)
+        if found.cones <= ELIMINATION:
+            left = eliminate_rows(V, self.s, found.value, nonnegative=self.nonnegative).size
+            info["rows_left"] = left
+            said = f"{left:,} of {V.shape[0]:,} rows left by elimination"
+            note = "; ".join(part for part in (note, said) if part)
         return candidates, found, note
 
     def _unfinished(self, rank: int, found: SphereResult) -> str:
@@ -223,12 +241,48 @@ def _exact_note(pairs: Spectrum, rank: int, asked: int) -> str:
     return f"{less}the covariance is {what}, solved exactly"
 
 
+def _with_rank_for(
+    accuracy: float, problem: Problem, options: Options, algorithm: str, sketch: str
+) -> Options:
+    """Return the options with the smallest rank that promises 1 - accuracy of the optimum."""
+    if not 0.0 < accuracy < 1.0:
+        raise ValueError(f"accuracy must lie between 0 and 1, got accuracy={accuracy}")
+    if options.rank is not None:
+        raise ValueError(f"pass rank={options.rank} or accuracy={accuracy}, not both")
+    if problem.k > 1 or algorithm != "cones" or sketch != "eigen":
+        raise ValueError(
+            "accuracy is promised for one component, algorithm='cones' and sketch='eigen'; "
+            "pass rank instead"
+        )
+    cov, s = problem.covariance, problem.s_max
+    pairs = spectrum(cov, min(PROMPT + 1, cov.n_features), options.seed)
+    # a few power steps give a value that the optimum is not below
+    start = np.zeros((cov.n_features, 1))
+    lead = pairs.vectors[:, 0]
+    lead = np.maximum(lead * np.sign(lead.sum() or 1.0), 0.0) if problem.nonnegative else lead
+    kept = np.argsort(-np.abs(lead), kind="stable")[:s]
+    start[kept, 0] = lead[kept] / (float(np.linalg.norm(lead[kept])) or 1.0)
+    value = float(ascend(cov, start, s, problem.nonnegative)[1][0])
+    promised = 0.0
+    for rank in range(1, min(PROMPT, pairs.values.size) + 1):
+        found = guarantees(pairs, rank, cov, s, problem.nonnegative, value=value)
+        promised = max(found.values(), default=1.0)
+        if promised >= 1.0 - accuracy:
+            return replace(options, rank=rank)
+    raise ValueError(
+        f"accuracy={accuracy} would need a rank beyond {PROMPT}, the limit; rank={PROMPT} "
+        f"promises {1.0 - promised:.3g}: pass that accuracy, or method='auto', whose certificate "
+        "states what was reached"
+    )
+
+
 def guarantees(
-    pairs: Spectrum, rank: int, cov: Covariance, s: int, nonnegative: bool
+    pairs: Spectrum, rank: int, cov: Covariance, s: int, nonnegative: bool, value: float = 0.0
 ) -> dict[str, float]:
     """Return the fractions of the optimum that the papers promise of the rank-r answer.
 
-    Signed (2013, Theorem 1): 1 - min((p/s) l_(r+1)/l_1, l_(r+1)/max_i A_ii).
+    Signed (2013, Theorem 1): 1 - min((p/s) l_(r+1)/l_1, l_(r+1)/OPT); any `value` that is reached
+    stands for OPT, and the largest variance does without one.
     Nonnegative (2014, Theorem 1): max(s/(2p), 1/(1 + 2 (p/s) l_(r+1)/l_1)).
     """
     p, first = cov.n_features, float(pairs.values[0])
@@ -240,7 +294,8 @@ def guarantees(
     if nonnegative:
         promise = max(s / (2 * p), 1.0 / (1.0 + 2 * (p / s) * after / first))
         return {"Asteris et al. 2014, Theorem 1": promise}
-    loss = min(p / s * after / first, after / float(cov.diagonal.max()))
+    known = max(float(cov.diagonal.max()), value)
+    loss = min(p / s * after / first, after / known)
     return {"Papailiopoulos et al. 2013, Theorem 1": max(0.0, 1.0 - loss)}
 
 

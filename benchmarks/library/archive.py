@@ -1,0 +1,179 @@
+"""The archive: the best value and bound of every instance, and results that prove them.
+
+`library.jsonl` has a line for every instance. Its value is that of the result in
+`results/<name>.json.xz`, its bound too; the file holds the proof where that is small enough, and
+the components otherwise. Nothing here is believed: `check` asks `sparcipal.verify`.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.library.instances import INSTANCES, Instance, given
+from sparcipal import Result, verify
+from sparcipal.checker import Verification
+
+FOLDER = Path(__file__).parent
+# Compressed proofs up to this size are kept, in bytes.
+LARGEST = 160_000
+# Values and bounds count as improved beyond this.
+RELATIVE = 1e-9
+ASKED = ("supports", "objective", "uncorrelated", "nonnegative", "center", "scale")
+
+
+class NotTaken(ValueError):
+    """A result that the library does not take, and why."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of an instance."""
+
+    name: str
+    value: float
+    bound: float
+    proved_by: str
+    proof: bool
+    made: str
+    supports: list[list[int]]
+
+    @property
+    def gap(self) -> float:
+        return self.bound / self.value - 1.0
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The folder of a library: its list and its results."""
+
+    folder: Path = FOLDER
+
+    def entries(self) -> dict[str, Entry]:
+        path = self.folder / "library.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        found = [Entry(**json.loads(line)) for line in lines]
+        return {entry.name: entry for entry in found}
+
+    def file(self, name: str) -> Path:
+        return self.folder / "results" / f"{name}.json.xz"
+
+    def result(self, name: str) -> Result:
+        return Result.from_json(lzma.decompress(self.file(name).read_bytes()).decode())
+
+    def write(self, entry: Entry, content: bytes) -> None:
+        self.file(entry.name).parent.mkdir(parents=True, exist_ok=True)
+        self.file(entry.name).write_bytes(content)
+        entries = {**self.entries(), entry.name: entry}
+        ordered = [entries[name] for name in INSTANCES if name in entries]
+        text = "".join(json.dumps(asdict(entry)) + "\n" for entry in ordered)
+        (self.folder / "library.jsonl").write_text(text, encoding="utf-8")
+
+
+def recheck(instance: Instance, result: Result) -> Verification:
+    """The verdict of the checker, once the result answers the question of the instance."""
+    asked = instance.question()
+    settings = result.settings
+    usual: dict[str, Any] = {
+        "supports": "disjoint",
+        "objective": "sum",
+        "uncorrelated": False,
+        "nonnegative": instance.nonnegative,
+        "center": asked.get("center", "covariance" not in asked),
+        "scale": asked.get("scale", False),
+    }
+    for name in ASKED:
+        if settings.get(name) != usual[name]:
+            raise NotTaken(f"{instance.name} has {name}={usual[name]}, not {settings.get(name)!r}")
+    sizes = settings.get("n_nonzero_coefs")
+    if not isinstance(sizes, list | tuple) or list(sizes) != [instance.s] * instance.k:
+        raise NotTaken(f"{instance.name} asks for {instance.k} x {instance.s}, not {sizes!r}")
+    unusual = [name for name in ("include", "exclude", "missing") if settings.get(name)]
+    if unusual or settings.get("sample_weight"):
+        raise NotTaken(f"{instance.name} has no {', '.join(unusual) or 'sample weights'}")
+    data = {
+        key: value
+        for key, value in given(instance.source.name).items()
+        if key in ("X", "covariance")
+    }
+    verdict = verify(result, **data)
+    if verdict.verdict == "refused":
+        raise NotTaken(f"{instance.name}: refused by verify: {verdict.reason}")
+    return verdict
+
+
+def check(archive: Archive, instance: Instance, entry: Entry) -> str:
+    """Recheck an entry: what holds, in words. NotTaken says what does not."""
+    result = archive.result(instance.name)
+    verdict = recheck(instance, result)
+    if [support.tolist() for support in result.supports] != entry.supports:
+        raise NotTaken(f"{instance.name}: the list has other supports than the result")
+    if not verdict.value >= entry.value * (1 - RELATIVE):
+        raise NotTaken(f"{instance.name}: the list says {entry.value!r}, it is {verdict.value!r}")
+    if not entry.proof:
+        return "value holds; proof not stored"
+    if not (verdict and verdict.bound <= entry.bound * (1 + RELATIVE)):
+        raise NotTaken(
+            f"{instance.name}: the bound {entry.bound!r} is not proved: {verdict.reason}"
+        )
+    return "value and bound hold"
+
+
+def take(archive: Archive, instance: Instance, result: Result, made: str) -> str:
+    """Keep a result that improves on what is known; NotTaken says why another is not kept.
+
+    A better value with a worse bound, or the reverse, is joined with the known result: what counts
+    is the larger value, and the smaller bound with its proof.
+    """
+    verdict = recheck(instance, result)
+    if not verdict:
+        raise NotTaken(f"{instance.name}: not proved: {verdict.reason}")
+    known = archive.entries().get(instance.name)
+    value, bound = verdict.value, result.bound
+    if known is not None:
+        better = value > known.value * (1 + RELATIVE)
+        tighter = bound < known.bound * (1 - RELATIVE)
+        stored = not known.proof and len(_packed(result)) <= LARGEST
+        if not (better or tighter or (stored and bound <= known.bound * (1 + RELATIVE))):
+            raise NotTaken(
+                f"{instance.name}: value {value:.9g} and bound {bound:.9g} improve on neither "
+                f"{known.value:.9g} nor {known.bound:.9g}"
+            )
+        if value < known.value * (1 - RELATIVE) or bound > known.bound * (1 + RELATIVE):
+            raise NotTaken(
+                f"{instance.name}: one of value and bound is better, the other worse; start from "
+                "the known components (init=) so that one result has both"
+            )
+    content = _packed(result)
+    proof = len(content) <= LARGEST
+    if not proof:
+        content = _compressed(result.to_json(proof=False))
+    supports = [support.tolist() for support in result.supports]
+    name = result.certificate.proved_by
+    archive.write(Entry(instance.name, value, bound, name, proof, made, supports), content)
+    return f"value {value:.9g}, bound {bound:.9g}, {len(content):,} bytes"
+
+
+def _packed(result: Result) -> bytes:
+    """The result with its best bound only, compressed."""
+    best = min(result.certificate.bounds, key=lambda bound: bound.value)
+    slim = replace(result, certificate=replace(result.certificate, bounds=(best,)))
+    return _compressed(slim.to_json())
+
+
+def _compressed(text: str) -> bytes:
+    return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+
+
+def present(names: list[str]) -> Iterator[Instance]:
+    """The named instances whose data are there, all if none is named."""
+    unknown = [name for name in names if name not in INSTANCES]
+    if unknown:
+        raise SystemExit(f"no instance called {', '.join(unknown)}; see library.jsonl")
+    for instance in INSTANCES.values():
+        if (not names or instance.name in names) and not instance.source.absent:
+            yield instance

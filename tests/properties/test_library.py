@@ -1,0 +1,116 @@
+"""The library of instances: what is listed holds, a wrong entry is refused, a better one taken."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import shutil
+from dataclasses import replace
+
+import pytest
+from benchmarks.library.archive import FOLDER, Archive, NotTaken, check, take
+from benchmarks.library.instances import INSTANCES, SOURCES
+from benchmarks.library.published import PUBLISHED
+
+from sparcipal import sparse_pca
+
+NAME = "breast-cancer-1x10"
+INSTANCE = INSTANCES[NAME]
+ALWAYS = [name for name, instance in INSTANCES.items() if instance.source.file is None]
+
+
+@pytest.fixture
+def copied(tmp_path) -> Archive:
+    """A library of its own with one entry."""
+    (tmp_path / "results").mkdir()
+    shutil.copy(Archive().file(NAME), tmp_path / "results")
+    line = next(
+        line
+        for line in (FOLDER / "library.jsonl").read_text("utf-8").splitlines()
+        if json.loads(line)["name"] == NAME
+    )
+    (tmp_path / "library.jsonl").write_text(line + "\n", encoding="utf-8")
+    return Archive(tmp_path)
+
+
+def test_every_line_of_the_list_is_an_instance_with_a_file():
+    entries = Archive().entries()
+    assert set(entries) <= set(INSTANCES)
+    files = {file.name for file in (FOLDER / "results").iterdir()}
+    assert files == {f"{name}.json.xz" for name in entries}
+    assert all(0 < entry.value <= entry.bound for entry in entries.values())
+    for name, entry in entries.items():
+        instance = INSTANCES[name]
+        assert len(entry.supports) == instance.k
+        assert all(len(support) <= instance.s for support in entry.supports)
+    assert {row.instance for row in PUBLISHED} <= set(INSTANCES)
+
+
+def test_the_library_stays_small():
+    assert sum(file.stat().st_size for file in FOLDER.rglob("*.xz")) < 10_000_000
+
+
+@pytest.mark.parametrize("name", ALWAYS)
+def test_entries_on_data_that_are_always_there_hold(name):
+    entry = Archive().entries()[name]
+    said = "value and bound hold" if entry.proof else "value holds; proof not stored"
+    assert check(Archive(), INSTANCES[name], entry) == said
+
+
+def test_sources_name_their_features_and_files():
+    assert all(source.n_features > 1 for source in SOURCES.values())
+    assert sum(source.file is None for source in SOURCES.values()) == 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"value": 9.0}, "the list says"),
+        ({"bound": 8.0}, "is not proved"),
+        ({"supports": [[0, 1, 2]]}, "other supports"),
+    ],
+)
+def test_a_wrong_line_is_refused(copied, changed, reason):
+    wrong = replace(copied.entries()[NAME], **changed)
+    with pytest.raises(NotTaken, match=reason):
+        check(copied, INSTANCE, wrong)
+
+
+@pytest.mark.parametrize("entry", ["bound", "value"])
+def test_a_forged_result_is_refused(copied, entry):
+    document = json.loads(lzma.decompress(copied.file(NAME).read_bytes()))
+    document["certificate"][entry] *= 0.99 if entry == "bound" else 1.01
+    if entry == "bound":
+        document["certificate"]["bounds"][0]["value"] *= 0.99
+    copied.file(NAME).write_bytes(lzma.compress(json.dumps(document).encode()))
+    with pytest.raises(ValueError, match=r"refused by verify|not a sparcipal result"):
+        check(copied, INSTANCE, copied.entries()[NAME])
+
+
+def test_a_result_for_another_question_is_not_taken(copied):
+    question = {**INSTANCE.question(), "certify": False}
+    for other, reason in (
+        ({"n_nonzero_coefs": 9}, "asks for 1 x 10"),
+        ({"nonnegative": True}, "nonnegative=False"),
+        ({"scale": False}, "scale=True"),
+        ({"exclude": [0]}, "has no exclude"),
+    ):
+        with pytest.raises(NotTaken, match=reason):
+            take(copied, INSTANCE, sparse_pca(**{**question, **other}), "sent in")
+
+
+def test_only_improvements_are_taken(copied):
+    good = copied.result(NAME)
+    with pytest.raises(NotTaken, match="improve on neither"):
+        take(copied, INSTANCE, good, "sent in")
+    weak = sparse_pca(**INSTANCE.question(), method="threshold", certify=False)
+    with pytest.raises(NotTaken, match="improve on neither"):
+        take(copied, INSTANCE, weak, "sent in")
+    (copied.folder / "library.jsonl").unlink()
+    take(copied, INSTANCE, weak, "sent in")
+    assert copied.entries()[NAME].gap > 0.01
+    take(copied, INSTANCE, good, "sent in")
+    entry = copied.entries()[NAME]
+    assert entry.value == pytest.approx(good.value)
+    assert entry.proof
+    assert check(copied, INSTANCE, entry) == "value and bound hold"
