@@ -21,7 +21,7 @@ from .data.passes import MEMORY_LIMIT
 from .data.searched import Data, Known, Searched
 from .numerics.threads import one_blas_thread
 from .problem.components import redundancy, refit, variances
-from .problem.constraints import Columns, Constraints
+from .problem.constraints import Columns, check_anchors
 from .problem.monitor import Monitor, Partial, Progress
 from .problem.parameters import known_keywords
 from .problem.problem import Component, Options, Problem
@@ -216,7 +216,7 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
         kept = data.survivors
         if kept is None:
             return whole
-        check_anchors(asked, data, columns)
+        check_anchors(asked, kept.kept, columns)
         whole = whole.among(kept.kept, data.covariance)
         free = whole.covariance.n_features - len(whole.constraints.exclude)
         if whole.disjoint and whole.n_nonzero > free:
@@ -251,19 +251,6 @@ def remarked(result: Result, searched: Searched) -> Result:
     return replace(result, info={**result.info, **told}) if told else result
 
 
-def check_anchors(asked: Constraints, data: Data, columns: Columns) -> None:
-    """Refuse anchors that are not among the features that are searched."""
-    assert data.survivors is not None
-    kept = data.survivors.kept
-    anchors = {feature for own in asked.include for feature in own}
-    lost = sorted(anchors - set(kept.tolist()))
-    if lost:
-        raise ValueError(
-            f"include: {', '.join(map(columns.called, lost))} varies too little to be among the "
-            f"{kept.size} features that are kept; raise memory_limit, or keep more features"
-        )
-
-
 @dataclass(frozen=True)
 class Answer:
     """Components on all features, with what was proved; still in inside units."""
@@ -291,42 +278,45 @@ def settled(
     while True:
         data = searched.data
         whole = question(data)
-        part = options
-        if data.survivors is not None:  # what is proved of the kept features is not yet of all
-            part = replace(options, monitor=Partial(options.monitor))
+        # what is proved of the kept features is not yet of all
+        part = options if data.survivors is None else _partial(options)
         inside = answer(whole, before, part)
         shown, wide = extended(inside, whole, data, part, certify)
         if wide is not None:
             claim = shown.certificate
             options.monitor.update("all features", value=claim.value, bound=claim.bound)
         if wide is None or wide.settled:
-            return inside, shown
-        known = Known(
-            inside.components, variances(whole, inside.components).tolist(), whole.nonnegative
-        )
+            break
+        values = variances(whole, inside.components).tolist()
+        known = Known(inside.components, values, whole.nonnegative)
         try:
             if not searched.more(wide.enough, known):
                 if not searched.in_passes or data.survivors is None:
-                    return inside, shown
+                    break
                 among = Kept(whole, inside.components, inside.certificate, data.survivors)
                 shown, missed = _narrowed(among, shown, searched, options, certify)
                 if not searched.exchange(missed, known):
-                    return inside, shown
+                    break
         except (KeyboardInterrupt, TimeoutError):
             claim = cut_short(shown.certificate, options.monitor.stopped)
             return inside, replace(shown, certificate=claim)
         before = _moved(inside, data, searched.data)
+    return inside, shown
 
 
 def _narrowed(
     among: Kept, shown: Answer, searched: Searched, options: Options, certify: Any
 ) -> tuple[Answer, np.ndarray]:
     """What is said of all features by rows of their covariance; also features that were missed."""
-    part = replace(options, monitor=Partial(options.monitor))
-    found = narrowed(among, shown.certificate, searched.every_row(), part, certify)
+    every = searched.every_row()
+    found = narrowed(among, shown.certificate, every, _partial(options), certify)
     claim = extended_claim(found.certificate, among.certificate, searched.data.scaled)
     options.monitor.update("all features", value=claim.value, bound=claim.bound)
     return replace(shown, certificate=claim), found.missed
+
+
+def _partial(options: Options) -> Options:
+    return replace(options, monitor=Partial(options.monitor))
 
 
 def _moved(answer: Answer, old: Data, new: Data) -> Answer:

@@ -24,9 +24,9 @@ from .data.inputs import resolved
 from .data.notes import tell
 from .data.passes import MEMORY_LIMIT
 from .data.searched import Data, Searched
-from .fit import Answer, check_anchors, informative, remarked, result_of, settled, solve
+from .fit import Answer, informative, remarked, result_of, settled, solve
 from .numerics.threads import one_blas_thread
-from .problem.constraints import Columns, Constraints
+from .problem.constraints import Columns, Constraints, check_anchors
 from .problem.monitor import Monitor
 from .problem.parameters import integer, known_keywords
 from .problem.problem import Component, Options, Problem
@@ -215,7 +215,7 @@ class _Steps:
             whole = Problem(data.formed, sizes, settings.nonnegative, constraints=self.asked)
             if data.survivors is None:
                 return whole
-            check_anchors(self.asked, data, self.columns)
+            check_anchors(self.asked, data.survivors.kept, self.columns)
             among = whole.among(data.survivors.kept, data.formed)
             return replace(among, dropped=float(data.survivors.dropped.max(initial=0.0)))
 

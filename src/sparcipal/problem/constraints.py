@@ -142,3 +142,14 @@ def _is_list(value: Any) -> bool:
 
 def _list(features: Iterable[int], columns: Columns) -> str:
     return ", ".join(map(columns.called, features))
+
+
+def check_anchors(asked: Constraints, kept: np.ndarray, columns: Columns) -> None:
+    """Refuse anchors that are not among the features that are searched."""
+    anchors = {feature for own in asked.include for feature in own}
+    lost = sorted(anchors - set(kept.tolist()))
+    if lost:
+        raise ValueError(
+            f"include: {', '.join(map(columns.called, lost))} varies too little to be among the "
+            f"{kept.size} features that are kept; raise memory_limit, or keep more features"
+        )
