@@ -73,15 +73,11 @@ def run(
 
 def docstring_table() -> Table:
     """Count words by docstring, without the words of more than a fifth of the docstrings."""
-    from sklearn.feature_extraction.text import CountVectorizer
+    from .data.files.documents import Counting
 
+    rule = Counting(token_pattern=r"\b[a-zA-Z]{2,}\b", min_df=5, max_df=0.2)
+    vectorizer = rule.vectorizer(None)
     names, texts = zip(*docstrings())
-    vectorizer = CountVectorizer(
-        stop_words="english",
-        token_pattern=r"(?u)\b[a-zA-Z]{2,}\b",
-        min_df=5,
-        max_df=0.2,
-    )
     counts = vectorizer.fit_transform(texts)
     return as_table(Table(counts, tuple(vectorizer.get_feature_names_out()), names))
 

@@ -8,7 +8,7 @@ import runpy
 
 import pytest
 
-from tests.support.places import ROOT, data_file
+from tests.support.places import ROOT
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -34,10 +34,3 @@ def printed(path) -> str:
 def test_programs_print_what_is_kept(path, golden, monkeypatch, tmp_path):
     monkeypatch.setenv("SPARCIPAL_DATA", str(tmp_path))  # no data but what packages bring
     golden(f"{path.stem}.txt", printed(path))
-
-
-def test_parts_of_faces_when_they_are_there(golden, monkeypatch):
-    folder = data_file("cbcl_faces_raw.npz").resolve().parent
-    monkeypatch.setenv("SPARCIPAL_DATA", str(folder))
-    path = ROOT / "docs" / "examples" / "plot_parts.py"
-    golden("plot_parts_of_faces.txt", printed(path))
