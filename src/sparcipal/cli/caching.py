@@ -21,10 +21,14 @@ def cache(what: str, folder: str | None) -> None:
     sparcipal cache clear   remove all of them
 
     Text whose arrays take more than 64 MB gets an entry in the folder of the environment variable
-    SPARCIPAL_CACHE, or of the system for caches; SPARCIPAL_CACHE=off makes none.
+    SPARCIPAL_CACHE, or of the system for caches; SPARCIPAL_CACHE=off makes none. All entries
+    together take at most SPARCIPAL_CACHE_SIZE (20GiB if not given): those that were used least
+    recently are removed first.
     """
+    import time
+
     from ..data.files.bytes import size_words
-    from ..data.files.cache import Cache, default_folder
+    from ..data.files.cache import Cache, default_folder, most_bytes
 
     found = Cache(default_folder() if folder is None else Path(folder))
     if what == "clear":
@@ -32,7 +36,16 @@ def cache(what: str, folder: str | None) -> None:
         return
     entries = found.entries()
     number = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
-    note(f"{found.folder}: {number}, {size_words(sum(e.size for e in entries))}")
+    taken = size_words(sum(e.size for e in entries))
+    note(f"{found.folder}: {number}, {taken} of at most {size_words(most_bytes())}")
+    entries.sort(key=lambda entry: -entry.used)
     if entries:
-        rows = [(size_words(entry.size), str(entry.facts["source"])) for entry in entries]
-        print_rows(("size", "source"), [*rows])
+        rows = [
+            (
+                size_words(e.size),
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(e.used)),
+                str(e.facts["source"]),
+            )
+            for e in entries
+        ]
+        print_rows(("size", "last used", "source"), [*rows])

@@ -434,6 +434,8 @@ def test_the_command_lists_and_clears(tmp_path, corpus):
     assert listed.exit_code == 0
     assert str(corpus[0]) in listed.output
     assert "1 entry" in listed.output
+    assert "of at most" in listed.output
+    assert "last used" in listed.output
     cleared = shell.invoke(main, ["cache", "clear", "--folder", str(kept)])
     assert cleared.exit_code == 0
     assert "cleared" in cleared.output
@@ -441,6 +443,30 @@ def test_the_command_lists_and_clears(tmp_path, corpus):
     command = ["fit", str(corpus[0]), "-s", "2", "--certify", "none", "--cache", str(kept)]
     assert shell.invoke(main, command).exit_code == 0
     assert len(names(kept)) == 1
+
+
+def test_least_recently_used_entries_go_first(tmp_path, monkeypatch):
+    kept, rng = tmp_path / "kept", np.random.default_rng(0)
+    paths = [write(tmp_path / f"docword.{i}.txt.gz", rng.poisson(0.5, (20, 8))) for i in range(3)]
+    for path in paths[:2]:
+        read(path, cache=kept)
+    entries = {Path(e.facts["source"]).name: e for e in cache.Cache(kept).entries()}
+    assert len(entries) == 2
+    for age, path in ((100, paths[1]), (200, paths[0])):
+        stamp = time.time() - age
+        os.utime(entries[path.name].folder / "entry.json", (stamp, stamp))
+    read(paths[0], cache=kept)  # used now: the other one is older
+    taken = sum(entry.size for entry in entries.values())
+    monkeypatch.setenv("SPARCIPAL_CACHE_SIZE", str(taken))
+    read(paths[2], cache=kept)
+    left = {Path(e.facts["source"]).name for e in cache.Cache(kept).entries()}
+    assert left == {paths[0].name, paths[2].name}
+    monkeypatch.setenv("SPARCIPAL_CACHE_SIZE", "1")  # the newest stays: it is in use
+    assert read(paths[1], cache=kept).shape == (20, 8)
+    assert len(cache.Cache(kept).entries()) == 1
+    monkeypatch.setenv("SPARCIPAL_CACHE_SIZE", "much")
+    with pytest.raises(ValueError, match="SPARCIPAL_CACHE_SIZE"):
+        read(paths[2], cache=kept)
 
 
 @pytest.mark.parametrize(
@@ -486,7 +512,7 @@ def test_fit_in_passes_makes_no_pass_when_products_are_cached(tmp_path, monkeypa
     table = rng.poisson(1.0, (40, 12))
     lines = [f"{i + 1} {j + 1} {table[i, j]}" for i, j in np.argwhere(table)]
     path.write_text(f"40\n12\n{len(lines)}\n" + "\n".join(lines) + "\n")
-    question = {"n_nonzero_coefs": 3, "memory_limit": 1}
+    question = {"n_nonzero_coefs": 3, "memory_limit": 1, "certify": False}
     first = sparse_pca(read(path, cache=tmp_path / "kept"), **question)
     monkeypatch.setattr(Rows, "accumulate", lambda *given, **more: pytest.fail("a pass was made"))
     again = read(path, cache=tmp_path / "kept")

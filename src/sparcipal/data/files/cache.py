@@ -6,8 +6,9 @@ which content the file had in which state: an unchanged file need not be read to
 
 An entry is written to a draft folder, flushed to the disk and renamed, so that it is complete when
 it has its name. When two processes write the same entry, the first to rename wins and the other one
-uses its entry. When writing fails (a full disk, a folder that cannot be written), a warning says so
-and nothing is left behind.
+uses its entry. The entries together take no more than a limit: beyond it the one that was used
+least recently is removed first, and what is mapped stays readable. When writing fails (a full disk,
+a folder that cannot be written), a warning says so and nothing is left behind.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ from typing import Any
 
 import numpy as np
 
+from ...problem.parameters import size
 from .bytes import Source, content_of, identity
 
 VARIABLE = "SPARCIPAL_CACHE"
+SIZE_VARIABLE = "SPARCIPAL_CACHE_SIZE"
+MOST = 20 << 30  # bytes that a cache takes unless SIZE_VARIABLE says otherwise
 LARGE = 64 << 20  # bytes of parsed arrays that are cached by default
 VERSION = 3  # of the layout of an entry and of what the readers make of a source
 FRESH = 2.0  # seconds in which a file may change without a change of its time stamps
@@ -52,6 +56,15 @@ def default_folder() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "sparcipal"
+
+
+def most_bytes() -> int:
+    """How many bytes the entries of a cache may take together."""
+    named = os.environ.get(SIZE_VARIABLE, "")
+    try:
+        return size(SIZE_VARIABLE, named) if named else MOST
+    except ValueError as error:
+        raise ValueError(f"the environment variable {error}") from None
 
 
 def cache_for(choice: Any, source: Any) -> Cache | None:
@@ -93,6 +106,8 @@ class Cache:
             return None
         try:
             entry = Entry.open(path)
+            with contextlib.suppress(OSError):
+                os.utime(path / "entry.json")  # the time when it was used
             self._take_note(source, state, content)
             return entry
         except (OSError, ValueError, KeyError) as error:
@@ -146,6 +161,7 @@ class Cache:
         self._take_note(source, state, content)
         if before is not None and before.get("content") not in (None, content):
             self._forget(str(before["content"]))
+        self._shrink(path)
         return Entry.open(path)
 
     def entries(self) -> list[Entry]:
@@ -155,6 +171,17 @@ class Cache:
                 with contextlib.suppress(OSError, ValueError, KeyError):
                     found.append(Entry.open(path))
         return found
+
+    def _shrink(self, newest: Path) -> None:
+        """Remove entries until the others fit, those used least recently first."""
+        found = sorted(self.entries(), key=lambda entry: entry.used)
+        total, most = sum(entry.size for entry in found), most_bytes()
+        for entry in found:
+            if total <= most:
+                break
+            if entry.folder != newest:
+                total -= entry.size
+                shutil.rmtree(entry.folder, ignore_errors=True)
 
     def clear(self) -> int:
         """Remove every entry, note and unfinished folder; the bytes that were taken."""
@@ -300,8 +327,8 @@ class Entry:
         facts = json.loads((folder / "entry.json").read_bytes())
         if not isinstance(facts, dict) or facts.get("version") != VERSION:
             raise ValueError("written by another version")
-        for name, size in facts["files"].items():
-            if (folder / name).stat().st_size != size:
+        for name, length in facts["files"].items():
+            if (folder / name).stat().st_size != length:
                 raise ValueError(f"{name} is cut short")
         return Entry(folder, facts)
 
@@ -329,6 +356,14 @@ class Entry:
     @property
     def size(self) -> int:
         return size_of(self.folder)
+
+    @property
+    def used(self) -> float:
+        """When it was read last, in seconds of `time.time`; 0 if it is gone."""
+        try:
+            return (self.folder / "entry.json").stat().st_mtime
+        except OSError:
+            return 0.0
 
 
 def _mapped(folder: Path, name: str) -> np.ndarray:
