@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 anndata = pytest.importorskip("anndata")
 
-from sparcipal import Result, sparse_pca
+from sparcipal import Result, read, sparse_pca, verify
 from sparcipal.anndata import spca
 from tests.support.places import data_file
 
@@ -112,3 +112,27 @@ def test_estimator_and_checker_take_anndata_and_its_views(dense):
     np.testing.assert_allclose(model.transform(cells), model.transform(cells.to_df()), atol=1e-12)
     view = cells[:, cells.var.highly_variable]
     assert verify(sparse_pca(view.copy(), n_nonzero_coefs=3), view)
+
+
+@pytest.mark.processes
+def test_files_of_cells_use_the_marked_genes_and_label_rows(tmp_path):
+    adata = anndata.AnnData(np.random.default_rng(0).poisson(3, (30, 8)).astype(float))
+    adata.var["highly_variable"] = [True] * 5 + [False] * 3
+    adata.obs["type"] = ["a", "b"] * 15
+    adata.write_h5ad(tmp_path / "c.h5ad")
+    with pytest.warns(UserWarning, match="5 of 8 genes used"):
+        table = read(tmp_path / "c.h5ad", label="type")
+    assert table.shape == (30, 5)
+    assert table.labels[:2] == ("a", "b")
+    assert read(tmp_path / "c.h5ad", mask_var=None).shape == (30, 8)
+    with pytest.raises(ValueError, match="its columns: 'type'"):
+        read(tmp_path / "c.h5ad", label="kind", mask_var=None)
+
+
+def test_what_is_stored_can_be_verified_against_all_genes():
+    adata = anndata.AnnData(np.random.default_rng(0).poisson(3, (30, 8)).astype(float))
+    adata.var["highly_variable"] = [False] * 3 + [True] * 5
+    spca(adata, n_comps=1, n_nonzero=2)
+    assert verify(Result.from_json(adata.uns["spca"]["result"]), adata)
+    with pytest.raises(TypeError, match="n_comps"):
+        spca(adata, n_components=2)

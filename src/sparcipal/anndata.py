@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .data.frames import from_anndata, is_anndata
+from .data.frames import HIGHLY_VARIABLE, from_anndata, is_anndata, used_genes
 from .data.scores import scores
 from .data.table import Table, as_table
 from .fit import sparse_pca
 from .problem.result import Result
 
-HIGHLY_VARIABLE = "highly_variable"  # the column in which scanpy marks genes
 # These settings are recorded under "params", as scanpy does.
 _PARAMS = (
     "center",
@@ -36,6 +35,7 @@ def spca(
     mask_var: Any = HIGHLY_VARIABLE,
     key_added: str | None = None,
     copy: bool = False,
+    proof: bool = True,
     **options: Any,
 ) -> Any:
     """PCA with few genes per component, and a certificate of how good they are.
@@ -58,6 +58,8 @@ def spca(
         Name under which everything is stored, instead of the names below.
     copy : bool
         Return a changed copy and leave `adata` alone.
+    proof : bool
+        Whether `result` holds the proof as well, so that `verify` can recheck it.
     **options
         Of `sparse_pca`, for instance `center`, `supports`, `nonnegative`, `n_jobs`.
 
@@ -69,14 +71,18 @@ def spca(
         - `obsm["X_spca"]`: scores of the cells
         - `varm["sPCs"]`: loadings of the genes
         - `uns["spca"]`: `variance`, `variance_ratio`, `params`, `certificate` (value, bound, gap,
-          status, proved_by) and `result`, which `sparcipal.Result.from_json` reads
+          status, proved_by) and `result`, which `sparcipal.Result.from_json` reads and
+          `sparcipal.verify(result, adata)` rechecks
     """
     if not is_anndata(adata):
         raise ValueError(
             f"adata must be an AnnData object, got {type(adata)}; use sparse_pca for X"
         )
+    for name, own in (("n_components", "n_comps"), ("n_nonzero_coefs", "n_nonzero")):
+        if name in options:
+            raise TypeError(f"spca() calls {name} {own}, as scanpy does; pass {own}=...")
     adata = adata.copy() if copy else adata
-    used = _used_genes(adata, mask_var)
+    used = used_genes(adata, mask_var)
     matrix, names, cells = from_anndata(adata, layer)
     if not used.all():
         matrix, names = matrix[:, used], tuple(map(str, adata.var_names[used]))
@@ -89,31 +95,11 @@ def spca(
     chosen: dict[str, Any] = {} if layer is None else {"layer": layer}
     if not used.all():
         chosen["mask_var"] = mask_var if isinstance(mask_var, str) else used
-    adata.uns[key_added or "spca"] = _summary(result, chosen)
+    adata.uns[key_added or "spca"] = _summary(result, chosen, proof)
     return adata if copy else None
 
 
-def _used_genes(adata: Any, mask_var: Any) -> np.ndarray:
-    """One truth value per gene: whether it is used."""
-    count = adata.n_vars
-    missing = isinstance(mask_var, str) and mask_var not in adata.var
-    if mask_var is None or (missing and mask_var == HIGHLY_VARIABLE):
-        return np.ones(count, dtype=bool)
-    if missing:
-        known = ", ".join(map(repr, adata.var.columns)) or "none"
-        raise ValueError(f"mask_var={mask_var!r} is no column of adata.var; its columns: {known}")
-    mask = np.asarray(adata.var[mask_var] if isinstance(mask_var, str) else mask_var)
-    if mask.dtype != bool or mask.shape != (count,):
-        raise ValueError(
-            f"mask_var must hold {count} truth values, one per gene, got {mask.dtype} of shape "
-            f"{mask.shape}; pass for instance adata.var['highly_variable'].to_numpy(bool)"
-        )
-    if not mask.any():
-        raise ValueError(f"mask_var={mask_var!r} marks no gene; pass mask_var=None to use all")
-    return mask
-
-
-def _summary(result: Result, chosen: dict[str, Any]) -> dict[str, Any]:
+def _summary(result: Result, chosen: dict[str, Any], proof: bool) -> dict[str, Any]:
     """Return only numbers, strings and arrays, which an .h5ad file can hold."""
     certificate = result.certificate
     params = {name: result.settings[name] for name in _PARAMS if result.settings[name] is not None}
@@ -130,5 +116,5 @@ def _summary(result: Result, chosen: dict[str, Any]) -> dict[str, Any]:
             "status": certificate.status.value,
             "proved_by": certificate.proved_by,
         },
-        "result": result.to_json(proof=False),
+        "result": result.to_json(proof=proof),
     }

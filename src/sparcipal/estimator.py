@@ -26,6 +26,7 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
         return method
 
 
+from .data.checks import WAYS_OUT
 from .data.columns import Wanted
 from .data.frames import column_names, from_frame, is_anndata, is_frame
 from .data.inputs import Input, as_rows, in_blocks, is_lazy, resolved
@@ -94,6 +95,15 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
+        try:
+            return self._scores(X)
+        except ValueError as error:
+            if WAYS_OUT not in str(error):
+                raise
+            ways = "fit with missing='mean', 'rows' or 'pairwise', which scores rows with gaps too"
+            raise ValueError(str(error).replace(WAYS_OUT, f"fill them, or {ways}")) from error
+
+    def _scores(self, X: Any) -> np.ndarray:
         scorer = Scorer(self.result_)
         X = self._as_fitted(X)
         if isinstance(X, Table):

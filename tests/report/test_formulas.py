@@ -7,7 +7,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from sparcipal import SparsePCA, Table
+from sparcipal import SparsePCA, Table, read, sparse_pca
 from sparcipal.report.formulas import formula
 
 NAMES = ("a", 'two "words"', "x-1", "naïve", "select")
@@ -45,3 +45,12 @@ def test_equations_name_features_and_gather_the_constant(model):
     assert any("[x-1]" in line or '[two "words"]' in line for line in lines)
     with pytest.raises(ValueError, match="form='fortran' is unknown"):
         formula(model[0].result_, "fortran")
+
+
+def test_formulas_of_words_say_what_a_column_holds():
+    texts = ["red apple", "blue sea", "green sea, blue sky", "red red wine"]
+    result = sparse_pca(read(texts, weighting="tfidf", normalize=True), n_nonzero_coefs=2)
+    first = formula(result, "sql").splitlines()[0]
+    assert first.startswith("-- a column holds the count of the word times its idf")
+    assert first.endswith("divided by the length of the document's vector")
+    assert formula(sparse_pca(np.eye(4)), "python").startswith("def scores")

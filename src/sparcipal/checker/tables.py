@@ -82,8 +82,14 @@ def doubles(name: str, numbers: np.ndarray, *, gaps: bool = False) -> np.ndarray
     if numbers.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be a {TABLE}, not of {numbers.dtype}")
     finite = np.isfinite(numbers)
-    if not (finite | np.isnan(numbers) if gaps else finite).all():
-        raise ValueError(f"{name} must be a {TABLE}")
+    nan = np.isnan(numbers)
+    if not gaps and nan.any():
+        raise ValueError(
+            f"{name} has {int(nan.sum())} missing entries (NaN), but the result speaks of complete "
+            "data; pass the data that it came from"
+        )
+    if not (finite | nan).all():
+        raise ValueError(f"{name} must be a {TABLE}, but has {int((~finite).sum())} infinite ones")
     if numbers.dtype.kind in "iu" and numbers.dtype.itemsize >= 8 and numbers.size:
         largest = max(int(numbers.max()), -int(numbers.min()))
         if largest > LARGEST:
@@ -220,14 +226,20 @@ def _renamed(X: Any) -> Any:
 
 
 def chosen(X: Any, names: tuple[str, ...] | None) -> Any:
-    """The columns of a frame that a result names, when the frame has others beside them."""
-    if names is None or not _is_frame(X) or _is_dask(X):
+    """The columns of a frame, or of AnnData, that a result names, when there are others."""
+    genes = _maker(X) == "anndata" and hasattr(type(X), "var_names")
+    lazy = _is_dask(X) and not (hasattr(type(X), "partitions") and hasattr(type(X), "columns"))
+    if names is None or lazy or not (genes or _is_frame(X) or _is_dask(X)):
         return X
     columns = _names(X) or ()
     if len(columns) <= len(names) or not set(names) <= set(columns):
         return X
     require(len(set(names)) == len(names), "feature_names: a name is there twice")
     places = [columns.index(name) for name in names]
+    if genes:
+        return X[:, places]
+    if _is_dask(X):
+        return X[[X.columns[place] for place in places]]
     if _maker(X) == "pandas":
         return X.iloc[:, places]
     import narwhals.stable.v1 as nw

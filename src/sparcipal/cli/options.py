@@ -165,6 +165,20 @@ class Names(click.ParamType):
         return [name for name in names if name]
 
 
+class StopWords(click.ParamType):
+    """This type is `english`, `none`, or a file with one word per line."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value in ("english", "none") or isinstance(value, list):
+            return value
+        if not os.path.isfile(value):
+            self.fail(f"{value!r} is neither english nor none nor a file of words", param, ctx)
+        with open(value, encoding="utf-8", errors="replace") as stream:
+            return sorted({line.strip() for line in stream if line.strip()})
+
+
 def _added(command: F, *some: Any) -> F:
     for one in reversed(some):
         command = one(command)
@@ -186,6 +200,8 @@ def source_options(command: F) -> F:
         option(FILES, "--names", type=FILE, metavar="FILE", help="Feature names, one per line."),
         option(FILES, "--key", help="Which array of an .npz file."),
         option(FILES, "--layer", help="Which layer of an .h5ad file."),
+        option(FILES, "--mask-var", metavar="NAME|all",
+               help="Genes of an .h5ad file: a column of var; highly_variable if it is there."),
         option(FILES, "--transpose", is_flag=True, help="Matrix Market with features in rows."),
         option(FILES, "--encoding", type=Encoding(), help="Of text that is not utf-8."),
         option(FILES, "--cache", metavar="WHERE", shell_complete=complete_cache,
@@ -229,8 +245,8 @@ def document_options(command: F) -> F:
                help="The field of a .jsonl or .csv file that holds the text."),
         option(TEXTS, "--label-field", metavar="NAME",
                help="The field that holds a label of the text, such as its date."),
-        option(TEXTS, "--stop-words", type=click.Choice(["english", "none"]),
-               help="Words not to count; english if not given."),
+        option(TEXTS, "--stop-words", type=StopWords(), metavar="english|none|FILE",
+               help="Words not to count, or a file with one per line; english if not given."),
         option(TEXTS, "--min-df", type=Frequency(counts=True),
                help="Least documents (or share) with a word."),
         option(TEXTS, "--max-df", type=Frequency(counts=False),
@@ -380,9 +396,10 @@ def read_table(source: str, options: dict[str, Any], callback: F | None = None) 
 
 # Options that are keywords of `read` under the same name.
 READING = (
-    "key", "layer", "transpose", "columns", "drop", "index", "label", "one_hot", "decimal",
-    "thousands", "na_values", "text_field", "label_field", "stop_words", "min_df", "max_df",
-    "min_count", "min_length", "token_pattern", "containing", "weighting", "normalize", "encoding",
+    "key", "layer", "mask_var", "transpose", "columns", "drop", "index", "label", "one_hot",
+    "decimal", "thousands", "na_values", "text_field", "label_field", "stop_words", "min_df",
+    "max_df", "min_count", "min_length", "token_pattern", "containing", "weighting", "normalize",
+    "encoding",
 )  # fmt: skip
 
 
@@ -394,6 +411,8 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     }
     if given.get("stop_words") == "none":
         given["stop_words"] = None
+    if given.get("mask_var") == "all":
+        given["mask_var"] = None
     if options.get("ngrams") is not None:
         given["ngram_range"] = (1, options["ngrams"])
     if options.get("covariance"):
@@ -439,6 +458,8 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
         keywords.pop("drop", None)
         keywords["columns"] = tuple(result.feature_names)
         keywords["empty"] = True  # new samples may lack all entries of a column
+    if "mask_var" in reader.options and result.feature_names:
+        keywords["mask_var"] = None  # the genes of the model are found by their names
     if reader.tabular and "label" in silent:
         keywords["label_needed"] = False
     return {**options, "input_format": reader.name, "recorded": keywords}

@@ -43,11 +43,13 @@ OPTIONS: dict[str, str] = {
     "tol": "--tol",
     "key": "--key",
     "layer": "--layer",
+    "mask_var": "--mask-var",
     "encoding": "--encoding",
     "format": "--input-format",
 }
 FLAGS: dict[str, str] = {
     "certify=False": "--certify none",
+    "mask_var=None": "--mask-var all",
     "center=False": "--no-center",
     "center=True": "--center",
     "scale=True": "--scale",
@@ -103,8 +105,13 @@ def said_in_the_shell(result: Any) -> Any:
     from dataclasses import replace
 
     certificate = result.certificate
+    told = result.info.get("notes")
+    info = result.info
+    if isinstance(told, list):
+        info = {**info, "notes": [in_the_shell(str(sentence)) for sentence in told]}
     return replace(
         result,
+        info=info,
         note=in_the_shell(result.note),
         certificate=replace(certificate, message=in_the_shell(certificate.message)),
     )

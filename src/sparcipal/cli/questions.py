@@ -91,6 +91,7 @@ def choose(source: str, **options: Any) -> None:
 
     distinct_files(source, options)
     _picture_first(options)
+    options = weighted_as_topics(source, options)
     asked = {**keywords(options), **memory_keyword(options)}
     for name in ("n_components", "rank"):
         del asked[name]
@@ -145,6 +146,7 @@ def stability(source: str, **options: Any) -> None:
 
     distinct_files(source, options)
     _picture_first(options)
+    options = weighted_as_topics(source, options)
     with live(options["time_limit"], options["quiet"]) as (_, update):
         data = data_keywords(source, options, update)
         found = run(
@@ -274,6 +276,19 @@ def explain(model: str, source: str, **options: Any) -> None:
 
     write_atomically(Path(out), text + "\n")
     note(f"wrote {out}")
+
+
+def weighted_as_topics(source: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Weight texts as `topics` does, and say so; anything else is as it was."""
+    from ..data.files.formats import reader_for
+
+    given = {"text_field": options["text_field"]} if options["text_field"] else {}
+    if not reader_for(source, options["input_format"], given).counts_words:
+        return options
+    completed = for_texts(source, options)
+    if options["weighting"] is None:
+        note("texts are weighted as by topics (tfidf); --weighting counts takes plain counts")
+    return completed
 
 
 def _picture_first(options: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from .columns import (
 )
 
 Named = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
+HIGHLY_VARIABLE = "highly_variable"  # the column in which scanpy marks genes
 EVERYTHING = Wanted(index=False)  # a frame has its own index
 
 
@@ -48,6 +49,35 @@ def is_frame(X: Any) -> bool:
     if maker in {"pandas", "polars", "pyarrow"}:
         return len(getattr(X, "shape", ())) == 2 or hasattr(X, "collect")
     return hasattr(X, "__narwhals_dataframe__") or hasattr(X, "__dataframe__")
+
+
+def used_genes(adata: Any, mask_var: Any) -> np.ndarray:
+    """One truth value per gene: whether it is used."""
+    count = adata.n_vars
+    missing = isinstance(mask_var, str) and mask_var not in adata.var
+    if mask_var is None or (missing and mask_var == HIGHLY_VARIABLE):
+        return np.ones(count, dtype=bool)
+    if missing:
+        known = ", ".join(map(repr, adata.var.columns)) or "none"
+        raise ValueError(f"mask_var={mask_var!r} is no column of adata.var; its columns: {known}")
+    mask = np.asarray(adata.var[mask_var] if isinstance(mask_var, str) else mask_var)
+    if mask.dtype != bool or mask.shape != (count,):
+        raise ValueError(
+            f"mask_var must hold {count} truth values, one per gene, got {mask.dtype} of shape "
+            f"{mask.shape}; pass for instance adata.var['highly_variable'].to_numpy(bool)"
+        )
+    if not mask.any():
+        raise ValueError(f"mask_var={mask_var!r} marks no gene; pass mask_var=None to use all")
+    return mask
+
+
+def labels_of(adata: Any, label: str) -> tuple[str, ...]:
+    """The entries of a column of `adata.obs`, as labels of the cells."""
+    if label not in adata.obs:
+        known = ", ".join(map(repr, adata.obs.columns)) or "none"
+        raise ValueError(f"label={label!r} is no column of adata.obs; its columns: {known}")
+    column = adata.obs[label]
+    return tuple("" if gone else str(e) for e, gone in zip(column, column.isna()))
 
 
 def from_anndata(adata: Any, layer: str | None = None) -> Named:

@@ -269,8 +269,10 @@ def read(
         `weighting` ("counts", "presence", "log", "tfidf") and `normalize`; `like` a Table or Result
         counts new texts as those of a fit; "jsonl" has
         `text_field`, "folder" `pattern`; "npz" `key`; "h5ad"
-        `layer`; "matrixmarket" `transpose`; "svmlight" `n_features`. Tables ("csv", "tsv",
-        "parquet", frames) have `columns` and `drop` (names, patterns as "gene*", ranges as
+        `layer`, `label` (a column of obs) and `mask_var` (a column of var that marks the genes to
+        use; "highly_variable" where it is there, None for all);
+        "matrixmarket" `transpose`; "svmlight" `n_features`. Tables ("csv", "tsv", "parquet",
+        frames) have `columns` and `drop` (names, patterns as "gene*", ranges as
         "q1:q25"), `index` (the column that names the rows), `label` (a column kept beside the
         features), `one_hot` (columns of categories to encode); "csv" and "tsv" `header`,
         `decimal`, `thousands` and `na_values`.
@@ -278,7 +280,7 @@ def read(
     Returns
     -------
     Table
-        Columns of a table that cannot be features (text, dates, identifiers, constants) are set
+        Columns of a table that cannot be features (text, dates, identifiers, empty ones) are set
         aside; a warning and `Table.notes` name them. Entries that are missing are NaN.
 
     Examples

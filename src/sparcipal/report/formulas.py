@@ -32,7 +32,24 @@ def formula(result: Result, form: str) -> str:
     if form not in FORMS:
         raise ValueError(f"form={form!r} is unknown; choose one of {', '.join(FORMS)}")
     made = [list(_terms(result, j)) for j in range(len(result.supports))]
-    return {"sql": _sql, "python": _python, "equation": _equation}[form](made)
+    text = {"sql": _sql, "python": _python, "equation": _equation}[form](made)
+    told = _weighting(result)
+    return f"{'--' if form == 'sql' else '#'} {told}\n{text}" if told else text
+
+
+def _weighting(result: Result) -> str:
+    """Say what the columns hold where they are words; empty where they are not."""
+    told = result.info.get("texts")
+    options = told.get("options") if isinstance(told, dict) else None
+    if not isinstance(options, dict):
+        return ""
+    column = {
+        "presence": "1 where the word occurs, else 0",
+        "log": "ln(1 + the count of the word)",
+        "tfidf": "the count of the word times its idf (info['texts'] of the saved model)",
+    }.get(str(options.get("weighting")), "the count of the word")
+    length = ", divided by the length of the document's vector" if options.get("normalize") else ""
+    return f"a column holds {column} in a document{length}"
 
 
 def _terms(result: Result, component: int) -> Iterator[Term]:

@@ -111,3 +111,11 @@ def test_cached_texts_keep_how_they_were_counted(lines, tmp_path):
         table = read(lines, weighting="tfidf", cache=tmp_path / "kept")
         assert table.texts["options"] == {"weighting": "tfidf"}
         assert table.texts["idf"].shape == (table.shape[1],)
+
+
+def test_a_misspelt_label_field_is_refused(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"text": "red apple", "day": "2024"}\n{"text": "blue sea"}\n')
+    assert read(path, label_field="day").labels[0] == "2024"
+    with pytest.raises(ValueError, match=r"no line has a field 'date'.*'text', 'day'"):
+        read(path, label_field="date")

@@ -16,7 +16,16 @@ from .reader import Parsed, Reader
 PATIENCE = 20.0  # seconds for the structure of a small file
 
 
-def read_h5ad(source: Path_, names: Any, *, layer: str | None = None) -> Parsed:
+def read_h5ad(
+    source: Path_,
+    names: Any,
+    *,
+    layer: str | None = None,
+    label: str | None = None,
+    mask_var: str | None = frames.HIGHLY_VARIABLE,
+) -> Parsed:
+    """Cells by genes. `label` is a column of obs; `mask_var` a column of var that marks the genes
+    to use, by default "highly_variable" where there is one, as in scanpy."""
     try:
         import anndata
     except ImportError as error:
@@ -25,9 +34,20 @@ def read_h5ad(source: Path_, names: Any, *, layer: str | None = None) -> Parsed:
         ) from error
     try:
         _check_h5(source)
-        found = Parsed(*frames.from_anndata(anndata.read_h5ad(os.fspath(source)), layer))
+        adata = anndata.read_h5ad(os.fspath(source))
     except OSError as error:  # HDF5 does not name the file
         raise ValueError(f"{source}: damaged, or not h5ad ({error})") from error
+    used = frames.used_genes(adata, mask_var)
+    labels = None if label is None else frames.labels_of(adata, label)
+    notes: tuple[str, ...] = ()
+    if not used.all():
+        notes = (
+            f"{int(used.sum())} of {used.size} genes used: those marked {mask_var!r}; "
+            "mask_var=None uses all",
+        )
+        adata = adata[:, used]
+    matrix, genes, cells = frames.from_anndata(adata, layer)
+    found = Parsed(matrix, genes, cells, labels=labels, label_name=label, notes=notes)
     if found.matrix.dtype.kind not in "biuf":
         raise ValueError(f"{source}: the matrix holds {found.matrix.dtype} instead of numbers")
     return found
@@ -55,5 +75,10 @@ def _check_h5(source: Path_) -> None:
 
 
 READER = Reader(
-    "h5ad", (".h5ad",), read_h5ad, options={"layer": (str,)}, from_pipe=False, worth_caching=False
+    "h5ad",
+    (".h5ad",),
+    read_h5ad,
+    options={"layer": (str,), "label": (str,), "mask_var": (str, type(None))},
+    from_pipe=False,
+    worth_caching=False,
 )

@@ -29,6 +29,7 @@ def read_jsonl(
 def _json_texts(
     source: Path_, text_field: str, label_field: str | None, encoding: str
 ) -> Iterator[Document]:
+    labelled, fields = False, ""
     for number, line in decoded_lines(source, encoding):
         if not line.strip():
             continue
@@ -41,8 +42,15 @@ def _json_texts(
             raise ValueError(
                 f"{source}, line {number}: no text in {text_field!r}; name its field: text_field"
             )
+        if isinstance(entry, dict):
+            labelled |= label_field in entry
+            fields = fields or ", ".join(map(repr, entry))
         label = entry.get(label_field) if isinstance(entry, dict) and label_field else None
         yield Document(text, opening(text), None if label is None else str(label))
+    if label_field and not labelled:
+        raise ValueError(
+            f"{source}: no line has a field {label_field!r}; label_field may be {fields or 'none'}"
+        )
 
 
 READER = Reader(
