@@ -76,6 +76,14 @@ report = option(
     OUTPUT, "--report", type=Output(), metavar="REPORT.HTML", help="Write a report for the browser."
 )
 form = option(OUTPUT, "--format", "form", type=FORMATS, default="table", show_default=True)
+table_or_csv = option(
+    OUTPUT,
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv"]),
+    default="table",
+    show_default=True,
+)
 quiet = option(OUTPUT, "-q", "--quiet", is_flag=True, help="No progress.")
 
 
@@ -184,14 +192,7 @@ def topics(source: str, **options: Any) -> None:
     metavar="REPORT.HTML",
     help="Write a report of the last size, with the path.",
 )
-@option(
-    OUTPUT,
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv"]),
-    default="table",
-    show_default=True,
-)
+@table_or_csv
 @quiet
 def path(source: str, **options: Any) -> None:
     """Variance against the number of nonzeros, with the region in which the optimum must lie.
@@ -266,14 +267,7 @@ def _print_path(rows: list[tuple[int, Any]], form: str) -> None:
 @document_options
 @source_options
 @covariance_option
-@option(
-    OUTPUT,
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv"]),
-    default="table",
-    show_default=True,
-)
+@table_or_csv
 @quiet
 def compare(source: str, **options: Any) -> None:
     """Run several methods on the same question and judge them by the same bound.

@@ -28,7 +28,7 @@ from ..problem.result import Result
 from ..report import explaining
 from ..settings import Settings
 from .nearby import QUESTION, NotAnswered, alternatives, answer_of
-from .resampling import Stability, stability_of
+from .resampling import Plan, Stability, stability_of
 
 FORCE = 3  # outsiders of each component with proofs of their own, unless the user says
 LEVEL, ERRORS = 0.95, 1.0  # of the intervals, and false selections, as in `stability`
@@ -191,9 +191,9 @@ def explain(
     if count == 0 or ended or (left is not None and left <= 0.0):
         return page
     again = replace(asked, time_limit=left)
-    monitor = again.monitor()
+    monitor, plan = again.monitor(), Plan("halves", count, LEVEL, ERRORS)
     with monitor.interruptible(), one_blas_thread:
-        found = stability_of(source, again, monitor, answer, "halves", count, LEVEL, ERRORS)
+        found = stability_of(source, again, monitor, plan, answer)
     return replace(page, stability=found)
 
 

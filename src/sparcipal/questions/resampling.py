@@ -258,18 +258,31 @@ def stability(
             monitor=monitor,
             missing=by_rows(settings.missing),
         )
-        return stability_of(given, settings, monitor, None, scheme, count, level, errors)
+        plan = Plan(scheme, count, level, errors)
+        return stability_of(given, settings, monitor, plan)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is drawn how often, and what intervals and selections are judged by."""
+
+    scheme: str
+    count: int
+    level: float
+    errors: float
+
+    @property
+    def draws(self) -> int:
+        """Halves come in pairs."""
+        return self.count + self.count % 2 if self.scheme == "halves" else self.count
 
 
 def stability_of(
     given: Input,
     settings: Settings,
     monitor: Monitor,
-    reference: Result | None,
-    scheme: str,
-    count: int,
-    level: float,
-    errors: float,
+    plan: Plan,
+    reference: Result | None = None,
 ) -> Stability:
     """The same for resolved data; `reference` is the answer on all rows, if it is known."""
     n = row_count(given, "stability")
@@ -277,25 +290,24 @@ def stability_of(
         raise ValueError(f"X has {n} rows, but resamples need at least 4")
     if reference is None:
         reference = fitted(given, settings, monitor)
-    job = _Job(given, _searched_again(settings, reference), scheme, n, monitor, reference)
+    job = _Job(given, _searched_again(settings, reference), plan.scheme, n, monitor, reference)
     found: list[tuple[tuple[np.ndarray, ...], np.ndarray]] = []
-    draws = count + count % 2 if scheme == "halves" else count
     # rows that are read in passes have one reader
     n_jobs = 1 if isinstance(given.source, Rows) else settings.n_jobs or 1
     with ordered_map(n_jobs, job) as submit:
-        for answer in submit(_Job.run, range(draws)):
+        for answer in submit(_Job.run, range(plan.draws)):
             if answer is None:
                 break
             found.append(answer)
-            monitor.update("stability", message=f"{len(found)} of {draws} resamples")
+            monitor.update("stability", message=f"{len(found)} of {plan.draws} resamples")
     return Stability(
         reference,
         tuple(supports for supports, _ in found),
         np.array([jaccard for _, jaccard in found]).reshape(len(found), -1),
-        scheme,
-        level,
-        errors,
-        complete=len(found) == draws,
+        plan.scheme,
+        plan.level,
+        plan.errors,
+        complete=len(found) == plan.draws,
     )
 
 
