@@ -207,3 +207,26 @@ def test_path_of_several_components_refuses_sizes_without_room():
         sparse_path(covariance=np.eye(6), n_components=2, n_nonzero_coefs=[4])
     with pytest.raises(ValueError, match="n_components=7 components cannot have disjoint"):
         sparse_path(covariance=np.eye(6), n_components=7)
+
+
+@pytest.mark.parametrize(
+    "kind", [{"supports": "free"}, {"objective": "adjusted"}, {"supports": "common"}]
+)
+def test_path_of_other_kinds_is_never_below_separate_calls(kind):
+    X = np.random.default_rng(0).standard_normal((40, 7)) * np.linspace(1, 2, 7)
+    asked = {"n_components": 2, "certify": False, **kind}
+    for result in sparse_path(X, n_nonzero_coefs=[2, 3], **asked):
+        s = result.settings["n_nonzero_coefs"][0]
+        alone = sparse_pca(X, n_nonzero_coefs=s, **asked)
+        assert result.value >= alone.value * (1 - 1e-6)
+        assert result.settings["supports"] == alone.settings["supports"]
+        assert result.settings["objective"] == alone.settings["objective"]
+        assert verify(result, X)
+
+
+def test_path_of_a_common_set_begins_with_as_many_features_as_components():
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    asked = {"n_components": 2, "supports": "common", "certify": False}
+    assert sparse_path(X, **asked).n_nonzero_coefs.tolist() == [2, 3, 4, 5]
+    with pytest.raises(ValueError, match="need at least 2 nonzeros"):
+        sparse_path(X, n_nonzero_coefs=[1, 2], **asked)

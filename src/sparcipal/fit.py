@@ -192,8 +192,8 @@ def sparse_pca(
 
 
 def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = False) -> Result:
-    """Answer the question that the settings put to the data; `aloud` warns of constant features,
-    which the result names in any case."""
+    """Answer the question that the settings put to the data; `aloud` warns of constant features
+    and of fewer components than were asked for, which the result names in any case."""
     columns = Columns(given.n_features, given.feature_names)
     sizes, total = settings.budget(given.n_features, settings.available(columns))
     asked = settings.constraints(columns, sizes, total)
@@ -234,18 +234,19 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
 
     searched.begin((sum(sizes) if total is None else total) + len(asked.exclude))
     if aloud:
-        tell(searched.on_constants)
+        remark = settings.remark(sizes)
+        tell((*([remark] if remark else []), *searched.on_constants))
     _, shown = settled(searched, question, answer, options, settings.certify)
     data = searched.data
     record = settings.record(sizes, total, data, asked)
     result = result_of(shown, question(data), data, record)
-    return remarked(result, searched)
+    return remarked(result, searched, settings.remark(sizes))
 
 
-def remarked(result: Result, searched: Searched) -> Result:
-    """Add to a result what is known of its table beside the numbers."""
-    notes, texts = searched.notes, searched.given.texts
-    told: dict[str, Any] = {"notes": list(notes)} if notes else {}
+def remarked(result: Result, searched: Searched, more: str = "") -> Result:
+    """Add to a result what is known of its table beside the numbers, and `more` if there is."""
+    notes, texts = [*searched.notes, *([more] if more else [])], searched.given.texts
+    told: dict[str, Any] = {"notes": notes} if notes else {}
     if texts is not None:
         told["texts"] = texts
     return replace(result, info={**result.info, **told}) if told else result

@@ -91,6 +91,9 @@ def sparse_path(
     covariance: Any = None,
     n_components: int = 1,
     n_nonzero_coefs: Iterable[int] | None = None,
+    supports: str = "disjoint",
+    objective: str | None = None,
+    uncorrelated: bool = False,
     nonnegative: bool = False,
     center: bool = True,
     scale: bool = False,
@@ -115,7 +118,8 @@ def sparse_path(
 
     n_nonzero_coefs : iterable of int
         The numbers of nonzeros of each component; solved in increasing order. None means 1 to 30,
-        or to n_features // n_components if that is less.
+        or to n_features // n_components if that is less. Components in a common set, and
+        uncorrelated ones, need at least `n_components` nonzeros.
     time_limit : float
         Seconds for the whole path. What is not reached in time is bounded, but hardly searched.
     certify : {"fast", "full", False}
@@ -136,6 +140,9 @@ def sparse_path(
     """
     settings = Settings.of(
         n_components=integer("n_components", n_components, 1),
+        supports=supports,
+        objective=objective,
+        uncorrelated=uncorrelated,
         nonnegative=nonnegative,
         center=center,
         scale=scale,
@@ -166,7 +173,7 @@ def sparse_path(
         searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
         columns = Columns(given.n_features, given.feature_names)
         available = settings.available(columns)
-        sizes = _sizes(n_nonzero_coefs, settings.n_components, available, settings.include)
+        sizes = _sizes(n_nonzero_coefs, settings, available)
         found = path_among(searched, settings, columns, sizes, monitor)
         tell(searched.on_constants)
         return found
@@ -184,8 +191,9 @@ def path_among(
     """The path of `sizes`, increasing; without `thorough` no answer is searched for afresh."""
     k = settings.n_components
     asked = settings.constraints(columns, sizes[:1] * k, None)
-    searched.begin(k * sizes[-1] + len(asked.exclude))
-    _check_kept(searched.data, k * sizes[-1])
+    needed = sizes[-1] if settings.supports == "common" else k * sizes[-1]
+    searched.begin(needed + len(asked.exclude))
+    _check_kept(searched.data, needed if settings.disjoint else sizes[-1])
     steps = _Steps(settings, settings.options(monitor), asked, columns, thorough)
     results: list[Result] = []
     before: Answer | None = None
@@ -212,7 +220,15 @@ class _Steps:
         settings, options = self.settings, self.options
 
         def question(data: Data) -> Problem:
-            whole = Problem(data.formed, sizes, settings.nonnegative, constraints=self.asked)
+            whole = Problem(
+                data.formed,
+                sizes,
+                settings.nonnegative,
+                settings.supports,
+                constraints=self.asked,
+                objective=settings.objective or "sum",
+                uncorrelated=settings.uncorrelated,
+            )
             if data.survivors is None:
                 return whole
             check_anchors(self.asked, data.survivors.kept, self.columns)
@@ -237,26 +253,33 @@ def _check_kept(data: Data, needed: int) -> None:
         )
 
 
-def _sizes(
-    n_nonzero_coefs: Iterable[int] | None, k: int, n_features: int, include: Any
-) -> list[int]:
-    """The cardinalities in their order; without any, from what one list of anchors needs on."""
-    if k > n_features:
+def _sizes(n_nonzero_coefs: Iterable[int] | None, settings: Settings, n_features: int) -> list[int]:
+    """The cardinalities in their order; without any, from what is needed at least on."""
+    k, include = settings.n_components, settings.include
+    if settings.disjoint and k > n_features:
         raise ValueError(
             f"n_components={k} components cannot have disjoint supports among "
             f"n_features={n_features} features; ask for at most {n_features}"
         )
-    most = n_features // k
+    most = n_features // k if settings.disjoint else n_features
+    needed = k if settings.supports == "common" or settings.uncorrelated else 1
     if n_nonzero_coefs is None:
-        first = max(1, len(include) if k == 1 and isinstance(include, Sized) else 1)
+        first = max(needed, len(include) if k == 1 and isinstance(include, Sized) else 1)
         return list(range(first, max(first, min(LONGEST, most)) + 1))
     sizes = sorted({integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs})
     if not sizes:
         raise ValueError("n_nonzero_coefs is empty; pass for instance range(1, 11)")
-    if sizes[-1] > most:
-        room = f"n_features={n_features}" if k == 1 else f"n_features // n_components={most}"
+    if sizes[0] < needed or needed > most:
+        kind = "in a common set" if settings.supports == "common" else "that are uncorrelated"
         raise ValueError(
-            f"n_nonzero_coefs has {sizes[-1]}, more than {room}; pass numbers between 1 and "
+            f"n_nonzero_coefs has {sizes[0]}, but n_components={k} components {kind} need at least "
+            f"{needed} nonzeros each; pass numbers from {needed} on, or fewer components"
+        )
+    if sizes[-1] > most:
+        apart = settings.disjoint and k > 1
+        room = f"n_features // n_components={most}" if apart else f"n_features={n_features}"
+        raise ValueError(
+            f"n_nonzero_coefs has {sizes[-1]}, more than {room}; pass numbers between {needed} and "
             f"{most}, or None"
         )
     return sizes

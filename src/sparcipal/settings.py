@@ -221,6 +221,15 @@ class Settings:
             return (total,), None
         return (total - k + 1,) * k, total
 
+    def remark(self, sizes: Sequence[int]) -> str:
+        """Say that there are fewer components than were asked for; "" where there are not."""
+        if len(sizes) == self.n_components:
+            return ""
+        return (
+            f"{len(sizes)} of n_components={self.n_components} components: a common set of "
+            f"{sizes[0]} features has no more directions"
+        )
+
     def starts(
         self, sizes: Sequence[int], n_features: int, names: Sequence[str] | None
     ) -> tuple[tuple[np.ndarray, ...], ...]:
@@ -307,7 +316,8 @@ class Settings:
                 "each, for fewer components, or pass supports='free'"
             )
         self._check_sizes(checked)
-        return checked
+        # a set of s features has no more than s principal components
+        return checked[: checked[0]] if supports == "common" else checked
 
     def _check_sizes(self, sizes: tuple[int, ...]) -> None:
         """Refuse sizes with which components of this kind need not exist."""
@@ -316,12 +326,6 @@ class Settings:
             raise ValueError(
                 f"n_nonzero_coefs={list(sizes)} with supports='common': all components lie in one "
                 "set of features; pass one integer, the size of that set"
-            )
-        if self.supports == "common" and k > sizes[0]:
-            raise ValueError(
-                f"n_components={k} components in a common set of n_nonzero_coefs={sizes[0]} "
-                f"features: there are no more than {sizes[0]} directions; ask for fewer components "
-                "or for a larger set"
             )
         if self.uncorrelated and any(s < j for j, s in enumerate(sorted(sizes), 1)):
             raise ValueError(

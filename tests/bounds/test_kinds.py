@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
-from sparcipal import sparse_pca, verify
+from sparcipal import Result, sparse_pca, verify
 
 
 def ky_fan(M: np.ndarray, k: int) -> float:
@@ -37,9 +37,20 @@ def test_prices_do_not_hold_for_features_that_are_used_twice():
     assert result.value == pytest.approx(2.0)
 
 
-def test_a_common_set_has_no_more_components_than_features():
-    with pytest.raises(ValueError, match="no more than 2 directions"):
-        sparse_pca(covariance=np.eye(4), n_components=3, n_nonzero_coefs=2, supports="common")
+@pytest.mark.parametrize("s", [1, 2])
+def test_a_common_set_has_no_more_components_than_features(s):
+    A = np.diag([1.0, 2.0, 3.0, 4.0]) + 0.1
+    asked = {"n_components": 3, "n_nonzero_coefs": s, "supports": "common"}
+    with pytest.warns(UserWarning, match=f"{s} of n_components=3"):
+        result = sparse_pca(covariance=A, **asked)
+    assert len(result.supports) == s
+    assert f"{s} of n_components=3" in str(result)
+    sets = combinations(range(4), s)
+    best = max(np.trace(A[np.ix_(T, T)]) for T in sets)
+    assert result.value == pytest.approx(best)
+    assert result.bound >= best
+    assert verify(result, covariance=A)
+    assert verify(Result.from_json(result.to_json()), covariance=A)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -105,7 +105,7 @@ def test_all_that_does_not_fit_is_in_one_error():
         choose(planted(20, 8), n_components=[1, 5], n_nonzero_coefs=[2, 9], folds=5)
     message = str(error.value)
     assert "n_components=5 with n_nonzero_coefs=2 needs 10 of 8 features" in message
-    assert "n_nonzero_coefs=9 with n_components=1 needs 9 of 8 features" in message
+    assert "n_components=1 with n_nonzero_coefs=9 needs 9 of 8 features" in message
     assert "folds=5 leaves 4 of 20 rows in a fold, but 5 components need 12" in message
 
 
@@ -131,3 +131,14 @@ def test_picture_frames_the_recommended_cell(found):
     bold = [t.get_text() for t in display.axes_[0].texts if t.get_fontweight() == "bold"]
     i, j = found.n_components.index(found.best[0]), found.n_nonzero_coefs.index(found.best[1])
     assert bold == [f"{100 * found.held_out[i, j]:.1f}"]
+
+
+@pytest.mark.parametrize("supports", ["free", "common"])
+def test_pairs_that_do_not_fit_together_are_left_out(supports):
+    found = choose(
+        planted(60), n_components=[1, 3], n_nonzero_coefs=[2, 3], supports=supports, folds=2,
+        permutations=0, certify=False,
+    )  # fmt: skip
+    assert np.isnan(found.held_out[1, 0]) == (supports == "common")
+    assert not np.isnan(found.held_out[:, 1]).any()
+    assert found.results[1][1].settings["supports"] == supports

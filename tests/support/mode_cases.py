@@ -73,7 +73,7 @@ def mode_case(seed: int, kind: str | None = None) -> ModeCase:
     elif kind == "uncorrelated":
         sizes = tuple(int(rng.integers(j, 5)) for j in range(1, k + 1))
     elif kind == "common":
-        sizes = (int(rng.integers(k, 5)),) * k
+        sizes = (int(rng.integers(1, 5)),) * k  # fewer features than components: fewer components
     elif rng.random() < 0.6:
         sizes = (int(rng.integers(1, most + 1)),) * k
     else:
@@ -138,7 +138,7 @@ def best_competitor(case: ModeCase, known: Sequence[np.ndarray] = ()) -> tuple[f
 
 
 def _best_common(case: ModeCase) -> tuple[float, np.ndarray]:
-    s, k = case.sizes[0], len(case.sizes)
+    s, k = case.sizes[0], min(len(case.sizes), case.sizes[0])
     sets = combinations(range(len(case.A)), s)
     value, T = max((np.linalg.eigvalsh(case.A[np.ix_(T, T)])[-k:].sum(), T) for T in sets)
     W = np.zeros((len(case.A), k))

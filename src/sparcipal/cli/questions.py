@@ -22,6 +22,7 @@ from .options import (
     answer_options,
     as_for_the_fit,
     column_options,
+    constraints,
     data_keywords,
     distinct_files,
     document_options,
@@ -49,12 +50,14 @@ plot = option(
 @click.argument("source", type=FILE)
 @option(
     QUESTION,
-    "-K", "--try-components", type=Range(), default="1:5", show_default=True,
+    "-k", "--components", "-K", "--try-components", "try_components", type=Range(),
+    default="1:5", show_default=True, metavar="RANGE",
     help="Numbers of components to try: 1:6 or 2,4,8.",
 )  # fmt: skip
 @option(
     QUESTION,
-    "-S", "--try-nonzeros", type=Range(), default="2,3,5,8,12,20", show_default=True,
+    "-s", "--nonzero", "-S", "--try-nonzeros", "try_nonzeros", type=Range(),
+    default="2,3,5,8,12,20", show_default=True, metavar="RANGE",
     help="Numbers of nonzeros to try: 2:10:2 or 5,10,20.",
 )  # fmt: skip
 @option(QUESTION, "--folds", type=int, default=5, show_default=True, help="Parts held out in turn.")
@@ -66,7 +69,7 @@ plot = option(
     show_default=True,
     help="Tables of noise to compare with.",
 )
-@question_options
+@answer_options
 @memory
 @column_options
 @document_options
@@ -85,21 +88,21 @@ def choose(source: str, **options: Any) -> None:
     """Choose the numbers of components and of nonzeros by the variance of held-out rows.
 
     \b
-    sparcipal choose wine.csv --scale -K 1:5 -S 2,3 --plot choice.svg
+    sparcipal choose wine.csv --scale -k 1:5 -s 2,3 --plot choice.svg
     """
     from ..questions.choice import choose as run
 
     distinct_files(source, options)
     _picture_first(options)
-    options = weighted_as_topics(source, options)
+    options = {**weighted_as_topics(source, options), "components": 1}  # anchors are those of one
     asked = {**keywords(options), **memory_keyword(options)}
-    for name in ("n_components", "rank"):
-        del asked[name]
+    del asked["n_components"]
     with live(options["time_limit"], options["quiet"]) as (_, update):
         data = data_keywords(source, options, update)
         found = run(
             **data,
             **asked,
+            **constraints(options, data),
             n_components=options["try_components"],
             n_nonzero_coefs=options["try_nonzeros"],
             folds=options["folds"],
@@ -153,6 +156,7 @@ def stability(source: str, **options: Any) -> None:
             **data,
             **keywords(options),
             **memory_keyword(options),
+            **constraints(options, data),
             n_nonzero_coefs=options["nonzero"],
             scheme=options["scheme"],
             n_resamples=options["resamples"],

@@ -311,16 +311,13 @@ def _flat(record: dict[str, Any]) -> list[Any]:
 def _path_rows(
     data: dict[str, Any], options: dict[str, Any], say: Any, update: Any
 ) -> list[tuple[int, Any]]:
-    """Return sizes and results; disjoint components by `auto` grow from size to size."""
+    """Return sizes and results; components by `auto` grow from size to size."""
     from ..fit import sparse_pca
     from ..path import sparse_path
 
     asked = {**keywords(options), **memory_keyword(options), **constraints(options, data)}
-    plain = asked["supports"] == "disjoint" and asked["objective"] != "adjusted"
-    apart = options["components"] == 1 or (plain and not asked["uncorrelated"])
-    if apart and options["method"] == "auto" and options["rank"] is None:
-        for name in ("supports", "objective", "uncorrelated", "rank"):
-            del asked[name]
+    if options["method"] == "auto" and options["rank"] is None:
+        del asked["rank"]
         path = sparse_path(**data, **asked, n_nonzero_coefs=options["nonzero"], callback=update)
         return [(int(s), result) for s, result in zip(path.n_nonzero_coefs, path)]
     rows = []

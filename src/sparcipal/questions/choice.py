@@ -39,7 +39,7 @@ class Choice:
     """Shares of variance for every number of components and of nonzeros, and a recommendation.
 
     Arrays have a row per number of components and a column per number of nonzeros; nan where
-    disjoint supports of that size do not fit, or where a stopped run did not arrive.
+    components of that size do not fit, or where a stopped run did not arrive.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ def choose(
     X : what `sparse_pca` takes
         Rows that are read in passes are read again for every fold, with other weights.
     n_components, n_nonzero_coefs : iterables of int
-        The numbers to try. Pairs that do not fit in disjoint supports are left out.
+        The numbers to try. Pairs that do not fit are left out.
     folds : int
         Parts of the rows, each held out once; at least 2.
     permutations : int
@@ -154,7 +154,7 @@ def choose(
     sample_weight : array of shape (n_samples,)
     feature_names : sequence of str
     **question
-        Keywords of `sparse_pca`: `nonnegative`, `scale`, `certify` (for the answers in sample),
+        Keywords of `sparse_pca`: `supports`, `nonnegative`, `scale`, `certify` (in sample),
         `time_limit`, `n_jobs`, `random_state`, ...
 
     Returns
@@ -190,7 +190,7 @@ def choose(
         )
         n = row_count(given, "choose")
         columns = Columns(given.n_features, given.feature_names)
-        _check_room(ks, sizes, settings.available(columns), n, n_folds)
+        _check_room(ks, sizes, settings, settings.available(columns), n, n_folds)
         if isinstance(given.source, Rows):
             shuffles = 0
         return _chosen(_Grid(given, settings, ks, sizes, n, n_folds, monitor), shuffles)
@@ -206,11 +206,10 @@ def _grid(name: str, given: Iterable[int]) -> tuple[int, ...]:
 
 
 def _check_keywords(question: dict[str, Any]) -> None:
-    for name, only in (("method", "auto"), ("supports", "disjoint")):
-        if question.get(name, only) != only:
-            raise ValueError(
-                f"{name}={question[name]!r}: choose knows {name}={only!r} only; leave {name} out"
-            )
+    if question.get("method", "auto") != "auto":
+        raise ValueError(
+            f"method={question['method']!r}: choose knows method='auto' only; leave method out"
+        )
     given = [
         name
         for name in ("init", "include", "rank", "method_options")
@@ -220,21 +219,32 @@ def _check_keywords(question: dict[str, Any]) -> None:
         raise ValueError(f"choose does not take {', '.join(given)}; leave them out")
 
 
+def _fits(settings: Settings, k: int, s: int, n_features: int) -> bool:
+    """Whether k components of s nonzeros each exist among so many features."""
+    return not _misfit(settings, k, s, n_features)
+
+
+def _misfit(settings: Settings, k: int, s: int, n_features: int) -> str:
+    """What is missing for k components of s nonzeros each; "" if nothing is."""
+    pair = f"n_components={k} with n_nonzero_coefs={s}"
+    if k > s and (settings.supports == "common" or settings.uncorrelated):
+        return f"{pair} needs {k} nonzeros"
+    needed = k * s if settings.disjoint else max(k, s)
+    return f"{pair} needs {needed} of {n_features} features" if needed > n_features else ""
+
+
 def _check_room(
-    ks: Sequence[int], sizes: Sequence[int], n_features: int, n: int, folds: int
+    ks: Sequence[int],
+    sizes: Sequence[int],
+    settings: Settings,
+    n_features: int,
+    n: int,
+    folds: int,
 ) -> None:
     """All that does not fit is in one error."""
-    wrong = []
-    if ks[-1] * sizes[0] > n_features:
-        wrong.append(
-            f"n_components={ks[-1]} with n_nonzero_coefs={sizes[0]} needs "
-            f"{ks[-1] * sizes[0]} of {n_features} features"
-        )
-    if ks[0] * sizes[-1] > n_features:
-        wrong.append(
-            f"n_nonzero_coefs={sizes[-1]} with n_components={ks[0]} needs "
-            f"{ks[0] * sizes[-1]} of {n_features} features"
-        )
+    pairs = [[_misfit(settings, k, s, n_features) for s in sizes] for k in ks]
+    wrong = [row[0] for row in pairs if all(row)]
+    wrong += [column[0] for column in zip(*pairs) if all(column) and column[0] not in wrong]
     least = 2 * (ks[-1] + 1)  # rows of a fold, so that regression on k scores says something
     if n // folds < least:
         wrong.append(
@@ -265,9 +275,11 @@ class _Grid:
     def shape(self) -> tuple[int, int]:
         return len(self.ks), len(self.sizes)
 
-    def sizes_of(self, k: int) -> list[int]:
+    def places_of(self, k: int) -> list[int]:
+        """The places of the numbers of nonzeros that fit with k components."""
         available = self.settings.available(self.columns)
-        return [s for s in self.sizes if k * s <= available]
+        sizes = enumerate(self.sizes)
+        return [j for j, s in sizes if _fits(self.settings, k, s, available)]
 
     def fold(self, number: int) -> np.ndarray:
         """1 for the rows that are held out, 0 for the others."""
@@ -291,13 +303,12 @@ class _Grid:
         try:
             searched = Searched(rest, settings.center, settings.scale, settings.memory_limit, quiet)
             for i, k in enumerate(self.ks):
-                asked = replace(settings, n_components=k)
-                path = path_among(
-                    searched, asked, self.columns, self.sizes_of(k), quiet, thorough=False
-                )
+                asked, places = replace(settings, n_components=k), self.places_of(k)
+                sizes = [self.sizes[j] for j in places]
+                path = path_among(searched, asked, self.columns, sizes, quiet, thorough=False)
                 if quiet.stopped is not None:
                     return None
-                for j, result in enumerate(path):
+                for j, result in zip(places, path):
                     shares[i, j] = explained(result, judge.source, judge.sample_weight).share
         except (KeyboardInterrupt, TimeoutError):
             return None
@@ -316,9 +327,12 @@ class _Grid:
         for k in self.ks:
             row: list[Result | None] = [None] * len(self.sizes)
             if not rows or self.monitor.stopped is None:
-                asked = replace(settings, n_components=k)
-                found = path_among(searched, asked, self.columns, self.sizes_of(k), self.monitor)
-                row[: len(found)] = list(found)
+                asked, places = replace(settings, n_components=k), self.places_of(k)
+                sizes = [self.sizes[j] for j in places]
+                for j, result in zip(
+                    places, path_among(searched, asked, self.columns, sizes, self.monitor)
+                ):
+                    row[j] = result
             rows.append(row)
         return rows
 
