@@ -320,7 +320,7 @@ def not_admissible(case: ModeCase, W: np.ndarray) -> Iterator[str]:
     if case.kind == "common" and np.count_nonzero(W.any(axis=1)) > case.sizes[0]:
         yield "the common set is too large"
     off = ~np.eye(W.shape[1], dtype=bool)
-    if case.kind in ("orthogonal", "common") and np.abs(W.T @ W)[off].max() > 1e-13:
+    if case.kind in ("orthogonal", "common") and np.abs(W.T @ W)[off].max(initial=0.0) > 1e-13:
         yield f"components are not orthogonal: {np.abs(W.T @ W)[off].max():.3g}"
     if case.kind in ("uncorrelated", "both"):
         reach = np.sqrt(np.maximum(np.diagonal(case.A), 0.0)) @ np.abs(W)
