@@ -134,3 +134,33 @@ def test_alternatives(name):
             near["supports"][0][entry] *= factor
         said = check_alternatives(json.dumps(document), X)
         assert re.match("refused: (?!malformed)", said), (entry, said)
+
+
+READ_IN_PASSES = {
+    "plain": {},
+    "scaled": {"scale": True},
+    "two": {"n_components": 2},
+    "free": {"supports": "free", "n_components": 2},
+    "signs": {"nonnegative": True},
+}
+
+
+@pytest.mark.parametrize("name", READ_IN_PASSES)
+def test_tables_read_in_passes(name):
+    """Most features are dropped; rows of the covariance of all features bound what they add."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 12)) * rng.uniform(0.5, 2, 12)
+    X[:, :4] += rng.standard_normal((40, 1))
+    X = X.round(1)
+    result = sparse_pca(X, n_nonzero_coefs=2, memory_limit=1, **READ_IN_PASSES[name])
+    screening = result.certificate.screening
+    assert screening["rule"] == ("variances" if name == "free" else "rows")
+    assert verify(result, X).verdict == "proved"
+    assert check(result.to_json(), X) == "proved"
+    document = json.loads(result.to_json())
+    low = screening["touching"] * (1 - 1e-4)
+    document["certificate"]["screening"]["touching"] = low
+    for bound in document["certificate"]["bounds"]:
+        bound["data"]["screened"]["touching"] = low / result.certificate.unit
+    assert verify(Result.from_json(json.dumps(document)), X).verdict == "refused"
+    assert "dropped feature may add more" in check(json.dumps(document), X)

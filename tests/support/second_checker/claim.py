@@ -124,7 +124,8 @@ def check_bounds(certificate: dict, ask: Ask) -> None:
     check_screening(certificate, ask)
     for claimed in certificate["bounds"]:
         if claimed["value"] != math.inf:
-            level = exact(claimed["value"]) / ask.unit
-            level /= 1 + (Fraction(1, 2**180) if ask.scaled else 0)
-            screened = "screened" in claimed["data"]
-            (prove_screened if screened else prove)(claimed["name"], claimed["data"], ask, level)
+            level, data = exact(claimed["value"]) / ask.unit, claimed["data"]
+            if "screened" in data:
+                prove_screened(claimed["name"], data, ask, level)
+            else:
+                prove(claimed["name"], data, ask, ask.strict(level))

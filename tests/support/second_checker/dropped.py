@@ -42,25 +42,46 @@ def prove_screened(name: str, data: dict, ask: Ask, level: Fraction) -> None:
     told, own = data["screened"], {key: x for key, x in data.items() if key != "screened"}
     rest, kept = dropped(told, ask), ask.among(places(told["kept"], ask.p))
     inside, touching = exact(told["inside"]), exact(told["touching"])
-    prove(name, own, kept, inside)
+    told = renumbered(told)
+    prove(name, own, kept, ask.strict(inside))
     if not ask.overlapping:
-        need(reach(told, inside, kept, rest) <= touching, "a dropped feature may add more")
+        need(
+            reach(told, inside, kept, rest, ask) <= ask.strict(touching),
+            "a dropped feature may add more",
+        )
         need(max(inside, touching) <= level, f"{name} is not proved")
         return
     alone = {part["s"]: exact(part["value"]) for part in own["parts"]}
     parts = {part["s"]: part for part in told["parts"]}
     need(name == "parts" and set(parts) == set(alone), "parts of dropped features")
-    reached = {s: reach(parts[s], alone[s], kept.alone(s), rest) for s in alone}
+    reached = {s: reach(parts[s], alone[s], kept.alone(s), rest, ask.alone(s)) for s in alone}
     highest = {s: max(reached[s], alone[s]) for s in alone}
     total = sum(highest[s] for s in ask.sizes)
     most = max(total - highest[s] + reached[s] for s in alone)
-    need(most <= touching and max(total, inside) <= level, "a dropped feature may add more")
+    need(
+        most <= ask.strict(touching) and max(total, inside) <= level,
+        "a dropped feature may add more",
+    )
 
 
-def reach(record: dict, inside: Fraction, kept: Ask, rest: list[Fraction]) -> Fraction:
-    """A number that no choice with a dropped feature exceeds."""
+def renumbered(told: dict) -> dict:
+    """The record with the cores of rule ``rows`` numbered as the features of the data are."""
+    kept, found = told["kept"], dict(told)
+    if "parts" in told:
+        found["parts"] = [{**renumbered({**part, "kept": kept})} for part in told["parts"]]
+    if told["rule"] == "rows" and "split" in told:
+        core = places(told["split"]["features"], len(kept))
+        found["split"] = {**told["split"], "features": [kept[i] for i in core]}
+    return found
+
+
+def reach(record: dict, inside: Fraction, kept: Ask, rest: list[Fraction], ask: Ask) -> Fraction:
+    """A number that no choice with a dropped feature exceeds; `ask` is about all features."""
     if not rest:
         return Fraction(0)
+    if record["rule"] == "rows":
+        M, others, prices = ky_fan_matrix(record["split"], ask)
+        return fan_value(M, ask.k, others) + largest(prices, ask.m - 1)
     variances = [kept.A[i][i] for i in range(kept.p)]
     stays = {n: min(inside, largest(variances, n)) for n in range(kept.m)}
     if record["rule"] == "prices":

@@ -72,6 +72,10 @@ class Ask:
         """The features that a single component counts among its own."""
         return self.include[0] if self.include and self.k == 1 else frozenset()
 
+    def strict(self, level: Fraction) -> Fraction:
+        """A level that holds for the roots of scales, which are known to 200 bits."""
+        return level / (1 + (Fraction(1, 2**180) if self.scaled else 0))
+
     def among(self, kept: list[int]) -> Ask:
         """The same question about some features, numbered anew."""
         columns = [self.columns[j] for j in kept] if self.columns else []
