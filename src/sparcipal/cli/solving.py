@@ -116,8 +116,8 @@ def fit(source: str, **options: Any) -> None:
     option. Ctrl-C once gives the best answer so far with its gap, twice quits.
     """
     result, data = _solve(source, options)
+    _save(result, data, options)  # first: a pipe that closes early ends the printing
     print_result(result, options["form"])
-    _save(result, data, options)
 
 
 @click.command(cls=Command, short_help="Find topics of documents, and the documents of each topic.")
@@ -157,13 +157,13 @@ def topics(source: str, **options: Any) -> None:
     """
     options = for_texts(source, options)
     result, data = _solve(source, options)
+    _save(result, data, options)
     if options["form"] == "json":
         print_result(_with_documents(result, data["X"], options["documents"]), "json")
     else:
         print_result(result, options["form"], feature="word")
     if options["form"] == "table" and options["documents"] > 0:
         _print_documents(result, data["X"], options["documents"])
-    _save(result, data, options)
 
 
 @click.command(cls=Command, short_help="Variance and its proven region against the nonzeros.")

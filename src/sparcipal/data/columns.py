@@ -171,7 +171,7 @@ def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
         )
     if index is not None and columns[index].unnamed and columns[index].kind == NUMBER:
         aside.insert(0, f"column {index + 1} (no name, numbers the rows)")
-    elif index is not None and wanted.index is None:
+    elif index is not None and wanted.index is None and wanted.columns is None:
         aside.insert(0, f"{names[index]!r} (names the rows)")
     if aside:
         notes = (*notes, f"{ASIDE}: {listed(aside)}")
