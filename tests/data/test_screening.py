@@ -80,7 +80,7 @@ def question(rng, p):
 @pytest.mark.parametrize("chunk", range(3))
 def test_the_bound_holds_for_all_features(chunk, monkeypatch):
     ruled = set()
-    for seed in range(chunk * 20, chunk * 20 + 20):
+    for seed in range(chunk * 12, chunk * 12 + 12):
         rng = np.random.default_rng(seed)
         p, n = int(rng.integers(3, 8)), int(rng.integers(3, 25))
         X = problem(rng, p, n)
@@ -202,22 +202,22 @@ def test_standardised_columns_get_an_honest_answer(monkeypatch):
 
 
 def test_another_engine_hands_over_its_sums():
-    X = corpus(5)
-    moments, kept = Moments(300).add(X), None
-    kept = moments.screen(50)
+    X = corpus(5, p=100)
+    moments = Moments(100).add(X)
+    kept = moments.screen(30)
     gram = Gram(kept)
     for part in (X[300:], X[:300]):
         gram.merge(Gram(kept).add(part))
     own = Screened.of(moments, gram)
     asked = {"n_components": 2, "n_nonzero_coefs": 4, "method_options": LAZY}
     first = sparse_pca(covariance=own, **asked)
-    assert first.n_features == 300
+    assert first.n_features == 100
     assert first.n_samples == 400
     assert verify(first, covariance=own)
     assert verify(first, X)
     Y = X - X.mean(axis=0)
     plain = Screened(Y[:, kept].T @ Y[:, kept] / 400, kept, X.var(axis=0))
-    second = sparse_pca(covariance=plain, **asked)
+    second = sparse_pca(covariance=plain, certify=False, **asked)
     assert np.isclose(first.value, second.value, rtol=1e-9)
     assert second.n_samples is None
     assert verify(second, covariance=plain)

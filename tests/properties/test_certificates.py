@@ -59,7 +59,7 @@ def slack(optimum: float) -> float:
     return 1e-12 * abs(optimum)
 
 
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(problems())
 def test_every_cheap_bound_holds(problem):
     A, sizes, nonnegative = problem
@@ -69,7 +69,7 @@ def test_every_cheap_bound_holds(problem):
         assert bound.value * covariance.unit >= optimum - 1e-15 * optimum, bound.name
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(problems(), st.sampled_from(["auto", "threshold", "tpower", "enumerate"]))
 def test_certificate_brackets_the_optimum_and_verifies(problem, method):
     A, sizes, nonnegative = problem
@@ -90,7 +90,7 @@ def test_certificate_brackets_the_optimum_and_verifies(problem, method):
     assert verdict, verdict.reason
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(awkward_matrices(), st.data())
 def test_certificates_hold_for_free_supports(A, data):
     p = A.shape[0]

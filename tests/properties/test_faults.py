@@ -188,7 +188,7 @@ FIT = """
 import sys, numpy as np
 from sparcipal import sparse_pca, verify
 X = np.load(sys.argv[1])
-result = sparse_pca(X, n_components=2, n_nonzero_coefs=3)
+result = sparse_pca(X, n_components=2, n_nonzero_coefs=3, method_options={"effort": 0})
 assert verify(result, X)
 print(repr(result.value))
 """
