@@ -360,10 +360,11 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         Of a frame scikit-learn takes the names, so that its later checks agree with them.
         """
         names = given.feature_names
-        frame = is_frame(X) and not is_lazy(X)
+        scanned = hasattr(X, "collect_batches") or hasattr(X, "scanner")  # polars, pyarrow
+        frame = is_frame(X) and not (is_lazy(X) or scanned)
         lazy_frame = is_lazy(X) and hasattr(X, "map_partitions") and hasattr(X, "columns")
         # Where columns were set aside or renamed, later frames are asked for the others by name.
-        own = column_names(X) if frame or lazy_frame else names
+        own = column_names(X) if frame or lazy_frame or scanned else names
         self._selects = names is not None and names != own
         if frame and not self._selects:
             validate_data(self, X, skip_check_array=True)

@@ -234,3 +234,16 @@ def test_a_covariance_passed_as_data_is_pointed_out():
     A = np.cov(np.random.default_rng(0).standard_normal((30, 4)).T)
     with pytest.warns(UserWarning, match="pass covariance=X"):
         sparse_pca(A, n_nonzero_coefs=2)
+
+
+def test_wide_sparse_tables_are_read_in_passes_even_if_they_fit(monkeypatch):
+    """In memory their products would be repeated for every block of rows a bound asks for."""
+    monkeypatch.setattr(rows_module, "WIDE", 20)
+    monkeypatch.setattr(rows_module, "MANY", 500)
+    counts = np.random.default_rng(1).poisson(1 / np.arange(1, 31), (200, 30))
+    for given in (sp.csr_array(counts), lambda: iter([sp.csr_array(counts)])):
+        result = sparse_pca(given, n_nonzero_coefs=3)
+        assert result.certificate.screening
+        assert result.value == pytest.approx(sparse_pca(counts, n_nonzero_coefs=3).value)
+    few = sparse_pca(sp.csr_array(counts[:, :15]), n_nonzero_coefs=3)
+    assert not few.certificate.screening

@@ -126,6 +126,8 @@ def column_names(frame: Any) -> tuple[str, ...] | None:
     """The names of all columns of a frame; None where they are only numbered."""
     if _is_pandas(frame):
         return _pandas_names(frame)
+    if hasattr(frame, "collect_schema"):  # polars, where only this does not warn of a scan
+        return tuple(frame.collect_schema().names())
     return tuple(frame.schema.names if _is_arrow(frame) else frame.columns)
 
 

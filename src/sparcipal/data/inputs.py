@@ -18,12 +18,20 @@ from ..numerics.threads import DASK_BACKEND, active_backend
 from ..problem import parameters
 from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
+from .arrow import in_batches, plain_batch
 from .columns import OPTIONS, Wanted
 from .frames import from_frame, is_frame
 from .missing import Gaps, without_gaps
 from .notes import tell
 from .passes import watch_moments
-from .rows import CalledRows, MatrixRows, Rows, memory_map, working_bytes
+from .rows import (
+    CalledRows,
+    MatrixRows,
+    Rows,
+    memory_map,
+    quicker_in_passes,
+    working_bytes,
+)
 from .screening import Screened
 from .table import Table, as_table, checked_names, table_of, untangled
 
@@ -136,7 +144,7 @@ def _table_or_rows(
     X = _listed_blocks(X)
     if not (in_blocks(X) or is_lazy(X) or isinstance(X, Iterator)):
         table = as_table(X, feature_names)
-        if working_bytes(table.X) <= memory_limit:
+        if working_bytes(table.X) <= memory_limit and not quicker_in_passes(table.X):
             return table
         X = table
     rows = as_rows(X, feature_names)
@@ -146,7 +154,13 @@ def _table_or_rows(
     if isinstance(X, Table):
         return rows
     held = rows.gathered(memory_limit, watch_moments(rows, monitor))
-    return rows if held is None else replace(held, notes=rows.notes)._of_checked(held.X)
+    if held is None:
+        return rows
+    table = replace(held, notes=rows.notes)._of_checked(held.X)
+    if not quicker_in_passes(table.X):
+        return table
+    again = MatrixRows(table)
+    return again if rows.sample_weight is None else again.weighted(rows.sample_weight)
 
 
 def _covariance(covariance: Any, feature_names: Iterable[str] | None) -> Input:
@@ -205,10 +219,15 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
 
 
 def _listed_blocks(X: Any) -> Any:
-    """Return a list of blocks of rows as a function that gives them; anything else as it is."""
+    """Return a list of blocks of rows, or what other libraries scan, as a function that gives
+    blocks; anything else as it is."""
+    scanned = in_batches(X)
+    if scanned is not None:
+        return scanned
+    X = plain_batch(X)
     blocks = isinstance(X, list | tuple) and len(X) > 0 and not is_lazy(X)
     if blocks and all(is_frame(b) or len(getattr(b, "shape", ())) == 2 for b in X):
-        return lambda: iter(X)
+        return lambda: map(plain_batch, X)
     return X
 
 

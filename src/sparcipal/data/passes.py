@@ -23,6 +23,7 @@ from .strips import EveryRow
 
 MEMORY_LIMIT = 1 << 30
 FIRST = 1000  # features kept at first
+CLOSE = 1.5  # times as many are kept at once, where no more fit
 SQUARES = 5  # matrices of the size of the covariance that the stages hold at once
 
 
@@ -101,8 +102,9 @@ class Stream:
 
     def first(self, needed: int) -> int:
         """Return how many features to keep at first."""
-        most = self.most(needed)
-        return most if self.scale else min(most, max(FIRST, 4 * needed))
+        most, first = self.most(needed), max(FIRST, 4 * needed)
+        # search and proof are not repeated for a few features more
+        return most if self.scale or most < CLOSE * first else first
 
     def more(self, count: int, needed: int, enough: float) -> int:
         """Return twice `count`, or up to four times if more variances exceed `enough`."""

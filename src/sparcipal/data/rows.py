@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..problem.monitor import Monitor
+from .arrow import plain_batch
 from .columns import Wanted
 from .frames import column_names, from_frame, is_frame
 from .moments import Moments
@@ -25,6 +26,8 @@ from .table import Table, as_table, checked_names, stacked, table_of
 
 DENSE_BLOCK = 1 << 25  # bytes of a dense block
 SPARSE_BLOCK = 1 << 23  # stored entries of a sparse block
+# Sparse tables with so many columns and stored entries are read in passes even if they fit.
+WIDE, MANY = 10_000, 2_000_000
 TELL = 0.2  # seconds between two reports of progress
 GRACE = 1.0  # seconds beyond the time limit in which a pass may still finish
 
@@ -253,7 +256,7 @@ class CalledRows(Rows):
                 "it must return an iterator over blocks of rows"
             )
         start = 0
-        for number, block in enumerate(made):
+        for number, block in enumerate(map(plain_batch, made)):
             try:
                 table = block_table(block, self._asked)
                 self._asked = table.feature_names
@@ -307,6 +310,17 @@ def working_bytes(X: Any) -> int:
     if sp.issparse(X):
         return 2 * int(X.nnz) * (8 + X.indices.itemsize) + X.indptr.nbytes
     return int(X.shape[0]) * int(X.shape[1]) * 8
+
+
+def quicker_in_passes(X: Any) -> bool:
+    """Whether a table that fits is searched sooner by passes over it, on the features that matter.
+
+    In memory the covariance of a wide sparse table is never formed: its products are repeated for
+    every block of rows that a bound asks for, and each feature takes some kilobytes.
+    """
+    if not sp.issparse(X):
+        return False
+    return bool(X.shape[1] >= WIDE and X.nnz >= MANY)
 
 
 def _view(X: sp.csr_array, start: int, stop: int) -> sp.csr_array:

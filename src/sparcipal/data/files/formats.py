@@ -127,6 +127,8 @@ def format_of(source: Path_) -> str:
 
 def _by_name(path: Path) -> Reader | None:
     if path.is_dir():
+        if any(path.rglob("*.parquet")):
+            return reader_of("parquet")
         return next(reader for reader in readers() if reader.folders)
     name, suffix = stem_of(path)
     candidates = [reader for reader in readers() if suffix in reader.suffixes]
