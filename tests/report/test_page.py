@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from sparcipal import Table, choose, sparse_pca
+from sparcipal import Table, alternatives, choose, sparse_pca, stability
 from sparcipal.data.table import as_table
 from sparcipal.report.page import report_html, write_report
 
@@ -263,3 +263,17 @@ def test_it_lives_in_a_browser(page, tmp_path, width):
     assert found.pop("errors") == []
     assert found.pop("count") == "2 of 6 loadings"
     assert all(found.values()), found
+
+
+def test_what_else_is_nearly_as_good_and_what_other_rows_give_are_shown(table):
+    asked = {"n_components": 2, "n_nonzero_coefs": 2}
+    near = alternatives(table, **asked, force=1)
+    again = stability(table, **asked, n_resamples=4)
+    page = report_html(near.result, alternatives=near, stability=again)
+    assert "Is it the only answer?" in page
+    assert "proved, none is missing" in page
+    assert "Would other rows give the same?" in page
+    assert "comes back" in page
+    other = sparse_pca(table, n_components=1, n_nonzero_coefs=2)
+    with pytest.raises(ValueError, match="alternatives belongs to another answer"):
+        report_html(other, alternatives=near)

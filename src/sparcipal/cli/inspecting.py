@@ -109,6 +109,12 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     metavar="FILE.JSON",
     help="Save it with its proof, for verify.",
 )
+@click.option(
+    "--report",
+    type=Output(),
+    metavar="REPORT.HTML",
+    help="Write a report of the answer, with what is nearly as good.",
+)
 @document_options
 @source_options
 def alternatives(model: str, source: str, **options: Any) -> None:
@@ -144,6 +150,8 @@ def alternatives(model: str, source: str, **options: Any) -> None:
     if options["out"]:
         found.save(options["out"])
         note(f"saved {options['out']}")
+    if options["report"]:
+        save_report(result, options["report"], data.get("X"), alternatives=found)
     if options["form"] == "json":
         click.echo(found.to_json())
     elif options["form"] == "csv":

@@ -137,6 +137,10 @@ def choose(source: str, **options: Any) -> None:
 @document_options
 @source_options
 @plot
+@option(
+    OUTPUT, "--report", type=Output(), metavar="REPORT.HTML",
+    help="Write a report of the answer, with the frequencies.",
+)  # fmt: skip
 @form
 @quiet
 def stability(source: str, **options: Any) -> None:
@@ -164,6 +168,9 @@ def stability(source: str, **options: Any) -> None:
             callback=update,
         )
     _show(found, options)
+    if options["report"]:
+        result = with_reading(found.reference, source, options)
+        save_report(result, options["report"], data.get("X"), stability=found)
 
 
 @click.command(cls=Command, short_help="Topics over time: what is new and what fades.")

@@ -102,14 +102,24 @@ class Stability:
 
     @property
     def selected(self) -> np.ndarray:
-        """The features whose frequency reaches the threshold; none where there is no threshold."""
+        """The features that are in some component often enough to reach the threshold; none where
+        there is no threshold."""
         return np.flatnonzero(self.any_frequency >= self.threshold)
+
+    @property
+    def selected_in(self) -> tuple[frozenset[int], ...]:
+        """The selected features of each component: a feature counts where it is met most often."""
+        home = np.argmax(self.frequencies, axis=0)
+        return tuple(
+            frozenset(i for i in self.selected.tolist() if home[i] == j)
+            for j in range(len(self.reference.supports))
+        )
 
     def records(self) -> list[dict[str, Any]]:
         """One dict per component and feature that was met, the most frequent first."""
         low, high = self.intervals
         often = self.frequencies
-        chosen = set(self.selected.tolist())
+        chosen = self.selected_in
         rows = []
         for j, support in enumerate(self.reference.supports):
             met = np.flatnonzero(often[j] > 0)
@@ -122,7 +132,7 @@ class Stability:
                         "frequency": float(often[j, i]),
                         "low": float(low[j, i]),
                         "high": float(high[j, i]),
-                        "selected": int(i) in chosen,
+                        "selected": int(i) in chosen[j],
                     }
                 )
         return rows
@@ -155,7 +165,7 @@ class Stability:
             lines.append(f"Stopped after {self.n_resamples} resamples.")
         often = self.frequencies
         low, high = self.intervals
-        chosen = set(self.selected.tolist())
+        chosen = self.selected_in
         for j, support in enumerate(self.reference.supports):
             mean = float(self.jaccard[:, j].mean()) if self.n_resamples else float("nan")
             lines.append(f"component {j + 1}: mean overlap {mean:.2f} (Jaccard)")
@@ -166,7 +176,7 @@ class Stability:
             for i, name in zip(shown, names):
                 bar = "#" * round(20 * often[j, i])
                 mark = "" if np.isin(i, support) else "  not in the answer"
-                pick = "  selected" if int(i) in chosen else ""
+                pick = "  selected" if int(i) in chosen[j] else ""
                 lines.append(
                     f"  {name:<{width}} {100 * often[j, i]:5.0f} %  "
                     f"[{100 * low[j, i]:.0f}, {100 * high[j, i]:.0f}]  {bar:<20}{pick}{mark}"

@@ -1,4 +1,4 @@
-"""Alternatives to an answer in sentences: text, HTML and the command line share them."""
+"""Alternatives to an answer, and how often its features come back, in text and HTML."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from . import words
 
 if TYPE_CHECKING:
     from ..problem.answers import Alternatives, Cost, Listed, Nearby
+    from ..questions.resampling import Stability
 
 SHOWN = 10  # supports of a list and outsiders that are told one by one
 NAMED = 20  # features that are named in one line
 NEXT = 5  # supports after the best one in the short form
+OFTEN = 0.25  # features outside the answer that came back at least so often are shown
 WIDTH = 100
 ENDS = {
     "more": "the list is full",
@@ -54,6 +56,33 @@ def alternatives_html(found: Alternatives) -> str:
         )
         blocks.append(f"<p><strong>{escape(title)}</strong></p>\n<table>\n{lines}</table>")
     return '<div class="sparcipal">\n' + "\n".join(blocks) + "\n</div>"
+
+
+def stability_html(found: Stability) -> str:
+    """How often features come back: a table per component, the most frequent first."""
+    blocks = [] if found.complete else [f"<p>Stopped after {found.n_resamples} resamples.</p>"]
+    for j in range(len(found.reference.supports)):
+        mean = f"{float(found.jaccard[:, j].mean()):.2f}" if found.n_resamples else "not known"
+        lines = "".join(
+            f"<tr><td>{escape(words.plain(record['feature'], 200))}</td>"
+            f'<td class="number">{100 * record["frequency"]:.0f} %</td>'
+            f'<td class="number">{100 * record["low"]:.0f} to {100 * record["high"]:.0f} %</td>'
+            f"<td>{'in the answer' if record['in_answer'] else ''}</td>"
+            f"<td>{'selected' if record['selected'] else ''}</td></tr>\n"
+            for record in found.records()
+            if record["component"] == j + 1
+            and (record["in_answer"] or record["frequency"] >= OFTEN)
+        )
+        blocks.append(
+            f"<p><strong>component {j + 1}</strong>: mean overlap {mean} (Jaccard)</p>\n"
+            '<div class="scroll"><table><thead><tr><th scope="col">feature</th><th scope="col" '
+            'class="number">comes back</th><th scope="col" class="number">'
+            f"{100 * found.level:g} % interval</th><td></td><td></td></tr></thead>\n"
+            f"<tbody>{lines}</tbody></table></div>"
+        )
+    how = "halves of the rows" if found.scheme == "halves" else "bootstrap samples"
+    blocks.append(f"<p>{found.n_resamples} {how}. {escape(found.sentence)}</p>")
+    return "\n".join(blocks)
 
 
 def parts(found: Alternatives) -> list[tuple[str, list[tuple[str, str]]]]:

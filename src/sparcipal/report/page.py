@@ -21,6 +21,7 @@ from ..data.scores import strongest_samples
 from ..problem.result import Certificate, Result, answer_of
 from ..problem.saving import write_atomically
 from . import again, summary, words
+from .answers import alternatives_html, stability_html
 from .drawings import asset, correlation_table, proof_drawing, signed_bars, some_negative
 from .html import facts_table
 from .samples import Samples, samples_of
@@ -29,7 +30,9 @@ from .svg import path_chart
 from .text import ComponentRow, ComponentTable
 
 if TYPE_CHECKING:
+    from ..problem.answers import Alternatives
     from ..questions.choice import Choice
+    from ..questions.resampling import Stability
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 TOP_SAMPLES = 5
@@ -44,6 +47,8 @@ def write_report(
     table: Any = None,
     along: Any = None,
     choice: Choice | None = None,
+    alternatives: Alternatives | None = None,
+    stability: Stability | None = None,
 ) -> None:
     """Write the report of a result to a file.
 
@@ -57,16 +62,28 @@ def write_report(
         Results for other numbers of nonzeros: adds a picture of them.
     choice : Choice, optional
         Adds the map over components and nonzeros, and its recommendation.
+    alternatives : Alternatives, optional
+        Adds what else is nearly as good, and what each feature is worth.
+    stability : Stability, optional
+        Adds how often features come back when the rows change.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(
             f"path is a {type(path).__name__}; call write_report(result, path, table=table)"
         )
-    write_atomically(Path(path), report_html(result, table=table, along=along, choice=choice))
+    more = {"alternatives": alternatives, "stability": stability}
+    page = report_html(result, table=table, along=along, choice=choice, **more)
+    write_atomically(Path(path), page)
 
 
 def report_html(
-    result: Result, *, table: Any = None, along: Any = None, choice: Choice | None = None
+    result: Result,
+    *,
+    table: Any = None,
+    along: Any = None,
+    choice: Choice | None = None,
+    alternatives: Any = None,
+    stability: Any = None,
 ) -> str:
     """Return the report as a string of HTML."""
     answer = answer_of(result)
@@ -86,6 +103,8 @@ def report_html(
         ("components", "The components", _cards(rows, samples)),
         ("correlations", "Do components say the same?", _correlations(result, samples)),
         ("choice", "How many?", _choice(along, choice)),
+        ("alternatives", "Is it the only answer?", _nearby(result, alternatives)),
+        ("stability", "Would other rows give the same?", _resampled(result, stability)),
         ("proof", "What is proved", _proof(result)),
         ("loadings", "All loadings", _loadings(rows)),
         ("again", "To do it again", _again(result)),
@@ -237,6 +256,26 @@ def _choice(along: Any, choice: Choice | None) -> str:
             "proved; where no region is seen, the line is the best possible.</figcaption></figure>"
         )
     return "\n".join(parts)
+
+
+def _nearby(result: Result, found: Alternatives | None) -> str:
+    if found is None:
+        return ""
+    _same(result, found.result, "alternatives")
+    return f'<div class="scroll">{alternatives_html(found)}</div>'
+
+
+def _resampled(result: Result, found: Stability | None) -> str:
+    if found is None:
+        return ""
+    _same(result, found.reference, "stability")
+    return stability_html(found)
+
+
+def _same(result: Result, other: Result, name: str) -> None:
+    """Refuse what belongs to another answer."""
+    if [s.tolist() for s in result.supports] != [s.tolist() for s in other.supports]:
+        raise ValueError(f"{name} belongs to another answer; ask with the result of this report")
 
 
 def _map(choice: Choice) -> str:
