@@ -15,12 +15,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import sys
 
-from benchmarks.baselines import everyone, relaxations
+from benchmarks.baselines import everyone, peers, relaxations
 
 PARTS = {
     "ascent": relaxations.ascent_against_first_order,
     "topics": relaxations.topics,
     "everyone": everyone.everyone,
+    "peers": peers.peers,
 }
 
 

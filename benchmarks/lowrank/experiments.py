@@ -71,3 +71,39 @@ def spiked() -> None:
     say("  method                50 samples (printed)   5 samples (printed)   CPU s")
     for name, (a, b), (many, few), spent in recovery(repeats):
         say(f"  {name:20s} {a:8.2f} ({many:.2f}) {b:18.2f} ({few:.2f}) {spent:14.1f}")
+
+
+# Weaker spikes among fewer features: population variances 5 and 4 in noise of variance 1.
+POPULATION = {"features": 100, "size": 5, "values": (5.0, 4.0)}
+REPEATS = 20
+
+
+def against_n() -> None:
+    """How often the supports of the population are found from n samples, and how stable they are.
+
+    `stable` is what came back of the answer in halves of the rows (`sparcipal.stability`), the mean
+    over the first repetitions: it needs no truth, and should tell when the answer is not it.
+    """
+    from sparcipal import sparse_pca, stability
+
+    p, size, values = (POPULATION[name] for name in ("features", "size", "values"))
+    truth = [set(range(j * size, (j + 1) * size)) for j in range(len(values))]
+    say(f"{len(values)} spikes of {size} among {p} features, {REPEATS} repetitions")
+    say("     n   both found   features found   stable")
+    for n in (10, 20, 40, 80, 160):
+        both, share, stable = 0, 0.0, []
+        for seed in range(REPEATS):
+            rng = np.random.default_rng((n, seed))
+            X = rng.standard_normal((n, p))
+            for j, value in enumerate(values):
+                part = X[:, j * size : (j + 1) * size]
+                part += np.outer(rng.standard_normal(n), np.full(size, ((value - 1) / size) ** 0.5))
+            ask = {"n_components": len(values), "n_nonzero_coefs": size, "certify": False}
+            found = [set(support.tolist()) for support in sparse_pca(X, **ask).supports]
+            common = np.array([[len(a & b) for b in truth] for a in found])
+            both += all(t in found for t in truth)
+            share += max(np.trace(common), np.trace(common[::-1])) / (size * len(values))
+            if seed < 3:
+                stable.append(float(stability(X, n_resamples=10, **ask).jaccard.mean()))
+        found_share, returns = share / REPEATS, float(np.mean(stable))
+        say(f"  {n:4d} {both / REPEATS:12.2f} {found_share:16.2f} {returns:8.2f}")

@@ -3,13 +3,15 @@ by side.
 
     python -m benchmarks.tables [--repeats 200] [--certify fast] [--jobs 2] [joint] [text] [curves]
         [example] [spiked] [genes] [nonnegative] [cost-gaussian] [cost-spiked] [relaxation]
+        [printed] [absent]
 
 Writes Markdown and pictures into the folder named by SPARCIPAL_RESULTS (default:
-benchmarks/results/tables); data come from the folder named by SPARCIPAL_DATA. Every part writes its
-own file, so that it can be run again alone; all of them take about a quarter of an hour of CPU
-time, in as many processes as there are cores (`--jobs`). `--repeats` is for the recovery
-experiment, which its paper repeats 5000 times; `--certify full` takes some minutes more for
-smaller gaps in the first two tables.
+benchmarks/results/tables); data come from the folder named by SPARCIPAL_DATA. Every part writes
+its own file, so that it can be run again alone; all of them take about a quarter of an hour of
+CPU time, in as many processes as there are cores (`--jobs`). `--repeats` is for the recovery
+experiment, which its paper repeats 5000 times; `printed` renews `measured.json`, from which the
+page of printed and measured figures is made; `absent` runs sets that are put into the folder
+later; `--certify full` takes some minutes more for smaller gaps in the first two tables.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from typing import Any
 
 import sparcipal
 from benchmarks import data
-from benchmarks.tables import joint, relaxation, single
+from benchmarks.tables import joint, relaxation, scoreboard, single
+from benchmarks.tables.absent import absent
 
 FOLDER = Path(os.environ.get("SPARCIPAL_RESULTS", Path(__file__).parents[1] / "results" / "tables"))
 # The longest first: parts run side by side.
@@ -46,7 +49,9 @@ PARTS: dict[str, Callable[..., Iterator[str]]] = {
     "genes": single.genes,
     "spiked": single.spiked,
     "relaxation": relaxation.relaxation,
+    "printed": scoreboard.measure,
     "example": joint.example,
+    "absent": absent,
 }
 NOT_RUN = """# What is not run, and why
 

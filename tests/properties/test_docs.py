@@ -173,6 +173,13 @@ def test_the_format_of_proofs_is_that_of_the_schema(request):
         assert re.search(rf"^Bound .*``{name}``", made, flags=re.MULTILINE), name
 
 
+def test_the_page_of_printed_figures_is_that_of_what_was_measured(request):
+    made, path = program("printed").page(), DOCS / "printed.rst"
+    if request.config.getoption("--update-golden"):
+        path.write_text(made, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == made, RENEW
+
+
 def test_manual_pages_say_what_help_says():
     manual = program("manual")
     pages = manual.pages()
