@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+LONG = 40  # entries of a row for one that is kept, from which on a heap is faster than a partition
+
 
 def magnitudes(entries: np.ndarray, nonnegative: bool) -> np.ndarray:
     """Return absolute values; for nonnegative weights only positive entries count."""
@@ -15,4 +17,12 @@ def row_tops(rows: np.ndarray, count: int) -> np.ndarray:
     split = rows.shape[1] - count
     if split <= 0:
         return rows
-    return np.partition(rows, split, axis=1)[:, split:] if count > 0 else rows[:, :0]
+    if count <= 0:
+        return rows[:, :0]
+    if rows.shape[1] < LONG * count:
+        return np.partition(rows, split, axis=1)[:, split:]
+    from ..kernels.largest import tops  # imported here: it loads numba
+
+    out = np.empty((rows.shape[0], count), dtype=rows.dtype)
+    tops(np.ascontiguousarray(rows), out)
+    return out
