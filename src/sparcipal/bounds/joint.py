@@ -87,8 +87,7 @@ def plan(problem: Problem, certify: str) -> list[Step]:
     small = problem.covariance.n_features <= SMALL
     if certify == "fast" and small:
         # with many nonzeros more steps pay, branching does not
-        few = problem.s_max <= FEW
-        steps = [Step(_short), Step(_prices, 4e9)] if few else [Step(_wide), Step(_prices, 2e9)]
+        steps = [Step(_short), Step(_prices, 4e9)] if problem.s_max <= FEW else [Step(_many)]
     elif certify == "fast":
         steps = [Step(_wide)]
     elif small:
@@ -106,6 +105,10 @@ def _short(stage: Stage, amount: float) -> JointAnswer:
 
 def _wide(stage: Stage, amount: float) -> JointAnswer:
     return _kyfan(stage, "wide")
+
+
+def _many(stage: Stage, amount: float) -> JointAnswer:
+    return _kyfan(stage, "many")
 
 
 def _thorough(stage: Stage, amount: float) -> JointAnswer:

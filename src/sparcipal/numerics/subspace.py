@@ -17,6 +17,7 @@ ACCURATE = 0.02  # weighted residual, relative to the width over which eigenpair
 NARROW = 0.1  # least width of what a filter damps, relative to the spread of all eigenvalues
 BELOW = 0.1  # margin below the smallest eigenvalue, relative to the spread of all
 REFRESH = 40  # calls after which LAPACK starts afresh in any case
+FIRST_REST, LONGEST_REST = 4, 64  # calls left to LAPACK after filters did not suffice
 COARSE = 1e-3  # width, relative to the largest eigenvalue, for which single precision is enough
 
 
@@ -27,6 +28,7 @@ class LeadingSpace:
         self._basis = np.empty((0, 0), dtype=np.float32)
         self._low = self._cut = self._top = 0.0
         self._age = REFRESH
+        self._rest, self._patience = 0, FIRST_REST  # calls without a filter, now and next time
 
     def pairs(
         self, matrix: np.ndarray, count: int, width: float, alike: int = 1
@@ -40,6 +42,9 @@ class LeadingSpace:
             coarse = width > COARSE * float(np.abs(matrix).max())
             w, q = np.linalg.eigh(matrix.astype(np.float32) if coarse else matrix)
             return w[-count:].astype(np.float64), q[:, -count:].astype(np.float64)
+        if self._rest > 0:
+            self._rest -= 1
+            return largest_eigenpairs(matrix, count)
         self._age += 1
         if self._age <= REFRESH and self._widened(count):
             single = matrix.astype(np.float32)
@@ -51,7 +56,12 @@ class LeadingSpace:
                 self._keep(w, q, count)
                 weights = np.exp(np.minimum(w - w[-min(alike, w.size)], 0.0) / width)
                 if np.sqrt(weights @ residuals / weights.sum()) <= ACCURATE * width:
+                    self._patience = FIRST_REST
                     return w[-count:], q[:, -count:]
+            # eigenvalues that lie close take more filters than LAPACK takes time
+            self._rest, self._patience = self._patience, min(2 * self._patience, LONGEST_REST)
+            self._age = REFRESH
+            return largest_eigenpairs(matrix, count)
         w, q = largest_eigenpairs(matrix, count)
         self._keep(w, q, count)
         lowest = _smallest_eigenvalue(matrix)

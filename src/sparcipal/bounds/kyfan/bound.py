@@ -33,7 +33,7 @@ USUAL = 13.0  # nonzeros above which a short optimisation needs a larger pad
 LONG = 100  # steps with which an optimisation converges with any pad
 WORTH = 60  # steps without which a larger core is worse than a smaller one
 KEPT = 0.4  # part of the work that is kept back for a larger core
-SLOW = 0.03  # gain of a round, relative to the gap, below which no more work is spent
+SLOW = 0.004  # gain of a round, relative to the gap, below which no more work is spent
 NEAR = 0.8  # outside features above this fraction of the level join the core too
 
 
@@ -57,7 +57,8 @@ EFFORTS = {
     # every feature is in the core: nothing has to join it
     "short": Effort(400, (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4), 60, (1e-4,), 60, 1, 0.03),
     "longer": Effort(400, (1e-3, 3e-4, 1e-4), 150, (1e-4,), 150, 1, 0.02),
-    "wide": Effort(240, (0.03, 0.01, 3e-3, 1e-3, 3e-4), 99, (1e-3, 3e-4, 1e-4), 60, 3, 0.03, 8e9),
+    "many": Effort(400, (0.03, 0.01, 3e-3), 99, (1e-3, 3e-4), 450, 3, 0.03, 1e10),
+    "wide": Effort(240, (0.03, 0.01, 3e-3, 1e-3), 99, (1e-3, 3e-4, 1e-4), 99, 4, 0.02, 9.5e9),
     "fast": Effort(160, (0.03, 0.01), 40, (3e-3, 1e-3), 30, 4, 0.03),
     "full": Effort(
         450, (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4), 300, (3e-3, 1e-3, 3e-4, 1e-4), 150, 5, 0.02
@@ -137,12 +138,15 @@ class _Run:
                     break
                 width = 10 * self.effort.later[0] * self.value / self.total
                 a, split = grown(self.cov, split, evaluated, np.sort(new), width)
-            elif cold:
-                temperatures = temperatures[-1:]
-                continue
             temperatures, steps = self.effort.later, self.effort.later_steps
+            if cold and not in_the_way:
+                temperatures = temperatures[-self._stages(a.shape[0], steps) :]
         assert best is not None
         return best
+
+    def _stages(self, n: int, steps: int) -> int:
+        """Return how many temperatures the work that is left suffices for, at least one."""
+        return max(1, int(min(self.left / (steps * step_work(n, 4 * self.k)), 9)))
 
     def _core(self, features: np.ndarray) -> np.ndarray:
         a = self.cov.submatrix(features)

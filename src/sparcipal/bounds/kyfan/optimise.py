@@ -85,10 +85,11 @@ class KyFanOptimiser:
             stopped = monitor is not None and monitor.stopped is not None
             return slow or stopped or self._work >= work
 
+        early = max_iter < SHORT or work < np.inf
         self.point = minimise(
             lambda y: self._evaluate(y, absolute),
-            # the vectors are long, and single precision is enough for a short run
-            self.point.astype(np.float32 if max_iter < SHORT else np.float64, copy=False),
+            # the vectors are long, and single precision is enough for a run that ends early
+            self.point.astype(np.float32 if early else np.float64, copy=False),
             max_iter,
             stop,
             nonnegative=self.a.shape[0] + self.floored,
@@ -155,7 +156,7 @@ class KyFanOptimiser:
 
 def step_work(n: int, kept: int | None) -> float:
     """Estimate the nanoseconds of one core that a step takes; None: with all eigenpairs."""
-    pairs = 0.35 * n if kept is None else 0.8 * kept
+    pairs = 0.35 * n if kept is None else 1.2 * kept
     return (40.0 + pairs) * float(n) ** 2 + 3e5
 
 

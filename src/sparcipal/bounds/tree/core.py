@@ -49,6 +49,12 @@ SHAPING = 1.5e9  # work for shapes of pads in one attempt, with the default effo
 TOUCH_WORK = 1.3e10  # of the default effort
 NEAR = 0.1  # distance at which a level counts as the lowest that can be certified
 HELPFUL = 0.5  # least share of the features that should join for which a larger core is tried
+# With more nonzeros the default effort first aims at a level so far above the value, for which few
+# steps and fewer features are enough.
+ROUGH_FROM, ROUGH = 150, 0.008
+ENOUGH = 0.6  # of the work: where less was spent for such a level, a lower one is tried
+MOST_ROUGH = 1100  # features of a core at such a level
+CLOSING = 0.1  # features that should join, relative to the core, up to which work may go on by half
 LOOSE = 0.02  # gap of the level, relative to the value, beyond which the core is proved roughly
 
 
@@ -83,10 +89,10 @@ def affordable(s: int, effort: str | float) -> bool:
     return effort != "fast" or first <= 0.6 * TOUCH_WORK
 
 
-def _affordable_core(work: float, now: int) -> int:
+def _affordable_core(work: float, now: int, steps: int) -> int:
     """The most features for which that much work suffices; a core that grows more takes longer."""
-    sizes = np.arange(1, MOST_CORE + 1)
-    spent = [STEPS * n / now * step_work(int(n)) for n in sizes]
+    sizes = np.arange(1, MOST_ROUGH + 1)
+    spent = [steps * n / now * step_work(int(n)) for n in sizes]
     return int(np.searchsorted(spent, work, side="right"))
 
 
@@ -107,9 +113,11 @@ class _Extension:
         self.scale = max(float(cov.diagonal.max()), 1e-300)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
         self.work, self.n_eigen = 0.0, 0
-        self.shaping = SHAPING if question.effort == "fast" else np.inf
         self.forced = question.anchors
         self.level = question.level
+        fast = question.effort == "fast"
+        self.rough = fast and s > ROUGH_FROM and self.level is None
+        self.shaping = (0.0 if self.rough else SHAPING) if fast else np.inf
 
     @property
     def threshold(self) -> float:
@@ -141,8 +149,10 @@ class _Extension:
         rounder = Rounder(block, self.s, np.zeros(self.support.size), self.nonnegative)
         x[self.support] = rounder.evaluate(np.arange(self.support.size))[1]
         link = self.cov.matvec(x)
-        # a feature of large variance is worth having in the core whatever it adds
-        score = diagonal + newcomer_gain(self.value, diagonal, link, self.nonnegative)
+        score = newcomer_gain(self.value, diagonal, link, self.nonnegative)
+        if not self.rough:
+            # a feature of large variance is worth having in the core whatever it adds
+            score = diagonal + score
         size = min(p, max(self.core_size, 2 * self.s))
         best = np.argsort(-score, kind="stable")[:size]
         return np.union1d(self.support, best)
@@ -172,7 +182,7 @@ class _Extension:
             nothing = clipped(self._part(self.forced, 0.0), 0.0)
             return Touch(self.forced, nothing, self.threshold, self.forced[:0], ())
         gain = self.last_gain()
-        level = self.threshold
+        level = self.value * (1 + ROUGH) if self.rough else self.threshold
         split: Split | None = None
         if start is None:
             core = self.first_core()
@@ -185,20 +195,27 @@ class _Extension:
         for number in range(ROUNDS):
             strata, tried, attempt = self._round(core, split, level, gain)
             split = strata.split
-            if number == 0 and attempt.touch is None and self.level is None:
+            if number == 0 and attempt.touch is None and self.level is None and not self.rough:
                 level = self._lifted(core, split, gain)
                 if level > self.threshold:
                     tried, attempt = self._attempt(strata, level, gain, shaping=0.0)
             if attempt.touch is not None:
                 best = attempt.touch
-                if tried == level:
+                if tried == level and not (self.rough and self.work < ENOUGH * budget):
                     return best
-            room = _affordable_core(budget - self.work, core.size) - core.size
+                if tried == level:
+                    self.rough, self.shaping = False, SHAPING
+                    level = self._lifted(core, split, gain)
+                    continue
+            steps, most = (STEPS // 4, MOST_ROUGH) if self.rough else (STEPS, MOST_CORE)
+            closing = attempt.joining.size <= CLOSING * core.size
+            left = (1.5 if closing else 1.0) * budget - self.work
+            room = min(_affordable_core(left, core.size, steps), most) - core.size
             joining = attempt.joining[: min(2 * core.size, max(room, 0))]
             # a few of the features that should join do not help the others
             too_few = joining.size < HELPFUL * attempt.joining.size
             out_of_budget = self.monitor.stopped is not None or room < 0 or too_few
-            if out_of_budget or core.size >= MOST_CORE:
+            if out_of_budget or core.size >= most:
                 break
             if joining.size:
                 core, split = self._grow(core, split, joining, PAD * gain)
@@ -245,7 +262,9 @@ class _Extension:
             more = min(2 * question.work, TOUCH_WORK - self.work)
             work, nodes = max(question.work, more), question.most_nodes
             asked = replace(asked, effort=work, max_nodes=nodes)
-        elif question.effort == "fast" and touch.level > self.threshold + LOOSE * abs(self.value):
+        elif self.rough or (
+            question.effort == "fast" and touch.level > self.threshold + LOOSE * abs(self.value)
+        ):
             # a core that is proved to less than that does not lower the bound
             asked = replace(asked, effort=question.work / 4, max_nodes=question.most_nodes)
         return prove(block, self.s, asked)
@@ -388,7 +407,7 @@ class _Extension:
             if top < lowest:
                 best, lowest = trial, top
         self.n_eigen += len(CLIPS)
-        self.work += len(CLIPS) * 0.6 * float(n) ** 3
+        self.work += len(CLIPS) * 0.15 * float(n) ** 3
         assert best is not None
         return larger, best
 
