@@ -303,7 +303,7 @@ def weighted_as_topics(source: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _picture_first(options: dict[str, Any]) -> None:
-    """A missing matplotlib is an error before the work, not after it."""
+    """Raise the error of a missing matplotlib before the work, not after it."""
     if options["plot"]:
         from ..report.plots.common import pyplot
 

@@ -111,7 +111,7 @@ class Covarying:
 
     @property
     def _images(self) -> np.ndarray:
-        """A times every test vector, (p, tests)."""
+        """Return A times every test vector, (p, tests)."""
         centred = self._cross - np.outer(self._mean, self._sums)
         images: np.ndarray = centred / self._spread[:, None] / self._moments.weight
         return images

@@ -220,12 +220,12 @@ def _check_keywords(question: dict[str, Any]) -> None:
 
 
 def _fits(settings: Settings, k: int, s: int, n_features: int) -> bool:
-    """Whether k components of s nonzeros each exist among so many features."""
+    """Say whether k components of s nonzeros each exist among so many features."""
     return not _misfit(settings, k, s, n_features)
 
 
 def _misfit(settings: Settings, k: int, s: int, n_features: int) -> str:
-    """What is missing for k components of s nonzeros each; "" if nothing is."""
+    """Return what is missing for k components of s nonzeros each; "" if nothing is."""
     pair = f"n_components={k} with n_nonzero_coefs={s}"
     if k > s and (settings.supports == "common" or settings.uncorrelated):
         return f"{pair} needs {k} nonzeros"
@@ -241,7 +241,7 @@ def _check_room(
     n: int,
     folds: int,
 ) -> None:
-    """All that does not fit is in one error."""
+    """Raise one error that names all that does not fit."""
     pairs = [[_misfit(settings, k, s, n_features) for s in sizes] for k in ks]
     wrong = [row[0] for row in pairs if all(row)]
     wrong += [column[0] for column in zip(*pairs) if all(column) and column[0] not in wrong]
@@ -419,7 +419,7 @@ def _components(
     held_out: np.ndarray,
     noises: np.ndarray,
 ) -> tuple[int, str]:
-    """The row of the last component that adds more than noise adds, and why it is the last."""
+    """Return the row of the last component that adds more than noise does, and why it is last."""
     row = 0
     for i in range(1, len(ks)):
         common = np.flatnonzero(~np.isnan(held_out[i]) & ~np.isnan(held_out[i - 1]))

@@ -212,12 +212,12 @@ def trends(
 
 
 def _next(windows: Iterable[Window]) -> int:
-    """The number of the next new thread."""
+    """Return the number of the next new thread."""
     return 1 + max((t.thread for w in windows for t in w.topics), default=-1)
 
 
 def _window(result: Result, before: Window | None, span: tuple[str, str], fresh: int) -> Window:
-    """The topics of a window, each in the thread of the one it continues."""
+    """Return the topics of a window, each in the thread of the one it continues."""
     own = [tuple(result.names(j)) for j in range(len(result.supports))]
     matched = {} if before is None else _matched([t.words for t in before.topics], own)
     topics = []
@@ -238,14 +238,14 @@ def _window(result: Result, before: Window | None, span: tuple[str, str], fresh:
 
 
 def _matched(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> dict[int, int]:
-    """For topics that go on: which one of the window before."""
+    """Return, for each topic that goes on, which topic of the window before it continues."""
     common = np.array([[len({*a} & {*b}) / len({*a} | {*b}) for b in before] for a in now])
     rows, columns = linear_sum_assignment(-common)
     return {int(i): int(j) for i, j in zip(rows, columns) if common[i, j] >= SAME}
 
 
 def _moment(label: str) -> float:
-    """A date or a number as a number; years and dates are days."""
+    """Return a date or a number as a number; years and dates are days."""
     text = label.strip()
     if _ISO.fullmatch(text):
         parts = [int(part) for part in text[:10].split("-")] + [1, 1]
@@ -262,7 +262,7 @@ def _moment(label: str) -> float:
 
 
 def _clock(text: str) -> float:
-    """The part of the day in a date with a time."""
+    """Return the part of the day in a date with a time."""
     if len(text) <= 10:
         return 0.0
     moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
@@ -270,7 +270,7 @@ def _clock(text: str) -> float:
 
 
 def _cut(moments: list[float], labels: list[str], windows: int | str) -> list[np.ndarray]:
-    """The rows of each window with documents, in order."""
+    """Return the rows of each window with documents, in order."""
     if isinstance(windows, str):
         if windows not in SPANS:
             raise ValueError(f"windows={windows!r} is unknown; pass a number, {', '.join(SPANS)}")
