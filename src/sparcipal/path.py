@@ -266,6 +266,11 @@ def _sizes(n_nonzero_coefs: Iterable[int] | None, settings: Settings, n_features
     if n_nonzero_coefs is None:
         first = max(needed, len(include) if k == 1 and isinstance(include, Sized) else 1)
         return list(range(first, max(first, min(LONGEST, most)) + 1))
+    if not isinstance(n_nonzero_coefs, Iterable):
+        raise TypeError(
+            f"n_nonzero_coefs={n_nonzero_coefs!r}: a path takes several numbers; write "
+            "for instance range(1, 11)"
+        )
     sizes = sorted({integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs})
     if not sizes:
         raise ValueError("n_nonzero_coefs is empty; pass for instance range(1, 11)")

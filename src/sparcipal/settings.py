@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import Any
 
@@ -15,7 +15,17 @@ from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.searched import Data
 from .problem.constraints import Columns, Constraints, constraints_of, excluded
 from .problem.monitor import Monitor, Progress, reporter
-from .problem.parameters import choice, features, flag, integer, jobs, number, seconds, seed
+from .problem.parameters import (
+    choice,
+    features,
+    flag,
+    integer,
+    jobs,
+    number,
+    refuse_unknown,
+    seconds,
+    seed,
+)
 from .problem.problem import Options
 from .problem.result import answer_of
 from .search.method import Method
@@ -63,6 +73,7 @@ class Settings:
     @staticmethod
     def of(**keywords: Any) -> Settings:
         """The checked settings of these keywords; the others have their defaults."""
+        refuse_unknown("sparse_pca", keywords, [field.name for field in fields(Settings)])
         asked = Settings(**keywords)
         choice("supports", asked.supports, SUPPORTS)
         if asked.objective is not None:

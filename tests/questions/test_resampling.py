@@ -124,3 +124,19 @@ def test_picture_has_a_panel_per_component():
         "component 2, mean overlap 1.00",
     ]
     assert [t.get_text() for t in display.axes_[0].get_yticklabels()] == ["x0", "x1", "x2"]
+
+
+@pytest.mark.parametrize("calls", [1, 5])
+def test_stability_of_a_run_that_was_stopped_counts_whole_pairs(calls):
+    X = np.random.default_rng(0).standard_normal((40, 6))
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        return len(seen) >= calls
+
+    found = stability(X, n_nonzero_coefs=2, n_resamples=6, callback=stop)
+    assert not found.complete
+    assert found.n_resamples % 2 == 0
+    assert found.jaccard.shape == (found.n_resamples, 1)
+    assert "Stopped after" in str(found)

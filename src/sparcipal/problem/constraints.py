@@ -113,6 +113,7 @@ def _features(name: str, items: Any, columns: Columns) -> tuple[list[int], list[
             return [], [f"{name} is a mask of shape {items.shape} for {columns.count} features"]
         values = np.flatnonzero(items).tolist()
     place = {} if columns.names is None else {n: j for j, n in enumerate(columns.names)}
+    several = [n for n, count in Counter(columns.names or ()).items() if count > 1 and n in values]
     found: list[int] = []
     unknown: list[Any] = []
     for value in values:
@@ -128,6 +129,9 @@ def _features(name: str, items: Any, columns: Columns) -> tuple[list[int], list[
         known = f"numbers lie in 0..{columns.count - 1}"
         known += ", and the data have no names" if columns.names is None else ""
         wrong.append(f"{name} has unknown features {', '.join(map(repr, unknown))} ({known})")
+    if several:
+        names = ", ".join(map(repr, several))
+        wrong.append(f"{name} names {names}, and several features are called so; pass numbers")
     twice = sorted(feature for feature, count in Counter(found).items() if count > 1)
     if twice:
         wrong.append(f"{name} repeats {_list(twice, columns)}")

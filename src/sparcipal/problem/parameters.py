@@ -98,14 +98,23 @@ def _same(value: Any, option: Any) -> bool:
     return isinstance(value, str) and value == option
 
 
-def number(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
+def number(
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or math.isnan(value):
         raise TypeError(f"{name} must be a number, got {value!r}")
     value = float(value)
-    inside = (value > low if open_low else value >= low) and value <= high
-    if not inside:
-        bracket = "(" if open_low else "["
-        raise ValueError(f"{name}={value!r} must lie in {bracket}{low:g}, {high:g}]")
+    above = value > low if open_low else value >= low
+    below = value < high if open_high else value <= high
+    if not (above and below):
+        left, right = "(" if open_low else "[", ")" if open_high else "]"
+        raise ValueError(f"{name}={value!r} must lie in {left}{low:g}, {high:g}{right}")
     return value
 
 

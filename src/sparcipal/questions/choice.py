@@ -439,5 +439,8 @@ def _components(
                 f"at {sizes[j]} nonzeros: {beyond}."
             )
         row = i
-    last = "each number of components up to it adds more than noise does"
+    if np.isnan(noises).all():
+        last = "each number of components up to it adds something; noise was not measured"
+    else:
+        last = "each number of components up to it adds more than noise does"
     return row, f"It is the largest number tried: {last}." if len(ks) > 1 else ""

@@ -142,6 +142,8 @@ class Stability:
         """What the selection rests on, in words."""
         if self.scheme != "halves":
             return "Error control needs scheme='halves'; the bootstrap has intervals only."
+        if not self.supports:
+            return "Nothing was counted: the run was stopped too early."
         if not self.threshold <= 1.0:
             least = self.threshold_at_one
             return (
@@ -255,7 +257,7 @@ def stability(
     """
     choice("scheme", scheme, SCHEMES)
     count = integer("n_resamples", n_resamples, 2)
-    level = number("level", level, 0.0, 1.0, open_low=True)
+    level = number("level", level, 0.0, 1.0, open_low=True, open_high=True)
     errors = number("false_selections", false_selections, 0.0, np.inf, open_low=True)
     settings = Settings.of(**question)
     monitor = settings.monitor()
@@ -310,14 +312,17 @@ def stability_of(
                 break
             found.append(answer)
             monitor.update("stability", message=f"{len(found)} of {plan.draws} resamples")
+    whole = len(found) == plan.draws
+    if plan.scheme == "halves":  # error control counts pairs
+        found = found[: len(found) - len(found) % 2]
     return Stability(
         reference,
         tuple(supports for supports, _ in found),
-        np.array([jaccard for _, jaccard in found]).reshape(len(found), -1),
+        np.array([jaccard for _, jaccard in found]).reshape(len(found), len(reference.supports)),
         plan.scheme,
         plan.level,
         plan.errors,
-        complete=len(found) == plan.draws,
+        complete=whole,
     )
 
 
