@@ -156,3 +156,15 @@ def test_bad_input_is_named(asked):
         explain(result, X, feature_names=[*NAMES[1:], NAMES[0]])
     with pytest.raises(ValueError, match="the data that it came from"):
         explain(result, X + planted(seed=1))
+
+
+def test_other_numbers_of_components_and_nonzeros_are_compared():
+    X = planted()
+    page = explain(sparse_pca(X, n_nonzero_coefs=2), X, force=0, choice=True)
+    first, reason = page.sections["How many components and nonzeros"]
+    assert first.startswith("1 x 2, as asked, explains")
+    assert reason == page.choice.reason
+    assert json.loads(page.to_json())["choice"]["recommended"] == list(page.choice.best)
+    assert (
+        explain(sparse_pca(covariance=np.eye(3)), covariance=np.eye(3), choice=True).choice is None
+    )

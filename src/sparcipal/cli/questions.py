@@ -233,6 +233,10 @@ PAGES = {".json": "json", ".html": "html", ".htm": "html"}
     help="Also ask N halves of the rows.",
 )  # fmt: skip
 @option(
+    QUESTION, "--choice", is_flag=True,
+    help="Also compare other numbers of components and nonzeros, on held-out rows.",
+)  # fmt: skip
+@option(
     EFFORT, "--time-limit", type=float, metavar="SECONDS",
     help="Stop then, with what is known so far.",
 )  # fmt: skip
@@ -271,6 +275,7 @@ def explain(model: str, source: str, **options: Any) -> None:
             **memory_keyword(options),
             within=options["within"],
             stability=options["stability"],
+            choice=options["choice"],
             time_limit=options["time_limit"],
             n_jobs=options["jobs"],
             callback=update,

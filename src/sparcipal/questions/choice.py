@@ -224,6 +224,15 @@ def _fits(settings: Settings, k: int, s: int, n_features: int) -> bool:
     return not _misfit(settings, k, s, n_features)
 
 
+def around(settings: Settings, k: int, s: int, n_features: int) -> tuple[list[int], list[int]]:
+    """Numbers of components and of nonzeros near k and s, each of which fits with k or s."""
+    ks = [near for near in (k - 1, k, k + 1) if near > 0 and _fits(settings, near, s, n_features)]
+    sizes = [
+        near for near in (s // 2, s, 2 * s) if near > 0 and _fits(settings, k, near, n_features)
+    ]
+    return ks, sorted(set(sizes))
+
+
 def _misfit(settings: Settings, k: int, s: int, n_features: int) -> str:
     """Return what is missing for k components of s nonzeros each; "" if nothing is."""
     pair = f"n_components={k} with n_nonzero_coefs={s}"

@@ -22,11 +22,13 @@ from ..data.rows import Rows
 from ..data.table import Table
 from ..numerics.threads import one_blas_thread
 from ..problem.answers import Alternatives
+from ..problem.constraints import Columns
 from ..problem.monitor import Progress
-from ..problem.parameters import integer, number, seconds
+from ..problem.parameters import flag, integer, number, seconds
 from ..problem.result import Result
 from ..report import explaining
 from ..settings import Settings
+from .choice import Choice, around, choose
 from .nearby import QUESTION, NotAnswered, alternatives, answer_of
 from .resampling import Plan, Stability, stability_of
 
@@ -55,6 +57,8 @@ class Explanation:
         What halves of the rows give, if that was asked.
     resamples : int
         How many halves were asked for.
+    choice : Choice or None
+        What other numbers of components and nonzeros give on held-out rows, if that was asked.
     """
 
     result: Result
@@ -64,6 +68,7 @@ class Explanation:
     correlations: np.ndarray | None
     stability: Stability | None = None
     resamples: int = 0
+    choice: Choice | None = None
 
     @property
     def complete(self) -> bool:
@@ -100,6 +105,7 @@ def explain(
     within: float = 0.01,
     force: int = FORCE,
     stability: int = 0,
+    choice: bool = False,
     time_limit: float | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -124,6 +130,9 @@ def explain(
         For so many outsiders of each component also prove what using them costs.
     stability : int
         If not 0, also ask the same question of so many halves of the rows; at least 2.
+    choice : bool
+        Also compare the numbers of components and nonzeros with others near them, by the variance
+        of held-out rows.
     time_limit : float
         Seconds; what is known then is returned, and the page says that it is incomplete.
     n_jobs, verbose, callback, sample_weight, feature_names, memory_limit
@@ -186,6 +195,8 @@ def explain(
         None if sums is None else sums.correlations,
         resamples=count,
     )
+    if flag("choice", choice):
+        page = replace(page, choice=_choice(answer, source, asked))
     left = None if limit is None else limit - (time.monotonic() - start)
     ended = near is not None and near.status in ("interrupted", "time_limit")
     if count == 0 or ended or (left is not None and left <= 0.0):
@@ -195,6 +206,23 @@ def explain(
     with monitor.interruptible(), one_blas_thread:
         found = stability_of(source, again, monitor, plan, answer)
     return replace(page, stability=found)
+
+
+def _choice(answer: Result, source: Input, asked: Settings) -> Choice | None:
+    """The map around the numbers of the answer; None where held-out rows cannot be asked."""
+    rows = isinstance(source.source, Table | Rows)
+    if not rows or asked.include is not None or "n_nonzero_total" in answer.settings:
+        return None
+    k, s = len(answer.supports), max(answer.settings["n_nonzero_coefs"])
+    ks, sizes = around(
+        asked, k, s, asked.available(Columns(source.n_features, source.feature_names))
+    )
+    names = ("supports", "objective", "uncorrelated", "nonnegative", "center", "scale", "exclude")
+    question = {name: answer.settings[name] for name in names if name in answer.settings}
+    return choose(
+        source, n_components=ks, n_nonzero_coefs=sizes, permutations=3, certify=False,
+        missing=asked.missing, memory_limit=asked.memory_limit, n_jobs=asked.n_jobs, **question,
+    )  # fmt: skip
 
 
 def _question(answer: Result) -> dict[str, Any]:

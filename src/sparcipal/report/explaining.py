@@ -16,6 +16,7 @@ from .html import STYLE
 
 if TYPE_CHECKING:
     from ..problem.answers import Alternatives, Cost, Nearby
+    from ..questions.choice import Choice
     from ..questions.explanation import Explanation
     from ..questions.resampling import Stability
 
@@ -25,6 +26,7 @@ SURE = "How sure each feature is"
 ELSE = "What else could be in"
 TOGETHER = "How much is explained together"
 ROWS = "What other rows would give"
+MANY = "How many components and nonzeros"
 
 
 def sections(page: Explanation) -> dict[str, list[str]]:
@@ -35,6 +37,7 @@ def sections(page: Explanation) -> dict[str, list[str]]:
         ELSE: _else(page),
         TOGETHER: _together(page),
         ROWS: _rows(page),
+        MANY: _many(page),
     }
     told = {title: list(lines) for title, lines in parts.items()}
     return {title: lines for title, lines in told.items() if lines}
@@ -92,8 +95,17 @@ def explanation_json(page: Explanation) -> str:
         "share": _known(page.share),
         "correlations": None if page.correlations is None else page.correlations.tolist(),
         "stability": None if page.stability is None else page.stability.records(),
+        "choice": None if page.choice is None else _map(page.choice),
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _map(found: Choice) -> dict[str, Any]:
+    cells = [
+        {name: _known(v) if isinstance(v, float) else v for name, v in record.items()}
+        for record in found.records()
+    ]
+    return {"recommended": list(found.best), "reason": found.reason, "cells": cells}
 
 
 def _known(figure: float) -> float | None:
@@ -228,6 +240,17 @@ def _rows(page: Explanation) -> Iterator[str]:
         )
         yield from _newcomers(found, j, often[j], support)
     yield f"In brackets: intervals of {100 * found.level:g} %. {found.sentence}"
+
+
+def _many(page: Explanation) -> Iterator[str]:
+    found = page.choice
+    if found is None:
+        return
+    k, s = len(page.result.supports), max(page.result.settings["n_nonzero_coefs"])
+    share = float(found.held_out[found.n_components.index(k), found.n_nonzero_coefs.index(s)])
+    if math.isfinite(share):
+        yield f"{k} x {s}, as asked, explains {100 * share:.1f} % of the variance of held-out rows."
+    yield words.visible(found.reason)
 
 
 def _newcomers(found: Stability, j: int, often: np.ndarray, support: np.ndarray) -> Iterator[str]:
