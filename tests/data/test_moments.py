@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import Gram, Moments, Screened
+from sparcipal import Gram, Moments, Screened, sparse_pca
 
 INTEGERS = [np.uint8, np.int16, np.int32, np.int64, np.uint64, bool]
 FLOATS = [np.float32, np.float64]
@@ -220,3 +220,35 @@ def test_moments_tell_constant_columns_from_others_beyond_2_to_the_53():
     big = 2**53
     moments = Moments(2).add(np.array([[big, big], [big, big + 1]]))
     assert moments.constant.tolist() == [True, False]
+
+
+def test_sliding_windows_cost_their_change_and_are_exact():
+    """Rows that leave a window are subtracted: the answer is that of the window alone."""
+    rng = np.random.default_rng(3)
+    counts = rng.poisson(2.0, (90, 6))
+    counts[30:, 4] = 7  # constant once the first rows have left
+    columns = np.arange(6)
+    moments, gram = Moments(6).add(counts[:60]), Gram(columns).add(counts[:60])
+    moments.merge(Moments(6).add(counts[60:])).subtract(Moments(6).add(counts[:30]))
+    gram.merge(Gram(columns).add(counts[60:])).subtract(Gram(columns).add(counts[:30]))
+    fresh = Moments(6).add(counts[30:])
+    assert moments.variances().tolist() == fresh.variances().tolist()
+    assert moments.constant.tolist() == fresh.constant.tolist()
+    np.testing.assert_array_equal(gram.second, Gram(columns).add(counts[30:]).second)
+    found = sparse_pca(covariance=Screened.of(moments, gram), n_nonzero_coefs=2)
+    assert found.value == pytest.approx(sparse_pca(counts[30:], n_nonzero_coefs=2).value, rel=1e-12)
+
+
+def test_rows_that_were_not_added_cannot_be_subtracted():
+    counts = np.random.default_rng(4).poisson(2.0, (20, 3))
+    with pytest.raises(ValueError, match="not all added"):
+        Moments(3).add(counts).subtract(Moments(3).add(5 * counts))
+    with pytest.raises(ValueError, match="no part"):
+        Moments(3).add(counts[:5]).subtract(Moments(3).add(counts))
+    with pytest.raises(ValueError, match="only sums of integers"):
+        Moments(3).add(counts / 2).subtract(Moments(3).add(counts[:2] / 2))
+    with pytest.raises(ValueError, match="not all added"):
+        Gram(np.arange(3)).add(counts).subtract(Gram(np.arange(3)).add(9 * counts))
+    empty = Moments(3).add(counts).subtract(Moments(3).add(counts))
+    assert empty.n_samples == 0
+    assert empty.add(counts).variances().tolist() == Moments(3).add(counts).variances().tolist()

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from ..numerics import margins
 from ..numerics.margins import EPS
 from .entries import WORD, largest_magnitude, signed, summable
-from .products import Gram
+from .products import Gram, check_exact
 
 TILE = 1 << 20  # entries of a dense block worked on together
 # Columns with zeros whose squared mean is this many times their variance are summed about the mean.
@@ -199,6 +199,33 @@ class Moments:
     def _range(self, block: np.ndarray) -> None:
         self.low = np.asarray(block.min(axis=0), dtype=np.float64)
         self.high = np.asarray(block.max(axis=0), dtype=np.float64)
+
+    def subtract(self, other: Moments) -> Self:
+        """Take away the moments of rows that were counted before, as the oldest ones of a window.
+
+        That is exact, and so for integers without weights only. `low` and `high` then bound the
+        values that are left; a column is known to be constant when its variance is zero.
+        """
+        check_exact(self.exact and other.exact)
+        n = self.n_samples - other.n_samples
+        if other.n_features != self.n_features or n < 0:
+            raise ValueError(
+                f"moments of {other.n_samples} rows x {other.n_features} features are no part of "
+                f"those of {self.n_samples} x {self.n_features}; subtract rows that were added"
+            )
+        sums, squares = self.sums - other.sums, self.squares - other.squares
+        whole = sums.astype(object)
+        spread = n * squares.astype(object) - whole * whole
+        if (spread < 0).any() or (n == 0 and sums.any()):
+            raise ValueError("the rows that are subtracted were not all added before")
+        self.n_samples, self.sums, self.squares = n, sums, squares
+        if n == 0:
+            self.low, self.high = np.full_like(self.low, np.inf), np.full_like(self.high, -np.inf)
+        else:
+            still, mean = spread == 0, np.asarray(whole / n, dtype=np.float64)
+            self.low = np.where(still, mean, self.low)
+            self.high = np.where(still, mean, self.high)
+        return self
 
     def merge(self, other: Moments) -> Self:
         """Add the moments of other rows of the same table."""

@@ -98,6 +98,20 @@ class Gram:
         self.depth = max(self.depth, other.depth) + 1
         return self
 
+    def subtract(self, other: Gram) -> Self:
+        """Take away the sums over rows that were added before; exact, for integers only."""
+        check_exact(self.exact and other.exact)
+        n = self.n_samples - other.n_samples
+        second = self.second - other.second
+        if (
+            not np.array_equal(self.columns, other.columns)
+            or n < 0
+            or np.diagonal(second).min() < 0
+        ):
+            raise ValueError("the rows that are subtracted were not all added before")
+        self.n_samples, self.second, self.sums = n, second, self.sums - other.sums
+        return self
+
     def _grow(self, reach: int) -> None:
         """Make room for sums of products up to `reach` more."""
         self._reach += reach
@@ -242,6 +256,15 @@ class Gram:
         place = self._place(block.shape[1])
         spread_rows(block.indptr, block.indices, signed(block.data), place, start, stop, tile)
         return tile
+
+
+def check_exact(exact: bool) -> None:
+    """Refuse to subtract sums that are rounded: errors would outgrow what is left."""
+    if not exact:
+        raise ValueError(
+            "only sums of integers without sample weights can be subtracted, since others are "
+            "rounded; add the rows that are left to new sums"
+        )
 
 
 class Strip:
