@@ -31,7 +31,7 @@ def test_leading_eigenpairs_are_found_when_lanczos_gives_up(monkeypatch):
     A = spiked()
     cov = covariance_of(A)
     monkeypatch.setattr(eigen, "DENSE_EIGEN", 5)
-    monkeypatch.setattr(eigen.spla, "eigsh", gives_up)
+    monkeypatch.setattr(spla, "eigsh", gives_up)
     values, vectors = leading_eigenpairs(cov, 2, np.random.default_rng(0))
     expected = np.linalg.eigh(A)[1][:, :-3:-1]
     np.testing.assert_allclose(np.abs((vectors * expected).sum(axis=0)), 1.0, atol=1e-10)
