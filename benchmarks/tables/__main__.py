@@ -65,14 +65,15 @@ NOT_RUN = """# What is not run, and why
 data behind them; `docs/examples/plot_spannogram.py` draws them for a matrix |
 | Papailiopoulos et al. 2013, figure 2 (one of two sets) | lymphoma | not among the data sets; \
 colon is run, Leukemia added |
-| Papailiopoulos et al. 2013, tables 1 and 2 | Greek tweets of 2011 | never published |
+| Papailiopoulos et al. 2013, tables 1 and 2 | Greek tweets of 2011 | never published; \
+20 Newsgroups instead, in `printed` |
 | Zhang & El Ghaoui 2011, figure 2, tables 1 and 2 | NYTimes, PubMed | not among the data sets; \
 KOS and NIPS instead |
 
 Curves whose values the papers do not print are measured without a printed value beside them:
 figures 2 and 3 of Asteris et al. 2015, figure 2 of Papailiopoulos et al. 2013, figures 3 to 6 of
-Asteris et al. 2014 but for one value each of figures 4 to 6, figures 1 and 2 of Zhang & El Ghaoui
-2011.
+Asteris et al. 2014 but for one value each of figures 4 and 5 and two of figure 6, figures 1 and 2
+of Zhang & El Ghaoui 2011.
 """
 
 

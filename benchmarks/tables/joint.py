@@ -78,7 +78,7 @@ def table_1(folder: Path, certify: str = "fast") -> Iterator[str]:
     yield "# Asteris et al. 2015, table 1: five components of 40 features"
     yield f"\nMeasured (printed); the gap is what our certificate (`certify={certify!r}`) leaves."
     yield f"`auto` has effort={EFFORT} (3 is the default)."
-    yield "CBCL is scaled to [0, 1] here, its scale in the paper is not known.\n"
+    yield "CBCL is scaled to [0, 1]; the paper prepared it in another way, see `printed`.\n"
     yield HEAD
     yield RULE
     for name, printed in TABLE_1.items():
