@@ -54,7 +54,7 @@ def test_honest_results_carry_every_kind_of_proof(subjects):
             kinds.add(bound.name)
             ends |= {step["end"] for step in bound.data.get("log", []) if step["step"] == "node"}
     assert kinds == KINDS
-    assert rules == {"in memory", "prices", "variances"}
+    assert rules == {"in memory", "prices", "rows", "variances"}
     assert ends == {"branch", "closed", "empty", "leaf", "same", "shrink"}
 
 

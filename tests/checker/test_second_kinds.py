@@ -29,6 +29,12 @@ from tests.support.second_checker import (
 )
 from tests.support.second_checker.question import Ask
 
+# Some tables have constant columns, or fewer directions than components, and a fit says so.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:set aside"),
+    pytest.mark.filterwarnings("ignore:.* a common set of"),
+]
+
 
 def agree(result: Result, best: float, X=None, **data) -> None:
     """Both say yes, and the second one to no level below what some components explain."""
