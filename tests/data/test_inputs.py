@@ -239,7 +239,7 @@ def test_a_covariance_passed_as_data_is_pointed_out():
 def test_wide_sparse_tables_are_read_in_passes_even_if_they_fit(monkeypatch):
     """In memory their products would be repeated for every block of rows a bound asks for."""
     monkeypatch.setattr(rows_module, "WIDE", 20)
-    monkeypatch.setattr(rows_module, "MANY", 500)
+    monkeypatch.setattr(rows_module, "WORK", 10_000)
     counts = np.random.default_rng(1).poisson(1 / np.arange(1, 31), (200, 30))
     for given in (sp.csr_array(counts), lambda: iter([sp.csr_array(counts)])):
         result = sparse_pca(given, n_nonzero_coefs=3)
