@@ -74,7 +74,7 @@ def test_recheck_parts_adds_and_rounds_up(results, monkeypatch):
     result = results[2]
     bound = next(b for b in result.certificate.bounds if b.name == "parts")
     record = parse(Parts, bound.data, {"p": result.n_features, "n": result.n_features})
-    monkeypatch.setattr(parts, "redone", lambda *_: 0.1)
+    monkeypatch.setattr(parts, "redone_part", lambda *_: 0.1)
     total = parts.recheck(
         record, Case(None, Question((3, 2), False, False, 0.0), Float(), Budget())
     )

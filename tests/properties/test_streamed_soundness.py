@@ -37,7 +37,7 @@ def test_streamed_certificates_hold_in_exact_fractions():
         verdict = judge(question)
         assert not verdict.wrong, f"{question}: {'; '.join(verdict.wrong)}"
         rules += verdict.rules
-    assert set(rules) == {"variances", "prices", "nothing dropped"}
+    assert set(rules) == {"variances", "prices", "rows", "nothing dropped"}
 
 
 def test_every_source_is_asked_for():

@@ -51,6 +51,7 @@ def judge(case: Case) -> Verdict:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.filterwarnings("ignore", "X is a symmetric matrix")  # a hint
+            warnings.filterwarnings("ignore", "set aside, not fitted")  # constant features
             results = _run(case)
     except ValueError as error:
         verdict.refused = str(error)
