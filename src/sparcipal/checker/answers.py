@@ -26,6 +26,8 @@ from .records import Among, FeatureCost, ListedSupport, NearbyClaim, Problem, Tr
 from .tree import proved_by
 
 STATUS = ("complete", "more", "nodes", "time_limit", "interrupted", "memory")
+# The part of the largest variance by which rows of features that are exchanged may differ.
+EQUAL = 2e-13
 # What the fit behind a cost has in common with the answer.
 SAME = ("nonnegative", "center", "scale", "sample_weight")
 
@@ -122,10 +124,12 @@ class _Component:
         others = (set(t.tolist()) for i, t in enumerate(self.taken) if i != j)
         self.exclude = answer.exclude.union(*others)
         self.anchors = answer.include[j]
+        self.change = 0.0  # by which rows of features that are exchanged differ
         told = {"kept": claim.proof["kept"]} if "kept" in claim.proof else {}
         kept = parse(Among, told, {"P": answer.cov.p, "p": answer.cov.p}, "alternatives").kept
         self.kept = np.arange(answer.cov.p) if kept is None else kept
         excluded = np.array(sorted(self.exclude), dtype=np.intp)
+        require(self.exclude.isdisjoint(self.kept.tolist()), "alternatives with excluded features")
         self.part = answer.cov.restrict(self.kept, excluded)
 
     def check(self, within: float) -> None:
@@ -172,13 +176,28 @@ class _Component:
         if isinstance(problem.twins, Twins):
             same = bool((np.abs(problem.twins.factors) == 1.0).all())
             require(same, "features of different size cannot be exchanged")
+            self._check_equal(problem.twins, names)
             for feature, leader in zip(problem.twins.features, problem.twins.leaders):
                 own_group = groups.setdefault(int(leader), {int(names[leader])})
                 own_group.add(int(names[feature]))
         claimed = {frozenset(group.tolist()) for group in claim.groups}
         require(claimed == {frozenset(g) for g in groups.values()}, "other groups than the log's")
+        require(len(claim.groups) == len(claimed), "a group twice")
         exchanged = set().union(*claimed)
         require(exchanged.isdisjoint(self.anchors), "an anchor cannot be exchanged")
+
+    def _check_equal(self, twins: Twins, names: np.ndarray) -> None:
+        """Rows of features that are exchanged are the same up to sign, but for rounding."""
+        leader, sign = np.arange(names.size), np.ones(names.size)
+        leader[twins.features], sign[twins.features] = twins.leaders, twins.factors
+        moved = np.unique(np.concatenate([twins.features, twins.leaders]))
+        self.answer.budget.memory(24.0 * moved.size * names.size, "rows of equal features")
+        rows = self.answer.rounded.submatrix(names[moved], names)
+        same = self.answer.rounded.submatrix(names[leader[moved]], names[leader])
+        change = np.abs(rows - same * np.outer(sign[moved], sign)).max(initial=0.0)
+        size = float(np.abs(self.answer.rounded.diagonal[self.kept]).max(initial=0.0))
+        require(bool(change <= EQUAL * size), "features that differ cannot be exchanged")
+        self.change = float(change)
 
     def _check_entry(self, entry: ListedSupport) -> None:
         """What a listed support explains: the vector at least, no other more than the bound."""
@@ -195,7 +214,8 @@ class _Component:
         slack = self._slack(support)
         require(abs(entry.value - own * unit) <= slack * unit, "a listed value is another one")
         ar, block = answer.ar, answer.cov.submatrix(support)
-        limit = ar.number(entry.bound) / unit - self.part.rounding(self.s)
+        doubt = self.part.rounding(self.s) + self.s * self.change  # of supports after exchanges
+        limit = ar.number(entry.bound) / unit - doubt
         require(ar.below(0.5 * (block + block.T), limit), "a listed support explains more")
         sizes = ((g.size, int(np.isin(g, support).sum())) for g in self.claim.groups)
         require(entry.count == prod(comb(*pair) for pair in sizes), "another number of supports")
@@ -325,7 +345,10 @@ def _proved(
     require(isinstance(fit, Result), "a cost without the answer behind it")
     answer.budget.work(1e8, "the answer behind a cost")  # for reading the data once more
     claim = answer.proved(fit)
-    told, asked = claim.settings, answer.result.settings
+    told, asked, result = claim.settings, answer.result.settings, answer.result
+    table = (claim.n_features, claim.n_samples) == (result.n_features, result.n_samples)
+    names = claim.feature_names == result.feature_names
+    require(table and names, "a cost with the answer to other features")
     same = all(told[name] == asked[name] for name in SAME)
     same &= told["n_nonzero_coefs"] == sizes and told.get("n_nonzero_total") is None
     same &= told["supports"] == "disjoint" and told["objective"] == "sum"

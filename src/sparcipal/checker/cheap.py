@@ -31,7 +31,11 @@ def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
     if record.matrix != "samples":
         if cov.p > FACTOR_LIMIT:
             return float("inf")
-        return ar.ky_fan(dense(case), k) + k * cov.rounding(cov.p) + shift
+        # of a given matrix that is not quite positive semidefinite, features left out count more
+        total = ar.ky_fan(dense(case), k)
+        if cov.given and question.k > 1 and "orthogonal" in question.kinds:
+            total = ar.ky_fan(dense(case), question.k, np.zeros(question.k))
+        return total + k * cov.rounding(cov.p) + shift
     if cov.n is None or cov.n > FACTOR_LIMIT:
         return float("inf")
     budget.work(cov.n**3 + cov.n**2 * cov.p, "the eigenvalues of the matrix of samples")

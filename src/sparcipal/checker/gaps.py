@@ -21,6 +21,7 @@ from .records import Repair
 from .tables import Source
 
 EPS = 2.0**-52
+LOST = 3e-6  # the part of the covariances that rounding may hide
 TINY = 1e-140  # deviations below this, and above its inverse, are lost in squares
 
 
@@ -126,6 +127,7 @@ def _nearest(repair: Repair, pairs: np.ndarray, wrong: np.ndarray) -> np.ndarray
     pairs, matrix, wrong = pairs / unit, matrix / unit, wrong / unit
     whole = float(np.linalg.norm(pairs))
     slack = 3 * float(np.linalg.norm(wrong)) + 64 * p * EPS * max(whole, 1.0)
+    require(slack <= LOST * max(whole, 1.0), "means so large that rounding hides the covariances")
     least = float(np.linalg.norm(np.minimum(np.linalg.eigvalsh(pairs), 0.0)))
     moved = float(np.linalg.norm(matrix - pairs))
     require(

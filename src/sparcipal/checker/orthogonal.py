@@ -22,7 +22,9 @@ def recheck(record: Orthogonal, case: Case) -> Numbers:
     paid = ar.array(record.beta).sum() * (1 + len(record.beta) * ar.eps)
     total, size = paid, paid
     for s in question.cardinalities:
-        total, size = total + tops[s], size + abs(tops[s])
+        # a component may lie on features that were left out, where it explains nothing
+        top = ar.maximum(tops[s], 0.0)
+        total, size = total + top, size + abs(tops[s])
     return total + (2 * question.k + 4) * ar.eps * size
 
 

@@ -40,6 +40,7 @@ from .tables import chosen, source_of
 
 # Below what underflow hides, margins need not agree.
 NOTHING = 1e-280
+LEAST_NORMAL = 2.0**-1022
 # What numbers can cause that passed the gate: overflow, matrices without eigenvalues.
 MALFORMED = (ArithmeticError, np.linalg.LinAlgError, MemoryError, RecursionError)
 OF_CERTIFICATES = frozenset(field.name for field in fields(Certificate))
@@ -397,6 +398,8 @@ def _check_bounds(
         else:
             own = _recheck(bound, Case(cov, question, ar, budget), excluded)
         own = ar.upper(own) * cov.unit
+        if abs(own) < LEAST_NORMAL:  # the product was rounded to nearest among few numbers
+            own = math.nextafter(own, math.inf)
         require(
             own <= bound.value,
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
