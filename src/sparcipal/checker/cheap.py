@@ -34,7 +34,9 @@ def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
         # of a given matrix that is not quite positive semidefinite, features left out count more
         total = ar.ky_fan(dense(case), k)
         if cov.given and question.k > 1 and "orthogonal" in question.kinds:
-            total = ar.ky_fan(dense(case), question.k, np.zeros(question.k))
+            more = ar.ky_fan(dense(case), question.k, np.zeros(question.k))
+            # the same sum but for rounding, unless eigenvalues are negative
+            total = more if float(more) > float(total) * (1 + 1e-13) else total
         return total + k * cov.rounding(cov.p) + shift
     if cov.n is None or cov.n > FACTOR_LIMIT:
         return float("inf")
