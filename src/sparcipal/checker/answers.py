@@ -15,7 +15,7 @@ import numpy as np
 
 from ..problem.answers import Alternatives, Cost, Listed, Nearby
 from ..problem.result import Result
-from .arithmetic import Arithmetic
+from .arithmetic import Arithmetic, at_least
 from .budget import Budget, require
 from .constraints import numbered, with_anchors
 from .covariance import EPS, CheckedCovariance, Question
@@ -164,7 +164,8 @@ class _Component:
         own = {key: value for key, value in claim.proof.items() if key != "kept"}
         record: Tree = family_of("tree").read(own, part.p)
         case = Case(part, numbered(question, self.kept), answer.ar, answer.budget)
-        level = answer.ar.upper(proved_by(record, case, listing=True)) * answer.cov.unit
+        proved = answer.ar.upper(proved_by(record, case, listing=True))
+        level = at_least(proved, answer.cov.unit)
         require(level <= claim.level, f"only {level:.12g} is proved of what is not listed")
         problem = record.log[0]
         assert isinstance(problem, Problem)
@@ -197,7 +198,7 @@ class _Component:
         change = np.abs(rows - same * np.outer(sign[moved], sign)).max(initial=0.0)
         size = float(np.abs(self.answer.rounded.diagonal[self.kept]).max(initial=0.0))
         require(bool(change <= EQUAL * size), "features that differ cannot be exchanged")
-        self.change = float(change)
+        self.change = float(change) + 4 * EPS * size  # the rows were rounded
 
     def _check_entry(self, entry: ListedSupport) -> None:
         """What a listed support explains: the vector at least, no other more than the bound."""

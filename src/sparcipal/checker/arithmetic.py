@@ -12,6 +12,7 @@ values go through the arithmetic. Rounding terms are multiples of `ar.eps`. What
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -22,6 +23,13 @@ EPS = 2.0**-52
 # No bound in units is proved to be less, and no pad may be: docs/methods/rounding.rst, "Underflow".
 LEAST = 2.0**-400
 Numbers = Any  # a float or a ball, or an array of them
+LEAST_NORMAL = 2.0**-1022
+
+
+def at_least(number: float, unit: float) -> float:
+    """Return number * unit, a power of two, rounded up where it is denormal and not exact."""
+    product = number * unit
+    return math.nextafter(product, math.inf) if abs(product) < LEAST_NORMAL else product
 
 
 class Arithmetic(ABC):

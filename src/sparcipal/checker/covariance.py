@@ -17,6 +17,7 @@ from .tables import doubles, matrix_of, plain
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-290  # what underflow can hide
+LEAST_DEVIATION = 1e-140  # deviations from a mean below this are lost in squares
 # A sparse column whose second moment is this many times its variance is centred entry by entry.
 # The solver does so from twice as many on.
 MOSTLY_MEAN = 500.0

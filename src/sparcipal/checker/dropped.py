@@ -16,15 +16,13 @@ from . import kyfan
 from .arithmetic import EPS, Arithmetic, Numbers
 from .budget import Budget, Refused, require
 from .cheap import psd_shift
-from .covariance import Checked, CheckedCovariance, weights_of
+from .covariance import LEAST_DEVIATION, Checked, CheckedCovariance, weights_of
 from .family import Case
 from .gate import parse
 from .records import Dropped, DroppedPart, Screening
 from .strips import EveryCovariance, Reading
 from .sums import Sums, summed
 from .tables import source_of
-
-TINY = 1e-140  # deviations below this are lost in squares; those that overflow are seen
 
 
 class ScreenedCovariance(CheckedCovariance):
@@ -152,7 +150,7 @@ def of_data(
     variances, errors = np.where(constant, 0.0, variances), np.where(constant, 0.0, errors)
     far = total.high - total.low if center else np.maximum(abs(total.high), abs(total.low))
     moving = np.asarray(far, dtype=float)[~constant]
-    require(bool((moving > TINY).all()), "deviations that squares lose")
+    require(bool((moving > LEAST_DEVIATION).all()), "deviations that squares lose")
     loose, error = total.loose(center), total.error
     allowed, largest = loose[kept], 1.0
     spread, blur = np.ones(variances.size), np.zeros(variances.size)

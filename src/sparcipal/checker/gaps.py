@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 
 from ..problem.result import Result
+from .arithmetic import EPS
 from .budget import Missing, require
-from .covariance import weights_of
+from .covariance import LEAST_DEVIATION, weights_of
 from .gate import parse
 from .records import Repair
 from .tables import Source
 
-EPS = 2.0**-52
 LOST = 3e-6  # the part of the covariances that rounding may hide
-TINY = 1e-140  # deviations below this, and above its inverse, are lost in squares
 
 
 def stand_in(
@@ -92,7 +91,10 @@ def _repaired(result: Result, X: np.ndarray, weights: np.ndarray | None) -> np.n
     require(bool((mass > 0).all()), "two features share no row")
     reach = np.abs(away).max(axis=0)
     moving = reach[reach > 0]
-    require(bool(((moving > TINY) & (moving < 1 / TINY)).all()), "deviations that squares lose")
+    require(
+        bool(((moving > LEAST_DEVIATION) & (moving < 1 / LEAST_DEVIATION)).all()),
+        "deviations that squares lose",
+    )
     pairs = (away.T @ (away * w[:, None])) / mass
     deviations = np.ones(p)
     if scale:

@@ -18,7 +18,7 @@ from ..problem.answers import Alternatives
 from ..problem.result import Bound, Certificate, Result, Status
 from . import dropped as screened
 from .answers import check_alternatives
-from .arithmetic import Arithmetic, Float, Numbers
+from .arithmetic import Arithmetic, Float, Numbers, at_least
 from .budget import WORK, Budget, Missing, Refused, require
 from .components import check_components, check_settings, loadings
 from .constraints import (
@@ -40,7 +40,6 @@ from .tables import chosen, source_of
 
 # Below what underflow hides, margins need not agree.
 NOTHING = 1e-280
-LEAST_NORMAL = 2.0**-1022
 # What numbers can cause that passed the gate: overflow, matrices without eigenvalues.
 MALFORMED = (ArithmeticError, np.linalg.LinAlgError, MemoryError, RecursionError)
 OF_CERTIFICATES = frozenset(field.name for field in fields(Certificate))
@@ -397,9 +396,7 @@ def _check_bounds(
             _check_screening(result, bound, rounded)
         else:
             own = _recheck(bound, Case(cov, question, ar, budget), excluded)
-        own = ar.upper(own) * cov.unit
-        if abs(own) < LEAST_NORMAL:  # the product was rounded to nearest among few numbers
-            own = math.nextafter(own, math.inf)
+        own = at_least(ar.upper(own), cov.unit)
         require(
             own <= bound.value,
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
