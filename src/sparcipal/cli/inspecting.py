@@ -13,6 +13,7 @@ from .help import Command
 from .live import live
 from .options import (
     FILE,
+    F,
     Output,
     as_for_the_fit,
     data_keywords,
@@ -52,10 +53,8 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     claim = _claim(model, source)
     result = getattr(claim, "result", claim)
     options = as_for_the_fit(result, source, options)
-    data = data_keywords(source, {**options, "covariance": result.n_samples is None})
+    data = data_of(result, source, options)
     data.pop("feature_names", None)
-    if "X" in data:
-        data["X"] = aligned(result, data["X"])
     verification = recheck(claim, arithmetic="exact" if exact else "float", **data)
     reason, proof = verification.reason, proof_path(Path(model))
     if verification.verdict == "not proved" and not proof.exists():
@@ -133,9 +132,7 @@ def alternatives(model: str, source: str, **options: Any) -> None:
     distinct_files(source, options, model=model)
     result = loaded(model, source)
     options = as_for_the_fit(result, source, options)
-    data = data_keywords(source, {**options, "covariance": result.n_samples is None})
-    if "X" in data:
-        data["X"] = aligned(result, data["X"])
+    data = data_of(result, source, options)
     with live(options["time_limit"], quiet=False) as (_, update):
         found = run(
             result,
@@ -348,6 +345,16 @@ def _counts_words(source: str, options: dict[str, Any]) -> bool:
     from ..data.files.formats import format_of, reader_of
 
     return reader_of(options.get("input_format") or format_of(source)).counts_words
+
+
+def data_of(
+    result: Any, source: str, options: dict[str, Any], callback: F | None = None
+) -> dict[str, Any]:
+    """Return the data that a model came from, as `verify` and its kin take them."""
+    data = data_keywords(source, {**options, "covariance": result.n_samples is None}, callback)
+    if "X" in data:
+        data["X"] = aligned(result, data["X"])
+    return data
 
 
 def aligned(result: Any, table: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from .help import Command, option
-from .inspecting import aligned, loaded
+from .inspecting import data_of, loaded
 from .live import live
 from .options import (
     EFFORT,
@@ -266,9 +266,7 @@ def explain(model: str, source: str, **options: Any) -> None:
     result = loaded(model, source)
     options = as_for_the_fit(result, source, options)
     with live(options["time_limit"], options["quiet"]) as (_, update):
-        data = data_keywords(source, {**options, "covariance": result.n_samples is None}, update)
-        if "X" in data:
-            data["X"] = aligned(result, data["X"])
+        data = data_of(result, source, options, update)
         page = run(
             result,
             **data,
