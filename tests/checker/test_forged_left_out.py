@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 from sparcipal import Status, alternatives, sparse_pca, verify
 
+ARITHMETICS = [
+    "float",
+    pytest.param(
+        "exact",
+        marks=pytest.mark.skipif(find_spec("flint") is None, reason="python-flint is missing"),
+    ),
+]
 
-@pytest.mark.parametrize("arithmetic", ["float", "exact"])
+
+def refused(forged, arithmetic="float", X=None, **data):
+    said = verify(forged, X, arithmetic=arithmetic, **data)
+    return said.verdict == "refused"
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
 def test_orthogonal_components_may_lie_on_constant_features(arithmetic):
     """With more components than features kept, a negative maximum would lower the sum at will."""
-    if arithmetic == "exact":
-        pytest.importorskip("flint")
     rng = np.random.default_rng(0)
     X = np.zeros((30, 6))
     X[:, :2] = rng.standard_normal((30, 2)) @ np.array([[1, 0.5], [0, 1]])
@@ -110,3 +122,240 @@ def test_a_fit_behind_a_cost_speaks_of_the_same_columns():
         drops[i] = cost
         forged = replace(found, components=(replace(component, drops=tuple(drops)),))
         assert verify(forged, frame).verdict == "refused"
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+@pytest.mark.parametrize("more", [6e-4, 1e-5])
+def test_orthogonal_components_may_avoid_negative_eigenvalues(arithmetic, more):
+    """The sum of all eigenvalues of a matrix that is not quite positive semidefinite is less than
+    what a component on a constant feature, in place of the last one, leaves."""
+    A = np.zeros((4, 4), dtype=np.float32)
+    A[:2, :2] = 1.0
+    asked = {"n_components": 2, "n_nonzero_coefs": 2, "supports": "orthogonal"}
+    result = sparse_pca(covariance=A, **asked)
+    assert verify(result, covariance=A, arithmetic=arithmetic)
+    A[0, 1] = A[1, 0] = 1.0 + more
+    more = float(A[0, 1]) - 1.0
+    certificate, h = result.certificate, np.sqrt(0.5)
+    for trace in (2.0, 2.0 * (1 + 1e-12)):
+        bound = replace(
+            certificate.bounds[0], name="eigenvalues", value=trace, data={"kept": np.arange(2)}
+        )
+        forged = replace(
+            result,
+            supports=(np.arange(2),) * 2,
+            weights=(np.array([h, h]), np.array([h, -h])),
+            variances=np.array([2.0 + more, -more]),
+            total_variance=2.0,
+            certificate=replace(
+                certificate,
+                value=2.0,
+                bound=trace,
+                rounding=4 * 12 * 2.0**-52 * 8,
+                bounds=(bound,),
+                status=Status.OPTIMAL,
+            ),
+        )
+        assert refused(forged, arithmetic, covariance=A)
+
+
+def almost_twins():
+    """Features 0 and 1 covary differently with 2 and 3, on which the best supports lie."""
+    A, less = np.eye(6), 0.15
+    for i, j, entry in (
+        (0, 1, 1 - less),
+        (0, 2, 0.7),
+        (0, 3, 0.7),
+        (1, 2, 0.7 + less),
+        (1, 3, 0.7 + less),
+        (2, 3, 1.0),
+    ):
+        A[i, j] = A[j, i] = entry
+    A[4, 4] = A[5, 5] = 0.01
+    return A
+
+
+def a_leaf(s, bound, listed=(), twins=None):
+    """The log of a tree that is one leaf."""
+    return [
+        {
+            "step": "problem",
+            "s": s,
+            "nonnegative": False,
+            "bound": bound,
+            "unit": 1.0,
+            "twins": twins or {},
+            "listed": [np.array(support, dtype=np.int32) for support in listed],
+        },
+        {
+            "step": "node",
+            "parent": -1,
+            "side": "root",
+            "moved": np.array([], dtype=np.int32),
+            "passes": [],
+            "end": "leaf",
+        },
+    ]
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+def test_features_that_differ_are_no_twins_of_a_list(arithmetic):
+    """Supports that hold the larger of two "twins" would be on the list of the smaller one."""
+    A = almost_twins()
+    result = sparse_pca(covariance=A, n_nonzero_coefs=3)
+    found = alternatives(result, covariance=A, within=0.05)
+    assert verify(found, covariance=A, arithmetic=arithmetic)
+    near = found.components[0]
+
+    def explained(support):
+        w, Q = np.linalg.eigh(A[np.ix_(support, support)])
+        return float(w[-1]), Q[:, -1] * np.sign(Q[:, -1].sum())
+
+    def entry(support, count):
+        value, weights = explained(support)
+        return replace(
+            near.supports[0],
+            support=np.array(support),
+            weights=weights,
+            value=value,
+            bound=value + 1e-9,
+            count=count,
+        )
+
+    value, weights = explained([0, 2, 3])
+    worse = replace(
+        result,
+        supports=(np.array([0, 2, 3]),),
+        weights=(weights / np.linalg.norm(weights),),
+        variances=np.array([value]),
+        certificate=replace(result.certificate, value=value, status=Status.GAP),
+    )
+    assert verify(worse, covariance=A)
+    listed = sorted(
+        (entry([0, 2, 3], 2), entry([0, 1, 2], 1), entry([0, 1, 3], 1)), key=lambda e: -e.value
+    )
+    twins = {
+        "features": np.array([1], dtype=np.int32),
+        "leaders": np.array([0], dtype=np.int32),
+        "factors": np.array([1.0]),
+    }
+    level, low = value - 1e-6, value + 2e-9
+    assert low < explained([1, 2, 3])[0]
+    log = a_leaf(3, level - 1e-9, [e.support for e in listed], twins)
+    forged = replace(
+        near,
+        value=value,
+        asked=value,
+        level=level,
+        supports=tuple(listed),
+        groups=(np.array([0, 1]),),
+        drops=(replace(near.drops[0], feature=0, value=value - 1e-9, bound=low, fit=None),),
+        forces=(),
+        outsiders=np.array([1]),
+        leaving=np.array([0]),
+        with_value=np.array([value]),
+        with_bound=np.array([low]),
+        proof={"log": log, "kept": np.arange(6)},
+    )
+    claim = replace(
+        found, result=worse, within=0.0, components=(forged,), drops=(), status="complete"
+    )
+    assert refused(claim, arithmetic, covariance=A)
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+def test_excluded_features_are_no_outsiders(arithmetic):
+    """An answer with a feature that the question excludes is none."""
+    A = almost_twins()
+    result = sparse_pca(covariance=A, n_nonzero_coefs=3, exclude=[1])
+    found = alternatives(result, covariance=A, within=0.05)
+    assert verify(found, covariance=A, arithmetic=arithmetic)
+    forged = replace(
+        found.components[0],
+        level=3.0 + 1e-9,
+        supports=(),
+        groups=(),
+        drops=(),
+        forces=(),
+        outsiders=np.array([1]),
+        leaving=np.array([0]),
+        with_value=np.array([2.8]),
+        with_bound=np.array([3.1]),
+        proof={"log": a_leaf(3, 3.0), "kept": np.arange(6)},
+    )
+    claim = replace(found, components=(forged,), status="more")
+    assert refused(claim, arithmetic, covariance=A)
+
+
+@pytest.mark.parametrize("exponent", [-560, -900])
+def test_screened_squares_do_not_underflow(exponent):
+    """Deviations whose squares are lost would leave a standardised table without covariances."""
+    rng = np.random.default_rng(0)
+    asked = {"n_nonzero_coefs": 3, "scale": True, "memory_limit": 1000}
+    result = sparse_pca(rng.standard_normal((400, 8)), **asked)
+    assert result.certificate.screening
+    X = rng.standard_normal((400, 1)) + 0.1 * rng.standard_normal((400, 8))
+    assert np.linalg.eigvalsh(np.corrcoef(X.T)[:3, :3])[-1] > 2.9
+    X = np.ldexp(X, exponent)
+    low = 1.0 + 1e-9
+    said = {"rule": "nothing dropped", "inside": low, "touching": 0.0}
+    bound = replace(
+        result.certificate.bounds[0],
+        name="eigenvalues",
+        value=low,
+        data={"screened": {**said, "kept": np.arange(8)}},
+        margin=0.0,
+    )
+    screening = {
+        **said,
+        "kept": 8,
+        "dropped": 0,
+        "largest_dropped": 0.0,
+        "support_unchanged": True,
+        "bound_holds": True,
+    }
+    forged = replace(
+        result,
+        supports=(np.array([0]),),
+        weights=(np.array([1.0]),),
+        variances=np.array([1.0]),
+        total_variance=8.0,
+        mean=X.mean(axis=0),
+        scale=np.ones(8),
+        certificate=replace(
+            result.certificate,
+            value=1.0,
+            bound=low,
+            bounds=(bound,),
+            status=Status.OPTIMAL,
+            screening=screening,
+            rounding=3e-14,
+        ),
+    )
+    assert refused(forged, X=X)
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+@pytest.mark.parametrize("exponent", [-1074, -1072])
+def test_bounds_among_denormal_numbers_are_rounded_up(arithmetic, exponent):
+    """2 + sqrt(2) units of the least number are 3 of them only when rounded down."""
+    B = np.array([[1.0, 1.0, 0.0], [1.0, 3.0, 0.0], [0.0, 0.0, 1.0]])
+    result, least = sparse_pca(covariance=B, n_nonzero_coefs=2), 2.0**-1074
+    bound = replace(
+        result.certificate.bounds[0], name="enumeration", value=3 * least, data={}, margin=0.0
+    )
+    forged = replace(
+        result,
+        variances=np.array([3 * least]),
+        total_variance=5 * least,
+        certificate=replace(
+            result.certificate,
+            value=3 * least,
+            bound=3 * least,
+            bounds=(bound,),
+            unit=2.0**exponent,
+            rounding=0.0,
+            status=Status.OPTIMAL,
+        ),
+    )
+    assert refused(forged, arithmetic, covariance=B * least)
