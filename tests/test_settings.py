@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparcipal import sparse_pca
+from sparcipal import SparsePCA, sparse_pca
 
 X = np.random.default_rng(0).standard_normal((20, 6))
 
@@ -101,3 +101,36 @@ def test_settings_that_do_not_fit_the_table_are_refused(settings, error, message
 def test_settings_of_odd_types_are_named_when_refused(options, words):
     with pytest.raises((ValueError, TypeError), match=words):
         sparse_pca(X, **options)
+
+
+def test_all_settings_that_are_wrong_are_named_in_one_error():
+    wrong = {"tol": 3, "n_jobs": 0, "n_components": 0, "n_nonzero_coefs": [2.5], "method": "magi"}
+    with pytest.raises(ValueError, match="5 problems") as caught:
+        sparse_pca(X, **wrong)
+    assert all(f"\n- {name}" in str(caught.value) for name in wrong)
+    with pytest.raises(TypeError, match="2 problems") as caught:
+        sparse_pca(X, alpha=1, scal=True)
+    assert "n_nonzero_coefs" in str(caught.value)
+    assert "'scale'" in str(caught.value)
+
+
+def test_all_settings_that_do_not_fit_the_table_are_named_in_one_error():
+    with pytest.raises(ValueError, match="3 problems") as caught:
+        sparse_pca(X, n_components=2, n_nonzero_coefs=4, exclude=["a"], init=[[0], [9]])
+    assert all(word in str(caught.value) for word in ("need 8 features", "'a'", "init[1]"))
+
+
+def test_iterators_are_read_once_and_refused_where_they_would_be_read_again():
+    given = {"n_components": 2, "n_nonzero_coefs": [2, 1], "init": [[1, 2], [3]], "exclude": [0]}
+    once = {name: iter(v) if isinstance(v, list) else v for name, v in given.items()}
+    assert sparse_pca(X, **once).value == sparse_pca(X, **given).value
+    with pytest.raises(TypeError, match="exclude and n_nonzero_coefs"):
+        SparsePCA(n_nonzero_coefs=iter([2]), exclude=iter([0])).fit(X)
+
+
+def test_init_may_not_use_what_exclude_leaves_out():
+    with pytest.raises(ValueError, match="1 in init and in exclude"):
+        sparse_pca(X, n_nonzero_coefs=2, init=[1, 2], exclude=[1])
+    first = sparse_pca(X, n_nonzero_coefs=2)
+    again = sparse_pca(X, n_nonzero_coefs=2, init=first, exclude=first.supports[0][:1])
+    assert first.supports[0][0] not in again.supports[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -177,7 +177,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         Keywords of the method itself.
     init : list of supports, one per component, or Result, default=None
         Features, by name or number, with which the search begins; a list of them for one component.
-        A Result, or a fitted estimator, gives its own supports.
+        A Result, or a fitted estimator, gives its own supports, but for excluded features.
         The answer is never worse than the best weights on these.
     rank : int, default=None
         Rank of the sketch, for methods that work on one.
@@ -336,6 +336,12 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
 
         task = self._begin_task(X)
         parameters = {name: getattr(self, name) for name in self._get_param_names()}
+        used_up = [name for name in parameters if isinstance(parameters[name], Iterator)]
+        if used_up:
+            raise TypeError(
+                f"{' and '.join(used_up)}: an iterator yields its entries to the first fit only; "
+                "pass a list"
+            )
         settings = Settings.of(**{**parameters, "callback": self._reporting_to(task)})
         monitor = settings.monitor()
         with monitor.interruptible(), one_blas_thread:

@@ -97,7 +97,7 @@ def sparse_pca(
         Keywords of the method itself.
     init : list of supports, one per component, or Result
         Features, by name or number, with which the search begins; a list of them for one component.
-        A Result, or a fitted estimator, gives its own supports.
+        A Result, or a fitted estimator, gives its own supports, but for excluded features.
         The answer is never worse than the best weights on these.
     rank : int
         Rank of the sketch, for methods that work on one.
@@ -195,10 +195,9 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
     """Answer the question that the settings put to the data; `aloud` warns of constant features
     and of fewer components than were asked for, which the result names in any case."""
     columns = Columns(given.n_features, given.feature_names)
-    sizes, total = settings.budget(given.n_features, settings.available(columns))
-    asked = settings.constraints(columns, sizes, total)
+    limits = settings.question(columns)
+    sizes, total, asked = limits.sizes, limits.total, limits.constraints
     searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
-    starts = settings.starts(sizes, given.n_features, given.feature_names)
     options = settings.options(monitor)
 
     def question(data: Data) -> Problem:
@@ -209,7 +208,7 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
             settings.supports,
             total,
             constraints=asked,
-            starts=starts,
+            starts=limits.starts,
             objective=settings.objective or "sum",
             uncorrelated=settings.uncorrelated,
         )

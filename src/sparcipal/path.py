@@ -139,7 +139,7 @@ def sparse_path(
     [3.5, 4.0, 4.0]
     """
     settings = Settings.of(
-        n_components=integer("n_components", n_components, 1),
+        n_components=n_components,
         supports=supports,
         objective=objective,
         uncorrelated=uncorrelated,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import Any
@@ -16,6 +16,7 @@ from .data.searched import Data
 from .problem.constraints import Columns, Constraints, constraints_of, excluded
 from .problem.monitor import Monitor, Progress, reporter
 from .problem.parameters import (
+    Complaints,
     choice,
     features,
     flag,
@@ -38,11 +39,21 @@ DEFAULT_NONZERO = 10
 
 
 @dataclass(frozen=True)
+class Asked:
+    """The settings that depend on the features, as numbers."""
+
+    sizes: tuple[int, ...]  # nonzeros of each component
+    total: int | None  # nonzeros of all, if these are limited together
+    constraints: Constraints
+    starts: tuple[tuple[np.ndarray, ...], ...]
+
+
+@dataclass(frozen=True)
 class Settings:
     """What was asked for, under the names of the public keywords; `of` checks it.
 
-    `n_components` and `n_nonzero_coefs` are checked by `budget`, once the number of features is
-    known, `include` and `exclude` by `constraints`, once their names are.
+    What depends on the features (sizes, `include`, `exclude`, `init`) is checked by `question`,
+    once these are known.
     """
 
     n_components: Any = 1
@@ -75,31 +86,39 @@ class Settings:
         """The checked settings of these keywords; the others have their defaults."""
         refuse_unknown("sparse_pca", keywords, [field.name for field in fields(Settings)])
         asked = Settings(**keywords)
-        choice("supports", asked.supports, SUPPORTS)
-        if asked.objective is not None:
-            choice("objective", asked.objective, OBJECTIVES)
-        choice("certify", asked.certify, CERTIFY)
-        choice("missing", asked.missing, RULES)
-        asked = replace(
-            asked,
-            nonnegative=flag("nonnegative", asked.nonnegative),
-            uncorrelated=flag("uncorrelated", asked.uncorrelated),
-        )
-        return replace(
-            asked,
-            objective=_objective(asked),
-            method_options=_method_options(asked.method, asked.method_options),
-            rank=None if asked.rank is None else integer("rank", asked.rank, 1),
-            random_state=seed(asked.random_state),
-            n_jobs=jobs(asked.n_jobs),
-            tol=number("tol", asked.tol, 0.0, 1.0),
-            max_nodes=None if asked.max_nodes is None else integer("max_nodes", asked.max_nodes, 0),
-            time_limit=seconds("time_limit", asked.time_limit),
-            memory_limit=memory_bytes(asked.memory_limit),
-            callback=reporter(asked.callback, asked.verbose),
-            center=flag("center", asked.center),
-            scale=flag("scale", asked.scale),
-        )
+        with Complaints() as check:
+            check(choice, "supports", asked.supports, SUPPORTS)
+            if asked.objective is not None:
+                check(choice, "objective", asked.objective, OBJECTIVES)
+            check(choice, "certify", asked.certify, CERTIFY)
+            check(choice, "missing", asked.missing, RULES)
+            asked = replace(
+                asked,
+                nonnegative=check(flag, "nonnegative", asked.nonnegative),
+                uncorrelated=check(flag, "uncorrelated", asked.uncorrelated),
+            )
+            return replace(
+                asked,
+                n_components=check(_count, asked.n_components),
+                n_nonzero_coefs=check(_sizes, asked.n_nonzero_coefs),
+                objective=check(_objective, asked),
+                method_options=check(_method_options, asked.method, asked.method_options),
+                init=_kept(asked.init),
+                rank=None if asked.rank is None else check(integer, "rank", asked.rank, 1),
+                random_state=check(seed, asked.random_state),
+                n_jobs=check(jobs, asked.n_jobs),
+                tol=check(number, "tol", asked.tol, 0.0, 1.0),
+                max_nodes=None
+                if asked.max_nodes is None
+                else check(integer, "max_nodes", asked.max_nodes, 0),
+                time_limit=check(seconds, "time_limit", asked.time_limit),
+                memory_limit=check(memory_bytes, asked.memory_limit),
+                callback=check(reporter, asked.callback, asked.verbose),
+                center=check(flag, "center", asked.center),
+                scale=check(flag, "scale", asked.scale),
+                include=_kept(asked.include),
+                exclude=_kept(asked.exclude),
+            )
 
     @property
     def disjoint(self) -> bool:
@@ -123,6 +142,16 @@ class Settings:
             max_nodes=self.max_nodes,
             monitor=monitor,
         )
+
+    def question(self, columns: Columns) -> Asked:
+        """Check what depends on the features; one error names all that is wrong with it."""
+        with Complaints() as check:
+            budget = check(self.budget, columns.count, self.available(columns))
+            # names are checked even where the sizes are wrong
+            sizes, total = budget or ((columns.count,) * self.n_components, None)
+            constraints = check(self.constraints, columns, sizes, total)
+            starts = check(self.starts, sizes, columns)
+            return Asked(sizes, total, constraints, starts)
 
     def available(self, columns: Columns) -> int:
         """The number of features that are not excluded."""
@@ -199,7 +228,7 @@ class Settings:
         n_nonzero_coefs, supports, method = self.n_nonzero_coefs, self.supports, self.method
         if not isinstance(n_nonzero_coefs, Mapping):
             return self._cardinalities(n_features), None
-        k = _count(self.n_components)
+        k = self.n_components
         if list(n_nonzero_coefs) != ["total"]:
             raise ValueError(
                 f"n_nonzero_coefs={dict(n_nonzero_coefs)!r} must be {{'total': ...}}, the nonzeros "
@@ -241,9 +270,7 @@ class Settings:
             f"{sizes[0]} features has no more directions"
         )
 
-    def starts(
-        self, sizes: Sequence[int], n_features: int, names: Sequence[str] | None
-    ) -> tuple[tuple[np.ndarray, ...], ...]:
+    def starts(self, sizes: Sequence[int], columns: Columns) -> tuple[tuple[np.ndarray, ...], ...]:
         """`init` as supports that the search begins with; none of them if it is not given."""
         init = self.init
         if init is None:
@@ -256,7 +283,8 @@ class Settings:
                 "pass an integer, or one per component"
             )
         k = len(sizes)
-        init = _supports_of(init, names)
+        out = set(excluded(self.exclude, columns)[0])
+        init = _supports_of(init, columns, out)
         if isinstance(init, str) or not isinstance(init, Sequence | np.ndarray):
             raise TypeError(
                 "init must be a list of supports, one per component, a result or a fitted "
@@ -267,8 +295,14 @@ class Settings:
         if len(lists) != k:
             raise ValueError(f"init has {len(lists)} supports for n_components={k}; pass one each")
         supports = tuple(
-            features(f"init[{j}]", support, n_features, names) for j, support in enumerate(lists)
+            features(f"init[{j}]", support, columns.count, columns.names)
+            for j, support in enumerate(lists)
         )
+        both = sorted(out.intersection(np.concatenate(supports).tolist()))
+        if both:
+            raise ValueError(
+                f"{', '.join(map(columns.called, both))} in init and in exclude; leave out one"
+            )
         for j, (support, s) in enumerate(zip(supports, sizes)):
             if support.size > s:
                 raise ValueError(
@@ -284,7 +318,7 @@ class Settings:
     def _cardinalities(self, n_features: int) -> tuple[int, ...]:
         """One cardinality per component, or an error that says what these features allow."""
         n_nonzero_coefs, supports = self.n_nonzero_coefs, self.supports
-        k = _count(self.n_components)
+        k = self.n_components
         if supports == "disjoint" and k > n_features:
             raise ValueError(
                 f"n_components={k} components cannot have disjoint supports among "
@@ -300,21 +334,13 @@ class Settings:
             share = n_features // k if supports == "disjoint" else n_features
             least = k if supports == "common" or self.uncorrelated else 1
             n_nonzero_coefs = max(min(DEFAULT_NONZERO, share), least)
-        if isinstance(n_nonzero_coefs, Integral):
-            sizes = [n_nonzero_coefs] * k
-        elif isinstance(n_nonzero_coefs, Sequence | np.ndarray) and np.ndim(n_nonzero_coefs) == 1:
-            sizes = list(n_nonzero_coefs)
-            if len(sizes) != k:
-                raise ValueError(
-                    f"n_nonzero_coefs={n_nonzero_coefs!r} has {len(sizes)} entries for "
-                    f"n_components={k}; pass one integer for all, or one per component"
-                )
-        else:
-            raise TypeError(
-                "n_nonzero_coefs must be an integer or one integer per component, got "
-                f"{n_nonzero_coefs!r}"
+        each = isinstance(n_nonzero_coefs, list)
+        checked = tuple(n_nonzero_coefs if each else [n_nonzero_coefs] * k)
+        if len(checked) != k:
+            raise ValueError(
+                f"n_nonzero_coefs={n_nonzero_coefs!r} has {len(checked)} entries for "
+                f"n_components={k}; pass one integer for all, or one per component"
             )
-        checked = tuple(integer("n_nonzero_coefs", s, 1) for s in sizes)
         if max(checked) > n_features:
             raise ValueError(
                 f"n_nonzero_coefs={max(checked)} must be at most n_features={n_features}; for "
@@ -346,14 +372,38 @@ class Settings:
             )
 
 
-def _supports_of(init: Any, names: Sequence[str] | None) -> Any:
-    """Return the supports of a result or a fitted estimator, by name where there are names."""
+def _supports_of(init: Any, columns: Columns, out: Collection[int]) -> Any:
+    """Return the supports of a result or a fitted estimator but for the features `out`, by name
+    where there are names."""
     answer = answer_of(init)
     if answer is None:
         return init
-    if answer.feature_names is None or names is None:
-        return [support.tolist() for support in answer.supports]
-    return [[answer.feature_names[j] for j in support] for support in answer.supports]
+    if answer.feature_names is None or columns.names is None:
+        return [[j for j in support.tolist() if j not in out] for support in answer.supports]
+    left_out = {columns.names[j] for j in out}
+    named = [[answer.feature_names[j] for j in support] for support in answer.supports]
+    return [[name for name in support if name not in left_out] for support in named]
+
+
+def _kept(given: Any) -> Any:
+    """Return what an iterator yields as a list, which can be read more than once."""
+    return list(given) if isinstance(given, Iterator) else given
+
+
+def _sizes(given: Any) -> Any:
+    """`n_nonzero_coefs` as None, an integer, a list of integers, or a dict for a total."""
+    if given is None or isinstance(given, Mapping):
+        return given
+    if isinstance(given, Integral):
+        return integer("n_nonzero_coefs", given, 1)
+    listed = isinstance(given, Sequence | Iterator) or (
+        isinstance(given, np.ndarray) and given.ndim == 1
+    )
+    if isinstance(given, str | bytes) or not listed:
+        raise TypeError(
+            f"n_nonzero_coefs must be an integer or one integer per component, got {given!r}"
+        )
+    return [integer("n_nonzero_coefs", s, 1) for s in given]
 
 
 def _objective(asked: Settings) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import math
@@ -41,6 +40,47 @@ INSTEAD = {
 LIGHTEST = 1e-100
 
 
+class Complaints:
+    """Checks of several parameters, whose complaints are told in one error.
+
+    >>> with Complaints() as check:
+    ...     tol = check(number, "tol", 0.1, 0.0, 1.0)
+    ...     k = check(integer, "n_components", 3, 1)
+
+    A check that fails returns None, and the block goes on. An error that the block itself raises
+    after a complaint is not told: it may come from that None.
+    """
+
+    def __init__(self) -> None:
+        self._errors: list[TypeError | ValueError] = []
+
+    def __enter__(self) -> Complaints:
+        return self
+
+    def __call__(self, check: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        try:
+            return check(*args, **keywords)
+        except (TypeError, ValueError) as error:
+            self._errors.append(error)
+            return None
+
+    @property
+    def none(self) -> bool:
+        """Whether every check so far has passed."""
+        return not self._errors
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        own = kind is None or issubclass(kind, TypeError | ValueError)
+        if not (self._errors and own):
+            return
+        told = list({str(error): error for error in self._errors}.values())
+        if len(told) == 1:
+            raise told[0] from None
+        types = all(isinstance(error, TypeError) for error in told)
+        listed = "".join(f"\n- {error}" for error in told)
+        raise (TypeError if types else ValueError)(f"{len(told)} problems:{listed}") from None
+
+
 def integer(name: str, value: Any, low: int, remedy: str = "") -> int:
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer, got {value!r}")
@@ -52,11 +92,15 @@ def integer(name: str, value: Any, low: int, remedy: str = "") -> int:
 
 
 def refuse_unknown(function: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Raise TypeError for a keyword that is not known, with the right one if that can be told."""
-    for name in given:
-        if name in known:
-            continue
-        near = difflib.get_close_matches(name, known, n=1)
+    """Raise TypeError for keywords that are not known, with the right ones if that can be told."""
+    with Complaints() as check:
+        for name in given:
+            check(_refuse_unknown, function, name, known)
+
+
+def _refuse_unknown(function: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
         if name in INSTEAD:
             hint = f"pass {INSTEAD[name]}"
         elif near:
