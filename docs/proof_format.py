@@ -40,8 +40,9 @@ What is claimed
 ``value`` less ``rounding`` is explained by the components, ``bound`` is not exceeded by any of
 the kind asked for. Value, total variance, means and scales, the status and every bound are
 recomputed. The following entries of a document are reported by the solver and no part of the
-claim, nothing of them is rechecked: ``nodes``, ``eliminated``, ``message`` and ``guarantees`` of
-the certificate, ``n_iter``, ``note`` and ``info``, and those of the settings that no table names.
+claim, nothing of them is rechecked: ``nodes``, ``eliminated`` and ``message`` of the certificate,
+``n_iter``, ``note`` and ``info``, and those of the settings that no table names. Every promise in
+``guarantees``, times ``bound``, is at most ``value`` less ``rounding``, as fractions.
 
 Components: supports and anchors together have no more features than were asked for, with anchors in
 the order of the components, otherwise the largest of them against the largest cardinality; disjoint
@@ -53,7 +54,7 @@ and what rounding adds. For adjusted variances ``variances`` are the pivots of W
 the components.
 
 The certificate's own entries (``value``, ``bound``, ``rounding``, ``tol``, ``unit``, ``status``,
-``bounds``, ``screening``, ``repair``) lie in the record ``certificate``, all others beside it.
+``bounds``, ``guarantees``, ``screening``, ``repair``) lie in the record ``certificate``, all others beside it.
 """
 
 MIDDLE = """\

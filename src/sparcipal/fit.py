@@ -28,7 +28,7 @@ from .problem.problem import Component, Options, Problem
 from .problem.result import Certificate, Result
 from .search.method import Found, Method
 from .settings import Settings
-from .verdict import certificate_of, cut_short, extended_claim
+from .verdict import certificate_of, cut_short, extended_claim, kept_promises
 
 SEARCHES = 4  # more searches, with new seeds, where a full proof leaves a gap
 
@@ -452,6 +452,7 @@ def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, An
         screening=screening,
         repair=_repair(data),
     )
+    certificate = replace(certificate, guarantees=kept_promises(certificate))
     kept = None if data.survivors is None else data.survivors.kept
     return Result(
         supports=tuple(c.support if kept is None else kept[c.support] for c in answer.components),

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 from .bounds.proved import Proved
+from .numerics.margins import EPS
 from .problem.components import rounding_of_value, variances
 from .problem.problem import Options, Problem
 from .problem.result import Certificate, Status
 from .search.method import Found
+
+# A promise that is missed by this much is missed by the accuracy of the search.
+ALMOST = 2e-6
 
 
 def certificate_of(
@@ -52,6 +56,24 @@ def _promises(problem: Problem, options: Options, found: Found) -> dict[str, flo
         return {}
     promised: dict[str, float] = found.info.get("guarantees", {})
     return {name: part for name, part in promised.items() if part > 0.0}
+
+
+def kept_promises(certificate: Certificate) -> dict[str, float]:
+    """The promises that value and bound prove to be kept, as far as they do.
+
+    One that is missed by no more than the accuracy of a search is lowered to what is proved; others
+    are left out: what the certificate cannot show to be true is not claimed.
+    """
+    least = certificate.value - certificate.rounding
+    if not 0.0 < certificate.bound < np.inf or least <= 0.0:
+        return {}
+    # a few units of the last place less: the checker compares exactly
+    proved = least / certificate.bound * (1.0 - 4 * EPS)
+    return {
+        name: min(part, proved)
+        for name, part in certificate.guarantees.items()
+        if part <= proved + ALMOST
+    }
 
 
 def extended_claim(certificate: Certificate, inside: Certificate, scaled: bool) -> Certificate:

@@ -43,7 +43,6 @@ NOTES = (
     ("certificate", "nodes"),
     ("certificate", "eliminated"),
     ("certificate", "message"),
-    ("certificate", "guarantees"),
     ("n_iter",),
     ("note",),
     ("info",),
@@ -421,6 +420,7 @@ def claim(result: Result) -> tuple[Any, ...]:
         None if result.scale is None else result.scale.tolist(),
         result.feature_names,
         tuple(certificate.screening.items()),
+        tuple(certificate.guarantees.values()),
     )
 
 
@@ -439,6 +439,8 @@ def falsehood(subject: Subject, result: Result) -> str:
         return f"the bound {certificate.bound!r} is below the optimum {float(best)!r}"
     if Fraction(certificate.value) - Fraction(certificate.rounding) > worth:
         return f"the value {certificate.value!r} is not {float(worth)!r}"
+    if any(Fraction(part) * best > worth for part in certificate.guarantees.values()):
+        return f"{certificate.guarantees!r} of the optimum is promised and not reached"
     if certificate.screening and not free:
         return next(screening(result, oracle), "")
     return ""

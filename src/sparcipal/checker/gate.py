@@ -358,6 +358,22 @@ class Document:
         return "record"
 
 
+@dataclass(frozen=True)
+class Named:
+    """A record of any names, with an entry of one kind for each."""
+
+    kind: Kind
+
+    def read(self, raw: Any, where: str, sizes: Sizes) -> dict[str, Any]:
+        require(type(raw) is dict, f"{where}: {said(raw)} where a record should be")
+        require(len(raw) <= MOST_ITEMS, f"{where}: {len(raw)} entries")
+        named = {Text().read(name, where, sizes): name for name in raw}
+        return {name: self.kind.read(raw[key], where, sizes) for name, key in named.items()}
+
+    def text(self) -> str:
+        return f"for each name: {self.kind.text()}"
+
+
 # --- schemas ---
 
 

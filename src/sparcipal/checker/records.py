@@ -20,6 +20,7 @@ from .gate import (
     Many,
     Matrix,
     Maybe,
+    Named,
     Number,
     Numbers,
     PowerOfTwo,
@@ -129,6 +130,10 @@ class Claim:
     )
     bounds: tuple[ClaimedBound, ...] = entry(
         Many(Record(ClaimedBound), least=1), "every bound that is claimed, the smallest first"
+    )
+    guarantees: dict[str, float] = entry(
+        Named(Number(0.0, 1.0, whole=True)),
+        "by the name of a theorem: the components explain at least this fraction of the optimum",
     )
     screening: dict = entry(Document(), "empty, or a record of the dropped features")
     repair: dict = entry(

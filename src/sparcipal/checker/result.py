@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import partial
 from pathlib import PurePath
 from typing import Any, Literal
@@ -46,7 +47,6 @@ OF_CERTIFICATES = frozenset(field.name for field in fields(Certificate))
 ENTRIES_OF_BOUNDS = tuple(field.name for field in fields(Bound))
 # What a result says beside its claim. Nothing of it is part of the proof.
 REPORTED = (
-    "certificate.guarantees",
     "certificate.nodes",
     "certificate.eliminated",
     "certificate.message",
@@ -402,7 +402,21 @@ def _check_bounds(
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
         )
         _check_margin(bound, rounded, allowed, question)
+    _check_promises(certificate)
     return float(certificate.bound)
+
+
+def _check_promises(certificate: Certificate) -> None:
+    """Each promised fraction of the optimum is reached: so much of the bound is explained.
+
+    Value and bound are proved by now, and fractions are compared without rounding.
+    """
+    least = Fraction(certificate.value) - Fraction(certificate.rounding)
+    for name, promised in certificate.guarantees.items():
+        require(
+            Fraction(promised) * Fraction(certificate.bound) <= least,
+            f"{promised:.6g} of the optimum is promised by {name!a}, and not proved to be reached",
+        )
 
 
 def _check_margin(

@@ -73,7 +73,8 @@ class Certificate:
     message : str
         What a user could do about the gap.
     guarantees : dict
-        What the method's paper promises in advance, by name; fractions of the optimum.
+        What the method's paper promises in advance, by name: fractions of the optimum that value
+        and bound prove to be reached.
     unit : float
         A power of two: the proofs speak of the covariance divided by it.
     screening : dict

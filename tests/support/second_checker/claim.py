@@ -118,7 +118,10 @@ def check_bounds(certificate: dict, ask: Ask) -> None:
     values = [exact(b["value"]) for b in certificate["bounds"] if b["value"] != math.inf]
     bound, value = exact(certificate["bound"]), exact(certificate["value"])
     need(bool(values) and bound == values[0] and values == sorted(values), "order of the bounds")
-    need(bound >= value - exact(certificate["rounding"]), "the bound is below the value")
+    least = value - exact(certificate["rounding"])
+    need(bound >= least, "the bound is below the value")
+    for part in certificate["guarantees"].values():
+        need(0 <= part <= 1 and exact(part) * bound <= least, "a promise that is not kept")
     optimal = bound - value <= exact(certificate["tol"]) * value
     need(certificate["status"] != "optimal" or optimal, "the gap is not within tol")
     check_screening(certificate, ask)
