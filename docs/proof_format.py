@@ -54,7 +54,8 @@ and what rounding adds. For adjusted variances ``variances`` are the pivots of W
 the components.
 
 The certificate's own entries (``value``, ``bound``, ``rounding``, ``tol``, ``unit``, ``status``,
-``bounds``, ``guarantees``, ``screening``, ``repair``) lie in the record ``certificate``, all others beside it.
+``bounds``, ``guarantees``, ``screening``, ``repair``) lie in the record ``certificate``, all others
+beside it.
 """
 
 MIDDLE = """\
