@@ -11,6 +11,7 @@ from sparcipal import sparse_pca, verify
 from sparcipal.bounds.ellipsoid import Cover, Saddle, covering, ellipsoid_bound, roots
 from sparcipal.problem.components import refit
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
+from sparcipal.problem.monitor import Monitor
 from sparcipal.problem.problem import Component, Options, Problem
 
 
@@ -94,7 +95,7 @@ def test_the_search_improves_on_its_start_and_finds_a_planted_component():
     direction = cov.factor()[:, :10] @ first[0].weights
     saddle = Saddle(cov.factor() / np.sqrt(value), 10, direction)
     start = saddle.lowest
-    assert saddle.improve(40) < start
+    assert saddle.improve(40, Monitor()) < start
 
 
 def test_roots_are_positive_and_solve_their_equation():

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparcipal.kernels.exchange import leading, predict, promising
-from sparcipal.problem.components import newcomer_gain, refit_one, removals, variances
+from sparcipal.kernels.exchange import leading, promising
+from sparcipal.problem import components as of_components
+from sparcipal.problem.components import refit_one, removals, replacements, variances
 from sparcipal.problem.covariance import covariance_of
+from sparcipal.problem.monitor import Monitor
 from sparcipal.problem.problem import Component, Options, Problem
+from sparcipal.search.exchange import Exchange
 from sparcipal.search.joint import joint_search
 from sparcipal.search.methods import auto, threshold, tpower
 from tests.support.brute import best_value
@@ -72,7 +75,6 @@ def predict_twin(
     return out
 
 
-@pytest.mark.kernels
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_exchange_predictions_match_eigenvalues(nonnegative: bool) -> None:
     rng = np.random.default_rng(2)
@@ -82,16 +84,35 @@ def test_exchange_predictions_match_eigenvalues(nonnegative: bool) -> None:
     weights /= np.linalg.norm(weights)
     vectors, values = removals(A[np.ix_(members, members)], weights, nonnegative)
     assert (np.diagonal(vectors) == 0.0).all()
-    estimate = np.empty((4, 12))
-    predict(A, members, vectors, values, nonnegative, estimate)
+    estimate = replacements(A, members, weights, nonnegative)
     twin = predict_twin(A, vectors, values, members, nonnegative)
     np.testing.assert_allclose(estimate, twin, rtol=1e-12)
-    gains = newcomer_gain(values[:, None], np.diagonal(A), vectors @ A[members], nonnegative)
-    np.testing.assert_allclose(estimate, values[:, None] + gains, rtol=1e-12)
-    for t in range(4):  # a prediction never promises more than the exchange gives
-        for b in set(range(12)) - set(members):
+    assert_never_promises_more(estimate, A, members)
+
+
+def assert_never_promises_more(estimate: np.ndarray, A: np.ndarray, members: np.ndarray) -> None:
+    for t in range(members.size):
+        for b in set(range(A.shape[0])) - set(members.tolist()):
             S = np.append(np.delete(members, t), b)
             assert estimate[t, b] <= np.linalg.eigvalsh(A[np.ix_(S, S)])[-1] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_predictions_for_large_supports_are_lower_bounds_too(
+    nonnegative: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_components, "MANY", 2)
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        A, members = random_covariance(rng, 12), np.sort(rng.permutation(12)[:5])
+        weights = np.abs(rng.standard_normal(5))
+        weights /= np.linalg.norm(weights)
+        estimate = replacements(A, members, weights, nonnegative)
+        assert_never_promises_more(estimate, A, members)
+        for t in range(5):  # the value without member t, and a feature that adds nothing to it
+            rest = np.where(np.arange(5) == t, 0.0, weights)
+            rest /= np.linalg.norm(rest)
+            assert (estimate[t] >= rest @ A[np.ix_(members, members)] @ rest * (1 - 1e-12)).all()
 
 
 @pytest.mark.kernels
@@ -114,6 +135,38 @@ def test_promising_swaps_equal_their_twin() -> None:
     best = sorted(every, reverse=True)[:6]
     np.testing.assert_allclose(gain, [g for g, _, _ in best])
     assert list(zip(out, into)) == [(a, b) for _, a, b in best]
+
+
+class StopsAfter(Monitor):
+    """Says stop once it has been asked so many times."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self.looks = looks
+
+    @property
+    def stopped(self) -> str | None:
+        self.looks -= 1
+        return "user" if self.looks < 0 else None
+
+
+def test_exchanges_end_as_soon_as_the_monitor_says_so() -> None:
+    rng = np.random.default_rng(6)
+    A = random_covariance(rng, 60)
+    owner = np.where(np.arange(60) < 12, 0, -1)
+    none = np.full(60, -1)
+
+    def run(monitor: Monitor) -> tuple[np.ndarray, float]:
+        return Exchange(A, np.array([12]), False, owner, none).run(monitor)
+
+    ends = [run(StopsAfter(looks)) for looks in (0, 1, 3)]
+    assert (ends[0][0] == owner).all()
+    for looks, (found, reached) in zip((0, 1, 3), ends):
+        changed = np.count_nonzero(found != owner)
+        assert changed <= 2 * looks  # one swap for each look
+        support = np.flatnonzero(found == 0)
+        assert reached <= value(A, [support]) * (1 + 1e-9)
+    assert ends[0][1] < ends[1][1] < ends[2][1] <= run(Monitor())[1]
 
 
 # answers ----------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ import numpy as np
 from ..numerics import margins
 from ..numerics.margins import EPS, SAFETY
 from ..problem.components import variances
+from ..problem.monitor import Monitor
 from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .cheap import proved_eigenvalue_sum
@@ -74,7 +75,7 @@ def ellipsoid_bound(
     share, first = value / problem.k, components[0]
     saddle = Saddle(F / np.sqrt(share), problem.s_max, F[:, first.support] @ first.weights)
     for rounds in ROUNDS[effort]:
-        lowest = saddle.improve(rounds)
+        lowest = saddle.improve(rounds, options.monitor)
         closed = problem.k == 1 and lowest <= 1 + options.tol / 2
         if closed or options.monitor.stopped is not None:
             break
@@ -158,7 +159,7 @@ class Saddle:
         self.best = float(MULTIPLES[int(np.argmin(tops))]) * T, Y
         self.lowest = min(tops)
 
-    def improve(self, rounds: int) -> float:
+    def improve(self, rounds: int, monitor: Monitor) -> float:
         """Make some rounds from the best T and Y; return an estimate of the best bound."""
         (T, Y), total = self.best, 0.0
         self._columns = self.F[:, _reach(T, self.F) > NEAR]
@@ -166,6 +167,8 @@ class Saddle:
         now = self._at(T, Y)
         sums = [np.zeros_like(T), np.zeros_like(T)]
         for number in range(1, rounds + 1):
+            if monitor.stopped is not None:
+                break
             step = self.step / max(1.0, float((now.B * Y).sum()))
             ahead_t, ahead_y = _moved(T, now.G, step), _density(log_y + step * now.B)
             ahead = self._at(ahead_t, ahead_y)

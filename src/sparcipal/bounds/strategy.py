@@ -69,7 +69,7 @@ def prove(
         found = _function(name)(problem)
         if found is not None:
             proved = replace(proved, bounds=(*proved.bounds, found))
-    if _closed(problem, proved, options):
+    if _closed(problem, proved, options) or (problem.k == 1 and options.monitor.stopped):
         return proved
     if problem.adjusted or not problem.disjoint:
         return _prove_overlapping(problem, proved, options, certify)

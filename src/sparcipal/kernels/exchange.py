@@ -1,4 +1,4 @@
-"""Exchange local search for components with disjoint supports: predictions and power iteration."""
+"""Exchange local search for components with disjoint supports: swaps and power iteration."""
 
 import math
 
@@ -34,33 +34,6 @@ def leading(matrix, members, nonnegative, limit, vector, image):
         for a in range(count):
             vector[a] = image[a] * scale
     return value
-
-
-@njit(cache=True, nogil=True)
-def predict(matrix, members, vectors, values, nonnegative, estimate):
-    """estimate[t, b]: largest eigenvalue of the 2 x 2 problem spanned by vectors[t] and feature b.
-
-    vectors (s, s) holds in row t a unit vector on the support with a zero at place t, and values
-    (s,) its quadratic form; a lower bound for the support in which feature b replaces member t.
-    The formula is that of `newcomer_gain` in problem/components.py, written again because a kernel
-    imports nothing; a test compares the two.
-    """
-    s = members.shape[0]
-    p = matrix.shape[0]
-    for t in range(s):
-        for b in range(p):
-            estimate[t, b] = 0.0
-        for a in range(s):
-            weight = vectors[t, a]
-            row = members[a]
-            for b in range(p):
-                estimate[t, b] += weight * matrix[row, b]
-        for b in range(p):
-            z = estimate[t, b]
-            if nonnegative and z < 0.0:
-                z = 0.0
-            half = 0.5 * (values[t] - matrix[b, b])
-            estimate[t, b] = values[t] - half + math.sqrt(half * half + z * z)
 
 
 @njit(cache=True, nogil=True)

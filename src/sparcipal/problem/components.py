@@ -16,6 +16,10 @@ from .problem import Component, Problem
 NEGLIGIBLE = 1e-10
 # Up to this size, the nonnegative optimum on a support is found by trying each of its subsets.
 EXHAUSTIVE = 10
+# On larger ones ascents begin at so many points, times the square of its size.
+CLIMBING = 4e6
+# Beyond so many members a support without one of them has nearly the same weights.
+MANY = 100
 # The same where dropping weights must not spoil orthogonality.
 TINY = 1e-16
 # Scores count as uncorrelated below this part of what their features could have in common.
@@ -168,15 +172,18 @@ def nonnegative_leading(A: np.ndarray, start: np.ndarray | None = None) -> np.nd
     eigenvectors on subsets have to be tried.
     """
     size = A.shape[0]
-    lead = np.linalg.eigh(A)[1][:, -1]
-    lead *= np.sign(lead[np.argmax(np.abs(lead))])
+    vectors = np.linalg.eigh(A)[1][:, ::-1]
+    lead = vectors[:, 0] * np.sign(vectors[np.argmax(np.abs(vectors[:, 0])), 0])
     if (lead >= -NEGLIGIBLE).all():
         return _unit(np.maximum(lead, 0.0))
     if size <= EXHAUSTIVE:
         return _best_part(A)
-    vectors = np.linalg.eigh(A)[1]
+    most = max(2, int(CLIMBING / float(size) ** 2) // 4)  # of each kind
+    vectors = vectors[:, :most]
+    strong = np.argsort(-np.square(np.maximum(A, 0.0)).sum(axis=0), kind="stable")[:most]
+    heavy = np.argsort(-np.diagonal(A), kind="stable")[:most]
     given = [] if start is None else [start[:, None]]
-    return _climb(A, np.hstack([vectors, -vectors, A, np.eye(size), *given]))
+    return _climb(A, np.hstack([vectors, -vectors, A[:, strong], np.eye(size)[:, heavy], *given]))
 
 
 def _best_part(A: np.ndarray) -> np.ndarray:
@@ -230,8 +237,13 @@ def support_value(
     x = np.maximum(row, 0.0) if nonnegative else row.copy()
     norm = np.sqrt(x @ x)
     x = x / norm if norm > 0.0 else np.full(support.size, support.size**-0.5)
-    image = np.empty(support.size)
-    return leading(block, np.arange(support.size), nonnegative, 300, x, image), x
+    image, limit = np.empty(support.size), power_steps(support.size)
+    return leading(block, np.arange(support.size), nonnegative, limit, x, image), x
+
+
+def power_steps(s: int) -> int:
+    """Return how many power steps a support of s features is worth: fewer where they are long."""
+    return max(12, min(300, 27_000_000 // (s * s)))
 
 
 def newcomer_gain(
@@ -264,6 +276,31 @@ def removals(
         vectors = image / np.where(norm > 0.0, norm, 1.0)[:, None]
         image = vectors @ block
     return vectors, np.einsum("ti,ti->t", image, vectors)
+
+
+def replacements(
+    A: np.ndarray, members: np.ndarray, weights: np.ndarray, nonnegative: bool
+) -> np.ndarray:
+    """Estimate (s, p) what a support explains with its t-th member replaced by feature b.
+
+    It is a lower bound: the largest eigenvalue of the 2 x 2 problem of the feature and a vector on
+    the other members. Of more than MANY members that vector is the one given without its t-th
+    weight, which is close to the best and takes no product of matrices.
+    """
+    rows, diagonal = A[members], np.diagonal(A)
+    if members.size <= MANY:
+        vectors, values = removals(rows[:, members], weights, nonnegative)
+        cross = vectors @ rows
+    else:
+        image = weights @ rows
+        own = image[members]
+        left = np.maximum(1.0 - weights**2, 1e-12)
+        values = (weights @ own - 2 * weights * own + diagonal[members] * weights**2) / left
+        cross = (image - weights[:, None] * rows) / np.sqrt(left)[:, None]
+    estimate: np.ndarray = values[:, None] + newcomer_gain(
+        values[:, None], diagonal, cross, nonnegative
+    )
+    return estimate
 
 
 def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..problem.components import removals, support_value
+from ..problem.components import power_steps, replacements, support_value
+from ..problem.monitor import Monitor
 
 CANDIDATES = 8  # predicted swaps evaluated exactly before the search gives up
 
@@ -43,14 +44,18 @@ class Exchange:
     def _members(self, j: int) -> np.ndarray:
         return self.flat[self.first[j] : self.first[j + 1]]
 
-    def run(self) -> tuple[np.ndarray, float]:
+    def run(self, monitor: Monitor) -> tuple[np.ndarray, float]:
+        """Swap while that gains; returns the assignment and its value, at any time valid."""
         from ..kernels.exchange import promising
 
         gain = np.empty(CANDIDATES)
         leaving = np.empty(CANDIDATES, dtype=np.int64)
         entering = np.empty(CANDIDATES, dtype=np.int64)
         stale = set(range(self.value.size))
+        nothing_to_swap = self.value.size == 1 and self.flat.size == self.owner.size
         for _ in range(20 + 20 * self.flat.size):
+            if nothing_to_swap or monitor.stopped is not None:
+                break
             for j in stale:
                 self._predict(j)
             promising(
@@ -64,13 +69,9 @@ class Exchange:
 
     def _predict(self, j: int) -> None:
         """Estimate the value of component j with any member replaced by any feature."""
-        from ..kernels.exchange import predict
-
         members = self._members(j)
-        block = self.A[np.ix_(members, members)]
-        vectors, values = removals(block, self.loading[j], self.nonnegative)
         rows = self.estimate[self.first[j] : self.first[j + 1]]
-        predict(self.A, members, vectors, values, self.nonnegative, rows)
+        rows[:] = replacements(self.A, members, self.loading[j], self.nonnegative)
         rows[self.anchored[members]] = -np.inf
 
     def _first_improving(
@@ -111,7 +112,7 @@ class Exchange:
         x[place] = 0.3 if cross >= 0.0 or self.nonnegative else -0.3
         x /= np.sqrt(x @ x)
         image = np.empty(x.size)
-        return leading(self.A, members, self.nonnegative, 300, x, image), x
+        return leading(self.A, members, self.nonnegative, power_steps(x.size), x, image), x
 
     def _swap(self, a: int, b: int) -> None:
         self.flat[self.place[a]] = b

@@ -393,7 +393,8 @@ class _Search:
     def improve(self, owner: np.ndarray) -> State:
         """Improve an assignment by swaps with free features and between components."""
         owner = self._anchored(owner)
-        return State(*Exchange(self.A, self.need, self.nonnegative, owner, self.anchor).run())
+        search = Exchange(self.A, self.need, self.nonnegative, owner, self.anchor)
+        return State(*search.run(self.monitor))
 
     def _anchored(self, owner: np.ndarray) -> np.ndarray:
         """Move every anchor to its component, in exchange for the member that varies least."""

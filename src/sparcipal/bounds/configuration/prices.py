@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...numerics.largest import magnitudes
-from ...problem.components import nonnegative_leading, removals
+from ...problem.components import nonnegative_leading, replacements
 from ..kyfan.certificate import KyFanSplit, kyfan_matrix
 from ..pairsplit import Split
 from ..pairsplit.certificate import R_LIMIT
@@ -136,17 +136,13 @@ class Pool:
 
     def _climb(self, support: np.ndarray, price: np.ndarray) -> np.ndarray:
         """Exchange one feature at a time while value minus price grows."""
-        from ...kernels.exchange import predict
-
         now = self.value_of(support) - price[support].sum()
         for _ in range(STEPS):
             block = self.a[np.ix_(support, support)]
             lead = np.linalg.eigh(block)[1][:, -1]
             if self.nonnegative:
                 lead = nonnegative_leading(block)
-            vectors, values = removals(block, lead, self.nonnegative)
-            gain = np.empty((support.size, self.a.shape[0]))
-            predict(self.a, support, vectors, values, self.nonnegative, gain)
+            gain = replacements(self.a, support, lead, self.nonnegative)
             gain += price[support][:, None] - price[None, :]
             gain[:, support] = -np.inf
             count = min(CANDIDATES, gain.size)

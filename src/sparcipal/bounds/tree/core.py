@@ -302,7 +302,9 @@ class _Extension:
         low = max(low, strata.top())
         while touch is None:
             touch = strata.attempt(low + step, shaping=0.0).touch
-            low, step = (low, step) if touch is not None else (low + step, 2 * step)
+            if touch is None:
+                longer = 2 if self.monitor.stopped is None else 8
+                low, step = low + step, longer * step
         while self.monitor.stopped is None:
             if touch.level - low <= NEAR * max(gain, touch.level - self.threshold):
                 break

@@ -310,7 +310,7 @@ class Search:
     def _optimise(self, node: Node, mu: float, steps: int, *, incumbents: bool) -> bool:
         """Improve the node's certificate and apply it; True when the node is settled."""
         optimiser = Optimiser(node.part, node.split)
-        optimiser.run(mu, steps, self.threshold)
+        optimiser.run(mu, steps, self.threshold, self.monitor)
         self.n_eigen += optimiser.n_eigen
         self.work += optimiser.work
         if incumbents:
