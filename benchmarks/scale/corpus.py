@@ -34,6 +34,7 @@ class Size:
 SIZES = {
     "small": Size(20_000, 20_000, 150.0),
     "nytimes": Size(300_000, 102_660, 340.0),
+    "pubmed": Size(8_200_000, 141_043, 67.6),
 }
 
 

@@ -18,6 +18,7 @@ _EXPORTS = {
     "Result": "problem.result",
     "Screened": "data.screening",
     "SparsePCA": "estimator",
+    "Sums": "data.sums",
     "Status": "problem.result",
     "Table": "data.table",
     "alternatives": "questions.nearby",
@@ -29,6 +30,7 @@ _EXPORTS = {
     "sparse_pca": "fit",
     "stability": "questions.resampling",
     "trends": "questions.windows",
+    "update": "questions.growth",
     "verify": "checker",
 }
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from .data.moments import Moments as Moments
     from .data.products import Gram as Gram
     from .data.screening import Screened as Screened
+    from .data.sums import Sums as Sums
     from .data.table import Table as Table
     from .estimator import SparsePCA as SparsePCA
     from .fit import sparse_pca as sparse_pca
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from .questions.choice import choose as choose
     from .questions.explanation import Explanation as Explanation
     from .questions.explanation import explain as explain
+    from .questions.growth import update as update
     from .questions.nearby import alternatives as alternatives
     from .questions.resampling import stability as stability
     from .questions.windows import trends as trends

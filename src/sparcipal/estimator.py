@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,20 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
 from .data.checks import WAYS_OUT
 from .data.columns import Wanted
 from .data.frames import column_names, from_frame, is_anndata, is_frame
-from .data.inputs import Input, as_rows, in_blocks, is_lazy, resolved
+from .data.inputs import Input, resolved
+from .data.notes import tell
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.rows import Rows, memory_map
 from .data.samples import fitted_columns
 from .data.scores import Scorer, scores_of_blocks
+from .data.sources import as_rows, in_blocks, is_lazy
+from .data.sums import Sums, rows_to_add, summed
 from .data.table import Table, as_table, table_of
 from .numerics.threads import one_blas_thread
 from .problem.monitor import Monitor, Progress
 from .problem.parameters import known_keywords
 from .problem.result import Certificate, Result
+from .problem.saving import sums_path
 from .settings import Settings
 
 
@@ -240,6 +245,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         What is subtracted; zero with center=False.
     scale_ : ndarray of shape (n_features,)
         What is divided by; one with scale=False.
+    sums_ : Sums
+        After `partial_fit`: sums over all rows that it has seen.
     n_iter_ : int
         Iterations of the search.
     n_features_in_ : int
@@ -355,9 +362,69 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
             names = self._see_columns(X, given)
             result = fitted(replace(given, feature_names=names), settings, monitor, aloud=True)
         self._keep(result)
-        if task is not None:
-            fitted_now = {name: value for name, value in vars(self).items() if name.endswith("_")}
-            task.call_on_fit_task_end(estimator=self, X=X, reconstruction_attributes=fitted_now)
+        if hasattr(self, "sums_"):  # of rows that partial_fit has seen before
+            del self.sums_
+        self._end_task(task, X)
+        return self
+
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparsePCA:
+        """Find the components of all rows that `partial_fit` has seen, these included.
+
+        Sums over the rows are kept, not the rows: the products of all features if they fit
+        `memory_limit`, otherwise of those that vary most in the first rows, and the bound counts
+        all. The search begins with the components of the call before. `update` says what has
+        changed, and takes rows away.
+
+        Parameters
+        ----------
+        X : what `fit` takes
+            New rows, with the same columns each time; the first ones are at least two.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            Of these rows; in every call, or in none.
+
+        Returns
+        -------
+        self : SparsePCA
+        """
+        from .fit import fitted
+
+        known: Sums | None = getattr(self, "sums_", None)
+        if known is None and hasattr(self, "result_"):
+            tell(
+                (
+                    "fit keeps no sums over its rows: partial_fit begins with these; to add to "
+                    "those of the fit, pass them to sparcipal.update(model, new_rows, X=...)",
+                )
+            )
+        task = self._begin_task(X)
+        parameters = {name: getattr(self, name) for name in self._get_param_names()}
+        settings = Settings.of(**{**parameters, "callback": self._reporting_to(task)})
+        if settings.missing != "error":
+            raise ValueError(
+                f"partial_fit with missing={settings.missing!r}: sums know nothing of entries that "
+                "are missing; leave out or fill them in each block of rows"
+            )
+        monitor = settings.monitor()
+        with monitor.interruptible(), one_blas_thread:
+            if known is None:
+                rows = rows_to_add(X, sample_weight)
+                tell(rows.notes)
+                names = self._see_columns(X, Input(rows, rows.feature_names))
+                sums = summed(rows, settings.memory_limit, monitor)
+            else:
+                if is_frame(X) and not self._selects:
+                    validate_data(self, X, reset=False, skip_check_array=True)
+                rows = rows_to_add(self._as_fitted(X), sample_weight)
+                self._check_columns(rows.n_features, rows.feature_names)
+                names = self.result_.feature_names
+                settings = settings.beginning_with(self.result_)
+                sums = known.changed(rows, None, monitor)
+            result = fitted(Input(sums, names), settings, monitor, aloud=True)
+        self._keep(result)
+        self.sums_: Sums = sums
+        self._end_task(task, X)
         return self
 
     def _see_columns(self, X: Any, given: Input) -> tuple[str, ...] | None:
@@ -387,6 +454,11 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         # The number of steps of a proof is not known beforehand.
         task = self._init_callback_context(max_subtasks=None)
         return task.call_on_fit_task_begin(estimator=self, X=X)
+
+    def _end_task(self, task: Any, X: Any) -> None:
+        if task is not None:
+            fitted_now = {name: value for name, value in vars(self).items() if name.endswith("_")}
+            task.call_on_fit_task_end(estimator=self, X=X, reconstruction_attributes=fitted_now)
 
     def _reporting_to(self, task: Any) -> Callable[[Progress], object] | None:
         """The user's own callback and, if some are set, scikit-learn's: every step is a subtask."""
@@ -497,15 +569,21 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
 
     def save(self, path: str | os.PathLike[str], *, proof: bool = True) -> None:
         """Write what was found to `path`, and its proof to `<path>.proof`, for `load` and for
-        `sparcipal verify`."""
+        `sparcipal verify`; after `partial_fit` the sums to `<path>.sums`, to go on with."""
         check_is_fitted(self)
         self.result_.save(path, proof=proof)
+        beside = sums_path(Path(path))
+        if hasattr(self, "sums_"):
+            self.sums_.save(beside)
+        else:
+            beside.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | Result, *, proof: bool = True) -> SparsePCA:
         """A fitted estimator of a result that `save` or the command line has written, or of a
         Result; it scores new samples as the one that was saved did."""
         result = path if isinstance(path, Result) else Result.load(path, proof=proof)
+        beside = None if isinstance(path, Result) else sums_path(Path(path))
         if result.mean is None or result.scale is None:
             raise ValueError(
                 "the result came from a covariance matrix: an estimator of it could score no "
@@ -521,6 +599,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
             model.feature_names_in_ = np.asarray(result.feature_names, dtype=object)
         model._keep(replace(result, note=""))
         model.result_ = result
+        if beside is not None and beside.exists():
+            model.sums_ = Sums.load(beside)
         return model
 
     def table(self) -> Any:

@@ -28,7 +28,7 @@ from .problem.parameters import (
     seed,
 )
 from .problem.problem import Options
-from .problem.result import answer_of
+from .problem.result import Result, answer_of
 from .search.method import Method
 from .search.registry import anchoring_methods, get_method, sharing_methods
 
@@ -314,6 +314,19 @@ class Settings:
                 "init uses a feature in two components, but supports='disjoint'; name each once"
             )
         return (supports,)
+
+    def beginning_with(self, before: Result) -> Settings:
+        """The same question, whose search begins with an earlier answer where that fits it."""
+        told = before.settings.get("supports")
+        if self.init is not None or not self.search.takes_starts or told != self.supports:
+            return self
+        if isinstance(self.n_nonzero_coefs, Mapping):
+            return self
+        sizes = self._cardinalities(before.n_features)
+        fits = len(sizes) == len(before.supports) and all(
+            support.size <= s for support, s in zip(before.supports, sizes)
+        )
+        return replace(self, init=before) if fits else self
 
     def _cardinalities(self, n_features: int) -> tuple[int, ...]:
         """One cardinality per component, or an error that says what these features allow."""

@@ -114,3 +114,25 @@ def test_explain_says_in_the_words_of_the_shell_what_is_not_known(folder):
 def test_explain_refuses_to_overwrite_the_model(folder):
     fitted()
     assert "overwrite" in run("explain", "m.json", "t.csv", "-o", "m.json", code=2).output
+
+
+def test_update_goes_on_with_the_sums_beside_the_model(folder):
+    counts = np.random.default_rng(0).poisson(3.0, (90, 6))
+    counts[:, 1] += counts[:, 0]
+    for name, part in (("a", counts[:30]), ("b", counts[30:60]), ("c", counts[60:])):
+        lines = [",".join(NAMES), *(",".join(map(str, row)) for row in part.tolist())]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    run("fit", "a.csv", "-s", 2, "-o", "m.json")
+    said = run("update", "m.json", "b.csv", code=1).stderr
+    assert "there is no m.json.sums; name the rows of m.json with --data" in said
+    first = run("update", "m.json", "b.csv", "--data", "a.csv", "-o", "m.json")
+    assert "30 rows more: 60 rows now" in first.stdout
+    done = run("update", "m.json", "c.csv", "--without", "a.csv", "-o", "n.json", "--format", "csv")
+    record = next(iter(csv.DictReader(io.StringIO(done.stdout))))
+    assert (record["component"], record["before"]) == ("0", "0")
+    result = Result.load("n.json")
+    whole = sparse_pca(counts[30:], n_nonzero_coefs=2)
+    assert result.value == pytest.approx(whole.value, rel=1e-12)
+    lines = (folder / "b.csv").read_text() + (folder / "c.csv").read_text().split("\n", 1)[1]
+    (folder / "bc.csv").write_text(lines)
+    assert run("verify", "n.json", "bc.csv").stdout.startswith("proved")

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from sparcipal import Moments, SparsePCA, read, sparse_pca
 from sparcipal.data import rows as rows_module
-from sparcipal.data.inputs import as_rows
+from sparcipal.data.sources import as_rows
 from tests.support.deadly import DeadlyElsewhere, Tripling, deadly
 
 dask = pytest.importorskip("dask", reason="dask is not installed")

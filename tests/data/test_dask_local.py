@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparcipal import SparsePCA, sparse_pca
-from sparcipal.data.inputs import as_rows
+from sparcipal.data.sources import as_rows
 from sparcipal.problem.monitor import Monitor
 
 dask = pytest.importorskip("dask", reason="dask is not installed")

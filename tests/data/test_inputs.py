@@ -12,9 +12,10 @@ from sklearn.utils import validation
 from sparcipal import SparsePCA, Table, compare, read, sparse_path, sparse_pca
 from sparcipal.data import rows as rows_module
 from sparcipal.data import table as table_module
-from sparcipal.data.inputs import as_rows, resolved
+from sparcipal.data.inputs import resolved
 from sparcipal.data.moments import Moments
 from sparcipal.data.screening import Screened
+from sparcipal.data.sources import as_rows
 from sparcipal.data.table import as_table
 from sparcipal.problem.monitor import Monitor
 

@@ -19,7 +19,11 @@ def test_gram_refuses_other_blocks_and_survives_arrays():
     back = Gram.from_arrays(gram.arrays())
     assert (back.second == gram.second).all()
     assert back.n_samples == 4
-    assert Gram(np.array([0])).add(np.array([[0.5]])).arrays() is None
+    halves = Gram(np.array([0]), np.array([0.25]), 3).add(np.array([[0.5]]), np.array([2.0]))
+    back = Gram.from_arrays(halves.arrays())
+    assert (back.second, back.weight, back.depth) == (halves.second, 2.0, halves.depth)
+    assert not back.exact
+    back.merge(halves)  # the same shift and exponent
 
 
 def large(exponent: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import Moments, sparse_pca
-from sparcipal.data.inputs import as_rows
+from sparcipal.data.sources import as_rows
 
 X = np.random.default_rng(0).standard_normal((20, 5))
 

@@ -19,8 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from sparcipal import Gram, Moments, Screened
-from sparcipal.data.inputs import as_rows
 from sparcipal.data.passes import Stream
+from sparcipal.data.sources import as_rows
 
 from . import families
 from .cases import ROADS, Case, on_road, question, treatment

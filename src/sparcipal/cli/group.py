@@ -15,7 +15,7 @@ from .caching import cache
 from .inspecting import alternatives, demo, doctor, show, transform, verify
 from .output import note
 from .phrases import in_the_shell
-from .questions import choose, explain, stability, trends
+from .questions import choose, explain, stability, trends, update
 from .solving import compare, fit, path, topics
 
 
@@ -85,6 +85,7 @@ for _command in (
     compare,
     alternatives,
     explain,
+    update,
     verify,
     transform,
     show,

@@ -186,17 +186,7 @@ def transform(model: str, source: str, **options: Any) -> None:
     from ..data.scores import scores
 
     result = loaded(model, source, proof=False)
-    options = as_for_the_fit(result, source, options)
-    if options["names"] is None and _counts_words(source, options) and result.feature_names:
-        # New documents are counted with the words of the model.
-        told = result.info.get("texts")
-        idf = told.get("idf") if isinstance(told, dict) else None
-        recorded = {**options.get("recorded", {}), **({} if idf is None else {"idf": idf})}
-        for name in ("min_df", "max_df", "min_count", "containing"):
-            recorded.pop(name, None)  # the words are given
-        options = {**options, "names": list(result.feature_names), "recorded": recorded}
-    table = aligned(result, read_table(source, options))
-    _check_names(result, table)
+    table = new_samples(result, source, options)
     values = scores(result, table.X)
     if options["out"]:
         np.save(options["out"], values)
@@ -355,6 +345,22 @@ def data_of(
     if "X" in data:
         data["X"] = aligned(result, data["X"])
     return data
+
+
+def new_samples(result: Any, source: str, options: dict[str, Any]) -> Any:
+    """Read other samples as those of the fit were read: the same columns, or the same words."""
+    options = as_for_the_fit(result, source, options)
+    if options["names"] is None and _counts_words(source, options) and result.feature_names:
+        # New documents are counted with the words of the model.
+        told = result.info.get("texts")
+        idf = told.get("idf") if isinstance(told, dict) else None
+        recorded = {**options.get("recorded", {}), **({} if idf is None else {"idf": idf})}
+        for name in ("min_df", "max_df", "min_count", "containing"):
+            recorded.pop(name, None)  # the words are given
+        options = {**options, "names": list(result.feature_names), "recorded": recorded}
+    table = aligned(result, read_table(source, options))
+    _check_names(result, table)
+    return table
 
 
 def aligned(result: Any, table: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from .help import Command, option
-from .inspecting import data_of, loaded
+from .inspecting import data_of, loaded, new_samples
 from .live import live
 from .options import (
     EFFORT,
@@ -322,3 +322,80 @@ def _show(found: Any, options: dict[str, Any]) -> None:
     if options["plot"]:
         found.plot().figure_.savefig(options["plot"], dpi=150)
         note(f"wrote {options['plot']}")
+
+
+@click.command(cls=Command, short_help="The answer of MODEL once rows have come or gone.")
+@click.argument("model", type=FILE)
+@click.argument("source", type=FILE)
+@option(
+    QUESTION,
+    "--data",
+    type=FILE,
+    metavar="OLD",
+    help="The rows of MODEL, where MODEL.sums is not beside it.",
+)
+@option(
+    QUESTION,
+    "--without",
+    type=FILE,
+    metavar="GONE",
+    help="Rows to take away, counted before; exact, for integers only.",
+)
+@option(EFFORT, "--time-limit", type=float, metavar="SECONDS", help="Stop then with the best.")
+@document_options
+@source_options
+@option(
+    OUTPUT,
+    "-o",
+    "--out",
+    type=Output(),
+    metavar="MODEL.JSON",
+    help="Save the result, its proof, and its sums for the next update; may be MODEL itself.",
+)
+@form
+@quiet
+def update(model: str, source: str, **options: Any) -> None:
+    """Answer the question of MODEL again with the rows of SOURCE added, and say what has changed.
+
+    \b
+    sparcipal update model.json may.csv --data april.csv -o model.json    the first time
+    sparcipal update model.json june.csv -o model.json                    from the sums beside it
+    sparcipal update model.json june.csv --without april.csv -o model.json
+
+    Rows are not read again: sums over them are kept in MODEL.sums. The search begins with the
+    answer before it, and the new one has its own certificate.
+    """
+    from ..data.sums import Sums
+    from ..problem.saving import sums_path
+    from ..questions.growth import update as run
+
+    if options["out"] != model:
+        distinct_files(source, options, model=model)
+    before = loaded(model, source, proof=False)
+    kept = sums_path(Path(model))
+    if options["data"] is None and not kept.exists():
+        raise ValueError(f"there is no {kept}; name the rows of {model} with --data")
+    with live(options["time_limit"], options["quiet"]) as (say, told):
+        say(f"reading {source}")
+        asked: dict[str, Any] = {"time_limit": options["time_limit"], "callback": told}
+        if options["data"] is None:
+            asked["sums"] = Sums.load(kept)
+        else:
+            asked["X"] = new_samples(before, options["data"], options)
+        if options["without"]:
+            asked["without"] = new_samples(before, options["without"], options)
+        found = run(before, new_samples(before, source, options), **asked)
+    if options["out"]:
+        reading = {"read": before.settings["read"]} if "read" in before.settings else {}
+        result = replace(found.result, settings={**found.result.settings, **reading})
+        result.save(options["out"])
+        found.sums.save(sums_path(Path(options["out"])))
+        note(f"saved {options['out']}, its proof and its sums")
+    if options["form"] == "table":
+        click.echo(str(found))
+        return
+    head = ("component", "before", "came", "went", "variance", "variance_before")
+    records = (
+        {**vars(c), "came": " ".join(c.came), "went": " ".join(c.went)} for c in found.changes
+    )
+    print_csv(head, ([record[name] for name in head] for record in records))

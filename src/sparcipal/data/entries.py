@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+DIGIT = 60  # bits per word of a saved integer
 WORD = 2**62  # sums below this fit an int64, with room for one more addition
 
 
@@ -32,7 +33,23 @@ def summable(
     if weights is not None and not weights.all():
         # Samples of weight zero are removed, so that they do not hide constant columns.
         block, weights = block[weights > 0], weights[weights > 0]
+    if (
+        weights is None
+        and block.dtype.kind == "f"
+        and _whole(block.data if sp.issparse(block) else block)
+    ):
+        block = block.astype(np.int32)  # tables of text hold integers as floats: sums are exact
     return block, weights
+
+
+def _whole(block: Any) -> bool:
+    """Whether all entries are integers of 32 bits; most tables of others are told by a glance."""
+    entries = block.data if sp.issparse(block) else block
+    for part in (entries[:1], entries):
+        with np.errstate(invalid="ignore"):
+            if not (np.rint(part) == part).all():
+                return False
+    return bool(entries.size == 0 or max(abs(entries.max()), abs(entries.min())) < 2**31)
 
 
 def largest_magnitude(block: Any) -> int | float:
@@ -49,3 +66,23 @@ def signed(data: np.ndarray) -> np.ndarray:
     if data.dtype == np.bool_:
         return data.view(np.uint8)
     return data.astype(np.int64) if data.dtype == np.uint64 else data
+
+
+def words(values: np.ndarray) -> np.ndarray:
+    """Split integers into int64 words, the lowest first; the highest has the sign."""
+    rest, parts = values.astype(object), []
+    while any(abs(int(v)) >= 2**DIGIT for v in (rest.max(initial=0), rest.min(initial=0))):
+        parts.append((rest & (2**DIGIT - 1)).astype(np.int64))
+        rest = rest >> DIGIT
+    return np.stack([*parts, rest.astype(np.int64)])
+
+
+def number(parts: Any) -> np.ndarray:
+    """Return the integers that `words` has split."""
+    parts = np.asarray(parts)
+    if parts.shape[0] == 1:
+        return np.array(parts[0], dtype=np.int64)
+    total: Any = 0
+    for part in parts[::-1]:
+        total = total * 2**DIGIT + part.astype(object)
+    return np.asarray(total)

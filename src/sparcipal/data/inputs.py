@@ -18,21 +18,15 @@ from ..numerics.threads import DASK_BACKEND, active_backend
 from ..problem import parameters
 from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
-from .arrow import in_batches, plain_batch
 from .columns import OPTIONS, Wanted
 from .frames import from_frame, is_frame
 from .missing import Gaps, without_gaps
 from .notes import tell
 from .passes import watch_moments
-from .rows import (
-    CalledRows,
-    MatrixRows,
-    Rows,
-    memory_map,
-    quicker_in_passes,
-    working_bytes,
-)
+from .rows import MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
 from .screening import Screened
+from .sources import as_rows, in_blocks, is_lazy, listed_blocks
+from .sums import Sums
 from .table import Table, as_table, checked_names, table_of, untangled
 
 
@@ -40,7 +34,7 @@ from .table import Table, as_table, checked_names, table_of, untangled
 class Input:
     """Checked data: a table in memory, rows to be read in passes, or a covariance."""
 
-    source: Table | Rows | Covariance | Screened
+    source: Table | Rows | Covariance | Screened | Sums
     feature_names: tuple[str, ...] | None
     sample_weight: np.ndarray | None = None
     notes: tuple[str, ...] = ()  # what was set aside or converted, in sentences
@@ -109,7 +103,7 @@ def _gaps_treated(
     X: Any, feature_names: Any, sample_weight: Any, memory_limit: int, missing: str
 ) -> Input | None:
     """Return the table once what is missing in it was treated; None when nothing is."""
-    X = _listed_blocks(X)
+    X = listed_blocks(X)
     if in_blocks(X) or is_lazy(X) or isinstance(X, Iterator):
         raise ValueError(
             f"missing={missing!r} needs a table in memory, but X comes in blocks of rows; leave "
@@ -141,7 +135,7 @@ def _table_or_rows(
     X: Any, feature_names: Any, sample_weight: Any, memory_limit: int, monitor: Monitor
 ) -> Table | Rows:
     """Return a Table if X fits `memory_limit`, otherwise its rows in blocks."""
-    X = _listed_blocks(X)
+    X = listed_blocks(X)
     if not (in_blocks(X) or is_lazy(X) or isinstance(X, Iterator)):
         table = as_table(X, feature_names)
         if working_bytes(table.X) <= memory_limit and not quicker_in_passes(table.X):
@@ -165,8 +159,11 @@ def _table_or_rows(
 
 def _covariance(covariance: Any, feature_names: Iterable[str] | None) -> Input:
     names = None if feature_names is None else checked_names(feature_names)
-    if isinstance(covariance, Screened):
-        source: Covariance | Screened = covariance
+    if isinstance(covariance, Sums):
+        names = covariance.feature_names if names is None else names
+        source: Covariance | Screened | Sums = covariance
+    elif isinstance(covariance, Screened):
+        source = covariance
     else:
         source = covariance_of(covariance)
         columns = getattr(covariance, "columns", None)
@@ -182,69 +179,6 @@ def _covariance(covariance: Any, feature_names: Iterable[str] | None) -> Input:
             f"feature_names has {len(names)} names for n_features={source.n_features} features"
         )
     return Input(source, names)
-
-
-def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
-    """Rows of anything that can give them twice.
-
-    Parameters
-    ----------
-    source : callable, Rows, dask array, frame or list of blocks, or anything `as_table` takes
-        A callable returns an iterator over blocks of rows (arrays, sparse matrices, frames), the
-        same ones each time it is called.
-
-    Raises
-    ------
-    TypeError
-        For an iterator, which can be read once only.
-    """
-    rows: Rows
-    source = _listed_blocks(source)
-    if isinstance(source, Rows):
-        rows = source
-    elif is_lazy(source):
-        from .dask import rows_of
-
-        rows = rows_of(source)
-    elif in_blocks(source):
-        rows = CalledRows(source)
-    elif isinstance(source, Iterator):
-        raise TypeError(
-            f"X is a {type(source).__name__}, which can be read once only, but two passes are "
-            "needed; pass a function that returns a new iterator each time: lambda: blocks()"
-        )
-    else:
-        rows = MatrixRows(as_table(source))
-    return rows if feature_names is None else rows.named(feature_names)
-
-
-def _listed_blocks(X: Any) -> Any:
-    """Return a list of blocks of rows, or what other libraries scan, as a function that gives
-    blocks; anything else as it is."""
-    scanned = in_batches(X)
-    if scanned is not None:
-        return scanned
-    X = plain_batch(X)
-    blocks = isinstance(X, list | tuple) and len(X) > 0 and not is_lazy(X)
-    if blocks and all(is_frame(b) or len(getattr(b, "shape", ())) == 2 for b in X):
-        return lambda: map(plain_batch, X)
-    return X
-
-
-def in_blocks(X: Any) -> bool:
-    """Whether X gives blocks of rows: a function that returns them, or Rows."""
-    return isinstance(X, Rows) or (callable(X) and not hasattr(X, "shape"))
-
-
-def is_lazy(X: Any) -> bool:
-    """Whether X is made by dask: an array, a frame, or a list of delayed blocks or of futures."""
-    if isinstance(X, list | tuple) and X:
-        return all(map(_of_dask, X))
-    return _of_dask(X)
-
-
-def _of_dask(X: Any) -> bool:
-    return hasattr(X, "__dask_graph__") or type(X).__module__.startswith("distributed.")
 
 
 def read(

@@ -18,13 +18,12 @@ import scipy.sparse as sp
 
 from ..numerics import margins
 from ..numerics.margins import EPS
-from .entries import WORD, largest_magnitude, signed, summable
+from .entries import WORD, largest_magnitude, number, signed, summable, words
 from .products import Gram, check_exact
 
 TILE = 1 << 20  # entries of a dense block worked on together
 # Columns with zeros whose squared mean is this many times their variance are summed about the mean.
 MOSTLY_MEAN = 1000.0
-DIGIT = 60  # bits per word of a saved integer
 
 
 class Moments:
@@ -388,7 +387,7 @@ class Moments:
             "high": self.high,
         }
         if self.exact:
-            return {**out, "sums": _words(self.sums), "squares": _words(self.squares)}
+            return {**out, "sums": words(self.sums), "squares": words(self.squares)}
         return {
             **out,
             "sums": self.sums,
@@ -406,7 +405,7 @@ class Moments:
         new._weight = None if np.isnan(weight) else weight
         new.low, new.high = np.array(arrays["low"]), np.array(arrays["high"])
         if new.exact:
-            new.sums, new.squares = _number(arrays["sums"]), _number(arrays["squares"])
+            new.sums, new.squares = number(arrays["sums"]), number(arrays["squares"])
             new._reach = int(new.squares.max(initial=0))
         else:
             new.sums, new.squares = np.array(arrays["sums"]), np.array(arrays["squares"])
@@ -418,25 +417,6 @@ def tiles(block: np.ndarray) -> list[np.ndarray]:
     """Cut a dense block into pieces that fit a cache."""
     step = max(1, TILE // max(block.shape[1], 1))
     return [block[start : start + step] for start in range(0, block.shape[0], step)]
-
-
-def _words(values: np.ndarray) -> np.ndarray:
-    """Split integers into (words, p) int64, the lowest first; the highest has the sign."""
-    rest, words = values.astype(object), []
-    while any(abs(int(v)) >= 2**DIGIT for v in (rest.max(initial=0), rest.min(initial=0))):
-        words.append((rest & (2**DIGIT - 1)).astype(np.int64))
-        rest = rest >> DIGIT
-    return np.stack([*words, rest.astype(np.int64)])
-
-
-def _number(words: Any) -> np.ndarray:
-    words = np.asarray(words)
-    if words.shape[0] == 1:
-        return np.array(words[0], dtype=np.int64)
-    total: Any = 0
-    for word in words[::-1]:
-        total = total * 2**DIGIT + word.astype(object)
-    return np.asarray(total)
 
 
 def _middle(block: sp.csr_array) -> np.ndarray:

@@ -60,7 +60,7 @@ class Stream:
         """Run the first pass unless the moments are known."""
         known = self.rows.moments is not None
         self.moments = self.rows.count(None if known else watch_moments(self.rows, monitor))
-        _check(self.moments, self.center, self.scale)
+        check_moments(self.moments, self.center, self.scale)
 
     def look(
         self,
@@ -155,16 +155,15 @@ class Stream:
     def _remember(self, gram: Gram) -> None:
         entry = self.rows.cache_entry
         if entry is not None and self.rows.sample_weight is None and gram.exact:
-            arrays = gram.arrays()
-            if arrays is not None:
-                entry.store(_name(gram.columns), arrays)
+            entry.store(_name(gram.columns), gram.arrays())
 
 
 def _name(kept: np.ndarray) -> str:
     return f"products-{hashlib.sha256(kept.astype('<i8').tobytes()).hexdigest()[:24]}"
 
 
-def _check(moments: Moments, center: bool, scale: bool) -> None:
+def check_moments(moments: Moments, center: bool, scale: bool) -> None:
+    """Refuse moments of which no covariance can be made."""
     n = moments.n_samples
     if n == 0:
         raise ValueError("X has no rows; pass at least one sample")

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import blas
 
-from .entries import WORD, largest_magnitude, signed, summable
+from .entries import WORD, largest_magnitude, number, signed, summable, words
 
 ENTRIES = 1 << 21  # entries of a dense tile
 # Above this share of nonzeros among the chosen columns, a dense product is faster.
@@ -126,19 +126,32 @@ class Gram:
             raise ValueError("rows with and without sample weights cannot be added to one Gram")
         self._weight = (self._weight or 0.0) + weight
 
-    def arrays(self) -> dict[str, np.ndarray] | None:
-        """Exact sums as arrays that `numpy.savez` takes; None when there are no such."""
-        if not self.exact or self.second.dtype != np.int64:
-            return None
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All there is, as arrays that `numpy.savez` takes; `from_arrays` is the inverse."""
         rows = np.array([self.n_samples], dtype=np.int64)
-        return {"rows": rows, "columns": self.columns, "sums": self.sums, "second": self.second}
+        out = {"rows": rows, "columns": self.columns, "sums": self.sums, "second": self.second}
+        if self.second.dtype == object:
+            return {**out, "sums": words(self.sums), "second": words(self.second)}
+        if self.exact:
+            return out
+        out["rows"] = np.array([self.n_samples, self.depth, self.exponent], dtype=np.int64)
+        out["weight"] = np.array([np.nan if self._weight is None else self._weight])
+        return out if self.shift is None else {**out, "shift": self.shift}
 
     @staticmethod
     def from_arrays(arrays: Any) -> Gram:
-        new = Gram(np.asarray(arrays["columns"]))
-        new.n_samples = int(np.asarray(arrays["rows"])[0])
-        new.sums, new.second = np.array(arrays["sums"]), np.array(arrays["second"])
-        new._reach = int(np.diagonal(new.second).max(initial=0))
+        rows, second = np.asarray(arrays["rows"]), np.array(arrays["second"])
+        shift = np.array(arrays["shift"]) if "shift" in arrays else None
+        new = Gram(np.asarray(arrays["columns"]), shift, int(rows[2]) if rows.size > 1 else 0)
+        new.n_samples, new.sums, new.second = int(rows[0]), np.array(arrays["sums"]), second
+        if second.ndim == 3:
+            new.sums, new.second = number(arrays["sums"]), number(second)
+        if rows.size > 1:
+            weight = float(np.asarray(arrays["weight"])[0])
+            new.exact, new.depth = False, int(rows[1])
+            new._weight = None if np.isnan(weight) else weight
+        else:
+            new._reach = int(np.diagonal(new.second).max(initial=0))
         return new
 
     def _round(self) -> None:

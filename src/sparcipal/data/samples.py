@@ -9,8 +9,9 @@ import numpy as np
 
 from .columns import Wanted
 from .frames import from_frame, is_frame
-from .inputs import as_rows, in_blocks, is_lazy, read_table
+from .inputs import read_table
 from .scores import Scorer, scores_of_blocks
+from .sources import as_rows, in_blocks, is_lazy
 from .table import Table, table_of, untangled
 
 if TYPE_CHECKING:

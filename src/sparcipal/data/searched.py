@@ -18,6 +18,7 @@ from .passes import Stream
 from .rows import Rows
 from .screening import Screened, Survivors, survivors
 from .strips import EveryRow
+from .sums import Sums
 from .table import Table
 
 EXCHANGES = 1  # rounds that exchange kept features where no more fit
@@ -58,6 +59,8 @@ class Searched:
             self._use(_from_pairs(given, center, scale))
         elif isinstance(source, Table):
             self._use(_from_table(given, center, scale))
+        elif isinstance(source, Sums):
+            self._use(_from_screened(source.screened(center, scale), names, consume=True))
         elif scale:
             raise ValueError("scale needs the data; pass X instead of covariance")
         elif isinstance(source, Screened):

@@ -12,9 +12,10 @@ import json
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -83,6 +84,18 @@ def write_atomically(target: Path, text: str) -> None:
     write_together({target: text})
 
 
+def write_bytes(target: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Have `write` fill a file beside the target, then rename it."""
+    _refuse_special(target)
+    temporary = _beside(target)
+    try:
+        with open(temporary, "xb") as stream:
+            write(stream)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def write_together(texts: dict[Path, str], stale: Path | None = None) -> None:
     """Write every text beside its target, remove the `stale` file, then rename them all.
 
@@ -111,7 +124,7 @@ def _refuse_special(target: Path) -> None:
 
 def _written_beside(target: Path, text: str) -> Path:
     """Write a file in the target's folder through to the disk; remove it if that fails."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    temporary = _beside(target)
     try:
         # A plain open gives the file the permissions of the user's umask.
         with open(temporary, "x", encoding="utf-8") as stream:
@@ -122,6 +135,10 @@ def _written_beside(target: Path, text: str) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return temporary
+
+
+def _beside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
 
 
 def read_text(path: Path, limit: int = LIMIT) -> str:
@@ -155,3 +172,8 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
 def proof_path(target: Path) -> Path:
     """Return the path of the proof of a claim, which lies beside it."""
     return target.with_name(target.name + ".proof")
+
+
+def sums_path(target: Path) -> Path:
+    """Return the path of the sums over the rows of a result, which lie beside it."""
+    return target.with_name(target.name + ".sums")

@@ -219,11 +219,11 @@ def _next(windows: Iterable[Window]) -> int:
 def _window(result: Result, before: Window | None, span: tuple[str, str], fresh: int) -> Window:
     """Return the topics of a window, each in the thread of the one it continues."""
     own = [tuple(result.names(j)) for j in range(len(result.supports))]
-    matched = {} if before is None else _matched([t.words for t in before.topics], own)
+    goes_on = {} if before is None else matched([t.words for t in before.topics], own)
     topics = []
     for j, words in enumerate(own):
         share = float(result.variances[j] / result.total_variance)
-        old = before.topics[matched[j]] if before is not None and j in matched else None
+        old = before.topics[goes_on[j]] if before is not None and j in goes_on else None
         if old is None:
             topics.append(Topic(fresh, words, share, new=before is not None))
             fresh += 1
@@ -232,13 +232,13 @@ def _window(result: Result, before: Window | None, span: tuple[str, str], fresh:
             went = tuple(word for word in old.words if word not in words)
             topics.append(Topic(old.thread, words, share, came, went))
     gone = () if before is None else before.topics
-    faded = tuple(t for i, t in enumerate(gone) if i not in matched.values())
+    faded = tuple(t for i, t in enumerate(gone) if i not in goes_on.values())
     assert result.n_samples is not None
     return Window(*span, result.n_samples, tuple(topics), faded, result)
 
 
-def _matched(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> dict[int, int]:
-    """Return, for each topic that goes on, which topic of the window before it continues."""
+def matched(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> dict[int, int]:
+    """Return, for each topic or component that goes on, which one before it continues."""
     common = np.array([[len({*a} & {*b}) / len({*a} | {*b}) for b in before] for a in now])
     rows, columns = linear_sum_assignment(-common)
     return {int(i): int(j) for i, j in zip(rows, columns) if common[i, j] >= SAME}

@@ -1,0 +1,74 @@
+"""What gives rows more than once: blocks of rows, what dask or other libraries scan, matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .arrow import in_batches, plain_batch
+from .frames import is_frame
+from .rows import CalledRows, MatrixRows, Rows
+from .table import as_table
+
+
+def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
+    """Rows of anything that can give them twice.
+
+    Parameters
+    ----------
+    source : callable, Rows, dask array, frame or list of blocks, or anything `as_table` takes
+        A callable returns an iterator over blocks of rows (arrays, sparse matrices, frames), the
+        same ones each time it is called.
+
+    Raises
+    ------
+    TypeError
+        For an iterator, which can be read once only.
+    """
+    rows: Rows
+    source = listed_blocks(source)
+    if isinstance(source, Rows):
+        rows = source
+    elif is_lazy(source):
+        from .dask import rows_of
+
+        rows = rows_of(source)
+    elif in_blocks(source):
+        rows = CalledRows(source)
+    elif isinstance(source, Iterator):
+        raise TypeError(
+            f"X is a {type(source).__name__}, which can be read once only, but two passes are "
+            "needed; pass a function that returns a new iterator each time: lambda: blocks()"
+        )
+    else:
+        rows = MatrixRows(as_table(source))
+    return rows if feature_names is None else rows.named(feature_names)
+
+
+def listed_blocks(X: Any) -> Any:
+    """Return a list of blocks of rows, or what other libraries scan, as a function that gives
+    blocks; anything else as it is."""
+    scanned = in_batches(X)
+    if scanned is not None:
+        return scanned
+    X = plain_batch(X)
+    blocks = isinstance(X, list | tuple) and len(X) > 0 and not is_lazy(X)
+    if blocks and all(is_frame(b) or len(getattr(b, "shape", ())) == 2 for b in X):
+        return lambda: map(plain_batch, X)
+    return X
+
+
+def in_blocks(X: Any) -> bool:
+    """Whether X gives blocks of rows: a function that returns them, or Rows."""
+    return isinstance(X, Rows) or (callable(X) and not hasattr(X, "shape"))
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether X is made by dask: an array, a frame, or a list of delayed blocks or of futures."""
+    if isinstance(X, list | tuple) and X:
+        return all(map(_of_dask, X))
+    return _of_dask(X)
+
+
+def _of_dask(X: Any) -> bool:
+    return hasattr(X, "__dask_graph__") or type(X).__module__.startswith("distributed.")
