@@ -22,6 +22,7 @@ from .problem.parameters import (
     flag,
     integer,
     jobs,
+    like_default,
     number,
     refuse_unknown,
     seconds,
@@ -487,21 +488,5 @@ def _method_options(name: Any, options: Mapping[str, Any] | None) -> dict[str, A
             known = f"it takes {', '.join(takes)}" if takes else "it takes none"
             raise ValueError(f"method_options: method={name!r} has no option {key!r}; {known}")
         least = 1 if key.startswith("max_") else 0
-        _check_like(f"method_options[{key!r}]", options[key], defaults[key], least)
+        like_default(f"method_options[{key!r}]", options[key], defaults[key], least)
     return dict(options)
-
-
-def _check_like(name: str, value: Any, default: Any, least: int) -> None:
-    """An option must be of its default's kind; None as a default admits any number.
-
-    Integers are counts, of at least `least`.
-    """
-    if isinstance(default, bool):
-        flag(name, value)
-    elif isinstance(default, str):
-        if not isinstance(value, str):
-            raise TypeError(f"{name} must be a string, got {value!r}")
-    elif isinstance(default, int):
-        integer(name, value, least)
-    elif value is not None or default is not None:
-        number(name, value, -np.inf, np.inf)

@@ -273,3 +273,19 @@ def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
             f"than {LIGHTEST:g} of it; set such weights to zero"
         )
     return np.ldexp(given, -int(np.frexp(most)[1]))
+
+
+def like_default(name: str, value: Any, default: Any, least: int) -> None:
+    """An option must be of its default's kind; None as a default admits any number.
+
+    Integers are counts, of at least `least`.
+    """
+    if isinstance(default, bool):
+        flag(name, value)
+    elif isinstance(default, str):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a string, got {value!r}")
+    elif isinstance(default, int):
+        integer(name, value, least)
+    elif value is not None or default is not None:
+        number(name, value, -np.inf, np.inf)
