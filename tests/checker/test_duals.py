@@ -7,10 +7,20 @@ import pytest
 
 from sparcipal.checker import duals
 from sparcipal.checker.arithmetic import Float
-from sparcipal.checker.budget import Refused
-from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
+from sparcipal.checker.budget import Budget, Refused
+from sparcipal.checker.covariance import (
+    CheckedCovariance,
+    Question,
+    covariance_of,
+    covariance_of_data,
+)
+from sparcipal.checker.family import Case
 from tests.support.margins import LESS, E, from_data, one
 from tests.support.replay import FLOAT, recheck
+
+
+def case_of(cov: CheckedCovariance) -> Case:
+    return Case(cov, one(2), FLOAT, Budget())
 
 
 def test_greedy_scores_know_their_error():
@@ -21,7 +31,7 @@ def test_greedy_scores_know_their_error():
     value = x @ A[np.ix_(support, support)] @ x
     for unit in (0.0, 1e-6):
         own.error_unit = unit
-        g, lost, *_ = duals._scores(own, support, x, 0.0, FLOAT)
+        g, lost, *_ = duals._scores(support, x, 0.0, case_of(own))
         assert np.allclose(g, A[:, support] @ x / np.sqrt(value), rtol=1e-12)
         root = np.sqrt(unit * own.weights)
         due = root * (x @ root[support]) + 80 * 2.0**-52 * (x @ d[support]) * d
@@ -175,7 +185,7 @@ def test_greedy_scores_of_a_raised_matrix_know_their_error():
     cov, support, x, _, _ = greedy_problem(1)
     for shift in (0.0, 0.25):
         A = cov.dense() + shift * np.eye(5)
-        g, lost, *_ = duals._scores(cov, support, x, shift, FLOAT)
+        g, lost, *_ = duals._scores(support, x, shift, case_of(cov))
         value = x @ A[np.ix_(support, support)] @ x
         assert np.allclose(g, A[:, support] @ x / np.sqrt(value), rtol=1e-12)
         deviation = np.sqrt(cov.diagonal)
@@ -184,7 +194,7 @@ def test_greedy_scores_of_a_raised_matrix_know_their_error():
         due += 4 * 20 * 2.0**-52 * ((x @ deviation[support]) * deviation + shift)
         assert np.allclose(lost, due / np.sqrt(value), rtol=1e-9, atol=0)
     with pytest.raises(Refused, match="explains nothing"):
-        duals._scores(covariance_of(-np.eye(5), 1.0), support, x, 0.0, FLOAT)
+        duals._scores(support, x, 0.0, case_of(covariance_of(-np.eye(5), 1.0)))
 
 
 def test_greedy_dual_is_infinite_when_a_feature_left_out_may_matter():

@@ -359,3 +359,38 @@ def test_bounds_among_denormal_numbers_are_rounded_up(arithmetic, exponent):
         ),
     )
     assert refused(forged, arithmetic, covariance=B * least)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_excluded_columns_set_neither_errors_nor_values(given):
+    """However large they are, the answer is the same, and no error of theirs hides in a value."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 1)) + rng.standard_normal((60, 8))
+    known = []
+    for size in (1.0, 2.0**100):
+        X[:, 3] *= size
+        data = {"covariance": np.cov(X.T)} if given else {"X": X}
+        result = sparse_pca(**data, n_nonzero_coefs=3, exclude=[3])
+        assert verify(result, **data)
+        known.append((result.value, result.bound, result.certificate.rounding))
+    assert known[0] == known[1]
+    certificate = result.certificate
+    more = 1e3 * certificate.rounding
+    forged = replace(
+        result,
+        variances=result.variances + more,
+        certificate=replace(certificate, value=certificate.value + more, rounding=2 * more),
+    )
+    assert refused(forged, **data)
+
+
+def test_columns_that_a_result_does_not_name_are_mentioned():
+    """A frame may have more columns than a result names, and larger ones."""
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).standard_normal((50, 6)) * np.array([1, 1, 1, 1, 9, 9])
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    result = sparse_pca(frame[list("abcd")], n_nonzero_coefs=2)
+    assert "set aside" not in verify(result, frame[list("abcd")]).reason
+    assert "; 2 columns of X that the result does not name were set aside" in (
+        verify(result, frame).reason
+    )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from math import comb
 
 import numpy as np
 import pytest
 
+from sparcipal import sparse_pca, verify
 from sparcipal.checker import enumeration
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question, covariance_of
@@ -47,3 +49,50 @@ def test_supports_of_several_components_are_charged():
 def test_batches_are_charged():
     with pytest.raises(Refused, match="GiB"):
         enumerated(40, 3, budget=Budget(memory=1e6))
+
+
+def test_the_matrix_of_a_short_tree_is_charged_before_it_is_formed():
+    X = np.random.default_rng(0).standard_normal((5, 3000))
+    result = sparse_pca(X, n_nonzero_coefs=1, certify=False)
+    log = [
+        {
+            "step": "problem",
+            "s": 1,
+            "nonnegative": False,
+            "bound": 1e3,
+            "unit": 1.0,
+            "twins": {},
+        },
+        {"step": "split", "clip": 0.0},
+        {
+            "step": "node",
+            "parent": -1,
+            "side": "root",
+            "moved": np.zeros(0, dtype=int),
+            "passes": [],
+            "end": "closed",
+            "split": 1,
+        },
+    ]
+    certificate = result.certificate
+    tree = replace(certificate.bounds[0], name="tree", value=1e4, data={"log": log})
+    first = replace(certificate.bounds[0], name="trace", data={})
+    forged = replace(
+        result, certificate=replace(certificate, bounds=(first, tree), bound=first.value)
+    )
+    said = verify(forged, X, budget=Budget(memory=50 * 2**20))
+    assert "3000 x 3000 covariances: the replay needs" in said.reason
+
+
+def test_thousands_of_components_are_charged():
+    X = np.random.default_rng(0).standard_normal((100, 20))
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=1, supports="free")
+    k = 3000
+    forged = replace(
+        result,
+        supports=tuple(np.array([j % 20]) for j in range(k)),
+        weights=(np.ones(1),) * k,
+        variances=np.zeros(k),
+        settings={**result.settings, "n_components": k, "n_nonzero_coefs": [1] * k},
+    )
+    assert "3000 components" in verify(forged, X, budget=Budget(memory=50 * 2**20)).reason

@@ -84,3 +84,43 @@ def test_repeated_names_are_refused_beside_a_wider_frame():
     result = sparse_pca(X[:, [2, 2, 3]], n_nonzero_coefs=2, feature_names=["c2", "x", "c3"])
     told = replace(result, feature_names=("c2", "c2", "c3"))
     assert verify(told, frame).verdict == "refused"
+
+
+def test_a_repaired_matrix_is_the_nearest_one_and_not_only_as_near():
+    """Along the boundary of the positive semidefinite matrices distances hardly grow: a matrix may
+    lie sqrt(2 d e) from the nearest one and only e further away from the pairs."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((12, 6)) + rng.standard_normal((12, 1))
+    X[rng.random(X.shape) < 0.35] = np.nan
+    result = sparse_pca(X, n_nonzero_coefs=3, missing="pairwise")
+    assert verify(result, X)
+    repair = result.certificate.repair
+    assert repair["relative"] > 1e-3
+    matrix = np.array(repair["matrix"])
+    w, Q = np.linalg.eigh(matrix)
+    for step in (1e-6, 1e-8):
+        turned = Q.copy()
+        turned[:, 0] = np.sqrt(1 - step**2) * Q[:, 0] + step * Q[:, -1]
+        turned[:, -1] = np.sqrt(1 - step**2) * Q[:, -1] - step * Q[:, 0]
+        other = (turned * w) @ turned.T
+        other = (other + other.T) / 2
+        fresh = sparse_pca(covariance=other, n_nonzero_coefs=3)
+        certificate = replace(fresh.certificate, repair={**repair, "matrix": other})
+        forged = replace(
+            result,
+            supports=fresh.supports,
+            weights=fresh.weights,
+            variances=fresh.variances,
+            total_variance=fresh.total_variance,
+            certificate=certificate,
+        )
+        assert "nearest" in verify(forged, X).reason
+
+
+def test_excluded_columns_do_not_hide_the_covariances_of_pairs():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 1)) + rng.standard_normal((60, 6))
+    X[3, 2] = X[7, 0] = np.nan
+    X[:, 5] *= 1e9
+    result = sparse_pca(X, n_nonzero_coefs=3, missing="pairwise", exclude=[5])
+    assert "other columns so large" in verify(result, X).reason

@@ -269,7 +269,7 @@ def test_the_groups_of_cases_that_wait_are_charged():
     data = {"prices": prices, "groups": [group], "nodes": [*nodes, {"groups": []}]}
     question = Question((1,) * k, False, True, 0.0)
     for budget, reason in (
-        (Budget(memory=3e6), "the groups of the cases that wait"),
+        (Budget(memory=4e6), "the groups of the cases that wait"),
         (Budget(work=1e7), "the groups of a case"),
         (Budget(), "a leaf does not name a certificate"),
     ):

@@ -267,6 +267,25 @@ def test_factored_by_samples_is_as_good_as_by_features():
             assert sphere._by_features(own.dense(), V, shift, FLOAT) == np.inf
 
 
+def test_a_tree_that_is_one_long_chain_is_charged_by_its_levels():
+    """Each level costs the same however few its cones are, and is not copied again."""
+    V = np.full((6, 2), 0.3)
+    chain = [1, -1] * 20_000 + [-1, -1]
+    record = LowRank(
+        V=V,
+        proof="features",
+        shift=3.0,
+        s=2,
+        nonnegative=False,
+        level=0.001,
+        tree=np.array(chain, dtype=np.int8),
+    )
+    with pytest.raises(Refused, match="a tree of cones: the replay takes"):
+        sphere.sphere(record, np.zeros(6), 2, FLOAT, Budget(work=1e7))
+    with pytest.raises(Refused, match="off the grid"):
+        sphere.sphere(record, np.zeros(6), 2, FLOAT, Budget())
+
+
 def test_a_short_tree_of_many_cones_is_not_expanded_at_once():
     """98 kB that name 65,536 leaves of 256 pairs each, about 1 GB if all are written out."""
     n, r = 2**15, 16

@@ -102,8 +102,9 @@ def eigenvalue_bound(problem: Problem) -> Bound | None:
         total = proved_eigenvalue_sum(gram, min(k, gram.shape[0])) + SAFETY * slack
     # The eigenvalues of the computed matrix move by at most the error over all p features.
     shift = k * covariance.rounding(covariance.n_features)
-    if problem.adjusted and not problem.disjoint:
-        # Adjusted variances are at most those in A + dI, where that is positive semidefinite.
+    if not problem.disjoint:
+        # What overlapping supports explain is at most that in A + dI, where it is positive
+        # semidefinite: adjusted variances, and components on features that are left out.
         total += k * covariance.psd_shift
     return Bound("eigenvalues", total + SAFETY * shift, data, SAFETY * shift)
 

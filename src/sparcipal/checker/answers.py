@@ -131,6 +131,7 @@ class _Component:
         excluded = np.array(sorted(self.exclude), dtype=np.intp)
         require(self.exclude.isdisjoint(self.kept.tolist()), "alternatives with excluded features")
         self.part = answer.cov.restrict(self.kept, excluded)
+        self.allowance = answer.rounded.part(self.kept).allowance(self.s)
 
     def check(self, within: float) -> None:
         claim, result = self.claim, self.answer.result
@@ -223,9 +224,8 @@ class _Component:
 
     def _slack(self, support: np.ndarray) -> float:
         """By how much two honest computations of a value may differ."""
-        rounded, m = self.answer.rounded, self.s
-        size = float(np.abs(rounded.submatrix(support)).sum())
-        return 2 * (rounded.allowance(m) + 4 * (m + 8) * EPS * size)
+        size = float(np.abs(self.answer.rounded.submatrix(support)).sum())
+        return 2 * (self.allowance + 4 * (self.s + 8) * EPS * size)
 
     # --- what features are worth ---
 
@@ -275,7 +275,7 @@ class _Component:
         require(bool(inside.all()), "an outsider that is none")
         if outsiders.size == 0:
             return
-        known, bound = _swapped(claim, answer, self.j, self.s, self.anchors)
+        known, bound = self._swapped()
         known = known * unit
         most = np.full(outsiders.size, claim.level)
         for entry in claim.supports:
@@ -292,33 +292,32 @@ class _Component:
         require(bool((claim.with_value <= known + bound * unit).all()), "an outsider adds less")
         require(bool((claim.with_bound >= most).all()), "an outsider may add more")
 
-
-def _swapped(
-    claim: NearbyClaim, answer: _Answer, j: int, s: int, anchors: tuple[int, ...]
-) -> tuple[np.ndarray, float]:
-    """What outsiders in the place of the members that leave explain at least, and the rounding."""
-    support, x = answer.result.supports[j], answer.result.weights[j]
-    outsiders, leaving, cov = claim.outsiders, claim.leaving, answer.rounded
-    stays = leaving == outsiders
-    size = np.union1d(support, np.array(anchors, dtype=np.intp)).size
-    require(size < s or not stays.any(), "an outsider without a place")
-    free = np.setdiff1d(support, np.array(anchors, dtype=np.intp))
-    require(
-        bool(np.isin(leaving[~stays], free).all()), "a member leaves that is none, or must stay"
-    )
-    answer.budget.work(60.0 * outsiders.size * support.size * (cov.n or 1), "outsiders")
-    A, cross = cov.submatrix(support), cov.submatrix(outsiders, support)
-    y = np.where(support[None, :] == leaving[:, None], 0.0, x[None, :])
-    length = np.sqrt((y * y).sum(axis=1))
-    y = y / np.where(length > 0, length, 1.0)[:, None]
-    value = ((y @ A) * y).sum(axis=1)
-    link = (cross * y).sum(axis=1)
-    if answer.result.settings["nonnegative"]:
-        link = np.maximum(link, 0.0)
-    half = 0.5 * (value - cov.diagonal[outsiders])
-    top = value - half + np.sqrt(half * half + link * link)
-    scale = float(np.abs(A).sum() + np.abs(cov.diagonal[outsiders]).max())
-    return top, 2 * (cov.allowance(s) + 8 * (s + 8) * EPS * scale)
+    def _swapped(self) -> tuple[np.ndarray, float]:
+        """What outsiders in the place of the members that leave explain, and the rounding."""
+        answer, anchors, s = self.answer, np.array(self.anchors, dtype=np.intp), self.s
+        support, x = answer.result.supports[self.j], answer.result.weights[self.j]
+        outsiders, leaving, cov = self.claim.outsiders, self.claim.leaving, answer.rounded
+        stays = leaving == outsiders
+        size = np.union1d(support, anchors).size
+        require(size < s or not stays.any(), "an outsider without a place")
+        free = np.setdiff1d(support, anchors)
+        require(
+            bool(np.isin(leaving[~stays], free).all()), "a member leaves that is none, or must stay"
+        )
+        answer.budget.work(60.0 * outsiders.size * support.size * (cov.n or 1), "outsiders")
+        A, cross = cov.submatrix(support), cov.submatrix(outsiders, support)
+        y = np.where(support[None, :] == leaving[:, None], 0.0, x[None, :])
+        length = np.sqrt((y * y).sum(axis=1))
+        y = y / np.where(length > 0, length, 1.0)[:, None]
+        value = ((y @ A) * y).sum(axis=1)
+        link = (cross * y).sum(axis=1)
+        if answer.result.settings["nonnegative"]:
+            link = np.maximum(link, 0.0)
+        half = 0.5 * (value - cov.diagonal[outsiders])
+        top = value - half + np.sqrt(half * half + link * link)
+        top = np.where(length > 0, top, cov.diagonal[outsiders])  # an outsider alone
+        scale = float(np.abs(A).sum() + np.abs(cov.diagonal[outsiders]).max())
+        return top, 2 * (self.allowance + 8 * (s + 8) * EPS * scale)
 
 
 def _check_joint(cost: Cost, answer: _Answer) -> None:

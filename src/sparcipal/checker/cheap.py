@@ -25,19 +25,13 @@ def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
     """Of the matrix that was factored: the roundings of the two differ."""
     cov, question, ar, budget = case
     k = min(question.k, cov.p)
-    # Adjusted variances of overlapping supports are at most those in A + dI, where that is
-    # positive semidefinite; of k orthonormal vectors nothing is asked.
-    shift = 0.0 if "orthogonal" in question.kinds else k * psd_shift(case)
+    # What overlapping supports explain is at most that in A + dI, where it is positive
+    # semidefinite: adjusted variances, and components on features that were left out.
+    shift = 0.0 if question.disjoint else k * psd_shift(case)
     if record.matrix != "samples":
         if cov.p > FACTOR_LIMIT:
             return float("inf")
-        # of a given matrix that is not quite positive semidefinite, features left out count more
-        total = ar.ky_fan(dense(case), k)
-        if cov.given and question.k > 1 and "orthogonal" in question.kinds:
-            more = ar.ky_fan(dense(case), question.k, np.zeros(question.k))
-            # the same sum but for rounding, unless eigenvalues are negative
-            total = more if float(more) > float(total) * (1 + 1e-13) else total
-        return total + k * cov.rounding(cov.p) + shift
+        return ar.ky_fan(dense(case), k) + k * cov.rounding(cov.p) + shift
     if cov.n is None or cov.n > FACTOR_LIMIT:
         return float("inf")
     budget.work(cov.n**3 + cov.n**2 * cov.p, "the eigenvalues of the matrix of samples")
@@ -50,7 +44,7 @@ def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
 
 
 def gershgorin(record: Nothing, case: Case) -> Numbers:
-    cov, question, ar, budget = case
+    cov, question, ar, _ = case
     s, k, p = question.s_max, question.k, cov.p
     std = ar.sqrt(ar.maximum(cov.diagonal, 0.0) + psd_shift(case))
     values = cov.diagonal + std * ar.top(std, s - 1).sum()
@@ -61,8 +55,7 @@ def gershgorin(record: Nothing, case: Case) -> Numbers:
         known = np.sort(ar.floats(values[order[:start]]))[::-1]
         if known.size >= k and known[k - 1] >= ar.floats(values[block[0]]):
             break
-        budget.work(40 * block.size * p, "rows of the covariance")
-        rows = ar.size(cov.submatrix(block, np.arange(p)), question.nonnegative)
+        rows = ar.size(case.entries(block, np.arange(p)), question.nonnegative)
         rows[np.arange(block.size), block] = ar.number(0.0)
         sums = cov.diagonal[block] + ar.top(rows, s - 1).sum(axis=1)
         values[block] = ar.minimum(sums, values[block])
@@ -97,10 +90,9 @@ def frobenius(record: Frobenius, case: Case) -> Numbers:
 
 def dense(case: Case) -> np.ndarray:
     """The whole matrix, whose eigenvalues are going to be asked for."""
-    cov, _, ar, budget = case
-    budget.work(cov.p**3, f"the eigenvalues of a matrix of {cov.p} features")
-    budget.memory(5 * cov.p**2 * ar.bytes, f"a matrix of {cov.p} features")
-    return cov.submatrix(np.arange(cov.p))
+    p = case.cov.p
+    case.budget.work(p**3, f"the eigenvalues of a matrix of {p} features")
+    return case.entries(np.arange(p))
 
 
 def psd_shift(case: Case) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..problem.result import Result
-from .budget import require
+from .budget import Budget, require
 from .constraints import check_constraints, with_anchors
 from .covariance import EPS
 
@@ -33,8 +33,13 @@ def check_settings(result: Result) -> None:
     check_constraints(result)
 
 
-def check_components(result: Result) -> None:
-    settings = result.settings
+def check_components(result: Result, budget: Budget, size: int) -> None:
+    """Refuse components that were not asked for; `size` is the bytes of a number."""
+    settings, k = result.settings, len(result.supports)
+    m = np.unique(np.concatenate(result.supports)).size
+    # loadings W, A and W'AW, and for adjusted variances one elimination
+    budget.memory(size * (m * (k + m) + 4.0 * k * k), f"{k} components of {m} features")
+    budget.work(size * (m * k * (m + k) + float(k) ** 3), f"{k} components of {m} features")
     require(
         len(result.supports) == len(result.weights) == len(settings["n_nonzero_coefs"]),
         "there are not as many components as were asked for",

@@ -19,7 +19,7 @@ def recheck(record: Configuration, case: Case) -> Numbers:
     cov, question, ar, budget = case
     require(question.k == 1 or question.disjoint, "this bound holds for disjoint supports only")
     core = np.arange(cov.p) if record.features is None else record.features
-    a, price = cov.submatrix(core), ar.array(record.price)
+    a, price = case.entries(core), ar.array(record.price)
     proved: dict[int, Numbers] = {}
     for part in record.parts:
         problem = part.log[0]

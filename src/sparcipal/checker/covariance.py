@@ -101,6 +101,8 @@ class CheckedCovariance:
     that was `given` need not be positive semidefinite: see cheap.psd_shift.
     """
 
+    _mean: np.ndarray | None = None
+
     def __init__(
         self,
         left: Any,

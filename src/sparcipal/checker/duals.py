@@ -17,7 +17,6 @@ import numpy as np
 from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import require
 from .cheap import psd_shift
-from .covariance import CheckedCovariance
 from .family import ALL_KINDS, Case, Family
 from .records import DspcaDual, GreedyDual
 
@@ -34,7 +33,7 @@ def dspca(record: DspcaDual, case: Case) -> Numbers:
     if others.size:
         reach = cov.diagonal[others] + psd_shift(case) + cov.rounding(1)
         require(ar.at_most(reach, penalty), "a feature that varies more than the penalty is left")
-    M = cov.submatrix(core)
+    M = case.entries(core)
     upper = np.triu_indices(m, 1)
     M[upper] += moved
     M.T[upper] += moved
@@ -68,26 +67,25 @@ def greedy(record: GreedyDual, case: Case) -> Numbers:
     require(rho >= LEAST, "a level so small that squares may underflow")
     # squares of much smaller or larger ones lose digits
     require(0.5 < float(np.linalg.norm(record.weights)) < 2.0, "x is no unit vector")
-    budget.work(m**3 + 40 * cov.p * record.support.size, "a dual bound")
+    budget.work(m**3, "a dual bound")
     lacking = psd_shift(case)
     shift = lacking if record.shift is None else record.shift
     require(bool(lacking <= shift), "the shift does not make the matrix positive semidefinite")
-    scores = _scores(cov, record.support, record.weights, shift, ar)
+    scores = _scores(record.support, record.weights, shift, case)
     others = scores.of(np.delete(np.arange(cov.p), core))
     weak = ar.at_most(others.variance, rho)
     weak = weak and ar.at_most((abs(others.g) + others.dg) ** 2, rho)
     require(weak, "a feature that the level does not dismiss is left out")
-    G, margin = _gram(cov.submatrix(core), scores.of(core), rho, shift, ar)
+    G, margin = _gram(case.entries(core), scores.of(core), rho, shift, ar)
     s = question.cardinalities[0]
     total = ar.maximum(ar.ky_fan(G, 1), 0.0) + rho * s * (1 + 4 * ar.eps)
     return total * (1 + 8 * ar.eps) + margin + cov.rounding(s)
 
 
-def _scores(
-    cov: CheckedCovariance, support: np.ndarray, weights: np.ndarray, shift: float, ar: Arithmetic
-) -> _Scores:
+def _scores(support: np.ndarray, weights: np.ndarray, shift: float, case: Case) -> _Scores:
+    cov, ar = case.cov, case.ar
     x = ar.array(weights)
-    Ax = ar.matmul(cov.submatrix(np.arange(cov.p), support), x)
+    Ax = ar.matmul(case.entries(np.arange(cov.p), support), x)
     Ax[support] += shift * x
     value = (x * Ax[support]).sum()
     require(bool(value > 0), "x explains nothing")

@@ -42,8 +42,8 @@ def recheck(record: Nothing, case: Case) -> Numbers:
     entry = ENTRY * (8 if ar.exact else 1)
     batches = max(min(comb(p, t), BATCH) * t * t for s in counts for t in counts[s])
     kept = 0 if alone else sum(comb(p, t) * (KEPT + 8 * t + p) for s in counts for t in counts[s])
-    budget.memory((p * p + batches) * entry + kept, "all supports")
-    A = cov.submatrix(np.arange(p))
+    budget.memory(batches * entry + kept, "all supports")
+    A = case.entries(np.arange(p))
     # the anchors of several components are left aside: there are fewer packings with them
     anchors = set(question.forced.tolist()) if alone else set()
 

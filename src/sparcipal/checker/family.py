@@ -53,6 +53,13 @@ class Case(NamedTuple):
         """The same for one component of s nonzeros and these anchors."""
         return self._replace(question=self.question.alone(s, anchors))
 
+    def entries(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
+        """Entries of the covariance, charged before they are formed."""
+        n, m = rows.size, rows.size if cols is None else cols.size
+        self.budget.work(n * m * (20 + 0.5 * (self.cov.n or 0)), f"{n} x {m} covariances")
+        self.budget.memory(5 * n * m * self.ar.bytes, f"{n} x {m} covariances")
+        return self.cov.submatrix(rows, cols)
+
 
 # --- the part of a bound that is for the rounding of the covariance ---
 #

@@ -21,7 +21,7 @@ from .gate import parse
 from .records import Repair
 from .tables import Source
 
-LOST = 3e-6  # the part of the covariances that rounding may hide
+LOST = 1e-6  # the part of the covariances that rounding may hide
 
 
 def stand_in(
@@ -109,15 +109,18 @@ def _repaired(result: Result, X: np.ndarray, weights: np.ndarray | None) -> np.n
     require(bool(near.all()), "the scales are not those of X")
     ratio = np.outer(deviations, deviations)
     pairs = (pairs + pairs.T) / 2
-    return _nearest(repair, pairs / ratio, wrong / ratio)
+    excluded = np.array(result.settings.get("exclude") or (), dtype=np.intp)
+    return _nearest(repair, pairs / ratio, wrong / ratio, excluded)
 
 
-def _nearest(repair: Repair, pairs: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+def _nearest(
+    repair: Repair, pairs: np.ndarray, wrong: np.ndarray, excluded: np.ndarray
+) -> np.ndarray:
     """The matrix of the result, if it is the nearest positive semidefinite one to `pairs`.
 
-    No such matrix lies nearer than the norm d of the negative part, and one at most d + e away lies
-    within sqrt(2 d e + e^2) of the nearest. e is what rounding can add: to the pairs, whose
-    distance from a convex set moves no more than they do, to the eigenvalues and to the norms.
+    Nearest points of a convex set lie no further apart than the points that they belong to: what
+    rounding adds to the pairs, and leaves of them beside their eigenvalues and eigenvectors, moves
+    the nearest matrix by no more.
     """
     given, p = repair.matrix, pairs.shape[0]
     assert given is not None
@@ -129,14 +132,20 @@ def _nearest(repair: Repair, pairs: np.ndarray, wrong: np.ndarray) -> np.ndarray
     pairs, matrix, wrong = pairs / unit, matrix / unit, wrong / unit
     whole = float(np.linalg.norm(pairs))
     slack = 3 * float(np.linalg.norm(wrong)) + 64 * p * EPS * max(whole, 1.0)
-    require(slack <= LOST * max(whole, 1.0), "means so large that rounding hides the covariances")
-    least = float(np.linalg.norm(np.minimum(np.linalg.eigvalsh(pairs), 0.0)))
-    moved = float(np.linalg.norm(matrix - pairs))
+    spoken = np.setdiff1d(np.arange(p), excluded)
+    least = LOST * float(np.linalg.norm(pairs[np.ix_(spoken, spoken)]))
+    require(slack <= least, "means or other columns so large that rounding hides the covariances")
+    w, Q = np.linalg.eigh(pairs)
+    left = float(np.linalg.norm((Q * w) @ Q.T - pairs))
+    left += 2 * whole * float(np.linalg.norm(Q.T @ Q - np.eye(p)))
+    require(left <= 32 * p * EPS * max(whole, 1.0), "covariances whose eigenvalues are not found")
+    away = float(np.linalg.norm((Q * np.maximum(w, 0.0)) @ Q.T - matrix))
     require(
-        moved <= least + slack,
-        f"the matrix is {moved * unit:.6g} from the covariances of the pairs, and the nearest "
-        f"positive semidefinite one {least * unit:.6g}",
+        away <= slack,
+        f"the matrix is {away * unit:.6g} from the nearest positive semidefinite one to the "
+        "covariances of the pairs",
     )
+    moved = float(np.linalg.norm(matrix - pairs))
     require(abs(repair.moved / unit - moved) <= slack + 1e-6 * moved, "the repair moved otherwise")
     part = moved / max(whole, 1e-300)
     require(

@@ -48,7 +48,7 @@ def spectrum(
     V = pair_charges(u, r, question.nonnegative, ar)
     best = row_largest(V - price, s - 1, record.pad, ar)  # (n, s - 1), the largest first
     charge = ar.top_sum(best, s - 1) + 8 * s * ar.eps * float(record.price.max())
-    M = cov.submatrix(core) - u
+    M = case.entries(core) - u
     M[np.diag_indices(n)] += charge - price - s * floor
     theta = best[:, -1] if s > 1 else ar.array(np.ones(n))
     guess = ar.floats(M)
@@ -105,9 +105,8 @@ def outside_rows(of: Rows, level: float, case: Case) -> np.ndarray:
         if rows.size == 0:
             continue
         features = rest[rows]
-        budget.work(40 * rows.size * cov.p, "rows outside a core")
-        cross = ar.size(cov.submatrix(features, core), nonnegative)
-        among = ar.size(cov.submatrix(features, rest), nonnegative)
+        cross = ar.size(case.entries(features, core), nonnegative)
+        among = ar.size(case.entries(features, rest), nonnegative)
         among[np.arange(rows.size), rows] = ar.number(0.0)
         charges = ar.maximum(np.hstack([cross * cross / theta - price, among]), 0.0)
         out[rows] = cov.diagonal[features] + ar.top_sum(charges, s - 1) + rounding

@@ -238,7 +238,7 @@ class Rows:
 
     def __init__(self, record: Labels, case: Case) -> None:
         cov, question, ar, budget = case
-        self.cov, self.ar, self.budget = cov, ar, budget
+        self.cov, self.ar, self.budget, self._entries = cov, ar, budget, case.entries
         self.s, self.nonnegative = question.s_max, question.nonnegative
         named = [prices.features for prices in record.prices]
         named += [group.core for group in record.groups] + [group.banned for group in record.groups]
@@ -246,9 +246,8 @@ class Rows:
         # variances tell nothing of the entries of a matrix that may not be a covariance
         self.field = np.arange(cov.p) if cov.given else field
         h = self.field.size
-        budget.work(60.0 * h * h + h * h * 0.5 * (cov.n or 0), "the features that labels name")
-        budget.memory(3.0 * ar.bytes * h * h, "the features that labels name")
-        block = cov.submatrix(self.field)
+        budget.work(40.0 * h * h, "the features that labels name")
+        block = case.entries(self.field)
         self.block = 0.5 * (block + block.T)
         self.size = ar.size(self.block, self.nonnegative)
         variance = ar.maximum(cov.diagonal + cov.error_unit * cov.weights, 0.0)
@@ -364,11 +363,10 @@ class Rows:
         new = [int(b) for b in rows if int(b) not in self._rest_rows]
         if new:
             h = self.field.size
-            self.budget.work(len(new) * h * (20.0 + 0.5 * (self.cov.n or 0)), "rows beyond a core")
             self.budget.memory(
                 (len(self._rest_rows) + len(new)) * h * self.ar.bytes, "rows beyond a core"
             )
-            block = self.ar.size(self.cov.submatrix(self.rest[new], self.field), self.nonnegative)
+            block = self.ar.size(self._entries(self.rest[new], self.field), self.nonnegative)
             self._rest_rows.update(zip(new, block))
         return np.stack([self._rest_rows[int(b)] for b in rows])
 
@@ -376,9 +374,8 @@ class Rows:
         """The s - 1 largest charges of a feature for those beyond the field."""
         if b not in self._among:
             h, ar = self.field.size, self.ar
-            self.budget.work(40.0 * self.rest.size * (1 + (self.cov.n or 0) / 40), "a whole row")
             feature = np.append(self.field, self.rest)[b]
-            row = ar.size(self.cov.submatrix(np.array([feature]), self.rest)[0], self.nonnegative)
+            row = ar.size(self._entries(np.array([feature]), self.rest)[0], self.nonnegative)
             if b >= h:
                 row[b - h] = ar.number(0.0)
             top = ar.zeros(self.s - 1)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
-from .budget import Budget, Refused, require
+from .budget import Budget, require
 from .cheap import dense, psd_shift
 from .covariance import CheckedCovariance
 from .family import ALL_KINDS, Case, Family, each_alone
@@ -220,38 +220,38 @@ def replay(
     # Any order of the orthants is a covering; the solver counts with the last coordinate fastest.
     bits = bits[np.lexsort(bits.T[::-1])]
     cones = np.arange(r) + r * bits
-    points = [np.vstack([np.eye(r), -np.eye(r)])]
+    table = np.zeros((2 * r + len(tree), r))  # a halved cone adds one point at most
+    table[:r], table[r : 2 * r] = np.eye(r), -np.eye(r)
     known: dict[int, int] = {}
     count, position, leaves = 2 * r, 0, []
     while len(cones):
+        budget.work(1e5, "a tree of cones")  # of a level, however few its cones are
         codes = tree[position : position + len(cones)].astype(np.int64)
         position += len(cones)
-        if len(codes) < len(cones) or (codes >= r * r).any():
-            raise Refused("the tree of cones is malformed")
+        whole = len(codes) == len(cones) and not (codes >= r * r).any()
+        require(whole, "the tree of cones is malformed")
         leaves.append(cones[codes < 0])
         cones, codes = cones[codes >= 0], codes[codes >= 0]
         first, second = codes // r, codes % r
-        if (first == second).any():
-            raise Refused("the tree of cones halves an edge that is a point")
+        require(not (first == second).any(), "the tree of cones halves an edge that is a point")
         rows = np.arange(len(cones))
         ends = np.sort(np.column_stack([cones[rows, first], cones[rows, second]]), axis=1)
         keys, back = np.unique(ends[:, 0] * 2**31 + ends[:, 1], return_inverse=True)
         fresh = [key for key in keys.tolist() if key not in known]
         known.update({key: count + i for i, key in enumerate(fresh)})
         if fresh:
-            table = np.concatenate(points)
             a, b = np.array(fresh) // 2**31, np.array(fresh) % 2**31
-            points = [table, 0.5 * (table[a] + table[b])]
+            middle = 0.5 * (table[a] + table[b])
+            require(bool((middle * GRID == np.rint(middle * GRID)).all()), "cones off the grid")
+            table[count : count + len(fresh)] = middle
             count += len(fresh)
-        middle = np.array([known[key] for key in keys.tolist()], dtype=np.int64)[back]
+        half = np.array([known[key] for key in keys.tolist()], dtype=np.int64)[back]
         halves = np.repeat(cones, 2, axis=0)
-        halves[2 * rows, first] = middle
-        halves[2 * rows + 1, second] = middle
+        halves[2 * rows, first] = half
+        halves[2 * rows + 1, second] = half
         cones = halves
-    table = np.concatenate(points)
-    if position != len(tree) or not (table * GRID == np.rint(table * GRID)).all():
-        raise Refused("the tree of cones is malformed")
-    return table, np.concatenate(leaves)
+    require(position == len(tree), "the tree of cones is malformed")
+    return table[:count], np.concatenate(leaves)
 
 
 def _pairs(leaves: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

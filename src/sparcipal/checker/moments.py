@@ -22,7 +22,7 @@ from .covariance import (
     given_matrix,
     weights_of,
 )
-from .tables import Source
+from .tables import Source, names_of
 
 
 def covariance_for(
@@ -30,8 +30,7 @@ def covariance_for(
 ) -> CheckedCovariance:
     """The covariance that a result speaks of, once it is seen to come from these data."""
     settings, unit = result.settings, result.certificate.unit
-    if source is not None:
-        check_names(result, source.names)
+    check_names(result, names_of(covariance) if source is None else source.names)
     dropped = bool(result.certificate.screening)
     if dropped:
         if not result.certificate.bounds[0].data:
@@ -43,6 +42,8 @@ def covariance_for(
         given_matrix(covariance.matrix)
         survivors = screened.of_given(covariance, kept, unit)
         check_semidefinite(survivors.inner, _single(covariance.matrix))
+        inner = survivors.inner  # components elsewhere explain zero, and more than such features
+        require(bool((inner.diagonal >= 0).all()), "a kept feature has a negative variance")
         cov: CheckedCovariance = survivors
         same = (covariance.n_samples, covariance.center, covariance.scaled, covariance.weighted)
         asked = (settings["center"], settings["scale"], settings["sample_weight"])

@@ -167,17 +167,19 @@ def _verify(
     try:
         result = _claimed(raw)
         X, covariance, sample_weight = given
-        source = None if X is None else source_of(chosen(X, result.feature_names))
-        paired = result.settings.get("missing") == "pairwise"
-        require(paired or not result.certificate.repair, "a repair of covariances that need none")
-        if source is not None and result.settings.get("missing"):
+        table, others = chosen(X, result.feature_names)
+        source = None if X is None else source_of(table)
+        missing, repair = result.settings.get("missing"), result.certificate.repair
+        require(missing == "pairwise" or not repair, "a repair of covariances that need none")
+        require(source is not None or not missing, "a covariance has no missing entries")
+        if source is not None and missing:
             check_names(result, source.names)
             result, source, covariance, sample_weight = stand_in(result, source, sample_weight)
         if source is not None and ar.exact:
             source = source.loaded()  # for two computations from one reading
         cov = rounded = covariance_for(result, source, covariance, sample_weight)
         check_settings(result)
-        check_components(result)
+        check_components(result, budget, ar.bytes)
         value = _check_value(result, cov)
         if ar.exact:
             from .exact_covariance import check_value, exactly
@@ -198,7 +200,10 @@ def _verify(
     except MALFORMED as error:
         return Verification("refused", f"the proof cannot be replayed: {error!r}", value)
     reported = tuple(name for name in REPORTED if _says_something(_attribute(raw, name)))
-    return Verification("proved", _sentence(result.certificate, ar), value, bound, reported)
+    said = _sentence(result.certificate, ar)
+    if others:
+        said += f"; {others} columns of X that the result does not name were set aside"
+    return Verification("proved", said, value, bound, reported)
 
 
 def _proved(raw: Result, given: tuple[Any, Any, Any], ar: Arithmetic, budget: Budget) -> Result:
@@ -287,10 +292,9 @@ def _check_value(result: Result, cov: CheckedCovariance) -> float:
     )
     # Components may be orthogonal up to rounding only; each of them has its own error then.
     summed = 4 * (m + 8) * EPS * size * (1 if apart else k)
-    excluded = excluded_features(result)
-    allowed = cov if excluded.size == 0 else allowed_features(cov, excluded)
+    allowed = allowed_features(cov, excluded_features(result))
     rounding = allowed.rounding(m) if apart else sum(allowed.rounding(s) for s in sizes)
-    allowance = cov.allowance(m) if apart else sum(cov.allowance(s) for s in sizes)
+    allowance = allowed.allowance(m) if apart else sum(allowed.allowance(s) for s in sizes)
     slack = 2 * (allowance + summed) * unit
     # The slack is capped: a forger could choose loadings that make errors grow.
     slack = max(slack, min(slack * growth, 1e-6 * abs(total)))

@@ -225,18 +225,21 @@ def _renamed(X: Any) -> Any:
     return X if names is None else X.rename_columns(list(names))
 
 
-def chosen(X: Any, names: tuple[str, ...] | None) -> Any:
-    """The columns of a frame, or of AnnData, that a result names, when there are others."""
+def chosen(X: Any, names: tuple[str, ...] | None) -> tuple[Any, int]:
+    """The columns of a frame, or of AnnData, that a result names, and how many others there are."""
     genes = _maker(X) == "anndata" and hasattr(type(X), "var_names")
     lazy = _is_dask(X) and not (hasattr(type(X), "partitions") and hasattr(type(X), "columns"))
     if names is None or lazy or not (genes or _is_frame(X) or _is_dask(X)):
-        return X
+        return X, 0
     columns = _names(X) or ()
     if len(columns) <= len(names) or not set(names) <= set(columns):
-        return X
+        return X, 0
     require(len(set(names)) == len(names), "feature_names: a name is there twice")
-    places = [columns.index(name) for name in names]
-    if genes:
+    return _taken(X, [columns.index(name) for name in names]), len(columns) - len(names)
+
+
+def _taken(X: Any, places: list[int]) -> Any:
+    if _maker(X) == "anndata":
         return X[:, places]
     if _is_dask(X):
         return X[[X.columns[place] for place in places]]
@@ -266,6 +269,11 @@ def _names(X: Any) -> tuple[str, ...] | None:
         names = X.feature_names
         return None if names is None else tuple(map(str, names))
     return None
+
+
+def names_of(covariance: Any) -> tuple[str, ...] | None:
+    """The feature names that a frame brings which holds a covariance."""
+    return tuple(map(str, covariance.columns)) if _maker(covariance) == "pandas" else None
 
 
 def _labels(columns: list[Any]) -> tuple[str, ...] | None:

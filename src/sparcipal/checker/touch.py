@@ -47,7 +47,7 @@ def check_touch(record: Touch, problem: Problem, case: Case) -> None:
     require(expected > most, f"there are no pads for supports with {expected} features outside")
     if anchors == s:
         return
-    check_pads(record, s, nonnegative, forced, cov.submatrix(record.core), ar, budget)
+    check_pads(record, s, nonnegative, forced, case.entries(record.core), ar, budget)
     outside = np.setdiff1d(np.arange(cov.p), record.core)
     budget.work(100.0 * outside.size * s, "features outside a core")
     near = record.near
@@ -119,14 +119,11 @@ class Rows:
 
 def rows_of(record: Touch, s: int, outside: np.ndarray, nonnegative: bool, case: Case) -> Rows:
     """Covariances among the features of `near` as they are, with all others by variances."""
-    cov, _, ar, budget = case
+    cov, _, ar, _ = case
     near, core = record.near, record.core
-    entry = 20.0 if cov.given else 20.0 + 0.5 * (cov.n or 0)
     columns = near if cov.given or near.size <= NEAR else near[:0]
-    budget.work(near.size * (core.size + columns.size) * entry, "rows outside a core")
-    budget.memory(16.0 * near.size * (core.size + columns.size), "rows outside a core")
-    cross = ar.size(cov.submatrix(near, core), nonnegative)
-    among = ar.size(cov.submatrix(near, columns), nonnegative)
+    cross = ar.size(case.entries(near, core), nonnegative)
+    among = ar.size(case.entries(near, columns), nonnegative)
     if columns.size:
         among[np.diag_indices(near.size)] = 0.0
     far = np.setdiff1d(outside, columns)

@@ -51,7 +51,7 @@ def proved_by(record: Tree, case: Case, *, listing: bool = False) -> Numbers:
     check_anchors(problem, core, question)
     if record.touch is not None:
         check_touch(record.touch, problem, case)
-    replay(record.log, cov.submatrix(core), ar, budget, anchored=True, listing=listing)
+    replay(record.log, case.entries(core), ar, budget, anchored=True, listing=listing)
     return ar.number(bound) + cov.rounding(problem.s)
 
 

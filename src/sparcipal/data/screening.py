@@ -94,6 +94,12 @@ class Screened:
             )
         if not np.isfinite(variances).all() or (variances < 0).any():
             raise ValueError("variances must be finite and not negative")
+        lowest = int(np.argmin(np.diagonal(matrix)))
+        if matrix[lowest, lowest] < 0:
+            raise ValueError(
+                f"feature {int(kept[lowest])} has the variance {matrix[lowest, lowest]:.3g} on the "
+                "diagonal of matrix; set its row and column to zero if that is rounding"
+            )
         off = np.abs(np.diagonal(matrix) - variances[kept])
         if (off > 1e-6 * variances[kept] + 1e-9 * variances.max()).any():
             worst = int(kept[np.argmax(off)])

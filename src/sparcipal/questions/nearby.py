@@ -399,6 +399,7 @@ class _Answers:
         cross = columns[others] @ vectors.T  # (m, t)
         diagonal = cov.diagonal[others][:, None]
         guess = values + newcomer_gain(values, diagonal, cross, nonnegative)
+        guess = np.where(length > 0.0, guess, diagonal)  # an outsider alone
         best = np.argmax(guess, axis=1)
         value = np.take_along_axis(guess, best[:, None], 1)[:, 0] * self.unit
         own = alive[others]
