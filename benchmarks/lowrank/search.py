@@ -118,3 +118,32 @@ def enumeration() -> None:
             f"{fast * 1e3:.2f} ms, {slow / fast:.0f} times, optimum "
             f"{'the same' if same else 'DIFFERS'}: {'holds' if good else 'DOES NOT HOLD'}"
         )
+
+
+def threads() -> None:
+    """Long searches on one and on two threads: the same bytes, and what of the clock is left."""
+    say("| problem | cones | finished | bytes | 1 thread: s, CPU s | 2 threads: s, CPU s | ratio |")
+    say("| --- | --- | --- | --- | --- | --- | --- |")
+    rng = np.random.default_rng(0)
+    problems = {
+        "KOS, rank 7, s = 15": (factor(kos(), 7), 15, 1e-6),
+        "Gaussian, 300 x 6, s = 20": (rng.standard_normal((300, 6)), 20, 1e-4),
+        "Gaussian, 400 x 7, s = 30": (rng.standard_normal((400, 7)), 30, 1e-2),
+    }
+    for name, (V, s, eps) in problems.items():
+        runs = []
+        for jobs in (1, 2):
+            tries = []
+            for _ in range(3):
+                start, spent = time.perf_counter(), time.process_time()
+                found = sphere_search(V, s, eps=eps, max_cones=500_000, n_jobs=jobs)
+                spent = time.process_time() - spent
+                tries.append((time.perf_counter() - start, spent, found))
+            runs.append(min(tries, key=lambda run: run[0]))
+        (alone, cpu, one), (together, both, two) = runs
+        same = one.tree.tobytes() == two.tree.tobytes() and one.bound == two.bound
+        say(
+            f"| {name} | {one.cones:,} | {'yes' if one.finished else 'no'} "
+            f"| {'equal' if same and one.value == two.value else 'DIFFERENT'} "
+            f"| {alone:.2f}, {cpu:.2f} | {together:.2f}, {both:.2f} | {alone / together:.2f} |"
+        )

@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from sparcipal.bounds.lowrank.sphere import MAX_RANK, best_rows, rounding_margin, sphere_search
+from sparcipal.bounds.lowrank.cones import best_rows
+from sparcipal.bounds.lowrank.sphere import MAX_RANK, rounding_margin, sphere_search
 from sparcipal.checker import lowrank as checker
 from sparcipal.checker.budget import Refused
 from sparcipal.kernels import sphere as kernel
@@ -174,6 +175,49 @@ def test_the_same_question_has_the_same_answer():
     assert np.array_equal(one.tree, other.tree)
 
 
+def everything(found):
+    """The bytes of an answer and of its proof."""
+    figures = np.array([found.value, found.bound, found.level, found.cones, found.oracle_calls])
+    arrays = (figures, found.c, found.support, found.tree, *found.others)
+    return tuple(array.tobytes() for array in arrays)
+
+
+def test_regions_give_the_same_bytes_on_any_number_of_threads(monkeypatch):
+    """Finished and not, signed and not, with prices: three threads find what one finds."""
+    monkeypatch.setattr("sparcipal.bounds.lowrank.cones.ROUND", 400)
+    monkeypatch.setattr("sparcipal.bounds.lowrank.cones.STEP", 150)
+    for seed, max_cones in enumerate((2_000_000, 2_000_000, 3_000, 401, 400)):
+        rng = np.random.default_rng(seed)
+        V = rng.standard_normal((120, 5))
+        prices = 0.3 * rng.random(120) if seed == 1 else None
+        asked = {"nonnegative": seed % 2 == 1, "prices": prices, "max_cones": max_cones}
+        one, *more = (
+            sphere_search(V, 8, eps=1e-3, others=10, n_jobs=jobs, **asked) for jobs in (1, 2, 3)
+        )
+        assert all(everything(found) == everything(one) for found in more)
+        assert one.finished == (max_cones > 3_000)
+        free = np.zeros(120) if prices is None else prices
+        own = level_of(V, 8, asked["nonnegative"], free, one.level, one.tree)
+        assert one.value <= own <= one.bound
+        assert one.cones <= max_cones + 8, "a region halves one cone at least"
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_regions_prove_what_one_tree_proves(monkeypatch, nonnegative):
+    """Ties, twins, zero rows and all scales: the optimum lies between value and bound."""
+    monkeypatch.setattr("sparcipal.bounds.lowrank.cones.STEP", 3)
+    for seed in range(40):
+        V, s = adversarial(np.random.default_rng(1000 + seed))
+        monkeypatch.setattr("sparcipal.bounds.lowrank.cones.ROUND", 1 + seed % 7)
+        found = sphere_search(V, s, nonnegative=nonnegative)
+        best = brute_force(V, s, nonnegative)
+        assert found.value <= best * (1 + 1e-9) <= found.bound * (1 + 2e-9)
+        free = np.zeros(len(V))
+        assert found.value <= level_of(V, s, nonnegative, free, found.level, found.tree)
+        if found.finished:
+            assert found.bound <= best * (1 + 2e-6) + 1e-280
+
+
 def test_rows_that_cannot_matter_do_not_cost():
     rng = np.random.default_rng(0)
     small = rng.standard_normal((2000, 4)) * np.arange(1, 2001)[:, None] ** -0.5
@@ -318,7 +362,7 @@ def test_rows_beyond_the_sorted_head_count_too(monkeypatch, nonnegative, priced)
         V = rng.standard_normal((p, r)) * rng.uniform(0.2, 1.0, (p, 1))
         prices = rng.uniform(0, 0.3, p) if priced else None
         whole = sphere_search(V, s, nonnegative=nonnegative, prices=prices)
-        monkeypatch.setattr("sparcipal.bounds.lowrank.sphere.SORTED", int(rng.integers(1, 6)))
+        monkeypatch.setattr("sparcipal.bounds.lowrank.cones.SORTED", int(rng.integers(1, 6)))
         part = sphere_search(V, s, nonnegative=nonnegative, prices=prices)
         monkeypatch.undo()
         assert part.value == pytest.approx(whole.value, rel=2e-6, abs=1e-12)

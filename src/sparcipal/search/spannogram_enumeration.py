@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bounds.lowrank.sphere import best_rows, check_eps, sphere_search
+from ..bounds.lowrank.cones import best_rows
+from ..bounds.lowrank.sphere import check_eps, sphere_search
 
 Support = tuple[int, ...]
 # Rows are perturbed by this fraction of their length, which is far above rounding and far below

@@ -91,6 +91,7 @@ class LowRank:
             others=STARTS,
             seed=self.options.seed,
             monitor=self.options.monitor,
+            n_jobs=self.options.n_jobs,
         )
 
     def bounds(
