@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from sparcipal import sparse_pca, verify
 from sparcipal.problem.components import best_order, variances
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.problem import Component, Problem
+from sparcipal.search.tied import _Weights
 
 KINDS = {
     "common": {"supports": "common"},
@@ -87,6 +88,78 @@ def test_a_larger_choice_never_has_the_smaller_value(seed: int) -> None:
     for kind in ("orthogonal", "disjoint"):
         assert value["free"] >= adjusted_variance(A, found[kind].components) * (1 - 1e-9)
     assert value["adjusted"] >= adjusted_variance(A, found["disjoint"].components) * (1 - 1e-9)
+
+
+def best_uncorrelated_pair(A: np.ndarray, sizes: tuple[int, int]) -> float:
+    """Every pair of disjoint supports, and for the first vector a fine grid of directions."""
+    turn = np.random.default_rng(0).standard_normal((3000, sizes[0]))
+    best = 0.0
+    for S in combinations(range(len(A)), sizes[0]):
+        for T in combinations(sorted(set(range(len(A))) - set(S)), sizes[1]):
+            X = turn / np.linalg.norm(turn, axis=1)[:, None]
+            C = X @ A[np.ix_(S, T)]
+            C /= np.maximum(np.linalg.norm(C, axis=1), 1e-300)[:, None]
+            off = np.eye(len(T)) - C[:, :, None] * C[:, None, :]
+            second = np.linalg.eigvalsh(off @ A[np.ix_(T, T)] @ off)[:, -1]
+            first = np.einsum("ij,jk,ik->i", X, A[np.ix_(S, S)], X)
+            best = max(best, float((first + second).max()))
+    return best
+
+
+@pytest.mark.parametrize(("seed", "sizes"), [(0, (3, 3)), (1, (4, 2)), (3, (2, 3))])
+def test_uncorrelated_components_of_few_features_are_the_best(seed, sizes) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((3 if seed == 1 else 12, 6)) @ rng.standard_normal((6, 6))
+    A = np.cov(X.T, bias=True)
+    asked = {"n_components": 2, "n_nonzero_coefs": list(sizes), "uncorrelated": True}
+    result = sparse_pca(covariance=A, certify=False, **asked)
+    assert result.value >= best_uncorrelated_pair(A, sizes) * (1 - 1e-9)
+    free = sparse_pca(covariance=A, supports="free", certify=False, **asked)
+    assert free.value >= result.value * (1 - 1e-12)
+
+
+def test_exchanges_find_what_all_supports_contain(monkeypatch: pytest.MonkeyPatch) -> None:
+    A = some_covariance(4)
+    asked = {"n_components": 2, "n_nonzero_coefs": 3, "uncorrelated": True, "certify": False}
+    best = sparse_pca(covariance=A, **asked)
+    monkeypatch.setattr("sparcipal.search.tied.EVERY", 0)
+    assert sparse_pca(covariance=A, **asked).value >= best.value * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["free", "orthogonal"])
+def test_more_effort_never_finds_less(kind: str) -> None:
+    A = some_covariance(6)
+    asked = {"n_components": 2, "n_nonzero_coefs": 3, "certify": False, **KINDS[kind]}
+    values = [
+        sparse_pca(covariance=A, method_options={"effort": effort}, **asked).value
+        for effort in (0, 1, 2)
+    ]
+    assert values == sorted(values)
+
+
+@pytest.mark.parametrize("uncorrelated", [False, True])
+def test_the_gradient_of_tied_components_is_that_of_differences(uncorrelated: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 9))
+    kind = {"objective": "adjusted"} if uncorrelated else {"supports": "orthogonal"}
+    problem = Problem(covariance_of(X.T @ X), (2, 3, 4), uncorrelated=uncorrelated, **kind)
+    weights = _Weights(problem, [np.array(s) for s in ([0, 1], [1, 3, 4], [2, 3, 5, 8])])
+    y = rng.standard_normal(9)
+    steps = 1e-6 * np.eye(9)
+    slopes = [(weights.evaluate(y + h)[0] - weights.evaluate(y - h)[0]) / 2e-6 for h in steps]
+    np.testing.assert_allclose(weights.evaluate(y)[1], slopes, atol=1e-7)
+    made = weights.components(y)
+    W = np.column_stack([c.vector(9) for c in made])
+    products = W.T @ (problem.covariance.dense() if uncorrelated else np.eye(9)) @ W
+    assert np.abs(products[~np.eye(3, dtype=bool)]).max() < 1e-14
+
+
+def test_the_bound_of_adjusted_variances_counts_the_rank_only() -> None:
+    a = np.random.default_rng(0).standard_normal(8)
+    asked = {"n_components": 3, "n_nonzero_coefs": 2, "supports": "free"}
+    result = sparse_pca(covariance=np.outer(a, a), **asked)
+    assert result.gap < 1e-5
+    assert verify(result, covariance=np.outer(a, a), arithmetic="exact").verdict == "proved"
 
 
 def test_all_features_give_the_principal_components() -> None:

@@ -182,35 +182,36 @@ def _prove_overlapping(problem: Problem, proved: Proved, options: Options, certi
         proved = prove_jointly(problem, proved, options, certify)
     proved, parts = _prove_parts(problem, proved, options, certify)
     if problem.adjusted and not _closed(problem, proved, options):
-        proved = _prove_adjusted(problem, proved, parts, options, certify)
-    if problem.covariance.n_features > WHOLE or _closed(problem, proved, options):
-        return proved
-    value = proved.value(problem)
-    if problem.orthogonal:
-        bound = orthogonal_bound(problem, proved.components, value, options, certify)
+        # A + cI in place of the covariance: any number of features, and exact at low rank
+        found = ridge_bound(problem, parts)
+        proved = proved if found is None else replace(proved, bounds=(*proved.bounds, found))
+    # the short effort comes first, so that the long one never proves less
+    for effort in ("fast", "full") if certify == "full" else (certify,):
+        if _closed(problem, proved, options) or options.monitor.stopped is not None:
+            break
+        proved = _prove_kind(problem, proved, parts, options, effort)
+    return proved
+
+
+def _prove_kind(
+    problem: Problem, proved: Proved, parts: dict[int, Bound], options: Options, effort: str
+) -> Proved:
+    """Add the bound of this kind of components."""
+    few = problem.covariance.n_features <= WHOLE
+    if problem.adjusted and few:
+        found = adjusted_bound(problem, parts[problem.s_max].value, options, effort)
+        proved = proved if found is None else replace(proved, bounds=(*proved.bounds, found))
+    elif problem.orthogonal and few:
+        value = proved.value(problem)
+        bound = orthogonal_bound(problem, proved.components, value, options, effort)
         proved = replace(proved, bounds=(*proved.bounds, bound))
-    if problem.common:
-        bound, better = common_bound(problem, proved.components, value, options, certify)
+    elif problem.common and few:
+        value = proved.value(problem)
+        bound, better = common_bound(problem, proved.components, value, options, effort)
         proved = replace(proved, bounds=(*proved.bounds, bound))
         if replace(proved, components=better).value(problem) > value:
             proved = replace(proved, components=better)
     return proved
-
-
-def _prove_adjusted(
-    problem: Problem,
-    proved: Proved,
-    parts: dict[int, Bound],
-    options: Options,
-    certify: str,
-) -> Proved:
-    """Replace the covariance by another matrix: the best one found, or A + cI for many features."""
-    if problem.covariance.n_features <= WHOLE:
-        single = parts[problem.s_max].value
-        found = adjusted_bound(problem, single, options, certify)
-    else:
-        found = ridge_bound(problem, parts)
-    return proved if found is None else replace(proved, bounds=(*proved.bounds, found))
 
 
 def _prove_parts(

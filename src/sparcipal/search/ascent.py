@@ -33,6 +33,7 @@ from ..problem.components import (
 from ..problem.covariance import Covariance, MatrixCovariance
 from ..problem.problem import Component, Options, Problem
 from .deflation import beyond
+from .tied import exchanged, refined
 
 SWEEPS = 4  # over all components
 LEAVING, ENTERING = 4, 6  # features that are tried in an exchange
@@ -132,6 +133,8 @@ class _Ascent:
                 best, value = self._traded(best, value)
             if value <= before * (1.0 + 1e-9):
                 break
+        if self.problem.uncorrelated:
+            best = list(exchanged(self.problem, tuple(best), options))
         return tuple(best)
 
     def _better(
@@ -242,7 +245,9 @@ class _Ascent:
 
     def _polished(self, components: list[Component]) -> list[Component]:
         """Improve all weights together on their supports."""
-        if not self.problem.adjusted or self.constrained or self.problem.nonnegative:
+        if self.constrained:
+            return list(refined(self.problem, components) or components)
+        if not self.problem.adjusted or self.problem.nonnegative:
             return components
         ordered = best_order(self.problem, tuple(components))
         places = [next(i for i, c in enumerate(components) if c is one) for one in ordered]

@@ -12,16 +12,17 @@ larger set of choices never has the smaller value:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..problem.components import refit_one
+from ..problem.components import refit_one, variances
 from ..problem.covariance import Covariance
 from ..problem.problem import Component, Options, Problem
 from .ascent import ascend
 from .commonset import best_set
 from .deflation import Single, beyond, deflate
+from .tied import of_every_support
 
 Answer = tuple[Component, ...]
 
@@ -34,23 +35,25 @@ def _apart(sizes: tuple[int, ...], p: int) -> tuple[int, ...]:
     return tuple(left)
 
 
+@dataclass(frozen=True)
+class Tools:
+    """What simpler problems are answered with."""
+
+    apart: Callable[[tuple[int, ...]], Answer]  # disjoint supports and a large sum of variances
+    one: Callable[[Covariance, int], np.ndarray]  # a support for one component
+    simple: Sequence[Answer]  # answers of simple methods
+
+
 class Overlap:
     """The search for one problem; answers to the smaller problems are found once each."""
 
     def __init__(
-        self,
-        problem: Problem,
-        options: Options,
-        apart: Callable[[tuple[int, ...]], Answer],
-        one: Callable[[Covariance, int], np.ndarray],
-        simple: Sequence[Answer],
-        effort: int,
+        self, problem: Problem, options: Options, tools: Tools, *, effort: int, again: bool
     ) -> None:
-        """`apart(sizes)` finds components with disjoint supports and a large sum of variances,
-        `one(cov, s)` a support for one component; `simple` are answers of simple methods.
-        `effort` says how many starts near the best answers follow."""
-        self.problem, self.options, self.effort = problem, options, effort
-        self.apart, self.one, self.simple = apart, one, list(simple)
+        """`effort` says how many starts near the best answers follow, `again` that a search with
+        another seed was there before."""
+        self.problem, self.options, self.effort, self.again = problem, options, effort, again
+        self.apart, self.one, self.simple = tools.apart, tools.one, list(tools.simple)
         self.sizes = _apart(problem.cardinalities, problem.covariance.n_features)
         self._found: dict[str, Answer] = {}
 
@@ -71,7 +74,7 @@ class Overlap:
             sizes = self.problem.cardinalities
             if len(set(sizes)) == 1 and self.problem.k <= sizes[0]:
                 starts.append(self._common())
-            if all(s >= j for j, s in enumerate(sorted(sizes), 1)):
+            if not self.again and all(s >= j for j, s in enumerate(sorted(sizes), 1)):
                 starts.append(self._uncorrelated("free"))
         return self._ascended(starts, supports="free", objective="adjusted", uncorrelated=False)
 
@@ -129,13 +132,23 @@ class Overlap:
         return self._ascended(starts, supports="orthogonal", objective="sum", uncorrelated=False)
 
     def _uncorrelated(self, supports: str) -> Answer:
-        starts: list[Answer] = [self._disjoint()]
+        return self._once(f"uncorrelated {supports}", lambda: self._search_uncorrelated(supports))
+
+    def _search_uncorrelated(self, supports: str) -> Answer:
+        sizes = self.sizes if supports == "disjoint" else self.problem.cardinalities
+        kind = self._as(supports=supports, objective="adjusted", uncorrelated=True, sizes=sizes)
+        starts: list[Answer] = []
+        if supports == "free" and all(s >= j for j, s in enumerate(sorted(self.sizes), 1)):
+            starts.append(self._uncorrelated("disjoint"))
+        every = of_every_support(kind, self.options)
+        if every is not None:
+            return max([every, *starts], key=lambda one: float(variances(kind, one).sum()))
+        starts.append(self._disjoint())
         if supports == "free":
             starts += self._shared()
-            sizes = self.problem.cardinalities
             if len(set(sizes)) == 1 and self.problem.k <= sizes[0]:
                 starts.append(self._common())
-        return self._ascended(starts, supports=supports, objective="adjusted", uncorrelated=True)
+        return ascend(kind, starts, self.one, self.options, self.effort)
 
     def _common(self) -> Answer:
         return self._once("common", self._search_common)

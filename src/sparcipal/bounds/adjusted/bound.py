@@ -207,7 +207,7 @@ def ridge_bound(problem: Problem, parts: dict[int, Bound]) -> Bound | None:
     def total(c: float) -> float:
         return float(((taus + c) * (tops / (tops + c))).sum())
 
-    grid = float(tops.max(initial=0.0)) * 2.0 ** np.arange(-20, 21, 0.5)
+    grid = float(tops.max(initial=0.0)) * 2.0 ** np.arange(-32, 21, 0.5)
     grid = grid[grid > 0.0]
     if grid.size == 0:
         return None

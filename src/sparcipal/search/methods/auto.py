@@ -14,13 +14,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...problem.components import newcomer_gain, refit_one, removals
+from ...problem.components import newcomer_gain, refit, refit_one, removals, variances
 from ...problem.constraints import Constraints
 from ...problem.covariance import Covariance
 from ...problem.problem import Component, Options, Problem
 from ..joint import joint_search
 from ..method import Found, Method
-from ..overlap import Overlap
+from ..overlap import Overlap, Tools
 from ..shares import best_shares
 from . import threshold, tpower
 
@@ -34,25 +34,47 @@ NEARLY = 2e-3  # swaps predicted to lose so little are tried too: predictions ar
 
 
 def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
-    """Search with `effort` times the standard numbers of starts and perturbations."""
+    """Search with `effort` times the standard numbers of starts and perturbations.
+
+    For components that share features or count beyond one another, each unit of effort is one more
+    search with another seed.
+    """
     if problem.total is not None:
         return _shared(problem, options, effort)
-    times = JOINT if problem.k > 1 else 1
     if problem.disjoint and not problem.adjusted:
+        times = JOINT if problem.k > 1 else 1
         components, rounds = _disjoint(problem, options, times * effort)
         return Found(components, n_iter=rounds, info={"effort": effort})
 
+    components: tuple[Component, ...] = ()
+    for unit in range(max(effort, 1)):
+        # each unit begins with the answer of those before it, so that more effort finds no less
+        seeded = replace(options, seed=options.seed + unit)
+        components = _overlapping(problem, seeded, components, min(effort, 1))
+        if options.monitor.stopped:
+            break
+    return Found(components, n_iter=1, info={"effort": effort})
+
+
+def _overlapping(
+    problem: Problem, options: Options, known: tuple[Component, ...], effort: int
+) -> tuple[Component, ...]:
+    """Search for components that share features, or that count beyond one another."""
+
     def apart(sizes: tuple[int, ...]) -> tuple[Component, ...]:
         given = Problem(problem.covariance, sizes, problem.nonnegative)
-        return _disjoint(given, options, times * effort)[0]
+        return _disjoint(given, options, JOINT * effort)[0]
 
     def one(cov: Covariance, s: int) -> np.ndarray:
-        return _disjoint(Problem(cov, (s,), problem.nonnegative), options, effort)[0][0].support
+        alone = Problem(cov, (s,), problem.nonnegative)
+        return _disjoint(alone, options, effort)[0][0].support
 
     simple = [method.run(problem, options).components for method in SIMPLE]
     simple += [tuple(_weighted(problem, support) for support in start) for start in problem.starts]
-    components = Overlap(problem, options, apart, one, simple, effort).best()
-    return Found(components, n_iter=1, info={"effort": effort})
+    tools = Tools(apart, one, simple)
+    found = Overlap(problem, options, tools, effort=effort, again=bool(known)).best()
+    answers = [refit(problem, answer) for answer in (known, found) if answer]
+    return max(answers, key=lambda answer: float(variances(problem, answer).sum()))
 
 
 def _shared(problem: Problem, options: Options, effort: int) -> Found:
