@@ -43,9 +43,8 @@ def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
         return _shared(problem, options, effort)
     if problem.disjoint and not problem.adjusted:
         times = JOINT if problem.k > 1 else 1
-        components, rounds = _disjoint(problem, options, times * effort)
-        return Found(components, n_iter=rounds, info={"effort": effort})
-
+        apart, rounds = _disjoint(problem, options, times * effort)
+        return Found(apart, n_iter=rounds, info={"effort": effort})
     components: tuple[Component, ...] = ()
     for unit in range(max(effort, 1)):
         # each unit begins with the answer of those before it, so that more effort finds no less
