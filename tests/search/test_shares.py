@@ -42,12 +42,12 @@ def test_value_and_bound_enclose_the_optimum_of_a_total(nonnegative: bool) -> No
 def test_the_bound_knows_the_total() -> None:
     """Far below what the largest possible component would be charged."""
     rng = np.random.default_rng(0)
-    Y = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 60))
+    Y = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 45))
     A = np.cov((Y + 2 * rng.standard_normal(Y.shape)).T)
-    result = sparse_pca(covariance=A, n_components=3, n_nonzero_coefs={"total": 24})
+    result = sparse_pca(covariance=A, n_components=3, n_nonzero_coefs={"total": 18})
     lazy = {"n_components": 3, "method_options": {"effort": 0}}
-    loose = sparse_pca(covariance=A, n_nonzero_coefs=20, **lazy)
-    even = sparse_pca(covariance=A, n_nonzero_coefs=8, certify=False, **lazy)
+    loose = sparse_pca(covariance=A, n_nonzero_coefs=15, **lazy)
+    even = sparse_pca(covariance=A, n_nonzero_coefs=6, certify=False, **lazy)
     assert result.value >= even.value
     assert result.gap < 0.1
     assert result.bound < 0.75 * loose.bound

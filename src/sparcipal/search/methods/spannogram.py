@@ -168,7 +168,7 @@ class _Component(LowRank):
         if V.shape[1] == 2:
             candidates += self._swept(V, found.value)
         note = "" if found.finished else self._unfinished(V.shape[1], found)
-        if found.cones <= ELIMINATION:
+        if found.finished and found.cones <= ELIMINATION:
             left = eliminate_rows(V, self.s, found.value, nonnegative=self.nonnegative).size
             info["rows_left"] = left
             said = f"{left:,} of {V.shape[0]:,} rows left by elimination"
