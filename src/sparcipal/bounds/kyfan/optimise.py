@@ -21,6 +21,7 @@ from .certificate import KyFanSplit
 
 FULL_EIGEN = 120  # below this size a full eigendecomposition is as fast as a partial one
 SHORT = 100  # steps of a run for which single precision is enough
+SINGLE = 150  # up to this size double precision costs little, and saves a second compilation
 REACH = 12.0  # weights below exp(-REACH) are neglected
 
 
@@ -85,10 +86,10 @@ class KyFanOptimiser:
             stopped = monitor is not None and monitor.stopped is not None
             return slow or stopped or self._work >= work
 
-        early = max_iter < SHORT or work < np.inf
+        early = self.a.shape[0] > SINGLE and (max_iter < SHORT or work < np.inf)
         self.point = minimise(
             lambda y: self._evaluate(y, absolute),
-            # the vectors are long, and single precision is enough for a run that ends early
+            # single precision is enough for a run that ends early, if the vectors are long
             self.point.astype(np.float32 if early else np.float64, copy=False),
             max_iter,
             stop,
