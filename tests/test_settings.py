@@ -134,3 +134,10 @@ def test_init_may_not_use_what_exclude_leaves_out():
     first = sparse_pca(X, n_nonzero_coefs=2)
     again = sparse_pca(X, n_nonzero_coefs=2, init=first, exclude=first.supports[0][:1])
     assert first.supports[0][0] not in again.supports[0]
+
+
+def test_effort_has_a_limit_and_unfitted_estimators_are_named():
+    with pytest.raises(ValueError, match=r"'effort'\]=1000000000 must be at most"):
+        sparse_pca(X, n_nonzero_coefs=2, method_options={"effort": 10**9})
+    with pytest.raises(TypeError, match="SparsePCA is not fitted"):
+        sparse_pca(X, n_nonzero_coefs=2, init=SparsePCA())

@@ -32,6 +32,7 @@ _EXPORTS = {
     "trends": "questions.windows",
     "update": "questions.growth",
     "verify": "checker",
+    "write_report": "report.page",
 }
 
 __all__ = sorted(_EXPORTS)
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from .questions.nearby import alternatives as alternatives
     from .questions.resampling import stability as stability
     from .questions.windows import trends as trends
+    from .report.page import write_report as write_report
 
 
 def __getattr__(name: str) -> Any:

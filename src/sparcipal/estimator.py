@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -36,7 +36,7 @@ from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.rows import Rows, memory_map
 from .data.samples import fitted_columns
 from .data.scores import Scorer, scores_of_blocks
-from .data.sources import as_rows, in_blocks, is_lazy
+from .data.sources import as_rows, in_blocks, is_lazy, listed_blocks
 from .data.sums import Sums, rows_to_add, summed
 from .data.table import Table, as_table, table_of
 from .numerics.threads import one_blas_thread
@@ -117,7 +117,7 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
                 return scorer(X._check_but_for_gaps().X)
             return scorer((X if memory_map(X.X) is not None else as_table(X)).X)
         if in_blocks(X):
-            rows = as_rows(X)
+            rows = as_rows(X, gaps=scorer.takes_gaps)
             self._check_columns(rows.n_features, rows.feature_names)
             return scores_of_blocks(scorer, rows.blocks())
         on_disk = type(X) is np.memmap and X.ndim == 2 and X.dtype.kind in "fiub"
@@ -128,7 +128,8 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _as_fitted(self, X: Any) -> Any:
         """Return the features of a frame, if some of its columns were set aside in the fit; the
-        matrix and the names of AnnData."""
+        matrix and the names of AnnData; a list of blocks as a function that returns them."""
+        X = listed_blocks(X)
         if is_anndata(X):
             return as_table(X)
         if not (self._selects and is_frame(X)) or is_lazy(X):
@@ -212,7 +213,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     memory_limit : int or str, default=1 GiB
         Bytes, or a size as "500MB" and "2GiB". Data that would take more in memory are read in
         passes; the features that vary most are searched, and the bound counts all.
-    include : list of names or numbers, or one such list per component, default=None
+    include : list of names or numbers, or mask; or one such list per component, default=None
         Features that a component must use. They take their places among its nonzeros whatever their
         best loadings are, and the components are then in the order of these lists.
     exclude : list of names or numbers, or mask, default=None
@@ -342,14 +343,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         from .fit import fitted  # search and proofs are loaded by the first fit, not by an import
 
         task = self._begin_task(X)
-        parameters = {name: getattr(self, name) for name in self._get_param_names()}
-        used_up = [name for name in parameters if isinstance(parameters[name], Iterator)]
-        if used_up:
-            raise TypeError(
-                f"{' and '.join(used_up)}: an iterator yields its entries to the first fit only; "
-                "pass a list"
-            )
-        settings = Settings.of(**{**parameters, "callback": self._reporting_to(task)})
+        settings = self._settings(task)
         monitor = settings.monitor()
         with monitor.interruptible(), one_blas_thread:
             given = resolved(
@@ -399,8 +393,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
                 )
             )
         task = self._begin_task(X)
-        parameters = {name: getattr(self, name) for name in self._get_param_names()}
-        settings = Settings.of(**{**parameters, "callback": self._reporting_to(task)})
+        settings = self._settings(task)
         if settings.missing != "error":
             raise ValueError(
                 f"partial_fit with missing={settings.missing!r}: sums know nothing of entries that "
@@ -426,6 +419,16 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         self.sums_: Sums = sums
         self._end_task(task, X)
         return self
+
+    def _settings(self, task: Any) -> Settings:
+        parameters = {name: getattr(self, name) for name in self._get_param_names()}
+        used_up = [name for name in parameters if isinstance(parameters[name], Iterator)]
+        if used_up:
+            raise TypeError(
+                f"{' and '.join(used_up)}: an iterator yields its entries to the first fit only; "
+                "pass a list"
+            )
+        return Settings.of(**{**parameters, "callback": self._reporting_to(task)})
 
     def _see_columns(self, X: Any, given: Input) -> tuple[str, ...] | None:
         """Set `n_features_in_` and `feature_names_in_`, the names that go into the result.
@@ -544,7 +547,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         Returns
         -------
         share : float
-            Between 0 and 1; nan when the rows do not vary.
+            Between 0 and 1; nan, with a warning, when the rows do not vary. As many components as
+            there are rows explain them entirely.
         """
         from .data.explained import explained
 
@@ -565,7 +569,15 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
             self._check_columns(given.n_features, given.feature_names)
         assert isinstance(given.source, Table | Rows)
         with one_blas_thread:
-            return explained(self.result_, given.source, given.sample_weight).share
+            sums = explained(self.result_, given.source, given.sample_weight)
+        if np.isnan(sums.share):
+            warnings.warn(
+                f"score is nan: the {sums.n_samples} row(s) of X do not vary, so that there is "
+                "nothing to explain; pass rows that differ",
+                UndefinedMetricWarning,
+                stacklevel=2,
+            )
+        return sums.share
 
     def save(self, path: str | os.PathLike[str], *, proof: bool = True) -> None:
         """Write what was found to `path`, and its proof to `<path>.proof`, for `load` and for

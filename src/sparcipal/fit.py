@@ -127,7 +127,7 @@ def sparse_pca(
         Bytes, or a size as "500MB" and "2GiB". Data that would take more in memory are read in
         passes: one for the variances, one for the covariance of the features that vary most. These
         are searched; the bound counts all.
-    include : list of names or numbers, or one such list per component
+    include : list of names or numbers, or mask; or one such list per component
         Features that a component must use. They take their places among its nonzeros whatever their
         best loadings are, and the components are then in the order of these lists.
     exclude : list of names or numbers, or mask

@@ -177,3 +177,12 @@ def test_excel_exports_are_read(tmp_path):
     assert read(path, decimal=",").X.tolist() == [[1.5, 2.0], [2.5, 7.0]]
     path.write_bytes("a\tb\r\n1.5\t2\r\n2.5\t7\r\n".encode("utf-16"))
     assert read(path).X.tolist() == [[1.5, 2.0], [2.5, 7.0]]
+
+
+def test_columns_are_chosen_by_a_mask(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b,c\n1,2,4\n2,4,3\n5,2,6\n")
+    assert read(path, columns=[True, False, True]).feature_names == ("a", "c")
+    assert read(path, drop=np.array([True, False, False])).feature_names == ("b", "c")
+    with pytest.raises(ValueError, match="3 columns for a mask columns of 2 entries"):
+        read(path, columns=[True, False])

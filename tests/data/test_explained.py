@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from sparcipal import SparsePCA
@@ -58,11 +59,6 @@ def test_share_counts_what_components_have_in_common_once():
     assert 0.999 < model.score(X) <= 1.0
 
 
-def test_share_of_rows_that_do_not_vary_is_nan():
-    model = SparsePCA(1, 2, certify=False).fit(table())
-    assert np.isnan(model.score(np.tile(model.mean_, (3, 1))))
-
-
 def test_share_refuses_other_columns_and_covariances():
     model = SparsePCA(1, 2, certify=False).fit(table())
     with pytest.raises(ValueError, match="X has 7 features, but SparsePCA is expecting 8"):
@@ -77,3 +73,11 @@ def test_score_serves_grid_search_and_cross_validation_without_y():
     assert search.best_params_["n_components"] == 2
     scores = cross_val_score(SparsePCA(2, 2, certify=False), X, cv=3)
     assert ((scores > 0) & (scores < 1)).all()
+
+
+def test_score_of_rows_that_do_not_vary_is_nan_and_says_so():
+    X = table()
+    model = SparsePCA(2, 3, certify=False).fit(X)
+    for rows in (np.ones((5, 8)), X[:1], np.tile(model.mean_, (3, 1))):
+        with pytest.warns(UndefinedMetricWarning, match="do not vary"):
+            assert np.isnan(model.score(rows))

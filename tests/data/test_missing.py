@@ -144,8 +144,6 @@ def test_what_no_rule_can_mend_is_said():
     holes = np.where(np.eye(6) > 0, np.nan, WHOLE[:6])
     with pytest.raises(ValueError, match="leaves 0 of 6 rows"):
         sparse_pca(holes, missing="rows")
-    with pytest.raises(ValueError, match="needs a table in memory"):
-        sparse_pca(lambda: iter([GAPPY]), missing="mean")
 
 
 def test_files_and_frames_with_gaps_are_fitted(tmp_path):
@@ -159,3 +157,17 @@ def test_files_and_frames_with_gaps_are_fitted(tmp_path):
     assert verify(result, frame).verdict == "proved"
     path = sparse_path(table, n_nonzero_coefs=[1, 2], missing="mean")
     assert verify(path[1], table).verdict == "proved"
+
+
+@pytest.mark.parametrize("rule", RULES[1:])
+def test_blocks_with_gaps_are_the_table_of_their_rows(rule):
+    def blocks():
+        return iter([GAPPY[:25], GAPPY[25:]])
+
+    asked = {"n_nonzero_coefs": 2, "missing": rule, "certify": False}
+    model = SparsePCA(**asked).fit(blocks)
+    assert model.result_.value == sparse_pca(GAPPY, **asked).value
+    assert verify(model, blocks)
+    assert np.array_equal(model.transform(blocks), model.transform(GAPPY))
+    with pytest.raises(ValueError, match="more than memory_limit=100"):
+        sparse_pca(blocks, memory_limit=100, **asked)

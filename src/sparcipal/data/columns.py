@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..problem.parameters import is_mask
 from .notes import ASIDE, listed
 
 NUMBER, TEXT, DATE, EMPTY = "numbers", "text", "dates", "empty"
@@ -32,8 +33,9 @@ class Wanted:
 
     Parameters
     ----------
-    columns, drop : sequence of str
-        Names, patterns (`gene*`) and ranges of names (`q1:q25`) of the columns to use and to leave.
+    columns, drop : sequence of str or bool
+        Names, patterns (`gene*`) and ranges of names (`q1:q25`) of the columns to use and to leave;
+        or a mask over all columns.
     index : str, int or bool
         The column that names the rows, by name or number; True for the first, False for none.
     label : str
@@ -64,7 +66,7 @@ class Wanted:
         given = {name: value for name, value in options.items() if name in names}
         for name in ("columns", "drop", "one_hot"):
             if name in given and given[name] is not None and not isinstance(given[name], bool):
-                given[name] = _strings(name, given[name])
+                given[name] = _chosen(name, given[name])
         if given.get("drop") is None:
             given.pop("drop", None)
         return Wanted(**given)
@@ -230,7 +232,14 @@ def matching(
     found: list[int] = []
     exact: set[int] = set()
     unknown = []
-    for pattern in patterns or ():
+    patterns = patterns or ()
+    if is_mask(patterns):
+        if len(patterns) != len(names):
+            problems.append(f"{len(names)} columns for a mask {option} of {len(patterns)} entries")
+            return [], set()
+        found = np.flatnonzero(patterns).tolist()
+        return found, set(found)
+    for pattern in patterns:
         first, colon, last = pattern.partition(":")
         if pattern in place:
             found.append(place[pattern])
@@ -247,12 +256,14 @@ def matching(
     return found, exact
 
 
-def _strings(name: str, given: Any) -> tuple[str, ...]:
+def _chosen(name: str, given: Any) -> tuple[str, ...] | tuple[bool, ...]:
     if isinstance(given, str):
         return (given,)
     found = tuple(given)
+    if is_mask(found):
+        return tuple(map(bool, found))
     if not all(isinstance(entry, str) for entry in found):
-        raise TypeError(f"{name} must be names or patterns of columns, got {given!r}")
+        raise TypeError(f"{name} must be names or patterns of columns, or a mask, got {given!r}")
     return found
 
 

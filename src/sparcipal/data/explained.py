@@ -91,14 +91,18 @@ class Explained:
 
     @property
     def share(self) -> float:
-        """Return the share, between 0 and 1; rows without any variance have none: nan."""
+        """Return the share, between 0 and 1; rows that do not vary have none: nan.
+
+        Any score would explain such rows entirely, by their distance from the mean of the fit.
+        """
         result = self._result
         assert result.mean is not None
         assert result.scale is not None
         cross = self._cross / result.scale
         off = self._moments.means() - result.mean
-        total = float(((self._moments.variances() + off**2) / result.scale**2).sum())
-        if total <= 0.0:
+        variances = self._moments.variances()
+        total = float(((variances + off**2) / result.scale**2).sum())
+        if total <= 0.0 or not variances.any():
             return float("nan")
         explained = float((pinvh(self._gram) * (cross @ cross.T)).sum())
         return min(1.0, max(0.0, explained / (self._weight * total)))

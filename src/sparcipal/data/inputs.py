@@ -23,11 +23,11 @@ from .frames import from_frame, is_frame
 from .missing import Gaps, without_gaps
 from .notes import tell
 from .passes import watch_moments
-from .rows import MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
+from .rows import CalledRows, MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
 from .screening import Screened
 from .sources import as_rows, in_blocks, is_lazy, listed_blocks
 from .sums import Sums
-from .table import Table, as_table, checked_names, table_of, untangled
+from .table import Table, as_table, checked_names, stacked, table_of, untangled
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ def _gaps_treated(
 ) -> Input | None:
     """Return the table once what is missing in it was treated; None when nothing is."""
     X = listed_blocks(X)
-    if in_blocks(X) or is_lazy(X) or isinstance(X, Iterator):
+    if is_lazy(X):
         raise ValueError(
-            f"missing={missing!r} needs a table in memory, but X comes in blocks of rows; leave "
-            "out or fill the entries in each block, or gather the blocks into one table"
+            f"missing={missing!r} needs a table in memory, but X is lazy; pass X.compute() if that "
+            "fits, or fill the entries before: X.fillna(X.mean()) of a frame"
         )
-    table = untangled(X)
+    table = _held(X, missing, memory_limit) if in_blocks(X) else untangled(X)
     table = (table if feature_names is None else table._named(feature_names))._check_but_for_gaps()
     if table._checked:
         return None
@@ -129,6 +129,22 @@ def _gaps_treated(
         rows = rows if weights is None else rows.weighted(weights)
         return Input(rows, table.feature_names, notes=table.notes, gaps=gaps)
     return Input(table, table.feature_names, weights, table.notes, gaps)
+
+
+def _held(X: Any, missing: str, memory_limit: int) -> Table:
+    """Return all blocks in memory, with what is missing in them."""
+    rows = X if isinstance(X, Rows) else CalledRows(X, gaps=True)
+    held, size = [], 0
+    for block in rows.blocks():
+        held.append(block)
+        size += working_bytes(block)
+        if size > memory_limit:
+            raise ValueError(
+                f"missing={missing!r} needs a table in memory, but the blocks take more than "
+                f"memory_limit={memory_limit} bytes; raise it, or leave out or fill the entries in "
+                "each block"
+            )
+    return Table(stacked(held, None).X, rows.feature_names, notes=rows.notes)
 
 
 def _table_or_rows(
@@ -226,9 +242,9 @@ def read(
         use; "highly_variable" where it is there, None for all);
         "matrixmarket" `transpose`; "svmlight" `n_features`. Tables ("csv", "tsv", "parquet",
         frames) have `columns` and `drop` (names, patterns as "gene*", ranges as
-        "q1:q25"), `index` (the column that names the rows), `label` (a column kept beside the
-        features), `one_hot` (columns of categories to encode); "csv" and "tsv" `header`,
-        `decimal`, `thousands` and `na_values`.
+        "q1:q25", or a mask over all columns), `index` (the column that names the rows), `label` (a
+        column kept beside the features), `one_hot` (columns of categories to encode); "csv" and
+        "tsv" `header`, `decimal`, `thousands` and `na_values`.
 
     Returns
     -------

@@ -22,7 +22,7 @@ from .arrow import plain_batch
 from .columns import Wanted
 from .frames import column_names, from_frame, is_frame
 from .moments import Moments
-from .table import Table, as_table, checked_names, stacked, table_of
+from .table import Table, as_table, checked_names, stacked, table_of, untangled
 
 DENSE_BLOCK = 1 << 25  # bytes of a dense block
 SPARSE_BLOCK = 1 << 23  # stored entries of a sparse block
@@ -237,11 +237,11 @@ class CalledRows(Rows):
     """A function that returns an iterator over blocks of rows, called once per pass.
 
     The first block, which says how many features there are, is read at once; the first pass goes on
-    from there.
+    from there. With `gaps` entries may be missing.
     """
 
-    def __init__(self, call: Callable[[], Iterable[Any]]) -> None:
-        self._call = call
+    def __init__(self, call: Callable[[], Iterable[Any]], *, gaps: bool = False) -> None:
+        self._call, self._gaps = call, gaps
         self._asked: tuple[str, ...] | None = None  # the features of frames, by the first block
         tables = self._tables()
         first = next(tables, None)
@@ -261,7 +261,7 @@ class CalledRows(Rows):
         start = 0
         for number, block in enumerate(map(plain_batch, made)):
             try:
-                table = block_table(block, self._asked)
+                table = block_table(block, self._asked, self._gaps)
                 self._asked = table.feature_names
             except ValueError as error:
                 if number == 0:
@@ -288,14 +288,16 @@ class CalledRows(Rows):
             yield table.X.tocsr() if sp.issparse(table.X) else table.X
 
 
-def block_table(block: Any, names: tuple[str, ...] | None) -> Table:
+def block_table(block: Any, names: tuple[str, ...] | None, gaps: bool = False) -> Table:
     """Return a block of rows as a checked Table; of a frame the columns that the first block had.
 
     One block does not tell whether a column holds text or identifiers as well as another does.
     """
     if names is None or not is_frame(block) or not set(names) <= set(column_names(block) or ()):
-        return as_table(block)
-    return table_of(from_frame(block, Wanted(columns=names, index=False)))._check()
+        return untangled(block)._check_but_for_gaps() if gaps else as_table(block)
+    wanted = Wanted(columns=names, index=False, empty=gaps)
+    table = table_of(from_frame(block, wanted))
+    return table._check_but_for_gaps() if gaps else table._check()
 
 
 def memory_map(X: Any) -> np.memmap | None:

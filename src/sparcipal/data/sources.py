@@ -11,7 +11,7 @@ from .rows import CalledRows, MatrixRows, Rows
 from .table import as_table
 
 
-def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
+def as_rows(source: Any, feature_names: Iterable[str] | None = None, *, gaps: bool = False) -> Rows:
     """Rows of anything that can give them twice.
 
     Parameters
@@ -19,6 +19,8 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
     source : callable, Rows, dask array, frame or list of blocks, or anything `as_table` takes
         A callable returns an iterator over blocks of rows (arrays, sparse matrices, frames), the
         same ones each time it is called.
+    gaps : bool
+        Whether entries of its blocks may be missing.
 
     Raises
     ------
@@ -34,7 +36,7 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None) -> Rows:
 
         rows = rows_of(source)
     elif in_blocks(source):
-        rows = CalledRows(source)
+        rows = CalledRows(source, gaps=gaps)
     elif isinstance(source, Iterator):
         raise TypeError(
             f"X is a {type(source).__name__}, which can be read once only, but two passes are "

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .parameters import is_mask
+
 
 @dataclass(frozen=True)
 class Constraints:
@@ -108,10 +110,10 @@ def _features(name: str, items: Any, columns: Columns) -> tuple[list[int], list[
     if not _is_list(items):
         raise TypeError(f"{name} must be a list of features, got {items!r}; write [{items!r}]")
     values = list(items)
-    if isinstance(items, np.ndarray) and items.dtype == bool:
-        if items.shape != (columns.count,):
-            return [], [f"{name} is a mask of shape {items.shape} for {columns.count} features"]
-        values = np.flatnonzero(items).tolist()
+    if is_mask(values):
+        if len(values) != columns.count:
+            return [], [f"{name} is a mask of {len(values)} entries for {columns.count} features"]
+        values = np.flatnonzero(values).tolist()
     place = {} if columns.names is None else {n: j for j, n in enumerate(columns.names)}
     several = [n for n, count in Counter(columns.names or ()).items() if count > 1 and n in values]
     found: list[int] = []

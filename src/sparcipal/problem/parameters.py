@@ -129,6 +129,11 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def is_mask(values: Sequence[Any]) -> bool:
+    """Whether a list says True or False of every feature or column."""
+    return len(values) > 0 and all(isinstance(value, bool | np.bool_) for value in values)
+
+
 def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
     if not any(_same(value, option) for option in allowed):
         options = ", ".join(repr(option) for option in allowed)
@@ -212,6 +217,11 @@ def features(
     """
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise TypeError(f"{name} must be a list of features, by name or number, got {given!r}")
+    given = list(given)
+    if is_mask(given):
+        if len(given) != n_features:
+            raise ValueError(f"{name} is a mask of {len(given)} entries for {n_features} features")
+        given = np.flatnonzero(given).tolist()
     places = {} if feature_names is None else {n: i for i, n in enumerate(feature_names)}
     found: list[int] = []
     unknown: list[str] = []

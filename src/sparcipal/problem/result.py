@@ -305,6 +305,9 @@ def answer_of(given: Any) -> Result | None:
     if isinstance(given, Result):
         return given
     found = getattr(given, "__dict__", {}).get("result_")
+    if found is None and callable(getattr(given, "fit", None)):
+        name = given.__name__ if isinstance(given, type) else type(given).__name__
+        raise TypeError(f"{name} is not fitted; call fit(X) on it before, and pass what it returns")
     return found if isinstance(found, Result) else None
 
 

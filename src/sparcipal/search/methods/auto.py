@@ -28,6 +28,7 @@ ALL_FEATURES = 1500  # up to so many features, all of them are in the working se
 WORKING_SET = 800
 NEWCOMERS = 60  # features that may join the working set in one round
 ROUNDS = 12
+MOST = 1000  # of effort
 JOINT = 3  # factor of the effort for several components: less misses the best on some texts
 SIMPLE = (threshold.METHOD, tpower.METHOD)  # their answers are among the starts
 NEARLY = 2e-3  # swaps predicted to lose so little are tried too: predictions are first order
@@ -39,6 +40,11 @@ def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
     For components that share features or count beyond one another, each unit of effort is one more
     search with another seed.
     """
+    if effort > MOST:
+        raise ValueError(
+            f"method_options['effort']={effort} must be at most {MOST}: the time and memory of a "
+            "search grow with it (the default is 3)"
+        )
     if problem.total is not None:
         return _shared(problem, options, effort)
     if problem.disjoint and not problem.adjusted:
