@@ -155,3 +155,37 @@ def test_a_covariance_has_no_gaps(missing, repair):
         certificate=replace(result.certificate, repair=repair),
     )
     assert "missing entries" in verify(forged, covariance=A).reason
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+def test_a_feature_that_may_vary_by_its_error_is_not_left_out(arithmetic):
+    A, variances = np.diag([1.0, 0.5, 0.0]), np.array([1.0, 0.5, 0.0, 1e-3])
+    weights, errors = np.array([0.0, 0.0, 200.0]), np.array([0.0, 0.0, 2.0, 0.0])
+    doubtful = Screened(
+        A, np.arange(3), variances, error_unit=1e-2, error_weights=weights, errors=errors
+    )
+    honest = sparse_pca(covariance=doubtful, n_nonzero_coefs=1)
+    assert honest.bound > 2.0
+    assert verify(honest, covariance=doubtful, arithmetic=arithmetic)
+    sure = Screened(A, np.arange(3), variances)
+    result = sparse_pca(covariance=sure, n_nonzero_coefs=1)
+    certificate = result.certificate
+    bound = certificate.bounds[0]
+    assert np.array_equal(bound.data["kept"], [0, 1])
+    screened = {**bound.data["screened"], "touching": 1.002}
+    told = {"touching": 1.002, "support_unchanged": False, "bound_holds": False}
+    forged = replace(
+        result,
+        certificate=replace(
+            certificate,
+            rounding=2.1,
+            bound=1.003,
+            status=Status.GAP,
+            screening={**certificate.screening, **told},
+            bounds=(
+                replace(bound, value=1.003, data={**bound.data, "screened": screened}, margin=2.1),
+            ),
+        ),
+    )
+    said = verify(forged, covariance=doubtful, arithmetic=arithmetic)
+    assert said.reason == "a feature that varies was left out"

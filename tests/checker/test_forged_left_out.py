@@ -394,3 +394,49 @@ def test_columns_that_a_result_does_not_name_are_mentioned():
     assert "; 2 columns of X that the result does not name were set aside" in (
         verify(result, frame).reason
     )
+
+
+@pytest.fixture(scope="module")
+def exchanges():
+    x = np.array([1, 1, 1, 0.8, 0.1, 0.1])
+    A = np.outer(x, x) + np.diag([0, 0, 0, 0.05, 0.05, 0.06])
+    result = sparse_pca(covariance=A, n_nonzero_coefs=2)
+    return A, alternatives(result, covariance=A, within=0.02)
+
+
+def with_more(found, support, weights, value):
+    """The same list with one support more, in the claim and in its log."""
+    near = found.components[0]
+    log = near.proof["log"]
+    header = {**log[0], "listed": [*log[0]["listed"], np.array(support)]}
+    entry = near.supports[0]
+    more = replace(entry, support=np.array(support), weights=weights, value=value)
+    if value < entry.value:
+        more = replace(more, bound=value + 1e-6, count=1)
+    return replace(
+        found,
+        components=(
+            replace(
+                near,
+                supports=(entry, more, *near.supports[1:]),
+                proof={**near.proof, "log": [header, *log[1:]]},
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize("support", [[0, 2], [1, 2]])
+def test_a_support_and_its_exchange_are_not_both_counted(exchanges, support):
+    A, found = exchanges
+    assert found.components[0].count == 3
+    first = found.components[0].supports[0]
+    forged = with_more(found, support, first.weights, first.value)
+    assert "exchange" in verify(forged, covariance=A).reason
+
+
+def test_supports_that_explain_too_little_are_not_counted(exchanges):
+    A, found = exchanges
+    w, Q = np.linalg.eigh(A[3:5, 3:5])
+    weights = Q[:, -1] / np.linalg.norm(Q[:, -1])
+    forged = with_more(found, [3, 4], weights, float(w[-1]))
+    assert "less than was asked for" in verify(forged, covariance=A).reason

@@ -28,6 +28,8 @@ from .tree import proved_by
 STATUS = ("complete", "more", "nodes", "time_limit", "interrupted", "memory")
 # The part of the largest variance by which rows of features that are exchanged may differ.
 EQUAL = 2e-13
+# The part of a value by which listed supports may fall short of what was asked for.
+NEAR = 1e-5
 # What the fit behind a cost has in common with the answer.
 SAME = ("nonnegative", "center", "scale", "sample_weight")
 
@@ -187,6 +189,12 @@ class _Component:
         require(len(claim.groups) == len(claimed), "a group twice")
         exchanged = set().union(*claimed)
         require(exchanged.isdisjoint(self.anchors), "an anchor cannot be exchanged")
+        kinds = {_first_of_its_kind(support, claimed) for support in told}
+        most = max(map(len, kinds), default=0)
+        short = [kind for kind in kinds if len(kind) < most]
+        answer.budget.work(300.0 * len(short) * len(kinds), "supports inside others")
+        again = len(kinds) < len(told) or any(a < b for a in short for b in kinds)
+        require(not again, "a listed support is an exchange or a part of another")
 
     def _check_equal(self, twins: Twins, names: np.ndarray) -> None:
         """Rows of features that are exchanged are the same up to sign, but for rounding."""
@@ -217,6 +225,9 @@ class _Component:
         require(abs(entry.value - own * unit) <= slack * unit, "a listed value is another one")
         ar, block = answer.ar, answer.cov.submatrix(support)
         doubt = self.part.rounding(self.s) + self.s * self.change  # of supports after exchanges
+        size = max(self.claim.value, float(np.abs(rounded.diagonal[self.kept]).max()) * unit)
+        near = entry.bound >= self.claim.asked - NEAR * size
+        require(near, "a listed support explains less than was asked for")
         limit = ar.number(entry.bound) / unit - doubt
         require(ar.below(0.5 * (block + block.T), limit), "a listed support explains more")
         sizes = ((g.size, int(np.isin(g, support).sum())) for g in self.claim.groups)
@@ -318,6 +329,13 @@ class _Component:
         top = np.where(length > 0, top, cov.diagonal[outsiders])  # an outsider alone
         scale = float(np.abs(A).sum() + np.abs(cov.diagonal[outsiders]).max())
         return top, 2 * (self.allowance + 8 * (s + 8) * EPS * scale)
+
+
+def _first_of_its_kind(support: frozenset[int], groups: set[frozenset[int]]) -> frozenset[int]:
+    """The support with the first features of each group in place of those that it has of it."""
+    for group in groups:
+        support = (support - group) | set(sorted(group)[: len(support & group)])
+    return support
 
 
 def _check_joint(cost: Cost, answer: _Answer) -> None:

@@ -104,16 +104,21 @@ def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance
         raise Refused("the matrix is not that of the kept features")
     A = (A + A.T) / 2
     _check_errors(screened)
-    inert, largest = np.logical_not(A.any(axis=0)), float(np.abs(A).max()) * unit
-    error, weights = float(screened.error_unit), screened.error_weights
-    if weights is not None:
-        weights = np.asarray(weights, dtype=np.float64) / unit
+    largest, error = float(np.abs(A).max()) * unit, float(screened.error_unit)
+    weights = error_weights(screened) / unit
+    errors = np.zeros(variances.size) if screened.errors is None else np.asarray(screened.errors)
+    # what may vary by its error is not left out
+    inert = np.logical_not(A.any(axis=0)) & (error * weights == 0) & (errors[kept] == 0)
     inner = CheckedCovariance(A, None, unit, error, inert, weights=weights, largest=largest)
-    errors = 0.0 if screened.errors is None else np.asarray(screened.errors) / unit
-    upper = variances * (1 + 2 * EPS) + errors
-    return ScreenedCovariance(
-        inner, kept, variances, upper, variances == 0, np.zeros(variances.size)
-    )
+    upper = variances * (1 + 2 * EPS) + errors / unit
+    return ScreenedCovariance(inner, kept, variances, upper, upper == 0, np.zeros(variances.size))
+
+
+def error_weights(screened: Any) -> np.ndarray:
+    """What errors of the matrix are relative to; its variances, unless it says otherwise."""
+    own = screened.error_weights
+    weights = np.abs(np.diagonal(screened.matrix)) if own is None else np.asarray(own)
+    return weights.astype(np.float64)
 
 
 def _check_errors(screened: Any) -> None:

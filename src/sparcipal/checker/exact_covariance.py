@@ -83,14 +83,15 @@ class GivenCovariance(ExactCovariance):
         self.matrix = matrix  # of balls, in the units of the proofs
         self.diagonal = np.diagonal(matrix).copy()
         self.error_unit, self.weights = error_unit, weights
-        self.inert = np.array([all(entry == 0 for entry in row) for row in matrix], dtype=bool)
+        zero = np.array([all(entry == 0 for entry in row) for row in matrix], dtype=bool)
+        self.inert = zero & (error_unit * weights == 0)
 
     @classmethod
     def of(
         cls, matrix: Any, unit: float, error_unit: float = 0.0, weights: Any = None
     ) -> GivenCovariance:
         whole = cls.ar.array(np.asarray(matrix, dtype=np.float64)) / unit
-        weights = np.zeros(len(whole)) if weights is None else np.asarray(weights) / unit
+        weights = np.zeros(len(whole)) if weights is None else weights / unit
         return cls((whole + whole.T) / 2, unit, float(error_unit), weights)
 
     def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
@@ -343,11 +344,14 @@ def exactly(result: Result, source: Source | None, covariance: Any, sample_weigh
         given = covariance
         if kept is None:
             return GivenCovariance.of(given, unit)
-        inner = GivenCovariance.of(given.matrix, unit, given.error_unit, given.error_weights)
+        weights = screened.error_weights(given)
+        inner = GivenCovariance.of(given.matrix, unit, given.error_unit, weights)
         variances = ar.array(np.asarray(given.variances, dtype=np.float64)) / unit
-        inert = np.array([variance == 0 for variance in variances], dtype=bool)
         if given.errors is not None:
-            variances = variances + ar.array(np.asarray(given.errors, dtype=np.float64)) / unit
+            errors = np.asarray(given.errors, dtype=np.float64)
+            variances = variances + ar.array(errors) / unit
+            inner.inert = inner.inert & (errors[kept] == 0)
+        inert = np.array([variance == 0 for variance in variances], dtype=bool)
     none = np.zeros(variances.size)
     return screened.ScreenedCovariance(inner, kept, variances, variances, inert, none, whole)
 

@@ -227,10 +227,10 @@ def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
     """
     kept = np.asarray(screened.kept, dtype=np.intp)
     variances = np.asarray(screened.variances, dtype=np.float64)
-    known: dict[str, Any] = {
-        "n_samples": screened.n_samples,
-        "inert": None if screened.constant is None else screened.constant[kept],
-    }
+    inert = None if screened.constant is None else screened.constant[kept]
+    if inert is None and (screened.error_weights is not None or screened.errors is not None):
+        inert = _without_errors(screened, kept)
+    known: dict[str, Any] = {"n_samples": screened.n_samples, "inert": inert}
     if screened.error_weights is None:
         covariance = covariance_of(screened.matrix, **known)
     else:
@@ -260,6 +260,14 @@ def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
         int(np.count_nonzero(upper)),
         variances.size,
     )
+
+
+def _without_errors(screened: Screened, kept: np.ndarray) -> np.ndarray:
+    """The kept features that do not vary, not even by their errors."""
+    inert = np.logical_not(screened.matrix.any(axis=0))
+    if screened.error_weights is not None:
+        inert &= screened.error_unit * screened.error_weights == 0
+    return inert if screened.errors is None else inert & (screened.errors[kept] == 0)
 
 
 def upper_variances(screened: Screened) -> np.ndarray:

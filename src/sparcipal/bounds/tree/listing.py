@@ -123,9 +123,9 @@ class Listing(Search):
     def lists(self) -> tuple[np.ndarray, ...]:
         """Return the listed supports that are contained in no other, in a fixed order."""
         found = sorted(self.listed.values(), key=lambda s: (-s.size, s.tolist()))
-        largest = [set(s.tolist()) for s in found if s.size == found[0].size]
-        return tuple(
-            s
-            for s in found
-            if s.size == found[0].size or not any(set(s.tolist()) <= whole for whole in largest)
-        )
+        kept: list[set[int]] = []
+        for support in found:
+            own = set(support.tolist())
+            if support.size == found[0].size or not any(own <= other for other in kept):
+                kept.append(own)
+        return tuple(np.array(sorted(own), dtype=np.intp) for own in kept)
