@@ -6,7 +6,8 @@
     python -m benchmarks.library table                    README.md from the list
 
 `make library` is `check`. Data come from the folder named by SPARCIPAL_DATA; instances whose data
-are absent are named and skipped. `make` takes `--certify full` and `--minutes 10`, and all of them
+are absent are named and skipped. `make` starts from the components that are known, and takes
+`--certify full`, `--seconds 180` for each instance and `--minutes 10` for all; every command takes
 `--folder` for another library than the one of the repository.
 """
 
@@ -41,13 +42,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--certify", choices=("fast", "full"), default="fast")
     parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--seconds", type=float)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     asked = parser.parse_args()
     archive = Archive(asked.folder)
     if asked.what == "check":
         raise SystemExit(recheck_all(archive, asked.names))
     if asked.what == "make":
-        solve(archive, asked.names, asked.certify, asked.minutes)
+        solve(archive, asked)
     elif asked.what == "take":
         if len(asked.names) != 2 or asked.names[0] not in INSTANCES:
             raise SystemExit("take needs the name of an instance and a saved result")
@@ -82,21 +84,25 @@ def recheck_all(archive: Archive, names: list[str]) -> int:
     return int(wrong > 0)
 
 
-def solve(archive: Archive, names: list[str], certify: str, minutes: float) -> None:
+def solve(archive: Archive, asked: argparse.Namespace) -> None:
     """Solve instances that are not in the list; those that are named, once more."""
-    known = {} if names else archive.entries()
+    known = archive.entries()
     begun = time.monotonic()
-    for instance in present(names):
-        if instance.name in known:
+    for instance in present(asked.names):
+        if instance.name in known and not asked.names:
             continue
-        if time.monotonic() - begun > 60 * minutes:
+        if time.monotonic() - begun > 60 * asked.minutes:
             say("stopped; run it again for the rest")
             return
         start = time.process_time()
-        result = sparse_pca(**instance.question(), certify=certify)
+        start_from = archive.result(instance.name) if instance.name in known else None
+        result = sparse_pca(
+            **instance.question(), certify=asked.certify, time_limit=asked.seconds, init=start_from
+        )
         spent = time.process_time() - start
         try:
-            said = take(archive, instance, result, f"certify={certify!r}")
+            made = f"certify={asked.certify!r}, {spent:.1f} CPU s"
+            said = take(archive, instance, result, made)
         except NotTaken as refused:
             said = f"not taken: {refused}"
         say(f"{instance.name}: {said} ({spent:.1f} s)")

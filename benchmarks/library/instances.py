@@ -88,7 +88,7 @@ SOURCES = {
             13,
             lambda: correlation("pitprops"),
             "pitprops.csv",
-            ((2, 5), (4, 3)),
+            (*((1, s) for s in (4, 6, 7, 8, 9)), (2, 5), (4, 3)),
         ),
         Source("wine", _UCI, "correlations", 13, lambda: correlation("wine"), _MATRICES, ((4, 3),)),
         Source("miniboone", _UCI, "correlations", 50, lambda: correlation("miniboone"), _MATRICES),
@@ -173,7 +173,7 @@ def instances() -> Iterator[Instance]:
         p = source.n_features
         yield from (Instance(source, 1, s) for s in SINGLE if s < p)
         yield from (Instance(source, 1, s, nonnegative=True) for s in NONNEGATIVE if s < p)
-        joint = sorted({*JOINT, *source.further})
+        joint = sorted({*JOINT, *source.further})  # and a few more of one component
         yield from (Instance(source, k, s) for k, s in joint if k * s <= p)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from benchmarks.library.archive import Archive, Entry
 from benchmarks.library.instances import INSTANCES, SOURCES
-from benchmarks.library.published import PUBLISHED
+from benchmarks.library.published import PUBLISHED, SCALES
+
+# The relative gap below which an instance counts as solved.
+OPTIMAL = 2e-6
 
 HEAD = """# The library: instances, best values, best bounds, proofs
 
@@ -23,6 +26,13 @@ pull request consists of what `take` changed. Data are read from the folder name
 `SPARCIPAL_DATA`; those of scikit-learn are always there. "-" in the last column means that the
 proof is larger than what is kept here; `make NAME` makes it again in seconds to a minute.
 """
+SAID = """\
+As printed; ours are the best value, the gap that is proved, and how it was made. Li & Xie: the
+files that accompany their paper (times there in whole seconds, with Gurobi and Mosek)."""
+SCALE = """\
+The tables of these papers are not at hand; their abstracts say how far they go. Beside them: the
+instances of this library of that size, signed, one component unless said otherwise. A run takes
+seconds to minutes (`benchmarks/exact`, `benchmarks/joint`)."""
 
 
 def write_table(archive: Archive) -> None:
@@ -43,20 +53,46 @@ def write_table(archive: Archive) -> None:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     lines += [_row(archive, entries[name]) for name in INSTANCES if name in entries]
-    lines += [
-        "",
-        "## Published beside ours",
-        "",
-        "As printed; ours are the best value and the gap that is proved.",
-        "",
-    ]
-    lines += ["| instance | author | method | printed | said | ours | gap |", "| --- " * 7 + "|"]
+    lines += [*_published(entries), *_scales(entries)]
+    (archive.folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _published(entries: dict[str, Entry]) -> list[str]:
+    head = ("instance", "author", "method", "printed", "gap", "seconds", "said")
+    lines = ["", "## Published beside ours", "", SAID, ""]
+    lines += ["| " + " | ".join((*head, "ours", "our gap", "made")) + " |", "| --- " * 10 + "|"]
     for row in PUBLISHED:
         if row.instance in entries:
             ours = entries[row.instance]
-            cells = (*row, f"{ours.value:.8g}", _gap(ours))
+            cells = (*row, f"{ours.value:.8g}", _gap(ours), ours.made)
             lines.append("| " + " | ".join(cells) + " |")
-    (archive.folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return lines
+
+
+def _scales(entries: dict[str, Entry]) -> list[str]:
+    """The solved share and the largest gap of the instances that an abstract would be about."""
+    lines = ["", "## Scale, by author", "", SCALE, ""]
+    lines += ["| author | said | instances here | optimal | median gap | largest gap |"]
+    lines += ["| --- " * 6 + "|"]
+    for scale in SCALES:
+        (few, many), (least, most) = scale.features, scale.nonzeros
+        chosen = [
+            entries[name]
+            for name, instance in INSTANCES.items()
+            if name in entries
+            and few <= instance.source.n_features <= many
+            and least <= instance.s <= most
+            and (instance.k > 1) == scale.several
+            and not instance.nonnegative
+        ]
+        gaps = sorted(entry.gap for entry in chosen)
+        closed = sum(gap < OPTIMAL for gap in gaps)
+        middle = gaps[len(gaps) // 2]
+        lines.append(
+            f"| {scale.author} | {scale.said} | {len(chosen)} | {closed} | {_percent(middle)} "
+            f"| {_percent(gaps[-1])} |"
+        )
+    return lines
 
 
 def _row(archive: Archive, entry: Entry) -> str:
@@ -73,4 +109,8 @@ def _row(archive: Archive, entry: Entry) -> str:
 
 
 def _gap(entry: Entry) -> str:
-    return "optimal" if entry.gap < 2e-6 else f"{100 * entry.gap:.2g} %"
+    return _percent(entry.gap)
+
+
+def _percent(gap: float) -> str:
+    return "optimal" if gap < OPTIMAL else f"{100 * gap:.2g} %"
