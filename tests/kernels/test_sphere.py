@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from sparcipal.bounds.lowrank import sphere as cones
+from sparcipal.bounds.lowrank import cones
 from sparcipal.bounds.lowrank.sphere import sphere_search
 from sparcipal.kernels import sphere
 
@@ -36,16 +36,16 @@ def directions(p: int, r: int, seed: int) -> np.ndarray:
     return V / np.linalg.norm(V, axis=1, keepdims=True)
 
 
-def test_sphere_search_makes_the_same_tree_in_rounds_and_when_tables_grow(monkeypatch):
-    """Rounds end between two splits, and tables that are full are doubled: the tree is the same."""
+def test_sphere_search_proves_the_same_in_regions_and_when_tables_grow(monkeypatch):
+    """Tables that are full are doubled; a search that is long goes on in regions of the sphere."""
     V = directions(10, 5, 1)
     whole = sphere_search(V, 2, starts=2, eps=1e-3)
     assert whole.tree.size > 500, "more points than there is room for at first"
     monkeypatch.setattr(cones, "ROUND", 300)
-    rounds = sphere_search(V, 2, starts=2, eps=1e-3)
-    assert rounds.bound == whole.bound
-    assert rounds.value == whole.value
-    np.testing.assert_array_equal(rounds.tree, whole.tree)
+    regions = sphere_search(V, 2, starts=2, eps=1e-3)
+    assert regions.finished
+    assert regions.value == pytest.approx(whole.value, rel=1e-3)
+    assert whole.value <= regions.bound <= regions.value * 1.0011
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
