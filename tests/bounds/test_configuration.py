@@ -13,6 +13,7 @@ from sparcipal.bounds import joint, strategy
 from sparcipal.bounds.configuration import bound as configuration
 from sparcipal.bounds.configuration import packing
 from sparcipal.bounds.configuration.prices import Pool, converted
+from sparcipal.bounds.enumeration import Kind
 from sparcipal.bounds.kyfan import bound as kyfan
 from sparcipal.bounds.kyfan.question import JointQuestion
 from sparcipal.bounds.pairsplit import Part, best_start, split_matrix
@@ -253,7 +254,7 @@ def test_known_supports_are_packed_in_the_order_of_the_cardinalities(sizes) -> N
     """With every support in the pool the best packing is the optimum."""
     for seed in range(4):
         A = plain_covariance(7, seed)
-        pool = Pool(A, sizes, False, 1.0)
+        pool = Pool(A, [Kind(s) for s in sizes], False, 1.0)
         pool.add(np.array([0]))
         assert pool.best_disjoint() is None  # one support is not enough
         for size in range(1, max(sizes) + 1):

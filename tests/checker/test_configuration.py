@@ -41,10 +41,10 @@ def test_recheck_of_a_configuration_keeps_its_margins(monkeypatch):
     header = {**HEADER, "prices": price, "step": "problem"}
     data = {"price": price, "parts": [{"s": 2, "log": [header]}]}
     given: list[np.ndarray] = []
-    monkeypatch.setattr(configuration, "replay", lambda log, a, *_: given.append(a) or 3.0)
+    monkeypatch.setattr(configuration, "replay", lambda log, a, *_, **__: given.append(a) or 3.0)
     assert recheck("configuration", data, cov, one(2, 2)) >= 7.0 * (1 + 8 * E) * LESS
     assert np.allclose(given[0], cov.dense())
-    monkeypatch.setattr(configuration, "replay", lambda *_: -3.0)
+    monkeypatch.setattr(configuration, "replay", lambda *_, **__: -3.0)
     assert recheck("configuration", data, cov, one(2, 1)) >= 1.0
     packed = {**data, "packing": {"target": 5.0, "u": np.zeros(6), "r": np.zeros(6)}}
     matrix: list[np.ndarray] = []
@@ -56,5 +56,5 @@ def test_recheck_of_a_configuration_keeps_its_margins(monkeypatch):
         assert np.allclose(matrix[0], cov.dense())
     cov.error_unit = 1e-3
     assert recheck("configuration", packed, cov, one(2, 2)) >= 6.0 + cov.rounding(4)
-    monkeypatch.setattr(configuration, "replay", lambda *_: 3.0)
+    monkeypatch.setattr(configuration, "replay", lambda *_, **__: 3.0)
     assert recheck("configuration", data, cov, one(2, 2)) >= 7.0 + 2 * cov.rounding(2)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import sparcipal.bounds.joint as joint
 import sparcipal.bounds.strategy as strategy
 from sparcipal import sparse_pca, verify
 from sparcipal.bounds.tree.core import prove_large
@@ -44,6 +45,20 @@ def test_several_components(seed):
     case = constrained(seed, k=2)
     result = sparse_pca(case.X, **case.keywords, certify="full" if seed % 5 == 0 else "fast")
     check(case, result, verify(result, case.X))
+    assert result.status.value == "optimal"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_prices_know_anchors(seed, monkeypatch):
+    monkeypatch.setattr(joint, "EXHAUSTIBLE", {"fast": 0, "full": 0})
+    case = constrained(seed + 2000, k=2)
+    result = sparse_pca(case.X, **case.keywords)
+    check(case, result, verify(result, case.X, arithmetic="exact" if seed % 4 == 0 else "float"))
+    if result.certificate.proved_by == "configuration" and any(case.include):
+        # the same proof does not hold where other features are the anchors
+        other = [[own[0] + 1 if own[0] + 1 < case.X.shape[1] else 0] for own in case.include if own]
+        asked = {**result.settings, "include": other + [[]] * (2 - len(other))}
+        assert not verify(replace(result, settings=asked), case.X)
 
 
 @pytest.mark.parametrize("seed", range(40))

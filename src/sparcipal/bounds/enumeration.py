@@ -6,7 +6,8 @@ A signed component never loses by a larger support, so supports of exactly s fea
 The best nonnegative x is the leading eigenvector of A on its own support, so there all supports of
 at most s features count whose leading eigenvector has one sign. Several disjoint components are the
 best packing of such supports, found by a depth-first search through the supports in the order of
-their values. With anchors, one component has at most s features together with them.
+their values. With anchors, a component has at most s features together with them, and none that is
+an anchor of another.
 
 LAPACK's eigenvalues order the supports; a Cholesky factorisation of each bounds the error of its
 value. A support T whose computed vector q has both signs is passed over: if the best x >= 0
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import comb
 
 import numpy as np
@@ -53,20 +55,52 @@ def exhaust(
     """
     A = problem.covariance.dense()
     A = (A + A.T) / 2
-    asked = set(problem.cardinalities)
-    scored = {s: _scored(A, s, problem.nonnegative, problem.forced) for s in asked}
-    tables = {s: (values, supports) for s, (values, supports, _) in scored.items()}
-    packing = _Packing(tables, problem.cardinalities, A.shape[0], options.monitor, most, known)
+    kinds = kinds_of(problem)
+    scored = {kind: _scored(A, kind, problem.nonnegative) for kind in set(kinds)}
+    tables = {kind: (values, supports) for kind, (values, supports, _) in scored.items()}
+    packing = _Packing(tables, kinds, A.shape[0], options.monitor, most, known)
     packing.search()
     components = tuple(_component(A, support) for support in _padded(packing.supports, problem))
+    if problem.include and problem.k > 1:  # supports came in the order of their kinds
+        order = sorted(range(problem.k), key=lambda j: kinds[j])
+        complete = len(packing.supports) == problem.k
+        components = tuple(components[order.index(j)] for j in range(problem.k)) * complete
     if not packing.complete:
         return components, None, packing.looked
     m = sum(problem.cardinalities)
     rounding = problem.covariance.rounding(m)
-    margin = sum(scored[s][2] for s in problem.cardinalities) + rounding
+    margin = sum(scored[kind][2] for kind in kinds) + rounding
     margin += margins.packing(problem.k) * packing.rest[0]  # rounding of the sums of values
     bound = Bound("enumeration", packing.value + SAFETY * margin, margin=SAFETY * rounding)
     return components, bound, packing.looked
+
+
+@dataclass(frozen=True, order=True)
+class Kind:
+    """Components of at most s features with some anchors and without some features."""
+
+    s: int
+    anchors: tuple[int, ...] = ()
+    banned: tuple[int, ...] = ()
+
+    def admits(self, support: tuple[int, ...]) -> bool:
+        """Return whether a support contains the anchors and is none too long or banned."""
+        own = set(support)
+        return len(own) <= self.s and own.issuperset(self.anchors) and own.isdisjoint(self.banned)
+
+    def least(self, worth: float) -> float:
+        """Return at least what a component is worth: zero if it may be empty."""
+        return worth if self.anchors else max(worth, 0.0)
+
+
+def kinds_of(problem: Problem) -> list[Kind]:
+    """Return the kind of each component; the anchors of others are banned."""
+    anchors = problem.include or ((),) * problem.k
+    every = {feature for own in anchors for feature in own}
+    return [
+        Kind(s, tuple(sorted(own)), tuple(sorted(every - set(own))))
+        for s, own in zip(problem.cardinalities, anchors)
+    ]
 
 
 def _sizes(s: int, nonnegative: bool) -> range:
@@ -74,17 +108,19 @@ def _sizes(s: int, nonnegative: bool) -> range:
 
 
 def _scored(
-    A: np.ndarray, s: int, nonnegative: bool, forced: np.ndarray
+    A: np.ndarray, kind: Kind, nonnegative: bool
 ) -> tuple[np.ndarray, list[tuple[int, ...]], float]:
     """Return the value of every support, the largest first, and a bound on their errors.
 
-    Supports leave room for the forced features of one component.
+    Supports leave room for the anchors.
     """
+    s, forced = kind.s, np.array(kind.anchors, dtype=np.intp)
+    features = [feature for feature in range(A.shape[0]) if feature not in kind.banned]
     values: list[np.ndarray] = []
     supports: list[tuple[int, ...]] = []
     margin, lost = 0.0, 0.0
     for size in _sizes(s, nonnegative):
-        combinations = itertools.combinations(range(A.shape[0]), size)
+        combinations = itertools.combinations(features, size)
         while batch := list(itertools.islice(combinations, BATCH)):
             index = np.array(batch, dtype=np.intp)
             if forced.size:
@@ -129,18 +165,20 @@ class _Packing:
 
     def __init__(
         self,
-        tables: dict[int, tuple[np.ndarray, list[tuple[int, ...]]]],
-        cardinalities: tuple[int, ...],
+        tables: dict[Kind, tuple[np.ndarray, list[tuple[int, ...]]]],
+        kinds: list[Kind],
         p: int,
         monitor: Monitor,
         most: int,
         known: float,
     ) -> None:
         self.tables = tables
-        self.sizes = sorted(cardinalities)
-        self.member = {s: _membership(supports, p) for s, (_, supports) in tables.items()}
+        self.kinds = sorted(kinds)
+        self.member = {
+            kind: _membership(supports, kind.anchors, p) for kind, (_, supports) in tables.items()
+        }
         # rest[level] bounds what the components from that level on can explain
-        heads = [float(tables[s][0][0]) for s in self.sizes]
+        heads = [float(tables[kind][0][0]) for kind in self.kinds]
         self.rest = [sum(heads[level:]) for level in range(len(heads) + 1)]
         self.monitor, self.most = monitor, most
         self.looked = 0
@@ -148,7 +186,7 @@ class _Packing:
         self.value, self.supports = known, list[tuple[int, ...]]()
 
     def search(self) -> None:
-        p = self.member[self.sizes[0]].shape[1]
+        p = self.member[self.kinds[0]].shape[1]
         self._descend(0, np.zeros(p, dtype=bool), 0, 0.0, [])
 
     def _descend(
@@ -160,28 +198,30 @@ class _Packing:
             return
         if total > self.value:
             self.value, self.supports = total, list(chosen)
-        if level == len(self.sizes):
+        if level == len(self.kinds):
             return
-        size = self.sizes[level]
-        values, supports = self.tables[size]
-        # Components of one size are alike: take their supports in increasing position.
-        first = start if level and size == self.sizes[level - 1] else 0
+        kind = self.kinds[level]
+        values, supports = self.tables[kind]
+        # Components of one kind are alike: take their supports in increasing position.
+        first = start if level and kind == self.kinds[level - 1] else 0
         # Nothing after this position can lead to a better total.
         least = self.value - total - self.rest[level + 1]
         last = int(np.searchsorted(-values, -least, side="left")) if np.isfinite(least) else None
-        free = np.flatnonzero(~(self.member[size][first:last] & used).any(axis=1)) + first
+        free = np.flatnonzero(~(self.member[kind][first:last] & used).any(axis=1)) + first
         for i in free:
             if total + values[i] + self.rest[level + 1] <= self.value or not self.complete:
                 break
-            taken = used | self.member[size][i]
+            taken = used | self.member[kind][i]
             value = total + float(values[i])
             self._descend(level + 1, taken, int(i) + 1, value, [*chosen, supports[i]])
 
 
-def _membership(supports: list[tuple[int, ...]], p: int) -> np.ndarray:
+def _membership(supports: list[tuple[int, ...]], anchors: tuple[int, ...], p: int) -> np.ndarray:
+    """Return the places that each support takes, with those of its anchors."""
     member = np.zeros((len(supports), p), dtype=bool)
     for row, support in enumerate(supports):
         member[row, list(support)] = True
+    member[:, list(anchors)] = True
     return member
 
 

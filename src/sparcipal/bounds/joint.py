@@ -58,7 +58,7 @@ class Step:
 def prove_jointly(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
     """Enumerate all packings where they are few, otherwise follow the plan."""
     count = count_supports(problem)
-    if problem.total is None and count <= EXHAUSTIBLE[certify] and not problem.include:
+    if problem.total is None and count <= EXHAUSTIBLE[certify]:
         value = proved.value(problem)
         most = min(PACKINGS[certify], int(READS[certify] / count / problem.covariance.n_features))
         found, bound, _ = exhaust(problem, options, most, known=value)
@@ -73,8 +73,7 @@ def prove_jointly(problem: Problem, proved: Proved, options: Options, certify: s
         if answer is not None:
             if answer.bound is not None:
                 proved = replace(proved, bounds=(*proved.bounds, answer.bound))
-            if not problem.include:  # of which joint bounds know nothing
-                proved = proved.with_supports(problem, answer.supports)
+            proved = proved.with_supports(problem, answer.supports)
         value = proved.value(problem)
         options.monitor.update("bounds", value=value, bound=proved.lowest)
         if proved.lowest <= value * (1 + options.tol) or options.monitor.stopped:
@@ -162,4 +161,5 @@ def _question(problem: Problem, proved: Proved, options: Options) -> JointQuesti
         nonnegative=problem.nonnegative,
         tol=options.tol,
         total=problem.total,
+        include=problem.include,
     )

@@ -15,12 +15,16 @@ from .tree import replay
 
 
 def recheck(record: Configuration, case: Case) -> Numbers:
-    """sum beta + sum_j max_S (value(S) - beta(S)): every feature serves at most one component."""
+    """sum beta + sum_j max_S (value(S) - beta(S)): every feature serves at most one component.
+
+    A proof that speaks only of supports with some features serves components with these anchors.
+    """
     cov, question, ar, budget = case
     require(question.k == 1 or question.disjoint, "this bound holds for disjoint supports only")
     core = np.arange(cov.p) if record.features is None else record.features
     a, price = case.entries(core), ar.array(record.price)
-    proved: dict[int, Numbers] = {}
+    require(question.include == () or len(question.include) == question.k, "anchors are missing")
+    proved: dict[tuple[int, frozenset[int]], Numbers] = {}
     for part in record.parts:
         problem = part.log[0]
         assert isinstance(problem, Problem)
@@ -29,25 +33,32 @@ def recheck(record: Configuration, case: Case) -> Numbers:
         require(problem.s >= part.s, "a proof speaks of fewer features")
         mixed = problem.nonnegative and not question.nonnegative
         require(not mixed, "a proof speaks of nonnegative components only")
-        inside = replay(part.log, a, ar, budget)
+        forced = core[:0] if problem.forced is None else core[problem.forced]
+        inside = replay(part.log, a, ar, budget, anchored=True)
         if core.size < cov.p:
             inside = ar.maximum(inside, _outside(problem, core, price, inside, case))
-        # An empty component costs and brings nothing.
-        proved[part.s] = ar.maximum(inside, 0.0)
+        # An empty component costs and brings nothing; with anchors it pays for them at least.
+        found = inside if forced.size else ar.maximum(inside, 0.0)
+        proved[part.s, frozenset(forced.tolist())] = found
     if record.packing is not None:
         s = question.s_max
-        equal = set(question.cardinalities) == {s} and s in proved and not question.nonnegative
+        free = s, frozenset[int]()
+        equal = set(question.cardinalities) == {s} and free in proved and not question.nonnegative
         require(equal, "supports are packed for equal cardinalities and signed components only")
         require(core.size == cov.p, "supports are packed only where no feature is left out")
-        best = largest_packing(record.packing, a, price, proved[s], case)
+        best = largest_packing(record.packing, a, price, proved[free], case)
         best = ar.maximum(best, record.packing.target) * (1 + 4 * ar.eps)
         return best + cov.rounding(sum(question.cardinalities))
     total = price.sum()
-    for s in question.cardinalities:
-        allowed = [size for size in proved if size >= s]
+    size = total
+    for s, anchors in zip(question.cardinalities, question.include or ((),) * question.k):
+        allowed = [
+            bound for (most, own), bound in proved.items() if most >= s and own.issubset(anchors)
+        ]
         require(len(allowed) > 0, "a cardinality has no proof")
-        total = total + min((proved[size] for size in allowed), key=float) + cov.rounding(s)
-    return total * (1 + (core.size + 4) * ar.eps)
+        least = min(allowed, key=float)
+        total, size = total + least + cov.rounding(s), size + abs(least) + cov.rounding(s)
+    return total + (core.size + 4) * ar.eps * size
 
 
 def _outside(

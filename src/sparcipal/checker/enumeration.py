@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
-from .budget import Budget
+from .budget import Budget, require
+from .covariance import Question
 from .family import Case, Family
 from .records import Nothing
 
@@ -18,6 +19,8 @@ BATCH = 20_000
 ENTRY = 64  # bytes of an entry of a batch, with those of its factors and of what is left of it
 KEPT = 300  # bytes of a support that is kept, beside its features
 
+# The most nonzeros of a component, its anchors, and features it may not use.
+Kind = tuple[int, tuple[int, ...], tuple[int, ...]]
 Table = tuple[list[Any], list[tuple[int, ...]]]  # bounds and supports, the largest first
 
 
@@ -36,27 +39,44 @@ def recheck(record: Nothing, case: Case) -> Numbers:
         return float("inf")
     # A larger support never hurts a signed component; a nonnegative one may need a smaller one.
     counts = {s: range(1, s + 1) if question.nonnegative else [s] for s in set(sizes)}
-    for s in counts:
-        budget.work(sum(comb(p, t) * 1000 * t * t for t in counts[s]), "all supports")
+    kinds = _kinds(question)
+    for kind in set(kinds):
+        budget.work(sum(comb(p, t) * 1000 * t * t for t in counts[kind[0]]), "all supports")
     alone = question.k == 1
     entry = ENTRY * (8 if ar.exact else 1)
     batches = max(min(comb(p, t), BATCH) * t * t for s in counts for t in counts[s])
-    kept = 0 if alone else sum(comb(p, t) * (KEPT + 8 * t + p) for s in counts for t in counts[s])
+    every = [t for kind in set(kinds) for t in counts[kind[0]]]
+    kept = 0 if alone else sum(comb(p, t) * (KEPT + 8 * t + p) for t in every)
     budget.memory(batches * entry + kept, "all supports")
     A = case.entries(np.arange(p))
-    # the anchors of several components are left aside: there are fewer packings with them
-    anchors = set(question.forced.tolist()) if alone else set()
-
-    def admits(support: tuple[int, ...]) -> bool:
-        return len(anchors.union(support)) <= sizes[0]
-
-    wanted = admits if anchors else None
-    scored = {s: _scored(A, counts[s], question.nonnegative, ar, alone, wanted) for s in counts}
-    tables = {s: (values, supports) for s, (values, supports, _) in scored.items()}
-    best = _best_packing(tables, sorted(sizes), p, question.value, ar, budget)
+    scored = {
+        kind: _scored(A, counts[kind[0]], question.nonnegative, ar, alone, _admits(kind))
+        for kind in set(kinds)
+    }
+    tables = {kind: (values, supports) for kind, (values, supports, _) in scored.items()}
+    best = _best_packing(tables, sorted(kinds), p, question.value, ar, budget)
     # one feature less at every step, down to one
-    lost = sum((s - 1) * scored[s][2] for s in sizes)
+    lost = sum((kind[0] - 1) * scored[kind][2] for kind in kinds)
     return (best + lost) * (1 + 2 * question.k * ar.eps) + cov.rounding(question.n_nonzero)
+
+
+def _kinds(question: Question) -> list[Kind]:
+    """The size of each component, its anchors, and those of others, which it may not use."""
+    anchors = question.include or ((),) * question.k
+    require(len(anchors) == question.k, "there is not one list of anchors per component")
+    every = {feature for own in anchors for feature in own}
+    return [
+        (s, tuple(sorted(own)), tuple(sorted(every - set(own))))
+        for s, own in zip(question.cardinalities, anchors)
+    ]
+
+
+def _admits(kind: Kind) -> Callable[[tuple[int, ...]], bool] | None:
+    """Whether a support leaves room for the anchors of a component and those of the others."""
+    size, own, others = kind[0], set(kind[1]), set(kind[2])
+    if not own and not others:
+        return None
+    return lambda support: len(own.union(support)) <= size and others.isdisjoint(support)
 
 
 def _scored(
@@ -130,33 +150,34 @@ def _batches(items: Iterator[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]
 
 
 def _best_packing(
-    tables: dict[int, Table],
-    sizes: list[int],
+    tables: dict[Kind, Table],
+    kinds: list[Kind],
     p: int,
     known: float,
     ar: Arithmetic,
     budget: Budget,
 ) -> Numbers:
     """The best sum of bounds of disjoint supports, or `known` if none is better."""
-    if len(sizes) == 1:
-        return ar.maximum(tables[sizes[0]][0][0], 0.0)
+    if len(kinds) == 1:
+        return ar.maximum(tables[kinds[0]][0][0], 0.0)
     masks = {}
-    for s, (_, supports) in tables.items():
-        masks[s] = np.zeros((len(supports), p), dtype=bool)
+    for kind, (_, supports) in tables.items():
+        masks[kind] = np.zeros((len(supports), p), dtype=bool)
         for row, support in enumerate(supports):
-            masks[s][row, list(support)] = True
-    heads = [tables[s][0][0] for s in sizes]
+            masks[kind][row, list(support)] = True
+        masks[kind][:, list(kind[1])] = True  # an anchor takes a place whatever its loading is
+    heads = [tables[kind][0][0] for kind in kinds]
     best = ar.maximum(known, 0.0)
 
     def descend(level: int, used: np.ndarray, start: int, total: Numbers) -> None:
         nonlocal best
         # Fewer components than asked for are allowed: the rest explain nothing.
         best = ar.maximum(best, total)
-        if level == len(sizes):
+        if level == len(kinds):
             return
-        values, masked = tables[sizes[level]][0], masks[sizes[level]]
+        values, masked = tables[kinds[level]][0], masks[kinds[level]]
         rest = sum(heads[level + 1 :])
-        first = start if level and sizes[level] == sizes[level - 1] else 0
+        first = start if level and kinds[level] == kinds[level - 1] else 0
         budget.work(1000 + masked.size // 4, "packings of supports")
         free = ~(masked[first:] & used).any(axis=1)
         for i in np.flatnonzero(free) + first:

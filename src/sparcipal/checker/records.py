@@ -441,15 +441,16 @@ class Packing:
 @dataclass(frozen=True)
 class Configuration:
     """For disjoint components; the statement is that of :doc:`methods/configuration`: the sum of
-    all prices and, for each component, of the smallest bound of a part for its cardinality or more
-    (zero if that is negative)."""
+    all prices and, for each component, of the smallest bound of a part for its cardinality or more.
+    A part whose log forces features serves the components that have these among their anchors; a
+    bound below zero counts as zero if nothing is forced."""
 
     features: np.ndarray | None = entry(
         Features("p", least=1, names="n"), "the core; all features if absent", optional=True
     )
     price: np.ndarray = entry(Numbers("n", 0.0), "the price of each feature of the core")
     parts: tuple[PricedPart, ...] = entry(
-        Many(Record(PricedPart), least=1), "one tree for each cardinality"
+        Many(Record(PricedPart), least=1), "one tree for each cardinality and each list of anchors"
     )
     packing: Packing | None = entry(Record(Packing), "where a gap remained", optional=True)
 

@@ -19,18 +19,21 @@ def prove_configuration(data: dict, ask: Ask, level: Fraction) -> bool:
     core = places(data.get("features", range(ask.p)), ask.p)
     price = vector(data["price"], len(core), 0)
     bounds = {id(part): exact(part["log"][0]["bound"]) for part in data["parts"]}
+    own = {id(part): {core[i] for i in part["log"][0].get("forced", ())} for part in data["parts"]}
     chosen = []
-    for s in ask.sizes:
-        fit = [part for part in data["parts"] if part["s"] >= s]
+    for s, anchors in zip(ask.sizes, ask.include or ((),) * ask.k):
+        fit = [part for part in data["parts"] if part["s"] >= s and own[id(part)] <= set(anchors)]
         need(bool(fit), "a component without a part")
         chosen.append(min(fit, key=lambda part: bounds[id(part)]))
-    worths = [max(bounds[id(part)], Fraction(0)) for part in chosen]
+    worths = [bounds[id(part)] for part in chosen]  # without anchors it may be empty
+    worths = [x if own[id(part)] else max(x, Fraction(0)) for x, part in zip(worths, chosen)]
     target = exact(data["packing"]["target"]) if "packing" in data else None
     slack = (level - sum(price) - sum(worths)) / ask.k
     need(slack >= 0 or target is not None, "prices and parts sum to more")
     slack = max(slack, abs(level) * EPS)
     for part in {id(part): part for part in chosen}.values():
-        prove_priced(part, ask, core, price, bounds[id(part)] + slack)
+        group = own[id(part)], ()
+        prove_priced(part, ask, core, price, bounds[id(part)] + slack, group)
     if target is None or sum(price) + sum(worths) + slack * ask.k <= level:
         return True
     need(len(set(ask.sizes)) == 1 and not ask.nonnegative and len(core) == ask.p, "a packing")

@@ -35,6 +35,7 @@ from ...numerics.margins import SAFETY, power_of_two
 from ...numerics.threads import one_blas_thread
 from ...problem.monitor import Monitor, Quiet
 from ...problem.result import Bound
+from ..enumeration import Kind
 from ..kyfan.certificate import KyFanMatrix, KyFanSplit, kyfan_matrix
 from ..kyfan.question import JointAnswer, JointQuestion
 from ..outside import violators
@@ -43,7 +44,7 @@ from ..tree.log import Proof
 from ..tree.question import TreeQuestion
 from ..tree.search import prove
 from .packing import PackingQuestion, best_packing
-from .prices import Pool, converted
+from .prices import Pool, converted, kinds_on
 
 NAME = "configuration"
 MOST_CORE = 700  # features of a core; a branch and bound on more takes too long
@@ -55,6 +56,7 @@ LEVELS = (0.0, 0.5)  # targets, as fractions of the gap: the optimum, then half 
 IMPROVED = 1e-9  # relative gain from which a packing counts as better
 SOONER = 0.25  # factor on the target after a success
 PARTS = (0.6, 0.8)  # of the work that is left, for each of these targets; packing has the rest
+DEAR = 4.0  # the price of an anchor for other components, in units of the value
 PADS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)  # factors on what rows of the Ky Fan split pay
 
 
@@ -90,6 +92,7 @@ class _Prices:
     def __init__(self, question: JointQuestion, monitor: Monitor, n_jobs: int) -> None:
         self.cov, self.nonnegative = question.cov, question.nonnegative
         self.sizes, self.k = question.cardinalities, len(question.cardinalities)
+        self.include = question.include
         self.value, self.tol = question.value, question.tol
         self.monitor = monitor
         self.n_jobs = n_jobs
@@ -145,10 +148,14 @@ class _Prices:
         self.evaluated = kyfan_matrix(self.a, split, s, self.nonnegative)
         self.leading = largest_eigenpairs(self.evaluated.matrix, 3 * self.k)[1]
         unit = power_of_two(float(np.abs(self.a).max()))
-        self.starts: dict[int, Split] = dict.fromkeys(self.sizes, pair.scaled(1.0 / unit))
-        self.pool = Pool(self.a, self.sizes, self.nonnegative, self.value)
-        for support in supports:
-            self.pool.add(np.searchsorted(self.core, support))
+        wanted = kinds_on(self.core, self.sizes, self.include)
+        self.starts: dict[Kind, Split] = dict.fromkeys(wanted, pair.scaled(1.0 / unit))
+        self.pool = Pool(self.a, wanted, self.nonnegative, self.value)
+        self.anchored = np.zeros(self.core.size)
+        dear = DEAR * power_of_two(max(self.value, float(np.abs(self.a).max())))
+        for kind, support in zip(wanted, supports):
+            self.pool.add(np.union1d(np.searchsorted(self.core, support), kind.anchors).astype(int))
+            self.anchored[list(kind.anchors)] = dear
         self.pool.search(self.center, self._mixtures(MIXTURES))
 
     def _mixtures(self, count: int) -> np.ndarray:
@@ -167,6 +174,7 @@ class _Prices:
             price, level, levels = prices
             room = max(level - float(price.sum()) - float(self.pool.counts @ levels), 0.0) / self.k
             room = max(room, 0.02 * self.tol * self.value / self.k)
+            price, levels = self._dear(price, levels)
             proofs = self._priced(price, levels + room, room, self.left - last)
             if proofs is None:
                 return None
@@ -178,6 +186,16 @@ class _Prices:
             for support in better:
                 self.pool.add(support)
         return None
+
+    def _dear(self, price: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Put the price of anchors on them, and return the levels at these prices.
+
+        At this price no component takes the anchor of another one; its own has to pay, so that the
+        total is the same.
+        """
+        dear = np.where(self.anchored > 0.0, self.anchored, price)
+        paid = [float((dear - price)[list(kind.anchors)].sum()) for kind in self.pool.kinds]
+        return dear, levels - np.array(paid)
 
     def _prices(self, aim: float) -> tuple[np.ndarray, float, np.ndarray] | None:
         """Return prices near the centre, the total they aim at, and the level of each size."""
@@ -214,11 +232,11 @@ class _Prices:
     ) -> list[Proof] | None:
         """Prove for each cardinality that no support is worth more than its target, or find one."""
         proofs = []
-        for s, target in zip(self.pool.kinds, targets.tolist()):
-            pads = self._pads(price, s, target)
+        for kind, target in zip(self.pool.kinds, targets.tolist()):
+            pads = self._pads(price, kind.s, target)
             if pads is None:
                 return None
-            support, known = self.pool.best(price, s)
+            support, known = self.pool.best(price, kind)
             size = max(abs(known), float(np.abs(self.a).max()))
             question = TreeQuestion(
                 nonnegative=self.nonnegative,
@@ -227,15 +245,16 @@ class _Prices:
                 tol=max((target - known) / size, 1e-9),
                 monitor=Quiet(self.monitor),
                 effort=work,
-                start=self.starts[s],
+                start=self.starts[kind],
+                forced=np.array(kind.anchors, dtype=np.intp) if kind.anchors else None,
                 pads=pads if pads.any() else None,
                 enough=target + 0.1 * room,
                 n_jobs=self.n_jobs,
             )
-            proof = prove(self.a, s, question)
+            proof = prove(self.a, kind.s, question)
             self.left -= proof.work
             if proof.again is not None:
-                self.starts[s] = proof.again
+                self.starts[kind] = proof.again
             proofs.append(proof)
             if proof.status == "enough":
                 break
@@ -256,15 +275,17 @@ class _Prices:
     def _total(self, price: np.ndarray, proofs: list[Proof]) -> float:
         if len(proofs) < len(self.pool.kinds):
             return np.inf
-        parts = float(self.pool.counts @ np.array([max(proof.bound, 0.0) for proof in proofs]))
-        return (float(price.sum()) + parts) * (1 + SAFETY * margins.priced(price.size))
+        found = [kind.least(proof.bound) for kind, proof in zip(self.pool.kinds, proofs)]
+        parts = float(self.pool.counts @ np.array(found))
+        size = float(price.sum()) + float(self.pool.counts @ np.abs(found))
+        return float(price.sum()) + parts + SAFETY * margins.priced(price.size) * size
 
     # the end --------------------------------------------------------------------------------
 
     def _bound(self, attempt: _Attempt) -> tuple[Bound, tuple[np.ndarray, ...]]:
         margin = SAFETY * sum(self.cov.rounding(s) for s in self.sizes)
         parts: list[dict[str, Any]] = [
-            {"s": s, "log": proof.log} for s, proof in zip(self.pool.kinds, attempt.proofs)
+            {"s": kind.s, "log": proof.log} for kind, proof in zip(self.pool.kinds, attempt.proofs)
         ]
         price = attempt.price
         data: dict[str, Any] = {"price": price.astype(np.float32), "parts": parts}
@@ -280,7 +301,7 @@ class _Prices:
         return Bound(NAME, attempt.total + margin, data, margin), ()
 
     def _packable(self) -> bool:
-        alike = len(self.pool.kinds) == 1 and not self.nonnegative
+        alike = len(self.pool.kinds) == 1 and not self.nonnegative and not self.include
         return alike and self.core.size <= MOST_PACKED and not self.monitor.stopped
 
     def _packed(
@@ -291,8 +312,8 @@ class _Prices:
         All packings above the target are enumerated, so the best one found is the optimum.
         """
         target = self.value * (1.0 + 0.5 * self.tol)
-        s = self.pool.kinds[0]
-        start = self.starts[s].scaled(power_of_two(float(np.abs(self.a).max())))
+        kind = self.pool.kinds[0]
+        s, start = kind.s, self.starts[kind].scaled(power_of_two(float(np.abs(self.a).max())))
         question = PackingQuestion(
             self.a, s, self.k, price, proof.bound, target, start, max(self.left, 0.0)
         )

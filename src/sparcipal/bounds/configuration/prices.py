@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from ...numerics.largest import magnitudes
 from ...problem.components import nonnegative_leading, replacements
+from ..enumeration import Kind
 from ..kyfan.certificate import KyFanSplit, kyfan_matrix
 from ..pairsplit import Split
 from ..pairsplit.certificate import R_LIMIT
@@ -60,16 +61,30 @@ def converted(
     return pair, split.price.astype(np.float64) + lift, nu
 
 
+def kinds_on(
+    core: np.ndarray, sizes: Sequence[int], include: Sequence[Sequence[int]]
+) -> list[Kind]:
+    """Return the kind of each component, features by their places in a core that has them all."""
+    own = [np.searchsorted(core, list(anchors)).tolist() for anchors in include]
+    own = own or [[] for _ in sizes]
+    every = {place for places in own for place in places}
+    return [
+        Kind(s, tuple(sorted(places)), tuple(sorted(every - set(places))))
+        for s, places in zip(sizes, own)
+    ]
+
+
 class Pool:
     """The supports met so far, with their values."""
 
     def __init__(
-        self, a: np.ndarray, cardinalities: Sequence[int], nonnegative: bool, value: float
+        self, a: np.ndarray, wanted: Sequence[Kind], nonnegative: bool, value: float
     ) -> None:
+        """`wanted` has the kind of each component."""
         self.a, self.nonnegative, self.value = a, nonnegative, value
-        self.cardinalities = tuple(cardinalities)
-        self.kinds = sorted(set(cardinalities))
-        self.counts = np.array([list(cardinalities).count(s) for s in self.kinds])
+        self.wanted = tuple(wanted)
+        self.kinds = sorted(set(wanted))
+        self.counts = np.array([self.wanted.count(kind) for kind in self.kinds])
         self.columns: dict[tuple[int, ...], float] = {}
 
     def add(self, support: np.ndarray) -> bool:
@@ -90,15 +105,15 @@ class Pool:
     def worth(self, key: tuple[int, ...], price: np.ndarray) -> float:
         return self.columns[key] - float(price[list(key)].sum())
 
-    def best(self, price: np.ndarray, s: int) -> tuple[np.ndarray, float]:
-        """Return the support of at most s features that is worth most, and its worth."""
-        keys = [key for key in self.columns if len(key) <= s]
+    def best(self, price: np.ndarray, kind: Kind) -> tuple[np.ndarray, float]:
+        """Return the support of this kind that is worth most, and its worth."""
+        keys = [key for key in self.columns if kind.admits(key)]
         found = max(keys, key=lambda key: self.worth(key, price))
         return np.array(found), self.worth(found, price)
 
     def total(self, price: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the bound that would hold if no better support exists, and its levels."""
-        levels = np.array([max(self.best(price, s)[1], 0.0) for s in self.kinds])
+        levels = np.array([kind.least(self.best(price, kind)[1]) for kind in self.kinds])
         return float(price.sum()) + float(self.counts @ levels), levels
 
     # local search ---------------------------------------------------------------------------
@@ -109,23 +124,26 @@ class Pool:
         `mixtures` (m, n) are further vectors from which to start.
         """
         new = False
-        for s in self.kinds:
-            keys = [key for key in self.columns if len(key) == s]
+        for kind in self.kinds:
+            keys = [key for key in self.columns if len(key) == kind.s and kind.admits(key)]
             keys.sort(key=lambda key: -self.worth(key, price))
             starts = [np.array(key) for key in keys[:STARTS]]
             if mixtures is not None:
-                starts += [self._cut(x, price, s) for x in mixtures]
+                starts += [self._cut(x, price, kind) for x in mixtures]
             for start in {start.tobytes(): start for start in starts}.values():
-                new |= self.add(self._climb(start, price))
+                new |= self.add(self._climb(start, price, kind))
         return new
 
-    def _cut(self, x: np.ndarray, price: np.ndarray, s: int) -> np.ndarray:
+    def _cut(self, x: np.ndarray, price: np.ndarray, kind: Kind) -> np.ndarray:
         """Take truncated power steps that rank features by their share minus their price."""
+        s = kind.s
         support = np.arange(s)
         for _ in range(4):
             y = self.a @ x
             value = max(float(x @ y), 1e-300)
             score = (np.maximum(y, 0.0) if self.nonnegative else y) ** 2 / value - price
+            score[list(kind.anchors)] = np.inf
+            score[list(kind.banned)] = -np.inf
             support = np.sort(np.argpartition(-score, s - 1)[:s])
             block = self.a[np.ix_(support, support)]
             x = np.zeros(price.size)
@@ -134,7 +152,7 @@ class Pool:
             )
         return support
 
-    def _climb(self, support: np.ndarray, price: np.ndarray) -> np.ndarray:
+    def _climb(self, support: np.ndarray, price: np.ndarray, kind: Kind) -> np.ndarray:
         """Exchange one feature at a time while value minus price grows."""
         now = self.value_of(support) - price[support].sum()
         for _ in range(STEPS):
@@ -145,6 +163,8 @@ class Pool:
             gain = replacements(self.a, support, lead, self.nonnegative)
             gain += price[support][:, None] - price[None, :]
             gain[:, support] = -np.inf
+            gain[:, list(kind.banned)] = -np.inf
+            gain[np.isin(support, kind.anchors)] = -np.inf
             count = min(CANDIDATES, gain.size)
             order = np.argpartition(-gain.ravel(), count - 1)[:count]
             tried = [(now, support)]
@@ -169,8 +189,8 @@ class Pool:
         cols: list[int] = []
         values: list[float] = []
         for key, value in self.columns.items():
-            for t, s in enumerate(self.kinds):
-                if len(key) <= s:
+            for t, kind in enumerate(self.kinds):
+                if kind.admits(key):
                     rows += [len(values)] * (len(key) + 1)
                     cols += [*key, n + t]
                     values.append(value)
@@ -187,7 +207,7 @@ class Pool:
 
     def best_disjoint(self) -> tuple[float, list[np.ndarray]] | None:
         """Return the known disjoint supports of the largest value together, in the order of the
-        cardinalities; None where the known supports do not suffice or the solver gives up."""
+        components; None where the known supports do not suffice or the solver gives up."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         rows, values = self._rows()  # (columns of all kinds, n + kinds)
@@ -207,8 +227,9 @@ class Pool:
         if [int((one >= n).sum()) for one in chosen] != [1] * int(self.counts.sum()):
             return None
         chosen.sort(key=lambda one: int(one[-1]))
-        ranks = np.argsort(np.argsort(self.cardinalities, kind="stable"), kind="stable")
-        supports = [chosen[rank][:-1] for rank in ranks.tolist()]
+        order = sorted(range(len(self.wanted)), key=lambda j: self.wanted[j])
+        places = dict(zip(order, chosen))
+        supports = [places[j][:-1] for j in range(len(order))]
         used = np.concatenate(supports)
         if np.unique(used).size != used.size:
             return None
@@ -221,7 +242,7 @@ class Pool:
         """
         n, kinds = self.a.shape[0], len(self.kinds)
         matrix, values = self._rows()
-        width = center + 0.1 * self.value / float(self.counts @ np.array(self.kinds))
+        width = center + 0.1 * self.value / float(sum(kind.s for kind in self.wanted))
         one, zero = sp.identity(n, format="csr"), sp.csr_array((n, kinds))
         none = sp.csr_array((values.size, n + 1))
         column, empty = sp.csr_array(-width[:, None]), sp.csr_array((n, 1))

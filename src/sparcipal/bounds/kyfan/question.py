@@ -20,7 +20,8 @@ class JointQuestion:
 
     `supports` and `value` are the best answer known, in the covariance's own units: they choose
     cores and scales, a bound is valid whatever they are. A proof may end within `tol` of the value.
-    With `total`, components have at most so many nonzeros together.
+    With `total`, components have at most so many nonzeros together. `include` has the anchors of
+    each component, or is empty; a bound may leave them aside.
     """
 
     cov: Covariance
@@ -30,6 +31,7 @@ class JointQuestion:
     nonnegative: bool = False
     tol: float = 1e-6
     total: int | None = None
+    include: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)

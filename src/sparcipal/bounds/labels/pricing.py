@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from ...numerics.margins import power_of_two
 from ...problem.monitor import Monitor, Quiet
 from ..configuration.prices import Pool
+from ..enumeration import Kind
 from ..tree.log import Proof as TreeProof
 from ..tree.question import TreeQuestion
 from ..tree.search import prove
@@ -93,7 +94,7 @@ class _Search:
         self.order = list(range(len(self.groups)))  # in which groups are priced
         self.pools, self.shifts = [], []
         for group, numbers in zip(self.groups, members):
-            pool = Pool(a, (s,), nonnegative, start.value)
+            pool = Pool(a, (Kind(s),), nonnegative, start.value)
             shift = np.where(group.banned, FAR * start.value, 0.0)
             shift[group.forced] = -FAR * start.value
             self.pools.append(pool)
