@@ -77,7 +77,7 @@ def test_what_a_list_says(tmp_path):
     assert near.supports[0].support.tolist() == model.result_.supports[0].tolist()
     assert near.level <= 0.8 * model.result_.value
     assert "proved, none is missing" in str(found)
-    assert "<p>" in found._repr_html_()
+    assert "<h3>" in found._repr_html_()
     assert len(found.records()) == len(near.supports)
     found.save(tmp_path / "near.json")
     back = Alternatives.load(tmp_path / "near.json")

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,11 +51,16 @@ def alternatives_html(found: Alternatives) -> str:
     blocks = []
     for title, rows in parts(found):
         lines = "".join(
-            f'<tr><th scope="row">{escape(label)}</th><td>{escape(text)}</td></tr>\n'
+            f'<tr><th scope="row">{escape(label)}</th><td>{_unbroken(text)}</td></tr>\n'
             for label, text in rows
         )
-        blocks.append(f"<p><strong>{escape(title)}</strong></p>\n<table>\n{lines}</table>")
+        blocks.append(f"<h3>{escape(title)}</h3>\n<table>\n{lines}</table>")
     return '<div class="sparcipal">\n' + "\n".join(blocks) + "\n</div>"
+
+
+def _unbroken(text: str) -> str:
+    """Escape a text, its figures on one line with their percent signs."""
+    return escape(text).replace(" %", "&nbsp;%")
 
 
 def stability_html(found: Stability) -> str:
@@ -64,25 +69,39 @@ def stability_html(found: Stability) -> str:
     for j in range(len(found.reference.supports)):
         mean = f"{float(found.jaccard[:, j].mean()):.2f}" if found.n_resamples else "not known"
         lines = "".join(
-            f"<tr><td>{escape(words.plain(record['feature'], 200))}</td>"
-            f'<td class="number">{100 * record["frequency"]:.0f} %</td>'
-            f'<td class="number">{100 * record["low"]:.0f} to {100 * record["high"]:.0f} %</td>'
-            f"<td>{'in the answer' if record['in_answer'] else ''}</td>"
-            f"<td>{'selected' if record['selected'] else ''}</td></tr>\n"
+            _frequency_row(record)
             for record in found.records()
             if record["component"] == j + 1
             and (record["in_answer"] or record["frequency"] >= OFTEN)
         )
         blocks.append(
-            f"<p><strong>component {j + 1}</strong>: mean overlap {mean} (Jaccard)</p>\n"
-            '<div class="scroll"><table><thead><tr><th scope="col">feature</th><th scope="col" '
-            'class="number">comes back</th><th scope="col" class="number">'
-            f"{100 * found.level:g} % interval</th><td></td><td></td></tr></thead>\n"
-            f"<tbody>{lines}</tbody></table></div>"
+            f'<h3>component {j + 1} <span class="soft">mean overlap {mean} (Jaccard)</span></h3>\n'
+            '<table class="often"><thead><tr><th scope="col">feature</th><th scope="col">comes '
+            f'back</th><th scope="col" class="number">{100 * found.level:g} % interval</th></tr>'
+            f"</thead>\n<tbody>{lines}</tbody></table>"
         )
     how = "halves of the rows" if found.scheme == "halves" else "bootstrap samples"
     blocks.append(f"<p>{found.n_resamples} {how}. {escape(found.sentence)}</p>")
     return "\n".join(blocks)
+
+
+def _frequency_row(record: dict[str, Any]) -> str:
+    told = [
+        word
+        for word, is_so in (
+            ("in the answer", record["in_answer"]),
+            ("selected", record["selected"]),
+        )
+        if is_so
+    ]
+    name = escape(words.plain(record["feature"], 200))
+    name = f"<strong>{name}</strong>" if record["in_answer"] else name
+    often, low, high = (f"{100 * record[key]:.0f}" for key in ("frequency", "low", "high"))
+    return (
+        f'<tr><td>{name} <span class="soft">{", ".join(told)}</span></td>'
+        f'<td><span class="part"><i style="width:{often}%"></i></span> {often} %</td>'
+        f'<td class="number">{low} to {high} %</td></tr>\n'
+    )
 
 
 def parts(found: Alternatives) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -166,7 +185,9 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     else:
         yield f"at least {many}; above {words.at_most(near.level)} ({reach} below) none is missing"
     yield _unique(near)
-    for label, features in (("in every one", near.always()), ("in some", near.sometimes())):
+    # where every feature is used, one support is listed, and others are parts of it
+    some = "can be left out" if near.everything else "in some"
+    for label, features in (("in every one", near.always()), (some, near.sometimes())):
         if features:
             yield f"{label}: {_named(found, features)}"
     used = len({feature for entry in near.supports for feature in near.reached(entry)})

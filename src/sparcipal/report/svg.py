@@ -166,6 +166,7 @@ CENTRE = (WIDTH / 2, 205.0)
 BESIDE = 55  # a biplot is wider on both sides, for the names
 LINE = 16.0  # from one name to the next
 LETTER = 7.2  # about the width of one
+SHORTEST = 12  # letters: names in a column are not cut below
 
 
 def biplot(
@@ -226,6 +227,9 @@ def _name(name: str, end: tuple[float, float], column: float, height: float) -> 
     """Write a name in its column, or at the edge of the picture if it is long, and lead to it."""
     side = 1 if end[0] >= CENTRE[0] else -1
     edge, width = (WIDTH + BESIDE if side > 0 else -BESIDE), LETTER * len(name)
+    room = int(side * (edge - column) / LETTER)
+    if SHORTEST <= room < len(name):
+        name, width = words.plain(name, room), LETTER * room
     fits = side * (edge - column) >= width
     start = column if fits else edge
     anchor = "start" if fits == (side > 0) else "end"
