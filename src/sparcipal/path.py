@@ -7,7 +7,9 @@ begins with the certificate of the one before it, which needs a few steps to fit
 a proof stays open is the full search run as well: no value is worse than that of a separate call.
 
 Beyond EACH nonzeros among many features the default effort proves a cardinality only if the last
-proof, scaled, leaves more than SCALED open. So the region where the optima lie costs few proofs.
+proof, scaled, leaves more than SCALED open, and then to AIM where its neighbours are asked for too:
+a proof of the last tenths of a per cent would take most of the time and serve one of them. So the
+region where the optima lie costs few proofs.
 """
 
 from __future__ import annotations
@@ -33,12 +35,15 @@ from .problem.problem import Component, Options, Problem
 from .problem.result import Bound, Result, Status
 from .search.method import Found
 from .search.registry import get_method
-from .search.warm import warm_support
+from .search.warm import grow, warm_support
 from .settings import Settings
 
 LONGEST = 30  # numbers of nonzeros of a path, unless the user says
 EACH = 30  # nonzeros up to which the default effort proves each cardinality
-SCALED = 0.02  # gap up to which the scaled bound of a smaller cardinality will do
+SCALED = 0.015  # gap up to which the scaled bound of a smaller cardinality will do
+SEARCHED = 3  # effort of a search, as in a separate call
+AIM = 0.002  # gap that a proof then leaves open
+DENSE = 25  # sizes closer than a part in so many are neighbours
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,8 @@ def sparse_path(
         Seconds for the whole path. What is not reached in time is bounded, but hardly searched.
     certify : {"fast", "full", False}
         As for `sparse_pca`; but beyond 30 nonzeros of more than 400 features "fast" proves one
-        number of nonzeros only if the proof for a smaller one leaves a gap of more than 2 %.
+        number of nonzeros only if the proof for a smaller one leaves a gap of more than 1.5 %, and
+        of consecutive numbers to a gap of 0.2 %.
 
     Returns
     -------
@@ -197,8 +203,9 @@ def path_among(
     steps = _Steps(settings, settings.options(monitor), asked, columns, thorough)
     results: list[Result] = []
     before: Answer | None = None
-    for s in sizes:
-        before, result = steps.at((s,) * k, searched, before)
+    for s, last, after in zip(sizes, [0, *sizes], [*sizes[1:], np.inf]):
+        dense = min(s - last, after - s) <= s // DENSE
+        before, result = steps.at((s,) * k, searched, before, dense)
         results.append(result)
     return Path(tuple(results))
 
@@ -214,9 +221,12 @@ class _Steps:
     thorough: bool
 
     def at(
-        self, sizes: tuple[int, ...], searched: Searched, before: Answer | None
+        self, sizes: tuple[int, ...], searched: Searched, before: Answer | None, dense: bool
     ) -> tuple[Answer, Result]:
-        """Solve one cardinality: the answer from which the next one grows, and the result."""
+        """Solve one cardinality: the answer from which the next one grows, and the result.
+
+        `dense` says whether cardinalities nearby are asked for as well.
+        """
         settings, options = self.settings, self.options
 
         def question(data: Data) -> Problem:
@@ -236,6 +246,9 @@ class _Steps:
             return replace(among, dropped=float(data.survivors.dropped.max(initial=0.0)))
 
         def answer(whole: Problem, before: Answer | None, part: Options) -> Answer:
+            if settings.certify == "fast" and before is not None and _serves_several(whole):
+                aimed = replace(part, aim=AIM) if dense else part
+                return _scaled_step(whole, before, aimed, self.thorough)
             return _step(whole, before, part, settings.certify, self.thorough)
 
         options.monitor.update("path", message=f"{sizes[0]} nonzeros")
@@ -299,10 +312,6 @@ def _step(
         return solve(whole, fresh, {} if thorough else {"effort": 0}, options, certify)
     if whole.constraints != Constraints():
         return solve(whole, fresh, {}, options, certify, before.again)
-    if certify == "fast" and _serves_several(whole):
-        near = _grown(whole, before, options, False, int(thorough), scaled=True)
-        if near.certificate.gap <= SCALED and options.monitor.stopped is None:
-            return _searched(whole, near, options) if thorough else near
     answer = _grown(whole, before, options, certify, int(thorough))
     proved = answer.certificate.status is Status.OPTIMAL
     if proved or not thorough or options.monitor.stopped is not None:
@@ -314,17 +323,36 @@ def _step(
     return solve(whole, fresh, {}, options, certify, answer.again)
 
 
+def _scaled_step(whole: Problem, before: Answer, options: Options, thorough: bool) -> Answer:
+    """One of many cardinalities: its proof is that of a smaller one if that says enough."""
+    fresh, alive = get_method("auto"), informative(whole)
+    support = before.components[0].support
+    if thorough:
+        start = grow(whole.covariance, support, whole.cardinalities[0], whole.nonnegative)
+    else:
+        start = warm_support(whole, support, options)
+    whole = replace(whole, starts=((start,),))
+    found: list[Found] = []
+
+    def search(problem: Problem, options: Options) -> Found:
+        found.append(fresh.run(problem, options, effort=SEARCHED if thorough else 0))
+        return replace(found[0], bounds=_scaled(whole, before, alive))
+
+    near = solve(whole, replace(fresh, run=search), {}, options, False)
+    if near.certificate.gap <= SCALED or options.monitor.stopped is not None:
+        return replace(near, again=before.again)
+    known = replace(fresh, run=lambda problem, options: found[0])
+    return solve(whole, known, {}, options, "fast", before.again)
+
+
 def _grown(
     whole: Problem,
     before: Answer,
     options: Options,
     certify: Any,
     effort: int,
-    *,
-    scaled: bool = False,
 ) -> Answer:
-    """The answer of a short search that begins with the supports of a smaller cardinality; with
-    `scaled` its proof is that one's."""
+    """The answer of a short search that begins with the supports of a smaller cardinality."""
     fresh = get_method("auto")
     if whole.k > 1:
         near = replace(whole, starts=(tuple(c.support for c in before.components),))
@@ -334,17 +362,15 @@ def _grown(
     alive = informative(whole)
     support = np.flatnonzero(np.isin(alive, wanted))
     found = Found((Component(support, np.full(support.size, support.size**-0.5)),))
-    if scaled:
-        found = replace(found, bounds=_scaled(whole, before, alive))
     warm = replace(fresh, run=lambda problem, options: found)
-    answer = solve(whole, warm, {}, options, certify, before.again)
-    return replace(answer, again=before.again) if scaled else answer
+    return solve(whole, warm, {}, options, certify, before.again)
 
 
 def _serves_several(whole: Problem) -> bool:
     """Whether one proof may serve several cardinalities: not where features were dropped."""
     many = whole.covariance.n_features > WHOLE and not whole.dropped
-    return whole.k == 1 and many and whole.cardinalities[0] > EACH
+    one = whole.k == 1 and whole.constraints == Constraints()
+    return one and many and whole.cardinalities[0] > EACH
 
 
 def _scaled(whole: Problem, before: Answer, alive: np.ndarray) -> tuple[Bound, ...]:
@@ -352,13 +378,3 @@ def _scaled(whole: Problem, before: Answer, alive: np.ndarray) -> tuple[Bound, .
     lowest = before.certificate.bounds[0]
     found = neighbour_bound(whole, lowest, before.components[0].support.size, alive)
     return () if found is None else (found,)
-
-
-def _searched(whole: Problem, near: Answer, options: Options) -> Answer:
-    """The answer of a full search if it is better, with the bounds at hand."""
-    other = solve(whole, get_method("auto"), {}, options, False)
-    if other.certificate.value <= near.certificate.value * (1 + options.tol):
-        return near
-    known = replace(other.found, bounds=near.found.bounds)
-    better = replace(get_method("auto"), run=lambda problem, options: known)
-    return replace(solve(whole, better, {}, options, False), again=near.again)

@@ -110,3 +110,17 @@ def test_a_forged_neighbour_is_refused(scaled, table, change):
 def test_a_given_matrix_is_not_trusted_to_be_a_covariance():
     problem = Problem(covariance_of(np.eye(5)), (3,))
     assert neighbour_bound(problem, Bound("trace", 2.0), 2, np.arange(5)) is None
+
+
+def test_proofs_that_serve_neighbours_stop_short_and_say_so(table, monkeypatch):
+    """Of a dense path a proof ends at AIM, of two distant sizes each is proved as if alone."""
+    monkeypatch.setattr(path, "SCALED", 0.0)  # every size is proved
+    dense = path.sparse_path(table, n_nonzero_coefs=[40, 41])
+    distant = path.sparse_path(table, n_nonzero_coefs=[32, 41])
+    for found, alone in zip(dense, (dense[0], distant[1])):
+        assert verify(found, table)
+        assert found.bound >= alone.value * (1 - 1e-9)
+        assert alone.value == pytest.approx(found.value, rel=1e-6)
+    assert distant[1].certificate.gap <= 1e-6
+    assert 1e-6 < dense[1].gap <= path.AIM
+    assert dense[1].status == "gap"

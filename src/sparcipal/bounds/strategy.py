@@ -62,6 +62,8 @@ def prove(
             return near
         near = replace(near, bounds=(*near.bounds, *cheap_bounds(problem)))
         return _where_wide(problem, near, options, certify)
+    if certify is False and _close_enough(problem, components, known):
+        return Proved(components, (*known, trace_bound(problem)))
     proved = Proved(components, (*known, *cheap_bounds(problem)))
     if certify is False:
         return proved
@@ -99,7 +101,15 @@ def _closed(problem: Problem, proved: Proved, options: Options) -> bool:
     value = float(variances(problem, proved.components).sum())
     bound = min(b.value for b in proved.bounds)
     options.monitor.update("bounds", value=value, bound=bound)
-    return bound <= value * (1 + options.tol)
+    return bound <= value * (1 + max(options.tol, options.aim))
+
+
+def _close_enough(
+    problem: Problem, components: tuple[Component, ...], known: tuple[Bound, ...]
+) -> bool:
+    """Return whether cheap bounds are not worth their time beside those that are known."""
+    value = float(variances(problem, components).sum())
+    return min((b.value for b in known), default=np.inf) <= (1 + WIDE) * value
 
 
 def _where_wide(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
@@ -146,7 +156,7 @@ def _prove_one(
     question = TreeQuestion(
         nonnegative=problem.nonnegative,
         incumbent=(component.support, value),
-        tol=TIGHTER * options.tol * share,
+        tol=TIGHTER * max(options.tol, options.aim) * share,
         max_nodes=options.max_nodes,
         monitor=options.monitor,
         effort=certify,

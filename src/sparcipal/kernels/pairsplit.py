@@ -5,6 +5,7 @@ Pairs (i, j), i < j, are numbered row by row: t = 0 is (0, 1), t = 1 is (0, 2) a
 
 import math
 
+import numpy as np
 from numba import njit
 
 
@@ -36,26 +37,50 @@ def fill_charges(a, u, r, forced, eps, nonnegative, charge, matrix):
 
 
 @njit(cache=True, nogil=True)
-def row_threshold(i, charge, forced, price, pad, q, tau, theta, high):
-    """Find by Newton steps the threshold at which the smoothed choices of row i sum to q.
+def kth_largest(values, count, k):
+    """Return the k-th largest of the first `count` values, k = 1..count, which are reordered."""
+    first, last = 0, count - 1
+    while first < last:
+        a, b, c = values[first], values[(first + last) // 2], values[last]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i, j = first, last
+        while i <= j:
+            while values[i] > pivot:
+                i += 1
+            while values[j] < pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if k - 1 <= j:
+            last = j
+        elif k - 1 >= i:
+            first = i
+        else:
+            break
+    return values[k - 1]
 
-    The root lies in (0, high); the search starts at theta if that lies there, too.
+
+@njit(cache=True, nogil=True)
+def row_threshold(worth, count, pad, q, tau, theta, high):
+    """Find the threshold at which the smoothed choices among `worth` sum to q.
+
+    The first `count` entries are what features are worth to the row; they are reordered. Newton
+    steps start at theta, where the row was last time. If that is far off, the root lies less than
+    tau below the q-th largest entry, q copies of `pad` counted among them.
     """
-    low = 0.0
+    low, selected, sure = 0.0, False, 0.0
     if not 0.0 < theta < high:
         theta = 0.5 * high
-    for _ in range(60):
+    for number in range(60):
         c = (pad - theta) / tau
-        total = q * min(1.0, max(0.0, c))
+        total = sure + q * min(1.0, max(0.0, c))
         slope = q if 0.0 < c < 1.0 else 0.0
-        for j in range(charge.shape[0]):
-            if j != i and not forced[j]:
-                c = (charge[i, j] - price[j] - theta) / tau
-                if c >= 1.0:
-                    total += 1.0
-                elif c > 0.0:
-                    total += c
-                    slope += 1.0
+        for j in range(count):
+            c = (worth[j] - theta) / tau
+            total += min(1.0, max(0.0, c))
+            slope += 1.0 if 0.0 < c < 1.0 else 0.0
         excess = total - q
         if abs(excess) < 1e-9:
             break
@@ -64,10 +89,24 @@ def row_threshold(i, charge, forced, price, pad, q, tau, theta, high):
         else:
             high = theta
         step = theta + excess * tau / max(slope, 1.0)
-        if slope > 0.0 and low < step < high:
+        if slope > 0.0 and low < step < high and (selected or number < 2):
             theta = step
-        else:
+        elif selected:
             theta = 0.5 * (low + high)
+        else:
+            selected = True
+            k = int(q)
+            top = max(pad, kth_largest(worth, count, k)) if k <= count else pad
+            low, high = max(low, top - tau), min(high, top)
+            theta = 0.5 * (low + high)
+            left = 0  # entries that the rest of the search may choose in part
+            for j in range(count):
+                if worth[j] >= high + tau:
+                    sure += 1.0
+                elif worth[j] > low:
+                    worth[left] = worth[j]
+                    left += 1
+            count = left
         if high - low < 1e-15 * (high + tau):
             break
     return theta
@@ -89,6 +128,7 @@ def smoothed_matrix(
         if forced[i]:
             n_forced += 1
     fill_charges(a, u, r, forced, eps, nonnegative, charge, matrix)
+    worth = np.empty(n)
     for i in range(n):
         q = float(s - n_forced)
         if not forced[i]:
@@ -96,6 +136,7 @@ def smoothed_matrix(
         d = -price[i]
         high = pad[i]
         total = q * min(1.0, max(0.0, pad[i] / tau))
+        count = 0
         for j in range(n):
             if j == i:
                 select[i, j] = 0.0
@@ -107,11 +148,13 @@ def smoothed_matrix(
             else:
                 high = max(high, w)
                 total += min(1.0, max(0.0, w / tau))
+                worth[count] = w
+                count += 1
         theta = 0.0
         if q <= 0.0:
             theta = high + 2.0 * tau
         elif total > q:
-            theta = row_threshold(i, charge, forced, price, pad[i], q, tau, level[i], high)
+            theta = row_threshold(worth, count, pad[i], q, tau, level[i], high)
             level[i] = theta
         c = min(1.0, max(0.0, (pad[i] - theta) / tau))
         d += q * (c * pad[i] - 0.5 * tau * c * c)

@@ -128,5 +128,6 @@ class Options:
     seed: int = 0
     n_jobs: int = 1
     tol: float = 1e-6
+    aim: float = 0.0  # a proof of one component need not close a gap below this
     max_nodes: int | None = None
     monitor: Monitor = field(default_factory=Monitor)
