@@ -22,6 +22,9 @@ dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not install
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 joblib = pytest.importorskip("joblib")
 
+Callback = pytest.importorskip("dask.callbacks").Callback
+key_split = pytest.importorskip("dask.utils").key_split
+
 # Answers are compared here, not judged: the quickest method will do.
 QUICK = {"certify": False, "method": "threshold"}
 NAMES = [f"word{i}" for i in range(7)]
@@ -231,6 +234,99 @@ def test_names_are_not_looked_at_for_every_block():
     assert not looked
 
 
+class Keys(Callback):
+    """Names of the tasks that dask's threads run."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def _posttask(self, key, *rest):
+        self.seen.append(key)
+
+
+def keys_of(source, **asked):
+    with Keys() as keys, dask.config.set(scheduler="synchronous"):
+        found = sparse_pca(source, n_nonzero_coefs=2, memory_limit=1000, **asked, **QUICK)
+    return set(keys.seen), found
+
+
+def test_tasks_are_named_by_package_and_pass_and_the_same_each_time():
+    X = counts()
+    first, _ = keys_of(da.from_array(X, chunks=(20, -1)))
+    again, _ = keys_of(da.from_array(X, chunks=(20, -1)))
+    assert first == again
+    names = {key_split(key) for key in first}
+    for stage in ("moments", "products"):
+        assert f"sparcipal-{stage}-sum" in names
+    other, _ = keys_of(da.from_array(X + 1, chunks=(20, -1)))
+    assert not {key for key in first & other if "-sum-" in str(key)}
+    weighted, _ = keys_of(da.from_array(X, chunks=(20, -1)), sample_weight=np.arange(1.0, 104.0))
+    assert not {key for key in first & weighted if "-products-sum-" in str(key)}
+
+
+def shared_source(X, count):
+    """Blocks that are parts of one thing, which is made once."""
+    made = []
+    whole = dask.delayed(lambda: made.append(1) or X)()
+    parts = np.array_split(np.arange(len(X)), count)
+    return [
+        dask.delayed(lambda all_rows, some: all_rows[some])(whole, some) for some in parts
+    ], made
+
+
+def test_small_blocks_are_summed_together_in_few_tasks():
+    X = counts(400)
+    keys, many = keys_of(cuts(X, 2))
+    assert len(keys) < 20
+    _, few = keys_of(cuts(X, 200))
+    assert same_answer(many, few)
+    blocks, made = shared_source(X, 200)
+    _, shared = keys_of(blocks)
+    assert same_answer(shared, few)
+    assert len(made) < 8  # once for each pass, not once for each block
+    weights = np.random.default_rng(0).uniform(1, 2, 400)
+    _, heavy = keys_of(cuts(X, 2), sample_weight=weights)
+    _, plain = keys_of(cuts(X, 200), sample_weight=weights)
+    assert heavy.value == pytest.approx(plain.value, rel=1e-12)
+    blocks = [*cuts(X[:398], 2), dask.delayed(np.full((2, 7), np.nan))]
+    with pytest.raises(ValueError, match="block 199 of X: X contains 14 NaN"):
+        keys_of(blocks)
+
+
+def test_groups_of_blocks_are_told_by_their_sizes():
+    from sparcipal.data.dask import _groups
+
+    assert _groups([5, 5, 5, 20, 1, 1], 10) == [range(2), range(2, 3), range(3, 4), range(4, 6)]
+    assert _groups([50], 10) == [range(1)]
+    assert _groups([1] * 1000, 100) == [range(i, i + 100) for i in range(0, 1000, 100)]
+
+
+def test_rows_stay_where_they_are_if_the_covariance_is_smaller(monkeypatch):
+    from sparcipal.data import dask as module
+
+    monkeypatch.setattr(module, "SMALL", 100)
+    X = counts(400)
+    assert as_rows(da.from_array(X, chunks=(100, -1))).gathered(1 << 30) is None
+    wide = da.from_array(X.T, chunks=(3, -1))
+    assert as_rows(wide).gathered(1 << 30).shape == (7, 400)
+    assert as_rows(wide).gathered(1000) is None
+
+
+def test_sums_take_what_the_smallest_worker_has():
+    from types import SimpleNamespace
+
+    from sparcipal.data.dask import _memory_of_a_thread
+
+    def scheduler(*limits):
+        workers = [SimpleNamespace(memory_limit=limit, nthreads=2) for limit in limits]
+        return SimpleNamespace(workers=dict(enumerate(workers)))
+
+    assert _memory_of_a_thread(scheduler(1000, 600)) == 300
+    assert _memory_of_a_thread(scheduler(0, 600)) == 300
+    assert _memory_of_a_thread(scheduler(0)) is None
+
+
 # --- scores ---
 
 
@@ -379,6 +475,29 @@ def test_answers_do_not_depend_on_the_cluster(client, tmp_path):
     lazy = sparse_pca(with_a_death(X, 20, tmp_path), **question)
     assert same_answer(lazy, sparse_pca(X, **question))
     assert (tmp_path / "killed").exists()
+
+
+def left_behind(dask_scheduler):
+    topics = [topic for topic in dask_scheduler._broker._topics if "sparcipal" in str(topic)]
+    tasks = [key for key in dask_scheduler.tasks if "sparcipal" in str(key)]
+    return topics + tasks
+
+
+@pytest.mark.processes
+def test_a_pass_leaves_nothing_on_the_scheduler_and_takes_futures(client):
+    X = counts(300)
+    question = {"n_components": 2, "n_nonzero_coefs": 2, "memory_limit": 1000, **QUICK}
+    expected = sparse_pca(X, **question)
+    told = []
+    futures = client.scatter([X[i : i + 2] for i in range(0, 300, 2)])
+    assert same_answer(sparse_pca(futures, callback=told.append, **question), expected)
+    persisted = client.persist(da.from_array(X, chunks=(2, -1)))
+    assert same_answer(sparse_pca(persisted, **question), expected)
+    del persisted
+    deadline = time.monotonic() + 10
+    while client.run_on_scheduler(left_behind) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert client.run_on_scheduler(left_behind) == []
 
 
 @pytest.mark.processes

@@ -71,6 +71,13 @@ class Covarying:
     def copy_empty(self) -> Covarying:
         return Covarying(self._moments, self._center, self._scale, self._components, self._n_signs)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Send an empty one without its zeros; the signs are drawn again."""
+        if self._rows == 0:
+            known = (self._moments, self._center, self._scale, self._components, self._n_signs)
+            return Covarying, known
+        return super().__reduce_ex__(protocol)
+
     def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
         loadings = self._tests / self._spread[:, None]
         if not sp.issparse(block):

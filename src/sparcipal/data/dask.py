@@ -1,10 +1,12 @@
 """The only file that knows dask: passes over the rows, and the search, on the workers of a cluster.
 
 A running `distributed.Client` is used when there is one, otherwise dask's threads. One task sums
-one block; the sums are merged by a tree over the blocks in their order. Its shape depends on the
-number of blocks alone, so that neither the number of workers nor their speed changes a bit, and
-with integer data the blocks do not either. Every task is a function of data that the scheduler
-can recompute, because a worker may die at any moment.
+one block, or some small ones that follow each other; the sums are merged two by two, in the order
+of the blocks. What is summed together depends on the sizes of the blocks alone, so that neither the
+number of workers nor their speed changes a bit, and with integer data the blocks do not either.
+Every task is a function of data that the scheduler can recompute, because a worker may die at any
+moment; its key is made of the pass, of the blocks' keys and of what is summed: the same call has
+the same keys.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import contextlib
 import functools
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +23,11 @@ from typing import Any
 import dask
 import numpy as np
 import scipy.sparse as sp
+from dask.base import tokenize
 from dask.callbacks import Callback
+from dask.core import get_dependencies
 from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from ..numerics.threads import DASK_BACKEND, one_blas_thread, register_backend
 from .columns import looks_like_identifier
@@ -30,9 +36,13 @@ from .rows import TELL, A, Rows, Watch, block_table, working_bytes
 from .scores import Scorer
 from .table import Table, as_table, stacked
 
-FAN = 8  # sums merged by one task
-SMALL = 1 << 26  # bytes of a dense table that is assumed to fit any memory
+SMALL = 1 << 26  # bytes of a table that is assumed to fit any memory
+TOGETHER = 1 << 25  # bytes of blocks that one task sums
+FEW = 64  # blocks of unknown size that are not worth a look at the first one
 BLOCK = "128 MiB"  # size of a block after chunked columns were put together
+SHARE = 0.6  # of a worker's memory that dask fills before it writes to disk
+# What a task is called after, by the sums it makes: as the stage that reports them.
+PASSES = {"Moments": "moments", "Gram": "products", "Covarying": "covariation", "Strip": "rows"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,12 @@ class DaskRows(Rows):
     ----------
     parts : sequence of Delayed
         One block of rows each: an array, a sparse matrix or a frame.
+    n_features : int
+    feature_names : tuple of str, optional
+    counts : sequence of int, optional
+        The rows of each block.
+    dense : bool
+        Whether the blocks are known not to be sparse.
     """
 
     def __init__(
@@ -58,6 +74,8 @@ class DaskRows(Rows):
         n_features: int,
         feature_names: tuple[str, ...] | None = None,
         counts: Sequence[int] | None = None,
+        *,
+        dense: bool = False,
         notes: tuple[str, ...] = (),
     ) -> None:
         n_samples = None if counts is None else sum(counts)
@@ -65,8 +83,10 @@ class DaskRows(Rows):
         self.notes = notes
         self.parts = list(parts)
         self._counts = None if counts is None else list(counts)
-        dense = None if n_samples is None else 8 * n_samples * n_features
-        self._bytes = dense if dense is not None and dense <= SMALL else None
+        # bytes of every block: at most so many, or as a pass has found them
+        self._sizes = None if counts is None else [8 * count * n_features for count in counts]
+        whole = None if self._sizes is None else sum(self._sizes)
+        self._bytes = whole if dense or (whole is not None and whole <= SMALL) else None
 
     def blocks(self) -> Iterator[Any]:
         for part in self._checked_parts():
@@ -78,6 +98,13 @@ class DaskRows(Rows):
         blocks = [block for block in dask.compute(*self._checked_parts()) if block.shape[0]]
         return stacked(blocks, self.feature_names)
 
+    def gathered(self, limit: int, watch: Watch | None = None) -> Table | None:
+        """Return all rows if they are few: fewer numbers than the covariance of the features has,
+        which comes here otherwise."""
+        size = self.nbytes(watch)
+        few = size <= max(SMALL, 8 * self.n_features**2)
+        return self.gather() if few and size <= limit else None
+
     def nbytes(self, watch: Watch | None = None) -> int:
         """Return the bytes of all rows; if unknown, a pass counts them, with the moments."""
         if self._bytes is None:
@@ -87,31 +114,46 @@ class DaskRows(Rows):
         assert self._bytes is not None
         return self._bytes
 
+    @property
+    def room(self) -> int:
+        """What sums may take: of the memory of the smallest worker, what one thread has."""
+        client = _client()
+        if client is None or client.asynchronous:
+            return super().room
+        least = client.run_on_scheduler(_memory_of_a_thread)
+        return super().room if least is None else int(SHARE * least)
+
     def accumulate(self, empty: A, watch: Watch | None = None) -> A:
         return self._accumulate(empty, watch, weighted=self.sample_weight is not None)
 
     def _accumulate(self, empty: A, watch: Watch | None, *, weighted: bool) -> A:
-        # A task returns it, so that it is in the graph once and is recomputed if it is lost.
-        topic = f"sparcipal-{uuid.uuid4()}"
-        common = dask.delayed(_same, pure=False)(_Pass(empty, self._columns(), topic))
-        add = dask.delayed(_summed, pure=False)
-        merge = dask.delayed(_merged, pure=False)
-        weights = self._weights() if weighted else [None] * len(self.parts)
-        level = [
-            add(common, part, number, weight)
-            for number, (part, weight) in enumerate(zip(self.parts, weights))
-        ]
-        while len(level) > 1:
-            level = [merge(common, level[i : i + FAN]) for i in range(0, len(level), FAN)]
+        groups = _groups(self._block_sizes(), TOGETHER + _nbytes(empty))
+        weights = self._weights() if weighted else None
+        task = _graph(_Pass(empty, self._columns()), self.parts, groups, weights)
         with _large_graphs():
-            total, sizes = _computed(level[0], topic, len(self.parts), watch)
+            total, sizes = _computed(task, len(groups), watch)
         self._learn(sizes)
         return total
 
+    def _block_sizes(self) -> list[int]:
+        """Return about how many bytes each block has; where nothing is known, as the first one."""
+        if self._sizes is None:
+            first = TOGETHER
+            if len(self.parts) > FEW:
+                name = f"sparcipal-size-{tokenize(self.parts[0].key)}"
+                size = dask.delayed(_size)(self.parts[0], dask_key_name=name)
+                (first,) = dask.compute(size)
+            self._sizes = [first] * len(self.parts)
+        return self._sizes
+
     def _checked_parts(self) -> list[Any]:
-        check = dask.delayed(checked_block, pure=False)
-        columns = dask.delayed(_same, pure=False)(self._columns())
-        return [check(part, number, columns) for number, part in enumerate(self.parts)]
+        check, columns = dask.delayed(checked_block), self._columns()
+        token = tokenize([part.key for part in self.parts], columns.count, columns.names)
+        told = dask.delayed(_same)(columns, dask_key_name=f"sparcipal-columns-{token}")
+        return [
+            check(part, number, told, dask_key_name=f"sparcipal-check-{token}-{number}")
+            for number, part in enumerate(self.parts)
+        ]
 
     def _columns(self) -> _Columns:
         return _Columns(self.n_features, self._names_of_blocks)
@@ -137,9 +179,136 @@ class DaskRows(Rows):
                 "before; a source of blocks must give the same rows each time"
             )
         self._counts, self.n_samples = counts, sum(counts)
-        self._bytes = sum(size.bytes for size in sizes)
+        self._sizes = [size.bytes for size in sizes]
+        self._bytes = sum(self._sizes)
         if self.n_samples == 0:
             raise ValueError(f"all {len(counts)} blocks of X are empty; pass at least one row")
+
+
+# the graph of a pass ------------------------------------------------------------------------------
+
+
+def _groups(sizes: Sequence[int], together: int) -> list[range]:
+    """Return which blocks one task sums: neighbours of at most `together` bytes, or one block."""
+    found, start, held = [], 0, 0
+    for number, size in enumerate(sizes):
+        if number > start and held + size > together:
+            found.append(range(start, number))
+            start, held = number, 0
+        held += size
+    return [*found, range(start, len(sizes))]
+
+
+def _nbytes(empty: Any) -> int:
+    """Return the bytes of sums: a task that makes large ones reads as much."""
+    return sum(held.nbytes for held in vars(empty).values() if isinstance(held, np.ndarray))
+
+
+def _graph(
+    common: _Pass, parts: Sequence[Any], groups: Sequence[range], weights: list[np.ndarray] | None
+) -> Delayed:
+    """Return the task of the total: groups of blocks are summed, and sums merged two by two."""
+    keys = [part.key for part in parts]
+    token = tokenize(common.empty, common.columns.count, common.columns.names, keys, weights)
+    name = f"sparcipal-{PASSES.get(type(common.empty).__name__, 'sums')}"
+    setup, summed, merged = (f"{name}-{step}-{token}" for step in ("setup", "sum", "merge"))
+    made, before = _inside(parts) if len(groups) < len(parts) else ({}, _merged_graphs(parts))
+    # A task returns it, so that it is in the graph once and is recomputed if it is lost.
+    tasks: dict[Any, Any] = {**before, setup: (_same, common)}
+    level: list[Any] = []
+    for place, group in enumerate(groups):
+        blocks = [made.get(number, keys[number]) for number in group]
+        needed = {k for block in blocks if isinstance(block, _Inside) for k in block.needs}
+        own = None if weights is None else [weights[number] for number in group]
+        given = [[_Held(key), key] for key in sorted(needed, key=str)]
+        tasks[(summed, place)] = (_summed, setup, blocks, group.start, own, given)
+        level.append((summed, place))
+    height = 0
+    while len(level) > 1:
+        pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
+        level = []
+        for place, pair in enumerate(pairs):
+            if len(pair) == 2:
+                tasks[(merged, height, place)] = (_merged, setup, *pair)
+                pair = [(merged, height, place)]
+            level += pair
+        height += 1
+    return Delayed(level[0], tasks, layer=summed)
+
+
+class _Held:
+    """Something that dask does not look into: a key, or a value as a task without arguments."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self) -> Any:
+        return self.value
+
+
+class _Inside:
+    """The tasks of one block, run inside the task that sums it."""
+
+    def __init__(self, tasks: dict[Any, Any], key: Any, needs: frozenset[Any]) -> None:
+        self.tasks, self.key, self.needs = tasks, key, needs
+
+    def made(self, given: dict[Any, Any]) -> Any:
+        known = {key: (_Held(given[key]),) for key in self.needs}
+        return dask.get({**self.tasks, **known}, self.key)
+
+
+def _merged_graphs(parts: Sequence[Any]) -> dict[Any, Any]:
+    """Return the tasks of all blocks; most blocks share their layers."""
+    layers = {id(layer): layer for part in parts for layer in _layers(part)}
+    return {key: task for layer in layers.values() for key, task in dict(layer).items()}
+
+
+def _inside(parts: Sequence[Any]) -> tuple[dict[int, _Inside], dict[Any, Any]]:
+    """Return the blocks, by number, whose tasks can run inside another, and the graph of the rest.
+
+    Tasks that several blocks use stay outside, as do blocks with futures or with annotations, which
+    only the scheduler understands.
+    """
+    graph = _merged_graphs(parts)
+    if any(getattr(layer, "annotations", None) for part in parts for layer in _layers(part)):
+        return {}, graph
+    uses = {key: get_dependencies(graph, key) for key in graph}
+    reach = [_reached(part.key, uses) for part in parts]
+    times = Counter(key for own in reach for key in own)
+    made: dict[int, _Inside] = {}
+    for number, (part, own) in enumerate(zip(parts, reach)):
+        private = {key for key in own if times[key] == 1}
+        if part.key in private and not any(_holds_future(graph[key]) for key in private):
+            needs = frozenset(k for key in private for k in uses[key] if k not in private)
+            made[number] = _Inside({key: graph[key] for key in private}, part.key, needs)
+    inside = {key for block in made.values() for key in block.tasks}
+    return made, {key: task for key, task in graph.items() if key not in inside}
+
+
+def _layers(part: Any) -> list[Any]:
+    graph = part.__dask_graph__()
+    return list(graph.layers.values()) if isinstance(graph, HighLevelGraph) else [graph]
+
+
+def _reached(key: Any, uses: dict[Any, set[Any]]) -> set[Any]:
+    """Return a key and all that it is made of."""
+    found, open_keys = {key}, [key]
+    while open_keys:
+        new = uses[open_keys.pop()] - found
+        found |= new
+        open_keys += new
+    return found
+
+
+def _holds_future(task: Any) -> bool:
+    if type(task).__module__.startswith("distributed."):
+        return True
+    if isinstance(task, dict):
+        return any(map(_holds_future, task.values()))
+    if isinstance(task, list | tuple | set):
+        return any(map(_holds_future, task))
+    inner = [getattr(task, name, None) for name in ("args", "kwargs", "value")]
+    return type(task).__module__.startswith("dask.") and any(map(_holds_future, inner))
 
 
 # These are neither dataclasses nor tuples, because dask would search their fields for each block.
@@ -153,10 +322,10 @@ class _Columns:
 
 
 class _Pass:
-    """The empty accumulator, the columns, and the topic under which blocks report."""
+    """The empty accumulator and the columns."""
 
-    def __init__(self, empty: Any, columns: _Columns, topic: str) -> None:
-        self.empty, self.columns, self.topic = empty, columns, topic
+    def __init__(self, empty: Any, columns: _Columns) -> None:
+        self.empty, self.columns = empty, columns
 
 
 def checked_block(block: Any, number: int, columns: _Columns) -> Any:
@@ -189,61 +358,106 @@ def _same(value: Any) -> Any:
     return value
 
 
+def _size(block: Any) -> int:
+    """Return about how many bytes a block has; a task that checks it will say what is wrong."""
+    if sp.issparse(block):
+        return working_bytes(block)
+    shape = getattr(block, "shape", ())
+    return 8 * int(np.prod(shape)) if len(shape) == 2 else TOGETHER
+
+
 def _summed(
-    common: _Pass, part: Any, number: int, weights: np.ndarray | None
+    common: _Pass,
+    parts: list[Any],
+    first: int,
+    weights: list[np.ndarray] | None,
+    given: list[tuple[_Held, Any]],
 ) -> tuple[Any, list[Size]]:
-    block = checked_block(part, number, common.columns)
+    known = {key.value: value for key, value in given}
+    blocks = []
+    for place, part in enumerate(parts):
+        block = part.made(known) if isinstance(part, _Inside) else part
+        blocks.append(checked_block(block, first + place, common.columns))
+    sizes = [Size(block.shape[0], working_bytes(block)) for block in blocks]
+    shares = [None] * len(blocks) if weights is None else weights
     total = common.empty.copy_empty()
     with one_blas_thread:
-        if block.shape[0]:
-            total.add(block, weights)
-    worker = _worker()
-    if worker is not None:
-        worker.log_event(common.topic, number)
-    return total, [Size(block.shape[0], working_bytes(block))]
+        for block, share in _together(blocks, shares):
+            total.add(block, share)
+    return total, sizes
 
 
-def _merged(common: _Pass, parts: list[tuple[Any, list[Size]]]) -> tuple[Any, list[Size]]:
-    total = common.empty.copy_empty()
-    for part, _ in parts:
-        total.merge(part)
-    return total, [size for _, sizes in parts for size in sizes]
+def _together(blocks: list[Any], weights: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield blocks with their weights, those of the same kind as one: sums cost a little each."""
+    filled = [(block, share) for block, share in zip(blocks, weights) if block.shape[0]]
+    if len({(type(block), block.dtype) for block, _ in filled}) != 1:
+        yield from filled
+        return
+    some = [share for _, share in filled if share is not None]
+    yield stacked([block for block, _ in filled], None).X, np.concatenate(some) if some else None
 
 
-def _computed(task: Any, topic: str, total: int, watch: Watch | None) -> Any:
+def _merged(
+    common: _Pass, one: tuple[Any, list[Size]], other: tuple[Any, list[Size]]
+) -> tuple[Any, list[Size]]:
+    total = common.empty.copy_empty().merge(one[0]).merge(other[0])
+    return total, [*one[1], *other[1]]
+
+
+def _computed(task: Delayed, total: int, watch: Watch | None) -> Any:
     """Compute a task; `watch` is called as blocks are done and may end it by raising."""
     client = _client()
     if watch is None or (client is not None and client.asynchronous):
         return dask.compute(task)[0]
-    done: set[int] = set()  # a set, so that a block recomputed after a worker's death counts once
     if client is None:
-        with _Heard(lambda: watch(len(done), total, "blocks"), done):
+        with _Heard(watch, total):
             return dask.compute(task)[0]
-    client.subscribe_topic(topic, lambda event: done.add(event[1]))
     future = client.compute(task)
     try:
         while not future.done():
             with contextlib.suppress(TimeoutError):
                 future.result(timeout=TELL)
             if not future.done():
-                watch(min(len(done), total), total, "blocks")
+                watch(_done(client, task.layer, total), total, "blocks")
         return future.result()
-    finally:
+    except BaseException:
         future.cancel()
-        client.unsubscribe_topic(topic)
+        raise
+    finally:
+        future.release()
+
+
+def _done(client: Any, group: str, total: int) -> int:
+    """Ask the scheduler how many tasks of a group are done: nothing is kept there for that."""
+    waiting = client.run_on_scheduler(_waiting, group=group)
+    return 0 if waiting is None else max(total - waiting, 0)
+
+
+def _waiting(group: str, dask_scheduler: Any = None) -> int | None:
+    """Return how many tasks of a group are not done; None while the scheduler knows none."""
+    known = dask_scheduler.task_groups.get(group)
+    if known is None:
+        return None
+    return sum(known.states[s] for s in ("waiting", "queued", "no-worker", "processing"))
 
 
 class _Heard(Callback):  # type: ignore[misc]
-    """Reports each block that dask's threads have summed."""
+    """Reports each group of blocks that dask's threads have summed."""
 
-    def __init__(self, look: Callable[[], None], done: set[int]) -> None:
+    def __init__(self, watch: Watch, total: int) -> None:
         super().__init__()
-        self._look, self._done = look, done
+        self._watch, self._done, self._total = watch, 0, total
 
     def _posttask(self, key: Any, *rest: Any) -> None:
-        if str(key).startswith("_summed"):
-            self._done.add(len(self._done))
-            self._look()
+        if isinstance(key, tuple) and "-sum-" in str(key[0]):
+            self._done += 1
+            self._watch(self._done, self._total, "blocks")
+
+
+def _memory_of_a_thread(dask_scheduler: Any = None) -> float | None:
+    """Return the least memory that a thread of a worker has; None where there is no limit."""
+    workers = dask_scheduler.workers.values()
+    return min((w.memory_limit / w.nthreads for w in workers if w.memory_limit), default=None)
 
 
 def _client() -> Any:
@@ -280,13 +494,22 @@ def rows_of(source: Any) -> DaskRows:
 
 def _from_array(X: Any) -> DaskRows:
     X = by_rows(X)
-    parts = X.to_delayed().ravel().tolist()
+    parts = _delayed(X)
     rows = X.chunks[0]
     known = not any(np.isnan(count) for count in rows)
     p = X.shape[1]
     if np.isnan(p):
         return _from_blocks(parts)
-    return DaskRows(parts, int(p), counts=[int(count) for count in rows] if known else None)
+    counts = [int(count) for count in rows] if known else None
+    return DaskRows(parts, int(p), counts=counts, dense=type(X._meta) is np.ndarray and known)
+
+
+def _delayed(X: Any) -> list[Any]:
+    """Return the blocks of an array or a frame; dask drops persisted ones where it optimizes."""
+    parts = np.ravel(np.asarray(X.to_delayed(), dtype=object)).tolist()
+    if any(part.key not in part.__dask_graph__() for part in parts):
+        parts = np.ravel(np.asarray(X.to_delayed(optimize_graph=False), dtype=object)).tolist()
+    return list(parts)
 
 
 def by_rows(X: Any) -> Any:
@@ -311,18 +534,24 @@ def _from_frame(X: Any) -> DaskRows:
     names = tuple(str(name) for name in X.columns)
     numbers = all(getattr(dtype, "kind", "O") in "fiub" for dtype in X.dtypes)
     if numbers and not any(map(looks_like_identifier, names)) and len(set(names)) == len(names):
-        return DaskRows(X.to_delayed(), len(names), names)
-    return _from_blocks(X.to_delayed())  # the first block tells which columns are features
+        return DaskRows(_delayed(X), len(names), names)
+    return _from_blocks(_delayed(X))  # the first block tells which columns are features
 
 
 def _from_blocks(blocks: list[Any]) -> DaskRows:
     """Make rows of delayed blocks or futures; the first one gives the number of features."""
     if not blocks:
         raise ValueError("X is an empty list of blocks; pass at least one block of rows")
-    same = dask.delayed(_same, pure=False)
-    parts = [block if dask.is_dask_collection(block) else same(block) for block in blocks]
-    width, names, notes = dask.compute(dask.delayed(_columns, pure=False)(parts[0]))[0]
+    parts = [block if dask.is_dask_collection(block) else _of_future(block) for block in blocks]
+    look = dask.delayed(_columns)(
+        parts[0], dask_key_name=f"sparcipal-columns-{tokenize(parts[0].key)}"
+    )
+    width, names, notes = dask.compute(look)[0]
     return DaskRows(parts, width, names, notes=notes)
+
+
+def _of_future(block: Any) -> Any:
+    return dask.delayed(_same)(block, dask_key_name=f"sparcipal-block-{block.key}")
 
 
 def _columns(block: Any) -> tuple[int, tuple[str, ...] | None, tuple[str, ...]]:
@@ -354,7 +583,11 @@ def lazy_scores(source: Any, scorer: Scorer, columns: Sequence[str] | None) -> A
         used = source[[source.columns[i] for i in scorer.used]]
         named = range(scorer.n_components) if columns is None else columns
         frame = used.map_partitions(
-            _score_frame, scorer, list(named), meta=_score_frame(used._meta, scorer, list(named))
+            _score_frame,
+            scorer,
+            list(named),
+            meta=_score_frame(used._meta, scorer, list(named)),
+            token="sparcipal-scores",
         )
         return frame.values if columns is None else frame
     if columns is None:
@@ -367,20 +600,25 @@ def lazy_scores(source: Any, scorer: Scorer, columns: Sequence[str] | None) -> A
 def _scores_of_array(X: Any, scorer: Scorer) -> Any:
     check_dimensions(X)
     if np.isnan(X.shape[1]):  # columns cannot be picked before they are counted
-        return _scores_of_blocks(by_rows(X).to_delayed().ravel().tolist(), scorer)
+        return _scores_of_blocks(_delayed(by_rows(X)), scorer)
     scorer.check_width(X.shape[1])
     used = X[:, scorer.used].rechunk({1: -1})
     chunks = (used.chunks[0], (scorer.n_components,))
-    return used.map_blocks(scorer.of_columns, chunks=chunks, meta=np.empty((0, 0)))
+    meta = np.empty((0, 0))
+    return used.map_blocks(scorer.of_columns, chunks=chunks, meta=meta, token="sparcipal-scores")
 
 
 def _scores_of_blocks(blocks: Any, scorer: Scorer) -> Any:
     from dask.array import concatenate, from_delayed
 
-    score = dask.delayed(_score_block, pure=False)
+    score, shape = dask.delayed(_score_block), (np.nan, scorer.n_components)
     parts = [blocks] if isinstance(blocks, Delayed) else blocks
+    parts = [part if dask.is_dask_collection(part) else _of_future(part) for part in parts]
+    name = f"sparcipal-scores-{tokenize([part.key for part in parts], scorer)}"
     lazy = [
-        from_delayed(score(part, number, scorer), (np.nan, scorer.n_components), dtype=np.float64)
+        from_delayed(
+            score(part, number, scorer, dask_key_name=f"{name}-{number}"), shape, dtype=np.float64
+        )
         for number, part in enumerate(parts)
     ]
     return concatenate(lazy, allow_unknown_chunksizes=True)
@@ -407,10 +645,16 @@ def map_on(backend: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Iter
     client = backend.client
     # A task returns it instead of scattering it, so that it is recomputed if its worker dies.
     with _large_graphs():
-        common = client.submit(_same, shared, pure=False)
+        common = client.submit(_same, shared, key=f"sparcipal-shared-{uuid.uuid4().hex}")
 
     def submit(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
-        futures = [client.submit(_call, function, common, item, pure=False) for item in items]
+        # Rounds of a search may have the same items: each has keys of its own.
+        called = getattr(function, "__name__", "task").strip("_").replace("_", "-")
+        name = f"sparcipal-{called}-{uuid.uuid4().hex}"
+        futures = [
+            client.submit(_call, function, common, item, key=(name, place))
+            for place, item in enumerate(items)
+        ]
         return _results(futures)
 
     yield submit

@@ -44,7 +44,7 @@ class Stream:
 
     def __init__(self, rows: Rows, center: bool, scale: bool, memory_limit: int) -> None:
         self.rows, self.center, self.scale = rows, center, scale
-        self.memory_limit = memory_limit
+        self.memory_limit = min(memory_limit, rows.room)
         self.moments = Moments(rows.n_features)
         self._orders: list[np.ndarray] = []  # besides that by variance, once a pass has made them
 

@@ -61,6 +61,12 @@ class Gram:
         """The same columns of no rows."""
         return Gram(self.columns, self.shift, self.exponent)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Send an empty one without its zeros."""
+        if self.n_samples == 0:
+            return Gram, (self.columns, self.shift, self.exponent)
+        return super().__reduce_ex__(protocol)
+
     @property
     def weight(self) -> float:
         """The number of rows, or the sum of their weights."""
@@ -306,6 +312,12 @@ class Strip:
 
     def copy_empty(self) -> Strip:
         return Strip(self.columns, self.shift, self.factor)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Send an empty one without its zeros."""
+        if self.n_samples == 0:
+            return Strip, (self.columns, self.shift, self.factor)
+        return super().__reduce_ex__(protocol)
 
     def merge(self, other: Strip) -> Self:
         self.n_samples += other.n_samples

@@ -7,6 +7,7 @@ Here that is a loop; a subclass may run it on many machines.
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -189,6 +190,11 @@ class Rows(ABC):
     def nbytes(self, watch: Watch | None = None) -> int | None:
         """Return the bytes of all rows in double precision, with sparse indices, or None."""
         return None
+
+    @property
+    def room(self) -> int:
+        """Bytes that sums may take where they are summed, if that is not here."""
+        return sys.maxsize
 
     def gather(self) -> Table:
         """All rows in memory."""
