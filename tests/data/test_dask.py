@@ -295,11 +295,11 @@ def test_small_blocks_are_summed_together_in_few_tasks():
 
 
 def test_groups_of_blocks_are_told_by_their_sizes():
-    from sparcipal.data.dask import _groups
+    from sparcipal.data.daskpass import groups_of
 
-    assert _groups([5, 5, 5, 20, 1, 1], 10) == [range(2), range(2, 3), range(3, 4), range(4, 6)]
-    assert _groups([50], 10) == [range(1)]
-    assert _groups([1] * 1000, 100) == [range(i, i + 100) for i in range(0, 1000, 100)]
+    assert groups_of([5, 5, 5, 20, 1, 1], 10) == [range(2), range(2, 3), range(3, 4), range(4, 6)]
+    assert groups_of([50], 10) == [range(1)]
+    assert groups_of([1] * 1000, 100) == [range(i, i + 100) for i in range(0, 1000, 100)]
 
 
 def test_rows_stay_where_they_are_if_the_covariance_is_smaller(monkeypatch):
@@ -316,15 +316,15 @@ def test_rows_stay_where_they_are_if_the_covariance_is_smaller(monkeypatch):
 def test_sums_take_what_the_smallest_worker_has():
     from types import SimpleNamespace
 
-    from sparcipal.data.dask import _memory_of_a_thread
+    from sparcipal.data.daskpass import memory_of_a_thread
 
     def scheduler(*limits):
         workers = [SimpleNamespace(memory_limit=limit, nthreads=2) for limit in limits]
         return SimpleNamespace(workers=dict(enumerate(workers)))
 
-    assert _memory_of_a_thread(scheduler(1000, 600)) == 300
-    assert _memory_of_a_thread(scheduler(0, 600)) == 300
-    assert _memory_of_a_thread(scheduler(0)) is None
+    assert memory_of_a_thread(scheduler(1000, 600)) == 300
+    assert memory_of_a_thread(scheduler(0, 600)) == 300
+    assert memory_of_a_thread(scheduler(0)) is None
 
 
 # --- scores ---
