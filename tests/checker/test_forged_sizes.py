@@ -96,3 +96,9 @@ def test_thousands_of_components_are_charged():
         settings={**result.settings, "n_components": k, "n_nonzero_coefs": [1] * k},
     )
     assert "3000 components" in verify(forged, X, budget=Budget(memory=50 * 2**20)).reason
+
+
+def test_supports_without_number_are_not_counted_first():
+    """Binomial coefficients of thousands of digits would take longer than the budget allows."""
+    with pytest.raises(Refused, match="all supports: the replay takes inf operations"):
+        enumerated(4000, 2000, nonnegative=True, budget=Budget(memory=1e12))

@@ -139,3 +139,12 @@ def test_verify_takes_every_container_that_the_solver_takes():
         result = sparse_pca(table, n_nonzero_coefs=1)
         verdict = verify(result, table)
         assert verdict, (type(table), verdict.reason)
+
+
+def test_names_are_those_of_the_fit_where_labels_are_empty():
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    frame = pd.DataFrame(X, columns=["", "b", " ", "d"])
+    result = sparse_pca(frame, n_nonzero_coefs=2)
+    assert result.feature_names == ("column 1", "b", "column 3", "d")
+    assert verify(result, frame)

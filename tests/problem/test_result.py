@@ -69,3 +69,11 @@ def test_save_leaves_the_old_result_when_it_cannot_write(tmp_path):
         sparse_pca(X, n_nonzero_coefs=3).save(path)
     assert path.read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == ["model.json", "model.json.proof"]
+
+
+def test_a_document_with_two_entries_of_one_name_is_refused():
+    """Readers differ in which of them they take."""
+    result = sparse_pca(np.random.default_rng(0).standard_normal((20, 4)), n_nonzero_coefs=2)
+    text = result.to_json()
+    with pytest.raises(ValueError, match="two entries named 'n_features'"):
+        Result.from_json(text.rstrip()[:-1] + ', "n_features": 9}')

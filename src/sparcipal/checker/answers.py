@@ -230,7 +230,8 @@ class _Component:
         require(near, "a listed support explains less than was asked for")
         limit = ar.number(entry.bound) / unit - doubt
         require(ar.below(0.5 * (block + block.T), limit), "a listed support explains more")
-        sizes = ((g.size, int(np.isin(g, support).sum())) for g in self.claim.groups)
+        sizes = [(g.size, int(np.isin(g, support).sum())) for g in self.claim.groups]
+        answer.budget.work(sum(10.0 * n * q for n, q in sizes), "the exchanges of a support")
         require(entry.count == prod(comb(*pair) for pair in sizes), "another number of supports")
 
     def _slack(self, support: np.ndarray) -> float:

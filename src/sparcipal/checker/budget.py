@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 WORK = 1e12  # operations, of about a nanosecond each
 MEMORY = 4 * 2**30  # bytes
 
@@ -18,6 +20,12 @@ def require(condition: bool, reason: str) -> None:
     """Refuse, with the reason, what does not hold."""
     if not condition:
         raise Refused(reason)
+
+
+def choices(n: int, q: int) -> float:
+    """How many sets of q there are among n; infinity beyond 1e250, without working that out."""
+    size = math.lgamma(n + 1) - math.lgamma(q + 1) - math.lgamma(n - q + 1) if q <= n else 0.0
+    return float(math.comb(n, q)) if size < 575.0 else math.inf
 
 
 class Budget:

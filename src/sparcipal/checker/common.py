@@ -4,11 +4,11 @@ covariance."""
 from __future__ import annotations
 
 from itertools import combinations
-from math import comb
 
 import numpy as np
 
 from .arithmetic import Numbers
+from .budget import choices
 from .cheap import dense
 from .family import Case, Family, each_alone
 from .records import Common
@@ -33,7 +33,7 @@ def recheck(record: Common, case: Case) -> Numbers:
 def _every_set(case: Case, k: int, s: int) -> Numbers:
     """The sum of the k largest eigenvalues of every set of s features."""
     cov, _, ar, budget = case
-    budget.work(comb(cov.p, s) * (2e5 + 100.0 * s**3), "all sets of features")
+    budget.work(choices(cov.p, s) * (2e5 + 100.0 * s**3), "all sets of features")
     A = dense(case)
     sets = combinations(range(cov.p), s)
     values = [ar.upper(ar.ky_fan(A[np.ix_(chosen, chosen)], k)) for chosen in sets]

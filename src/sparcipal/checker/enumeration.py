@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from math import comb
 from typing import Any
 
 import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
-from .budget import Budget, require
+from .budget import Budget, choices, require
 from .covariance import Question
 from .family import Case, Family
 from .records import Nothing
@@ -41,12 +40,12 @@ def recheck(record: Nothing, case: Case) -> Numbers:
     counts = {s: range(1, s + 1) if question.nonnegative else [s] for s in set(sizes)}
     kinds = _kinds(question)
     for kind in set(kinds):
-        budget.work(sum(comb(p, t) * 1000 * t * t for t in counts[kind[0]]), "all supports")
+        budget.work(sum(choices(p, t) * 1000 * t * t for t in counts[kind[0]]), "all supports")
     alone = question.k == 1
     entry = ENTRY * (8 if ar.exact else 1)
-    batches = max(min(comb(p, t), BATCH) * t * t for s in counts for t in counts[s])
+    batches = max(min(choices(p, t), BATCH) * t * t for s in counts for t in counts[s])
     every = [t for kind in set(kinds) for t in counts[kind[0]]]
-    kept = 0 if alone else sum(comb(p, t) * (KEPT + 8 * t + p) for t in every)
+    kept = 0 if alone else sum(choices(p, t) * (KEPT + 8 * t + p) for t in every)
     budget.memory(batches * entry + kept, "all supports")
     A = case.entries(np.arange(p))
     scored = {

@@ -117,7 +117,10 @@ def check_names(result: Result, columns: tuple[str, ...] | None) -> None:
             f"the data have the same feature names in another order: {first}; pass the columns in "
             "the order of the fit"
         )
-    raise Refused(f"the feature names differ from the data's: {first}")
+    raise Refused(
+        f"the feature names differ from the data's: {first}; pass a table without names, or with "
+        "those of the fit"
+    )
 
 
 def _check_moments(result: Result, own: Checked) -> None:

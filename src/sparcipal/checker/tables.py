@@ -264,7 +264,7 @@ def _names(X: Any) -> tuple[str, ...] | None:
     if _is_frame(X):
         import narwhals.stable.v1 as nw
 
-        return tuple(nw.from_native(_renamed(X), eager_only=True).columns)
+        return _labels(nw.from_native(_renamed(X), eager_only=True).columns)
     if callable(getattr(type(X), "blocks", None)):
         names = X.feature_names
         return None if names is None else tuple(map(str, names))
@@ -273,7 +273,8 @@ def _names(X: Any) -> tuple[str, ...] | None:
 
 def names_of(covariance: Any) -> tuple[str, ...] | None:
     """The feature names that a frame brings which holds a covariance."""
-    return tuple(map(str, covariance.columns)) if _maker(covariance) == "pandas" else None
+    named = _maker(covariance) in ("pandas", "polars")
+    return tuple(map(str, covariance.columns)) if named else None
 
 
 def _labels(columns: list[Any]) -> tuple[str, ...] | None:
@@ -281,6 +282,7 @@ def _labels(columns: list[Any]) -> tuple[str, ...] | None:
     if columns == list(range(len(columns))):
         return None
     joined = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in columns]
+    joined = [name if name.strip() else f"column {j + 1}" for j, name in enumerate(joined)]
     taken, seen = set(joined), dict.fromkeys(joined, 0)
     for j, name in enumerate(joined):
         seen[name] += 1

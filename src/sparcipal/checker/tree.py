@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb
 from typing import Any
 
 import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
-from .budget import Budget, Refused, require
+from .budget import Budget, Refused, choices, require
 from .covariance import Question
 from .family import Case, Family
 from .pairsplit import Charged, Split, Supports, charged, largest
@@ -188,8 +187,9 @@ class _Walk:
         elif end == "leaf":
             full = state.forced.bit_count() == prover.s
             require(full or not prover.padded, "a leaf that features outside may join")
-            count = sum(comb(*pair) for pair in prover.choices(state))
-            require(count <= MOST_SUPPORTS, f"a leaf of {count} supports, at most {MOST_SUPPORTS}")
+            count = prover.count(state)
+            most = f"a leaf of {count:.6g} supports, at most {MOST_SUPPORTS}"
+            require(count <= MOST_SUPPORTS, most)
             self.claims.append(Claim("leaf", state))
         elif end == "branch":
             self.pending[position] = {}
@@ -290,12 +290,15 @@ class Prover:
         # where no feature costs anything, the largest supports are enough
         return [(free, q) for q in (range(room + 1) if self.costly else [room])]
 
+    def count(self, state: State) -> float:
+        """The supports that are looked at in a leaf."""
+        return sum(choices(*pair) for pair in self.choices(state))
+
     def cost(self, claim: Claim) -> float:
         """About how many nanoseconds a claim takes."""
         n = claim.state.alive.bit_count()
         if claim.what == "leaf":
-            count = sum(comb(*pair) for pair in self.choices(claim.state))
-            return count * (4e4 + float(self.s) ** 3)
+            return self.count(claim.state) * (4e4 + float(self.s) ** 3)
         if claim.fixed is None:
             return 2.0 * float(n) ** 3 + 100.0 * n * n + 2e5
         rank, tests = min(n, RANK + 8), claim.fixed.out.size + claim.fixed.into.size

@@ -185,7 +185,8 @@ def _covariance(covariance: Any, feature_names: Iterable[str] | None) -> Input:
         columns = getattr(covariance, "columns", None)
         if columns is not None:
             own = tuple(str(name) for name in columns)
-            if own != tuple(str(name) for name in covariance.index):
+            rows = getattr(covariance, "index", own)  # frames of some kinds have no names of rows
+            if own != tuple(str(name) for name in rows):
                 raise ValueError(
                     "covariance has other names in its rows than in its columns; reorder one"
                 )

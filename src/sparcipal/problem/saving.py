@@ -31,7 +31,7 @@ def text_of(result: Any, *, plain: bool = False) -> str:
 
 def document_of(text: str) -> dict[str, Any]:
     """Return the fields of a document with arrays decoded; ValueError for other formats."""
-    document = json.loads(text)
+    document = json.loads(text, object_pairs_hook=_once)
     if not isinstance(document, dict) or "sparcipal" not in document:
         raise ValueError("the document has no 'sparcipal' entry")
     if document["sparcipal"] != FORMAT:
@@ -41,6 +41,15 @@ def document_of(text: str) -> dict[str, Any]:
     parts: dict[str, Any] = _decoded(document)
     del parts["sparcipal"]
     return parts
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of the document; readers differ in which of two entries of one name they take."""
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the document has two entries named {twice!a}")
+    return dict(pairs)
 
 
 def _encoded(value: Any, plain: bool) -> Any:
