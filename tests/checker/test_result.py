@@ -10,7 +10,7 @@ import pytest
 
 from sparcipal import Status, sparse_pca, verify
 from sparcipal.checker import dropped as screened
-from sparcipal.checker import parts
+from sparcipal.checker import parts, value
 from sparcipal.checker.arithmetic import Float
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.covariance import Question, covariance_of_data
@@ -110,26 +110,24 @@ def test_check_value_asks_for_the_whole_rounding_margin(results, monkeypatch):
     result = results[0]
     cov = covariance_of_data(X, True, False, None, result.certificate.unit)[0]
     for unit, eps in ((1e-6, 0.0), (0.0, 1e-6)):
-        monkeypatch.setattr(checker, "EPS", eps)
+        monkeypatch.setattr(value, "EPS", eps)
         cov.error_unit = unit
         size = float(np.abs(cov.diagonal[result.supports[0]]).sum())
         margin = (cov.rounding(3) + 4 * 11 * eps * size) * cov.unit
         short = 1e-9 * result.value
         enough = claim(result, rounding=margin + short)
-        checker._check_value(enough, cov)
+        value.check_value(enough, cov)
         with pytest.raises(Refused, match="rounding margin"):
-            checker._check_value(claim(result, rounding=margin - short), cov)
+            value.check_value(claim(result, rounding=margin - short), cov)
     # of overlapping components as much more as errors grow
     result, cov.error_unit = results[2], 1e-9
-    monkeypatch.setattr(checker, "EPS", 0.0)
-    monkeypatch.setattr(
-        checker, "_variances", lambda A, W, free: (result.variances / cov.unit, 9.0)
-    )
+    monkeypatch.setattr(value, "EPS", 0.0)
+    monkeypatch.setattr(value, "_variances", lambda A, W, free: (result.variances / cov.unit, 9.0))
     sizes = result.settings["n_nonzero_coefs"]
     margin = 9.0 * sum(cov.rounding(s) for s in sizes) * cov.unit
-    checker._check_value(claim(result, rounding=margin * 1.01), cov)
+    value.check_value(claim(result, rounding=margin * 1.01), cov)
     with pytest.raises(Refused, match="rounding margin"):
-        checker._check_value(claim(result, rounding=margin * 0.99), cov)
+        value.check_value(claim(result, rounding=margin * 0.99), cov)
 
 
 @pytest.mark.parametrize("off", [1e-12, 1e-6, 1.0])
@@ -150,19 +148,19 @@ def test_check_value_caps_the_slack_when_errors_grow(monkeypatch):
         )
         cov = covariance_of_data(X * size, True, False, None, result.certificate.unit)[0]
         known = (result.variances / cov.unit, 1e12)
-        monkeypatch.setattr(checker, "_variances", lambda A, W, free, known=known: known)
+        monkeypatch.setattr(value, "_variances", lambda A, W, free, known=known: known)
         for factor in (1 - 1e-4, 1 + 1e-4):
             with pytest.raises(Refused, match="explain"):
-                checker._check_value(claim(result, value=result.value * factor), cov)
+                value.check_value(claim(result, value=result.value * factor), cov)
 
 
 @pytest.mark.parametrize("tol", [1e-9, 0.1])
 def test_check_value_refuses_optimality_that_rounding_may_hide(results, monkeypatch, tol):
     result = results[2]
     cov = covariance_of_data(X, True, False, None, result.certificate.unit)[0]
-    monkeypatch.setattr(checker, "EPS", 0.0)
+    monkeypatch.setattr(value, "EPS", 0.0)
     known = (result.variances / cov.unit, 1.0)
-    monkeypatch.setattr(checker, "_variances", lambda A, W, free: known)
+    monkeypatch.setattr(value, "_variances", lambda A, W, free: known)
     for share, refused in ((0.9, False), (1.1, True)):
         margin = share * (2 * tol + 1e-6) * result.value
         cov.error_unit = 1.0
@@ -174,23 +172,23 @@ def test_check_value_refuses_optimality_that_rounding_may_hide(results, monkeypa
         assert sure.certificate.status is Status.OPTIMAL
         if refused:
             with pytest.raises(Refused, match="may hide"):
-                checker._check_value(sure, cov)
+                value.check_value(sure, cov)
         else:
-            checker._check_value(sure, cov)
+            value.check_value(sure, cov)
 
 
 def test_variances_report_how_errors_grow():
     A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
-    variances, growth = checker._variances(A, np.eye(3), True)
+    variances, growth = value._variances(A, np.eye(3), True)
     first = (1 + 0.25) ** 2
     rest = A[1:, 1:] - np.outer(A[1:, 0], A[1:, 0]) / 4
     second = (1 + rest[1, 0] / rest[0, 0]) ** 2
     assert growth == pytest.approx(1 + first + first * second)
     assert variances == pytest.approx([4.0, rest[0, 0], np.linalg.det(A) / 4 / rest[0, 0]])
-    assert checker._variances(A, np.eye(3), False)[1] == 1.0
+    assert value._variances(A, np.eye(3), False)[1] == 1.0
     # the third is a combination of the others: it explains nothing
     W = np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8], [0.0, 0.0, 0.0]])
-    assert checker._variances(A, W, True)[0][2] == 0.0
+    assert value._variances(A, W, True)[0][2] == 0.0
 
 
 def test_verify_refuses_supports_that_repeat_or_leave_the_table(results):

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from . import margins
+
 EPS = 2.0**-52
 # No bound in units is proved to be less, and no pad may be: docs/methods/rounding.rst, "Underflow".
 LEAST = 2.0**-400
@@ -113,7 +115,7 @@ class Arithmetic(ABC):
         itself."""
         chosen = self.top(values, max(q, 0))
         total = chosen.sum(axis=-1)
-        return total + (q + 8) * self.eps * abs(chosen).sum(axis=-1)
+        return total + margins.charges(q) * self.eps * abs(chosen).sum(axis=-1)
 
     # --- proofs with matrices ---
 
@@ -170,7 +172,7 @@ class Arithmetic(ABC):
         Z = self.matmul(root, root.T)
         trace = np.trace(Z)
         size = float(np.abs(np.diagonal(guess)).sum() + self.floats(trace)) + (n + 1) * abs(nu)
-        delta = 2 * (n + k + 4) * self.step * size
+        delta = margins.ky_fan(n, k) * self.step * size
         for factor in (3, 24, 150, 1100):
             t = nu + factor * delta
             if self.psd(_plus_diagonal(Z - M, t), 2 * (k + 4) * self.eps * size):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import margins
 from .arithmetic import EPS, Float, Numbers
 from .budget import Refused
 from .covariance import CheckedCovariance
@@ -18,7 +19,11 @@ def trace(record: Nothing, case: Case) -> Numbers:
     cov, question, ar, _ = case
     m = question.n_nonzero
     shift = psd_shift(case)
-    return ar.top(cov.diagonal, m).sum() * (1 + m * ar.eps) + m * shift + cov.rounding(m)
+    return (
+        ar.top(cov.diagonal, m).sum() * (1 + margins.sum_of(m) * ar.eps)
+        + m * shift
+        + cov.rounding(m)
+    )
 
 
 def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
@@ -39,7 +44,7 @@ def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
     gram = cov.gram()
     if gram is None:
         return float("inf")
-    total = ar.ky_fan(gram, k) + k * (cov.p + 2) * ar.eps * np.trace(gram)
+    total = ar.ky_fan(gram, k) + k * margins.gram(cov.p) * ar.eps * np.trace(gram)
     return total + k * cov.rounding(cov.p) + shift
 
 
@@ -59,7 +64,7 @@ def gershgorin(record: Nothing, case: Case) -> Numbers:
         rows[np.arange(block.size), block] = ar.number(0.0)
         sums = cov.diagonal[block] + ar.top(rows, s - 1).sum(axis=1)
         values[block] = ar.minimum(sums, values[block])
-    total = ar.top(ar.maximum(values, 0.0), k).sum() * (1 + (s + k + 4) * ar.eps)
+    total = ar.top(ar.maximum(values, 0.0), k).sum() * (1 + margins.row_sums(s, k) * ar.eps)
     roots = np.sort(np.sqrt(cov.weights))[::-1]
     row_error = cov.error_unit * float(roots[0] * roots[:s].sum())
     return total + k * row_error + cov.rounding(question.n_nonzero)
@@ -85,7 +90,7 @@ def frobenius(record: Frobenius, case: Case) -> Numbers:
     A, off = _off_diagonal(case)
     squares = (np.diagonal(A) - record.c) ** 2 + ar.top(off * off, s - 1).sum(axis=1)
     total = k * record.c + ar.sqrt(k * ar.top(squares, m).sum())
-    return total * (1 + (m + s + 16) * ar.eps) + cov.rounding(m)
+    return total * (1 + margins.frobenius(m, s) * ar.eps) + cov.rounding(m)
 
 
 def dense(case: Case) -> np.ndarray:

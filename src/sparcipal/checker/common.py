@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from . import margins
 from .arithmetic import Numbers
 from .budget import choices
 from .cheap import dense
@@ -26,7 +27,7 @@ def recheck(record: Common, case: Case) -> Numbers:
     Z = ar.matmul(L, L.T)
     diagonal = np.diagonal(Z) * (1 + (m + 4) * ar.eps)
     paid = ar.top(diagonal, s).sum() * (1 + s * ar.eps)
-    error = (k + 1) * (m + 8) * ar.eps * (ar.top(abs(np.diagonal(A)), s).sum() + paid)
+    error = (k + 1) * margins.moved(m) * ar.eps * (ar.top(abs(np.diagonal(A)), s).sum() + paid)
     return paid + ar.ky_fan(A - Z, k) + error + k * cov.rounding(s)
 
 

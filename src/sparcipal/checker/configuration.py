@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import margins
 from .arithmetic import Numbers
 from .budget import require
 from .family import Case, Family, one_by_one
@@ -58,7 +59,7 @@ def recheck(record: Configuration, case: Case) -> Numbers:
         require(len(allowed) > 0, "a cardinality has no proof")
         least = min(allowed, key=float)
         total, size = total + least + cov.rounding(s), size + abs(least) + cov.rounding(s)
-    return total + (core.size + 4) * ar.eps * size
+    return total + margins.priced(core.size) * ar.eps * size
 
 
 def _outside(

@@ -356,7 +356,7 @@ def exactly(result: Result, source: Source | None, covariance: Any, sample_weigh
     return screened.ScreenedCovariance(inner, kept, variances, variances, inert, none, whole)
 
 
-def check_value(result: Result, cov: CheckedCovariance) -> None:
+def check_exact_value(result: Result, cov: CheckedCovariance) -> None:
     """The loadings, at unit length, explain at least the value less its rounding."""
     ar, certificate = ExactCovariance.ar, result.certificate
     features = np.unique(np.concatenate(result.supports))

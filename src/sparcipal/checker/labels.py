@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import margins
 from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import Budget, require
 from .family import Case, Family
@@ -335,7 +336,7 @@ class Rows:
         variance = self.cov.diagonal[names]
         paid = ar.top_sum(ar.maximum(charges, 0.0), s - 1)
         most = ar.top(of.price, 1)[0]
-        rounding = (s + 8) * ar.eps * (abs(variance) + paid + 2 * s * most)
+        rounding = margins.outside(s) * ar.eps * (abs(variance) + paid + 2 * s * most)
         return np.asarray(variance - price + paid + rounding)
 
     def _needed(self, of: _Outside, level: float) -> int:
@@ -351,7 +352,7 @@ class Rows:
             both = np.hstack([near, (root * self.reach)[None, :]])
             paid = ar.top_sum(ar.maximum(both, 0.0), self.s - 1)
             most = ar.top(of.price, 1)[0]
-            at_most = v + paid + (self.s + 8) * ar.eps * (v + paid + 2 * self.s * most)
+            at_most = v + paid + margins.outside(self.s) * ar.eps * (v + paid + 2 * self.s * most)
             if ar.at_most(at_most, level):
                 high = middle
             else:

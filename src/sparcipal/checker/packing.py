@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from . import margins
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget
 from .enumeration import proved_tops
@@ -130,7 +131,7 @@ class Charges:
         d = gain[:, :f].sum(axis=1) - price
         d[:f] += ar.top_sum(choice[:f], s - f)
         d[f:] += ar.top_sum(choice[f:], s - f - 1)
-        d += (s + 8) * s * ar.eps * (ar.top(self.v[grid], 1)[:, 0] + ar.top(price, 1)[0])
+        d += margins.charges(s) * s * ar.eps * (ar.top(self.v[grid], 1)[:, 0] + ar.top(price, 1)[0])
         M = self.a[grid] - u
         M[np.diag_indices(m)] += d
         return ar.below(M, tau), M

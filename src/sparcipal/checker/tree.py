@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from . import margins
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Refused, choices, require
 from .covariance import Question
@@ -390,7 +391,7 @@ def majorant(matrix: np.ndarray, t: Numbers, ar: Arithmetic) -> tuple[np.ndarray
     next_value = float(w[n - rank - 1]) if rank > 0 else float(w[0])
     low = next_value + 1e-10 * scale
     factor = ar.array(q[:, n - rank :] * np.sqrt(np.maximum(w[n - rank :] - next_value, 0.0)))
-    slack = 4 * (rank + 2) * ar.eps * (factor**2).sum()
+    slack = margins.majorant(rank) * ar.eps * (factor**2).sum()
     proved = ar.at_most(low, t) and ar.below(matrix - ar.matmul(factor, factor.T), low - slack)
     require(proved, "no majorant below t")
     return factor, low
@@ -405,7 +406,7 @@ def small_test(factor: np.ndarray, room: Numbers, drop: np.ndarray, ar: Arithmet
     scaled = factor / ar.sqrt(below_t)[:, None]
     gram = ar.matmul(scaled.T, scaled)
     trace = np.trace(gram)
-    margin = (2 * n + 32) * ar.eps * trace + 4 * (rank + 2) * ar.eps * (rank + trace)
+    margin = (2 * n + 32) * ar.eps * trace + margins.majorant(rank) * ar.eps * (rank + trace)
     return ar.psd(ar.eye(rank) - gram, margin)
 
 

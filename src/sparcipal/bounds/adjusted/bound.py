@@ -167,9 +167,8 @@ def _level(
         blur += margins.factorisation(n) * float(np.abs(np.diagonal(M)).sum())
         M[np.diag_indices(n)] -= shift + SAFETY * blur
         if factorises(M):
-            trace = float((P * W).sum()) + margins.pencil(n, count) * float(
-                (np.abs(P) * size).sum()
-            )
+            rounded = SAFETY * margins.pencil(n, count) * float((np.abs(P) * size).sum())
+            trace = float((P * W).sum()) + rounded
             total = (count * now + trace) * (1 + SAFETY * margins.claim())
             return _Level(count, total, {"count": count, "nu": now, "vectors": P})
     return None

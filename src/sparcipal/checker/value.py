@@ -1,0 +1,94 @@
+"""What the loadings of a result explain, and how far rounding may have moved it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..problem.result import Result, Status
+from .budget import require
+from .components import loadings
+from .constraints import allowed_features, excluded_features
+from .covariance import EPS, CheckedCovariance
+
+
+def check_value(result: Result, cov: CheckedCovariance) -> float:
+    """What the loadings give, in the user's units."""
+    features, W = loadings(result)
+    A = cov.submatrix(features)
+    settings = result.settings
+    own, growth = _variances(A, W, settings["objective"] == "adjusted")
+    certificate, unit, k = result.certificate, cov.unit, len(result.supports)
+    sizes = settings["n_nonzero_coefs"]
+    m = settings.get("n_nonzero_total") or sum(sizes)
+    apart = settings["supports"] == "disjoint" or k == 1
+    if settings["supports"] == "common":
+        m = max(sizes)
+    total = float(own.sum()) * unit
+    # What rounding is relative to, and what loadings are whose length is not quite one. The sum of
+    # variances is more if the matrix is positive semidefinite; a given one may fall short of it.
+    magnitudes = np.abs(W).T @ np.abs(A) @ np.abs(W)
+    size = sum(
+        max(float(np.abs(cov.diagonal[support]).sum()), float(magnitudes[j, j]))
+        for j, support in enumerate(result.supports)
+    )
+    # Components may be orthogonal up to rounding only; each of them has its own error then.
+    summed = 4 * (m + 8) * EPS * size * (1 if apart else k)
+    allowed = allowed_features(cov, excluded_features(result))
+    rounding = allowed.rounding(m) if apart else sum(allowed.rounding(s) for s in sizes)
+    allowance = allowed.allowance(m) if apart else sum(allowed.allowance(s) for s in sizes)
+    slack = 2 * (allowance + summed) * unit
+    # The slack is capped: a forger could choose loadings that make errors grow.
+    slack = max(slack, min(slack * growth, 1e-6 * abs(total)))
+    claimed = result.variances
+    for j in range(own.size):
+        require(
+            abs(float(claimed[j]) - own[j] * unit) <= slack,
+            f"component {j} explains {own[j] * unit:.12g}, not {float(claimed[j]):.12g}",
+        )
+    require(
+        abs(certificate.value - total) <= slack,
+        f"the components explain {total:.12g}, not {certificate.value:.12g}",
+    )
+    margin = (rounding + summed) * unit * growth
+    require(
+        0 <= certificate.rounding <= 8 * (margin + allowance * unit * growth)
+        and certificate.value - certificate.rounding <= total - margin,
+        f"the rounding margin {certificate.rounding:.3g} is not that of this computation",
+    )
+    short = certificate.bound - (total - margin)
+    require(
+        certificate.status is not Status.OPTIMAL or short <= (2 * certificate.tol + 1e-6) * total,
+        f"rounding may hide {margin:.3g} of the value: too much for {Status.OPTIMAL.value!r}",
+    )
+    if settings["uncorrelated"] and k > 1:
+        products = W.T @ A @ W
+        scale = np.sqrt(np.outer(np.diagonal(magnitudes), np.diagonal(magnitudes)))
+        off = np.abs(products - np.diag(np.diagonal(products)))
+        excess = off - 1e-10 * scale - (allowance + summed)
+        require(float(excess.max()) <= 0, "the scores of components are correlated")
+    return total
+
+
+def _variances(A: np.ndarray, W: np.ndarray, adjusted: bool) -> tuple[np.ndarray, float]:
+    """What each component explains, and by how much an error of the entries of W'AW grows."""
+    products = W.T @ A @ W
+    if not adjusted or W.shape[1] == 1:
+        return np.diagonal(products).copy(), 1.0
+    # What each component explains beyond those before it: the pivots of the Gaussian elimination.
+    rest = products.copy()
+    # Rounding is relative to what a component would explain if its features were all parallel.
+    reach = (np.sqrt(np.maximum(np.diagonal(A), 0.0)) @ np.abs(W)) ** 2
+    out = np.zeros(rest.shape[0])
+    error = growth = 1.0
+    for j in range(rest.shape[0]):
+        pivot = float(rest[j, j])
+        # Constant, or a combination of those before it: what is left of it, and of those after it,
+        # is rounding.
+        if not pivot > 1e-12 * max(float(reach[j]), 1e-300):
+            break
+        out[j] = pivot
+        factor = float(np.abs(rest[j + 1 :, j]).max(initial=0.0)) / pivot
+        rest -= np.outer(rest[:, j], rest[j]) / pivot
+        error *= (1.0 + factor) ** 2
+        growth += error if j + 1 < rest.shape[0] else 0.0
+    return out, growth
