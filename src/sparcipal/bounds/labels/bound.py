@@ -11,6 +11,8 @@ price. Components without an anchor stay together in one group.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -22,17 +24,17 @@ from ...problem.result import Bound
 from ..kyfan.certificate import KyFanSplit
 from ..kyfan.question import JointQuestion
 from .anchors import Anchors, find_anchors
-from .later import Branch, another_anchor
+from .cases import Branch, divided, free_group
 from .leaf import Leaf, leaf_of, optimised
-from .pricing import PricedLeaf, priced_leaf
+from .pricing import priced_leaf
 from .proof import Label, Proof, State, including, without
-from .start import Start, started
+from .start import Start, leading, started
 
 NAME = "labels"
 TIGHTER = 0.9  # part of the tolerance that a proof aims at
 LEFT = 0.04  # part of the gap of the Ky Fan bound that may stay open
 NEAR = 0.9  # features above this fraction of the level join the first core of a group
-PRICING_WORK = 6e10  # of all branch and bound together, in units of about a nanosecond
+PRICING_WORK = 4e10  # of all branch and bound of a leaf, in units of about a nanosecond
 LEAF = ((1e-3, 60), (3e-4, 100), (3e-4, 100), (1e-4, 100), (3e-5, 60))
 LATER = ((3e-4, 60), (1e-4, 80), (3e-5, 60))  # after another anchor was found
 
@@ -40,36 +42,97 @@ LATER = ((3e-4, 60), (1e-4, 80), (3e-5, 60))  # after another anchor was found
 def labels_bound(
     question: JointQuestion, start: Bound, *, monitor: Monitor | None = None
 ) -> Bound | None:
-    """Return a bound by labels, started from a Ky Fan split; None where there is no better one."""
+    """Return a bound by labels, started from a Ky Fan split; None where there is no better one.
+
+    Goes on until the gap is closed, the monitor stops it, or no case can be divided any more.
+    """
     monitor = monitor or Monitor()
-    data, k = start.data, len(question.cardinalities)
-    split = KyFanSplit(
-        np.asarray(data["features"]), data["u"], data["r"], data["price"], data["pad"]
-    )
+    split = KyFanSplit.of(start.data)
     known = np.isin(np.concatenate(question.supports), split.features).all()
-    if k < 2 or question.total is not None or question.value <= 0.0 or not known:
+    several = len(question.cardinalities) > 1 and question.total is None
+    if not several or question.value <= 0.0 or not known:
         return None
-    with one_blas_thread:
+    best, lowest = None, start.value
+    while lowest > question.value * (1 + question.tol) and not monitor.stopped:
         # a target that leaves a small part of the gap open makes anchors easier to prove
-        gap = max(TIGHTER * question.tol, LEFT * (start.value / question.value - 1.0))
-        begun = started(question, question.value * (1 + gap), split)
-        anchors = find_anchors(begun, monitor)
-        if not anchors.features or monitor.stopped:
-            return None
-        proof = Proof(begun.rows, k)
-        place, state, members = told_apart(begun, anchors, proof)
-        leaf = optimised(begun, first_leaf(begun, state, members), LEAF, monitor)
-        branch = Branch(place, state, members, leaf)
-        while branch.leaf.total > begun.target:
-            found = another_anchor(begun, proof, branch, monitor)
-            if found is None:
-                break
-            branch = replace(found, leaf=optimised(begun, found.leaf, LATER, monitor))
-        exact = priced(begun, branch.leaf, branch.members, monitor)
-        close(proof, branch.place, branch.state, branch.leaf, exact)
+        gap = max(TIGHTER * question.tol, LEFT * (lowest / question.value - 1.0))
+        with one_blas_thread:
+            found = _attempt(question, question.value * (1 + gap), split, monitor)
+        if found is None or found.value >= lowest:
+            break
+        best, lowest = found, found.value
+        monitor.update("labels", bound=lowest)
+        if found.value > question.value * (1 + 1.5 * gap):
+            break  # the target was not reached: a lower one will not be
+    return best
+
+
+def _attempt(
+    question: JointQuestion, target: float, split: KyFanSplit, monitor: Monitor
+) -> Bound | None:
+    """Return a bound that aims at a target."""
+    begun = started(question, target, split)
+    anchors = find_anchors(begun, monitor)
+    if not anchors.features or monitor.stopped:
+        return None
+    proof = Proof(begun.rows, begun.k)
+    place, state, members = told_apart(begun, anchors, proof)
+    leaf = optimised(begun, first_leaf(begun, state, members), LEAF, monitor)
+    supports = tuple(tuple(begun.supports[j] for j in numbers) for numbers in members)
+    for branch in worked(begun, proof, Branch(place, state, supports, leaf, steps=1), monitor):
+        close(proof, branch)
     margin = SAFETY * question.cov.rounding(sum(question.cardinalities))
-    total = proof.bound + margin
-    return Bound(NAME, total, proof.data(), margin) if total < start.value else None
+    return Bound(NAME, proof.bound + margin, proof.data(), margin)
+
+
+def worked(start: Start, proof: Proof, branch: Branch, monitor: Monitor) -> list[Branch]:
+    """Work on the case with the largest bound until all are below the target.
+
+    Returns the cases that are left, each with the best certificates found.
+    """
+    order = itertools.count()
+    cases = [(-branch.total, next(order), branch)]
+    while True:
+        total, _, worst = heapq.heappop(cases)
+        if -total <= start.target or monitor.stopped:
+            break
+        found = improved(start, proof, worst, monitor)
+        if found is None:
+            break
+        for case in found:
+            heapq.heappush(cases, (-case.total, next(order), case))
+        if not cases:
+            return []
+    return [worst, *(case for _, _, case in cases)]
+
+
+def improved(start: Start, proof: Proof, branch: Branch, monitor: Monitor) -> list[Branch] | None:
+    """Take one step with a case; None if there is none to take."""
+    if branch.steps == 0:
+        return [replace(branch, leaf=optimised(start, branch.leaf, LATER, monitor), steps=1)]
+    free = free_group(branch)
+    if free is not None:
+        found = divided(start, proof, branch, free, monitor)
+        if found is not None:
+            return found
+    if branch.steps == 1:
+        exact = priced_leaf(start, branch.leaf, branch.supports, PRICING_WORK, monitor)
+        return [replace(branch, exact=exact, steps=2)]
+    return divided(start, proof, branch, loosest(start, branch), monitor)
+
+
+def loosest(start: Start, branch: Branch) -> int:
+    """Return the group whose bound is furthest above its best support known."""
+    price, bounds = branch.leaf.price, [found.total for found in branch.leaf.found]
+    if branch.exact is not None and branch.exact.total < branch.leaf.total:
+        price = branch.exact.price
+        bounds = [priced.group.count * priced.bound for priced in branch.exact.groups]
+    above = []
+    for bound, label, supports in zip(bounds, branch.state, branch.supports):
+        known = sum(leading(start.rows, one)[1] - float(price[one].sum()) for one in supports)
+        decided = len(label.forced) >= start.s
+        above.append(-np.inf if decided else bound - known)
+    return int(np.argmax(above))
 
 
 def told_apart(start: Start, anchors: Anchors, proof: Proof) -> tuple[int, State, list[list[int]]]:
@@ -116,19 +179,9 @@ def first_leaf(start: Start, state: State, members: list[list[int]]) -> Leaf:
     return leaf_of(start, groups, start.price)
 
 
-def priced(
-    start: Start, leaf: Leaf, members: list[list[int]], monitor: Monitor
-) -> PricedLeaf | None:
-    """Return exact proofs for the groups of a leaf that is not closed yet."""
-    if leaf.total <= start.target or monitor.stopped:
-        return None
-    return priced_leaf(start, leaf, members, PRICING_WORK, monitor)
-
-
-def close(
-    proof: Proof, place: int, state: State, leaf: Leaf, exact: PricedLeaf | None = None
-) -> float:
-    """End a case with the certificates of a leaf, or with exact proofs if these are better."""
+def close(proof: Proof, branch: Branch) -> float:
+    """End a case with the certificates of its leaf, or with exact proofs if these are better."""
+    place, state, leaf, exact = branch.place, branch.state, branch.leaf, branch.exact
     if exact is None or exact.total >= leaf.total:
         prices = proof.add_prices(leaf.price)
         return proof.leaf(place, state, [proof.add_group(group, prices) for group in leaf.groups])

@@ -64,10 +64,17 @@ class PricedLeaf:
 
 
 def priced_leaf(
-    start: Start, leaf: Leaf, members: Sequence[Sequence[int]], work: float, monitor: Monitor
+    start: Start,
+    leaf: Leaf,
+    supports: Sequence[Sequence[np.ndarray]],
+    work: float,
+    monitor: Monitor,
 ) -> PricedLeaf | None:
-    """Return proofs for the groups of a leaf, the best met; None if there are none."""
-    search = _Search(start, leaf, members, monitor)
+    """Return proofs for the groups of a leaf, the best met; None if there are none.
+
+    `supports` are some supports of each group.
+    """
+    search = _Search(start, leaf, supports, monitor)
     best: PricedLeaf | None = None
     for _ in range(ROUNDS):
         found = search.prices()
@@ -84,7 +91,11 @@ def priced_leaf(
 
 class _Search:
     def __init__(
-        self, start: Start, leaf: Leaf, members: Sequence[Sequence[int]], monitor: Monitor
+        self,
+        start: Start,
+        leaf: Leaf,
+        supports: Sequence[Sequence[np.ndarray]],
+        monitor: Monitor,
     ) -> None:
         self.start, self.leaf, self.monitor = start, leaf, monitor
         self.groups = list(leaf.groups)
@@ -93,14 +104,14 @@ class _Search:
         a, s, nonnegative = start.rows.a, start.s, start.rows.nonnegative
         self.order = list(range(len(self.groups)))  # in which groups are priced
         self.pools, self.shifts = [], []
-        for group, numbers in zip(self.groups, members):
+        for group, some in zip(self.groups, supports):
             pool = Pool(a, (Kind(s),), nonnegative, start.value)
             shift = np.where(group.banned, FAR * start.value, 0.0)
             shift[group.forced] = -FAR * start.value
             self.pools.append(pool)
             self.shifts.append(shift)
-            for j in numbers:
-                pool.add(start.supports[j])
+            for support in some:
+                pool.add(support)
             pool.search(self.center + shift)
 
     # --- prices ---

@@ -128,16 +128,21 @@ class Proof:
         return self._proved[place, count]
 
     def data(self) -> dict[str, Any]:
-        field, prices = self.rows.field, []
-        for price in self._prices:
+        """Return the tree with the certificates and prices that its leaves name."""
+        field, prices, groups = self.rows.field, list[dict[str, Any]](), list[dict[str, Any]]()
+        named = sorted({place for node in self._nodes for place in node.get("groups", ())})
+        at = sorted({self._groups[place][1] for place in named})
+        for price in (self._prices[place] for place in at):
             some = np.flatnonzero(price)
             prices.append(
                 {"features": field[some].astype(np.int32), "price": price[some].astype(np.float32)}
             )
-        groups = [
-            tree_record(group, place, field)
-            if isinstance(group, Priced)
-            else record(group, place, field)
-            for group, place, _ in self._groups
+        for group, place, _ in (self._groups[place] for place in named):
+            stored = tree_record if isinstance(group, Priced) else record
+            groups.append(stored(group, at.index(place), field))
+        order = {place: number for number, place in enumerate(named)}
+        nodes = [
+            {"groups": [order[place] for place in node["groups"]]} if "groups" in node else node
+            for node in self._nodes
         ]
-        return {"prices": prices, "groups": groups, "nodes": list(self._nodes)}
+        return {"prices": prices, "groups": groups, "nodes": nodes}

@@ -74,9 +74,16 @@ class Start:
         gain = np.max([self.gains[j] for j in members], axis=0)
         gain[banned] = -np.inf
         gain[list(forced)] = np.inf
-        size = max(CORE, 2 * self.s) * (1 + len(members) // 2 if len(members) > 1 else 1)
-        size = min(size, int(np.count_nonzero(gain > -np.inf)))
+        size = min(self.core_size(len(members)), int(np.count_nonzero(gain > -np.inf)))
         return np.sort(np.argsort(-gain, kind="stable")[:size])
+
+    def core_size(self, count: int) -> int:
+        """Return how many features the first core of so many components has."""
+        return max(CORE, 2 * self.s) * (1 + count // 2 if count > 1 else 1)
+
+    def gain(self, support: np.ndarray, price: np.ndarray) -> np.ndarray:
+        """Return what each feature would add to a support, less a part of its price."""
+        return _gain(self.rows, support, price, np.arange(price.size))
 
     def completed(self, group: Group, price: np.ndarray, near: float, rounds: int = 5) -> Group:
         """Let features of the whole certificate near the level or above it join the core."""
@@ -152,12 +159,18 @@ def _placed(values: np.ndarray, places: np.ndarray, into: np.ndarray) -> np.ndar
     return into
 
 
-def _gain(rows: Rows, support: np.ndarray, price: np.ndarray, core: np.ndarray) -> np.ndarray:
-    """Return what each feature of the field would add to a support, less a part of its price."""
+def leading(rows: Rows, support: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the best weights on a support, and its value."""
     block = rows.a[np.ix_(support, support)]
     x = nonnegative_leading(block) if rows.nonnegative else np.linalg.eigh(block)[1][:, -1]
+    return x, float(x @ block @ x)
+
+
+def _gain(rows: Rows, support: np.ndarray, price: np.ndarray, core: np.ndarray) -> np.ndarray:
+    """Return what each feature of the field would add to a support, less a part of its price."""
+    x, value = leading(rows, support)
     link = rows.a[:, support] @ x
-    gain = newcomer_gain(float(x @ block @ x), rows.a.diagonal(), link, rows.nonnegative)
+    gain = newcomer_gain(value, rows.a.diagonal(), link, rows.nonnegative)
     gain = _placed((gain - CLAIMED * price)[core], core, np.full(price.size, -np.inf))
     gain[support] = np.inf
     return gain
