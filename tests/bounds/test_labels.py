@@ -11,13 +11,14 @@ from sparcipal.bounds.labels import labels_bound
 from sparcipal.bounds.labels.groups import Group, evaluated
 from sparcipal.bounds.labels.proof import Label, Proof, including, without
 from sparcipal.bounds.labels.rows import Rows
+from sparcipal.bounds.labels.touch import touch_matrix
 from sparcipal.bounds.pairsplit import Split
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.search.joint import joint_search
 from tests.support.brute import best_value
-from tests.support.label_cases import Values, certificate, grown, some_prices
+from tests.support.label_cases import Values, certificate, grown, priced, some_prices
 from tests.support.proof_cases import matrix
 from tests.support.replay import recheck
 
@@ -65,6 +66,47 @@ def test_any_group_certificate_is_a_bound(seed: int) -> None:
         assert bound >= best - 1e-13 * (abs(best) + full.sum())
 
 
+def test_any_branch_and_bound_of_a_group_is_a_bound_wherever_it_ends() -> None:
+    rng, touched = np.random.default_rng(7), 0
+    for _ in range(150):
+        A, _, s = small(rng)
+        cov, nonnegative = covariance_of(A), bool(rng.integers(2))
+        inside = cov.dense()
+        field = field_of(rng, inside)
+        rows = Rows(cov, field, s, nonnegative)
+        places = rng.permutation(field.size)
+        forced = frozenset(int(j) for j in places[: rng.integers(0, min(s, field.size) + 1)])
+        banned = frozenset(int(j) for j in places[len(forced) :][: rng.integers(0, 3)])
+        price = some_prices(rng, rows)
+        if len(banned) == field.size:
+            continue
+        label = Label(1, forced, banned)
+        found = priced(rng, rows, label, price, float(inside.diagonal().max()))
+        if found is None:
+            continue
+        touched += found.touch is not None
+        full = np.zeros(len(A))
+        full[field] = price
+        best = Values(inside, s, nonnegative).best(
+            1, frozenset(field[list(forced)]), frozenset(field[list(banned)]), full
+        )
+        assert found.bound >= best - 1e-13 * (abs(best) + full.sum())
+    assert touched >= 10
+
+
+def test_rows_pay_for_an_outside_feature_beside_all_others_but_one() -> None:
+    # ones(3), core {0, 1}: with the pad counted among the s - 1 largest, 2.5 < 3 would come out
+    cov = covariance_of(np.ones((3, 3)))
+    rows = Rows(cov, np.arange(3), 3, False)
+    core = np.arange(2)
+    split = Split.rounded(core, np.triu_indices(2, 1), np.array([1.0]), np.zeros(1))
+    none = np.zeros(3, dtype=bool)
+    group = Group(1, np.zeros(0, dtype=np.intp), none, split, np.full(2, 0.5))
+    top = np.linalg.eigvalsh(touch_matrix(group, group.pad, rows, np.zeros(3)))[-1]
+    rival = rows.heights(core, group.pad, np.zeros(3), none, -np.inf)[1].max()
+    assert max(top, rival) * cov.unit >= 3.0
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_any_tree_of_cases_is_a_bound(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
@@ -74,7 +116,7 @@ def test_any_tree_of_cases_is_a_bound(seed: int) -> None:
         inside = cov.dense()
         rows = Rows(cov, field_of(rng, inside), s, nonnegative)
         proof, values = Proof(rows, k), Values(inside, s, nonnegative)
-        for state, total in grown(rng, proof, float(inside.diagonal().max())):
+        for state, total in grown(rng, proof, float(inside.diagonal().max()), trees=0.3):
             there = tuple(
                 Label(
                     label.count,

@@ -8,11 +8,16 @@ from itertools import combinations
 
 import numpy as np
 
+from sparcipal.bounds.kyfan.certificate import proved_sum
 from sparcipal.bounds.labels.groups import Group
 from sparcipal.bounds.labels.optimise import LeafOptimiser
+from sparcipal.bounds.labels.pricing import Priced
 from sparcipal.bounds.labels.proof import Label, Proof, State, including, without
 from sparcipal.bounds.labels.rows import Rows
+from sparcipal.bounds.labels.touch import Touch, touch_matrix
 from sparcipal.bounds.pairsplit import Split
+from sparcipal.bounds.tree.question import TreeQuestion
+from sparcipal.bounds.tree.search import prove
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
@@ -115,14 +120,50 @@ def certificate(
     return group
 
 
+def priced(
+    rng: np.random.Generator, rows: Rows, label: Label, price: np.ndarray, value: float
+) -> Priced | None:
+    """A branch and bound for a group that ends anywhere, with any certificate for supports that
+    leave its core, or any pads; None where the core is too small."""
+    group, s = certificate(rng, rows, label, price, value), rows.q + 1
+    core, outside = group.core, group.core.size + len(label.banned) < rows.cov.n_features
+    if core.size < s or len(label.forced) > s:
+        return None
+    touches = outside and s > 1 and bool(rng.integers(2))
+    a = np.ascontiguousarray(rows.a[np.ix_(core, core)])
+    question = TreeQuestion(
+        nonnegative=rows.nonnegative,
+        prices=price[core],
+        tol=float(rng.choice([1e-6, 1e-2])),
+        effort=float(rng.choice([1e5, 1e7, 1e9])),
+        max_nodes=int(rng.choice([1, 3, 1000])),
+        pads=group.pad if outside and not touches else None,
+        forced=np.searchsorted(core, group.forced) if group.forced.size else None,
+    )
+    proof, touch = prove(a, s, question), None
+    if outside:
+        heights = rows.heights(core, group.pad, price, group.banned, -np.inf)[1]
+        if touches:
+            matrix = touch_matrix(group, group.pad, rows, price)
+            touch = Touch(group, group.pad, float(proved_sum(matrix, heights, 1)))
+        else:
+            proof = replace(proof, bound=max(proof.bound, float(heights.max(initial=-np.inf))))
+    return Priced(group, proof, touch)
+
+
 def some_prices(rng: np.random.Generator, rows: Rows) -> np.ndarray:
     scale = float(np.abs(rows.a).max()) * rng.choice([0.0, 0.05, 0.3, 1.0])
     price = np.maximum(rng.standard_normal(rows.field.size), 0.0) * scale
     return price.astype(np.float32).astype(np.float64)
 
 
-def grown(rng: np.random.Generator, proof: Proof, value: float) -> Iterator[tuple[State, float]]:
-    """Fill a proof with cases and certificates at random; yield the leaves and their sums."""
+def grown(
+    rng: np.random.Generator, proof: Proof, value: float, trees: float = 0.0
+) -> Iterator[tuple[State, float]]:
+    """Fill a proof with cases and certificates at random; yield the leaves and their sums.
+
+    `trees` is the share of groups that have a branch and bound.
+    """
     rows = proof.rows
     prices = [proof.add_prices(some_prices(rng, rows)) for _ in range(2)]
     root = Label(proof.k)
@@ -148,6 +189,12 @@ def grown(rng: np.random.Generator, proof: Proof, value: float) -> Iterator[tupl
             else:
                 # a certificate may speak of more supports than its group has
                 some = label if rng.random() < 0.7 else Label(label.count, label.forced)
+                tree = None
+                if trees and rng.random() < trees:
+                    tree = priced(rng, rows, some, proof.price(prices[at]), value)
+                if tree is not None:
+                    groups.append(proof.add_tree(tree, prices[at]))
+                    continue
                 group = certificate(rng, rows, some, proof.price(prices[at]), value)
                 groups.append(proof.add_group(group, prices[at]))
         yield state, proof.leaf(place, state, groups)
@@ -180,7 +227,7 @@ def one_label_case(seed: int) -> list[str]:
     varying = rng.permutation(np.flatnonzero(inside.diagonal() > 0))
     field = np.sort(varying[: rng.integers(1, varying.size + 1)])
     proof, values = Proof(Rows(cov, field, s, nonnegative), k), Values(inside, s, nonnegative)
-    for _ in grown(rng, proof, float(inside.diagonal().max())):
+    for _ in grown(rng, proof, float(inside.diagonal().max()), trees=0.3):
         pass
     best = values.best_of((Label(k),))
     question = Question((s,) * k, nonnegative, True, best)

@@ -24,6 +24,7 @@ from .records import (
     LabelLeaf,
     LabelPrices,
     Labels,
+    LabelTouch,
     LabelTree,
     PairSplit,
     Problem,
@@ -212,7 +213,7 @@ class Groups:
         assert isinstance(problem, Problem)
         n, none = group.core.size, np.zeros(group.core.size)
         pads = none if problem.pads is None else problem.pads
-        self._check_sets(group, pads)
+        self._check_sets(group, pads if group.touch is None else group.touch.pads)
         prices = self.record.prices[group.prices]
         charged = np.zeros(n)
         named = np.isin(group.core, prices.features)
@@ -229,9 +230,31 @@ class Groups:
         inside = replay(group.log, block, ar, self.budget, anchored=True)
         if n + group.banned.size == rows.cov.p:
             return ar.number(inside)
-        price, banned = rows.price(prices), rows.places(group.banned)
-        rivals = rows.heights(core, ar.array(pads), price, banned, inside, 1)
+        price = rows.price(prices)
+        if group.touch is not None:
+            return ar.maximum(ar.number(inside), self._touching(group, group.touch, price))
+        rivals = rows.heights(core, ar.array(pads), price, rows.places(group.banned), inside, 1)
         return ar.top(rivals, 1)[0]
+
+    def _touching(self, group: LabelTree, touch: LabelTouch, price: np.ndarray) -> Numbers:
+        """What a support of the group that leaves the core is worth at most.
+
+        A row of the core pays its pad for a feature outside, and for one place less besides.
+        """
+        ar, rows, n = self.ar, self.rows, group.core.size
+        require(rows.s > 1, "a support of one feature that is inside and outside")
+        self.budget.work(12.0 * n**3 + 300.0 * n**2, "supports that leave a core")
+        self.budget.memory(self.held + 12.0 * n * n * ar.bytes, "supports that leave a core")
+        core, pad = rows.places(group.core), ar.array(touch.pads)
+        split = PairSplit(features=np.arange(n), u=touch.u, r=touch.r)
+        forced = np.isin(group.core, group.forced)
+        of = Supports(np.arange(n), forced, rows.s - 1, rows.nonnegative, price[core], pad)
+        matrix = charged(split, rows.block[np.ix_(core, core)], of, ar).matrix
+        diagonal = np.diag_indices(n)
+        matrix[diagonal] = matrix[diagonal] + pad * (1 + 8 * ar.eps)
+        level = float(np.linalg.eigvalsh(ar.floats(matrix))[-1])
+        rivals = rows.heights(core, pad, price, rows.places(group.banned), level, 1)
+        return ar.ky_fan(matrix, 1, rivals)
 
 
 class Rows:

@@ -486,12 +486,25 @@ class LabelGroup:
 
 
 @dataclass(frozen=True)
+class LabelTouch:
+    """A certificate for the supports of a group that leave its core (:doc:`methods/labels`, "exact
+    pricing"): they are worth no more than the largest eigenvalue of M and the largest m_b with the
+    pads for theta. M is that of :ref:`LabelGroup` for s - 1 in place of s, and each row pays its
+    pad once more. s is at least 2."""
+
+    u: np.ndarray = entry(Triangle("n"), "U above the diagonal, row by row")
+    r: np.ndarray = entry(Triangle("n", -LARGEST_RATIO, LARGEST_RATIO), "R above the diagonal")
+    pads: np.ndarray = entry(Numbers("n", 0.0), "what a row pays for each feature outside")
+
+
+@dataclass(frozen=True)
 class LabelTree:
     """The same by branch and bound: no support of at most s features that contains the forced
     features and avoids the banned ones is worth more, its prices subtracted, than the bound of the
-    log, or than the largest m_b with the pads of the log for theta. Several components are worth as
-    many times as much, or zero if that is negative and no feature is forced. The log has the prices
-    of the core, and forces no other features."""
+    log, or than the largest m_b with the pads of the log for theta. Where ``touch`` is there, the
+    log speaks of supports inside the core only, and what it bounds takes the place of the m_b.
+    Several components are worth as many times as much, or zero if that is negative and no feature
+    is forced. The log has the prices of the core, and forces no other features."""
 
     prices: int = entry(Integer(0), "the place of its prices")
     forced: np.ndarray = entry(Features("p"), "features that the component contains")
@@ -499,6 +512,9 @@ class LabelTree:
     core: np.ndarray = entry(Features("p", least=1, names="n"), "the core")
     log: tuple[Problem | ClipSplit | RankOneSplit | PairSplit | Node, ...] = entry(
         LOG, "the proof on the core, with these prices, and pads if there are features outside"
+    )
+    touch: LabelTouch | None = entry(
+        Record(LabelTouch), "for supports that leave the core, instead of pads", optional=True
     )
 
 

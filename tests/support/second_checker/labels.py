@@ -55,8 +55,12 @@ def prove_labels(data: dict, ask: Ask, level: Fraction) -> bool:
     for i, more in room.items():
         record = data["groups"][i]
         core, forced, banned = sets(record, ask)
-        tau = exact(record["log"][0]["bound"]) + more
-        prove_priced(record, ask, core, prices[record["prices"]], tau, (forced, banned))
+        tau, beta = exact(record["log"][0]["bound"]) + more, prices[record["prices"]]
+        if "touch" in record:
+            leaving = {**record, **record["touch"]}
+            need(ask.s > 1 and touch_value(leaving, ask, beta) <= tau, "supports leave the core")
+            banned = frozenset(range(ask.p)) - set(core)
+        prove_priced(record, ask, core, beta, tau, (forced, banned))
     return True
 
 
@@ -93,7 +97,24 @@ def sets(record: dict, ask: Ask) -> tuple[list[int], frozenset, frozenset]:
 
 def group_value(record: dict, ask: Ask, beta: dict[int, Fraction], count: int) -> Fraction:
     """What so many components of a group are worth at most, prices subtracted."""
-    (core, forced, banned), s = sets(record, ask), ask.s
+    core, forced, banned = sets(record, ask)
+    M, theta, _ = group_matrix(record, ask, beta, ask.s)
+    others = outside(ask, core, theta, beta, ask.s, banned)
+    return fan_value(M, count, others + ([] if forced else [Fraction(0)] * count))
+
+
+def touch_value(record: dict, ask: Ask, beta: dict[int, Fraction]) -> Fraction:
+    """What a support of a group that leaves the core is worth at most, prices subtracted."""
+    core, _, banned = sets(record, ask)
+    M, _, pads = group_matrix(record, ask, beta, ask.s - 1)
+    for a, pad in enumerate(pads):
+        M[a][a] += pad
+    return fan_value(M, 1, outside(ask, core, pads, beta, ask.s, banned))
+
+
+def group_matrix(record: dict, ask: Ask, beta: dict[int, Fraction], s: int):
+    """M, what its rows pay for a feature outside, and their pads."""
+    core, forced, _ = sets(record, ask)
     pads, A = vector(record["pads"], len(core), 0), block(ask.A, core)
     U, V = pair_split({**record, "features": range(len(core))}, A, ask.nonnegative)
     span, price = range(len(core)), [beta.get(a, Fraction(0)) for a in core]
@@ -106,5 +127,4 @@ def group_value(record: dict, ask: Ask, beta: dict[int, Fraction], count: int) -
         paid = sorted(free, reverse=True)[:count_free]
         M[a][a] += sum(paid) + sum(rows[b] for b in rows if sure[b]) - price[a]
         theta.append(paid[-1] if paid else pads[a])
-    others = outside(ask, core, theta, beta, s, banned)
-    return fan_value(M, count, others + ([] if forced else [Fraction(0)] * count))
+    return M, theta, pads

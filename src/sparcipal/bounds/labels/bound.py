@@ -115,7 +115,8 @@ def improved(start: Start, proof: Proof, branch: Branch, monitor: Monitor) -> li
         found = divided(start, proof, branch, free, monitor)
         if found is not None:
             return found
-    if branch.steps == 1:
+    large = all(group.core.size >= start.s for group in branch.leaf.groups)
+    if branch.steps == 1 and large:
         exact = priced_leaf(start, branch.leaf, branch.supports, PRICING_WORK, monitor)
         return [replace(branch, exact=exact, steps=2)]
     return divided(start, proof, branch, loosest(start, branch), monitor)

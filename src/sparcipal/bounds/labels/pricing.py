@@ -2,8 +2,10 @@
 
 Exact pricing for each group of a leaf. At fixed prices a branch and bound proves what the best
 support of a group is worth, features forced in and banned as the group says; prices come from a
-linear program over the supports met so far, near those of the optimised leaf. Rows of the core pay
-their pads for features outside in every node; the m_b with pads for theta stand beside the tree.
+linear program over the supports met so far, near those of the optimised leaf. Supports that leave
+the core are bounded first, by one certificate (touch.py); where that fails, rows of the core pay
+their pads for features outside in every node, and the m_b with pads for theta stand beside the
+tree.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from ..tree.search import prove
 from .groups import Group, evaluated
 from .leaf import Leaf
 from .start import Start, extended, single
+from .touch import Touch, touch_record, touching
 
 ROUNDS = 12  # how often supports that proofs met may move the prices
 MOVES = 25  # of the prices until the local search finds no new support
@@ -43,10 +46,13 @@ class Priced:
 
     group: Group  # its core and the pads; the split is where the proof started
     proof: TreeProof
+    touch: Touch | None = None
 
     @property
     def bound(self) -> float:
         bound = self.proof.bound
+        if self.touch is not None:
+            bound = max(bound, self.touch.bound)
         return bound if self.group.forced.size else max(bound, 0.0)
 
 
@@ -236,7 +242,12 @@ class _Search:
     ) -> Priced | None:
         """Prove that no support of a group is worth more than the target, or find one."""
         rows = self.start.rows
-        group = self._padded(j, price, target)
+        touch = touching(self.start, self.groups[j], price, target, self.monitor)
+        if touch is not None:
+            group = self.groups[j] = touch.group
+            group = replace(group, pad=np.zeros(group.core.size))
+        else:
+            group = self._padded(j, price, target)
         core = group.core
         a = np.ascontiguousarray(rows.a[np.ix_(core, core)])
         unit = power_of_two(float(np.abs(a).max()))
@@ -260,10 +271,11 @@ class _Search:
         if proof.status == "enough":
             self.pools[j].add(core[proof.support])
             return None
-        heights = rows.heights(core, group.pad, price, group.banned, proof.bound)[1]
-        if heights.size:  # features outside that no pads clear
-            proof = replace(proof, bound=float(heights.max()), status="outside")
-        return Priced(group, proof)
+        if touch is None:
+            heights = rows.heights(core, group.pad, price, group.banned, proof.bound)[1]
+            if heights.size:  # features outside that no pads clear
+                proof = replace(proof, bound=float(heights.max()), status="outside")
+        return Priced(group, proof, touch)
 
     def _padded(self, j: int, price: np.ndarray, target: float) -> Group:
         """Return a group with the smallest pads at which no feature outside exceeds the target."""
@@ -293,10 +305,11 @@ def _closed(priced: Priced | None) -> bool:
 def tree_record(priced: Priced, prices: int, field: np.ndarray) -> dict[str, Any]:
     """Return the data of a group's branch and bound at the prices of that number."""
     group = priced.group
-    return {
+    data = {
         "prices": prices,
         "forced": field[group.forced].astype(np.int32),
         "banned": np.sort(field[group.banned]).astype(np.int32),
         "core": field[group.core].astype(np.int32),
         "log": priced.proof.log,
     }
+    return data if priced.touch is None else {**data, "touch": touch_record(priced.touch)}
