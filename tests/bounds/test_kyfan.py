@@ -240,3 +240,17 @@ def test_kyfan_bound_holds_when_the_core_has_fewer_features_than_components(monk
     supports = [np.array([0]), np.array([1]), np.array([2])]
     bound = kyfan.kyfan_bound(JointQuestion(cov, (1, 1, 1), supports, 6 / cov.unit))
     assert 6.0 * (1 - 1e-12) <= bound.value * cov.unit < 6.1
+
+
+def test_a_split_among_fewer_features_has_their_entries():
+    rng = np.random.default_rng(0)
+    features = np.array([1, 3, 4, 7, 9])
+    u, r = rng.standard_normal((2, 10)).astype(np.float32)
+    split = KyFanSplit(features, u, r, rng.random(5).astype(np.float32), 0.5)
+    alive = np.array([0, 1, 4, 5, 7, 9])
+    part = split.among(alive)
+    stay = [0, 2, 3, 4]
+    np.testing.assert_array_equal(alive[part.features], features[stay])
+    np.testing.assert_array_equal(part.price, split.price[stay])
+    for whole, less in zip(split.full(), part.full()):
+        np.testing.assert_array_equal(less, whole[np.ix_(stay, stay)])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import sparcipal.bounds.joint as joint
 import sparcipal.questions.nearby as nearby
 from sparcipal import Alternatives, SparsePCA, alternatives, sparse_pca, verify
 from sparcipal.bounds.tree.core import prove_large
@@ -39,6 +40,16 @@ def test_several_components_beside_one_another(seed):
     assert len(found.components) == 2
     assert wrong(case, found) == []
     assert verify(found, case.X)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_joint_drops_share_the_proof_of_the_answer(seed, monkeypatch):
+    monkeypatch.setattr(joint, "EXHAUSTIBLE", {"fast": 0, "full": 0})
+    case = nearly(seed, k=2)
+    found = alternatives(case.X, **case.keywords, within=0.1, force=0)
+    assert wrong(case, found) == []
+    assert verify(found, case.X, arithmetic="exact" if seed == 1 else "float")
+    assert any(bound.name == "kyfan" for bound in found.result.certificate.bounds)
 
 
 @pytest.mark.parametrize("seed", range(10))

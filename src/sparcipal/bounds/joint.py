@@ -40,6 +40,7 @@ class Stage:
     bounds: tuple[Bound, ...]
     options: Options
     dropped: float  # the largest variance of a feature that was screened out
+    start: Bound | None = None  # the Ky Fan split of a neighbouring question, as a bound
 
     def last(self, name: str) -> Bound | None:
         """Return the lowest bound of this name."""
@@ -55,8 +56,17 @@ class Step:
     amount: float = 0.0
 
 
-def prove_jointly(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
-    """Enumerate all packings where they are few, otherwise follow the plan."""
+def prove_jointly(
+    problem: Problem,
+    proved: Proved,
+    options: Options,
+    certify: str,
+    start: Bound | None = None,
+) -> Proved:
+    """Enumerate all packings where they are few, otherwise follow the plan.
+
+    `start` is a Ky Fan bound of a neighbouring question, which takes the place of the first steps.
+    """
     count = count_supports(problem)
     if problem.total is None and count <= EXHAUSTIBLE[certify]:
         value = proved.value(problem)
@@ -67,8 +77,12 @@ def prove_jointly(problem: Problem, proved: Proved, options: Options, certify: s
             proved = better
         if bound is not None:
             return replace(proved, bounds=(*proved.bounds, bound))
-    for step in plan(problem, certify):
-        stage = Stage(_question(problem, proved, options), proved.bounds, options, problem.dropped)
+    steps = plan(problem, certify)
+    if start is not None:
+        steps = [Step(_again), *(step for step in steps[1:2] if step.ask is _prices)]
+    for step in steps:
+        asked = _question(problem, proved, options)
+        stage = Stage(asked, proved.bounds, options, problem.dropped, start)
         answer = step.ask(stage, step.amount)
         if answer is not None:
             if answer.bound is not None:
@@ -116,6 +130,10 @@ def _thorough(stage: Stage, amount: float) -> JointAnswer:
 
 def _longer(stage: Stage, amount: float) -> JointAnswer:
     return _kyfan(stage, "longer", stage.last("kyfan"))
+
+
+def _again(stage: Stage, amount: float) -> JointAnswer:
+    return _kyfan(stage, "again", stage.start)
 
 
 def _kyfan(stage: Stage, effort: str, start: Bound | None = None) -> JointAnswer:

@@ -52,8 +52,9 @@ def prove(
     start: Any = None,
 ) -> Proved:
     """Try bounds in the order of their cost until the gap closes; `known` came from the search,
-    and `start` (one component) is `again` of a neighbouring problem."""
-    if start is not None and certify:
+    and `start` is `again` of a neighbouring problem, or for several components the Ky Fan bound of
+    one."""
+    if start is not None and certify and problem.k == 1:
         # a certificate that nearly fits costs less than the cheap bounds
         near = _prove_one(
             problem, Proved(components, (*known, trace_bound(problem))), options, certify, start
@@ -76,7 +77,7 @@ def prove(
     if problem.adjusted or not problem.disjoint:
         return _prove_overlapping(problem, proved, options, certify)
     if problem.k > 1:
-        proved = prove_jointly(problem, proved, options, certify)
+        proved = prove_jointly(problem, proved, options, certify, start)
         stopped = options.monitor.stopped is not None
         if problem.include and not (_closed(problem, proved, options) or stopped):
             # a joint bound does not know of anchors, bounds of single components do

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..bounds.kyfan.certificate import KyFanSplit
 from ..bounds.pairsplit import proven_bound
 from ..bounds.strategy import WHOLE
 from ..bounds.tree.core import prove_large
@@ -251,11 +252,17 @@ class _Answers:
 
     def found(self) -> Alternatives:
         several = len(self.answer.supports) > 1
-        components = tuple(self.nearby(self._beside(j)) for j in range(len(self.answer.supports)))
+        besides = [self._beside(j) for j in range(len(self.answer.supports))]
+        components = tuple(map(self.nearby, besides))
         joint: tuple[Cost, ...] = ()
         if several and self.wanted.drop:
-            used = np.unique(np.concatenate(self.answer.supports)).tolist()
-            joint = tuple(cost for j in used if (cost := self._joint_drop(j)) is not None)
+            shared = self._shared()
+            found = [
+                self._joint_drop(feature, beside.component, near, shared)
+                for beside, near in zip(besides, components)
+                for feature in self.answer.supports[beside.component].tolist()
+            ]
+            joint = tuple(sorted(filter(None, found), key=lambda cost: cost.feature))
         status = self.ended or self._stopped() or "complete"
         return Alternatives(self.answer, self.wanted.within, components, joint, status)
 
@@ -445,15 +452,47 @@ class _Answers:
         fit = self.fits.fit((beside.s,), constraints, Start(support, near.value, known))
         return Cost(feature, fit.value, fit.bound, fit)
 
-    def _joint_drop(self, feature: int) -> Cost | None:
-        """The best answer of all components without a feature."""
+    def _shared(self) -> KyFanSplit | None:
+        """The split of the answer's own joint proof, on all features."""
+        named = [bound for bound in self.answer.certificate.bounds if bound.name == "kyfan"]
+        best = min(named, key=lambda bound: bound.value, default=None)
+        if best is None or "u" not in best.data:
+            return None
+        split = KyFanSplit.of(best.data)
+        kept = np.asarray(best.data.get("kept", np.arange(self.cov.n_features)))
+        return replace(split, features=kept[split.features])
+
+    def _joint_drop(
+        self, feature: int, component: int, near: Nearby, shared: KyFanSplit | None
+    ) -> Cost | None:
+        """The best answer of all components without a feature, which one component uses."""
         anchors = {f for own in self.constraints.include for f in own}
         left = self.cov.n_features - len(self.constraints.exclude) - 1
         if feature in anchors or left < sum(self.sizes) or self.monitor.stopped is not None:
             return None
         exclude = tuple(sorted({*self.constraints.exclude, feature}))
-        fit = self.fits.fit(self.sizes, Constraints(self.constraints.include, exclude))
+        constraints = Constraints(self.constraints.include, exclude)
+        supports = self._without(feature, component, near)
+        fit = self.fits.joint(self.sizes, constraints, supports, shared)
         return Cost(feature, fit.value, min(fit.bound, self.answer.bound), fit)
+
+    def _without(self, feature: int, component: int, near: Nearby) -> list[np.ndarray]:
+        """Supports of all components without a feature: of its own one the best known."""
+        supports = [np.asarray(support) for support in self.answer.supports]
+        fits = [cost.fit for cost in near.drops if cost.feature == feature]
+        listed = [entry for entry in near.supports if feature not in entry.support]
+        if fits and fits[0] is not None:
+            supports[component] = fits[0].supports[0]
+        elif listed:
+            supports[component] = listed[0].support
+        else:
+            supports[component] = np.setdiff1d(supports[component], feature)
+        if supports[component].size == 0:
+            used = np.concatenate([*supports, [feature]])
+            free = np.setdiff1d(np.arange(self.cov.n_features), used)
+            free = np.setdiff1d(free, self.constraints.exclude)
+            supports[component] = free[np.argsort(-self.cov.diagonal[free], kind="stable")[:1]]
+        return supports
 
 
 def _with_forces(near: Nearby, forces: list[Cost]) -> Nearby:

@@ -6,10 +6,12 @@ the new answer explains much less than the old one, or its proof stays open, a f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..bounds.kyfan.certificate import KyFanSplit
 from ..bounds.strategy import WHOLE
 from ..bounds.touch import Touch
 from ..bounds.tree.log import Proof
@@ -20,7 +22,7 @@ from ..problem.constraints import Constraints
 from ..problem.monitor import Monitor
 from ..problem.problem import Component, Problem
 from ..problem.remembered import remembering
-from ..problem.result import Result, Status
+from ..problem.result import Bound, Result, Status
 from ..search.method import Found
 from ..search.registry import get_method
 from ..search.warm import grow
@@ -81,6 +83,41 @@ class Fits:
         answer = self._from(start, whole) if start is not None and start.support.size else None
         if answer is None:
             answer = solve(whole, get_method("auto"), {}, self.options, self.settings.certify)
+        record = self.settings.record(sizes, None, self.data, constraints)
+        return result_of(answer, whole, self.data, record)
+
+    def joint(
+        self,
+        sizes: tuple[int, ...],
+        constraints: Constraints,
+        supports: Sequence[np.ndarray],
+        shared: KyFanSplit | None,
+    ) -> Result:
+        """The answer of several components to another question, from known `supports` and from the
+        split of a joint proof, on all features, that nearly fits."""
+        whole = Problem(self.cov, sizes, self.settings.nonnegative, constraints=constraints)
+        alive, auto = informative(whole), get_method("auto")
+        certify = self.settings.certify
+        start = None
+        if shared is not None:
+            split = shared.among(alive)
+            start = Bound("kyfan", np.inf, split.data()) if split.features.size else None
+        known = tuple(
+            Component(np.searchsorted(alive, own), np.full(own.size, own.size**-0.5))
+            for own in supports
+        )
+        warm = replace(auto, run=lambda problem, options: Found(known))
+        answer = solve(whole, warm, {}, self.options, certify, start)
+        closed = answer.certificate.status is Status.OPTIMAL
+        if not closed and self.options.monitor.stopped is None:
+            other = solve(whole, auto, {}, self.options, False)
+            if other.certificate.value > answer.certificate.value * (1 + self.options.tol):
+                place = {int(f): i for i, f in enumerate(alive)}
+                known = tuple(
+                    Component(np.array([place[int(f)] for f in c.support]), c.weights)
+                    for c in other.components
+                )
+                answer = solve(whole, warm, {}, self.options, certify, start)
         record = self.settings.record(sizes, None, self.data, constraints)
         return result_of(answer, whole, self.data, record)
 

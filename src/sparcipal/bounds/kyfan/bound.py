@@ -57,6 +57,8 @@ EFFORTS = {
     # every feature is in the core: nothing has to join it
     "short": Effort(400, (0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4), 60, (1e-4,), 60, 1, 0.03),
     "longer": Effort(400, (1e-3, 3e-4, 1e-4), 150, (1e-4,), 150, 1, 0.02),
+    # the split of a neighbouring question nearly fits
+    "again": Effort(400, (1e-3, 1e-4), 15, (1e-4,), 15, 0, 0.03),
     "many": Effort(400, (0.03, 0.01, 3e-3), 99, (1e-3, 3e-4), 500, 3, 0.03, 1.2e10),
     "wide": Effort(240, (0.03, 0.01, 3e-3, 1e-3), 99, (1e-3, 3e-4, 1e-4), 99, 4, 0.02, 9e9),
     "fast": Effort(160, (0.03, 0.01), 40, (3e-3, 1e-3), 30, 4, 0.03),
@@ -180,6 +182,8 @@ class _Run:
             return guess(kyfan_matrix(a, split, self.s, self.nonnegative), self.k, self.total)
 
         best, lowest = split, guessed(split)
+        if lowest <= self.target:
+            return split
         # where features may have to join, the work for that is kept back
         last = KEPT * self.left if self.growing else 0.0
         for mu in temperatures:

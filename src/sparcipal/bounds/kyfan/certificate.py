@@ -78,6 +78,16 @@ class KyFanSplit:
             "pad": self.pad,
         }
 
+    def among(self, alive: np.ndarray) -> KyFanSplit:
+        """Return the split for the features `alive` (increasing) alone, by their places there."""
+        stay = np.flatnonzero(np.isin(self.features, alive))
+        n = self.features.size
+        rows, columns = np.triu_indices(stay.size, 1)
+        first, second = stay[rows], stay[columns]
+        pairs = first * (2 * n - first - 1) // 2 + second - first - 1
+        features = np.searchsorted(alive, self.features[stay])
+        return KyFanSplit(features, self.u[pairs], self.r[pairs], self.price[stay], self.pad)
+
     def full(self) -> tuple[np.ndarray, np.ndarray]:
         """U and R as square matrices of double precision."""
         n = self.features.size
