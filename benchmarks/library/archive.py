@@ -126,8 +126,8 @@ def check(archive: Archive, instance: Instance, entry: Entry) -> str:
 def take(archive: Archive, instance: Instance, result: Result, made: str) -> str:
     """Keep a result that improves on what is known; NotTaken says why another is not kept.
 
-    A better value with a worse bound, or the reverse, is joined with the known result: what counts
-    is the larger value, and the smaller bound with its proof.
+    One result has to have both the larger value and the smaller bound: a run that starts from the
+    known components (`init=`) has.
     """
     verdict = recheck(instance, result)
     if not verdict:
