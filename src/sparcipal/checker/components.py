@@ -1,10 +1,13 @@
-"""Whether the answer is of the kind that was asked for: sizes, signs, and what components share."""
+"""Whether the answer is of the kind that was asked for, sizes, signs and what components share; and
+whether it is as good as promised."""
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
-from ..problem.result import Result
+from ..problem.result import Certificate, Result
 from .budget import Budget, require
 from .constraints import check_constraints, with_anchors
 from .covariance import EPS
@@ -89,3 +92,16 @@ def loadings(result: Result) -> tuple[np.ndarray, np.ndarray]:
         W[place[start : start + support.size], j] = weights
         start += support.size
     return features, W
+
+
+def check_promises(certificate: Certificate) -> None:
+    """Each promised fraction of the optimum is reached: so much of the bound is explained.
+
+    Value and bound are proved by now, and fractions are compared without rounding.
+    """
+    least = Fraction(certificate.value) - Fraction(certificate.rounding)
+    for name, promised in certificate.guarantees.items():
+        require(
+            Fraction(promised) * Fraction(certificate.bound) <= least,
+            f"{promised:.6g} of the optimum is promised by {name!a}, and not proved to be reached",
+        )

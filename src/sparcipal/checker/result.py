@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from fractions import Fraction
 from functools import partial
 from pathlib import PurePath
 from typing import Any, Literal
@@ -21,7 +20,7 @@ from . import dropped as screened
 from .answers import check_alternatives
 from .arithmetic import Arithmetic, Float, Numbers, at_least
 from .budget import WORK, Budget, Missing, Refused, require
-from .components import check_components, check_settings
+from .components import check_components, check_promises, check_settings
 from .constraints import allowed_features, excluded_features, numbered
 from .covariance import CheckedCovariance, Question
 from .family import Case, family_of, redone
@@ -316,21 +315,8 @@ def _check_bounds(
             f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
         )
         _check_margin(bound, rounded, allowed, question)
-    _check_promises(certificate)
+    check_promises(certificate)
     return float(certificate.bound)
-
-
-def _check_promises(certificate: Certificate) -> None:
-    """Each promised fraction of the optimum is reached: so much of the bound is explained.
-
-    Value and bound are proved by now, and fractions are compared without rounding.
-    """
-    least = Fraction(certificate.value) - Fraction(certificate.rounding)
-    for name, promised in certificate.guarantees.items():
-        require(
-            Fraction(promised) * Fraction(certificate.bound) <= least,
-            f"{promised:.6g} of the optimum is promised by {name!a}, and not proved to be reached",
-        )
 
 
 def _check_margin(
