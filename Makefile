@@ -45,6 +45,7 @@ check: lint types test  ## all of the above
 N ?= 10000
 soundness: $(VENV)/.installed  ## certificates against exact arithmetic on N small problems: make soundness N=10000
 	$(RUN)python -m benchmarks.soundness $(N)
+	$(RUN)python -m benchmarks.soundness $(N) 0 touch
 	$(RUN)python -m benchmarks.soundness $(N) 0 modes
 	$(RUN)python -m benchmarks.answers.soundness $(N)
 

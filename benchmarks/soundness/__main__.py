@@ -4,8 +4,10 @@
 
 Every family with every method in turn, all options, budgets that stop anywhere; the judge uses
 exact fractions (oracle.py). One case in five is a proof of one component alone, with what the
-library never asks of it: prices, lies about the incumbent, tiny cores, or touch certificates of any
-core and level (touch_cases.py); with "touch" as the third argument all cases are of the last kind.
+library never asks of it: prices, lies about the incumbent, tiny cores, touch certificates of any
+core and level (touch_cases.py), or such certificates and ellipsoids, honest and changed, before the
+checker in both arithmetics (cover_cases.py); with "touch" as the third argument all cases are of
+the last two kinds.
 One in five is a table read in passes of which only some features are kept (streams.py), judged on
 all of them; with "passes" as the third argument all cases are, with "labels" all are trees of cases
 (label_cases.py), and with "modes" all are about several components of every kind, against the best
@@ -23,12 +25,15 @@ import time
 from collections import Counter
 
 from tests.support.cases import case
+from tests.support.cover_cases import one_ellipsoid_case, one_touch_replay
 from tests.support.judge import Verdict, judge
 from tests.support.label_cases import one_label_case
 from tests.support.mode_cases import mode_case, one_mode_case
 from tests.support.proof_cases import one_case, one_large_case
 from tests.support.streams import streamed
 from tests.support.touch_cases import one_touch_case
+
+COVERS = (one_touch_case, one_touch_replay, one_ellipsoid_case)
 
 
 class Tally:
@@ -88,8 +93,8 @@ def campaign(cases: int, first: int, only: str = "") -> Tally:
             tally.kinds[mode_case(seed).kind] += 1
         elif only == "touch" or (seed % 5 == 3 and not only):
             tally.proofs += 1
-            kinds = (one_case, one_large_case, one_touch_case)
-            wrong = (one_touch_case if only else kinds[seed // 5 % 3])(seed)
+            kinds = COVERS if only else (one_case, one_large_case, *COVERS)
+            wrong = kinds[(seed if only else seed // 5) % len(kinds)](seed)
             told = f"seed {seed}: a proof of one component"
         else:
             # all pairs of family and method, not three fifths of them

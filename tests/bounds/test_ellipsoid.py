@@ -13,6 +13,7 @@ from sparcipal.problem.components import refit
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.monitor import Monitor
 from sparcipal.problem.problem import Component, Options, Problem
+from tests.support import cover_cases
 
 
 def random_table(rng):
@@ -191,3 +192,16 @@ def test_it_is_in_a_certificate_where_it_is_the_best_bound():
 def test_a_cover_says_what_it_proves():
     cover = Cover(np.eye(2), np.array([0]), np.array([[2.0, 0.0]], dtype=np.float32), stretch=1.5)
     assert cover.bound(3) == pytest.approx(1.5 * (3 + 4))
+
+
+def test_no_cover_that_the_checker_accepts_is_false():
+    pytest.importorskip("flint")
+    for seed in range(100):
+        assert cover_cases.one_ellipsoid_case(seed) == [], f"seed {seed}"
+
+
+def test_the_judge_of_covers_notices_one_that_is_too_small(monkeypatch):
+    pytest.importorskip("flint")
+    found = cover_cases.redone
+    monkeypatch.setattr(cover_cases, "redone", lambda *of: found(*of) * 0.3)
+    assert any(cover_cases.one_ellipsoid_case(seed) for seed in range(60))

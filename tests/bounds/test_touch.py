@@ -10,6 +10,7 @@ import pytest
 from sparcipal.bounds.pairsplit import Part, Split, split_matrix
 from sparcipal.bounds.touch import Strata, groups_of
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
+from tests.support import cover_cases
 from tests.support.touch_cases import one_touch_case
 
 NO_PAIR = Split.rounded(np.arange(1), np.triu_indices(1, 1), np.zeros(0), np.zeros(0))
@@ -132,3 +133,15 @@ def test_matrices_of_all_strata_are_those_of_the_pair_split(anchors, nonnegative
 def test_no_accepted_level_is_false_in_exact_arithmetic():
     for seed in range(150):
         assert one_touch_case(seed) == [], f"seed {seed}"
+
+
+def test_no_level_that_the_checker_accepts_is_false():
+    pytest.importorskip("flint")
+    for seed in range(100):
+        assert cover_cases.one_touch_replay(seed) == [], f"seed {seed}"
+
+
+def test_the_judge_of_replays_notices_a_checker_that_accepts_everything(monkeypatch):
+    pytest.importorskip("flint")
+    monkeypatch.setattr(cover_cases, "check_touch", lambda *_: None)
+    assert any(cover_cases.one_touch_replay(seed) for seed in range(60))
