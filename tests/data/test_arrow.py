@@ -68,10 +68,12 @@ def test_scanned_tables_give_the_answer_of_the_array(make, limit, tmp_path, monk
     assert SparsePCA(**ASKED).fit(source).result_.value == pytest.approx(whole.value, rel=1e-12)
 
 
-def test_reader_that_can_be_read_once_is_refused_with_a_remedy():
+@pytest.mark.filterwarnings("ignore:.*words:UserWarning")
+def test_batches_that_come_once_are_kept():
     pa = pytest.importorskip("pyarrow")
-    with pytest.raises(TypeError, match="read_all"):
-        sparse_pca(table(pa).to_reader(), **ASKED)
+    result = sparse_pca(table(pa).to_reader(max_chunksize=7), **ASKED)
+    assert result.value == pytest.approx(sparse_pca(X, **ASKED).value, rel=1e-12)
+    assert result.feature_names == tuple(NAMES)
 
 
 @pytest.mark.filterwarnings("ignore:.*words:UserWarning")

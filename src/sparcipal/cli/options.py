@@ -386,6 +386,9 @@ def read_table(source: str, options: dict[str, Any], callback: F | None = None) 
         feature_names=options.get("names"),
         cache=False if cache == "off" else cache,
         callback=callback,
+        **(
+            {} if options.get("memory_limit") is None else {"memory_limit": options["memory_limit"]}
+        ),
         **asked,
     )
     if not options.get("told"):  # the result says it

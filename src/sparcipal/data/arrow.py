@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-BYTES = 1 << 25  # of numbers in a block, about
+BYTES = 1 << 24  # of numbers in a block, about
 
 
 def in_batches(X: Any) -> Callable[[], Iterator[Any]] | None:
@@ -28,16 +28,19 @@ def plain_batch(X: Any) -> Any:
     return X
 
 
+def is_read_once(X: Any) -> bool:
+    """Whether X is a RecordBatchReader, whose batches come once only."""
+    known = type(X).__module__.partition(".")[0] == "pyarrow"
+    return known and type(X).__name__ == "RecordBatchReader"
+
+
 def _of_pyarrow(X: Any) -> Callable[[], Iterator[Any]] | None:
-    if type(X).__name__ == "RecordBatchReader":
-        raise TypeError(
-            "X is a RecordBatchReader, which can be read once only, but two passes are needed; "
-            "pass a function that returns a new reader each time, or X.read_all()"
-        )
     if not hasattr(X, "to_batches") or not hasattr(X, "scanner"):
         return None  # a table in memory
     step = _rows(len(X.schema.names))
-    return lambda: map(plain_batch, filter(len, X.to_batches(batch_size=step)))
+    # read ahead by default: 16 batches of 4 files
+    ahead = {"batch_size": step, "batch_readahead": 1, "fragment_readahead": 1}
+    return lambda: map(plain_batch, filter(len, X.to_batches(**ahead)))
 
 
 def _of_polars(X: Any) -> Callable[[], Iterator[Any]] | None:

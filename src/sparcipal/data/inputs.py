@@ -22,7 +22,7 @@ from .columns import OPTIONS, Wanted
 from .frames import from_frame, is_frame
 from .missing import Gaps, without_gaps
 from .notes import tell
-from .passes import watch_moments
+from .passes import MEMORY_LIMIT, memory_bytes, watch_moments
 from .rows import CalledRows, MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
 from .screening import Screened
 from .sources import as_rows, in_blocks, is_lazy, listed_blocks
@@ -206,6 +206,7 @@ def read(
     cache: bool | str | os.PathLike[str] | None = None,
     callback: Callable[[Progress], object] | None = None,
     verbose: int = 0,
+    memory_limit: float | str = MEMORY_LIMIT,
     **options: Any,
 ) -> Table:
     """Read a file, a folder of text, or anything `as_table` takes, into a Table.
@@ -213,12 +214,13 @@ def read(
     Parameters
     ----------
     source : str, path or data
-        A file (compressed by gzip or not), a folder of text files, "-" for standard input, or data.
+        A file (compressed by gzip or not), a pattern as "part-*.csv" that names several with the
+        same columns, a folder (text files, Parquet, zarr), "-" for standard input, or data.
     format : str, optional
         Instead of what the file name says; the guide has a table of all formats. Among them are
         "bagofwords" (UCI: document, word, count per line), "matrixmarket", "svmlight", "npz", "npy"
         (stays on disk as a memory map), "csv", "tsv", "parquet", "h5ad", "folder" (of text),
-        "jsonl" and "lines" (one document per line).
+        "jsonl" and "lines" (one document per line), "zarr".
     feature_names : iterable of str, or path of a file with one name per line, optional
         Instead of the names the source brings; `vocab.*.txt` beside `docword.*.txt` is found.
     cache : bool, "beside" or path, optional
@@ -232,13 +234,16 @@ def read(
         left in words. Returning True raises KeyboardInterrupt.
     verbose : int
         1 writes a line to stderr for every tenth of the source.
+    memory_limit : int or str
+        Bytes, or a size as "500MB": numbers that would take more are read in blocks, where the
+        format has them, and stay in a file that is mapped into memory.
     **options
         Of that format. Documents ("folder", "jsonl", "lines", and a column of "csv" with
         `text_field`) have `stop_words` ("english" unless given; None or a list), `min_df`,
         `max_df`, `min_count`, `min_length`, `token_pattern`, `ngram_range`, `containing` (a word),
         `weighting` ("counts", "presence", "log", "tfidf") and `normalize`; `like` a Table or Result
         counts new texts as those of a fit; "jsonl" has
-        `text_field`, "folder" `pattern`; "npz" `key`; "h5ad"
+        `text_field`, "folder" `pattern`; "npz" and "zarr" `key`; "h5ad"
         `layer`, `label` (a column of obs) and `mask_var` (a column of var that marks the genes to
         use; "highly_variable" where it is there, None for all);
         "matrixmarket" `transpose`; "svmlight" `n_features`. Tables ("csv", "tsv", "parquet",
@@ -266,6 +271,7 @@ def read(
         cache=cache,
         callback=callback,
         verbose=verbose,
+        memory_limit=memory_limit,
         **options,
     )
     tell(table.notes)
@@ -280,6 +286,7 @@ def read_table(
     cache: bool | str | os.PathLike[str] | None = None,
     callback: Callable[[Progress], object] | None = None,
     verbose: int = 0,
+    memory_limit: float | str = MEMORY_LIMIT,
     like: Any = None,
     **options: Any,
 ) -> Table:
@@ -297,7 +304,8 @@ def read_table(
     from .files.formats import open_source
 
     told = None if callback is None and not verbose else Monitor(reporter(callback, verbose))
-    job = Source(source, told, cache_for(cache, source))
+    limit = memory_bytes(memory_limit)
+    job = Source(source, told, cache_for(cache, source), limit)
     found = open_source(job, format, names, options)
     table = untangled(found.matrix)
     names = names or table.feature_names

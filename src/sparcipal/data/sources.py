@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .arrow import in_batches, plain_batch
+from .arrow import in_batches, is_read_once, plain_batch
 from .frames import is_frame
 from .rows import CalledRows, MatrixRows, Rows
-from .table import as_table
+from .table import Table, as_table
 
 
 def as_rows(source: Any, feature_names: Iterable[str] | None = None, *, gaps: bool = False) -> Rows:
@@ -50,6 +50,8 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None, *, gaps: bo
 def listed_blocks(X: Any) -> Any:
     """Return a list of blocks of rows, or what other libraries scan, as a function that gives
     blocks; anything else as it is."""
+    if is_read_once(X):
+        return _kept(X)
     scanned = in_batches(X)
     if scanned is not None:
         return scanned
@@ -58,6 +60,17 @@ def listed_blocks(X: Any) -> Any:
     if blocks and all(is_frame(b) or len(getattr(b, "shape", ())) == 2 for b in X):
         return lambda: map(plain_batch, X)
     return X
+
+
+def _kept(reader: Any) -> Table:
+    """Return the batches of a RecordBatchReader, which come once only, as a table: in memory, or in
+    a file that is mapped if they are many."""
+    from .files.bytes import Source
+    from .files.cached import spooled
+    from .files.parquet import parsed_batches
+
+    found = spooled(parsed_batches(reader), Source("a RecordBatchReader"))
+    return Table(found.matrix, found.features, found.samples, notes=found.notes)
 
 
 def in_blocks(X: Any) -> bool:

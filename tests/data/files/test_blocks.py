@@ -108,16 +108,15 @@ def test_what_cannot_be_read_in_blocks_is_read_whole(tmp_path, content, why):
     assert np.array_equal(dense(read(path, cache=tmp_path / "kept")), dense(whole))
 
 
-def test_parquet_is_read_in_blocks_when_large(tmp_path, monkeypatch):
+def test_parquet_is_read_in_blocks_when_large(tmp_path):
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     pq = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({f"w{j}": X[:, j] for j in range(9)}), path)
     whole = read(path, cache=tmp_path / "kept")
     assert memory_map(whole.X) is None
-    monkeypatch.setattr(parquet, "LARGEST_WHOLE", 1000)
     for _ in range(2):
-        kept = read(path, cache=tmp_path / "kept")
+        kept = read(path, cache=tmp_path / "kept", memory_limit=1000)
         assert memory_map(kept.X) is not None
         assert np.array_equal(kept.X, whole.X)
         assert kept.feature_names == whole.feature_names

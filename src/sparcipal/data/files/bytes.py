@@ -47,16 +47,24 @@ def spoiled() -> tuple[type[Exception], ...]:
 
 
 class Source(os.PathLike[str]):
-    """A path in the course of one read: where progress is reported and what the cache is.
+    """A path in the course of one read: where progress is reported, what the cache is, and how
+    much memory there is.
 
     After the file was read to its end, `state` is what the file system said of it, and `content`
     the SHA-256 of its bytes when they were hashed.
     """
 
-    def __init__(self, path: Path_, monitor: Monitor | None = None, cache: Any = None) -> None:
+    def __init__(
+        self,
+        path: Path_,
+        monitor: Monitor | None = None,
+        cache: Any = None,
+        memory_limit: int = 1 << 30,
+    ) -> None:
         self.path = path
         self.monitor = monitor
         self.cache = cache
+        self.memory_limit = memory_limit  # bytes of numbers that may be held while it is read
         self.content: str | None = None
         self.state: os.stat_result | None = None
 
@@ -78,6 +86,10 @@ class Source(os.PathLike[str]):
         They are taken to be at most four times as large as the file.
         """
         return self.cache is not None and 4 * self.size >= self.cache.least
+
+    def beside(self, path: Path_) -> Source:
+        """Another file that is read in the course of the same one; it has no entry of its own."""
+        return Source(path, self.monitor, None, self.memory_limit)
 
     def was_read(self, state: os.stat_result, content: str | None) -> None:
         self.state, self.content = state, content

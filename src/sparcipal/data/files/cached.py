@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ def read_cached(
     """What the reader makes of a source: from its cache entry if there is one, otherwise parsed,
     into a new entry when the arrays are large enough."""
     if not source.hashed:
-        return reader.read(source, names, **options)
+        return streamed(reader, source, names, options)
     recipe = _recipe(reader.name, names, options)
     entry = source.cache.find(source, recipe)
     if entry is not None:
@@ -31,7 +33,7 @@ def read_cached(
     if reader.blocks is not None:
         draft = source.cache.draft()
         if draft is None:
-            return reader.read(source, names, **options)
+            return streamed(reader, source, names, options)
         with contextlib.suppress(NotInBlocks):
             return _stored(reader.blocks(source, names, **options), source, recipe, draft)
     parsed = reader.read(source, names, **options)
@@ -53,9 +55,40 @@ def _stored(
             entry = spill.keep(source, recipe, facts, names)
             if entry is not None:
                 return _from_entry(entry)
-        return _with_arrays(Parsed(assemble(spill.in_memory, facts), **names))
+        return _made(spill, source, facts, names)
     finally:
         draft.abandon()
+
+
+def streamed(
+    reader: Reader, source: Source, names: tuple[str, ...] | None, options: dict[str, Any]
+) -> Parsed:
+    """What the reader makes of a source without a cache entry: numbers that may not fit are written
+    to files as they come."""
+    if reader.blocks is not None and str(source) != "-" and reader.is_large(source):
+        with contextlib.suppress(NotInBlocks):
+            return spooled(reader.blocks(source, names, **options), source)
+    return reader.read(source, names, **options)
+
+
+def spooled(blocks: Iterator[Parsed | Columns], source: Source) -> Parsed:
+    """Write blocks to files that are mapped, and gone from their folder at once: the system frees
+    them with the matrix."""
+    draft = None if source.cache is None else source.cache.draft()
+    if draft is None:
+        draft = Draft(Path(tempfile.mkdtemp(prefix="sparcipal-")))
+    try:
+        spill = Spill(draft)
+        facts, names = collect(blocks, spill)
+        return _made(spill, source, facts, names)
+    finally:
+        draft.abandon()
+
+
+def _made(spill: Spill, source: Source, facts: dict[str, Any], names: dict[str, Any]) -> Parsed:
+    """What was spilled, in memory if it fits there."""
+    fits = spill.nbytes <= source.memory_limit
+    return _with_arrays(Parsed(assemble(spill.in_memory if fits else spill.array, facts), **names))
 
 
 def _from_entry(entry: Entry) -> Parsed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import glob
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from .bytes import Path_, Source, stem_of
 from .reader import Parsed, Reader
+from .several import read_several
 
 # The modules of this folder that define a READER, each imported when it is first needed. A new
 # format is one such module and one line here.
@@ -28,7 +30,9 @@ FORMATS = (
     "parquet",
     "svmlight",
     "tsv",
+    "zarr",
 )
+ZARR = ("zarr.json", ".zarray", ".zgroup")  # one of these is in a folder of zarr
 
 
 def reader_of(format: str) -> Reader:
@@ -47,12 +51,13 @@ def open_source(
     source: Source, format: str | None, names: tuple[str, ...] | None, options: dict[str, Any]
 ) -> Parsed:
     """Matrix, feature names and sample names of a file or folder."""
+    several = matching(source)
     reader = reader_for(source, format, options)
     if str(source) == "-" and not reader.from_pipe:
         raise ValueError(
             f"format={reader.name!r} cannot come from standard input; save it to a file"
         )
-    if str(source) != "-" and not Path(source).exists():
+    if str(source) != "-" and not several and not Path(source).exists():
         raise ValueError(_absent(source))
     unknown = set(options) - set(reader.options)
     if unknown:
@@ -61,11 +66,13 @@ def open_source(
             f"there are: {', '.join(sorted(reader.options)) or 'none'}"
         )
     with _failures_named(source, reader.name, bool(options)):
-        if source.cache is not None and reader.caches(source):
-            from .cached import read_cached
+        from .cached import read_cached, streamed
 
+        if several:
+            return read_several(reader, source, several, names, options)
+        if source.cache is not None and reader.caches(source):
             return read_cached(reader, source, names, options)
-        return reader.read(source, names, **options)
+        return streamed(reader, source, names, options)
 
 
 def reader_for(source: Path_, format: str | None, options: dict[str, Any]) -> Reader:
@@ -114,9 +121,10 @@ def format_of(source: Path_) -> str:
         raise ValueError(
             f"standard input has no name to tell its format; pass format=..., one of {piped}"
         )
-    if not Path(source).exists():
+    several = matching(source)
+    if not several and not Path(source).exists():
         raise ValueError(_absent(source))
-    found = _by_name(Path(source))
+    found = _by_name(several[0] if several else Path(source))
     if found is None:
         raise ValueError(
             f"{source}: the format cannot be told from the name; pass format=..., "
@@ -125,8 +133,21 @@ def format_of(source: Path_) -> str:
     return found.name
 
 
+def matching(source: Path_) -> list[Path]:
+    """The files that a pattern as "part-*.csv" names, in order; none for what is no pattern."""
+    text = str(source)
+    if not glob.has_magic(text) or Path(source).exists():
+        return []
+    found = sorted(Path(path) for path in glob.glob(text, recursive=True))
+    if not found:
+        raise ValueError(f"{source}: no file matches this pattern; check it, or name a file")
+    return found
+
+
 def _by_name(path: Path) -> Reader | None:
     if path.is_dir():
+        if any((path / name).exists() for name in ZARR):
+            return reader_of("zarr")
         if any(path.rglob("*.parquet")):
             return reader_of("parquet")
         return next(reader for reader in readers() if reader.folders)

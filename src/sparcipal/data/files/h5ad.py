@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from .. import frames
 from . import bytes as limits
 from .bytes import Path_
-from .reader import Parsed, Reader
+from .reader import NotInBlocks, Parsed, Reader
 
 PATIENCE = 20.0  # seconds for the structure of a small file
 
@@ -26,6 +27,31 @@ def read_h5ad(
 ) -> Parsed:
     """Cells by genes. `label` is a column of obs; `mask_var` a column of var that marks the genes
     to use, by default "highly_variable" where there is one, as in scanpy."""
+    return _parsed(_opened(source), source, layer, label, mask_var)
+
+
+def h5ad_blocks(
+    source: Path_,
+    names: Any,
+    *,
+    layer: str | None = None,
+    label: str | None = None,
+    mask_var: str | None = frames.HIGHLY_VARIABLE,
+) -> Iterator[Parsed]:
+    """Some cells at a time, of a matrix that is dense or stored by cells."""
+    if layer is not None:
+        raise NotInBlocks("layers are read whole")
+    adata = _opened(source, backed="r")
+    try:
+        n, step = adata.shape[0], _step(source, adata)
+        for start in range(0, n, step):
+            part = adata[start : min(start + step, n)].to_memory()
+            yield _parsed(part, source, None, label, mask_var)
+    finally:
+        adata.file.close()
+
+
+def _opened(source: Path_, backed: Any = None) -> Any:
     try:
         import anndata
     except ImportError as error:
@@ -34,9 +60,14 @@ def read_h5ad(
         ) from error
     try:
         _check_h5(source)
-        adata = anndata.read_h5ad(os.fspath(source))
+        return anndata.read_h5ad(os.fspath(source), backed=backed)
     except OSError as error:  # HDF5 does not name the file
         raise ValueError(f"{source}: damaged, or not h5ad ({error})") from error
+
+
+def _parsed(
+    adata: Any, source: Path_, layer: str | None, label: str | None, mask_var: str | None
+) -> Parsed:
     used = frames.used_genes(adata, mask_var)
     labels = None if label is None else frames.labels_of(adata, label)
     notes: tuple[str, ...] = ()
@@ -51,6 +82,33 @@ def read_h5ad(
     if found.matrix.dtype.kind not in "biuf":
         raise ValueError(f"{source}: the matrix holds {found.matrix.dtype} instead of numbers")
     return found
+
+
+def _step(source: Path_, adata: Any) -> int:
+    """Cells that are read together."""
+    n, p = adata.shape
+    limit = source.memory_limit if isinstance(source, limits.Source) else 1 << 30
+    if hasattr(adata.X, "group"):  # a sparse matrix in the file
+        if getattr(adata.X, "format", "") != "csr":
+            raise NotInBlocks("the matrix is stored by genes")
+        each = 12 * int(adata.X.group["data"].shape[0]) / max(n, 1)
+    else:
+        each = 8.0 * p
+    return max(1, int(limit / (16 * max(each, 1.0))))
+
+
+def _numbers(source: Path_) -> int:
+    """Bytes of the numbers of X, which may be packed in the file."""
+    try:
+        import h5py
+
+        with h5py.File(os.fspath(source), "r") as file:
+            X = file["X"]
+            if isinstance(X, h5py.Group):
+                return 12 * int(X["data"].shape[0])
+            return 8 * int(X.shape[0]) * int(X.shape[1])
+    except Exception:  # `read_h5ad` meets the same error and has the words for it
+        return 0
 
 
 def _check_h5(source: Path_) -> None:
@@ -78,7 +136,9 @@ READER = Reader(
     "h5ad",
     (".h5ad",),
     read_h5ad,
+    h5ad_blocks,
     options={"layer": (str,), "label": (str,), "mask_var": (str, type(None))},
     from_pipe=False,
     worth_caching=False,
+    numbers=_numbers,
 )

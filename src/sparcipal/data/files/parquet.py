@@ -9,11 +9,11 @@ from typing import Any
 
 from .. import frames
 from ..columns import OPTIONS, Wanted
-from .bytes import Path_, open_bytes
+from .bytes import Path_, Source, open_bytes
 from .reader import NotInBlocks, Parsed, Reader
 
-LARGEST_WHOLE = 1 << 30  # bytes of numbers that are read at once
-ROWS = 1 << 16  # rows read together otherwise
+ROWS = 1 << 16  # rows read together, if they are not too wide
+PARTS = 16  # of the memory limit, of which rows that are read together take one
 
 
 def read_parquet(source: Path_, names: Any, **options: Any) -> Parsed:
@@ -49,29 +49,54 @@ def _parsed(frame: Any, wanted: Wanted) -> Parsed:
 
 def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed]:
     import pyarrow as pa
+    import pyarrow.dataset as dataset
     import pyarrow.parquet as parquet
 
     wanted = _wanted(options)
     if wanted.one_hot:
         raise NotInBlocks("categories are known at the end of the file")
+    data = dataset.dataset(os.fspath(source), format="parquet")
+    about = data.schema.pandas_metadata or {}
+    if any(isinstance(index, str) for index in about.get("index_columns", ())):
+        raise NotInBlocks("the rows have labels")
+    step = _step(source, len(data.schema.names))
+    if os.path.isdir(source):
+        batches = data.to_batches(batch_size=step, batch_readahead=0, fragment_readahead=0)
+        yield from (_parsed(pa.Table.from_batches([b]), wanted) for b in batches if len(b))
+        return
     # pyarrow opens the file itself; open_bytes hashes it and notices when it changes
     with open_bytes(source), parquet.ParquetFile(os.fspath(source)) as file:
-        about = file.schema_arrow.pandas_metadata or {}
-        if any(isinstance(index, str) for index in about.get("index_columns", ())):
-            raise NotInBlocks("the rows have labels")
-        for batch in file.iter_batches(ROWS):
+        for batch in file.iter_batches(step, use_threads=False):
             yield _parsed(pa.Table.from_batches([batch]), wanted)
 
 
-def _is_large(source: Path_) -> bool:
-    """Whether the numbers may not fit into memory: parsing is fast and no reason for the cache."""
-    try:
-        import pyarrow.parquet as parquet
+def parsed_batches(reader: Any) -> Iterator[Parsed]:
+    """The batches of a RecordBatchReader, each as a table."""
+    import pyarrow as pa
 
-        about = parquet.read_metadata(os.fspath(source))
+    yield from (_parsed(pa.Table.from_batches([b]), _wanted({})) for b in reader if len(b))
+
+
+def _step(source: Path_, columns: int) -> int:
+    """Rows that are read together: numbers and what they are made of take some of the limit."""
+    limit = source.memory_limit if isinstance(source, Source) else 1 << 30
+    return max(1, min(ROWS, limit // (PARTS * 8 * max(columns, 1))))
+
+
+def _numbers(source: Source) -> int:
+    """Bytes of the numbers, by what the file says of itself."""
+    try:
+        import pyarrow.dataset as dataset
+
+        data = dataset.dataset(os.fspath(source), format="parquet")
+        return 8 * int(data.count_rows()) * len(data.schema.names)
     except Exception:  # `read_parquet` meets the same error and has the words for it
-        return False
-    return 8 * int(about.num_rows) * int(about.num_columns) > LARGEST_WHOLE
+        return 0
+
+
+def _is_large(source: Source) -> bool:
+    """Whether the numbers may not fit into memory: parsing is fast and no reason for the cache."""
+    return _numbers(source) > source.memory_limit
 
 
 READER = Reader(
@@ -83,4 +108,5 @@ READER = Reader(
     from_pipe=False,
     tabular=True,
     worth_caching=_is_large,
+    numbers=_numbers,
 )

@@ -76,6 +76,9 @@ class Reader:
         one. Without it the format takes what the others do not recognise.
     tabular : bool
         Whether the columns may hold anything: those that cannot be features are set aside.
+    numbers : callable, optional
+        About how many bytes the numbers of a source take; without it four times those of the file.
+        What takes more than the memory limit is read in blocks, if there are any.
     """
 
     name: str
@@ -90,6 +93,12 @@ class Reader:
     prefixes: tuple[str, ...] = ()
     recognises: Callable[[Path_], bool] | None = None
     tabular: bool = False
+    numbers: Callable[[Source], int] | None = None
+
+    def is_large(self, source: Source) -> bool:
+        """Whether the numbers of a source may take more than the memory limit."""
+        size = 4 * source.size if self.numbers is None else self.numbers(source)
+        return size > source.memory_limit
 
     def caches(self, source: Source) -> bool:
         """Whether what is parsed of this source should go to the cache."""
