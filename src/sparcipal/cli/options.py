@@ -166,17 +166,25 @@ class Names(click.ParamType):
 
 
 class StopWords(click.ParamType):
-    """This type is `english`, `none`, or a file with one word per line."""
+    """This type is `english`, `none`, a file with one word per line, or english,FILE for both."""
 
     name = "text"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if value in ("english", "none") or isinstance(value, list):
             return value
-        if not os.path.isfile(value):
-            self.fail(f"{value!r} is neither english nor none nor a file of words", param, ctx)
-        with open(value, encoding="utf-8", errors="replace") as stream:
-            return sorted({line.strip() for line in stream if line.strip()})
+        both = value.startswith("english,")
+        path = value.removeprefix("english,")
+        if not os.path.isfile(path):
+            self.fail(f"{value!r} is no file of words; or write english, none, or both as "
+                      "english,FILE", param, ctx)  # fmt: skip
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            own = {line.strip() for line in stream if line.strip()}
+        if both:
+            from ..data.files.documents import english_stop_words
+
+            own |= english_stop_words()
+        return sorted(own)
 
 
 def _added(command: F, *some: Any) -> F:
@@ -246,7 +254,8 @@ def document_options(command: F) -> F:
         option(TEXTS, "--label-field", metavar="NAME",
                help="The field that holds a label of the text, such as its date."),
         option(TEXTS, "--stop-words", type=StopWords(), metavar="english|none|FILE",
-               help="Words not to count, or a file with one per line; english if not given."),
+               help="Words not to count: english if not given; a file with one per line instead "
+               "of these; english,FILE for both."),
         option(TEXTS, "--min-df", type=Frequency(counts=True),
                help="Least documents (or share) with a word."),
         option(TEXTS, "--max-df", type=Frequency(counts=False),
@@ -260,7 +269,8 @@ def document_options(command: F) -> F:
         option(TEXTS, "--ngrams", type=click.IntRange(min=1), metavar="INTEGER",
                help="Count also sequences of words; 1 if not given."),
         option(TEXTS, "--weighting", type=click.Choice(WEIGHTINGS),
-               help="Of a word in a document; counts if not given."),
+               help="Of a word in a document; if not given, tfidf for topics and trends, counts "
+               "elsewhere."),
         option(TEXTS, "--normalize/--no-normalize", default=None,
                help="Whether long documents count no more than short ones."),
     )  # fmt: skip
@@ -463,7 +473,7 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
         keywords["empty"] = True  # new samples may lack all entries of a column
     if "mask_var" in reader.options and result.feature_names:
         keywords["mask_var"] = None  # the genes of the model are found by their names
-    if reader.tabular and "label" in silent:
+    if (reader.tabular and "label" in silent) or "label_field" in silent:
         keywords["label_needed"] = False
     return {**options, "input_format": reader.name, "recorded": keywords}
 

@@ -61,6 +61,8 @@ FLAGS: dict[str, str] = {
 }
 # These remedies name no keyword.
 SENTENCES: dict[str, str] = {
+    "pass times=..., or read them with label_field='date'": "name the field of their dates with "
+    "--label-field",
     "pass X instead of covariance": "leave out --covariance",
     "pass a data table as X instead": "leave out --covariance for a data table",
     "pass numbers between 1 and": "ask for numbers between 1 and",

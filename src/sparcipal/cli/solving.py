@@ -415,10 +415,12 @@ def _documents(result: Any, table: Any, count: int) -> list[list[dict[str, Any]]
     from ..data.scores import scores, strongest_samples
 
     values, names = scores(result, table.X), table.sample_names
+    labels = table.labels
     return [
         [
             {
                 "document": str(names[i]) if names is not None else f"document {i + 1}",
+                **({} if labels is None else {table.label_name or "label": str(labels[i])}),
                 "score": float(values[i, j]),
             }
             for i in strongest_samples(values, j, count)
@@ -442,4 +444,6 @@ def _print_documents(result: Any, table: Any, count: int) -> None:
         label = ", ".join(words.plain(name) for name in result.names(j)[:3])
         click.echo(f"{j + 1:>3}  {label}")
         for found in documents:
-            click.echo(f"     {found['score']:8.2f}  {words.plain(found['document'], 80)}")
+            labels = [v for key, v in found.items() if key not in ("document", "score")]
+            beside = "".join(f"{words.plain(label, 20)}  " for label in labels)
+            click.echo(f"     {found['score']:8.2f}  {beside}{words.plain(found['document'], 80)}")

@@ -10,6 +10,7 @@ import numpy as np
 from .columns import Wanted
 from .frames import from_frame, is_frame
 from .inputs import read_table
+from .notes import tell
 from .scores import Scorer, scores_of_blocks
 from .sources import as_rows, in_blocks, is_lazy
 from .table import Table, table_of, untangled
@@ -34,8 +35,13 @@ def features_of(result: Result, X: Any, *, gaps: bool = False) -> Table:
     """Return the features of a result in X, a frame, an array, AnnData, a Table or texts; a
     ValueError names what is not there."""
     names = result.feature_names
-    if isinstance(X, list | tuple) and X and all(isinstance(text, str) for text in X):
-        return read_table(list(X), like=result)
+    if isinstance(X, list | tuple) and X and all(map(_is_text, X)):
+        table = read_table(list(X), like=result)
+        tell(table.notes)
+        return table
+    if isinstance(X, list | tuple) and result.info.get("texts") and any(map(_is_text, X)):
+        at = next(i for i, text in enumerate(X) if not _is_text(text))
+        raise TypeError(f"X[{at}] is {X[at]!r}, not a text; leave it out, or pass ''")
     if names is not None and is_frame(X):
         table = table_of(from_frame(X, Wanted(columns=names, index=False, empty=True)))
     else:
@@ -49,6 +55,10 @@ def features_of(result: Result, X: Any, *, gaps: bool = False) -> Table:
             "of the fit, under the same names"
         )
     return table._check_but_for_gaps() if gaps else table._check()
+
+
+def _is_text(entry: Any) -> bool:
+    return isinstance(entry, str)
 
 
 def aligned(names: tuple[str, ...] | None, table: Table, hot: Any = None) -> Table:

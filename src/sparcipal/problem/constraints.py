@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
@@ -128,8 +129,10 @@ def _features(name: str, items: Any, columns: Columns) -> tuple[list[int], list[
             unknown.append(value)
     wrong = []
     if unknown:
+        near = [n for v in unknown for n in get_close_matches(str(v), place, n=1)]
         known = f"numbers lie in 0..{columns.count - 1}"
         known += ", and the data have no names" if columns.names is None else ""
+        known = f"did you mean {', '.join(map(repr, near))}?" if near else known
         wrong.append(f"{name} has unknown features {', '.join(map(repr, unknown))} ({known})")
     if several:
         names = ", ".join(map(repr, several))

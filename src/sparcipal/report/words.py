@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -174,8 +174,26 @@ def data(result: Result) -> str:
     treated = ["centred" if result.settings.get("center", True) else "not centred"]
     if result.settings.get("scale"):
         treated.append("scaled to unit variance")
-    shape = f"{result.n_samples} samples x {result.n_features} features"
-    return f"{shape}, {', '.join(treated)}"
+    counted = _counted(result.info.get("texts"))
+    rows, columns = ("documents", "words") if counted else ("samples", "features")
+    shape = f"{result.n_samples} {rows} x {result.n_features} {columns}"
+    return f"{shape}, {', '.join([*counted, *treated])}"
+
+
+def _counted(texts: Any) -> list[str]:
+    """Say how the words of texts were counted; nothing for other data."""
+    options = texts.get("options") if isinstance(texts, dict) else None
+    if not isinstance(options, dict):
+        return []
+    said = [visible(f"weighted by {options.get('weighting', 'counts')}")]
+    if options.get("normalize"):
+        said.append("normalized")
+    stop = options.get("stop_words", "english")
+    if stop is not None:
+        said.append(
+            "without stop words" if isinstance(stop, list) else "without English stop words"
+        )
+    return said
 
 
 def notes(result: Result) -> list[str]:

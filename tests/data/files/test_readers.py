@@ -235,7 +235,41 @@ def test_documents_are_counted(tmp_path):
     assert read(tmp_path / "texts", pattern="*.md").shape == (1, 2)
     assert read(tmp_path / "x.txt", min_df=2).feature_names == ("dog", "owl")
     assert "owl owl" in read(tmp_path / "x.txt", ngram_range=(1, 2)).feature_names
-    assert read(tmp_path / "x.txt", feature_names=["owl", "elk"]).shape == (3, 2)
+    with pytest.warns(UserWarning, match="1 of 3 documents has none of the 2 words"):
+        assert read(tmp_path / "x.txt", feature_names=["owl", "elk"]).shape == (3, 2)
+
+
+def test_stop_words_are_compared_in_lower_case(tmp_path):
+    table = read(write(tmp_path / "a.txt", "Owl saw\nan owl\n"), stop_words=["OWL"])
+    assert table.feature_names == ("an", "saw")
+
+
+def test_all_wrong_options_of_texts_are_one_error(tmp_path):
+    path = write(tmp_path / "a.csv", "text,kind\nowl,a\n")
+    with pytest.raises(ValueError, match="5 problems") as caught:
+        read(
+            path,
+            text_field="text",
+            weighting="tf",
+            stop_words="no",
+            min_df=-1,
+            max_df=0,
+            ngram_range=2,
+        )
+    named = ("weighting", "stop_words", "min_df", "max_df", "ngram_range")
+    assert all(f"- {name}" in str(caught.value) for name in named)
+    with pytest.raises(ValueError, match="did you mean 'text_field'"):
+        read(path, text_feild="text")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_labels_of_new_texts_are_not_needed(tmp_path, name):
+    text = "text,kind\nowl,a\n" if name == "a.csv" else '{"text": "owl", "kind": "a"}'
+    path = write(tmp_path / name, text)
+    with pytest.raises(ValueError, match="'date'"):
+        read(path, text_field="text", label_field="date")
+    table = read(path, text_field="text", label_field="date", label_needed=False)
+    assert table.labels is None
 
 
 def test_documents_that_cannot_be_read(tmp_path):
@@ -252,7 +286,7 @@ def test_documents_that_cannot_be_read(tmp_path):
         read(tmp_path / "latin.txt")
     assert read(tmp_path / "latin.txt", encoding="latin-1").feature_names == ("blå", "bær")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="no file matches"):
+    with pytest.raises(ValueError, match="no file in it"):
         read(tmp_path / "empty")
 
 

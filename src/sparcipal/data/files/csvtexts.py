@@ -19,12 +19,15 @@ def read_texts(
     *,
     text_field: str = "text",
     label_field: str | None = None,
+    label_needed: bool = True,
     delimiter: str | None = None,
     encoding: str = "utf-8",
     **counting: Any,
 ) -> Parsed:
     """Every line has a document in the column `text_field`, and its label in `label_field`."""
     mark = delimiter or ("\t" if stem_of(source)[1] in (".tsv", ".tab") else None)
+    if label_field and not label_needed and label_field not in _head(source, mark, encoding):
+        label_field = None  # new texts need no label to be scored
     texts = _texts(source, text_field, label_field, mark, encoding)
     return count_words(texts, names, source, counting)._replace(label_name=label_field)
 
@@ -35,9 +38,7 @@ def _texts(
     with open_bytes(source) as stream:
         text = io.TextIOWrapper(stream, encoding, newline="")
         try:
-            first = text.readline().removeprefix("\ufeff")
-            mark = delimiter or max(",;\t", key=first.count)
-            head = next(csv.reader([first], delimiter=mark), [])
+            head, mark = _fields(text.readline(), delimiter)
             places = [_place(field, head, source) for field in (text_field, label_field) if field]
             for row in csv.reader(text, delimiter=mark):
                 if len(row) > max(places) and row[places[0]].strip():
@@ -48,6 +49,20 @@ def _texts(
                 f'{source}: not {encoding} text; name its encoding, for instance encoding="latin-1"'
             ) from error
         text.detach()
+
+
+def _head(source: Path_, delimiter: str | None, encoding: str) -> list[str]:
+    """The names of the columns; none where standard input can be read once only."""
+    if str(source) == "-":
+        return []
+    with open_bytes(source) as stream:
+        return _fields(stream.readline().decode(encoding, "replace"), delimiter)[0]
+
+
+def _fields(line: str, delimiter: str | None) -> tuple[list[str], str]:
+    first = line.removeprefix("\ufeff")
+    mark = delimiter or max(",;\t", key=first.count)
+    return next(csv.reader([first], delimiter=mark), []), mark
 
 
 def _place(field: str, head: list[str], source: Path_) -> int:
@@ -66,6 +81,7 @@ READER = Reader(
         **COUNTING,
         "text_field": (str,),
         "label_field": (str,),
+        "label_needed": (bool,),
         "delimiter": (str,),
         "encoding": (str,),
     },

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ...problem.parameters import choice, flag, integer
+from ...problem.parameters import Complaints, choice, flag, integer, number
 from .bytes import Path_
 from .reader import Parsed
 
@@ -87,17 +88,16 @@ class Counting:
     @staticmethod
     def of(options: dict[str, Any]) -> Counting:
         asked = Counting(**options)
-        choice("weighting", asked.weighting, WEIGHTINGS)
-        flag("normalize", asked.normalize)
-        integer("min_count", asked.min_count, 1)
-        integer("min_length", asked.min_length, 1)
-        try:
-            re.compile(asked.token_pattern)
-        except re.error as error:
-            raise ValueError(
-                f"token_pattern={asked.token_pattern!r} is no regular expression: {error}"
-            ) from error
-        return asked
+        with Complaints() as check:
+            check(choice, "weighting", asked.weighting, WEIGHTINGS)
+            check(flag, "normalize", asked.normalize)
+            check(integer, "min_count", asked.min_count, 1)
+            check(integer, "min_length", asked.min_length, 1)
+            check(_check_frequency, "min_df", asked.min_df)
+            check(_check_frequency, "max_df", asked.max_df)
+            check(_check_ngrams, asked.ngram_range)
+            check(_check_pattern, asked.token_pattern)
+            return replace(asked, stop_words=check(_stop_words, asked.stop_words))
 
     def vectorizer(self, words: tuple[str, ...] | None) -> Any:
         """Scikit-learn's CountVectorizer; given words are the only ones that it counts."""
@@ -106,9 +106,8 @@ class Counting:
         token: dict[str, Any] = {"token_pattern": self.token_pattern}
         if self.min_length != 2 or self.token_pattern != WORD:
             token = {"token_pattern": None, "tokenizer": self._tokens}
-        stop = self.stop_words
         return CountVectorizer(
-            stop_words=list(stop) if isinstance(stop, tuple | list | set | frozenset) else stop,
+            stop_words=self.stop_words,
             min_df=self.min_df,
             max_df=self.max_df,
             ngram_range=tuple(self.ngram_range),
@@ -153,10 +152,56 @@ class Counting:
         usual = Counting()
         said = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "idf"}
         out = {name: value for name, value in said.items() if value != getattr(usual, name)}
-        for name in ("ngram_range", "stop_words"):
-            if isinstance(out.get(name), tuple | set | frozenset):
-                out[name] = list(out[name])
+        if "ngram_range" in out:
+            out["ngram_range"] = list(out["ngram_range"])
         return out
+
+
+def _check_frequency(name: str, value: Any) -> None:
+    """A share of the documents, or a number of them."""
+    if isinstance(value, Integral) and not isinstance(value, bool | np.bool_):
+        integer(name, value, 1, "or pass a share between 0 and 1, as a float")
+    else:
+        number(name, value, 0.0, 1.0)
+
+
+def _check_ngrams(given: Any) -> None:
+    pair = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2
+    if not pair:
+        raise TypeError(
+            f"ngram_range must be two integers, as (1, 2) for words and pairs of words, got "
+            f"{given!r}"
+        )
+    least = integer("ngram_range[0]", given[0], 1)
+    integer("ngram_range[1]", given[1], least)
+
+
+def _check_pattern(given: Any) -> None:
+    try:
+        re.compile(given)
+    except re.error as error:
+        raise ValueError(f"token_pattern={given!r} is no regular expression: {error}") from error
+
+
+def english_stop_words() -> frozenset[str]:
+    """The words that "english" leaves out."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    return frozenset(ENGLISH_STOP_WORDS)
+
+
+def _stop_words(given: Any) -> Any:
+    """None, "english" or a list; words are compared in lower case, as those of the texts are."""
+    if given is None or (isinstance(given, str) and given == "english"):
+        return given
+    if isinstance(given, str):
+        raise ValueError(
+            f"stop_words={given!r} is unknown; pass 'english', None or a list of words"
+        )
+    listed = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(word, str) for word in listed):
+        raise TypeError(f"stop_words must be 'english', None or a list of words, got {given!r}")
+    return sorted({word.lower() for word in listed})
 
 
 def count_words(
@@ -203,10 +248,20 @@ def count_words(
         if kept.size == 0:
             raise ValueError(f"{source}: no words are left; lower min_count")
         counts, words = sp.csr_array(counts[:, kept]), tuple(words[j] for j in kept)
+    notes = () if names is None else _without_words(counts)
     weights, idf = counting.weighted(counts)
     told = None if all(label is None for label in labels) else tuple(x or "" for x in labels)
     texts = {"options": counting.record(), **({} if idf is None else {"idf": idf})}
-    return Parsed(weights, words, tuple(samples), labels=told, texts=texts)
+    return Parsed(weights, words, tuple(samples), labels=told, texts=texts, notes=notes)
+
+
+def _without_words(counts: Any) -> tuple[str, ...]:
+    """Say how many documents have none of the words that are counted."""
+    empty = int((np.diff(counts.indptr) == 0).sum())
+    if not empty:
+        return ()
+    have = "has" if empty == 1 else "have"
+    return (f"{empty} of {counts.shape[0]} documents {have} none of the {counts.shape[1]} words",)
 
 
 def _wanted(counting: Counting, vectorizer: Any) -> Callable[[str], bool] | None:
@@ -219,5 +274,9 @@ def _wanted(counting: Counting, vectorizer: Any) -> Callable[[str], bool] | None
 
 
 def opening(text: str) -> str:
-    """The first characters of a text, which name it."""
-    return " ".join(text[: 4 * OPENING].split())[:OPENING]
+    """The first words of a text, which name it."""
+    start = " ".join(text[: 4 * OPENING].split())
+    if len(start) <= OPENING:
+        return start
+    whole = start[:OPENING].rpartition(" ")[0] or start[:OPENING]
+    return f"{whole} \N{HORIZONTAL ELLIPSIS}"

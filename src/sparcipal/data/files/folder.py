@@ -27,7 +27,8 @@ def read_folder(
         if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
     )
     if not paths:
-        raise ValueError(f"{source}: no file matches pattern={pattern!r}")
+        what = "no file in it" if pattern == "**/*" else f"no file matches pattern={pattern!r}"
+        raise ValueError(f"{source}: {what}, but for hidden ones; name a folder of texts")
     parsed = count_words(_texts(paths, folder, encoding), names, source, counting)
     return parsed._replace(label_name="date")
 

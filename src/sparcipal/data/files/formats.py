@@ -59,12 +59,9 @@ def open_source(
         )
     if str(source) != "-" and not several and not Path(source).exists():
         raise ValueError(_absent(source))
-    unknown = set(options) - set(reader.options)
+    unknown = sorted(set(options) - set(reader.options))
     if unknown:
-        raise ValueError(
-            f"option {sorted(unknown)[0]!r} is unknown for format {reader.name!r}; "
-            f"there are: {', '.join(sorted(reader.options)) or 'none'}"
-        )
+        raise ValueError(_unknown(unknown, reader))
     with _failures_named(source, reader.name, bool(options)):
         from .cached import read_cached, streamed
 
@@ -73,6 +70,24 @@ def open_source(
         if source.cache is not None and reader.caches(source):
             return read_cached(reader, source, names, options)
         return streamed(reader, source, names, options)
+
+
+# Options that are set for new samples of a model, not by people.
+_INTERNAL = {"aside", "empty", "label_needed", "idf"}
+
+
+def _unknown(names: list[str], reader: Reader) -> str:
+    """Name the options that a format does not have, and those that are spelt like them."""
+    known = set(reader.options)
+    if reader.name in ("csv", "tsv"):
+        known |= {"text_field", "label_field"}
+    near = [n for name in names for n in difflib.get_close_matches(name, known, n=1)]
+    hint = f"did you mean {', '.join(map(repr, near))}?" if near else ""
+    there = hint or f"there are: {', '.join(sorted(known - _INTERNAL)) or 'none'}"
+    several = "options" if len(names) > 1 else "option"
+    listed = ", ".join(map(repr, names))
+    are = "are" if len(names) > 1 else "is"
+    return f"{several} {listed} {are} unknown for format {reader.name!r}; {there}"
 
 
 def reader_for(source: Path_, format: str | None, options: dict[str, Any]) -> Reader:

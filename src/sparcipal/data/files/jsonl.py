@@ -17,17 +17,18 @@ def read_jsonl(
     *,
     text_field: str = "text",
     label_field: str | None = None,
+    label_needed: bool = True,
     encoding: str = "utf-8",
     **counting: Any,
 ) -> Parsed:
     """Every line is a JSON string, or an object whose `text_field` is the document and whose
     `label_field` is its label."""
-    texts = _json_texts(source, text_field, label_field, encoding)
+    texts = _json_texts(source, text_field, label_field, label_needed, encoding)
     return count_words(texts, names, source, counting)._replace(label_name=label_field)
 
 
 def _json_texts(
-    source: Path_, text_field: str, label_field: str | None, encoding: str
+    source: Path_, text_field: str, label_field: str | None, label_needed: bool, encoding: str
 ) -> Iterator[Document]:
     labelled, fields = False, ""
     for number, line in decoded_lines(source, encoding):
@@ -39,15 +40,17 @@ def _json_texts(
             raise ValueError(f"{source}, line {number}: not JSON ({error})") from error
         text = entry.get(text_field) if isinstance(entry, dict) else entry
         if not isinstance(text, str):
+            there = ", ".join(map(repr, entry)) if isinstance(entry, dict) else "none"
             raise ValueError(
-                f"{source}, line {number}: no text in {text_field!r}; name its field: text_field"
+                f"{source}, line {number}: no text in {text_field!r}; name its field: text_field "
+                f"(there are {there})"
             )
         if isinstance(entry, dict):
             labelled |= label_field in entry
             fields = fields or ", ".join(map(repr, entry))
         label = entry.get(label_field) if isinstance(entry, dict) and label_field else None
         yield Document(text, opening(text), None if label is None else str(label))
-    if label_field and not labelled:
+    if label_field and label_needed and not labelled:
         raise ValueError(
             f"{source}: no line has a field {label_field!r}; label_field may be {fields or 'none'}"
         )
@@ -57,6 +60,12 @@ READER = Reader(
     "jsonl",
     (".jsonl", ".ndjson"),
     read_jsonl,
-    options={**COUNTING, "text_field": (str,), "label_field": (str,), "encoding": (str,)},
+    options={
+        **COUNTING,
+        "text_field": (str,),
+        "label_field": (str,),
+        "label_needed": (bool,),
+        "encoding": (str,),
+    },
     counts_words=True,
 )
