@@ -40,6 +40,7 @@ WHOLE = 400
 # the latter may take; up to SKETCHED samples it comes first.
 WIDE = 0.02
 SKETCHED = 7
+ROOT_ONLY = 0.1  # of the work of a tree, which is hardly more than its root
 CONES = {"fast": 20_000, "full": 200_000}
 
 
@@ -163,6 +164,8 @@ def _prove_one(
         effort=certify,
         start=start,
         forced=problem.forced,
+        # where a gap may stay open, branching costs more than it is worth
+        share=ROOT_ONLY if options.aim > options.tol else 1.0,
         n_jobs=options.n_jobs,
     )
     if covariance.n_features <= WHOLE:

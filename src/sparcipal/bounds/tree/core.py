@@ -257,7 +257,10 @@ class _Extension:
         )
         if self.level is not None:
             return list_above(block, self.s, asked)
-        if question.effort == "fast" and touch.level <= self.threshold:
+        if question.share < 1.0:
+            work, nodes = question.share * question.work, question.most_nodes
+            asked = replace(asked, effort=work, max_nodes=nodes)
+        elif question.effort == "fast" and touch.level <= self.threshold:
             # only the tree is missing: it may take what the search for the core has left
             more = min(2 * question.work, TOUCH_WORK - self.work)
             work, nodes = max(question.work, more), question.most_nodes

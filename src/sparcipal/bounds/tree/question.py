@@ -51,6 +51,8 @@ class TreeQuestion:
         List all supports of a larger value instead of proving one optimal; see listing.py.
     most : int
         The list ends once it has more supports than this.
+    share : float
+        Of the work of a branch and bound, what one inside a core may take.
     n_jobs : int
         Subtrees of a long proof that are searched at once; the proof does not depend on it.
     """
@@ -69,6 +71,7 @@ class TreeQuestion:
     forced: np.ndarray | None = None
     level: float | None = None
     most: int = 1000
+    share: float = 1.0
     n_jobs: int = 1
 
     @property
