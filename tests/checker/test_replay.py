@@ -11,7 +11,7 @@ from sparcipal.checker.budget import Refused
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.enumeration import proved_tops
-from sparcipal.checker.tree import no_positive_eigenvector
+from sparcipal.checker.signs import no_positive_eigenvector
 from sparcipal.problem.covariance import covariance_of
 from tests.support.brute import best_value
 from tests.support.replay import FLOAT, charges_of, packing_of, recheck, replay

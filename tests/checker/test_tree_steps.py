@@ -14,13 +14,13 @@ from sparcipal.checker.covariance import Question, covariance_of_data
 from sparcipal.checker.family import Case
 from sparcipal.checker.gate import parse
 from sparcipal.checker.records import Pass, Tree
+from sparcipal.checker.signs import no_positive_eigenvector
 from sparcipal.checker.tree import (
     Claim,
     State,
     bits,
     majorant,
     members,
-    no_positive_eigenvector,
     small_test,
 )
 from tests.support import oracle
@@ -126,7 +126,7 @@ def test_the_rounding_of_the_covariance_is_added():
     own.error_unit = 1e-3
     bound = 2 * float(own.diagonal.sum())
     record = parse(Tree, {"log": [header(bound=bound), node()]}, {"p": 3, "n": 3})
-    found = tree.recheck(record, Case(own, Question((2,), False, True, 0.0), FLOAT, Budget()))
+    found = tree.proved_by(record, Case(own, Question((2,), False, True, 0.0), FLOAT, Budget()))
     assert found == pytest.approx(bound + own.rounding(2))
 
 

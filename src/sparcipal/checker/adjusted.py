@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import margins
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, require
 from .cheap import FACTOR_LIMIT, dense, psd_shift
 from .covariance import CheckedCovariance
 from .family import Case, Family, every_feature, redone_part
+from .margins import term
 from .records import Adjusted, EigenvalueSum, RidgeMatrix, StoredMatrix
 
 
@@ -78,10 +78,10 @@ def _sum(level: EigenvalueSum, H: np.ndarray, case: Case) -> Numbers:
     W, size = ar.matmul(H, P), ar.matmul(abs(H), abs(P))
     M = nu * H + ar.matmul(W, W.T) - A
     sizes = nu * np.trace(H) + abs(np.diagonal(A)).sum() + (size * size).sum()
-    blur = margins.pencil(n, columns) * ar.eps * sizes
+    blur = term("pencil", n, columns) * ar.eps * sizes
     blur = blur + cov.rounding(n) + psd_shift(case)
     require(ar.psd(0.5 * (M + M.T), blur), "a sum of eigenvalues is not proved")
-    trace = (P * W).sum() + margins.pencil(n, columns) * ar.eps * (abs(P) * size).sum()
+    trace = (P * W).sum() + term("pencil", n, columns) * ar.eps * (abs(P) * size).sum()
     return (count * nu + trace) * (1 + 4 * ar.eps)
 
 
@@ -102,7 +102,7 @@ def _ridge(record: Adjusted, matrix: RidgeMatrix, case: Case) -> Numbers:
         if gram is None:
             return float("inf")
         M = gram
-        error = margins.gram(cov.p) * ar.eps * np.trace(M)
+        error = term("gram", cov.p) * ar.eps * np.trace(M)
     lacking = psd_shift(case)
     shift = cov.rounding(cov.p) + lacking + error
     budget.work(k * len(M) ** 3, "eigenvalues one by one")
@@ -126,7 +126,7 @@ def eigenvalues_one_by_one(M: np.ndarray, k: int, ar: Arithmetic) -> list[Number
     w, Q = w[::-1], Q[:, ::-1]
     # The margin of the factorisation is relative to the trace of nu I - M.
     size = float(np.abs(np.diagonal(guess)).sum()) + (n + 1) * abs(float(w[0])) + 1e-300
-    step = margins.ky_fan(n, k) * ar.step * size
+    step = term("ky_fan", n, k) * ar.step * size
     out: list[Numbers] = []
     for j in range(min(k, n)):
         root = ar.array(Q[:, :j] * np.sqrt(np.maximum(w[:j] - w[j], 0.0)))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from . import margins
+from .margins import term
 
 EPS = 2.0**-52
 # No bound in units is proved to be less, and no pad may be: docs/methods/rounding.rst, "Underflow".
@@ -115,7 +115,7 @@ class Arithmetic(ABC):
         itself."""
         chosen = self.top(values, max(q, 0))
         total = chosen.sum(axis=-1)
-        return total + margins.charges(q) * self.eps * abs(chosen).sum(axis=-1)
+        return total + term("charges", q) * self.eps * abs(chosen).sum(axis=-1)
 
     # --- proofs with matrices ---
 
@@ -172,7 +172,7 @@ class Arithmetic(ABC):
         Z = self.matmul(root, root.T)
         trace = np.trace(Z)
         size = float(np.abs(np.diagonal(guess)).sum() + self.floats(trace)) + (n + 1) * abs(nu)
-        delta = margins.ky_fan(n, k) * self.step * size
+        delta = term("ky_fan", n, k) * self.step * size
         for factor in (3, 24, 150, 1100):
             t = nu + factor * delta
             if self.psd(_plus_diagonal(Z - M, t), 2 * (k + 4) * self.eps * size):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import margins
-from .arithmetic import EPS, Float, Numbers
-from .budget import Refused
-from .covariance import CheckedCovariance
+from .arithmetic import Numbers
 from .family import ALL_KINDS, Case, Family, all_features_used, every_feature, rows_too
+from .given import proved_shift
+from .margins import term
 from .records import Clip, Eigenvalues, Frobenius, Nothing
 
 FACTOR_LIMIT = 4000  # order of the largest matrix that is factored
@@ -20,7 +19,7 @@ def trace(record: Nothing, case: Case) -> Numbers:
     m = question.n_nonzero
     shift = psd_shift(case)
     return (
-        ar.top(cov.diagonal, m).sum() * (1 + margins.sum_of(m) * ar.eps)
+        ar.top(cov.diagonal, m).sum() * (1 + term("sum_of", m) * ar.eps)
         + m * shift
         + cov.rounding(m)
     )
@@ -44,7 +43,7 @@ def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
     gram = cov.gram()
     if gram is None:
         return float("inf")
-    total = ar.ky_fan(gram, k) + k * margins.gram(cov.p) * ar.eps * np.trace(gram)
+    total = ar.ky_fan(gram, k) + k * term("gram", cov.p) * ar.eps * np.trace(gram)
     return total + k * cov.rounding(cov.p) + shift
 
 
@@ -64,7 +63,7 @@ def gershgorin(record: Nothing, case: Case) -> Numbers:
         rows[np.arange(block.size), block] = ar.number(0.0)
         sums = cov.diagonal[block] + ar.top(rows, s - 1).sum(axis=1)
         values[block] = ar.minimum(sums, values[block])
-    total = ar.top(ar.maximum(values, 0.0), k).sum() * (1 + margins.row_sums(s, k) * ar.eps)
+    total = ar.top(ar.maximum(values, 0.0), k).sum() * (1 + term("row_sums", s, k) * ar.eps)
     roots = np.sort(np.sqrt(cov.weights))[::-1]
     row_error = cov.error_unit * float(roots[0] * roots[:s].sum())
     return total + k * row_error + cov.rounding(question.n_nonzero)
@@ -90,7 +89,7 @@ def frobenius(record: Frobenius, case: Case) -> Numbers:
     A, off = _off_diagonal(case)
     squares = (np.diagonal(A) - record.c) ** 2 + ar.top(off * off, s - 1).sum(axis=1)
     total = k * record.c + ar.sqrt(k * ar.top(squares, m).sum())
-    return total * (1 + margins.frobenius(m, s) * ar.eps) + cov.rounding(m)
+    return total * (1 + term("frobenius", m, s) * ar.eps) + cov.rounding(m)
 
 
 def dense(case: Case) -> np.ndarray:
@@ -107,35 +106,8 @@ def psd_shift(case: Case) -> float:
     if not cov.given:
         return 0.0
     if ar.exact not in cov.shifts:
-        cov.shifts[ar.exact] = _proved_shift(case)
+        cov.shifts[ar.exact] = proved_shift(dense(case), case.ar)
     return cov.shifts[ar.exact]
-
-
-def _proved_shift(case: Case) -> float:
-    cov, ar, A = case.cov, case.ar, dense(case)
-    guess = ar.floats(A)
-    step = 2 * (cov.p + 2) * ar.step * (float(np.abs(np.diagonal(guess)).sum()) + 1.0)
-    lacking = max(0.0, -float(np.linalg.eigvalsh(guess)[0]))
-    for factor in (2, 8, 64, 1024):
-        if ar.below(-A, lacking + factor * step):
-            return lacking + factor * step
-    return float("inf")
-
-
-def check_semidefinite(cov: CheckedCovariance, single: bool) -> None:
-    """Refuse a given matrix that lacks more of being a covariance than rounding explains.
-
-    The tolerance is that of the solver, relative to the Frobenius norm: docs/methods/rounding.rst.
-    """
-    A = cov.submatrix(np.arange(cov.p))
-    digits = np.finfo(np.float32 if single else np.float64).eps
-    step = (cov.p + 2) * EPS * (abs(float(np.trace(A))) + 1.0)
-    most = float(np.sqrt(digits)) * float(np.linalg.norm(A)) * (1 + 1e-6) + 64 * step
-    if not Float().below(-A, most + cov.rounding(cov.p)):
-        least = float(np.linalg.eigvalsh(A)[0]) * cov.unit
-        raise Refused(
-            f"the covariance is not positive semidefinite: its smallest eigenvalue is {least:.3g}"
-        )
 
 
 def _off_diagonal(case: Case) -> tuple[np.ndarray, np.ndarray]:

@@ -7,11 +7,11 @@ from itertools import combinations
 
 import numpy as np
 
-from . import margins
 from .arithmetic import Numbers
 from .budget import choices
 from .cheap import dense
 from .family import Case, Family, each_alone
+from .margins import term
 from .records import Common
 
 
@@ -27,7 +27,7 @@ def recheck(record: Common, case: Case) -> Numbers:
     Z = ar.matmul(L, L.T)
     diagonal = np.diagonal(Z) * (1 + (m + 4) * ar.eps)
     paid = ar.top(diagonal, s).sum() * (1 + s * ar.eps)
-    error = (k + 1) * margins.moved(m) * ar.eps * (ar.top(abs(np.diagonal(A)), s).sum() + paid)
+    error = (k + 1) * term("moved", m) * ar.eps * (ar.top(abs(np.diagonal(A)), s).sum() + paid)
     return paid + ar.ky_fan(A - Z, k) + error + k * cov.rounding(s)
 
 

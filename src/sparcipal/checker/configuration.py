@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import margins
 from .arithmetic import Numbers
 from .budget import require
 from .family import Case, Family, one_by_one
 from .kyfan import Rows, outside_rows
+from .margins import term
 from .packing import largest_packing
 from .records import Configuration, Problem
 from .tree import replay
@@ -59,7 +59,7 @@ def recheck(record: Configuration, case: Case) -> Numbers:
         require(len(allowed) > 0, "a cardinality has no proof")
         least = min(allowed, key=float)
         total, size = total + least + cov.rounding(s), size + abs(least) + cov.rounding(s)
-    return total + margins.priced(core.size) * ar.eps * size
+    return total + term("priced", core.size) * ar.eps * size
 
 
 def _outside(

@@ -7,13 +7,15 @@ F may be zero. Excluded features are none of the covariance that proofs speak of
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from ..problem.result import Result
+from ..problem.result import Bound, Result
 from .budget import require
 from .covariance import CheckedCovariance, Question
-from .dropped import ScreenedCovariance
+from .gate import parse
+from .records import Among
 
 
 def check_constraints(result: Result) -> None:
@@ -47,9 +49,7 @@ def excluded_features(result: Result) -> np.ndarray:
 
 def allowed_features(cov: CheckedCovariance, excluded: np.ndarray) -> CheckedCovariance:
     """The features that bounds speak of at most: kept ones that are not excluded."""
-    inner, kept = cov, np.arange(cov.p)
-    if isinstance(cov, ScreenedCovariance):
-        inner, kept = cov.inner, cov.kept
+    inner, kept = cov.known()
     return inner if excluded.size == 0 else inner.part(np.flatnonzero(~np.isin(kept, excluded)))
 
 
@@ -60,3 +60,21 @@ def numbered(question: Question, kept: np.ndarray) -> Question:
     require(there, "a bound leaves out features that must be used")
     include = tuple(tuple(places[feature] for feature in own) for own in question.include)
     return replace(question, include=include)
+
+
+def own_proof(bound: Bound, cov: CheckedCovariance) -> tuple[Among, dict[str, Any]]:
+    """Which features a bound speaks of, and the proof of its own family."""
+    told = {key: bound.data[key] for key in ("kept", "screened") if key in bound.data}
+    own = {key: value for key, value in bound.data.items() if key not in told}
+    return parse(Among, told, {"P": cov.p, "p": cov.p}, bound.name), own
+
+
+def spoken_of(
+    among: Among, cov: CheckedCovariance, question: Question, excluded: np.ndarray
+) -> tuple[CheckedCovariance, Question]:
+    """The features that a bound speaks of: enough for full components, of which all bounds are; and
+    the question, numbered as they are."""
+    part = cov if among.kept is None else cov.restrict(among.kept, excluded)
+    needed = question.n_nonzero if question.disjoint else question.s_max
+    require(part.p >= needed, "a bound speaks of fewer features than there are nonzeros")
+    return part, question if among.kept is None else numbered(question, among.kept)

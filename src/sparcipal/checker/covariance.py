@@ -13,23 +13,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from .budget import Refused
-from .tables import doubles, matrix_of, plain
+from .numbers import doubles, plain
+from .sparse import MOSTLY_MEAN, sparse_rows
+from .tables import matrix_of
+from .weights import shares
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-290  # what underflow can hide
 LEAST_DEVIATION = 1e-140  # deviations from a mean below this are lost in squares
-# A sparse column whose second moment is this many times its variance is centred entry by entry.
-# The solver does so from twice as many on.
-MOSTLY_MEAN = 500.0
-
-# Where the least weight is below this part of the largest, means are computed more exactly;
-# where it is below that part, variances underflow.
-UNEVEN, LIGHTEST = 1e-8, 1e-100
-
+UNEVEN = 1e-8  # where the least weight is below this part of the largest, means are more exact
 DENORMAL = 2.0**-1068  # what numbers lose that are too small to be normal
 SMALL = 2**23  # entries of a sparse table that is centred as a dense one
-
-
 NONE = np.empty(0, dtype=np.intp)  # no features
 
 
@@ -140,6 +134,10 @@ class CheckedCovariance:
     @property
     def p(self) -> int:
         return int(self.diagonal.size)
+
+    def known(self) -> tuple[CheckedCovariance, np.ndarray]:
+        """The features whose covariances are known, and which they are: all of them."""
+        return self, np.arange(self.p)
 
     @property
     def doubt(self) -> float:
@@ -279,7 +277,7 @@ def covariance_of_data(
     if sp.issparse(X) and X.shape[0] * X.shape[1] <= SMALL:
         X = X.toarray()  # centred first, it loses less: as little as if it had come dense
     rows = X.shape[0]
-    share = _shares(sample_weight, X.shape[0])
+    share = np.full(rows, 1.0 / rows) if sample_weight is None else shares(sample_weight, rows)
     if not share.all():
         X, share = (X.tocsr() if sp.issparse(X) else X)[share > 0], share[share > 0]
         X = X.tocsc() if sp.issparse(X) else X
@@ -292,7 +290,7 @@ def covariance_of_data(
         varying = exponents if inert.all() else exponents[~inert]
         exponents = np.full(p, int(varying.max()))
     if sp.issparse(X):
-        Z, inner_mean, mean, variance = _sparse(X, share, exponents, center, inert)
+        Z, inner_mean, mean, variance = sparse_rows(X, share, exponents, center, inert, _dense)
         error, more = (4 * n + 40) * EPS, (8 * n + 40) * EPS
     else:
         Z, mean, variance = _dense(X, share, exponents, center, inert)
@@ -341,37 +339,6 @@ def covariance_of_data(
     return Checked(scaled, whole_mean, whole_spread, rows, mean_error, spread_error)
 
 
-def weights_of(sample_weight: Any) -> np.ndarray | None:
-    """The weights of samples times a power of two, once they are seen to be such."""
-    if sample_weight is None:
-        return None
-    plain("sample_weight", sample_weight)
-    weights = np.asarray(sample_weight)
-    if weights.ndim != 1 or weights.dtype.kind not in "fiub":
-        raise ValueError("sample_weight must be one number per sample")
-    weights = weights.astype(np.float64)
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight must be finite numbers that are not negative")
-    if not weights.any():
-        raise ValueError("sample_weight is zero for every sample")
-    if weights[weights > 0].min() < LIGHTEST * weights.max():
-        raise ValueError(
-            f"sample_weight has positive weights below {LIGHTEST:g} of the largest; set them to "
-            "zero, and compute the result again"
-        )
-    return np.ldexp(weights, -int(np.frexp(weights.max())[1]))
-
-
-def _shares(sample_weight: Any, n: int) -> np.ndarray:
-    weights = weights_of(sample_weight)
-    if weights is None:
-        return np.full(n, 1.0 / n)
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must be {n} numbers, one per sample")
-    weights = weights / weights.max()
-    return weights / weights.sum()
-
-
 def _dense(
     X: np.ndarray, share: np.ndarray, exponents: np.ndarray, center: bool, inert: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -391,58 +358,8 @@ def _dense(
     return Z, mean, share @ Z**2
 
 
-def _sparse(
-    X: Any, share: np.ndarray, exponents: np.ndarray, center: bool, inert: np.ndarray
-) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-    """The table in its inner units, the mean still to be subtracted, the whole mean, the
-    variances."""
-    n, p = X.shape
-    Z = sp.csc_array(X, dtype=np.float64, copy=True)
-    Z.data = np.ldexp(Z.data, -np.repeat(exponents, np.diff(Z.indptr)))
-    mean = np.asarray(Z.T @ share).ravel() if center else np.zeros(p)
-    variance = _variances_around(Z, share, mean)
-    # Columns that are little more than their mean lose their digits unless they are centred entry
-    # by entry; hardly any of their zeros has weight.
-    moved = center & ~inert & (variance + mean * mean >= MOSTLY_MEAN * variance)
-    moved |= center & (np.diff(Z.indptr) == n)
-    left = np.where(moved, 0.0, mean)
-    if moved.any():
-        part, rest, variance[moved] = _dense(
-            Z[:, moved].toarray(), share, np.zeros(int(moved.sum()), int), center, inert[moved]
-        )
-        mean[moved] = rest
-        order = np.argsort(np.append(np.flatnonzero(~moved), np.flatnonzero(moved)))
-        Z = sp.csc_array(sp.hstack([Z[:, ~moved], sp.csc_array(part)], format="csc")[:, order])
-    return Z, left, mean, variance
-
-
 def _ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
     low, high = X.min(axis=0), X.max(axis=0)
     if sp.issparse(X):
         low, high = low.toarray(), high.toarray()
     return tuple(np.asarray(side, dtype=np.float64).ravel() for side in (low, high))  # type: ignore[return-value]
-
-
-def _variances_around(Z: sp.csc_array, share: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    column = np.repeat(np.arange(mean.size), np.diff(Z.indptr))
-    around = share[Z.indices] * (Z.data - mean[column]) ** 2
-    variance = np.bincount(column, around, minlength=mean.size)
-    return variance + absent_weights(Z, share) * mean**2
-
-
-def absent_weights(Z: Any, share: np.ndarray) -> np.ndarray:
-    """Per column, the weight of the rows that hold no entry of it."""
-    Z = sp.csc_array(Z)
-    n, p = Z.shape
-    count = np.diff(Z.indptr)
-    if (share == share[0]).all():
-        return (n - count) * share[0]
-    total = float(share.sum())
-    stored = np.bincount(np.repeat(np.arange(p), count), share[Z.indices], minlength=p)
-    missing = np.where(count == n, 0.0, np.maximum(total - stored, 0.0))
-    # The difference has no digits where it is small: there the weights are added up.
-    for j in np.flatnonzero((missing < 0.5 * total) & (count < n)):
-        absent = np.ones(n, dtype=bool)
-        absent[Z.indices[Z.indptr[j] : Z.indptr[j + 1]]] = False
-        missing[j] = float(share[absent].sum())
-    return missing

@@ -11,18 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.result import Result
+from ..problem.result import Bound, Result
 from . import kyfan
 from .arithmetic import EPS, Arithmetic, Numbers
 from .budget import Budget, Refused, require
 from .cheap import psd_shift
-from .covariance import LEAST_DEVIATION, Checked, CheckedCovariance, weights_of
-from .family import Case
+from .constraints import numbered, own_proof, spoken_of
+from .covariance import LEAST_DEVIATION, Checked, CheckedCovariance
+from .family import Case, family_of, redone
 from .gate import parse
 from .records import Dropped, DroppedPart, Screening
 from .strips import EveryCovariance, Reading
 from .sums import Sums, summed
 from .tables import source_of
+from .weights import weights_of
 
 
 class ScreenedCovariance(CheckedCovariance):
@@ -51,6 +53,9 @@ class ScreenedCovariance(CheckedCovariance):
     def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
         cols = rows if cols is None else cols
         return self.inner.submatrix(self._places(rows), self._places(cols))
+
+    def known(self) -> tuple[CheckedCovariance, np.ndarray]:
+        return self.inner, self.kept
 
     def in_range(self) -> bool:
         return self.inner.in_range()
@@ -145,7 +150,8 @@ def of_data(
     `about` are numbers near the means and `n` is about the number of rows: they say where sums
     begin, and nothing is believed of them.
     """
-    source, shares = source_of(X), weights_of(sample_weight)
+    source = source_of(X)
+    shares = None if sample_weight is None else weights_of(sample_weight)
     total = summed(source, kept, shares, about, n)
     variances, errors, mean = total.columns(center)
     matrix, second = total.matrix(center)
@@ -255,6 +261,47 @@ def by_parts(record: Dropped, own: dict[int, float], case: Case) -> tuple[Number
     touch = ar.top(np.array([total - highest[s] + reach[s] for s in own]), 1)[0]
     rise = 1 + question.k * ar.eps
     return touch * rise, total * rise
+
+
+# --- bounds ---
+
+
+def recheck(bound: Bound, case: Case, excluded: np.ndarray) -> Numbers:
+    """The bound on the kept features, and what choices with a dropped one explain at most."""
+    cov, question, ar, _ = case
+    assert isinstance(cov, ScreenedCovariance)
+    told, own_data = own_proof(bound, cov)
+    dropped = told.screened
+    if dropped is None or not np.array_equal(dropped.kept, cov.kept):
+        raise Refused(f"the bound {bound.name!r} speaks of other kept features")
+    left_out = np.flatnonzero(np.isin(cov.kept, excluded))
+    among, asked = spoken_of(told, cov.inner, numbered(question, cov.kept), left_out)
+    inside = redone(bound.name, own_data, case._replace(cov=among, question=asked))
+    if question.disjoint:
+        reach = touching(dropped, dropped.inside, case)
+        total = ar.maximum(inside, reach)
+    else:
+        require(bound.name == "parts", "overlapping supports are extended part by part")
+        record = family_of(bound.name).read(own_data, among.p)
+        own = {part.s: part.value for part in record.parts}
+        extended = sorted(part.s for part in dropped.parts or ())
+        require(extended == sorted(own), "screened: there is not one part per cardinality")
+        reach, total = by_parts(dropped, own, case)
+        total = ar.maximum(total, dropped.inside)
+    require(ar.upper(inside) <= dropped.inside, "the kept features' bound is too small")
+    require(ar.upper(reach) <= dropped.touching, "a dropped feature may add more")
+    return total
+
+
+def check_screening(result: Result, bound: Bound, cov: CheckedCovariance) -> None:
+    """What the certificate says of the dropped features follows from data and proof."""
+    assert isinstance(cov, ScreenedCovariance)
+    dropped = own_proof(bound, cov)[0].screened
+    assert dropped is not None
+    sure = result.value - result.certificate.rounding
+    claims = parse(Screening, result.certificate.screening, {}, "screening")
+    wrong = unfounded(claims, dropped, cov, sure)
+    require(not wrong, wrong)
 
 
 def unfounded(claims: Screening, record: Dropped, cov: ScreenedCovariance, sure: float) -> str:

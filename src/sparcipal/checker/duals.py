@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import margins
 from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import require
 from .cheap import psd_shift
 from .family import ALL_KINDS, Case, Family
+from .margins import term
 from .records import DspcaDual, GreedyDual
 
 
@@ -45,7 +45,7 @@ def dspca(record: DspcaDual, case: Case) -> Numbers:
         top = ar.maximum(ar.ky_fan(M, 1), 0.0)
         total, margin = k * top, k * cov.rounding(max(sizes))
     margin += k * ar.eps * (abs(np.diagonal(M)).max() + m * penalty)
-    return (total + penalty * sum(sizes)) * (1 + margins.dual_claim() * ar.eps) + margin
+    return (total + penalty * sum(sizes)) * (1 + term("dual_claim") * ar.eps) + margin
 
 
 class _Scores(NamedTuple):
@@ -79,8 +79,8 @@ def greedy(record: GreedyDual, case: Case) -> Numbers:
     require(weak, "a feature that the level does not dismiss is left out")
     G, margin = _gram(case.entries(core), scores.of(core), rho, shift, ar)
     s = question.cardinalities[0]
-    total = ar.maximum(ar.ky_fan(G, 1), 0.0) + rho * s * (1 + margins.dual_claim() * ar.eps)
-    return total * (1 + margins.claim() * ar.eps) + margin + cov.rounding(s)
+    total = ar.maximum(ar.ky_fan(G, 1), 0.0) + rho * s * (1 + term("dual_claim") * ar.eps)
+    return total * (1 + term("claim") * ar.eps) + margin + cov.rounding(s)
 
 
 def _scores(support: np.ndarray, weights: np.ndarray, shift: float, case: Case) -> _Scores:
@@ -121,7 +121,7 @@ def _gram(
     if ar.exact and not root.any():
         return scale * rows, 0.0
     blur = root**2 + 8 * ar.eps * variance
-    doubt = 2 * abs(g) * dg / distance + margins.greedy_entry() * ar.eps
+    doubt = 2 * abs(g) * dg / distance + term("greedy_entry") * ar.eps
     doubt += np.where(strong, 0.0, (2 * blur + 2 * abs(g) * dg) / length)
     both = np.add.outer(square, square)
     size = (abs(A) + abs(np.multiply.outer(g, g)) + rho + both) * abs(factor)
@@ -131,7 +131,7 @@ def _gram(
     off = (off + np.multiply.outer(dg, abs(g))) * abs(factor)
     off += 2 * np.add.outer(abs(g) * dg, abs(g) * dg) * (size + 1.0)
     error = scale * (
-        off + margins.greedy_entry() * ar.eps * size + abs(rows) * np.add.outer(doubt, doubt)
+        off + term("greedy_entry") * ar.eps * size + abs(rows) * np.add.outer(doubt, doubt)
     )
     return scale * rows, 2 * ar.sqrt((error * error).sum())
 

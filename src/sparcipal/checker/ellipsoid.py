@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import margins
 from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import Refused, require
 from .family import Case, Family
+from .margins import term
 from .records import Ellipsoid
 
 
@@ -61,7 +61,7 @@ def stretched(
         # u is rounded twice and C u n times: all relative to |C_k| (|f| + |a| |w|)
         size = np.linalg.norm(F, axis=0)
         size[features] += abs(a) * np.linalg.norm(W, axis=1)
-        off += margins.whitened(n) * ar.eps * np.outer(np.linalg.norm(C, axis=1), size)
+        off += term("whitened", n) * ar.eps * np.outer(np.linalg.norm(C, axis=1), size)
     reach = (off * off).sum(axis=0)
     reach[features] = reach[features] + a * a
     require(ar.finite(reach), "an ellipsoid that overflows")
@@ -84,7 +84,7 @@ def _missing(C: np.ndarray, T: np.ndarray, ar: Arithmetic) -> Numbers:
     n = len(T)
     off = abs(ar.matmul(ar.matmul(C, T), C.T) - ar.eye(n))
     if not ar.exact:
-        off += margins.whitened(n) * ar.eps * (np.abs(C) @ np.abs(T) @ np.abs(C).T)
+        off += term("whitened", n) * ar.eps * (np.abs(C) @ np.abs(T) @ np.abs(C).T)
     return ar.top(off.sum(axis=1), 1)[0] * (1 + n * ar.eps)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from . import margins
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, choices, require
 from .covariance import Question
 from .family import Case, Family
+from .margins import term
 from .records import Nothing
 
 BATCH = 20_000
@@ -122,7 +122,7 @@ def proved_tops(blocks: np.ndarray, guess: np.ndarray, ar: Arithmetic) -> np.nda
     m = blocks.shape[1]
     near = ar.floats(blocks)
     size = np.abs(np.diagonal(near, axis1=1, axis2=2)).sum(axis=1) + (m + 1) * np.abs(guess)
-    unit = margins.support(m) * (size + 1e-20)
+    unit = term("support", m) * (size + 1e-20)
     out = np.full(guess.shape, np.inf, dtype=blocks.dtype)
     left = np.arange(len(blocks))
     for factor in (3, 41, 1001):

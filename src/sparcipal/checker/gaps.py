@@ -16,10 +16,11 @@ import numpy as np
 from ..problem.result import Result
 from .arithmetic import EPS
 from .budget import Missing, require
-from .covariance import LEAST_DEVIATION, weights_of
+from .covariance import LEAST_DEVIATION
 from .gate import parse
 from .records import Repair
 from .tables import Source
+from .weights import weights_of
 
 LOST = 1e-6  # the part of the covariances that rounding may hide
 
@@ -31,9 +32,11 @@ def stand_in(
     rule = result.settings["missing"]
     X = source.whole(gaps=True)
     require(isinstance(X, np.ndarray), "missing entries are treated in dense tables only")
-    weights_of(sample_weight)  # refuses what are none
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    require(weights is None or weights.shape == (X.shape[0],), "there is not one weight per sample")
+    weights = None
+    if sample_weight is not None:
+        weights_of(sample_weight)  # refuses what are none
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        require(weights.shape == (X.shape[0],), "there is not one weight per sample")
     absent = np.isnan(X)
     require(not absent.all(axis=0).any(), "a column has no entry")
     if rule == "rows":

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import margins
 from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import Budget, require
 from .family import Case, Family
+from .margins import term
 from .pairsplit import Supports, charged
 from .records import (
     LabelCase,
@@ -29,7 +29,7 @@ from .records import (
     PairSplit,
     Problem,
 )
-from .tree import replay
+from .tree import bits, replay
 
 CHUNK = 400  # rows of the covariance held at a time
 
@@ -102,10 +102,6 @@ def _with(state: list[State], g: int, bit: int) -> list[State]:
     before = [State(other.count, other.forced, other.banned | bit) for other in state[:g]]
     after = [State(other.count, other.forced, other.banned | bit) for other in state[g + 1 :]]
     return [*before, *own, *after]
-
-
-def bits(features: np.ndarray) -> int:
-    return sum(1 << int(j) for j in features)
 
 
 def _leaf(
@@ -359,7 +355,7 @@ class Rows:
         variance = self.cov.diagonal[names]
         paid = ar.top_sum(ar.maximum(charges, 0.0), s - 1)
         most = ar.top(of.price, 1)[0]
-        rounding = margins.outside(s) * ar.eps * (abs(variance) + paid + 2 * s * most)
+        rounding = term("outside", s) * ar.eps * (abs(variance) + paid + 2 * s * most)
         return np.asarray(variance - price + paid + rounding)
 
     def _needed(self, of: _Outside, level: float) -> int:
@@ -375,7 +371,7 @@ class Rows:
             both = np.hstack([near, (root * self.reach)[None, :]])
             paid = ar.top_sum(ar.maximum(both, 0.0), self.s - 1)
             most = ar.top(of.price, 1)[0]
-            at_most = v + paid + margins.outside(self.s) * ar.eps * (v + paid + 2 * self.s * most)
+            at_most = v + paid + term("outside", self.s) * ar.eps * (v + paid + 2 * self.s * most)
             if ar.at_most(at_most, level):
                 high = middle
             else:

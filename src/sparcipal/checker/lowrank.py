@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import margins
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, require
 from .cheap import dense, psd_shift
 from .covariance import CheckedCovariance
 from .family import ALL_KINDS, Case, Family, each_alone
+from .margins import term
 from .records import LowRank
 
 FACTOR_LIMIT = 5000  # order of the largest matrix that is factored
@@ -83,7 +83,7 @@ def _by_features(B: np.ndarray, V: np.ndarray, shift: float, ar: Arithmetic) -> 
     n = len(B)
     near = float(np.abs(ar.floats(np.diagonal(B))).sum() + (ar.floats(V) ** 2).sum())
     size = near + (n + 1) * abs(shift)
-    t = shift + 4 * margins.sketch(n) * ar.step * size
+    t = shift + 4 * term("sketch", n) * ar.step * size
     H = ar.matmul(V, V.T) - B
     H[np.diag_indices(n)] += t
     return t if ar.psd(H, 28 * ar.eps * size) else float("inf")
@@ -101,14 +101,14 @@ def _by_samples(cov: CheckedCovariance, V: np.ndarray, shift: float, ar: Arithme
     n, p = len(gram), cov.p
     WW = ar.matmul(W.T, W)
     spread = float(ar.floats(np.trace(WW)))
-    gamma = margins.sketch(p) * ar.step
+    gamma = term("sketch", p) * ar.step
     stretch = 1.0 + 2.0 * np.sqrt(spread / shift)
     delta = gamma * stretch + 4 * (n + 16) * ar.step + cov.error_unit
     delta *= max(float(ar.floats(np.trace(gram))), float(np.sum(cov.weights))) + n * shift
     # An error of the matrix acts on it as one of t, which is larger: delta is added to what holds.
     t = shift + 3 * delta
     # A larger small matrix has a smaller inverse: its own rounding stays on the safe side.
-    inner = WW + (t + margins.sketch(p) * ar.eps * spread) * ar.eye(W.shape[1])
+    inner = WW + (t + term("sketch", p) * ar.eps * spread) * ar.eye(W.shape[1])
     K = ar.matmul(XW, ar.solve(inner, XW.T)) - gram
     K = (K + K.T) / 2
     K[np.diag_indices(n)] += t
@@ -136,7 +136,7 @@ def _by_trace(V: np.ndarray, case: Case) -> Numbers:
     explained = (AQ.T * solved).sum()
     apart = _apart(AQ, solved.T, V, ar)
     trace = cov.diagonal.sum() + cov.p * shift
-    margin = 4 * margins.sketch(cov.p) * ar.eps + cov.error_unit
+    margin = 4 * term("sketch", cov.p) * ar.eps + cov.error_unit
     margin *= 4 * float(np.sum(cov.weights)) * (size / low)
     return ar.maximum(trace - explained, 0.0) + apart + margin
 

@@ -13,16 +13,18 @@ import numpy as np
 from ..problem.result import Result
 from . import dropped as screened
 from .budget import Missing, Refused, require
-from .cheap import check_semidefinite
+from .containers import names_of
 from .covariance import (
     Checked,
     CheckedCovariance,
     covariance_of,
     covariance_of_data,
     given_matrix,
-    weights_of,
 )
-from .tables import Source, names_of
+from .given import check_semidefinite
+from .hints import totals, treatment
+from .tables import Source
+from .weights import weights_of
 
 
 def covariance_for(
@@ -65,7 +67,8 @@ def covariance_for(
             weighted == (sample_weight is not None),
             f"the result was computed {'with' if weighted else 'without'} sample weights",
         )
-        table = (settings["center"], settings["scale"], weights_of(sample_weight), unit)
+        weights = None if sample_weight is None else weights_of(sample_weight)
+        table = (settings["center"], settings["scale"], weights, unit)
         if dropped:
             about = result.mean if settings["center"] else np.zeros(result.n_features)
             if about is None:
@@ -76,17 +79,17 @@ def covariance_for(
             own = covariance_of_data(source.whole(), *table)
         cov = own.covariance
         require(own.n == result.n_samples, "the number of samples differs")
-        require(cov.p == result.n_features, _size_reason(result, cov))
+    p, names = result.n_features, result.feature_names
+    require(cov.p == p, f"the result speaks of {p} features, the data has {cov.p}")
+    if own is not None:
         _check_moments(result, own)
-    require(cov.p == result.n_features, _size_reason(result, cov))
-    names = result.feature_names
     require(names is None or len(names) == cov.p, "there is not one feature name per feature")
     total = float(cov.diagonal.sum()) * unit
     slack = 4 * (cov.allowance(cov.p) + cov.doubt) * unit
     wrong = ""
     if not abs(result.total_variance - total) <= slack:
         wrong = f"the total variance is {total:.10g}, not {result.total_variance:.10g}"
-        wrong += _treatment(result, own)
+        wrong += treatment(result, own)
     if unit != cov.unit or not cov.in_range():
         wrong += f"{'; ' if wrong else ''}unit {unit:.3g} does not fit the data"
     require(not wrong, wrong)
@@ -96,10 +99,6 @@ def covariance_for(
 def _single(matrix: Any) -> bool:
     """Whether a given matrix is in single precision, and less is asked of it."""
     return np.asarray(matrix).dtype == np.float32
-
-
-def _size_reason(result: Result, cov: CheckedCovariance) -> str:
-    return f"the result speaks of {result.n_features} features, the data has {cov.p}"
 
 
 def check_names(result: Result, columns: tuple[str, ...] | None) -> None:
@@ -137,45 +136,9 @@ def _check_moments(result: Result, own: Checked) -> None:
             feature = f"{j}" if result.feature_names is None else f"{result.feature_names[j]!a}"
             raise Refused(
                 f"{name} differs from the data's: that of feature {feature} is {claimed[j]:.10g} "
-                f"in the result, {found[j]:.10g} in the data{_totals(result, own)}"
-                f"{_treatment(result, own)}"
+                f"in the result, {found[j]:.10g} in the data{totals(result, own)}"
+                f"{treatment(result, own)}"
             )
-
-
-def _totals(result: Result, own: Checked) -> str:
-    """Both total variances, where they differ: of centred data, means say little."""
-    total = float(own.covariance.diagonal.sum()) * own.covariance.unit
-    if abs(result.total_variance - total) <= 1e-6 * abs(total):
-        return ""
-    return f"; the total variance is {total:.10g}, not {result.total_variance:.10g}"
-
-
-def _treatment(result: Result, own: Checked | None) -> str:
-    """A hint, where one of two tables looks standardised or centred and the other does not."""
-    settings = result.settings
-    if own is None or result.mean is None or result.scale is None or not settings["center"]:
-        return ""
-    cov, varying = own.covariance, max(int(np.count_nonzero(~own.covariance.inert)), 1)
-    if settings["scale"]:
-        fitted = _looks(result.mean, float(np.mean(result.scale**2)), own.n)
-        passed = _looks(own.mean, float(np.mean(own.spread**2)), own.n)
-    else:
-        fitted = _looks(result.mean, result.total_variance / varying, own.n)
-        passed = _looks(own.mean, float(cov.diagonal.sum()) * cov.unit / varying, own.n)
-    if fitted == passed:
-        return ""
-    return (
-        f"; the data look {passed}, those of the fit {fitted}: pass the table that was fitted "
-        f"(with center=True, scale={settings['scale']})"
-    )
-
-
-def _looks(mean: np.ndarray, variance: float, n: int) -> str:
-    """What seems to have been done to a table with these means and this average variance."""
-    if not (np.abs(mean) <= 1e-6 * np.sqrt(variance)).all():
-        return "raw"
-    # a deviation may have been divided by n or by n - 1
-    return "standardised" if abs(variance - 1.0) <= 1e-6 + 2.0 / n else "centred"
 
 
 def _check_given_moments(result: Result, given: Any) -> None:

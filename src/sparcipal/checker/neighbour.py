@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from . import margins
 from .arithmetic import Numbers
 from .budget import require
 from .covariance import CheckedCovariance, Question
 from .family import Case, Family, Rounding, family_of, redone_part
+from .margins import term
 from .records import Neighbour
 
 
@@ -17,7 +17,7 @@ def recheck(record: Neighbour, case: Case) -> Numbers:
     require(not case.cov.given, "a given matrix need not be a covariance")
     s = question.cardinalities[0]
     require(part.s <= s, "a neighbour has more nonzeros")
-    return redone_part(part, case) * s / part.s * (1 + margins.claim() * ar.eps)
+    return redone_part(part, case) * s / part.s * (1 + term("claim") * ar.eps)
 
 
 def margin(

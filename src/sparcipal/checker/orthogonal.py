@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import margins
 from .arithmetic import Numbers
 from .budget import require
 from .cheap import dense
 from .family import Case, Family, one_by_one
+from .margins import term
 from .records import Orthogonal, Problem
 from .tree import replay
 
@@ -55,7 +55,7 @@ def _best_supports(moved: Orthogonal, case: Case) -> dict[int, Numbers]:
         require(enough, "rewards and costs do not make up for what was moved")
         proved = ar.number(replay(part.log, rest, ar, budget))
         sizes = ar.top(abs(np.diagonal(A)), part.s).sum() + ar.top(diagonal, part.s).sum() + shift
-        out[part.s] = proved - shift + margins.moved(m) * ar.eps * sizes + cov.rounding(part.s)
+        out[part.s] = proved - shift + term("moved", m) * ar.eps * sizes + cov.rounding(part.s)
     return out
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from . import margins
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget
 from .enumeration import proved_tops
 from .family import Case
+from .margins import term
 from .pairsplit import mirrored, pair_charges
 from .records import Packing
 
@@ -131,7 +131,7 @@ class Charges:
         d = gain[:, :f].sum(axis=1) - price
         d[:f] += ar.top_sum(choice[:f], s - f)
         d[f:] += ar.top_sum(choice[f:], s - f - 1)
-        d += margins.charges(s) * s * ar.eps * (ar.top(self.v[grid], 1)[:, 0] + ar.top(price, 1)[0])
+        d += term("charges", s) * s * ar.eps * (ar.top(self.v[grid], 1)[:, 0] + ar.top(price, 1)[0])
         M = self.a[grid] - u
         M[np.diag_indices(m)] += d
         return ar.below(M, tau), M

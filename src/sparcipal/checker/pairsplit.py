@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import margins
 from .arithmetic import Arithmetic, Numbers
 from .budget import Refused, require
+from .margins import term
 from .records import ClipSplit, PairSplit, RankOneSplit
 
 Split = ClipSplit | RankOneSplit | PairSplit
@@ -124,7 +124,7 @@ def row_sums(
         total = paid.sum(axis=1) + top[:, : max(q, 0)].sum(axis=1) - of.price[rows]
         size = abs(paid).sum(axis=1) + abs(top[:, : max(q, 0)]).sum(axis=1)
         size = size + abs(of.price[rows])
-        d[rows] = total + margins.charges(of.s) * ar.eps * size
+        d[rows] = total + term("charges", of.s) * ar.eps * size
         if q > 0:
             level[rows], next_level[rows] = top[:, q - 1], top[:, q]
     return d, level, next_level

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from . import margins
 from .arithmetic import Numbers
 from .budget import require
 from .covariance import CheckedCovariance, Question
 from .family import ALL_KINDS, Case, Family, Rounding, family_of, redone_part
+from .margins import term
 from .records import Parts
 
 
@@ -25,7 +25,7 @@ def recheck(record: Parts, case: Case) -> Numbers:
         if key not in known:
             known[key] = redone_part(part, case, own)
         total = total + known[key]
-    return total * (1 + margins.sum_of(len(record.parts)) * ar.eps)
+    return total * (1 + term("sum_of", len(record.parts)) * ar.eps)
 
 
 def margin(record: Parts, question: Question, cov: CheckedCovariance, rounding: Rounding) -> float:

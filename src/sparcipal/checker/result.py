@@ -21,14 +21,15 @@ from .answers import check_alternatives
 from .arithmetic import Arithmetic, Float, Numbers, at_least
 from .budget import WORK, Budget, Missing, Refused, require
 from .components import check_components, check_promises, check_settings
-from .constraints import allowed_features, excluded_features, numbered
+from .constraints import allowed_features, excluded_features, own_proof, spoken_of
+from .containers import chosen
 from .covariance import CheckedCovariance, Question
 from .family import Case, family_of, redone
 from .gaps import stand_in
 from .gate import parse
 from .moments import check_names, covariance_for
-from .records import Among, Claim, Screening, Settings
-from .tables import chosen, source_of
+from .records import Claim, Settings
+from .tables import source_of
 from .value import check_value
 
 # Below what underflow hides, margins need not agree.
@@ -159,7 +160,7 @@ def _verify(
     try:
         result = _claimed(raw)
         X, covariance, sample_weight = given
-        table, others = chosen(X, result.feature_names)
+        table, others = chosen(X, result.feature_names) if result.feature_names else (X, 0)
         source = None if X is None else source_of(table)
         missing, repair = result.settings.get("missing"), result.certificate.repair
         require(missing == "pairwise" or not repair, "a repair of covariances that need none")
@@ -305,8 +306,8 @@ def _check_bounds(
     allowed = allowed_features(rounded, excluded)
     for bound in certificate.bounds:
         if isinstance(cov, screened.ScreenedCovariance):
-            own = _recheck_screened(bound, Case(cov, question, ar, budget), excluded)
-            _check_screening(result, bound, rounded)
+            own = screened.recheck(bound, Case(cov, question, ar, budget), excluded)
+            screened.check_screening(result, bound, rounded)
         else:
             own = _recheck(bound, Case(cov, question, ar, budget), excluded)
         own = at_least(ar.upper(own), cov.unit)
@@ -324,7 +325,7 @@ def _check_margin(
 ) -> None:
     """What is said to be for rounding is what the formula says for the features `inner`, at least
     once and no more than a few times."""
-    among, own = _own(bound, cov)
+    among, own = own_proof(bound, cov)
     family = family_of(bound.name)
     record = family.read(own, inner.p if among.kept is None else among.kept.size)
     needed = family.margin(record, question, inner, inner.rounding)
@@ -337,64 +338,8 @@ def _check_margin(
     )
 
 
-def _own(bound: Bound, cov: CheckedCovariance) -> tuple[Among, dict[str, Any]]:
-    """Which features a bound speaks of, and the proof of its own family."""
-    told = {key: bound.data[key] for key in ("kept", "screened") if key in bound.data}
-    own = {key: value for key, value in bound.data.items() if key not in told}
-    return parse(Among, told, {"P": cov.p, "p": cov.p}, bound.name), own
-
-
-def _among(
-    among: Among, cov: CheckedCovariance, question: Question, excluded: np.ndarray
-) -> tuple[CheckedCovariance, Question]:
-    """The features that a bound speaks of: enough for full components, of which all bounds are; and
-    the question, numbered as they are."""
-    part = cov if among.kept is None else cov.restrict(among.kept, excluded)
-    needed = question.n_nonzero if question.disjoint else question.s_max
-    require(part.p >= needed, "a bound speaks of fewer features than there are nonzeros")
-    return part, question if among.kept is None else numbered(question, among.kept)
-
-
 def _recheck(bound: Bound, case: Case, excluded: np.ndarray) -> Numbers:
-    among, own = _own(bound, case.cov)
+    among, own = own_proof(bound, case.cov)
     require(among.screened is None, f"the bound {bound.name!r} speaks of a screened table")
-    part, asked = _among(among, case.cov, case.question, excluded)
+    part, asked = spoken_of(among, case.cov, case.question, excluded)
     return redone(bound.name, own, case._replace(cov=part, question=asked))
-
-
-def _recheck_screened(bound: Bound, case: Case, excluded: np.ndarray) -> Numbers:
-    """The bound on the kept features, and what choices with a dropped one explain at most."""
-    cov, question, ar, _ = case
-    assert isinstance(cov, screened.ScreenedCovariance)
-    told, own_data = _own(bound, cov)
-    dropped = told.screened
-    if dropped is None or not np.array_equal(dropped.kept, cov.kept):
-        raise Refused(f"the bound {bound.name!r} speaks of other kept features")
-    left_out = np.flatnonzero(np.isin(cov.kept, excluded))
-    among, asked = _among(told, cov.inner, numbered(question, cov.kept), left_out)
-    inside = redone(bound.name, own_data, case._replace(cov=among, question=asked))
-    if question.disjoint:
-        touching = screened.touching(dropped, dropped.inside, case)
-        total = ar.maximum(inside, touching)
-    else:
-        require(bound.name == "parts", "overlapping supports are extended part by part")
-        record = family_of(bound.name).read(own_data, among.p)
-        own = {part.s: part.value for part in record.parts}
-        extended = sorted(part.s for part in dropped.parts or ())
-        require(extended == sorted(own), "screened: there is not one part per cardinality")
-        touching, total = screened.by_parts(dropped, own, case)
-        total = ar.maximum(total, dropped.inside)
-    require(ar.upper(inside) <= dropped.inside, "the kept features' bound is too small")
-    require(ar.upper(touching) <= dropped.touching, "a dropped feature may add more")
-    return total
-
-
-def _check_screening(result: Result, bound: Bound, cov: CheckedCovariance) -> None:
-    """What the certificate says of the dropped features follows from data and proof."""
-    assert isinstance(cov, screened.ScreenedCovariance)
-    dropped = _own(bound, cov)[0].screened
-    assert dropped is not None
-    sure = result.value - result.certificate.rounding
-    claims = parse(Screening, result.certificate.screening, {}, "screening")
-    wrong = screened.unfounded(claims, dropped, cov, sure)
-    require(not wrong, wrong)

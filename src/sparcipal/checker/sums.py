@@ -17,7 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .budget import Refused
-from .covariance import EPS, absent_weights
+from .covariance import EPS
+from .sparse import absent_weights
 from .tables import Source
 
 EXACT = 2**53  # integers below are exact in double precision

@@ -1,25 +1,18 @@
-"""What the user passes to `verify` as X: its rows and its feature names, decided by its type.
-
-Only types are asked what X is, never X itself: a frame has an attribute for each of its columns,
-whatever their names.
-"""
+"""What the user passes to `verify` as X: rows of finite numbers, and feature names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .budget import require
+from .containers import contents, names_in, pieces
+from .numbers import TABLE, doubles, plain
 
 ENTRIES = 1 << 22  # of a block of rows
-TABLE = "two-dimensional table of finite numbers"
-LARGEST = 2**53  # float64 holds all integers up to this one
 
 
 @dataclass(frozen=True)
@@ -36,18 +29,20 @@ class Source:
     def whole(self, *, gaps: bool = False) -> Any:
         """All rows, read once: a dense array or a CSC array of finite numbers; with `gaps`, NaN
         stands for an entry that is missing."""
-        pieces = [matrix_of(piece, gaps=gaps) for piece in _pieces(self.given)]
-        if len(pieces) == 1:
-            return pieces[0]
-        if not pieces:
+        given = self.given
+        found = [given] if type(given) is np.ndarray else pieces(given)
+        parts = [matrix_of(piece, gaps=gaps) for piece in found]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
             raise ValueError("X has no rows")
-        if any(sp.issparse(piece) for piece in pieces):
-            return sp.csc_array(sp.vstack(pieces, format="csc"))
-        return np.concatenate(pieces)
+        if any(sp.issparse(part) for part in parts):
+            return sp.csc_array(sp.vstack(parts, format="csc"))
+        return np.concatenate(parts)
 
     def blocks(self) -> Iterator[Any]:
         """The rows in order, some at a time: dense, or CSR."""
-        for piece in _pieces(self.given):
+        for piece in pieces(self.given):
             # A memory map is brought in block by block, and checked there.
             table: Any = piece if isinstance(piece, np.ndarray) else matrix_of(piece)
             if table.ndim != 2:
@@ -63,66 +58,14 @@ class Source:
 
 def source_of(X: Any) -> Source:
     """The rows and the names of X, whatever holds them."""
-    return X if isinstance(X, Source) else Source(X, _names(X))
-
-
-def plain(name: str, given: Any) -> None:
-    """Refuse an array that hides entries: NumPy would uncover them."""
-    if np.ma.is_masked(given):
-        raise ValueError(f"{name} is a masked array; fill or remove the masked entries first")
-
-
-def doubles(name: str, numbers: np.ndarray, *, gaps: bool = False) -> np.ndarray:
-    """Finite numbers as they are, or as float64 where they are longer; ValueError if that rounds.
-
-    Python's numbers are one by one the nearest float64, whole ones exactly.
-    """
-    if numbers.dtype == object:
-        numbers = _of_objects(name, numbers, gaps)
-    if numbers.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must be a {TABLE}, not of {numbers.dtype}")
-    finite = np.isfinite(numbers)
-    nan = np.isnan(numbers)
-    if not gaps and nan.any():
-        raise ValueError(
-            f"{name} has {int(nan.sum())} missing entries (NaN), but the result speaks of complete "
-            "data; pass the data that it came from"
-        )
-    if not (finite | nan).all():
-        raise ValueError(f"{name} must be a {TABLE}, but has {int((~finite).sum())} infinite ones")
-    if numbers.dtype.kind in "iu" and numbers.dtype.itemsize >= 8 and numbers.size:
-        largest = max(int(numbers.max()), -int(numbers.min()))
-        if largest > LARGEST:
-            raise ValueError(_too_large(name, largest))
-    if numbers.dtype.kind == "f" and numbers.dtype.itemsize > 8:
-        narrow = numbers.astype(np.float64)
-        if not np.array_equal(narrow, numbers, equal_nan=gaps):
-            raise ValueError(f"{name} holds numbers of {numbers.dtype} that float64 rounds")
-        numbers = narrow
-    return numbers
-
-
-def _of_objects(name: str, numbers: np.ndarray, gaps: bool) -> np.ndarray:
-    out = np.empty(numbers.shape)
-    for place, entry in np.ndenumerate(numbers):
-        if gaps and (entry is None or type(entry).__name__ == "NAType"):
-            out[place] = np.nan
-            continue
-        if not isinstance(entry, Real | Decimal):
-            raise ValueError(f"{name} holds {entry!r}, which is not a real number")
-        if isinstance(entry, Integral) and abs(int(entry)) > LARGEST:
-            raise ValueError(_too_large(name, abs(int(entry))))
-        out[place] = float(entry)
-    return out
-
-
-def _too_large(name: str, size: int) -> str:
-    return f"{name} holds integers up to {size}, beyond 2**53, which float64 rounds"
+    if isinstance(X, Source):
+        return X
+    return Source(X, None if type(X) is np.ndarray else names_in(X))
 
 
 def matrix_of(X: Any, *, gaps: bool = False) -> Any:
     """The numbers of an array, a sparse matrix, a frame or a table; sparse ones as CSC."""
-    X = _contents(X, gaps)
+    X = X if type(X) is np.ndarray else contents(X, gaps)
     plain("X", X)
     if sp.issparse(X):
         X = sp.csc_array(X, copy=True)
@@ -135,160 +78,3 @@ def matrix_of(X: Any, *, gaps: bool = False) -> Any:
     if X.ndim != 2:
         raise ValueError(f"X must be a {TABLE}")
     return X
-
-
-def _maker(X: Any) -> str:
-    """The package that a type is from."""
-    return type(X).__module__.partition(".")[0]
-
-
-def _is_table(X: Any) -> bool:
-    """A record with a field X, such as what `read` returns."""
-    return "X" in getattr(type(X), "__dataclass_fields__", ())
-
-
-def _is_frame(X: Any) -> bool:
-    kinds = ("__dataframe__", "__narwhals_dataframe__")
-    return _maker(X) in ("pandas", "polars", "pyarrow") or any(hasattr(type(X), k) for k in kinds)
-
-
-def _is_dask(X: Any) -> bool:
-    return _maker(X) in ("dask", "dask_expr", "distributed")
-
-
-def _is_block(X: Any) -> bool:
-    """Rows of a table, some of which may come one after the other in a list."""
-    return _is_frame(X) or ((isinstance(X, np.ndarray) or sp.issparse(X)) and X.ndim == 2)
-
-
-def _pieces(X: Any) -> Iterator[Any]:
-    """The parts that X comes in, one after the other."""
-    if isinstance(X, list | tuple) and X and all(map(_is_dask, X)):
-        for part in X:
-            yield from _pieces(part)
-    elif _is_dask(X):
-        yield from _dask_pieces(X)
-    elif _is_table(X) or isinstance(X, np.ndarray) or sp.issparse(X) or _is_frame(X):
-        yield _contents(X) if _is_table(X) else X
-    elif isinstance(X, list | tuple) and X and all(map(_is_block, X)):
-        yield from X
-    elif callable(getattr(type(X), "blocks", None)):
-        yield from X.blocks()
-    elif callable(X):
-        yield from X()
-    else:
-        yield X
-
-
-def _dask_pieces(X: Any) -> Iterator[Any]:
-    if hasattr(type(X), "result"):  # a future
-        yield X.result()
-    elif hasattr(type(X), "npartitions") and hasattr(type(X), "partitions"):
-        parts = X.blocks if hasattr(type(X), "numblocks") else X.partitions
-        count = X.numblocks[0] if hasattr(type(X), "numblocks") else X.npartitions
-        for i in range(count):
-            yield parts[i].compute()
-    else:
-        yield X.compute()
-
-
-def _contents(X: Any, gaps: bool = False) -> Any:
-    if _is_table(X):
-        return _contents(X.X, gaps)
-    if _maker(X) == "anndata" and hasattr(type(X), "var_names"):
-        return _contents(X.X, gaps)
-    if _maker(X) == "anndata":  # a view of the matrix of AnnData, which is a class of its own there
-        return X.copy() if not sp.issparse(X) else sp.csr_array(X.tocsr())
-    if _is_frame(X):
-        return _frame(X, gaps)
-    return X
-
-
-def _frame(X: Any, gaps: bool = False) -> Any:
-    """The columns of a frame side by side, in the type that holds them all."""
-    if _maker(X) == "pandas":
-        if any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
-            return X.sparse.to_coo()
-        columns = [np.asarray(X.iloc[:, j].to_numpy()) for j in range(X.shape[1])]
-    else:
-        import narwhals.stable.v1 as nw
-
-        wrapped = nw.from_native(_renamed(X), eager_only=True)
-        columns = [np.asarray(wrapped[:, j].to_numpy()) for j in range(wrapped.shape[1])]
-    # One by one: beside columns of fractions, long integers would be rounded.
-    return np.column_stack([doubles("X", column, gaps=gaps) for column in columns])
-
-
-def _renamed(X: Any) -> Any:
-    """An Arrow table may have several columns of one name."""
-    names = _labels(list(X.schema.names)) if _maker(X) == "pyarrow" else None
-    return X if names is None else X.rename_columns(list(names))
-
-
-def chosen(X: Any, names: tuple[str, ...] | None) -> tuple[Any, int]:
-    """The columns of a frame, or of AnnData, that a result names, and how many others there are."""
-    genes = _maker(X) == "anndata" and hasattr(type(X), "var_names")
-    lazy = _is_dask(X) and not (hasattr(type(X), "partitions") and hasattr(type(X), "columns"))
-    if names is None or lazy or not (genes or _is_frame(X) or _is_dask(X)):
-        return X, 0
-    columns = _names(X) or ()
-    if len(columns) <= len(names) or not set(names) <= set(columns):
-        return X, 0
-    require(len(set(names)) == len(names), "feature_names: a name is there twice")
-    return _taken(X, [columns.index(name) for name in names]), len(columns) - len(names)
-
-
-def _taken(X: Any, places: list[int]) -> Any:
-    if _maker(X) == "anndata":
-        return X[:, places]
-    if _is_dask(X):
-        return X[[X.columns[place] for place in places]]
-    if _maker(X) == "pandas":
-        return X.iloc[:, places]
-    import narwhals.stable.v1 as nw
-
-    return nw.from_native(_renamed(X), eager_only=True)[:, places].to_native()
-
-
-def _names(X: Any) -> tuple[str, ...] | None:
-    """The feature names that a table or frame brings; numbered columns have none."""
-    if _is_table(X):
-        names = X.feature_names
-        return None if names is None else tuple(map(str, names))
-    if _maker(X) == "anndata" and hasattr(type(X), "var_names"):
-        return tuple(map(str, X.var_names))
-    if _is_dask(X) and hasattr(type(X), "partitions") and not hasattr(type(X), "numblocks"):
-        return _labels(list(X.columns))
-    if _maker(X) == "pandas" and _is_frame(X):
-        return _labels(list(X.columns))
-    if _is_frame(X):
-        import narwhals.stable.v1 as nw
-
-        return _labels(nw.from_native(_renamed(X), eager_only=True).columns)
-    if callable(getattr(type(X), "blocks", None)):
-        names = X.feature_names
-        return None if names is None else tuple(map(str, names))
-    return None
-
-
-def names_of(covariance: Any) -> tuple[str, ...] | None:
-    """The feature names that a frame brings which holds a covariance."""
-    named = _maker(covariance) in ("pandas", "polars")
-    return tuple(map(str, covariance.columns)) if named else None
-
-
-def _labels(columns: list[Any]) -> tuple[str, ...] | None:
-    """Labels as names that differ: the second column called `a` is `a (2)`."""
-    if columns == list(range(len(columns))):
-        return None
-    joined = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in columns]
-    joined = [name if name.strip() else f"column {j + 1}" for j, name in enumerate(joined)]
-    taken, seen = set(joined), dict.fromkeys(joined, 0)
-    for j, name in enumerate(joined):
-        seen[name] += 1
-        number = seen[name]
-        while number > 1 and joined[j] in taken:
-            joined[j] = f"{name} ({number})"
-            number += 1
-        taken.add(joined[j])
-    return tuple(joined)

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import margins
 from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import Budget, require
 from .cheap import psd_shift
 from .family import Case
+from .margins import term
 from .pairsplit import Supports, charged
 from .records import Pad, PadGroup, Problem, Touch
 
@@ -176,4 +176,4 @@ def _prefix_sums(values: np.ndarray, count: int, ar: Arithmetic) -> np.ndarray:
 
 def _at_most(m: np.ndarray, t: Numbers, s: int, ar: Arithmetic) -> np.ndarray:
     """Where m, a sum of at most s + 1 products, is proved to be at most t."""
-    return np.asarray(m + margins.outside(s) * ar.eps * abs(m) <= t, dtype=bool)
+    return np.asarray(m + term("outside", s) * ar.eps * abs(m) <= t, dtype=bool)

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from . import margins
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Refused, choices, require
-from .covariance import Question
 from .family import Case, Family
+from .margins import term
 from .pairsplit import Charged, Split, Supports, charged, largest
 from .records import SPLITS, Node, Pass, Problem, Tree, Twins
+from .signs import no_positive_eigenvector
 from .touch import check_touch
 
 MOST_SUPPORTS = 200_000  # of one leaf
@@ -29,13 +29,9 @@ RANK = 48  # of the majorant of a fixing test, at least where there are as many 
 Log = tuple[Any, ...]  # a Problem, then Nodes and Splits
 
 
-def recheck(record: Tree, case: Case) -> Numbers:
-    """What the log proves for one component, with the touch certificate beyond its core."""
-    return proved_by(record, case)
-
-
 def proved_by(record: Tree, case: Case, *, listing: bool = False) -> Numbers:
-    """The bound of a log; with `listing`, for all supports but those that the log lists."""
+    """The bound of a log for one component, with the touch certificate beyond its core; with
+    `listing`, for all supports but those that the log lists."""
     cov, question, ar, budget = case
     problem = record.log[0]
     assert isinstance(problem, Problem)
@@ -48,17 +44,12 @@ def proved_by(record: Tree, case: Case, *, listing: bool = False) -> Numbers:
     core, bound = np.arange(cov.p), problem.bound
     if record.touch is not None:
         core, bound = record.touch.core, max(bound, record.touch.bound)
-    check_anchors(problem, core, question)
+    forced = core[:0] if problem.forced is None else core[problem.forced]
+    require(bool(np.isin(forced, question.forced).all()), "a tree forces a feature that is free")
     if record.touch is not None:
         check_touch(record.touch, problem, case)
     replay(record.log, case.entries(core), ar, budget, anchored=True, listing=listing)
     return ar.number(bound) + cov.rounding(problem.s)
-
-
-def check_anchors(problem: Problem, core: np.ndarray, question: Question) -> None:
-    """Refuse a log that leaves out supports without some features, unless these are anchors."""
-    forced = core[:0] if problem.forced is None else core[problem.forced]
-    require(bool(np.isin(forced, question.forced).all()), "a tree forces a feature that is free")
 
 
 def replay(
@@ -391,7 +382,7 @@ def majorant(matrix: np.ndarray, t: Numbers, ar: Arithmetic) -> tuple[np.ndarray
     next_value = float(w[n - rank - 1]) if rank > 0 else float(w[0])
     low = next_value + 1e-10 * scale
     factor = ar.array(q[:, n - rank :] * np.sqrt(np.maximum(w[n - rank :] - next_value, 0.0)))
-    slack = margins.majorant(rank) * ar.eps * (factor**2).sum()
+    slack = term("majorant", rank) * ar.eps * (factor**2).sum()
     proved = ar.at_most(low, t) and ar.below(matrix - ar.matmul(factor, factor.T), low - slack)
     require(proved, "no majorant below t")
     return factor, low
@@ -406,45 +397,8 @@ def small_test(factor: np.ndarray, room: Numbers, drop: np.ndarray, ar: Arithmet
     scaled = factor / ar.sqrt(below_t)[:, None]
     gram = ar.matmul(scaled.T, scaled)
     trace = np.trace(gram)
-    margin = (2 * n + 32) * ar.eps * trace + margins.majorant(rank) * ar.eps * (rank + trace)
+    margin = (2 * n + 32) * ar.eps * trace + term("majorant", rank) * ar.eps * (rank + trace)
     return ar.psd(ar.eye(rank) - gram, margin)
 
 
-def no_positive_eigenvector(block: np.ndarray, t: Numbers, ar: Arithmetic) -> bool:
-    """Whether it is proved that no x > 0 is an eigenvector with an eigenvalue above t.
-
-    Computed eigenvectors are off by an angle of residual / gap (Davis and Kahan 1970).
-    """
-    n = block.shape[0]
-    w, q = np.linalg.eigh(ar.floats(block))
-    size = float(np.abs(w).max())
-    above = int(np.count_nonzero(w > float(ar.floats(t))))
-    if above == 0:
-        return ar.below(block, t)
-    if above == n:
-        return False
-    next_value = float(w[n - above - 1])
-    low = next_value + 1e-10 * size
-    values, vectors = ar.array(w[n - above :]), ar.array(q[:, n - above :])
-    vectors = vectors / ar.sqrt((vectors * vectors).sum(axis=0))
-    # at most `above` eigenvalues exceed `low`
-    rest = block - ar.matmul(vectors * (values - next_value), vectors.T)
-    if not (ar.at_most(low, t) and ar.below(rest, low - 8 * n * ar.eps * size)):
-        return False
-    apart = ar.matmul(block, vectors) - vectors * values
-    residual = ar.sqrt((apart * apart).sum(axis=0)) + 8 * n * ar.eps * size
-    for g in range(above):
-        gap = values[g] - low
-        for h in (h for h in range(above) if h != g):
-            gap = ar.minimum(gap, abs(values[h] - values[g]) - residual[h] - residual[g])
-        if not ar.at_most(1e-300, gap):
-            return False
-        angle = 2 * residual[g] / gap + 8 * n * ar.eps
-        guess = ar.floats(vectors[:, g])
-        signs = vectors[int(guess.argmax()), g], -vectors[int(guess.argmin()), g]
-        if not all(ar.at_most(angle, sign) for sign in signs):
-            return False
-    return True
-
-
-FAMILIES = (Family("tree", Tree, recheck),)
+FAMILIES = (Family("tree", Tree, proved_by),)

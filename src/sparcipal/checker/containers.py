@@ -1,0 +1,173 @@
+"""Which containers `verify` takes as X, decided by their types: rows, columns and names.
+
+Only types are asked what X is, never X itself: a frame has an attribute for each of its columns,
+whatever their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .budget import require
+from .numbers import doubles
+
+
+def _maker(X: Any) -> str:
+    """The package that a type is from."""
+    return type(X).__module__.partition(".")[0]
+
+
+def _is_table(X: Any) -> bool:
+    """A record with a field X, such as what `read` returns."""
+    return "X" in getattr(type(X), "__dataclass_fields__", ())
+
+
+def _is_frame(X: Any) -> bool:
+    kinds = ("__dataframe__", "__narwhals_dataframe__")
+    return _maker(X) in ("pandas", "polars", "pyarrow") or any(hasattr(type(X), k) for k in kinds)
+
+
+def _is_dask(X: Any) -> bool:
+    return _maker(X) in ("dask", "dask_expr", "distributed")
+
+
+def _is_block(X: Any) -> bool:
+    """Rows of a table, some of which may come one after the other in a list."""
+    return _is_frame(X) or ((isinstance(X, np.ndarray) or sp.issparse(X)) and X.ndim == 2)
+
+
+def pieces(X: Any) -> Iterator[Any]:
+    """The parts that X comes in, one after the other."""
+    if isinstance(X, list | tuple) and X and all(map(_is_dask, X)):
+        for part in X:
+            yield from pieces(part)
+    elif _is_dask(X):
+        yield from _dask_pieces(X)
+    elif _is_table(X) or isinstance(X, np.ndarray) or sp.issparse(X) or _is_frame(X):
+        yield contents(X) if _is_table(X) else X
+    elif isinstance(X, list | tuple) and X and all(map(_is_block, X)):
+        yield from X
+    elif callable(getattr(type(X), "blocks", None)):
+        yield from X.blocks()
+    elif callable(X):
+        yield from X()
+    else:
+        yield X
+
+
+def _dask_pieces(X: Any) -> Iterator[Any]:
+    if hasattr(type(X), "result"):  # a future
+        yield X.result()
+    elif hasattr(type(X), "npartitions") and hasattr(type(X), "partitions"):
+        parts = X.blocks if hasattr(type(X), "numblocks") else X.partitions
+        count = X.numblocks[0] if hasattr(type(X), "numblocks") else X.npartitions
+        for i in range(count):
+            yield parts[i].compute()
+    else:
+        yield X.compute()
+
+
+def contents(X: Any, gaps: bool = False) -> Any:
+    if _is_table(X):
+        return contents(X.X, gaps)
+    if _maker(X) == "anndata" and hasattr(type(X), "var_names"):
+        return contents(X.X, gaps)
+    if _maker(X) == "anndata":  # a view of the matrix of AnnData, which is a class of its own there
+        return X.copy() if not sp.issparse(X) else sp.csr_array(X.tocsr())
+    if _is_frame(X):
+        return _frame(X, gaps)
+    return X
+
+
+def _frame(X: Any, gaps: bool = False) -> Any:
+    """The columns of a frame side by side, in the type that holds them all."""
+    if _maker(X) == "pandas":
+        if any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
+            return X.sparse.to_coo()
+        columns = [np.asarray(X.iloc[:, j].to_numpy()) for j in range(X.shape[1])]
+    else:
+        import narwhals.stable.v1 as nw
+
+        wrapped = nw.from_native(_renamed(X), eager_only=True)
+        columns = [np.asarray(wrapped[:, j].to_numpy()) for j in range(wrapped.shape[1])]
+    # One by one: beside columns of fractions, long integers would be rounded.
+    return np.column_stack([doubles("X", column, gaps=gaps) for column in columns])
+
+
+def _renamed(X: Any) -> Any:
+    """An Arrow table may have several columns of one name."""
+    names = _labels(list(X.schema.names)) if _maker(X) == "pyarrow" else None
+    return X if names is None else X.rename_columns(list(names))
+
+
+def chosen(X: Any, names: tuple[str, ...] | None) -> tuple[Any, int]:
+    """The columns of a frame, or of AnnData, that a result names, and how many others there are."""
+    genes = _maker(X) == "anndata" and hasattr(type(X), "var_names")
+    lazy = _is_dask(X) and not (hasattr(type(X), "partitions") and hasattr(type(X), "columns"))
+    if names is None or lazy or not (genes or _is_frame(X) or _is_dask(X)):
+        return X, 0
+    columns = names_in(X) or ()
+    if len(columns) <= len(names) or not set(names) <= set(columns):
+        return X, 0
+    require(len(set(names)) == len(names), "feature_names: a name is there twice")
+    return _taken(X, [columns.index(name) for name in names]), len(columns) - len(names)
+
+
+def _taken(X: Any, places: list[int]) -> Any:
+    if _maker(X) == "anndata":
+        return X[:, places]
+    if _is_dask(X):
+        return X[[X.columns[place] for place in places]]
+    if _maker(X) == "pandas":
+        return X.iloc[:, places]
+    import narwhals.stable.v1 as nw
+
+    return nw.from_native(_renamed(X), eager_only=True)[:, places].to_native()
+
+
+def names_in(X: Any) -> tuple[str, ...] | None:
+    """The feature names that a table or frame brings; numbered columns have none."""
+    if _is_table(X):
+        names = X.feature_names
+        return None if names is None else tuple(map(str, names))
+    if _maker(X) == "anndata" and hasattr(type(X), "var_names"):
+        return tuple(map(str, X.var_names))
+    if _is_dask(X) and hasattr(type(X), "partitions") and not hasattr(type(X), "numblocks"):
+        return _labels(list(X.columns))
+    if _maker(X) == "pandas" and _is_frame(X):
+        return _labels(list(X.columns))
+    if _is_frame(X):
+        import narwhals.stable.v1 as nw
+
+        return _labels(nw.from_native(_renamed(X), eager_only=True).columns)
+    if callable(getattr(type(X), "blocks", None)):
+        names = X.feature_names
+        return None if names is None else tuple(map(str, names))
+    return None
+
+
+def names_of(covariance: Any) -> tuple[str, ...] | None:
+    """The feature names that a frame brings which holds a covariance."""
+    named = _maker(covariance) in ("pandas", "polars")
+    return tuple(map(str, covariance.columns)) if named else None
+
+
+def _labels(columns: list[Any]) -> tuple[str, ...] | None:
+    """Labels as names that differ: the second column called `a` is `a (2)`."""
+    if columns == list(range(len(columns))):
+        return None
+    joined = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in columns]
+    joined = [name if name.strip() else f"column {j + 1}" for j, name in enumerate(joined)]
+    taken, seen = set(joined), dict.fromkeys(joined, 0)
+    for j, name in enumerate(joined):
+        seen[name] += 1
+        number = seen[name]
+        while number > 1 and joined[j] in taken:
+            joined[j] = f"{name} ({number})"
+            number += 1
+        taken.add(joined[j])
+    return tuple(joined)
