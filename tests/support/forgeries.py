@@ -453,7 +453,8 @@ def solved_again(subject: Subject, result: Result) -> str:
     """
     known = signature(sparse_pca).parameters
     asked = {key: value for key, value in result.settings.items() if key in known}
-    for name in ("sample_weight", "max_nodes", "time_limit", "method_options", "rank"):
+    ways = ("method", "method_options", "rank")  # an optimum does not depend on how it was sought
+    for name in ("sample_weight", "max_nodes", "time_limit", *ways):
         asked.pop(name, None)
     asked["n_nonzero_coefs"] = list(asked["n_nonzero_coefs"])
     if asked.get("include") is not None and len(asked["n_nonzero_coefs"]) == 1:
