@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .arithmetic import Arithmetic, Float
@@ -20,12 +22,13 @@ def proved_shift(A: np.ndarray, ar: Arithmetic) -> float:
     return float("inf")
 
 
-def check_semidefinite(cov: CheckedCovariance, single: bool) -> None:
+def check_semidefinite(cov: CheckedCovariance, given: Any) -> None:
     """Refuse a given matrix that lacks more of being a covariance than rounding explains.
 
     The tolerance is that of the solver, relative to the Frobenius norm: docs/methods/rounding.rst.
     """
     A = cov.submatrix(np.arange(cov.p))
+    single = np.asarray(given).dtype == np.float32  # and less is asked of it
     digits = np.finfo(np.float32 if single else np.float64).eps
     step = (cov.p + 2) * EPS * (abs(float(np.trace(A))) + 1.0)
     most = float(np.sqrt(digits)) * float(np.linalg.norm(A)) * (1 + 1e-6) + 64 * step

@@ -43,7 +43,7 @@ def covariance_for(
         require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
         given_matrix(covariance.matrix)
         survivors = screened.of_given(covariance, kept, unit)
-        check_semidefinite(survivors.inner, _single(covariance.matrix))
+        check_semidefinite(survivors.inner, covariance.matrix)
         inner = survivors.inner  # components elsewhere explain zero, and more than such features
         require(bool((inner.diagonal >= 0).all()), "a kept feature has a negative variance")
         cov: CheckedCovariance = survivors
@@ -57,7 +57,7 @@ def covariance_for(
         for name in ("center", "scale", "sample_weight"):
             require(settings[name] is False, f"{name} does not apply to a covariance matrix")
         cov = covariance_of(covariance, unit)
-        check_semidefinite(cov, _single(covariance))
+        check_semidefinite(cov, covariance)
     else:
         require(
             result.n_samples is not None, "the result came from a covariance matrix, not from X"
@@ -94,11 +94,6 @@ def covariance_for(
         wrong += f"{'; ' if wrong else ''}unit {unit:.3g} does not fit the data"
     require(not wrong, wrong)
     return cov
-
-
-def _single(matrix: Any) -> bool:
-    """Whether a given matrix is in single precision, and less is asked of it."""
-    return np.asarray(matrix).dtype == np.float32
 
 
 def check_names(result: Result, columns: tuple[str, ...] | None) -> None:
