@@ -105,7 +105,10 @@ class Claim:
     n_features: int = entry(
         Integer(1, MOST_FEATURES, names="p"), "the number of features of the data"
     )
-    n_samples: int | None = entry(Maybe(Integer(1)), "rows of the data; null for a covariance")
+    n_samples: int | None = entry(
+        Maybe(Integer(1)),
+        "rows of the data, of a screened table those of positive weight; null for a covariance",
+    )
     feature_names: tuple[str, ...] | None = entry(Maybe(Many(Text())), "one name per feature")
     settings: Settings = entry(Record(Settings), "what was asked for")
     supports: tuple[np.ndarray, ...] = entry(

@@ -82,9 +82,19 @@ def check_components(document: dict, ask: Ask) -> None:
         need(abs(said - true) <= rounding, "the variance of a component")
     used = [i for S in supports for i in S]
     limit = 4 * (len(used) + 8) * EPS * sum(sizes[i] for i in used) * (k if ask.overlapping else 1)
-    terms = 24 * ask.n + 400 if certificate["screening"] else 3 * ask.n + 40
-    limit += 0 if ask.given else terms * EPS * largest(sizes, sum(ask.sizes))
+    terms = 24 * ask.n + 400 if certificate["screening"] else 8 * ask.n + 40
+    limit += 0 if ask.given else terms * EPS * largest(reached(document, ask), sum(ask.sizes))
     need(rounding <= 8 * limit * (growth**2 if ask.adjusted else k), "the rounding is too large")
+
+
+def reached(document: dict, ask: Ask) -> list[Fraction]:
+    """What errors are relative to: variances, or second moments where the table came sparse."""
+    sizes = [ask.A[i][i] * ask.unit for i in range(ask.p)]
+    by = [exact(x) ** 2 if ask.scaled else size for x, size in zip(document["scale"], sizes)]
+    more = [min(m / v, 1000) if v else Fraction(1) for m, v in zip(ask.moments, by)]
+    return [
+        size * max(ratio, 1) ** (2 if ask.scaled else 1) for size, ratio in zip(sizes, more)
+    ] or sizes
 
 
 def root_of(x: Fraction) -> Fraction:

@@ -135,7 +135,9 @@ def question(document: dict, X, covariance, sample_weight) -> Ask:
     need(not document["certificate"]["repair"], "a repair of covariances that need none")
     rows, weights = treated(rows, weights, rule)
     n, ask = len(rows), replace(ask, scaled=settings["scale"])
-    need(n == document["n_samples"], "another number of samples")
+    light = bool(weights) and bool(document["certificate"]["screening"])
+    counted = sum(w > 0 for w in weights) if light else n
+    need(counted == document["n_samples"], "another number of samples")
     exactly = [exact(w) for w in (weights or [1.0] * n)]
     A, means, moments = moments_of(rows, exactly, settings["center"])
     need(len(means) == p, "another number of features")
