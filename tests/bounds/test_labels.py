@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from sparcipal.bounds.kyfan import JointQuestion
 from sparcipal.bounds.kyfan import bound as kyfan
+from sparcipal.bounds.kyfan.certificate import KyFanSplit
 from sparcipal.bounds.labels import labels_bound
+from sparcipal.bounds.labels.cases import cut_down
 from sparcipal.bounds.labels.groups import Group, evaluated
 from sparcipal.bounds.labels.proof import Label, Proof, including, without
 from sparcipal.bounds.labels.rows import Rows
+from sparcipal.bounds.labels.start import started
 from sparcipal.bounds.labels.touch import touch_matrix
 from sparcipal.bounds.pairsplit import Split
 from sparcipal.checker.covariance import Question
@@ -253,3 +258,19 @@ def spread(rng: np.random.Generator, kind: int) -> tuple[np.ndarray, int, int]:
         X = rng.poisson(1.0, (30, p)) * np.where(np.arange(p) < 2, 3.0, 1.0)
         X[:, 2:4] += X[:, :2]
     return X.T @ X / len(X), k, s
+
+
+def test_a_core_that_is_cut_down_pays_for_the_features_it_loses() -> None:
+    # every feature is in the core of the Ky Fan split, whose rows have no pads
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((90, 80))
+    cov, sizes = covariance_of(X.T @ X / 90), (3, 3)
+    supports = joint_search(cov.dense(), sizes, effort=0)
+    question = JointQuestion(cov, sizes, supports, 1.0)
+    split = KyFanSplit.of(kyfan.kyfan_bound(question, effort="fast").data)
+    assert split.pad == 0.0 or split.features.size < 80
+    start = started(question, 1.0, split)
+    group = replace(start.whole, count=1, pad=np.zeros(start.whole.core.size))
+    part = cut_down(start, group, start.supports[0], start.price)
+    assert part.core.size < 80
+    assert (part.pad > 0.0).all()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ..problem.components import refit
 from ..problem.problem import Options, Problem
 from ..problem.result import Bound
-from .configuration.bound import configuration_bound
+from .configuration.bound import MOST_CORE, configuration_bound
 from .dropped import PAD
 from .enumeration import count_supports, exhaust
 from .kyfan import JointAnswer, JointQuestion, kyfan_bound
@@ -103,13 +103,21 @@ def plan(problem: Problem, certify: str) -> list[Step]:
         steps = [Step(_short), Step(_prices, 4e9)] if problem.s_max <= FEW else [Step(_many)]
     elif certify == "fast":
         steps = [Step(_wide)]
-    elif small:
+    elif small and problem.s_max <= FEW:
         steps = [Step(_short), Step(_prices, 1e10), Step(_longer), Step(_prices, 1e11)]
+        steps.append(Step(_labels))
+    elif problem.covariance.n_features <= MOST_CORE:
+        # prices close most where every feature is in the core; labels go on from there
+        steps = [Step(_thorough), Step(_prices, 1.5e11), Step(_labels), Step(_prices, 1e12)]
     else:
         steps = [Step(_thorough), Step(_labels), Step(_prices, 1e11)]
-    # prices close a gap in the sum of variances, which an adjusted variance does not reach
+    # Prices and labels close a gap in the sum of variances, which an adjusted variance does not
+    # reach; labels know nothing of anchors, and would look for a proof that there is not.
     plain = problem.total is None and not problem.adjusted
-    return [step for step in steps if step.ask is not _prices or plain]
+    useless = () if plain else (_prices, _labels)
+    if problem.include:
+        useless = (*useless, _labels)
+    return [step for step in steps if step.ask not in useless]
 
 
 def _short(stage: Stage, amount: float) -> JointAnswer:

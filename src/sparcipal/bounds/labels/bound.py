@@ -32,7 +32,7 @@ from .start import Start, leading, started
 
 NAME = "labels"
 TIGHTER = 0.9  # part of the tolerance that a proof aims at
-LEFT = 0.04  # part of the gap of the Ky Fan bound that may stay open
+LEFT = 0.2  # part of the gap that an attempt may leave open
 NEAR = 0.9  # features above this fraction of the level join the first core of a group
 PRICING_WORK = 4e10  # of all branch and bound of a leaf, in units of about a nanosecond
 LEAF = ((1e-3, 60), (3e-4, 100), (3e-4, 100), (1e-4, 100), (3e-5, 60))
@@ -73,11 +73,14 @@ def _attempt(
     """Return a bound that aims at a target."""
     begun = started(question, target, split)
     anchors = find_anchors(begun, monitor)
-    if not anchors.features or monitor.stopped:
+    if monitor.stopped:
         return None
     proof = Proof(begun.rows, begun.k)
     place, state, members = told_apart(begun, anchors, proof)
-    leaf = optimised(begun, first_leaf(begun, state, members), LEAF, monitor)
+    if anchors.features:
+        leaf = optimised(begun, first_leaf(begun, state, members), LEAF, monitor)
+    else:  # the certificate of the split itself, whose first division may give anchors
+        leaf = leaf_of(begun, [begun.whole], begun.price)
     supports = tuple(tuple(begun.supports[j] for j in numbers) for numbers in members)
     for branch in worked(begun, proof, Branch(place, state, supports, leaf, steps=1), monitor):
         close(proof, branch)

@@ -210,6 +210,8 @@ def _nearest(start: Start, supports: tuple[np.ndarray, ...], b: int) -> int:
 
 def cut_down(start: Start, group: Group, support: np.ndarray, price: np.ndarray) -> Group:
     """Return a certificate on the part of its core that matters to one support."""
+    paid = evaluated(group, start.rows, price).theta
+    group = replace(group, pad=np.where(group.pad > 0.0, group.pad, start.pads(paid)))
     gain = start.gain(support, price)
     gain[group.forced] = np.inf
     order = group.core[np.argsort(-gain[group.core], kind="stable")]

@@ -63,7 +63,7 @@ class Start:
         self, count: int, forced: Sequence[int] | np.ndarray, banned: np.ndarray, core: np.ndarray
     ) -> Group:
         """Return the certificate of all components on a part of its core, for some of them."""
-        pad = single(PAD * self.theta[core])
+        pad = self.pads(self.theta[core])
         some = np.sort(np.asarray(forced, dtype=np.intp))
         return Group(count, some, banned, self.whole.split.on(core), pad)
 
@@ -76,6 +76,10 @@ class Start:
         gain[list(forced)] = np.inf
         size = min(self.core_size(len(members)), int(np.count_nonzero(gain > -np.inf)))
         return np.sort(np.argsort(-gain, kind="stable")[:size])
+
+    def pads(self, theta: np.ndarray) -> np.ndarray:
+        """Return pads for rows that pay so much: they are positive, as features outside ask for."""
+        return single(np.maximum(PAD * theta, 1e-9 * self.value))
 
     def core_size(self, count: int) -> int:
         """Return how many features the first core of so many components has."""
@@ -193,6 +197,6 @@ def extended(start: Start, group: Group, new: np.ndarray, price: np.ndarray) -> 
     r[np.ix_(added, old)], r[np.ix_(old, added)] = ratio, -ratio.T
     upper = np.triu_indices(n, 1)
     split = Split.rounded(core, upper, u[upper], r[upper])
-    pad = single(PAD * start.theta[core])
+    pad = start.pads(start.theta[core])
     pad[old] = group.pad
     return Group(group.count, group.forced, group.banned, split, pad)
