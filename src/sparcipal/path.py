@@ -30,7 +30,7 @@ from .fit import Answer, informative, remarked, result_of, settled, solve
 from .numerics.threads import one_blas_thread
 from .problem.constraints import Columns, Constraints, check_anchors
 from .problem.monitor import Monitor
-from .problem.parameters import integer, known_keywords
+from .problem.parameters import Complaints, integer, known_keywords
 from .problem.problem import Component, Options, Problem
 from .problem.result import Bound, Result, Status
 from .search.method import Found
@@ -144,27 +144,30 @@ def sparse_path(
     >>> sparse_path(covariance=A, n_nonzero_coefs=[1, 2, 3]).values.round(6).tolist()
     [3.5, 4.0, 4.0]
     """
-    settings = Settings.of(
-        n_components=n_components,
-        supports=supports,
-        objective=objective,
-        uncorrelated=uncorrelated,
-        nonnegative=nonnegative,
-        center=center,
-        scale=scale,
-        certify=certify,
-        tol=tol,
-        max_nodes=max_nodes,
-        time_limit=time_limit,
-        n_jobs=n_jobs,
-        random_state=random_state,
-        verbose=verbose,
-        callback=callback,
-        memory_limit=memory_limit,
-        include=include,
-        exclude=exclude,
-        missing=missing,
-    )
+    with Complaints() as check:
+        numbers = check(_numbers, n_nonzero_coefs)
+        settings = check(
+            Settings.of,
+            n_components=n_components,
+            supports=supports,
+            objective=objective,
+            uncorrelated=uncorrelated,
+            nonnegative=nonnegative,
+            center=center,
+            scale=scale,
+            certify=certify,
+            tol=tol,
+            max_nodes=max_nodes,
+            time_limit=time_limit,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            callback=callback,
+            memory_limit=memory_limit,
+            include=include,
+            exclude=exclude,
+            missing=missing,
+        )
     monitor = settings.monitor()
     with monitor.interruptible(), one_blas_thread:
         given = resolved(
@@ -176,10 +179,15 @@ def sparse_path(
             monitor=monitor,
             missing=settings.missing,
         )
-        searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
         columns = Columns(given.n_features, given.feature_names)
-        available = settings.available(columns)
-        sizes = _sizes(n_nonzero_coefs, settings, available)
+        with Complaints() as check:
+            available = check(settings.available, columns)
+            room = given.n_features if available is None else available
+            sizes = check(_sizes, numbers, settings, room)
+            # sizes that do not fit leave the names to be checked
+            first = sizes[:1] if sizes else [given.n_features]
+            check(settings.constraints, columns, first * settings.n_components, None)
+        searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
         found = path_among(searched, settings, columns, sizes, monitor)
         tell(searched.on_constants)
         return found
@@ -266,7 +274,22 @@ def _check_kept(data: Data, needed: int) -> None:
         )
 
 
-def _sizes(n_nonzero_coefs: Iterable[int] | None, settings: Settings, n_features: int) -> list[int]:
+def _numbers(n_nonzero_coefs: Iterable[int] | None) -> list[int] | None:
+    """The cardinalities that were asked for, increasing."""
+    if n_nonzero_coefs is None:
+        return None
+    if not isinstance(n_nonzero_coefs, Iterable):
+        raise TypeError(
+            f"n_nonzero_coefs={n_nonzero_coefs!r}: a path takes several numbers; write "
+            "for instance range(1, 11)"
+        )
+    sizes = sorted({integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs})
+    if not sizes:
+        raise ValueError("n_nonzero_coefs is empty; pass for instance range(1, 11)")
+    return sizes
+
+
+def _sizes(sizes: list[int] | None, settings: Settings, n_features: int) -> list[int]:
     """The cardinalities in their order; without any, from what is needed at least on."""
     k, include = settings.n_components, settings.include
     if settings.disjoint and k > n_features:
@@ -276,17 +299,9 @@ def _sizes(n_nonzero_coefs: Iterable[int] | None, settings: Settings, n_features
         )
     most = n_features // k if settings.disjoint else n_features
     needed = k if settings.supports == "common" or settings.uncorrelated else 1
-    if n_nonzero_coefs is None:
+    if sizes is None:
         first = max(needed, len(include) if k == 1 and isinstance(include, Sized) else 1)
         return list(range(first, max(first, min(LONGEST, most)) + 1))
-    if not isinstance(n_nonzero_coefs, Iterable):
-        raise TypeError(
-            f"n_nonzero_coefs={n_nonzero_coefs!r}: a path takes several numbers; write "
-            "for instance range(1, 11)"
-        )
-    sizes = sorted({integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs})
-    if not sizes:
-        raise ValueError("n_nonzero_coefs is empty; pass for instance range(1, 11)")
     if sizes[0] < needed or needed > most:
         kind = "in a common set" if settings.supports == "common" else "that are uncorrelated"
         raise ValueError(

@@ -7,7 +7,15 @@ import json
 import numpy as np
 import pytest
 
-from sparcipal import SparsePCA, alternatives, explain, sparse_pca
+from sparcipal import (
+    SparsePCA,
+    alternatives,
+    choose,
+    explain,
+    sparse_path,
+    sparse_pca,
+    stability,
+)
 
 
 def planted(n=60, p=9, seed=0):
@@ -168,3 +176,34 @@ def test_other_numbers_of_components_and_nonzeros_are_compared():
     assert (
         explain(sparse_pca(covariance=np.eye(3)), covariance=np.eye(3), choice=True).choice is None
     )
+
+
+def test_other_numbers_are_compared_within_the_time_limit(asked):
+    X, result = asked
+    page = explain(result, X, choice=True, time_limit=1e-6)
+    assert page.choice is None
+    assert page.stopped
+    assert not page.complete
+
+
+def test_all_that_is_wrong_is_in_one_error(asked):
+    X, result = asked
+    with pytest.raises(ValueError, match="5 problems") as told:
+        explain(result, X, within=2.0, force=-1, stability=1, choice=3, time_limit=-1)
+    for name in ("within", "force", "stability", "choice", "time_limit"):
+        assert name in str(told.value)
+    with pytest.raises(ValueError, match="4 problems") as told:
+        alternatives(X, within=-1, most=0, force=-2, n_nonzero_coefs=0)
+    assert "n_nonzero_coefs" in str(told.value)
+    with pytest.raises(ValueError, match="4 problems") as told:
+        stability(X, scheme="thirds", n_resamples=1, level=2, tol=-1)
+    assert "scheme" in str(told.value)
+    with pytest.raises(ValueError, match="4 problems") as told:
+        choose(X, n_components=[0], n_nonzero_coefs=[], folds=1, nonnegative="yes")
+    assert "folds" in str(told.value)
+    with pytest.raises(ValueError, match="3 problems") as told:
+        sparse_path(X, n_nonzero_coefs=[0, 2], certify="maybe", tol=7)
+    assert "certify" in str(told.value)
+    with pytest.raises(ValueError, match="2 problems") as told:
+        sparse_path(X, n_nonzero_coefs=[2, 4000], exclude=["nowhere"])
+    assert "nowhere" in str(told.value)

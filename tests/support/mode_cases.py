@@ -78,9 +78,9 @@ def mode_case(seed: int, kind: str | None = None) -> ModeCase:
         sizes = (int(rng.integers(1, most + 1)),) * k
     else:
         sizes = tuple(int(s) for s in rng.integers(1, most + 1, k))
-    options: dict[str, Any] = {"certify": "full" if rng.random() < 0.05 else "fast"}
-    if rng.random() < 0.8:  # bounds matter here, not the search
-        options["method_options"] = {"effort": 1}
+    options: dict[str, Any] = {"certify": "full" if rng.random() < 0.03 else "fast"}
+    if rng.random() < 0.9:  # bounds matter here, not the search
+        options["method_options"] = {"effort": 0}
     if kind in ("free", "adjusted") and rng.random() < 0.3:
         options["nonnegative"] = True
     return ModeCase(seed, kind, A, sizes, options)

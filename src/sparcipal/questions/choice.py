@@ -25,7 +25,7 @@ from ..numerics.threads import one_blas_thread, ordered_map
 from ..path import path_among
 from ..problem.constraints import Columns
 from ..problem.monitor import Monitor, Quiet
-from ..problem.parameters import integer
+from ..problem.parameters import Complaints, integer
 from ..problem.result import Result
 from ..settings import Settings
 
@@ -172,12 +172,13 @@ def choose(
     >>> choose(X, n_components=[1, 2, 3], n_nonzero_coefs=[2, 3]).best
     (2, 3)
     """
-    ks = _grid("n_components", n_components)
-    sizes = _grid("n_nonzero_coefs", n_nonzero_coefs)
-    n_folds = integer("folds", folds, 2, "each part of the rows is held out once")
-    shuffles = integer("permutations", permutations, 0)
-    _check_keywords(question)
-    settings = Settings.of(**question)
+    with Complaints() as check:
+        ks = check(_grid, "n_components", n_components)
+        sizes = check(_grid, "n_nonzero_coefs", n_nonzero_coefs)
+        n_folds = check(integer, "folds", folds, 2, "each part of the rows is held out once")
+        shuffles = check(integer, "permutations", permutations, 0)
+        check(_check_keywords, question)
+        settings = check(Settings.of, **question)
     monitor = settings.monitor()
     with monitor.interruptible(), one_blas_thread:
         given = resolved(
@@ -190,7 +191,10 @@ def choose(
         )
         n = row_count(given, "choose")
         columns = Columns(given.n_features, given.feature_names)
-        _check_room(ks, sizes, settings, settings.available(columns), n, n_folds)
+        with Complaints() as check:
+            available = check(settings.available, columns)
+            room = given.n_features if available is None else available
+            check(_check_room, ks, sizes, settings, room, n, n_folds)
         if isinstance(given.source, Rows):
             shuffles = 0
         return _chosen(_Grid(given, settings, ks, sizes, n, n_folds, monitor), shuffles)

@@ -24,7 +24,7 @@ from ..numerics.threads import one_blas_thread
 from ..problem.answers import Alternatives
 from ..problem.constraints import Columns
 from ..problem.monitor import Progress
-from ..problem.parameters import flag, integer, number, seconds
+from ..problem.parameters import Complaints, flag, integer, number, seconds
 from ..problem.result import Result
 from ..report import explaining
 from ..settings import Settings
@@ -59,6 +59,8 @@ class Explanation:
         How many halves were asked for.
     choice : Choice or None
         What other numbers of components and nonzeros give on held-out rows, if that was asked.
+    stopped : bool
+        Whether time ended before all that was asked had begun.
     """
 
     result: Result
@@ -69,13 +71,15 @@ class Explanation:
     stability: Stability | None = None
     resamples: int = 0
     choice: Choice | None = None
+    stopped: bool = False
 
     @property
     def complete(self) -> bool:
         """Whether every question that has an answer was answered to its end."""
         listed = self.alternatives is None or self.alternatives.complete
-        asked = self.resamples > 0
-        return listed and (not asked or (self.stability is not None and self.stability.complete))
+        compared = self.choice is None or self.choice.complete
+        counted = self.stability is not None and self.stability.complete
+        return listed and compared and not self.stopped and (counted or self.resamples == 0)
 
     @property
     def sections(self) -> dict[str, list[str]]:
@@ -160,13 +164,14 @@ def explain(
             f"given is a {type(given).__name__}; pass a result or a fitted SparsePCA, and the data "
             "it came from as X"
         )
-    within = number("within", within, 0.0, 1.0)
-    count = integer("stability", stability, 0)
-    if count == 1:
-        raise ValueError("stability=1: halves come in pairs; pass 0 for none, or at least 2")
-    limit = seconds("time_limit", time_limit)
     run: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "callback": callback}
-    asked = Settings.of(**_question(answer), **run, memory_limit=memory_limit)
+    with Complaints() as check:
+        within = check(number, "within", within, 0.0, 1.0)
+        force = check(integer, "force", force, 0)
+        count = check(_halves, stability)
+        compared = check(flag, "choice", choice)
+        limit = check(seconds, "time_limit", time_limit)
+        asked = check(Settings.of, **_question(answer), **run, memory_limit=memory_limit)
     start = time.monotonic()
     source = resolved(
         X,
@@ -195,16 +200,31 @@ def explain(
         None if sums is None else sums.correlations,
         resamples=count,
     )
-    if flag("choice", choice):
-        page = replace(page, choice=_choice(answer, source, asked))
-    left = None if limit is None else limit - (time.monotonic() - start)
     ended = near is not None and near.status in ("interrupted", "time_limit")
-    if count == 0 or ended or (left is not None and left <= 0.0):
-        return page
-    again = replace(asked, time_limit=left)
-    monitor, plan = again.monitor(), Plan("halves", count, LEVEL, ERRORS)
+    for wanted, answered in ((compared, _with_choice), (count > 0, _with_stability)):
+        left = None if limit is None else limit - (time.monotonic() - start)
+        if wanted and (ended or (left is not None and left <= 0.0)):
+            return replace(page, stopped=True)
+        if wanted:
+            page = answered(page, source, replace(asked, time_limit=left))
+    return page
+
+
+def _halves(stability: Any) -> int:
+    count = integer("stability", stability, 0)
+    if count == 1:
+        raise ValueError("stability=1: halves come in pairs; pass 0 for none, or at least 2")
+    return count
+
+
+def _with_choice(page: Explanation, source: Input, asked: Settings) -> Explanation:
+    return replace(page, choice=_choice(page.result, source, asked))
+
+
+def _with_stability(page: Explanation, source: Input, asked: Settings) -> Explanation:
+    monitor, plan = asked.monitor(), Plan("halves", page.resamples, LEVEL, ERRORS)
     with monitor.interruptible(), one_blas_thread:
-        found = stability_of(source, again, monitor, plan, answer)
+        found = stability_of(source, asked, monitor, plan, page.result)
     return replace(page, stability=found)
 
 
@@ -221,7 +241,8 @@ def _choice(answer: Result, source: Input, asked: Settings) -> Choice | None:
     question = {name: answer.settings[name] for name in names if name in answer.settings}
     return choose(
         source, n_components=ks, n_nonzero_coefs=sizes, permutations=3, certify=False,
-        missing=asked.missing, memory_limit=asked.memory_limit, n_jobs=asked.n_jobs, **question,
+        missing=asked.missing, memory_limit=asked.memory_limit, n_jobs=asked.n_jobs,
+        time_limit=asked.time_limit, callback=asked.callback, **question,
     )  # fmt: skip
 
 

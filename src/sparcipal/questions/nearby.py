@@ -32,7 +32,7 @@ from ..problem.components import newcomer_gain, nonnegative_leading
 from ..problem.constraints import Columns, Constraints
 from ..problem.covariance import Covariance
 from ..problem.monitor import Monitor, Progress
-from ..problem.parameters import flag, integer, number
+from ..problem.parameters import Complaints, flag, integer, number
 from ..problem.problem import Problem
 from ..problem.result import Result, answer_of
 from ..settings import Settings
@@ -117,8 +117,6 @@ def alternatives(
     >>> found.components[0].unique, found.status
     (True, 'complete')
     """
-    within = number("within", within, 0.0, 1.0)
-    most, force, drop = integer("most", most, 1), integer("force", force, 0), flag("drop", drop)
     answer = answer_of(given)
     if answer is None:
         if given is not None and X is not None:
@@ -140,7 +138,14 @@ def alternatives(
             )
         question = {name: settings[name] for name in QUESTION if name in settings}
     run = {"time_limit": time_limit, "n_jobs": n_jobs, "verbose": verbose, "callback": callback}
-    asked = Settings.of(**{**question, **run, "memory_limit": memory_limit})
+    with Complaints() as check:
+        wanted = _Wanted(
+            check(number, "within", within, 0.0, 1.0),
+            check(integer, "most", most, 1),
+            check(flag, "drop", drop),
+            check(integer, "force", force, 0),
+        )
+        asked = check(Settings.of, **{**question, **run, "memory_limit": memory_limit})
     plain = asked.supports == "disjoint" and asked.objective == "sum" and not asked.uncorrelated
     if not plain and asked.n_components != 1:
         raise NotAnswered(
@@ -169,7 +174,6 @@ def alternatives(
         )
         if answer is None:
             answer = fitted(source, asked, monitor)
-        wanted = _Wanted(within, most, drop, force)
         return _Answers(source, asked, monitor, answer, wanted).found()
 
 

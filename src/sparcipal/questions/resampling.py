@@ -21,7 +21,7 @@ from ..fit import fitted
 from ..numerics.threads import one_blas_thread, ordered_map
 from ..problem.components import matched
 from ..problem.monitor import Monitor, Quiet
-from ..problem.parameters import choice, integer, number
+from ..problem.parameters import Complaints, choice, integer, number
 from ..problem.result import Result
 from ..report.words import plain
 from ..settings import Settings
@@ -255,11 +255,14 @@ def stability(
     >>> found.frequencies[0, :2].tolist()
     [1.0, 1.0]
     """
-    choice("scheme", scheme, SCHEMES)
-    count = integer("n_resamples", n_resamples, 2)
-    level = number("level", level, 0.0, 1.0, open_low=True, open_high=True)
-    errors = number("false_selections", false_selections, 0.0, np.inf, open_low=True)
-    settings = Settings.of(**question)
+    with Complaints() as check:
+        plan = Plan(
+            check(choice, "scheme", scheme, SCHEMES),
+            check(integer, "n_resamples", n_resamples, 2),
+            check(number, "level", level, 0.0, 1.0, open_low=True, open_high=True),
+            check(number, "false_selections", false_selections, 0.0, np.inf, open_low=True),
+        )
+        settings = check(Settings.of, **question)
     monitor = settings.monitor()
     with monitor.interruptible(), one_blas_thread:
         given = resolved(
@@ -270,7 +273,6 @@ def stability(
             monitor=monitor,
             missing=by_rows(settings.missing),
         )
-        plan = Plan(scheme, count, level, errors)
         return stability_of(given, settings, monitor, plan)
 
 

@@ -245,7 +245,11 @@ def _rows(page: Explanation) -> Iterator[str]:
 def _many(page: Explanation) -> Iterator[str]:
     found = page.choice
     if found is None:
+        if page.stopped and not page.resamples:
+            yield "Incomplete: the run was stopped before other numbers were compared."
         return
+    if not found.complete:
+        yield "Incomplete: the run was stopped before all numbers were compared."
     k, s = len(page.result.supports), max(page.result.settings["n_nonzero_coefs"])
     share = float(found.held_out[found.n_components.index(k), found.n_nonzero_coefs.index(s)])
     if math.isfinite(share):
