@@ -186,3 +186,19 @@ def test_columns_are_chosen_by_a_mask(tmp_path):
     assert read(path, drop=np.array([True, False, False])).feature_names == ("b", "c")
     with pytest.raises(ValueError, match="3 columns for a mask columns of 2 entries"):
         read(path, columns=[True, False])
+
+
+def test_names_that_python_takes_for_numbers_stay_names(tmp_path):
+    path = tmp_path / "returns.csv"
+    path.write_text("NA,nan,INF,1e5,B\n1,2,3,4,5\n2,3,4,1,6\n")
+    assert read(path).feature_names == ("NA", "nan", "INF", "1e5", "B")
+    path.write_text("nan,2\n2,3\n")
+    assert read(path).feature_names is None
+
+
+def test_semicolons_part_fields_whose_names_hold_commas(tmp_path):
+    path = tmp_path / "items.csv"
+    for name in ("b, c, d", '"b, c, d"'):
+        path.write_text(f"a;{name};e\n1,5;2,5;3\n2;3,1;4\n")
+        with pytest.warns(UserWarning, match="decimal comma"):
+            assert read(path).feature_names == ("a", "b, c, d", "e")

@@ -98,3 +98,15 @@ def test_missing_entries_are_treated_beyond_the_memory_limit():
     assert parts.value == pytest.approx(whole.value)
     assert parts.info["missing"]["entries"] == 1
     assert np.isfinite(parts.transform(gaps)).all()
+
+
+def test_blocks_are_scored_by_their_names_in_any_order():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    result = sparse_pca(frame, n_nonzero_coefs=2)
+
+    def turned():
+        return (frame[list("edcba")][start : start + 10] for start in range(0, 40, 10))
+
+    np.testing.assert_array_equal(result.transform(turned), result.transform(frame))

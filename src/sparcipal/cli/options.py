@@ -173,14 +173,12 @@ class StopWords(click.ParamType):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if value in ("english", "none") or isinstance(value, list):
             return value
-        both = value.startswith("english,")
         path = value.removeprefix("english,")
         if not os.path.isfile(path):
-            self.fail(f"{value!r} is no file of words; or write english, none, or both as "
-                      "english,FILE", param, ctx)  # fmt: skip
+            self.fail(f"{value!r} is neither english nor none nor a file of words", param, ctx)
         with open(path, encoding="utf-8", errors="replace") as stream:
             own = {line.strip() for line in stream if line.strip()}
-        if both:
+        if path != value:
             from ..data.files.documents import english_stop_words
 
             own |= english_stop_words()
@@ -473,7 +471,7 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
         keywords["empty"] = True  # new samples may lack all entries of a column
     if "mask_var" in reader.options and result.feature_names:
         keywords["mask_var"] = None  # the genes of the model are found by their names
-    if (reader.tabular and "label" in silent) or "label_field" in silent:
+    if "label_needed" in reader.options and ("label" in silent or "label_field" in silent):
         keywords["label_needed"] = False
     return {**options, "input_format": reader.name, "recorded": keywords}
 

@@ -157,15 +157,17 @@ def _check_finite(X: np.ndarray, names: tuple[str, ...] | None, gaps: bool) -> N
     for start in range(0, X.shape[0], step):
         block = X[start : start + step]
         finite = np.isfinite(block)
+        missing = np.isnan(block)
         if gaps:
-            finite |= np.isnan(block)
+            finite |= missing
+            missing = missing & False
         if finite.all():
             continue
-        absent += np.isnan(block).sum(axis=0)
+        absent += missing.sum(axis=0)
         if first is None:
             row, column = np.unravel_index(int(np.argmin(finite)), finite.shape)
             first = start + int(row), int(column)
-        here = int(np.isnan(block).sum())
+        here = int(missing.sum())
         nan += here
         infinite += int(finite.size - np.count_nonzero(finite)) - here
     if first is not None:
@@ -198,7 +200,8 @@ def _not_finite(
     names: tuple[str, ...] | None,
     remedy: str = IMPUTE,
 ) -> str:
-    kinds = [f"{nan} NaN"] * (nan > 0) + [f"{infinite} infinity"] * (infinite > 0)
+    infinities = "1 infinity" if infinite == 1 else f"{infinite} infinities"
+    kinds = [f"{nan} NaN"] * (nan > 0) + [infinities] * (infinite > 0)
     named = f" ({names[column]!r})" if names is not None else ""
     where = f"the first in row {row}, column {column}{named}"
     return f"X contains {' and '.join(kinds)}, {where}; {remedy}"

@@ -11,8 +11,9 @@ from .columns import Wanted
 from .frames import from_frame, is_frame
 from .inputs import read_table
 from .notes import tell
+from .rows import Rows
 from .scores import Scorer, scores_of_blocks
-from .sources import as_rows, in_blocks, is_lazy
+from .sources import in_blocks, is_lazy, listed_blocks
 from .table import Table, table_of, untangled
 
 if TYPE_CHECKING:
@@ -26,8 +27,12 @@ def scored(result: Result, X: Any) -> Any:
         from .dask import lazy_scores
 
         return lazy_scores(fitted_columns(X, result.feature_names), scorer, None)
+    X = listed_blocks(X)
     if in_blocks(X):
-        return scores_of_blocks(scorer, as_rows(X).blocks())
+        parts = X.blocks() if isinstance(X, Rows) else X()
+        # each block by its own names: their columns may stand in another order than in the fit
+        tables = (features_of(result, part, gaps=scorer.takes_gaps).X for part in parts)
+        return scores_of_blocks(scorer, tables)
     return scorer(features_of(result, X, gaps=scorer.takes_gaps).X)
 
 

@@ -286,7 +286,10 @@ def _layout(
     if head is not None and len(head) == width - 1:
         head = ["", *head]  # as R writes tables: the first column names the rows
     if head is not None and len(head) != width:
-        raise ValueError(f"{source}: the header has {len(head)} fields, the first line {width}")
+        raise ValueError(
+            f"{source}: the header has {len(head)} fields, the first line {width}, separated by "
+            f"{delimiter!r}; delimiter=... names another separator"
+        )
     rows = [row for _, row in body if len(row) == width]
     names = head if head is not None else [f"column {j + 1}" for j in range(width)]
     columns, styles = _columns(rows, names, asked, problems)
@@ -321,12 +324,14 @@ def _headed(
     def numeric(entry: str) -> bool:
         return is_number(entry) or (comma and is_number(entry.replace(",", ".")))
 
-    def fraction(entry: str) -> bool:
-        return numeric(entry) and not re.fullmatch(r"\s*[+-]?\d+\s*", entry)
-
     below = [row for _, row in opening[1:]]
-    if any(map(fraction, first)):
+    if any(numeric(entry) and re.search(r"\d*[.,]\d|\d[.,]", entry) for entry in first):
         return None, opening  # names are not written with decimals
+    # nan, inf and 1e5 may be names: they are, beside texts above numbers
+    odd = any(numeric(e) and not re.fullmatch(r"\s*[+-]?\d+\s*", e) for e in first)
+    named = below and any(numeric(b) and not numeric(a) for a, b in zip(first, below[0]))
+    if odd and not named:
+        return None, opening
     blank = len(first) > 1 and not first[0].strip()
     if all(map(numeric, first[1:] if blank else first)):
         start = int(blank)
@@ -460,7 +465,17 @@ def _delimiter(text: str) -> str:
             continue
         if "," not in first or any(map(_has_decimal_comma, first.split(mark))):
             return mark
+        if _numbers(first, second, mark) > max(_numbers(first, second, ","), 0):
+            return mark
     return ","
+
+
+def _numbers(first: str, second: str, mark: str) -> int:
+    """Count the numbers of the second line if a mark parts both lines into as many fields."""
+    rows = list(csv.reader([first, second], delimiter=mark))
+    if len(rows) < 2 or len(rows[0]) != len(rows[1]):
+        return -1
+    return sum(is_number(e) or (mark != "," and _has_decimal_comma(e)) for e in rows[1])
 
 
 def _has_decimal_comma(field: str) -> bool:

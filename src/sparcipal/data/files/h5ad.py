@@ -23,11 +23,13 @@ def read_h5ad(
     *,
     layer: str | None = None,
     label: str | None = None,
+    label_needed: bool = True,
     mask_var: str | None = frames.HIGHLY_VARIABLE,
 ) -> Parsed:
     """Cells by genes. `label` is a column of obs; `mask_var` a column of var that marks the genes
     to use, by default "highly_variable" where there is one, as in scanpy."""
-    return _parsed(_opened(source), source, layer, label, mask_var)
+    adata = _opened(source)
+    return _parsed(adata, source, layer, _known(adata, label, label_needed), mask_var)
 
 
 def h5ad_blocks(
@@ -36,6 +38,7 @@ def h5ad_blocks(
     *,
     layer: str | None = None,
     label: str | None = None,
+    label_needed: bool = True,
     mask_var: str | None = frames.HIGHLY_VARIABLE,
 ) -> Iterator[Parsed]:
     """Some cells at a time, of a matrix that is dense or stored by cells."""
@@ -46,9 +49,14 @@ def h5ad_blocks(
         n, step = adata.shape[0], _step(source, adata)
         for start in range(0, n, step):
             part = adata[start : min(start + step, n)].to_memory()
-            yield _parsed(part, source, None, label, mask_var)
+            yield _parsed(part, source, None, _known(adata, label, label_needed), mask_var)
     finally:
         adata.file.close()
+
+
+def _known(adata: Any, label: str | None, needed: bool) -> str | None:
+    """The column of labels; none where new cells lack it, which are scored without."""
+    return label if needed or label in adata.obs.columns else None
 
 
 def _opened(source: Path_, backed: Any = None) -> Any:
@@ -137,7 +145,12 @@ READER = Reader(
     (".h5ad",),
     read_h5ad,
     h5ad_blocks,
-    options={"layer": (str,), "label": (str,), "mask_var": (str, type(None))},
+    options={
+        "layer": (str,),
+        "label": (str,),
+        "label_needed": (bool,),
+        "mask_var": (str, type(None)),
+    },
     from_pipe=False,
     worth_caching=False,
     numbers=_numbers,
