@@ -74,6 +74,15 @@ def test_gain_is_that_of_the_two_by_two_problem():
     np.testing.assert_allclose(gains / gains.max(), exact / exact.max(), atol=1e-5)
 
 
+def test_any_feature_that_varies_adds_to_a_component_that_explains_nothing():
+    X = np.random.default_rng(3).standard_normal((40, 5)) * [0.0, 1.0, 2.0, 0.0, 0.5]
+    none = Component(np.array([0]), np.ones(1))
+    sums = Covarying(Moments(5).add(X), True, False, [none]).add(X)
+    with np.errstate(all="raise"):
+        gains = sums.gains([0.0], False)
+    np.testing.assert_array_equal(np.argsort(-gains, kind="stable"), [2, 1, 4, 0, 3])
+
+
 def test_orders_are_read_in_turn():
     one, two = np.array([0, 1, 2, 3, 4]), np.array([4, 0, 3, 2, 1])
     assert taken_in_turn(3, one, two).tolist() == [0, 1, 4]

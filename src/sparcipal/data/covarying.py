@@ -138,7 +138,9 @@ class Covarying:
         best = np.zeros(self._variances.size)
         images = self._images[:, self._n_signs :]
         for value, component, image in zip(values, self._components, images.T):
-            gain = newcomer_gain(1.0, self._variances / value, image / value, nonnegative)
+            # one that explains nothing has no shares; any feature that varies adds to it
+            unit = value if value > 0.0 else float(self._variances.max(initial=0.0)) or 1.0
+            gain = newcomer_gain(value / unit, self._variances / unit, image / unit, nonnegative)
             gain[component.support] = 0.0
             best = np.maximum(best, gain)
         return _rounded(best)
