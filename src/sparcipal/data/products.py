@@ -13,7 +13,7 @@ from scipy.linalg import blas
 
 from .entries import WORD, largest_magnitude, number, signed, summable, words
 
-ENTRIES = 1 << 21  # entries of a dense tile
+ENTRIES = 1 << 20  # entries of a dense tile
 # Above this share of nonzeros among the chosen columns, a dense product is faster.
 FULL = 0.25
 # Sums of integers below these are exact in floating point, whatever the order.
@@ -210,7 +210,7 @@ class Gram:
             tile = self._tile(block, start, min(start + step, rows), np.float64)
             if shifted:
                 tile -= self.shift
-            tile = np.ldexp(tile, self.exponent)
+            np.ldexp(tile, self.exponent, out=tile)
             if weights is None:
                 self.sums += tile.sum(axis=0)
             else:

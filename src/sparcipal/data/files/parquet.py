@@ -13,6 +13,7 @@ from .bytes import Path_, Source, open_bytes
 from .reader import NotInBlocks, Parsed, Reader
 
 ROWS = 1 << 16  # rows read together, if they are not too wide
+BUFFER = 1 << 16  # bytes of a column that are read together, instead of all of a row group
 PARTS = 16  # of the memory limit, of which rows that are read together take one
 
 
@@ -65,7 +66,7 @@ def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed
         yield from (_parsed(pa.Table.from_batches([b]), wanted) for b in batches if len(b))
         return
     # pyarrow opens the file itself; open_bytes hashes it and notices when it changes
-    with open_bytes(source), parquet.ParquetFile(os.fspath(source)) as file:
+    with open_bytes(source), parquet.ParquetFile(os.fspath(source), buffer_size=BUFFER) as file:
         for batch in file.iter_batches(step, use_threads=False):
             yield _parsed(pa.Table.from_batches([batch]), wanted)
 
