@@ -7,6 +7,7 @@ whatever their names.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,26 @@ def _is_table(X: Any) -> bool:
 
 def _is_frame(X: Any) -> bool:
     kinds = ("__dataframe__", "__narwhals_dataframe__")
-    return _maker(X) in ("pandas", "polars", "pyarrow") or any(hasattr(type(X), k) for k in kinds)
+    known = _maker(X) in ("pandas", "polars", "pyarrow")
+    return not _is_scanned(X) and (known or any(hasattr(type(X), k) for k in kinds))
+
+
+# What a type has if its rows are read when they are asked for.
+SCANNED = {
+    "pyarrow": "scanner",
+    "polars": "collect",
+    "duckdb": "project",
+    "_duckdb": "project",
+    "zarr": "chunks",
+}
+
+
+def _is_batch(X: Any) -> bool:
+    return _maker(X) == "pyarrow" and type(X).__name__ == "RecordBatch"
+
+
+def _is_scanned(X: Any) -> bool:
+    return _maker(X) in SCANNED and hasattr(type(X), SCANNED[_maker(X)])
 
 
 def _is_dask(X: Any) -> bool:
@@ -45,6 +65,8 @@ def pieces(X: Any) -> Iterator[Any]:
     if isinstance(X, list | tuple) and X and all(map(_is_dask, X)):
         for part in X:
             yield from pieces(part)
+    elif _is_scanned(X):
+        yield from _scanned_pieces(X)
     elif _is_dask(X):
         yield from _dask_pieces(X)
     elif _is_table(X) or isinstance(X, np.ndarray) or sp.issparse(X) or _is_frame(X):
@@ -57,6 +79,21 @@ def pieces(X: Any) -> Iterator[Any]:
         yield from X()
     else:
         yield X
+
+
+def _scanned_pieces(X: Any) -> Iterator[Any]:
+    if _maker(X) == "pyarrow":
+        yield from filter(len, X.to_batches())
+    elif _maker(X) == "polars":
+        batches = hasattr(type(X), "collect_batches")
+        yield from X.collect_batches(maintain_order=True) if batches else [X.collect()]
+    elif _maker(X) == "zarr":
+        step = max(1, X.chunks[0])
+        yield from (X[start : start + step] for start in range(0, X.shape[0], step))
+    else:
+        again = X.project("*")  # a relation that was fetched has no more rows
+        fetch = getattr(type(X), "to_arrow_reader", None) or type(X).fetch_record_batch
+        yield from filter(len, fetch(again))
 
 
 def _dask_pieces(X: Any) -> Iterator[Any]:
@@ -85,7 +122,9 @@ def contents(X: Any, gaps: bool = False) -> Any:
 
 def _frame(X: Any, gaps: bool = False) -> Any:
     """The columns of a frame side by side, in the type that holds them all."""
-    if _maker(X) == "pandas":
+    if _is_batch(X):
+        columns = [np.asarray(column.to_numpy(zero_copy_only=False)) for column in X.columns]
+    elif _maker(X) == "pandas":
         if any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
             return X.sparse.to_coo()
         columns = [np.asarray(X.iloc[:, j].to_numpy()) for j in range(X.shape[1])]
@@ -104,17 +143,47 @@ def _renamed(X: Any) -> Any:
     return X if names is None else X.rename_columns(list(names))
 
 
-def chosen(X: Any, names: tuple[str, ...] | None) -> tuple[Any, int]:
-    """The columns of a frame, or of AnnData, that a result names, and how many others there are."""
+@dataclass(frozen=True)
+class _Named:
+    """Data that come in pieces; of each piece that is a frame, the columns that are named."""
+
+    given: Any
+    names: tuple[str, ...]
+    others: list[int] = field(default_factory=list)  # columns that were left, per piece
+    feature_names = None
+
+    def blocks(self) -> Iterator[Any]:
+        for piece in pieces(self.given):
+            columns = names_in(piece) if _is_frame(piece) else None
+            if columns is None or not set(self.names) <= set(columns):
+                yield piece
+            else:
+                self.others.append(len(columns) - len(self.names))
+                yield _taken(piece, _places(columns, self.names))
+
+
+def chosen(X: Any, names: tuple[str, ...]) -> tuple[Any, list[int]]:
+    """The columns of X that a result names, and how many others there are.
+
+    What comes in pieces is known only once they are read: the counts follow then.
+    """
     genes = _maker(X) == "anndata" and hasattr(type(X), "var_names")
     lazy = _is_dask(X) and not (hasattr(type(X), "partitions") and hasattr(type(X), "columns"))
-    if names is None or lazy or not (genes or _is_frame(X) or _is_dask(X)):
-        return X, 0
+    listed = isinstance(X, list | tuple) and bool(X) and all(_is_block(x) or _is_dask(x) for x in X)
+    if lazy or listed or _is_scanned(X) or (callable(X) and not _is_frame(X) and not _is_dask(X)):
+        parts = _Named(X, tuple(names))
+        return parts, parts.others
+    if not (genes or _is_frame(X) or _is_dask(X)):
+        return X, []
     columns = names_in(X) or ()
     if len(columns) <= len(names) or not set(names) <= set(columns):
-        return X, 0
+        return X, []
+    return _taken(X, _places(columns, names)), [len(columns) - len(names)]
+
+
+def _places(columns: tuple[str, ...], names: tuple[str, ...]) -> list[int]:
     require(len(set(names)) == len(names), "feature_names: a name is there twice")
-    return _taken(X, [columns.index(name) for name in names]), len(columns) - len(names)
+    return [columns.index(name) for name in names]
 
 
 def _taken(X: Any, places: list[int]) -> Any:
@@ -124,6 +193,8 @@ def _taken(X: Any, places: list[int]) -> Any:
         return X[[X.columns[place] for place in places]]
     if _maker(X) == "pandas":
         return X.iloc[:, places]
+    if _is_batch(X):
+        return X.select(places)
     import narwhals.stable.v1 as nw
 
     return nw.from_native(_renamed(X), eager_only=True)[:, places].to_native()
@@ -140,6 +211,8 @@ def names_in(X: Any) -> tuple[str, ...] | None:
         return _labels(list(X.columns))
     if _maker(X) == "pandas" and _is_frame(X):
         return _labels(list(X.columns))
+    if _is_batch(X):
+        return _labels(list(X.schema.names))
     if _is_frame(X):
         import narwhals.stable.v1 as nw
 

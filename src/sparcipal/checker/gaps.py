@@ -75,7 +75,7 @@ def _repaired(result: Result, X: np.ndarray, weights: np.ndarray | None) -> np.n
         raise Missing("the repaired matrix was not saved with the result")
     require(repair.matrix.shape == (p, p), "repair: the matrix is not square")
     center, scale = result.settings["center"], result.settings["scale"]
-    require(n == result.n_samples, "the number of samples differs")
+    require(n == result.n_samples, f"{n} samples here, {result.n_samples} in the claim")
     require(result.settings["sample_weight"] == (weights is not None), "sample weights differ")
     require(result.mean is not None and result.scale is not None, "mean or scale is missing")
     assert result.mean is not None

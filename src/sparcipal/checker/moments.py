@@ -78,7 +78,7 @@ def covariance_for(
             assert source is not None
             own = covariance_of_data(source.whole(), *table)
         cov = own.covariance
-        require(own.n == result.n_samples, "the number of samples differs")
+        require(own.n == result.n_samples, f"{own.n} samples here, {result.n_samples} in the claim")
     p, names = result.n_features, result.feature_names
     require(cov.p == p, f"the result speaks of {p} features, the data has {cov.p}")
     if own is not None:

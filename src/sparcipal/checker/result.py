@@ -160,7 +160,7 @@ def _verify(
     try:
         result = _claimed(raw)
         X, covariance, sample_weight = given
-        table, others = chosen(X, result.feature_names) if result.feature_names else (X, 0)
+        table, others = chosen(X, result.feature_names) if result.feature_names else (X, [])
         source = None if X is None else source_of(table)
         missing, repair = result.settings.get("missing"), result.certificate.repair
         require(missing == "pairwise" or not repair, "a repair of covariances that need none")
@@ -194,8 +194,8 @@ def _verify(
         return Verification("refused", f"the proof cannot be replayed: {error!r}", value)
     reported = tuple(name for name in REPORTED if _says_something(_attribute(raw, name)))
     said = _sentence(result.certificate, ar)
-    if others:
-        said += f"; {others} columns of X that the result does not name were set aside"
+    if any(others):
+        said += f"; {max(others)} columns of X that the result does not name were set aside"
     return Verification("proved", said, value, bound, reported)
 
 
