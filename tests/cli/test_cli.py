@@ -21,8 +21,8 @@ from click.testing import CliRunner
 
 from sparcipal import Result, sparse_pca
 from sparcipal.cli import main
-from sparcipal.cli.options import Memory
 from sparcipal.cli.phrases import OPTIONS, in_the_shell
+from sparcipal.cli.values import Memory
 from sparcipal.search.registry import METHODS
 
 RNG = np.random.default_rng(7)

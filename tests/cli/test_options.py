@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from sparcipal.cli import main, options
+from sparcipal.cli import main, options, values
 
 
 def test_output_option_refuses_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
     import click
 
-    monkeypatch.setattr(options.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(values.os, "access", lambda path, mode: False)
     with pytest.raises(click.BadParameter, match="cannot be written; choose another place"):
-        options.Output().convert(str(tmp_path / "m.json"), None, None)
+        values.Output().convert(str(tmp_path / "m.json"), None, None)
 
 
 def test_completion_offers_the_words_that_fit():
@@ -69,3 +69,28 @@ def test_topics_of_a_table_need_a_column_of_text(tmp_path):
     refused = CliRunner().invoke(main, ["topics", str(source)])
     assert refused.exit_code == 1
     assert "name its column of text with --text-field" in refused.stderr
+
+
+def test_separator_and_header_are_told_and_kept_for_new_rows(tmp_path):
+    """The options hold against the guesses, and the model keeps them."""
+    source, model = tmp_path / "x.csv", tmp_path / "m.json"
+    body = "\n".join(f"{i * 7 % 11}|{i * 5 % 13}|{i * 3 % 7}" for i in range(1, 15))
+    source.write_text(f"a, once|b|c, twice\n{body}\n")
+    runner = CliRunner()
+    asked = ["-s", "2", "--delimiter", "|", "--header", "-o", str(model)]
+    fitted = runner.invoke(main, ["fit", str(source), *asked])
+    assert fitted.exit_code == 0, fitted.output
+    assert "c, twice" in model.read_text()
+    scored = runner.invoke(main, ["transform", str(model), str(source)])
+    assert scored.exit_code == 0
+    assert len(scored.stdout.splitlines()) == 15
+    assert "read as for the fit: --header --delimiter |" in " ".join(scored.stderr.split())
+    bare = tmp_path / "y.csv"
+    bare.write_text(f"{body}\n".replace("|", "\t"))
+    asked = ["-s", "2", "--delimiter", "tab", "--no-header", "-o", str(model)]
+    assert runner.invoke(main, ["fit", str(bare), *asked]).exit_code == 0
+    scored = runner.invoke(main, ["transform", str(model), str(bare)])
+    assert "--no-header --delimiter tab" in " ".join(scored.stderr.split())
+    wrong = runner.invoke(main, ["fit", str(bare), "--delimiter", "::"])
+    assert wrong.exit_code == 2
+    assert "is not one character" in wrong.stderr

@@ -12,9 +12,7 @@ import click
 from .help import Command
 from .live import live
 from .options import (
-    FILE,
     F,
-    Output,
     as_for_the_fit,
     data_keywords,
     distinct_files,
@@ -24,6 +22,7 @@ from .options import (
     source_options,
 )
 from .output import note, print_csv, print_result, save_model, save_report
+from .values import FILE, Output
 
 EXIT = {"proved": 0, "not proved": 3, "refused": 1}
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
-import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -15,130 +12,13 @@ from ..search.registry import METHODS
 from .help import ORDER, option
 from .output import note
 from .phrases import in_the_shell
+from .values import FILE, Delimiter, Encoding, Frequency, Names, StopWords
 
 F = Callable[..., Any]
 QUESTION, EFFORT, TABLES, TEXTS, FILES, OUTPUT = ORDER
 # As in data/missing.py and data/files/documents.py, which are too heavy for --help.
 RULES = ("error", "rows", "mean", "median", "pairwise")
 WEIGHTINGS = ("counts", "presence", "log", "tfidf")
-
-
-class Named(click.Path):
-    """This type is a name that shells complete to files; the reader checks that one exists."""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if value == "":  # the system would take it for the current folder
-            self.fail("the name is empty; name a file or folder, . for the current one", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-FILE = Named()
-PICTURES = (".png", ".svg", ".pdf")
-
-
-class Output(click.Path):
-    """This type is a file to write; a name that cannot be written is refused before the work."""
-
-    def __init__(self, endings: tuple[str, ...] = ()) -> None:
-        super().__init__()
-        self.endings = endings
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        folder = os.path.dirname(value) or "."
-        if value in ("", "-"):
-            stdout = "leave it out for CSV" if ".npy" in self.endings else "use --format json"
-            self.fail(f"{value!r} is no file; {stdout} on stdout, or name a file", param, ctx)
-        if os.path.isdir(value):
-            self.fail(f"{value} is a folder; name a file", param, ctx)
-        if os.path.exists(value) and not os.path.isfile(value):
-            self.fail(f"{value} is a device or pipe; name a regular file", param, ctx)
-        if not os.path.isdir(folder):
-            self.fail(f"{value}: there is no folder {folder}; create it first", param, ctx)
-        if not os.access(value if os.path.exists(value) else folder, os.W_OK):
-            self.fail(f"{value} cannot be written; choose another place", param, ctx)
-        if self.endings and not str(value).lower().endswith(self.endings):
-            self.fail(f"{value} must end in {', '.join(self.endings)}", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class Sizes(click.ParamType):
-    """This type is `10` or `10,8,5`: one size for all components, or one each."""
-
-    name = "S|S,S,..."
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if isinstance(value, int | list):
-            return value
-        try:
-            sizes = [int(part) for part in str(value).split(",")]
-        except ValueError:
-            self.fail(f"{value!r} is neither a number nor numbers with commas", param, ctx)
-        return sizes[0] if len(sizes) == 1 else sizes
-
-
-class Range(click.ParamType):
-    """This type is several sizes: `1:30`, `5:50:5` or `2,5,10`."""
-
-    name = "A:B[:STEP]"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[int]:
-        try:
-            if ":" in str(value):
-                first, last, *step = (int(part) for part in str(value).split(":"))
-                sizes = list(range(first, last + 1, step[0] if step else 1))
-            else:
-                sizes = [int(part) for part in str(value).split(",")]
-        except (ValueError, IndexError):
-            sizes = []
-        if not sizes or min(sizes) < 1:
-            self.fail(f"{value!r} is no range; write 1:30, 5:50:5 or 2,5,10", param, ctx)
-        return sizes
-
-
-class Memory(click.ParamType):
-    """This type is `2GB` (10^9 bytes each), `2GiB` (2^30) or a number of bytes."""
-
-    name = "SIZE"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        from ..problem.parameters import size
-
-        try:
-            return size("SIZE", str(value))
-        except ValueError:
-            self.fail(f"{value!r} is no size; write 2GB, 500MB or a number of bytes", param, ctx)
-
-
-class Frequency(click.ParamType):
-    """This type is a number of documents that hold a word, or a share of all documents."""
-
-    name = "float"
-
-    def __init__(self, counts: bool) -> None:
-        self.counts = counts
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if 0 <= number <= 1 or (self.counts and number < math.inf and number == int(number) > 1):
-            return int(number) if self.counts and number >= 1 else number
-        limit = "a share from 0 to 1" + (", or a number of documents" if self.counts else "")
-        self.fail(f"{value!r} is not {limit}", param, ctx)
-
-
-class Encoding(click.ParamType):
-    """This type is the name of an encoding that Python knows."""
-
-    name = "text"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        try:
-            codecs.lookup(value)
-        except (LookupError, ValueError):
-            self.fail(f"{value!r} is unknown; write for instance utf-8 or latin-1", param, ctx)
-        return str(value)
 
 
 def complete_methods(ctx: Any, param: Any, incomplete: str) -> list[str]:
@@ -149,40 +29,6 @@ def complete_methods(ctx: Any, param: Any, incomplete: str) -> list[str]:
 
 def complete_cache(ctx: Any, param: Any, incomplete: str) -> list[str]:
     return [word for word in ("beside", "off") if word.startswith(incomplete)]
-
-
-class Names(click.ParamType):
-    """This type is names, patterns and ranges of columns with commas between them."""
-
-    name = "NAME,..."
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
-        if isinstance(value, list):
-            return value
-        names = [name.strip() for name in next(csv.reader([value], skipinitialspace=True), [])]
-        if not any(names):
-            self.fail("no name is given", param, ctx)
-        return [name for name in names if name]
-
-
-class StopWords(click.ParamType):
-    """This type is `english`, `none`, a file with one word per line, or english,FILE for both."""
-
-    name = "text"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if value in ("english", "none") or isinstance(value, list):
-            return value
-        path = value.removeprefix("english,")
-        if not os.path.isfile(path):
-            self.fail(f"{value!r} is neither english nor none nor a file of words", param, ctx)
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            own = {line.strip() for line in stream if line.strip()}
-        if path != value:
-            from ..data.files.documents import english_stop_words
-
-            own |= english_stop_words()
-        return sorted(own)
 
 
 def _added(command: F, *some: Any) -> F:
@@ -210,6 +56,8 @@ def source_options(command: F) -> F:
                help="Genes of an .h5ad file: a column of var; highly_variable if it is there."),
         option(FILES, "--transpose", is_flag=True, help="Matrix Market with features in rows."),
         option(FILES, "--encoding", type=Encoding(), help="Of text that is not utf-8."),
+        option(FILES, "--delimiter", type=Delimiter(),
+               help="What separates the fields of a .csv file, if not what its lines suggest."),
         option(FILES, "--cache", metavar="WHERE", shell_complete=complete_cache,
                help="Keep parsed text: a folder, beside (the file), or off."),
     )  # fmt: skip
@@ -222,6 +70,8 @@ def row_options(command: F) -> F:
         option(TABLES, "--index", metavar="NAME", help="The column that names the rows."),
         option(TABLES, "--label", metavar="NAME",
                help="A column kept beside the features, for pictures and scores."),
+        option(TABLES, "--header/--no-header", default=None,
+               help="Whether the first line names the columns, if not as it looks."),
         option(TABLES, "--decimal", type=click.Choice([",", "."]), help="What parts decimals."),
         option(TABLES, "--thousands", type=click.Choice([",", "."]), help="What parts thousands."),
         option(TABLES, "--na", "na_values", type=Names(),
@@ -410,7 +260,7 @@ READING = (
     "key", "layer", "mask_var", "transpose", "columns", "drop", "index", "label", "one_hot",
     "decimal", "thousands", "na_values", "text_field", "label_field", "stop_words", "min_df",
     "max_df", "min_count", "min_length", "token_pattern", "containing", "weighting", "normalize",
-    "encoding",
+    "encoding", "delimiter", "header",
 )  # fmt: skip
 
 
@@ -486,7 +336,9 @@ def _said(name: str, value: Any) -> str:
         value = ",".join(map(str, value))
     if name == "stop_words" and value is None:
         value = "none"
-    return word if value is True else f"{word} {value}"
+    if value is False:
+        return f"--no-{word[2:]}"
+    return word if value is True else f"{word} {'tab' if value == chr(9) else value}"
 
 
 def data_keywords(

@@ -45,6 +45,7 @@ OPTIONS: dict[str, str] = {
     "layer": "--layer",
     "mask_var": "--mask-var",
     "encoding": "--encoding",
+    "delimiter": "--delimiter",
     "format": "--input-format",
 }
 FLAGS: dict[str, str] = {
@@ -58,6 +59,8 @@ FLAGS: dict[str, str] = {
     "uncorrelated=True": "--uncorrelated",
     "nonnegative=False": "no --nonnegative",
     "transpose=True": "--transpose",
+    "header=True": "--header",
+    "header=False": "--no-header",
 }
 # These remedies name no keyword.
 SENTENCES: dict[str, str] = {

@@ -13,12 +13,8 @@ from .inspecting import data_of, loaded, new_samples
 from .live import live
 from .options import (
     EFFORT,
-    FILE,
     OUTPUT,
-    PICTURES,
     QUESTION,
-    Output,
-    Range,
     answer_options,
     as_for_the_fit,
     column_options,
@@ -34,6 +30,7 @@ from .options import (
 from .output import note, print_csv, save_report
 from .phrases import in_the_shell
 from .solving import for_texts, memory, memory_keyword, nonzero, quiet
+from .values import FILE, PICTURES, Output, Range
 
 FORMATS = click.Choice(["table", "csv"])
 form = option(OUTPUT, "--format", "form", type=FORMATS, default="table", show_default=True)

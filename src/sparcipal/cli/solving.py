@@ -12,14 +12,8 @@ from .help import Command, option
 from .live import live
 from .options import (
     EFFORT,
-    FILE,
     OUTPUT,
-    PICTURES,
     QUESTION,
-    Memory,
-    Output,
-    Range,
-    Sizes,
     answer_options,
     column_options,
     complete_methods,
@@ -35,6 +29,7 @@ from .options import (
 )
 from .output import note, print_csv, print_result, print_rows, save_model, save_report
 from .phrases import in_the_shell
+from .values import FILE, PICTURES, Memory, Output, Range, Sizes
 
 TOPICS = 5  # when their number is not given
 DEFAULT_NONZERO = 10  # as in settings.py

@@ -250,7 +250,7 @@ def read(
         frames) have `columns` and `drop` (names, patterns as "gene*", ranges as
         "q1:q25", or a mask over all columns), `index` (the column that names the rows), `label` (a
         column kept beside the features), `one_hot` (columns of categories to encode); "csv" and
-        "tsv" `header`, `decimal`, `thousands` and `na_values`.
+        "tsv" `header`, `decimal`, `thousands` and `na_values`, "csv" `delimiter`.
 
     Returns
     -------
