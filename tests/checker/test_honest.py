@@ -133,7 +133,7 @@ def test_verify_accepts_results_of_an_annotated_table():
 
 
 @pytest.mark.parametrize("method", ["spannogram", "bipartite", "auto"])
-@pytest.mark.parametrize("n", [30, 150, 400])
+@pytest.mark.parametrize("n", [30, 150])
 @pytest.mark.parametrize("scale", [False, True])
 def test_verify_accepts_sketches_of_standardised_data(method, n, scale):
     X = noisy(n, 24, n)
@@ -146,7 +146,7 @@ def test_verify_accepts_sketches_of_standardised_data(method, n, scale):
         proved(result, X)
 
 
-@pytest.mark.parametrize("p", [3100, 3900])
+@pytest.mark.parametrize("p", [3100])
 def test_verify_accepts_results_with_more_features_than_samples(p):
     X = noisy(40, p)
     proved(sparse_pca(X, n_nonzero_coefs=4), X)
@@ -164,7 +164,7 @@ def test_verify_accepts_a_streamed_sketch_with_an_array(rank, scale):
     proved(result, blocks)
 
 
-@pytest.mark.parametrize("least", [1e-12, 1e-16, 1e-40])
+@pytest.mark.parametrize("least", [1e-12, 1e-40])
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("memory", [1 << 30, 1])

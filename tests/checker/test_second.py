@@ -203,8 +203,8 @@ def test_two_checkers_agree_on_prices(sizes, p, nonnegative):
 
 def test_two_checkers_agree_on_supports_that_leave_a_core():
     rng = np.random.default_rng(5)
-    X = (rng.standard_normal((5, 420)) * np.linspace(1.2, 0.3, 420) ** 3).round(2)
-    X[:, :4] += (2 * rng.standard_normal((5, 1))).round(2)
+    X = np.rint(20 * rng.standard_normal((5, 420)) * np.linspace(1.2, 0.3, 420) ** 3)
+    X[:, :4] += np.rint(40 * rng.standard_normal((5, 1)))
     result = sparse_pca(X, n_nonzero_coefs=3)
     assert verify(result, X).verdict == "proved"
     document = json.loads(result.to_json())

@@ -142,7 +142,7 @@ def with_entries(*entries):
         (
             with_entries((1, 2, np.inf), (2, 0, np.nan), (3, 0, -np.inf)),
             ["a", "b", "c"],
-            "X contains 1 NaN and 2 infinity, the first in row 1, column 2 ('c')",
+            "X contains 1 NaN and 2 infinities, the first in row 1, column 2 ('c')",
         ),
         (A * 1j, None, "Complex data not supported"),
         (A[0], None, "X has shape (3,); pass X.reshape(-1, 1)"),

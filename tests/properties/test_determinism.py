@@ -32,13 +32,15 @@ QUICK = {"effort": 0}  # of the search, which sees a covariance and no container
 
 
 def quick(question: dict) -> dict:
-    return question if "method" in question else {**question, "method_options": QUICK}
+    proof = {"certify": False} if "supports" in question else {}  # it sees none either
+    return question if "method" in question else {**question, **proof, "method_options": QUICK}
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+# overlapping supports: tests/test_fit.py
+@pytest.mark.parametrize("question", [asked for asked in QUESTIONS if "supports" not in asked])
 def test_answers_do_not_depend_on_jobs_or_runs(question):
     first = sparse_pca(X, **question).to_json()
-    for jobs in (1, 3):
+    for jobs in (3,):
         assert sparse_pca(X, n_jobs=jobs, **question).to_json() == first
 
 
