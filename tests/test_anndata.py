@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 anndata = pytest.importorskip("anndata")
 
-from sparcipal import Result, read, sparse_pca, verify
+from sparcipal import Result, SparsePCA, read, sparse_pca, verify
 from sparcipal.anndata import spca
 from tests.support.places import data_file
 
@@ -101,14 +103,12 @@ def test_highly_variable_genes_are_used_alone(adata):
 def test_estimator_and_checker_take_anndata_and_its_views(dense):
     anndata = pytest.importorskip("anndata", reason="anndata is not installed")
     import pandas as pd
-    import scipy.sparse as sp
-
-    from sparcipal import SparsePCA, sparse_pca, verify
 
     X = sp.random_array((40, 12), density=0.4, rng=np.random.default_rng(0), format="csr")
     genes = pd.DataFrame({"highly_variable": np.arange(12) < 6}, index=[f"g{i}" for i in range(12)])
     cells = anndata.AnnData(X.toarray() if dense else sp.csr_matrix(X), var=genes)
-    model = SparsePCA(1, 3, certify=False).fit(cells)
+    with pytest.warns(UserWarning, match="all 12 genes used"):
+        model = SparsePCA(1, 3, certify=False).fit(cells)
     np.testing.assert_allclose(model.transform(cells), model.transform(cells.to_df()), atol=1e-12)
     view = cells[:, cells.var.highly_variable]
     assert verify(sparse_pca(view.copy(), n_nonzero_coefs=3), view)
@@ -136,3 +136,19 @@ def test_what_is_stored_can_be_verified_against_all_genes():
     assert verify(Result.from_json(adata.uns["spca"]["result"]), adata)
     with pytest.raises(TypeError, match="n_comps"):
         spca(adata, n_components=2)
+
+
+def test_all_genes_are_used_with_a_word_where_some_are_marked(adata):
+    adata.var["highly_variable"] = np.arange(12) < 7
+    said = "all 12 genes used, not only the 7 marked 'highly_variable'"
+    with pytest.warns(UserWarning, match=said):
+        result = sparse_pca(adata, n_nonzero_coefs=2)
+    assert result.n_features == 12
+    assert said in str(result)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        marked = sparse_pca(adata[:, adata.var["highly_variable"]], n_nonzero_coefs=2)
+        result.transform(adata)
+    assert marked.n_features == 7
+    with pytest.warns(UserWarning, match=said):
+        SparsePCA(1, 2).fit(adata)

@@ -71,6 +71,19 @@ def used_genes(adata: Any, mask_var: Any) -> np.ndarray:
     return mask
 
 
+def on_marked_genes(adata: Any) -> tuple[str, ...]:
+    """Say that all genes are used where some are marked, which `spca` and files would use alone."""
+    if HIGHLY_VARIABLE not in adata.var:
+        return ()
+    marked = np.asarray(adata.var[HIGHLY_VARIABLE])
+    if marked.dtype != bool or marked.all() or not marked.any():
+        return ()
+    return (
+        f"all {marked.size} genes used, not only the {int(marked.sum())} marked "
+        f"{HIGHLY_VARIABLE!r}; pass adata[:, adata.var[{HIGHLY_VARIABLE!r}]] for these alone",
+    )
+
+
 def labels_of(adata: Any, label: str) -> tuple[str, ...]:
     """The entries of a column of `adata.obs`, as labels of the cells."""
     if label not in adata.obs:

@@ -157,7 +157,7 @@ def untangled(X: Any) -> Table:
     if sp.issparse(X):
         return Table(_flat_refused(X))
     if frames.is_anndata(X):
-        return Table(*frames.from_anndata(X))
+        return Table(*frames.from_anndata(X), notes=frames.on_marked_genes(X))
     if frames.is_frame(X):
         return table_of(frames.from_frame(X))
     if isinstance(X, np.ma.MaskedArray):
