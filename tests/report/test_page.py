@@ -144,6 +144,7 @@ def test_what_is_still_possible_is_drawn_unless_the_optimum_is_proved():
     from tests.report.test_report import CASES
 
     assert "still possible</b>: at most 3 % more" in report_html(CASES["open"])
+    assert "captures more than 28.7 % of it" in report_html(CASES["open"])
     assert "still possible" not in report_html(CASES["proved"])
     unknown = report_html(CASES["nothing"])
     assert "<b>unknown</b>: nothing was proved" in unknown

@@ -10,7 +10,7 @@ import numpy as np
 from . import words
 
 if TYPE_CHECKING:
-    from ..problem.result import Certificate, Result
+    from ..problem.result import Result
     from .samples import Samples
 
 NAMED = 4  # features of a component that a sentence names
@@ -21,7 +21,7 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 def sentences(result: Result, samples: Samples | None = None) -> list[str]:
     """Return a short text: the data, what the components capture, how good that is."""
     alike = [] if samples is None else redundant(samples.correlations)
-    return [_data(result), _captured(result), proved(result.certificate), *alike]
+    return [_data(result), _captured(result), proved(result), *alike]
 
 
 def count(number: int) -> str:
@@ -58,17 +58,18 @@ def _once(result: Result) -> str:
     return f", or {words.share_percent(adjusted / whole)} if what they share counts once"
 
 
-def proved(certificate: Certificate) -> str:
+def proved(result: Result) -> str:
     """Return what is proved, as one would say it."""
+    certificate, whole = result.certificate, result.total_variance
     gap = certificate.gap
     if not math.isfinite(gap):
         return "How much better another choice could be is not known: nothing was proved."
     if certificate.status == "optimal" and gap <= certificate.tol:
         return "This is the best there is: it is proved that no other choice captures more."
-    return (
-        "It is proved that no other choice of features captures more than "
-        f"{words.gap_percent(gap)} beyond this."
-    )
+    if not whole > 0:
+        return f"It is proved that no other choice is better by more than {words.gap_percent(gap)}."
+    most = words.gap_percent(certificate.bound / whole)  # rounded up, unlike a share
+    return f"It is proved that no other choice of features captures more than {most} of it."
 
 
 def component(result: Result, j: int) -> str:
