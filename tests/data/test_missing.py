@@ -10,6 +10,7 @@ import pytest
 
 from sparcipal import Result, SparsePCA, read, sparse_path, sparse_pca, verify
 from sparcipal.data.missing import RULES
+from sparcipal.report.page import report_html
 
 rng = np.random.default_rng(0)
 FACTORS = rng.standard_normal((60, 2))
@@ -120,8 +121,8 @@ def test_scores_of_rows_with_gaps_are_the_best_linear_prediction(rule):
     filled[used[0]] = mean[0] + guess
     np.testing.assert_allclose(scores[0], estimator.transform(filled[None])[0], atol=1e-9)
     np.testing.assert_array_equal(scores[1:], whole[1:])
-    nothing = estimator.transform(np.full((1, 6), np.nan))
-    np.testing.assert_allclose(nothing, 0.0, atol=1e-12)
+    with pytest.warns(UserWarning, match="scores are nan in 1 row"):
+        assert np.isnan(estimator.transform(np.full((1, 6), np.nan))).all()
 
 
 def test_scores_after_mean_are_those_of_the_filled_rows():
@@ -159,6 +160,7 @@ def test_files_and_frames_with_gaps_are_fitted(tmp_path):
     assert verify(path[1], table).verdict == "proved"
 
 
+@pytest.mark.filterwarnings("ignore:scores are nan in 1 row")
 @pytest.mark.parametrize("rule", RULES[1:])
 def test_blocks_with_gaps_are_the_table_of_their_rows(rule):
     def blocks():
@@ -168,6 +170,23 @@ def test_blocks_with_gaps_are_the_table_of_their_rows(rule):
     model = SparsePCA(**asked).fit(blocks)
     assert model.result_.value == sparse_pca(GAPPY, **asked).value
     assert verify(model, blocks)
-    assert np.array_equal(model.transform(blocks), model.transform(GAPPY))
+    assert np.array_equal(model.transform(blocks), model.transform(GAPPY), equal_nan=True)
     with pytest.raises(ValueError, match="more than memory_limit=100"):
         sparse_pca(blocks, memory_limit=100, **asked)
+
+
+def test_rows_without_any_entry_are_scored_nan_with_a_word():
+    result = fitted("pairwise").result_
+    new = WHOLE[:6].copy()
+    new[4] = np.nan
+    with pytest.warns(UserWarning, match=r"scores are nan in 1 row\(s\) .* use: 4 \(counted"):
+        whole = result.transform(new)
+    with pytest.warns(UserWarning, match="use: 4 "):
+        parts = result.transform([new[:3], new[3:]])
+    np.testing.assert_array_equal(whole, parts)
+    assert np.isnan(whole).all(axis=1).tolist() == [False] * 4 + [True, False]
+    with pytest.warns(UserWarning, match="use: 4 "):
+        page = report_html(result, table=new)
+    assert "NaN" not in page
+    with pytest.warns(UserWarning, match="6 row"), pytest.raises(ValueError, match="no row of the"):
+        report_html(result, table=np.full_like(new, np.nan))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from .notes import listed, tell
+
 if TYPE_CHECKING:
     from ..problem.result import Result
 
@@ -45,6 +47,10 @@ class Scorer:
 
     def __call__(self, X: Any) -> np.ndarray:
         """Score the rows of X (array, memory map or sparse); only the columns `used` are read."""
+        return _with_a_word(self.quietly(X))
+
+    def quietly(self, X: Any) -> np.ndarray:
+        """Score the rows of X, and warn of none that has no entry to score."""
         self.check_width(X.shape[1])
         if sp.issparse(X):
             return self.of_columns(X[:, self.used])
@@ -69,7 +75,9 @@ class Scorer:
         dense = np.asarray(columns, dtype=np.float64)
         if self._gaps is not None and np.isnan(dense).any():
             dense = self._gaps(dense, self.mean, self.scale)
-        self._check_finite(dense)
+            self._check_finite(dense[~np.isnan(dense).all(axis=1)])
+        else:
+            self._check_finite(dense)
         # The summation order of a matrix product may depend on the number of rows.
         return np.einsum("ij,jk->ik", dense - self.mean, self.loadings)
 
@@ -93,7 +101,7 @@ class _Filled:
 
 class _Predicted:
     """Missing entries are predicted linearly, as well as can be, from those of the row that are
-    there: by the covariance of the features that components use."""
+    there: by the covariance of the features that components use. A row without any stays nan."""
 
     def __init__(self, covariance: np.ndarray) -> None:
         self._covariance = covariance
@@ -104,6 +112,8 @@ class _Predicted:
         away = np.where(absent, 0.0, (rows - mean) / scale)
         for pattern in np.unique(absent[absent.any(axis=1)], axis=0):
             gone, there = np.flatnonzero(pattern), np.flatnonzero(~pattern)
+            if not there.size:
+                continue
             C = self._covariance
             weights = C[np.ix_(gone, there)] @ np.linalg.pinv(C[np.ix_(there, there)], 1e-10, True)
             for i in np.flatnonzero((absent == pattern).all(axis=1)):
@@ -134,7 +144,18 @@ def scores(result: Result, X: Any) -> np.ndarray:
 
 def scores_of_blocks(scorer: Scorer, blocks: Iterator[Any]) -> np.ndarray:
     """Score samples that come in blocks of rows; one block at a time is held."""
-    return np.concatenate([np.empty((0, scorer.n_components)), *map(scorer, blocks)])
+    parts = [np.empty((0, scorer.n_components)), *map(scorer.quietly, blocks)]
+    return _with_a_word(np.concatenate(parts))
+
+
+def _with_a_word(scores: np.ndarray) -> np.ndarray:
+    """Return the scores; a warning names the rows that have none, in which nothing was entered."""
+    gone = np.flatnonzero(np.isnan(scores).any(axis=1))
+    if gone.size:
+        rows = listed([str(i) for i in gone.tolist()])
+        what = "without an entry in any column that components use"
+        tell((f"scores are nan in {gone.size} row(s) {what}: {rows} (counted from 0)",))
+    return scores
 
 
 def strongest_samples(values: np.ndarray, component: int, count: int) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,9 +85,16 @@ def samples_of(result: Result, table: Any, labels: Any = None, label_name: str =
         )
     complete = Table(table.X) if not np.isnan(dense).any() else None
     sums = None if complete is None else explained(result, complete)
+    names, scored = table.sample_names, ~np.isnan(values).any(axis=1)
+    if not scored.all():  # rows without any entry have no place in a picture
+        if not scored.any():
+            raise ValueError("no row of the table has an entry in a column that components use")
+        values, dense = values[scored], dense[scored]
+        names = None if names is None else tuple(compress(names, scored))
+        given = None if given is None else tuple(compress(given, scored))
     return Samples(
         scores=values,
-        names=table.sample_names,
+        names=names,
         labels=given,
         label_name=(table.label_name if own else label_name) or "",
         features=used,
