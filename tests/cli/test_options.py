@@ -94,3 +94,11 @@ def test_separator_and_header_are_told_and_kept_for_new_rows(tmp_path):
     wrong = runner.invoke(main, ["fit", str(bare), "--delimiter", "::"])
     assert wrong.exit_code == 2
     assert "is not one character" in wrong.stderr
+
+
+def test_features_are_named_by_patterns_and_in_quotes():
+    data = {"feature_names": ("a1", "a2", "b,c", "x*", "7")}
+    asked = {"components": 1, "include": ('"b,c", a1',), "exclude": ("a*,x*,7,3,none*",)}
+    found = options.constraints(asked, data)
+    assert found["include"] == ["b,c", "a1"]
+    assert found["exclude"] == ["a1", "a2", "x*", "7", 3, "none*"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import Any
 
 import click
@@ -151,7 +153,7 @@ def answer_options(command: F) -> F:
         option(QUESTION, "--include", multiple=True, metavar="NAME,NAME,...",
                help="Features a component must use; once for each component."),
         option(QUESTION, "--exclude", multiple=True, metavar="NAME,NAME,...",
-               help="Features that may not be used; names or numbers."),
+               help="Features that may not be used; names, patterns (gene*) or numbers."),
         option(QUESTION, "--center/--no-center", default=True, show_default=True,
                help="Subtract the mean of each feature."),
         option(QUESTION, "--scale", is_flag=True, help="Divide by the standard deviation."),
@@ -191,13 +193,20 @@ def keywords(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def constraints(options: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """Return `include=` and `exclude=`; what is no name of a feature may be its number."""
+    """Return `include=` and `exclude=`; what is no name of a feature may be its number, or a
+    pattern that names match."""
     names = data["feature_names"] if "feature_names" in data else data["X"].feature_names
     known = frozenset(names or ())
 
+    def meant(word: str) -> list[Any]:
+        if word in known or not word:
+            return [word] if word else []
+        found = [n for n in names or () if fnmatchcase(n, word)] if set(word) & set("*?[") else []
+        return found or [int(word) if word.isdecimal() else word]
+
     def features(text: str) -> list[Any]:
-        words = [word.strip() for word in ([text] if text in known else text.split(","))]
-        return [int(w) if w not in known and w.isdecimal() else w for w in words if w]
+        words = [text] if text in known else next(csv.reader([text], skipinitialspace=True), [])
+        return list(dict.fromkeys(f for word in words for f in meant(word.strip())))
 
     include = [features(text) for text in options["include"]]
     if options["components"] == 1:
