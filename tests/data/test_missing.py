@@ -190,3 +190,13 @@ def test_rows_without_any_entry_are_scored_nan_with_a_word():
     assert "NaN" not in page
     with pytest.warns(UserWarning, match="6 row"), pytest.raises(ValueError, match="no row of the"):
         report_html(result, table=np.full_like(new, np.nan))
+
+
+def test_pairs_of_entries_far_from_zero_are_refused_with_the_way_out():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 4))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    near = X + np.array([0.0, 0.0, 1e6, 0.0])
+    assert verify(sparse_pca(near, n_nonzero_coefs=2, missing="pairwise"), near)
+    with pytest.raises(ValueError, match=r"the entries of column 3 lie .* subtract a number near"):
+        sparse_pca(X + np.array([0.0, 0.0, 1e9, 0.0]), n_nonzero_coefs=2, missing="pairwise")

@@ -18,6 +18,8 @@ from .checks import WAYS_OUT
 from .table import Table
 
 RULES = ("error", "rows", "mean", "median", "pairwise")
+OFF = 20  # roundings of the largest entry by which a checker lets a mean be off
+HIDDEN = 1.5e-7  # the part of the covariances that these may hide; the checker's limit is 1e-6
 LEAST = 2  # rows that must be left, and rows that a pair of features must share
 
 
@@ -139,6 +141,7 @@ def pairwise(
         spread = np.sqrt(np.maximum(np.diagonal(products), 0.0))
         deviations = np.where(spread > 0, spread, 1.0)
         products = products / np.outer(deviations, deviations)
+    _refuse_far(X, away / deviations, deviations, products, names)
     values, vectors = np.linalg.eigh(products)
     if values[0] < 0:
         repaired = (vectors * np.maximum(values, 0.0)) @ vectors.T
@@ -157,6 +160,27 @@ def _refuse_empty(empty: np.ndarray, names: tuple[str, ...] | None) -> None:
     listed = [repr(names[j] if names is not None else f"x{j}") for j in np.flatnonzero(empty)[:6]]
     raise ValueError(
         f"{int(empty.sum())} column(s) without an entry: {', '.join(listed)}; drop them"
+    )
+
+
+def _refuse_far(
+    X: np.ndarray, away: np.ndarray, deviations: np.ndarray, products: np.ndarray, names: Any
+) -> None:
+    """Refuse entries so far from zero that the rounding of their means hides covariances."""
+    size = np.nanmax(np.abs(X), axis=0) / deviations
+    reach = np.abs(away).max(axis=0)
+    doubt = OFF * np.finfo(np.float64).eps * size
+    unit = power_of_two(float(np.abs(products).max()))  # squares of the norms stay in range
+    hidden = float(np.linalg.norm(doubt)) * float(np.linalg.norm(reach + doubt)) / unit
+    if hidden <= HIDDEN * float(np.linalg.norm(products / unit)):
+        return
+    j = int(np.argmax(doubt * reach))
+    name = f"column {j + 1}" if names is None else repr(names[j])
+    raise ValueError(
+        f"missing='pairwise': the entries of {name} lie {size[j] / max(reach[j], 1e-300):.2g} "
+        "times as far from zero as from each other; the rounding of their mean hides covariances; "
+        "subtract a number near its mean from the column, or pass missing='rows', 'mean' or "
+        "'median'"
     )
 
 
