@@ -214,7 +214,7 @@ def read(
     Parameters
     ----------
     source : str, path or data
-        A file (compressed by gzip or not), a pattern as "part-*.csv" that names several with the
+        A file (compressed by gzip or not), a pattern as `part-*.csv` that names several with the
         same columns, a folder (text files, Parquet, zarr), "-" for standard input, or data.
     format : str, optional
         Instead of what the file name says; the guide has a table of all formats. Among them are
