@@ -19,6 +19,16 @@ ARITHMETICS = [
     ),
 ]
 
+# the step of a tree that ends where it begins
+ROOT_LEAF = {
+    "step": "node",
+    "parent": -1,
+    "side": "root",
+    "moved": np.array([], dtype=np.int32),
+    "passes": [],
+    "end": "leaf",
+}
+
 
 def refused(forged, arithmetic="float", X=None, **data):
     said = verify(forged, X, arithmetic=arithmetic, **data)
@@ -45,14 +55,7 @@ def test_orthogonal_components_may_lie_on_constant_features(arithmetic):
             "unit": 1.0,
             "twins": {},
         },
-        {
-            "step": "node",
-            "parent": -1,
-            "side": "root",
-            "moved": np.array([], dtype=np.int32),
-            "passes": [],
-            "end": "leaf",
-        },
+        ROOT_LEAF,
     ]
     data = {
         "kept": np.array([0, 1]),
@@ -191,14 +194,7 @@ def a_leaf(s, bound, listed=(), twins=None):
             "twins": twins or {},
             "listed": [np.array(support, dtype=np.int32) for support in listed],
         },
-        {
-            "step": "node",
-            "parent": -1,
-            "side": "root",
-            "moved": np.array([], dtype=np.int32),
-            "passes": [],
-            "end": "leaf",
-        },
+        ROOT_LEAF,
     ]
 
 
