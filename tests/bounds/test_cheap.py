@@ -58,7 +58,10 @@ def formula(name: str, A: np.ndarray, sizes: tuple, nonnegative: bool, data: dic
 def solver_bound(name: str, problem: Problem):
     if name in ("gershgorin", "frobenius"):
         largest = certify._largest_magnitudes(problem)
-        return getattr(certify, f"{name}_bound")(problem, largest)
+        if name == "frobenius":
+            return certify.frobenius_bound(problem, largest)
+        sums = problem.covariance.diagonal + largest.sum(axis=1)
+        return certify.gershgorin_bound(problem, sums)
     function = certify.eigenvalue_bound if name == "eigenvalues" else None
     return (function or getattr(certify, f"{name}_bound"))(problem)
 
@@ -81,9 +84,14 @@ def test_cheap_bounds_equal_their_formulas(name, nonnegative):
         assert plain * (1 - 1e-14) <= again <= bound.value * (1 + 1e-14) <= plain * (1 + 1e-11)
 
 
-def test_gershgorin_bound_from_some_rows_is_that_of_all(monkeypatch):
-    """Gershgorin from some rows only: no row that is left out could be among the largest."""
-    monkeypatch.setattr(certify, "ROW_BUDGET", 600)
+@pytest.mark.parametrize(
+    "turns", [((600, None),), ((600, 400),), ((5, None), (600, 50), (9, None))]
+)
+def test_gershgorin_bound_from_some_rows_is_that_of_all(monkeypatch, turns):
+    """Gershgorin from some rows only: no row that is left out could be among the largest. Entries
+    that are not read are bounded by variances."""
+    monkeypatch.setattr(certify, "TURNS", turns)
+    monkeypatch.setattr(certify, "BLOCK", 1000)
     rng = np.random.default_rng(3)
     X = rng.standard_normal((12, 700)) * np.geomspace(3, 0.1, 700)
     X[:, 300] = X[:, 0] * 0.4
@@ -91,13 +99,24 @@ def test_gershgorin_bound_from_some_rows_is_that_of_all(monkeypatch):
     A = cov.submatrix(np.arange(700))
     for sizes in ((4,), (3, 2, 3)):
         for nonnegative in (False, True):
-            bound = certify.gershgorin_bound(Problem(cov, sizes, nonnegative))
+            problem = Problem(cov, sizes, nonnegative)
+            bound = certify.gershgorin_bound(problem, certify._row_sums(problem, np.inf))
             plain = formula("gershgorin", A, sizes, nonnegative, {})
             assert plain * (1 - 1e-14) <= bound.value <= plain * (1 + 1e-9)
             question = Question(sizes, nonnegative, True, 0.0)
             own = checked_covariance_of_data(X, True, False, None, cov.unit)[0]
             again = recheck("gershgorin", {}, own, question)
             assert plain * (1 - 1e-12) <= again <= bound.value
+
+
+def test_row_sums_that_cannot_beat_the_trace_are_not_formed(monkeypatch):
+    """Equal variances: whatever rows are read, the others may reach the trace."""
+    monkeypatch.setattr(certify, "TURNS", ((20, 10),))
+    X = np.random.default_rng(0).standard_normal((50, 30))
+    cov = covariance_of_data(X / X.std(axis=0))[0]
+    monkeypatch.setattr(type(cov), "submatrix", None)
+    problem = Problem(cov, (3,))
+    assert certify._row_sums(problem, certify.trace_bound(problem).value * (1 - 1e-9)) is None
 
 
 def exact_formula(name: str, A: list, sizes: tuple, c: Fraction) -> Fraction:
@@ -221,7 +240,7 @@ def test_row_sums_and_trace_hold_for_matrices_that_are_not_psd():
     """Entries may be larger than variances allow: what is missing is added to these first."""
     A = np.array([[1.0, 1.0 + 1e-10], [1.0 + 1e-10, 1.0]])
     cov = covariance_of(A)
-    sums = certify._row_sums(Problem(cov, (2,)))
+    sums = certify._row_sums(Problem(cov, (2,)), np.inf)
     assert (sums * cov.unit >= 2.0 + 1e-10).all()
     assert certify.trace_bound(Problem(cov, (2,))).value * cov.unit >= 2.0 + 1e-10
 
@@ -344,7 +363,9 @@ def test_gershgorin_bound_cuts_no_row_of_parallel_features():
     """No row of features that are nearly parallel may be cut below what it has."""
     A = 4.0 * (0.9 + 0.1 * np.eye(6))
     cov = covariance_of(A)
-    bound = certify.gershgorin_bound(Problem(cov, (4,))).value * cov.unit
+    problem = Problem(cov, (4,))
+    sums = certify._row_sums(problem, np.inf)
+    bound = certify.gershgorin_bound(problem, sums).value * cov.unit
     assert 14.8 <= bound <= 14.8 * (1 + 1e-9)
 
 

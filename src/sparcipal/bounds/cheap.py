@@ -43,9 +43,10 @@ from .parts import sum_of_parts
 CLIP_LIMIT = 150
 STEPS = 18  # of a search in one variable: it ends with 1 / 6000 of the interval
 GOLDEN = 0.6180339887498949  # the golden section: each step evaluates the function once
-# The Gershgorin bound reads at most this many rows of a large covariance.
-ROW_BUDGET = 4096
-FIRST_ROWS = 16  # rows read to decide whether it can beat the trace
+# The Gershgorin bound of a large covariance is computed in turns, which read so many rows, and of
+# each the entries of so many features: a few whole rows may show that it cannot beat the trace.
+TURNS = ((16, None), (4096, 2048), (128, None))
+BLOCK = 2**20  # entries of rows that are read at a time
 
 
 def cheap_bounds(problem: Problem) -> list[Bound]:
@@ -63,9 +64,12 @@ def cheap_bounds(problem: Problem) -> list[Bound]:
         return bounds  # nothing varies, and nothing is left to prove
     if problem.covariance.n_features <= DENSE_LIMIT:
         largest = _largest_magnitudes(problem)
-        bounds += [gershgorin_bound(problem, largest), frobenius_bound(problem, largest)]
-    elif _rows_may_help(problem, bounds[0].value):
-        bounds.append(gershgorin_bound(problem))
+        sums = problem.covariance.diagonal + largest.sum(axis=1)
+        bounds += [gershgorin_bound(problem, sums), frobenius_bound(problem, largest)]
+    else:
+        # a bound that is lower by less would not be worth its time
+        sums = _row_sums(problem, (1 - 1e-6) * bounds[0].value)
+        bounds += [] if sums is None else [gershgorin_bound(problem, sums)]
     if problem.covariance.n_features <= CLIP_LIMIT:
         bounds.append(clip_bound(problem))
     return sorted(bounds, key=lambda bound: bound.value)
@@ -123,13 +127,9 @@ def _largest_magnitudes(problem: Problem) -> np.ndarray:
     return largest
 
 
-def gershgorin_bound(problem: Problem, largest: np.ndarray | None = None) -> Bound:
-    """Use the largest entries of all rows or, for large p, of the rows that can matter."""
+def gershgorin_bound(problem: Problem, sums: np.ndarray) -> Bound:
+    """Bound the components by the largest row sums, or by what is at least as large."""
     covariance, s, k = problem.covariance, problem.s_max, problem.k
-    if largest is not None:
-        sums = covariance.diagonal + largest.sum(axis=1)
-    else:
-        sums = _row_sums(problem)
     total = top_sum(np.maximum(sums, 0.0), k) * (1 + SAFETY * margins.row_sums(s, k))
     # A row sum carries the error of its entries, which the quadratic form's margin does not cover.
     roots = np.sqrt(covariance.error_weights)
@@ -137,38 +137,44 @@ def gershgorin_bound(problem: Problem, largest: np.ndarray | None = None) -> Bou
     return _bound("gershgorin", total, problem, rows=SAFETY * k * row_error)
 
 
-def _rows_may_help(problem: Problem, known: float) -> bool:
-    """Return False when the sums of a few rows already reach the `known` bound."""
-    first = np.argsort(-_reach(problem), kind="stable")[: max(FIRST_ROWS, problem.k)]
-    return top_sum(_exact_row_sums(problem, first), problem.k) < known
+def _row_sums(problem: Problem, known: float) -> np.ndarray | None:
+    """Bound the row sums of a large covariance; None where that cannot beat a `known` bound.
 
-
-def _reach(problem: Problem) -> np.ndarray:
-    """Bound the row sums from above: |A_ij|^2 <= (A_ii + d)(A_jj + d) when A + dI is PSD."""
-    covariance = problem.covariance
+    |A_ij|^2 <= (A_ii + d)(A_jj + d) when A + dI is PSD. That bounds all rows, and what is not read
+    of a row.
+    """
+    k, covariance = problem.k, problem.covariance
     deviation = np.sqrt(np.maximum(covariance.diagonal, 0.0) + covariance.psd_shift)
-    return np.asarray(covariance.diagonal + deviation * top_sum(deviation, problem.s_max - 1))
+    sums = covariance.diagonal + deviation * top_sum(deviation, problem.s_max - 1)
+    for limit, columns in TURNS:
+        order = np.argsort(-sums, kind="stable")
+        if columns and sums[order[limit : limit + k]].sum() >= known:
+            return None  # whatever is read
+        read = _lower_sums(problem, sums, order[:limit], columns or sums.size)
+        if not columns and top_sum(sums[read], k) >= known:
+            return None
+    return np.asarray(sums)
 
 
-def _exact_row_sums(problem: Problem, block: np.ndarray) -> np.ndarray:
-    """Sum A_ii and the s - 1 largest other magnitudes of each row i in `block`."""
-    rows = problem.covariance.columns(block).T  # (rows, p)
-    rows[np.arange(block.size), block] = 0.0
-    tops = row_tops(magnitudes(rows, problem.nonnegative), problem.s_max - 1)
-    return np.asarray(problem.covariance.diagonal[block] + tops.sum(axis=1))
+def _lower_sums(problem: Problem, sums: np.ndarray, order: np.ndarray, columns: int) -> np.ndarray:
+    """Replace bounds of row sums by what the rows hold in some columns; return the rows read.
 
-
-def _row_sums(problem: Problem) -> np.ndarray:
-    """Compute row sums by decreasing `_reach`, until the rest cannot be among the k largest."""
-    k, reach = problem.k, _reach(problem)
-    sums = reach.copy()
-    order = np.argsort(-reach, kind="stable")
-    for start in range(0, min(order.size, ROW_BUDGET), 256):
-        block = order[start : start + 256]
-        if start >= k and np.partition(sums[order[:start]], -k)[-k] >= reach[block[0]]:
-            break
-        sums[block] = np.minimum(reach[block], _exact_row_sums(problem, block))
-    return sums
+    They are read in the given order, until the rest of it cannot be among the k largest.
+    """
+    covariance, k, s = problem.covariance, problem.k, problem.s_max
+    deviation = np.sqrt(np.maximum(covariance.diagonal, 0.0) + covariance.psd_shift)
+    wide = np.argsort(-deviation, kind="stable")
+    inside, rest = np.sort(wide[:columns]), deviation[wide[columns : columns + s - 1]]
+    size = min(max(BLOCK // inside.size, 16), 128)
+    for start in range(0, order.size, size):
+        rows = order[start : start + size]
+        if start >= k and np.partition(sums[order[:start]], -k)[-k] >= sums[rows[0]]:
+            return order[:start]
+        entries = magnitudes(covariance.submatrix(inside, rows).T, problem.nonnegative)
+        entries[rows[:, None] == inside] = 0.0
+        tops = row_tops(np.hstack([entries, np.outer(deviation[rows], rest)]), s - 1)
+        sums[rows] = np.minimum(sums[rows], covariance.diagonal[rows] + tops.sum(axis=1))
+    return order
 
 
 def clip_bound(problem: Problem) -> Bound:

@@ -222,10 +222,12 @@ class SparseCovariance(Covariance):
         return self.X.T @ (self.X @ Y) - np.outer(self.mean, self.mean @ Y)
 
     def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
-        left = self.X[:, rows]
+        every = np.array_equal(rows, np.arange(self.n_features))  # whose copy would cost most
+        left = self.X if every else self.X[:, rows]
         right = left if cols is None else self.X[:, cols]
-        means = np.outer(self.mean[rows], self.mean[rows if cols is None else cols])
-        return (left.T @ right).toarray() - means
+        found = (left.T @ right).toarray()
+        found -= np.outer(self.mean[rows], self.mean[rows if cols is None else cols])
+        return np.asarray(found)
 
     def restrict(self, keep: np.ndarray) -> Covariance:
         return SparseCovariance(
