@@ -438,16 +438,23 @@ def cluster():
 def client(cluster):
     """Both workers are there, also after a test that has killed one; and so are those who start
     them again: a worker that dies before they are ready is not replaced, but by another one."""
-    try:
-        cluster.wait_for_workers(2, timeout=60)
-    except TimeoutError:
+    for _ in range(4):
+        if _both_ready(cluster, seconds=30):
+            return cluster
         cluster.cluster.scale(len(cluster.cluster.worker_spec) + 1)
-        cluster.wait_for_workers(2, timeout=60)
-    nannies = cluster.cluster.workers.values()
-    while sum(nanny.status.name == "running" for nanny in nannies) < 2:
+    pytest.fail("no two workers were ready within two minutes")
+
+
+def _both_ready(client, seconds):
+    """Wait for two workers known to the scheduler whose nannies run, and stay so for a moment."""
+    end, in_a_row = time.monotonic() + seconds, 0
+    while in_a_row < 6 and time.monotonic() < end:
+        nannies = client.cluster.workers.values()
+        running = sum(nanny.status.name == "running" for nanny in nannies)
+        known = len(client.cluster.scheduler.workers)
+        in_a_row = in_a_row + 1 if min(running, known) >= 2 else 0
         time.sleep(0.05)
-    time.sleep(0.3)
-    return cluster
+    return in_a_row >= 6
 
 
 def with_a_death(X, size, folder):
