@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--folder", type=Path, default=FOLDER)
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     archive = Archive(asked.folder)
     if asked.what == "check":
         raise SystemExit(recheck_all(archive, asked.names))

@@ -17,6 +17,7 @@ from benchmarks.exact.sets import correlation
 SINGLE = (5, 10, 20, 40, 80, 150)
 NONNEGATIVE = (5, 20, 80)
 JOINT = ((3, 5), (5, 10), (5, 40))
+JOINT_NONNEGATIVE = ((3, 10),)
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,12 @@ def _toy(name: str, **settings: Any) -> Callable[[], dict[str, Any]]:
     return load
 
 
+def _wine_covariance() -> dict[str, Any]:
+    from sklearn.datasets import load_wine
+
+    return {"covariance": np.cov(load_wine().data.T)}
+
+
 _MATRICES = "benchmark_correlations.npz"
 _UCI = "UCI Machine Learning Repository"
 SOURCES = {
@@ -91,6 +98,7 @@ SOURCES = {
             (*((1, s) for s in (4, 6, 7, 8, 9)), (2, 5), (4, 3)),
         ),
         Source("wine", _UCI, "correlations", 13, lambda: correlation("wine"), _MATRICES, ((4, 3),)),
+        Source("wine-covariance", "scikit-learn", "covariance, over n - 1", 13, _wine_covariance),
         Source("miniboone", _UCI, "correlations", 50, lambda: correlation("miniboone"), _MATRICES),
         Source(
             "communities",
@@ -175,6 +183,7 @@ def instances() -> Iterator[Instance]:
         yield from (Instance(source, 1, s, nonnegative=True) for s in NONNEGATIVE if s < p)
         joint = sorted({*JOINT, *source.further})  # and a few more of one component
         yield from (Instance(source, k, s) for k, s in joint if k * s <= p)
+        yield from (Instance(source, k, s, True) for k, s in JOINT_NONNEGATIVE if k * s <= p)
 
 
 INSTANCES = {instance.name: instance for instance in instances()}

@@ -13,8 +13,8 @@ HEAD = """# The library: instances, best values, best bounds, proofs
 
 An instance is a matrix, prepared as stated, and a question: components x nonzeros, disjoint
 supports, loadings of any sign or nonnegative. `library.jsonl` has the best value, the best bound
-and the supports of each, `results/` the result itself, and with it the proof where that is small
-(up to 160 kB compressed).
+and the supports of each, `results/` the result itself, and with it the proof where that is at most
+900 kB, compressed: larger ones would make the repository unpleasant to clone.
 
     make library                                         recheck all of it with `verify` alone
     python -m benchmarks.library make leukemia-1x150     solve an instance once more
@@ -24,21 +24,35 @@ A wrong value, bound, support or proof is refused by name, and `make library` th
 improvement is a larger value or a smaller bound; it is rechecked before it replaces anything, and a
 pull request consists of what `take` changed. Data are read from the folder named by
 `SPARCIPAL_DATA`; those of scikit-learn are always there. "-" in the last column means that the
-proof is larger than what is kept here; `make NAME` makes it again in seconds to a minute.
+proof is larger than what is kept here, so that only the value is rechecked; `make NAME` makes it
+again in seconds to a few minutes. {count}
+
+A result to send in is made with `sparse_pca` and the question of the instance, best with `init=`
+the components that are known (`benchmarks.library.archive.Archive().result(NAME)`), and saved with
+`Result.save`. `take` says why something is not taken: another question, not proved, not better. A
+bound that comes with its proof replaces one without, if it is larger by at most 1e-5.
 """
 SAID = """\
-As printed; ours are the best value, the gap that is proved, and how it was made. Li & Xie: the
-files that accompany their paper (times there in whole seconds, with Gurobi and Mosek)."""
+As printed; ours are the best value, the gap that is proved, and how it was made (CPU seconds on a
+machine that other work shared). Only figures that were read in a source are here. Li & Xie: the
+files that accompany their paper (times there in whole seconds, with Gurobi and Mosek). Berk &
+Bertsimas: the values of their tables that the tests of their software repeat. Bertsimas,
+Cory-Wright & Pauphilet: the optimal values in the script that makes their table. Gaps and times of
+the latter two, and the tables of Cory-Wright & Pauphilet, of Dey, Mazumder & Wang and of Behdin &
+Mazumder, are not at hand ("-"). `published.py` names the files."""
 SCALE = """\
-The tables of these papers are not at hand; their abstracts say how far they go. Beside them: the
+What abstracts, and for Li & Xie the files of their paper, say of how far they go. Beside them: the
 instances of this library of that size, signed, one component unless said otherwise. A run takes
 seconds to minutes (`benchmarks/exact`, `benchmarks/joint`)."""
 
 
 def write_table(archive: Archive) -> None:
     entries = archive.entries()
+    proofs = sum(entry.proof for entry in entries.values())
+    optimal = sum(entry.gap < OPTIMAL for entry in entries.values())
+    count = f"Of {len(entries)} instances, {optimal} are solved and {proofs} have their proof here."
     lines = [
-        HEAD,
+        HEAD.format(count=count),
         "## Sources",
         "",
         "| name | features | from | preparation |",
