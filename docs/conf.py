@@ -46,6 +46,9 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "min_reported_time": 10**9,
     "download_all_examples": False,
+    # Pictures are sharp on fine screens.
+    "image_srcset": ["2x"],
+    "thumbnail_size": (640, 448),
     # What a Display shows of itself as text is not for readers.
     "capture_repr": (),
     "remove_config_comments": True,
@@ -59,7 +62,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 html_static_path = ["_static"]
-html_css_files = ["doors.css"]
+html_css_files = ["pages.css"]
 html_title = "sparcipal"
 html_show_sourcelink = False
 # One level of pages: the bar on top is enough.

@@ -14,7 +14,7 @@ from sparcipal.report.plots import ConvergenceDisplay
 X = load_breast_cancer().data
 history = []
 result = sparse_pca(
-    X, n_components=3, n_nonzero_coefs=5, scale=True, certify="full", callback=history.append
+    X, n_components=5, n_nonzero_coefs=4, scale=True, certify="full", callback=history.append
 )
 ConvergenceDisplay.from_history(history)
 print(result.status.sentence)

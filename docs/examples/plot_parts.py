@@ -1,6 +1,6 @@
 """
-Parts of faces
-==============
+Parts of pictures
+=================
 
 Nonnegative sparse components of pictures are parts: pixels that light up together. With the CBCL
 faces (``cbcl_faces_raw.npz`` in the folder named by ``SPARCIPAL_DATA``) they are eyes, noses and

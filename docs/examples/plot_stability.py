@@ -2,8 +2,8 @@
 Would other samples give the same?
 ==================================
 
-The same question, asked of halves of the rows: how often does each feature come back? The lines are
-intervals; from the dashed line on, features are selected with few errors expected.
+The same question, asked of halves of the rows: how often does each feature come back? The black
+lines are intervals, and features that are not in the answer are hatched.
 """
 
 from sklearn.datasets import load_wine

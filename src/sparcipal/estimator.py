@@ -124,7 +124,12 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         checks = {"skip_check_array": True} if on_disk else _CHECKS  # which would read it all
         if scorer.takes_gaps:
             checks = {**checks, "ensure_all_finite": "allow-nan"}
-        return scorer(validate_data(self, X, reset=False, **checks))
+        try:
+            return scorer(validate_data(self, X, reset=False, **checks))
+        except ValueError:
+            if is_frame(X):
+                from_frame(X, Wanted(index=False, aside=False))  # names columns that hold text
+            raise
 
     def _as_fitted(self, X: Any) -> Any:
         """Return the features of a frame, if some of its columns were set aside in the fit; the

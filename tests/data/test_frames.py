@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import sparse_pca
+from sparcipal import SparsePCA, read, sparse_pca
+from sparcipal.data.table import as_table
 
 
 def test_frame_names_join_the_levels_of_columns():
@@ -42,3 +43,28 @@ def test_frames_name_columns_that_hold_no_numbers():
     frame = pd.DataFrame({"height": [1.0, 2.0], "colour": ["red", "blue"]})
     with pytest.warns(UserWarning, match="set aside, not fitted: 'colour'"):
         assert sparse_pca(frame, n_nonzero_coefs=1).feature_names == ("height",)
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars"])
+def test_one_entry_of_text_in_a_column_of_numbers_is_named_as_in_a_file(frame, tmp_path):
+    library = pytest.importorskip(frame)
+    entries = [str(i * i) for i in range(7)] + ["oops", None]
+    made = library.DataFrame({"a": np.arange(9.0), "b": entries})
+    words = r"'b' \(1 of 8, such as 'oops' in row 7\); mend or empty these entries"
+    with pytest.raises(ValueError, match=words):
+        as_table(made)
+    words = r"line 9: 'oops', column 2 \('b'\) is not a number"
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "".join(f"{i},{e or ''}\n" for i, e in enumerate(entries)))
+    with pytest.raises(ValueError, match=words):
+        read(path)
+    with pytest.raises(ValueError, match=r"'b' \(numbers stored as text\); convert them"):
+        as_table(made[["b"]][:7])
+
+
+def test_text_in_new_samples_is_named_by_its_column():
+    pandas = pytest.importorskip("pandas")
+    made = pandas.DataFrame(np.arange(12.0).reshape(4, 3) ** 2, columns=list("abc"))
+    fitted = SparsePCA(n_nonzero_coefs=2).fit(made)
+    with pytest.raises(ValueError, match=r"'b' \(1 of 4, such as 'bad' in row 2\)"):
+        fitted.transform(made.astype(object).replace({"b": {made["b"][2]: "bad"}}))

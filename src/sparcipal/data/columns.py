@@ -95,6 +95,8 @@ class Column:
     distinct: int = 0  # 0 when they were not counted
     whole: bool = False  # integers only
     constant: bool = False
+    stray: str = ""  # what is no number in a column of text whose other entries are
+    written: bool = False  # text, but all of it numbers
 
     @property
     def unnamed(self) -> bool:
@@ -114,6 +116,8 @@ class Column:
     @property
     def words(self) -> str:
         """What the column is, where it cannot be a feature."""
+        if self.written:
+            return "numbers stored as text"
         return f"text, {self.categories} categories" if self.categories else self.kind
 
 
@@ -150,11 +154,14 @@ def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
     features: list[int] = []
     aside: list[str] = []
     unusable: list[str] = []
+    stray: list[str] = []
     for j in sorted(chosen):
         blank = wanted.empty and j in exact and columns[j].kind == EMPTY
         why = "" if j in hot or blank else _no_feature(columns[j], asked=j in exact)
         if not why:
             features.append(j)
+        elif columns[j].stray:
+            stray.append(f"{names[j]!r} ({columns[j].stray})")
         elif j in exact or not wanted.aside:
             unusable.append(f"{names[j]!r} ({why})")
         else:
@@ -164,12 +171,19 @@ def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
             f"{len(unusable)} column(s) that hold no numbers: {listed(unusable)}; drop or encode "
             "them (drop=..., one_hot=... for categories)"
         )
+    if stray:
+        problems.append(
+            f"{len(stray)} column(s) that hold numbers but for some entries: {listed(stray)}; mend "
+            "or empty these entries, or leave the columns out"
+        )
     if problems:
         raise ValueError(f"{where} has {'; '.join(problems)}")
     if not features:
+        ways = "encode categories with one_hot=..., or pass another table"
+        if any(column.written for column in columns):
+            ways = "convert them, for instance by X.astype(float)"
         raise ValueError(
-            f"{where} has no column of numbers: {listed(aside) or 'none is left'}; encode "
-            "categories with one_hot=..., or pass another table"
+            f"{where} has no column of numbers: {listed(aside) or 'none is left'}; {ways}"
         )
     if index is not None and columns[index].unnamed and columns[index].kind == NUMBER:
         aside.insert(0, f"column {index + 1} (no name, numbers the rows)")

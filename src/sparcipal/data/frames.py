@@ -22,10 +22,12 @@ from .columns import (
     looks_like_identifier,
     plan,
 )
+from .files.fields import is_missing, is_number
 
 Named = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
 HIGHLY_VARIABLE = "highly_variable"  # the column in which scanpy marks genes
 EVERYTHING = Wanted(index=False)  # a frame has its own index
+LOOKED_AT = 10_000  # entries of a column of text that tell whether most of them are numbers
 
 
 class Framed(NamedTuple):
@@ -108,8 +110,8 @@ def from_anndata(adata: Any, layer: str | None = None) -> Named:
     return matrix, tuple(map(str, adata.var_names)), tuple(map(str, adata.obs_names))
 
 
-def from_frame(frame: Any, wanted: Wanted = EVERYTHING) -> Framed:
-    """The features of a frame as a matrix, and what is beside them.
+def from_frame(frame: Any, wanted: Wanted = EVERYTHING, where: str = "X") -> Framed:
+    """The features of a frame as a matrix, and what is beside them; `where` begins an error.
 
     Columns that hold no numbers are set aside, or refused by name where `wanted` says so. Entries
     that are missing become NaN.
@@ -119,7 +121,7 @@ def from_frame(frame: Any, wanted: Wanted = EVERYTHING) -> Framed:
         if any(sparse):
             names = _pandas_names(frame)
             return Framed(_sparse_pandas(frame, sparse), names, _pandas_samples(frame))
-        return _framed(_Pandas(frame), wanted)
+        return _framed(_Pandas(frame), wanted, where)
     try:
         import narwhals.stable.v1 as nw
     except ImportError as error:
@@ -132,7 +134,7 @@ def from_frame(frame: Any, wanted: Wanted = EVERYTHING) -> Framed:
     if isinstance(wrapped, nw.LazyFrame):
         raise ValueError("X is a lazy frame; call X.collect() first")
     labels = frame.schema.names if _is_arrow(frame) else wrapped.columns
-    return _framed(_Other(wrapped, tuple(labels)), wanted)
+    return _framed(_Other(wrapped, tuple(labels)), wanted, where)
 
 
 def column_names(frame: Any) -> tuple[str, ...] | None:
@@ -229,9 +231,9 @@ class _Other:
         return int(self.wrapped[:, j].n_unique())
 
 
-def _framed(frame: _Pandas | _Other, wanted: Wanted) -> Framed:
+def _framed(frame: _Pandas | _Other, wanted: Wanted, where: str) -> Framed:
     """Plan the columns of a frame and put its features side by side."""
-    made = plan([_column(frame, j) for j in range(len(frame.labels))], wanted)
+    made = plan([_column(frame, j) for j in range(len(frame.labels))], wanted, where)
     parts: list[np.ndarray] = []
     for j in made.features:
         column = frame.numbers(j)
@@ -266,12 +268,27 @@ def _column(frame: _Pandas | _Other, j: int) -> Column:
     """What is known of a column; entries are counted only where that can matter."""
     name, kind = frame.labels[j], frame.kind(j)
     if kind == TEXT:
-        return Column(name, kind, frame.rows, frame.distinct(j))
+        stray, written = _stray(frame.texts(j))
+        return Column(name, kind, frame.rows, frame.distinct(j), stray=stray, written=written)
     if kind != NUMBER or not looks_like_identifier(name):
         return Column(name, kind, frame.rows)
     numbers = frame.numbers(j)
     whole = numbers.dtype.kind in "iu"
     return Column(name, kind, frame.rows, frame.distinct(j) if whole else 0, whole)
+
+
+def _stray(texts: list[str | None]) -> tuple[str, bool]:
+    """What is no number in a column of text whose other entries are, empty where most are text;
+    and whether all are numbers."""
+    some = [text for text in texts[:LOOKED_AT] if not (text is None or is_missing(text))]
+    if 2 * sum(map(is_number, some)) < max(len(some), 1):
+        return "", False
+    there = [(i, t) for i, t in enumerate(texts) if not (t is None or is_missing(t))]
+    wrong = [(i, text) for i, text in there if not is_number(text)]
+    if not wrong:
+        return "", True
+    row, text = wrong[0]
+    return f"{len(wrong)} of {len(there)}, such as {text!r} in row {row}", False
 
 
 def _pandas_samples(frame: Any) -> tuple[str, ...] | None:

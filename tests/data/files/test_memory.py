@@ -106,13 +106,28 @@ def test_files_of_a_pattern_have_the_same_columns(tmp_path):
     for number, head in enumerate(("a,b", "a,c", "a,b,c")):
         row = ",".join("1.5" for _ in head.split(","))
         (tmp_path / f"{number}.csv").write_text(f"{head}\n{row}\n{row}\n")
-    with pytest.raises(ValueError, match=r"1\.csv has other columns, compared with .*0\.csv"):
+    with pytest.raises(ValueError, match=r"1\.csv lacks 'b' and has 'c', compared with .*0\.csv"):
         read(tmp_path / "[01].csv")
-    with pytest.raises(ValueError, match=r"2\.csv has 3 columns instead of 2"):
+    with pytest.raises(ValueError, match=r"2\.csv has 'c'"):
         read(tmp_path / "[02].csv")
     (tmp_path / "a.txt").write_text("one text\nanother text\n")
     with pytest.raises(ValueError, match="name the folder, or join the files"):
         read(tmp_path / "*.txt")
+
+
+@pytest.mark.parametrize("name", ["*.parquet", ""])
+def test_parquet_parts_are_joined_by_the_names_of_their_columns(tmp_path, name):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"a": [1.0, 2.0], "b": [3.0, 5.0]}), tmp_path / "0.parquet")
+    parquet.write_table(pa.table({"b": [7.0], "a": [9.0]}), tmp_path / "1.parquet")
+    (tmp_path / "notes.csv").write_text("no part of it")
+    found = read(tmp_path / name)
+    assert found.X.tolist() == [[1.0, 3.0], [2.0, 5.0], [9.0, 7.0]]
+    parquet.write_table(pa.table({"c": [7.0], "a": [9.0]}), tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match=r"2\.parquet lacks 'b' and has 'c', compared with .*0\."):
+        read(tmp_path / name)
+    assert read(tmp_path / name, columns="a").shape == (4, 1)
 
 
 def test_groups_of_zarr_say_which_array(tmp_path):

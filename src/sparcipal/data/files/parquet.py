@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from .. import frames
 from ..columns import OPTIONS, Wanted
 from .bytes import Path_, Source, open_bytes
-from .reader import NotInBlocks, Parsed, Reader
+from .reader import NotInBlocks, Parsed, Reader, check_same_columns
 
 ROWS = 1 << 16  # rows read together, if they are not too wide
 BUFFER = 1 << 16  # bytes of a column that are read together, instead of all of a row group
@@ -24,11 +25,13 @@ def read_parquet(source: Path_, names: Any, **options: Any) -> Parsed:
         raise ValueError(
             f"{source}: Parquet files need pyarrow; pip install 'sparcipal[io]'"
         ) from error
-    table = parquet.read_table(os.fspath(source))
+    wanted = _wanted(options)
+    whole = os.path.isdir(source)
+    table = _folder(source, wanted).to_table() if whole else parquet.read_table(source)
     if table.schema.pandas_metadata:
         with contextlib.suppress(ImportError):
             table = table.to_pandas()  # restores the labels of the rows
-    return _parsed(table, _wanted(options))
+    return _parsed(table, wanted, source)
 
 
 def _wanted(options: dict[str, Any]) -> Wanted:
@@ -36,8 +39,8 @@ def _wanted(options: dict[str, Any]) -> Wanted:
     return Wanted.of({"index": False, **options})
 
 
-def _parsed(frame: Any, wanted: Wanted) -> Parsed:
-    found = frames.from_frame(frame, wanted)
+def _parsed(frame: Any, wanted: Wanted, source: Path_ = "X") -> Parsed:
+    found = frames.from_frame(frame, wanted, str(source))
     return Parsed(
         found.matrix,
         found.features,
@@ -56,19 +59,33 @@ def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed
     wanted = _wanted(options)
     if wanted.one_hot:
         raise NotInBlocks("categories are known at the end of the file")
-    data = dataset.dataset(os.fspath(source), format="parquet")
+    whole = os.path.isdir(source)
+    data = _folder(source, wanted) if whole else dataset.dataset(source, format="parquet")
     about = data.schema.pandas_metadata or {}
     if any(isinstance(index, str) for index in about.get("index_columns", ())):
         raise NotInBlocks("the rows have labels")
     step = _step(source, len(data.schema.names))
-    if os.path.isdir(source):
+    if whole:
         batches = data.to_batches(batch_size=step, batch_readahead=0, fragment_readahead=0)
-        yield from (_parsed(pa.Table.from_batches([b]), wanted) for b in batches if len(b))
+        yield from (_parsed(pa.Table.from_batches([b]), wanted, source) for b in batches if len(b))
         return
     # pyarrow opens the file itself; open_bytes hashes it and notices when it changes
     with open_bytes(source), parquet.ParquetFile(os.fspath(source), buffer_size=BUFFER) as file:
         for batch in file.iter_batches(step, use_threads=False):
-            yield _parsed(pa.Table.from_batches([batch]), wanted)
+            yield _parsed(pa.Table.from_batches([batch]), wanted, source)
+
+
+def _folder(source: Path_, wanted: Wanted) -> Any:
+    """The Parquet files of a folder as one dataset; ValueError where their columns differ and none
+    are named."""
+    import pyarrow.dataset as dataset
+
+    paths = sorted(map(str, Path(source).rglob("*.parquet")))
+    data = dataset.dataset(paths, format="parquet", partitioning="hive")
+    parts = [(part.path, part.physical_schema.names) for part in data.get_fragments()]
+    for path, names in parts if wanted.columns is None else ():
+        check_same_columns(names, path, *parts[0])
+    return data
 
 
 def parsed_batches(reader: Any) -> Iterator[Parsed]:
@@ -89,7 +106,8 @@ def _numbers(source: Source) -> int:
     try:
         import pyarrow.dataset as dataset
 
-        data = dataset.dataset(os.fspath(source), format="parquet")
+        whole = os.path.isdir(source)
+        data = _folder(source, Wanted()) if whole else dataset.dataset(source, format="parquet")
         return 8 * int(data.count_rows()) * len(data.schema.names)
     except Exception:  # `read_parquet` meets the same error and has the words for it
         return 0

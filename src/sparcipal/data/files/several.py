@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from .bytes import Source
 from .cached import spooled, streamed
-from .reader import Columns, Parsed, Reader
+from .reader import Columns, Parsed, Reader, check_same_columns
 
 
 def read_several(
@@ -62,16 +62,24 @@ def _each(
 
 
 def _alike(blocks: Iterator[tuple[Parsed, int]], paths: list[Path]) -> Iterator[tuple[Parsed, int]]:
-    """Yield the same tables once their columns are known to be those of the first one."""
+    """Yield the same tables, with their columns in the order of the first one."""
     first: Parsed | None = None
     for parsed, number in blocks:
         first = parsed if first is None else first
+        known, names = first.features, parsed.features
         width, own = first.matrix.shape[1], parsed.matrix.shape[1]
-        if width != own or first.features != parsed.features:
+        if known is not None and names is not None:
+            why = f" ({'; '.join(parsed.notes)})" if parsed.notes else ""
+            check_same_columns(names, paths[number], paths[0], known, why)
+            if names != known:
+                place = {name: j for j, name in enumerate(names)}
+                order = [place[name] for name in known]
+                parsed = parsed._replace(matrix=parsed.matrix[:, order], features=known)
+        elif width != own or known != names:
             detail = f"{own} columns instead of {width}" if own != width else "other columns"
             raise ValueError(
-                f"{paths[number]} has {detail}, compared with {paths[0]}; files that a pattern "
-                "names must have the same columns"
+                f"{paths[number]} has {detail}, compared with {paths[0]}; files that are read as "
+                "one table must have the same columns"
             )
         yield parsed, number
 

@@ -88,9 +88,10 @@ class ChoiceDisplay:
                 k, choice.noise[:, column], yerr=choice.noise_spread[:, column], fmt="s--",
                 color=common.GREY, capsize=3, markersize=4, label="held out, noise",
             )  # fmt: skip
-        ax.axvline(choice.best[0], color=common.ORANGE, linewidth=1.0)
         ax.set_xticks(k)
-        ax.set_ylim(0.0, 1.3 * ax.get_ylim()[1])  # room for the legend
+        room = 1.35  # for the legend
+        ax.set_ylim(0.0, room * ax.get_ylim()[1])
+        ax.axvline(choice.best[0], ymax=1 / room, color=common.ORANGE, linewidth=1.0)
         ax.set_xlabel(f"components of {choice.best[1]} nonzeros")
         ax.set_ylabel("share of the variance")
         ax.legend(frameon=False, loc="upper left", fontsize="small")

@@ -75,7 +75,7 @@ def table(X: Any) -> Any:
     return untangled(X)._check_but_for_gaps()
 
 
-def label(name: str, limit: int = 24) -> str:
+def label(name: str, limit: int = 30) -> str:
     """Return a name as plain text, because matplotlib would read dollars as mathematics."""
     return words.plain(name, limit).replace("$", r"\$")
 

@@ -43,7 +43,7 @@ class ConvergenceDisplay:
         ax.set_xlim(left=0.0)
         ax.set_xlabel("seconds")
         ax.set_ylabel("variance explained")
-        ax.legend(frameon=False)
+        ax.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
         common.plain_axes(ax)
         self.ax_ = ax
         return self

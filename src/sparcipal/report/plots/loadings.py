@@ -100,8 +100,10 @@ class HeatmapDisplay:
         # The order by component, then by strength, makes disjoint supports visible as blocks.
         self.features_ = np.array(list(dict.fromkeys(i for row in rows for i in row.indices)))
         shown = self.result.components[:, self.features_]
-        width = min(1.5 + 0.2 * self.features_.size, 24.0)
-        ax, self.figure_ = common.axes_of(ax, figsize=(width, 1.4 + 0.3 * len(rows)))
+        names = [common.label(self.result.feature_name(int(i))) for i in self.features_]
+        width = min(max(1.8 + 0.34 * len(names), 3.6), 24.0)
+        height = 0.8 + 0.36 * len(rows) + 0.085 * max(map(len, names))  # names stand below
+        ax, self.figure_ = common.axes_of(ax, figsize=(width, height))
         largest = float(np.abs(shown).max())
         image = ax.imshow(
             np.ma.masked_equal(shown, 0.0),
@@ -111,8 +113,7 @@ class HeatmapDisplay:
             aspect="auto",
             interpolation="nearest",
         )
-        names = [common.label(self.result.feature_name(int(i))) for i in self.features_]
-        ax.set_xticks(np.arange(len(names)), names, rotation=90, fontsize="x-small")
+        ax.set_xticks(np.arange(len(names)), names, rotation=90, fontsize="small")
         ax.set_yticks(np.arange(len(rows)), [str(row.component) for row in rows])
         ax.set_ylabel("component")
         self.figure_.colorbar(image, ax=ax, label="weight")

@@ -147,9 +147,12 @@ class BiplotDisplay(_OfSamples):
     MOST = 12  # features, those with the longest arrows
 
     def plot(self, ax: Any = None) -> Self:
-        ax, self.figure_ = common.axes_of(ax, figsize=(6.6, 5.0))
-        plt = common.pyplot()
         x, y = self.components
+        features, ends = self._longest()
+        left, right = self._room(features, ends)
+        unit = 2.05  # inches
+        ax, self.figure_ = common.axes_of(ax, figsize=(unit * (left + right) + 0.4, 4.7))
+        plt = common.pyplot()
         colours = colouring(self.samples.labels, len(self.samples))
         away = self.samples.scores[:, [x, y]] - self.samples.scores[:, [x, y]].mean(axis=0)
         largest = np.abs(away).max(axis=0)
@@ -157,32 +160,45 @@ class BiplotDisplay(_OfSamples):
         size = 0.6 * _size(len(self.samples))
         self.points_ = _points(ax, places, colours, size=size, alpha=0.35)
         ax.add_patch(plt.Circle((0, 0), 1, fill=False, color=common.GREY, linewidth=0.7))
-        self._arrows(ax)
+        self._arrows(ax, features, ends)
         if not (colours.plain or colours.scaled):
             name = common.label(self.samples.label_name, 40)
             ax.legend(
                 title=name, frameon=False, fontsize="small", title_fontsize="small",
                 loc="lower left",
             )  # fmt: skip
-        ax.set(xlim=(-1.7, 1.7), ylim=(-1.12, 1.12), xticks=[], yticks=[], aspect="equal")
-        ax.axhline(0, color=common.GREY, linewidth=0.4, zorder=0)
-        ax.axvline(0, color=common.GREY, linewidth=0.4, zorder=0)
+        ax.set(xlim=(-left, right), ylim=(-1.05, 1.05), xticks=[], yticks=[], aspect="equal")
+        for line in ([-1, 1], [0, 0]), ([0, 0], [-1, 1]):
+            ax.plot(*line, color=common.GREY, linewidth=0.4, zorder=0)
         ax.spines[:].set_visible(False)
         self._name_axes(ax)
         self.ax_ = ax
         return self
 
-    def _arrows(self, ax: Any) -> None:
+    def _longest(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features of both components with the longest arrows, and where these end."""
         x, y = self.components
         own = np.concatenate([self.result.supports[x], self.result.supports[y]])
         here = np.flatnonzero(np.isin(self.samples.features, own))
         ends = self.samples.directions[here][:, [x, y]]
         longest = np.argsort(-np.hypot(*ends.T), kind="stable")[: self.MOST]
-        here, ends = here[longest], ends[longest]
+        return self.samples.features[here[longest]], ends[longest]
+
+    def _room(self, features: np.ndarray, ends: np.ndarray) -> tuple[float, float]:
+        """Return how far the picture reaches to the left and to the right: names stand there."""
+        lengths = np.array([len(self._name(int(i))) for i in features])
+        sides = (lengths[ends[:, 0] < 0], lengths[ends[:, 0] >= 0])
+        left, right = (max(1.25, 1.12 + 0.036 * side.max(initial=0)) for side in sides)
+        return left, right
+
+    def _name(self, feature: int) -> str:
+        return common.label(self.result.feature_name(feature))
+
+    def _arrows(self, ax: Any, features: np.ndarray, ends: np.ndarray) -> None:
+        x = self.components[0]
         heights = _apart(ends)
         self.arrows_ = {}
-        for i, (a, b), height in zip(here, ends, heights):
-            feature = int(self.samples.features[i])
+        for feature, (a, b), height in zip(features.tolist(), ends, heights):
             colour = common.BLUE if feature in self.result.supports[x] else common.ORANGE
             side = 1 if a >= 0 else -1
             self.arrows_[feature] = ax.annotate(
@@ -191,9 +207,8 @@ class BiplotDisplay(_OfSamples):
                             "shrinkA": 0, "shrinkB": 0},
             )  # fmt: skip
             ax.annotate(
-                common.label(self.result.feature_name(feature), 26), (a, b),
-                (side * 1.06, height), va="center", ha="left" if side > 0 else "right",
-                fontsize="small", color=colour,
+                self._name(feature), (a, b), (side * 1.08, height), va="center",
+                ha="left" if side > 0 else "right", fontsize="small", color=colour,
                 arrowprops={"arrowstyle": "-", "color": common.GREY, "linewidth": 0.4},
             )  # fmt: skip
 
