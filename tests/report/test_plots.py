@@ -40,7 +40,7 @@ def test_loadings_are_bars_with_names(result):
         np.testing.assert_array_equal([bar.get_width() for bar in bars], result.weights[j][order])
         shown = [text.get_text() for text in ax.get_yticklabels()]
         assert len(shown) == len(result.names(j))
-        assert all(len(text) <= 25 for text in shown)
+        assert all(len(text) <= 31 for text in shown)
     display.figure_.canvas.draw()
     with pytest.raises(ValueError, match=r"1 axes for 2 components.*plt\.subplots\(1, 2\)"):
         plots.LoadingsDisplay.from_result(result, ax=plt.subplots()[1])
