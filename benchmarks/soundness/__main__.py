@@ -1,6 +1,6 @@
 """value - rounding <= optimum <= bound on thousands of small problems made to break it.
 
-    python -m benchmarks.soundness [CASES [FIRST_SEED [passes | touch | labels | modes]]]
+    python -m benchmarks.soundness [CASES [FIRST_SEED [passes | touch | labels | modes | sets]]]
 
 Every family with every method in turn, all options, budgets that stop anywhere; the judge uses
 exact fractions (oracle.py). One case in five is a proof of one component alone, with what the
@@ -11,8 +11,9 @@ the last two kinds.
 One in five is a table read in passes of which only some features are kept (streams.py), judged on
 all of them; with "passes" as the third argument all cases are, with "labels" all are trees of cases
 (label_cases.py), and with "modes" all are about several components of every kind, against the best
-admissible ones that a search finds (mode_cases.py). Prints every violation with its seed, then the
-number of cases and the tightest margins; the exit code is 1 if there is a violation.
+admissible ones that a search finds (mode_cases.py), and with "sets" all are logs of common sets,
+honest and changed (set_cases.py). Prints every violation with its seed, then the number of cases
+and the tightest margins; the exit code is 1 if there is a violation.
 SIGTERM ends it after the case at hand.
 """
 
@@ -30,6 +31,7 @@ from tests.support.judge import Verdict, judge
 from tests.support.label_cases import one_label_case
 from tests.support.mode_cases import mode_case, one_mode_case
 from tests.support.proof_cases import one_case, one_large_case
+from tests.support.set_cases import one_set_case
 from tests.support.streams import streamed
 from tests.support.touch_cases import one_touch_case
 
@@ -87,6 +89,9 @@ def campaign(cases: int, first: int, only: str = "") -> Tally:
         if only == "labels":
             tally.proofs += 1
             wrong, told = one_label_case(seed), f"seed {seed}: a tree of cases"
+        elif only == "sets":
+            tally.proofs += 1
+            wrong, told = one_set_case(seed), f"seed {seed}: a log of common sets"
         elif only == "modes":
             tally.proofs += 1
             wrong, told = one_mode_case(seed), str(mode_case(seed))
@@ -112,8 +117,8 @@ def campaign(cases: int, first: int, only: str = "") -> Tally:
 
 
 def main(cases: str = "2000", first: str = "0", only: str = "") -> int:
-    if only not in ("", "passes", "touch", "labels", "modes"):
-        raise SystemExit(f"unknown kind {only!r}; choose passes, touch, labels or modes")
+    if only not in ("", "passes", "touch", "labels", "modes", "sets"):
+        raise SystemExit(f"unknown kind {only!r}; choose passes, touch, labels, modes or sets")
     tally = campaign(int(cases), int(first), only)
     tally.say()
     return 1 if tally.wrong else 0

@@ -66,7 +66,7 @@ def mode_case(seed: int, kind: str | None = None) -> ModeCase:
     p, k = int(rng.integers(4, 8)), int(rng.integers(2, 4))
     if kind == "both" and p < 6:
         k = 2
-    A = _covariance(rng, p)
+    A = random_covariance(rng, p)
     most = p // k if kind == "adjusted" else 4
     if kind == "both":  # components that are uncorrelated need room
         sizes = (min(p - 2, 4), 2) if k == 2 else (min(p - 3, 4), 2, 1)
@@ -86,7 +86,7 @@ def mode_case(seed: int, kind: str | None = None) -> ModeCase:
     return ModeCase(seed, kind, A, sizes, options)
 
 
-def _covariance(rng: np.random.Generator, p: int) -> np.ndarray:
+def random_covariance(rng: np.random.Generator, p: int) -> np.ndarray:
     """Plain ones, ties, twins, zero and nearly zero features, low rank, blocks, all scales."""
     look = int(rng.integers(8))
     X = rng.standard_normal((20, p)) @ (np.eye(p) + 0.5 * rng.standard_normal((p, p)))

@@ -219,10 +219,10 @@ def _prove_kind(
         value = proved.value(problem)
         bound = orthogonal_bound(problem, proved.components, value, options, effort)
         proved = replace(proved, bounds=(*proved.bounds, bound))
-    elif problem.common and few:
+    elif problem.common:
         value = proved.value(problem)
-        bound, better = common_bound(problem, proved.components, value, options, effort)
-        proved = replace(proved, bounds=(*proved.bounds, bound))
+        bound, better, nodes = common_bound(problem, proved, options, effort)
+        proved = replace(proved, bounds=(*proved.bounds, bound), nodes=proved.nodes + nodes)
         if replace(proved, components=better).value(problem) > value:
             proved = replace(proved, components=better)
     return proved

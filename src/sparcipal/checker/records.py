@@ -662,12 +662,47 @@ class Orthogonal:
 
 
 @dataclass(frozen=True)
+class CommonProblem:
+    """What the log of a common set proves: for the sets T of at most s features, the sum of the k
+    largest eigenvalues of A_T that are positive is at most the bound; with features outside the
+    core, those of A on the rest of T and the variances of the features outside together."""
+
+    bound: float = entry(Number(0.0), "what is proved")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An inequality for sets of some features: the sum for T is at most k nu and the diagonal of
+    LL' + BB' on T, where nu >= 0 and A <= nu I + LL' + BB' on the features. Replay: nu is the k-th
+    largest eigenvalue of A - LL', or zero, and B what the larger ones have above it; a Cholesky
+    factorisation proves it."""
+
+    features: np.ndarray = entry(Features("n", least=1, names="m"), "places in the core")
+    L: np.ndarray = entry(Matrix("m", MOST_COMPONENTS), "L, a row for each of the features")
+
+
+@dataclass(frozen=True)
 class Common:
     """For components in a common set of s features; the statement is that of
-    :doc:`methods/common`: the s largest diagonal entries of LL' and the k largest eigenvalues of
-    A - LL'. Without an entry, every set is looked at."""
+    :doc:`methods/common`. The log is that of a :ref:`tree <Node>` whose nodes are sets of features:
+    forced <= T <= alive, |T| <= s. A node is "closed" by a cut on its features, if no set of it is
+    worth more than the bound by that inequality: all forced features and the largest of the others,
+    with those outside the core among these. A pass puts features "out" if that is so for the sets
+    with each of them, and "in" if it is so for the sets without. A "leaf" is all the largest sets
+    of a node one by one; with features outside the core it must have s forced ones, and the s
+    largest variances outside must sum to the bound at most. There are no twins, and a branch moves
+    one feature. Without entries, every set is looked at."""
 
-    L: np.ndarray | None = entry(Matrix("p", MOST_COMPONENTS), "L, with Z = LL'", optional=True)
+    core: np.ndarray | None = entry(
+        Features("p", least=1, names="n"),
+        "the features of the log, all if absent; every other one counts its variance",
+        optional=True,
+    )
+    log: tuple[CommonProblem | Cut | Node, ...] | None = entry(
+        Steps("problem", problem=(CommonProblem,), split=(Cut,), node=(Node,)),
+        "branch and bound on sets",
+        optional=True,
+    )
 
 
 @dataclass(frozen=True)

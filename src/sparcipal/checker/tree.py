@@ -19,7 +19,7 @@ from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Refused, choices, require
 from .family import Case, Family
 from .margins import term
-from .pairsplit import Charged, Split, Supports, charged, largest
+from .pairsplit import Charged, Supports, charged, largest
 from .records import SPLITS, Node, Pass, Problem, Tree, Twins
 from .signs import no_positive_eigenvector
 from .touch import check_touch
@@ -101,11 +101,11 @@ class Claim:
 
     what: str  # "closed", "leaf", "shrink" or "pass"
     state: State
-    split: Split | None = None
+    split: Any = None  # the certificate: one of those of its prover
     fixed: Pass | None = None
 
 
-def claims_of(log: Log, prover: Prover, budget: Budget) -> list[Claim]:
+def claims_of(log: Log, prover: Any, budget: Budget) -> list[Claim]:
     """Follow all nodes; Refused if some support is in none of them. Work is charged beforehand."""
     walk = _Walk(log, prover)
     for position, step in enumerate(log):
@@ -119,7 +119,7 @@ def claims_of(log: Log, prover: Prover, budget: Budget) -> list[Claim]:
 
 
 class _Walk:
-    def __init__(self, log: Log, prover: Prover) -> None:
+    def __init__(self, log: Log, prover: Any) -> None:
         self.log, self.prover = log, prover
         self.claims: list[Claim] = []
         self.entered: dict[int, State] = {}
@@ -199,7 +199,8 @@ class _Walk:
     def _claim(self, what: str, state: State, place: int | None, fixed: Pass | None = None) -> None:
         found = place is not None and place < len(self.log)
         split = self.log[place] if found else None  # type: ignore[index]
-        require(isinstance(split, SPLITS), "a step refers to a certificate that is none")
+        known = isinstance(split, self.prover.certificates)
+        require(known, "a step refers to a certificate that is none")
         self.claims.append(Claim(what, state, split, fixed))
 
 
@@ -217,6 +218,8 @@ def members(mask: int, p: int) -> np.ndarray:
 
 class Prover:
     """The matrix of a log in the log's own unit, and the checks of its claims."""
+
+    certificates: tuple[type, ...] = SPLITS
 
     def __init__(self, problem: Problem, a: np.ndarray, ar: Arithmetic) -> None:
         self.ar, self.p = ar, a.shape[0]

@@ -10,7 +10,7 @@ from .algebra import below, block, defect, eigen, fan, largest, psd, squared, ti
 from .pairsplit import triangle
 from .proving import EVERY, bound, prove, zeros
 from .question import Ask
-from .reading import EPS, Matrix, exact, need, vector
+from .reading import EPS, Matrix, exact, need, places, vector
 from .tree import Tree
 
 
@@ -125,16 +125,78 @@ def prove_orthogonal(data: dict, ask: Ask, level: Fraction) -> bool:
 
 @bound("common", "common")
 def prove_common(data: dict, ask: Ask, level: Fraction) -> bool:
-    """The largest diagonal entries of LL' and eigenvalues of A - LL'; or every set."""
+    """Branch and bound on inequalities for sets; or every set."""
     need(ask.k <= ask.s, "more components than features")
-    if "L" not in data:
+    if "log" not in data:
         sets = combinations(range(ask.p), min(ask.s, ask.p))
         return all(fan_of(block(ask.A, T), ask, level) for T in sets)
-    L = [[exact(x) for x in row] for row in data["L"]]
-    need(len(L) == ask.p and len({len(row) for row in L}) == 1, "the matrix L")
-    Z, span = squared(L), range(ask.p)
-    left = [[ask.A[i][j] - Z[i][j] for j in span] for i in span]
-    return fan_of(left, ask, level - largest([Z[i][i] for i in span], ask.s))
+    core = places(data["core"], ask.p) if "core" in data else list(range(ask.p))
+    lacking = defect(ask.A) if ask.given and "core" in data else Fraction(0)
+    outside = [ask.A[i][i] + lacking for i in range(ask.p) if i not in core]
+    need(exact(data["log"][0]["bound"]) + ask.k * lacking <= level, "the log proves less")
+    level -= ask.k * lacking
+    need(largest(outside, ask.s) <= level, "sets outside the core")
+    SetTree(data["log"], block(ask.A, core), ask, outside, level).check()
+    return True
+
+
+class SetTree(Tree):
+    """The log of a common set: what settles a node is a sum of coefficients."""
+
+    def __init__(self, log: list[dict], A: Matrix, ask: Ask, outside: list, level: Fraction):
+        need(log[0]["step"] == "problem", "another problem")
+        self.log, self.A, self.s, self.k, self.t = log, A, ask.s, ask.k, level
+        self.outside, self.root, self.cuts = outside, frozenset(), {}
+
+    def split(self, place: int) -> tuple[Fraction, dict[int, Fraction]]:
+        """k nu and the coefficients of a cut, with A <= nu I + LL' + BB'."""
+        if place in self.cuts:
+            return self.cuts[place]
+        need(self.log[place]["step"] == "split", "no inequality there")
+        features = places(self.log[place]["features"], len(self.A))
+        L = [[exact(x) for x in row] for row in self.log[place]["L"]]
+        need(len(L) == len(features) and len({len(row) for row in L}) == 1, "the matrix L")
+        A, Z, span = block(self.A, features), squared(L), range(len(features))
+        M = [[A[i][j] - Z[i][j] for j in span] for i in span]
+        w, Q = eigen(M)
+        nu = max(w[self.k - 1], Fraction(0)) if self.k <= len(w) else Fraction(0)
+        lift = [max(x - nu, Fraction(0)) for x in w]
+        B = [[sum(x * q[i] * q[j] for x, q in zip(lift, Q) if x) for j in span] for i in span]
+        step = EPS * sum((abs(x) for x in w), Fraction(1, 2**900))
+        while not below([[M[i][j] - B[i][j] for j in span] for i in span], nu):
+            nu, step = nu + step, 2 * step
+        self.cuts[place] = self.k * nu, {j: Z[i][i] + B[i][i] for i, j in enumerate(features)}
+        return self.cuts[place]
+
+    def worth(self, cut, alive, forced) -> Fraction:
+        """The most that a set of a node is worth by an inequality."""
+        base, coef = cut
+        need(alive <= coef.keys(), "an inequality for fewer features")
+        others = [coef[j] for j in alive - forced] + self.outside
+        return base + sum(coef[j] for j in forced) + largest(others, self.s - len(forced))
+
+    def fixed(self, split, alive, forced, features, side: str) -> bool:
+        """Whether no set with each of the features in, or out, is worth more."""
+        nodes = [(alive, forced | {j}) if side == "in" else (alive - {j}, forced) for j in features]
+        return all(len(f) > self.s or self.worth(split, a, f) <= self.t for a, f in nodes)
+
+    def replaces(self, j: int, i: int) -> bool:
+        return False
+
+    def settle(self, place: int, node: dict, alive, forced, nodes: list[int]) -> None:
+        """Prove a node, given that all later ones are proved or will be."""
+        if self.empty(alive, forced) or node["end"] == "branch":
+            super().settle(place, node, alive, forced, nodes)
+        elif node["end"] == "closed":
+            cut = self.split(node["split"])
+            need(self.worth(cut, alive, forced) <= self.t, "a node is not closed")
+        else:
+            full = len(forced) == self.s or not self.outside
+            need(node["end"] == "leaf" and full, "a node is left open")
+            free, room = sorted(alive - forced), self.s - len(forced)
+            for T in combinations(free, min(room, len(free))):
+                own = block(self.A, sorted(forced | set(T)))
+                need(fan(own, self.k, self.t, [Fraction(0)] * self.k), "a set of a leaf")
 
 
 def fan_of(M: Matrix, ask: Ask, level: Fraction) -> bool:

@@ -19,11 +19,16 @@ The proof is a list of steps that the checker replays.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..pairsplit import Split
+
+class Certificate(Protocol):
+    """What settles nodes; a log stores where it came from."""
+
+    @property
+    def origin(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ class ProofLog:
         self.size += 300
         return len(self._steps) - 1, record
 
-    def split(self, split: Split) -> int:
+    def split(self, split: Certificate) -> int:
         """Return the position of a certificate, which is stored at its first use."""
         if not self.keep:
             return -1
@@ -113,19 +118,19 @@ class ProofLog:
             self.size += sum(a.nbytes for a in split.origin.values() if isinstance(a, np.ndarray))
         return self._positions[key]
 
-    def inherit(self, split: Split) -> None:
+    def inherit(self, split: Certificate) -> None:
         """Let position 0 stand for the certificate of the root of this subtree."""
         self._positions[id(split.origin)] = 0
         self._origins.append(split.origin)
 
-    def known(self, split: Split) -> int | None:
+    def known(self, split: Certificate) -> int | None:
         """Return the position of a certificate, or None before its first use."""
         return self._positions.get(id(split.origin))
 
     def record(self, position: int) -> dict[str, Any]:
         return self._steps[position]
 
-    def graft(self, position: int, split: Split, other: ProofLog) -> list[int]:
+    def graft(self, position: int, split: Certificate, other: ProofLog) -> list[int]:
         """Append the log of the subtree below the node at `position`, whose certificate is `split`.
 
         Returns the new position of each old one; old position 0 was that certificate and 1 the
@@ -147,7 +152,7 @@ class ProofLog:
         self.size += other.size
         return place
 
-    def adopt(self, split: Split, position: int) -> None:
+    def adopt(self, split: Certificate, position: int) -> None:
         """Record that a certificate is in the log already, at `position`."""
         self._positions[id(split.origin)] = position
         self._origins.append(split.origin)
@@ -155,7 +160,7 @@ class ProofLog:
     def fixed(
         self,
         record: dict[str, Any],
-        split: Split,
+        split: Certificate,
         features: np.ndarray,
         out: np.ndarray,
         into: np.ndarray,
@@ -168,7 +173,7 @@ class ProofLog:
             }
         )
 
-    def close(self, record: dict[str, Any], split: Split) -> None:
+    def close(self, record: dict[str, Any], split: Certificate) -> None:
         record["end"], record["split"] = "closed", self.split(split)
 
     def steps(self, header: dict[str, Any]) -> list[dict[str, Any]]:
