@@ -139,7 +139,7 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             return as_table(X)
         if not (self._selects and is_frame(X)) or is_lazy(X):
             return X
-        wanted = Wanted(columns=tuple(self.feature_names_in_), index=False)
+        wanted = Wanted(columns=tuple(self.feature_names_in_), index=False, empty=True)
         return table_of(from_frame(X, wanted))
 
     def _check_columns(self, width: int, names: tuple[str, ...] | None) -> None:

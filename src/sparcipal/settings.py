@@ -206,7 +206,7 @@ class Settings:
             "sample_weight": data.weighted,
             **asked.record(),
         }
-        if data.gaps is not None:
+        if data.gaps is not None and data.gaps.entries:
             kept["missing"] = data.gaps.rule
         return kept if total is None else {**kept, "n_nonzero_total": total}
 

@@ -190,7 +190,7 @@ def test_transform_command_takes_the_features_of_the_model_by_name(source, tmp_p
     assert [line.rpartition(",")[2] for line in named[1:]] == plain[1:]
     assert named[0] == "sample,who,component1"
     other.write_text(",".join(NAMES[:-1]) + "\n1,2,3,4,5,6,7\n")
-    assert f"no column for --columns {NAMES[-1]}" in run("transform", model, other, code=1).stderr
+    assert f"fitted on: {NAMES[-1]!r}" in run("transform", model, other, code=1).stderr
 
 
 @pytest.mark.parametrize("code", ["99", "-9"])

@@ -146,7 +146,7 @@ def test_frames_with_text_and_dates_are_fitted_on_their_numbers(library):
     assert np.array_equal(estimator.components_, plain.components_)
     assert np.array_equal(estimator.transform(other), plain.transform(frame))
     assert verify(estimator, other).verdict == "proved"
-    with pytest.raises(ValueError, match="no column for columns='a'"):
+    with pytest.raises(ValueError, match="X lacks columns that the model was fitted on: 'a'"):
         estimator.transform(mixed.drop(columns="a"))
 
 

@@ -103,9 +103,10 @@ def test_pairwise_without_gaps_is_the_ordinary_fit():
     assert fitted("pairwise", WHOLE).result_.value == fitted("error", WHOLE).result_.value
 
 
+@pytest.mark.parametrize("data", [GAPPY, WHOLE], ids=["gaps", "none"])
 @pytest.mark.parametrize("rule", ["rows", "pairwise"])
-def test_scores_of_rows_with_gaps_are_the_best_linear_prediction(rule):
-    estimator = fitted(rule)
+def test_scores_of_rows_with_gaps_are_the_best_linear_prediction(rule, data):
+    estimator = fitted(rule, data)
     result = estimator.result_
     used = np.unique(np.concatenate(result.supports))
     C, mean = result.info["missing"]["covariance"], result.mean[used]
@@ -125,9 +126,10 @@ def test_scores_of_rows_with_gaps_are_the_best_linear_prediction(rule):
         assert np.isnan(estimator.transform(np.full((1, 6), np.nan))).all()
 
 
-def test_scores_after_mean_are_those_of_the_filled_rows():
-    estimator = fitted("mean")
-    filled = np.where(np.isnan(GAPPY), np.nanmean(GAPPY, axis=0), GAPPY)
+@pytest.mark.parametrize("data", [GAPPY, WHOLE], ids=["gaps", "none"])
+def test_scores_after_mean_are_those_of_the_filled_rows(data):
+    estimator = fitted("mean", data)
+    filled = np.where(np.isnan(GAPPY), np.nanmean(data, axis=0), GAPPY)
     np.testing.assert_allclose(estimator.transform(GAPPY), estimator.transform(filled), atol=1e-12)
     with pytest.raises(ValueError, match="NaN"):
         SparsePCA(n_nonzero_coefs=2).fit(WHOLE).transform(GAPPY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 import click
@@ -25,7 +26,22 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """This command lists its options by group."""
+    """This command lists its options by group, and says where an option belongs that it lacks."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            owners = [name for name, other in _commands(ctx) if _has(other, error.option_name)]
+            near = difflib.get_close_matches(error.option_name, error.possibilities or (), 3, 0.75)
+            if not owners or near:
+                raise click.NoSuchOption(error.option_name, None, near, ctx) from error
+            detail = f"it is one of {', '.join(owners)}"
+            if "model" in (parameter.name for parameter in self.params):
+                detail = f"the model was made with it (sparcipal {owners[0]} {error.option_name})"
+            raise click.UsageError(
+                f"{self.name} has no option {error.option_name!r}: {detail}", ctx
+            ) from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         by_group: dict[str, list[tuple[str, str]]] = {}
@@ -39,6 +55,15 @@ class Command(click.Command):
         for group in sorted(by_group, key=lambda name: (*ORDER, name).index(name)):
             with formatter.section(group):
                 formatter.write_dl(by_group[group])
+
+
+def _commands(ctx: click.Context) -> list[tuple[str, click.Command]]:
+    root = ctx.find_root().command
+    return list(root.commands.items()) if isinstance(root, click.Group) else []
+
+
+def _has(command: click.Command, option: str) -> bool:
+    return any(option in parameter.opts for parameter in command.params)
 
 
 def option(group: str, *names: str, **keywords: Any) -> Any:

@@ -146,6 +146,10 @@ def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
     exact: set[int] = set()
     chosen = set(range(len(names)))
     if wanted.columns is not None:
+        lacking = [n for n in wanted.columns if n not in names] if wanted.empty else []
+        if lacking:  # of new samples for a model: its features are no patterns
+            which = listed([_unknown(name, names) for name in lacking])
+            raise ValueError(f"{where} lacks columns that the model was fitted on: {which}")
         picked, exact = matching(wanted.columns, names, "columns", problems)
         chosen = set(picked)
     dropped, _ = matching(wanted.drop, names, "drop", problems)

@@ -20,7 +20,7 @@ from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
 from .columns import OPTIONS, Wanted
 from .frames import from_frame, is_frame
-from .missing import Gaps, without_gaps
+from .missing import Gaps, for_new_samples, without_gaps
 from .notes import tell
 from .passes import MEMORY_LIMIT, memory_bytes, watch_moments
 from .rows import CalledRows, MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
@@ -84,11 +84,11 @@ def resolved(
         notes = (*notes, "X is a symmetric matrix; if it is a covariance, pass covariance=X")
     if notes and not isinstance(X, Table):
         tell(notes)
-    if isinstance(source, Rows) or sample_weight is None:  # Rows already hold their weights
-        texts = source.texts if isinstance(source, Table) else None
-        return Input(source, source.feature_names, notes=notes, texts=texts)
-    weights = parameters.weights(sample_weight, source.shape[0])
-    return Input(source, source.feature_names, weights, notes, texts=source.texts)
+    if isinstance(source, Rows):  # which already hold their weights
+        return Input(source, source.feature_names, notes=notes)
+    weights = None if sample_weight is None else parameters.weights(sample_weight, source.shape[0])
+    gaps = for_new_samples(source, missing, weights)
+    return Input(source, source.feature_names, weights, notes, gaps, texts=source.texts)
 
 
 def _like_covariance(X: Any) -> bool:

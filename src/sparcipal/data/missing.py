@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..numerics.margins import power_of_two
 from ..problem.covariance import DENSE_LIMIT
@@ -25,10 +26,10 @@ LEAST = 2  # rows that must be left, and rows that a pair of features must share
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """What was done about entries that were missing."""
+    """What was done about entries that were missing, and is to be done in new samples."""
 
     rule: str
-    entries: int
+    entries: int = 0
     rows: int = 0  # left out
     fill: np.ndarray | None = None  # what stands for a missing entry, by feature
 
@@ -40,6 +41,11 @@ class Gaps:
         if self.rule == "pairwise":
             return f"{what}: covariances of the rows that have both entries"
         return f"{what}: filled with the {self.rule} of their column"
+
+    @property
+    def pairs(self) -> bool:
+        """Whether covariances are those of pairs; for a table without gaps they are as ever."""
+        return self.rule == "pairwise" and self.entries > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +67,19 @@ def by_rows(rule: str) -> str:
             "missing='mean', missing='median' or missing='rows'"
         )
     return rule
+
+
+def for_new_samples(table: Table, rule: str, weights: np.ndarray | None) -> Gaps | None:
+    """What is to be done about gaps in new samples, after a fit of a table that has none."""
+    if rule == "error" or sp.issparse(table.X):
+        return None
+    return Gaps(rule, fill=_fill(table.X, rule, weights))
+
+
+def _fill(X: np.ndarray, rule: str, weights: np.ndarray | None) -> np.ndarray | None:
+    if rule == "mean":
+        return means(X, weights)
+    return np.nanmedian(X.astype(np.float64), axis=0) if rule == "median" else None
 
 
 def without_gaps(
@@ -98,7 +117,7 @@ def without_gaps(
             )
         gaps = Gaps(rule, count)
         return replace(table, notes=(*table.notes, gaps.words(X.shape[0]))), weights, gaps
-    fill = means(X, weights) if rule == "mean" else np.nanmedian(X.astype(np.float64), axis=0)
+    fill = _fill(X, rule, weights)
     gaps = Gaps(rule, count, fill=fill)
     filled = np.where(absent, fill, X)
     notes = (*table.notes, gaps.words(X.shape[0]))

@@ -39,6 +39,7 @@ class Scorer:
         self.mean = result.mean[self.used]
         self.scale = result.scale[self.used]
         self._gaps = _rule(result, self.used)
+        self._names = [result.feature_name(int(i)) for i in self.used]
 
     @property
     def takes_gaps(self) -> bool:
@@ -70,23 +71,30 @@ class Scorer:
         """Score rows given by their used columns; the scores of a row depend on no other row."""
         if sp.issparse(columns):
             stored: Any = sp.csr_array(columns).astype(np.float64)
-            self._check_finite(stored.data)
+            self._check_finite(stored.data, stored.indices)
             return np.asarray(stored @ self.loadings) - self.mean @ self.loadings
         dense = np.asarray(columns, dtype=np.float64)
         if self._gaps is not None and np.isnan(dense).any():
             dense = self._gaps(dense, self.mean, self.scale)
-            self._check_finite(dense[~np.isnan(dense).all(axis=1)])
+            known = dense[~np.isnan(dense).all(axis=1)]
         else:
-            self._check_finite(dense)
+            known = dense
+        self._check_finite(known, np.arange(self.used.size))
         # The summation order of a matrix product may depend on the number of rows.
         return np.einsum("ij,jk->ik", dense - self.mean, self.loadings)
 
-    def _check_finite(self, entries: np.ndarray) -> None:
-        if not np.isfinite(entries).all():
-            raise ValueError(
-                "X contains NaN or infinity in columns that components use; remove these rows, or "
-                "impute the entries first"
-            )
+    def _check_finite(self, entries: np.ndarray, columns: np.ndarray) -> None:
+        """Raise ValueError where `entries`, whose last axis has these columns, are not finite."""
+        wrong = ~np.isfinite(entries)
+        if not wrong.any():
+            return
+        places = np.unique(np.broadcast_to(columns, entries.shape)[wrong])
+        names = listed([repr(self._names[j]) for j in places.tolist()])
+        raise ValueError(
+            f"X contains {int(wrong.sum())} NaN or infinities in columns that components use "
+            f"({names}); fill them, or fit with missing='mean', 'rows' or 'pairwise', which scores "
+            "rows with gaps too"
+        )
 
 
 class _Filled:

@@ -55,7 +55,7 @@ class Searched:
         source, names = given.source, given.feature_names
         if isinstance(source, Rows):
             self._stream = Stream(source, center, scale, memory_limit)
-        elif given.gaps is not None and given.gaps.rule == "pairwise":
+        elif given.gaps is not None and given.gaps.pairs:
             self._use(_from_pairs(given, center, scale))
         elif isinstance(source, Table):
             self._use(_from_table(given, center, scale))

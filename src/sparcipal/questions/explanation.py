@@ -275,7 +275,7 @@ def _check(answer: Result, source: Input, resamples: int) -> None:
 
 def _sums(answer: Result, source: Input) -> Explained | None:
     """What the components explain together; a covariance, or one of pairs, has no rows to ask."""
-    pairs = source.gaps is not None and source.gaps.rule == "pairwise"
+    pairs = source.gaps is not None and source.gaps.pairs
     if pairs or answer.mean is None or not isinstance(source.source, Table | Rows):
         return None
     with one_blas_thread:

@@ -17,6 +17,13 @@ def written(path, content):
     return path
 
 
+def test_a_decimal_point_in_another_column_tells_that_commas_part_thousands(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('a,b\n"1,200",0.5\n"3,400",1.25\n')
+    with pytest.warns(UserWarning, match="separator in 'a' .as '0.5' has a decimal point"):
+        assert read(path).X[:, 0].tolist() == [1200.0, 3400.0]
+
+
 def test_csv_tells_decimal_commas_from_separators(tmp_path):
     path = written(tmp_path / "x.csv", "a;b\n1,5;2\n3;4,25\n")
     with pytest.warns(UserWarning, match="decimal comma in 'a' .as '1,5' shows"):

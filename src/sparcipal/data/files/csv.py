@@ -21,16 +21,15 @@ import numpy as np
 from ..columns import DATE, EMPTY, NUMBER, OPTIONS, TEXT, Column, Plan, Wanted, encoded, plan
 from .bytes import Path_, open_bytes
 from .fields import (
-    COMMA,
     PLAIN,
     Ambiguous,
     Style,
+    beside_others,
     is_date,
     is_missing,
     is_number,
     looks_numbered,
     style_of,
-    with_points,
     without_codes,
 )
 from .reader import Parsed, Reader
@@ -364,23 +363,16 @@ def _columns(
             kind, style, undecided[j] = NUMBER, Style(), str(error)
         kinds.append(kind)
         styles.append(style)
-    decided = {style.name for style in styles} - {PLAIN, "true and false"}
-    if decided == {COMMA}:
-        # Beside decimal commas the points of 1.200 and 13.400 part thousands.
-        for j, there in enumerate(present):
-            if kinds[j] == NUMBER and styles[j].name == PLAIN and with_points(there):
-                styles[j] = Style(COMMA, "as in the other columns")
-    for j, entry in undecided.items():
-        if len(decided) == 1:
-            styles[j] = Style(decided.copy().pop(), "as in the other columns")
-        else:
-            named = f" ({names[j]!r})" if names[j] else ""
-            problems.other(
-                f"column {j + 1}{named}: {entry!r} can be {entry.replace(',', '')} or "
-                f"{entry.replace(',', '.')}, and no other entry tells which; pass thousands=',' "
-                "or decimal=','"
-            )
-    if undecided and len(decided) != 1:
+    numbers = [there if kind == NUMBER else [] for kind, there in zip(kinds, present)]
+    left = beside_others(styles, numbers, list(undecided))
+    for j in left:
+        entry, named = undecided[j], f" ({names[j]!r})" if names[j] else ""
+        problems.other(
+            f"column {j + 1}{named}: {entry!r} can be {entry.replace(',', '')} or "
+            f"{entry.replace(',', '.')}, and no other entry tells which; pass thousands=',' "
+            "or decimal=','"
+        )
+    if left:
         problems.refuse()
     columns = [
         Column(

@@ -121,6 +121,28 @@ def with_points(entries: Sequence[str]) -> bool:
     return any(grouped) and whole
 
 
+def beside_others(
+    styles: list[Style], present: Sequence[Sequence[str]], undecided: list[int]
+) -> list[int]:
+    """Settle `styles` by what the numbers of other columns show, those in `undecided` and those
+    whose points may part thousands; return the columns of which nothing tells."""
+    decided = {style.name for style in styles} - {PLAIN, TRUTH}
+    plain = [j for j, s in enumerate(styles) if s.name == PLAIN and j not in undecided]
+    grouped = [j for j in plain if with_points(present[j])]
+    if len(decided) == 1:
+        # Beside decimal commas the points of 1.200 and 13.400 part thousands.
+        for j in undecided + (grouped if decided == {COMMA} else []):
+            styles[j] = Style(next(iter(decided)), "as in the other columns")
+        return []
+    points = (e for j in plain if j not in grouped for e in present[j] if "." in e)
+    pointed = next(points, None)
+    if decided or pointed is None:
+        return undecided
+    for j in undecided:
+        styles[j] = Style(GROUPED, f"as {pointed!r} has a decimal point")
+    return []
+
+
 def _undecided(entries: Sequence[str]) -> Style:
     """Tell the comma by the company that entries such as 1,200 keep."""
     with_comma = [e for e in entries if "," in e]
