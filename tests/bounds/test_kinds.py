@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,6 +11,9 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from sparcipal import Result, sparse_pca, verify
+from sparcipal.bounds.kyfan import JointQuestion, kyfan_bound
+from sparcipal.problem.covariance import covariance_of_data
+from sparcipal.problem.result import Status
 
 
 def ky_fan(M: np.ndarray, k: int) -> float:
@@ -78,3 +82,25 @@ def test_components_of_one_factor_are_told_apart_by_adjusted_variance():
     assert other.adjusted_variance == pytest.approx(other.value)
     assert np.unique(np.concatenate(other.supports)).size == 15
     assert verify(other, X).verdict == "proved"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_prices_the_bound_holds_for_orthogonal_components_that_overlap(seed):
+    """Prices are for supports that share nothing; a split without them serves all."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20, 7)) @ (np.eye(7) + 0.5 * rng.standard_normal((7, 7)))
+    own = covariance_of_data(X)[0]
+    supports, value = [np.arange(3), np.arange(3, 6)], 0.5 * float(own.diagonal.sum())
+    question = JointQuestion(own, (3, 3), supports, value, overlapping=True)
+    bound = kyfan_bound(question, effort="short")
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=3, supports="orthogonal")
+    unit = result.certificate.unit
+    assert bound.value >= result.value / unit * (1 - 1e-12)
+    replaced = replace(bound, value=bound.value * unit, margin=bound.margin * unit)
+    told = replace(result.certificate, bounds=(replaced,), bound=replaced.value)
+    status = Status.GAP if told.bound > told.value * (1 + told.tol) else Status.OPTIMAL
+    honest = replace(result, certificate=replace(told, status=status))
+    assert verify(honest, X)
+    priced = replace(replaced, data={**bound.data, "price": np.full(7, 1e-3, np.float32)})
+    forged = replace(honest, certificate=replace(honest.certificate, bounds=(priced,)))
+    assert "prices" in verify(forged, X).reason

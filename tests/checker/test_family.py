@@ -32,7 +32,7 @@ def test_families_say_what_they_cover():
         *("eigenvalues", "parts", "lowrank", "dspca-dual", "adjusted"),
     }
     assert {n for n, f in known.items() if "orthogonal" in f.kinds} == {
-        *("eigenvalues", "parts", "lowrank", "dspca-dual", "orthogonal"),
+        *("eigenvalues", "parts", "lowrank", "dspca-dual", "kyfan", "orthogonal"),
     }
     assert {n for n, f in known.items() if "common" in f.kinds} == {
         *("trace", "eigenvalues", "parts", "lowrank", "dspca-dual", "common"),

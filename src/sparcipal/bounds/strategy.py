@@ -19,6 +19,7 @@ from .cheap import cheap_bounds, trace_bound
 from .common import common_bound
 from .ellipsoid import ellipsoid_bound
 from .joint import prove_jointly
+from .kyfan import JointQuestion, kyfan_bound
 from .lowrank.bound import low_rank_bound
 from .orthogonal import orthogonal_bound
 from .parts import sum_of_parts
@@ -215,7 +216,16 @@ def _prove_kind(
     if problem.adjusted and few:
         found = adjusted_bound(problem, parts[problem.s_max].value, options, effort)
         proved = proved if found is None else replace(proved, bounds=(*proved.bounds, found))
-    elif problem.orthogonal and few:
+    elif problem.orthogonal and not few:
+        supports = [c.support for c in proved.components]
+        question = JointQuestion(
+            problem.covariance, problem.cardinalities, supports, proved.value(problem),
+            tol=options.tol, overlapping=True,
+        )  # fmt: skip
+        plan = {"fast": "wide", "full": "full"}[effort]
+        bound = kyfan_bound(question, effort=plan, monitor=options.monitor)
+        proved = replace(proved, bounds=(*proved.bounds, bound))
+    elif problem.orthogonal:
         value = proved.value(problem)
         bound = orthogonal_bound(problem, proved.components, value, options, effort)
         proved = replace(proved, bounds=(*proved.bounds, bound))

@@ -1,4 +1,5 @@
-"""The joint bound for components with disjoint supports (docs/methods/kyfan.rst), once more.
+"""The joint bound for components with disjoint supports, or without prices for orthogonal ones
+(docs/methods/kyfan.rst), once more.
 
 A certificate holds U and R (upper triangles), prices and one pad for a core of features; all
 else, also what the features outside the core are charged, is recomputed from the data here.
@@ -13,7 +14,7 @@ import numpy as np
 from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import require
 from .cheap import psd_shift
-from .family import Case, Family
+from .family import Case, Family, all_nonzeros
 from .pairsplit import mirrored, pair_charges
 from .records import KyFan
 
@@ -25,7 +26,7 @@ def recheck(record: KyFan, case: Case) -> Numbers:
     total, price = spectrum(record, case)
     # Prices are paid by the features that are used: no more than there are nonzeros.
     paid = ar.top(price, question.n_nonzero).sum() * (1 + price.size * ar.eps)
-    return total + paid + cov.rounding(question.n_nonzero)
+    return total + paid + all_nonzeros(record, question, cov, cov.rounding)
 
 
 def spectrum(
@@ -34,11 +35,13 @@ def spectrum(
     """The bound without its prices, and the prices of the core.
 
     With a `floor`, at most the pad, every feature costs so much more: s times as much comes off M.
-    With `empty`, components may have no feature here; each of them explains 0.
+    With `empty`, components may have no feature here; each of them explains 0. Orthogonal ones
+    that overlap may have a part of their length on features that were left out.
     """
     cov, question, ar, budget = case
     core, n, s, k = record.features, record.features.size, question.s_max, question.k
-    require(k == 1 or question.disjoint, "this bound holds for disjoint supports only")
+    apart = k == 1 or question.disjoint
+    require(apart or not record.price.any(), "prices hold for disjoint supports only")
     require(0.0 <= floor <= record.pad, "a price that the pads do not cover")
     covered = n == cov.p or s == 1 or record.pad > 0
     require(covered, "features outside the core need a positive pad")
@@ -55,7 +58,7 @@ def spectrum(
     level = float(np.linalg.eigvalsh(guess)[n - k]) if n >= k else -np.inf
     rows = Rows(core, theta, price, s, question.nonnegative)
     outside = outside_rows(rows, level + floor, case)
-    rivals = np.append(outside - floor, ar.zeros(k if empty else 0))
+    rivals = np.append(outside - floor, ar.zeros(k if empty or not apart else 0))
     # the sum on the diagonal of M is rounded once more
     return ar.ky_fan(M, k, rivals) + 4 * k * s * ar.eps * floor, price + floor
 
@@ -113,4 +116,4 @@ def outside_rows(of: Rows, level: float, case: Case) -> np.ndarray:
     return out
 
 
-FAMILIES = (Family("kyfan", KyFan, recheck, totals=True),)
+FAMILIES = (Family("kyfan", KyFan, recheck, totals=True, kinds=("disjoint", "orthogonal")),)

@@ -400,7 +400,8 @@ class Tree:
 
 @dataclass(frozen=True)
 class KyFan:
-    """For disjoint components; the statement is that of :doc:`methods/kyfan`, "all features". Every
+    """For disjoint components, and if all prices are zero for orthogonal ones, with k zeros among
+    the eigenvalues; the statement is that of :doc:`methods/kyfan`, "all features". Every
     row of the core chooses s - 1 times, at V_ab - price_b or at the pad, whichever is more; the
     smallest choice of a row is its theta. The bound is the sum of the k largest among the
     eigenvalues of M on the core and the m_j outside, plus the largest prices, as many as there are

@@ -91,10 +91,11 @@ def outside(ask: Ask, core: list[int], theta, beta: dict[int, Fraction], s: int,
     return found
 
 
-@bound("kyfan", totals=True)
+@bound("kyfan", "disjoint orthogonal", totals=True)
 def prove_kyfan(data: dict, ask: Ask, level: Fraction) -> bool:
     """The Ky Fan split with prices, a core and pads."""
     M, others, price = ky_fan_matrix(data, ask)
+    need("disjoint" in ask.kinds or not any(price), "prices of features that serve twice")
     return fan(M, ask.k, level - largest(price, ask.m), others + zeros(ask))
 
 

@@ -10,7 +10,7 @@ factorisation. See certificate.py for the mathematics.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,6 +94,7 @@ class _Run:
         self.cov, self.nonnegative = question.cov, question.nonnegative
         self.s, self.k = max(sizes), len(sizes)
         self.total = sum(sizes) if question.total is None else question.total
+        self.overlapping = question.overlapping
         # Where the cardinalities allow more than the total, all prices have a floor.
         self.floor: float | None = None
         # The scales need a positive number; for a zero covariance any positive number will do.
@@ -116,6 +117,8 @@ class _Run:
                 pad = max(pad, self._usual_pad())
             a = self._core(features)
             split = first_split(a, features, self.s, self.k, self.total, pad, self.nonnegative)
+            if self.overlapping:
+                split = replace(split, price=np.zeros_like(split.price))
         if self.total < self.k * self.s:
             self.floor = self._marginal(supports)
         self.growing = a.shape[0] < self.cov.n_features
@@ -175,8 +178,9 @@ class _Run:
     ) -> KyFanSplit:
         """Return the best split met while the temperature falls."""
         optimiser = KyFanOptimiser(
-            a, split, self.s, self.k, self.value, self.nonnegative, self.total, self.floor
-        )
+            a, split, self.s, self.k, self.value, self.nonnegative, self.total, self.floor,
+            priced=not self.overlapping,
+        )  # fmt: skip
 
         def guessed(split: KyFanSplit) -> float:
             return guess(kyfan_matrix(a, split, self.s, self.nonnegative), self.k, self.total)
@@ -210,8 +214,12 @@ class _Run:
         features, heights = violators(
             self.cov, split.features, evaluated, self.s, self.nonnegative, min(level, NEAR * level)
         )
-        total = float(proved_sum(evaluated.matrix, heights[heights > level], self.k))
+        rivals, margin = heights[heights > level], SAFETY * self.cov.rounding(self.total)
+        if self.overlapping:
+            # a component may lie on features that were left out, where it explains nothing
+            rivals = np.append(rivals, np.zeros(self.k))
+            margin = SAFETY * self.k * self.cov.rounding(self.s)
+        total = float(proved_sum(evaluated.matrix, rivals, self.k))
         total += top_sum(evaluated.price, self.total) * (1 + margins.prices(n))
-        margin = SAFETY * self.cov.rounding(self.total)
         bound = Bound(NAME, total + margin, split.data(), margin)
         return bound, evaluated, level, features, heights

@@ -21,7 +21,8 @@ class JointQuestion:
     `supports` and `value` are the best answer known, in the covariance's own units: they choose
     cores and scales, a bound is valid whatever they are. A proof may end within `tol` of the value.
     With `total`, components have at most so many nonzeros together. `include` has the anchors of
-    each component, or is empty; a bound may leave them aside.
+    each component, or is empty; a bound may leave them aside. With `overlapping`, supports may
+    overlap while components are orthogonal, and there are no prices.
     """
 
     cov: Covariance
@@ -32,6 +33,7 @@ class JointQuestion:
     tol: float = 1e-6
     total: int | None = None
     include: tuple[tuple[int, ...], ...] = ()
+    overlapping: bool = False
 
 
 @dataclass(frozen=True)
