@@ -80,7 +80,9 @@ is ``complete`` only if every list is complete at the level that was asked for. 
 more, ``fit``: null, or a result of its own, with proof, for the same data and the same question,
 but that the feature is excluded, or one more anchor. In a list that result is for one component, of
 its cardinality, with its anchors; the features and anchors of the other components are excluded.
-Where there are no anchors, the largest support counts for the largest cardinality.
+Where there are no anchors, the largest support counts for the largest cardinality. For several
+components that are not disjoint, count as adjusted variances, are uncorrelated or share a total of
+nonzeros ``components`` is empty, and the fits of ``drops`` are of the same kind.
 
 The value of a cost is at most what an answer behind it explains, and its bound at least the least
 that is proved: by the fit, or, where there are more features than a support may have, by the list.

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import sparcipal.bounds.joint as joint
-import sparcipal.questions.nearby as nearby
+import sparcipal.questions.beside as beside
 from sparcipal import Alternatives, SparsePCA, alternatives, sparse_pca, verify
 from sparcipal.bounds.tree.core import prove_large
+from tests.support.constrained import Constrained
 from tests.support.nearly import nearly, wrong
+from tests.support.second_checker import check_alternatives
 
 WITHIN = (0.01, 0.1, 0.3, 0.0)
 
@@ -54,9 +56,9 @@ def test_joint_drops_share_the_proof_of_the_answer(seed, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_list_beside_a_core(seed, monkeypatch):
-    monkeypatch.setattr(nearby, "WHOLE", 5)
+    monkeypatch.setattr(beside, "WHOLE", 5)
     small = lambda cov, s, question: prove_large(cov, s, question, first_core=4)  # noqa: E731
-    monkeypatch.setattr(nearby, "prove_large", small)
+    monkeypatch.setattr(beside, "prove_large", small)
     case = nearly(2 * seed + 1)
     rows = np.random.default_rng(seed).standard_normal((25, case.X.shape[1]))
     case = replace(case, X=rows * np.linspace(1, 4, rows.shape[1]))
@@ -119,10 +121,89 @@ def test_what_cannot_be_answered_is_refused():
         alternatives(result, X, within=2.0)
     with pytest.raises(ValueError, match="pass the data that it came from"):
         alternatives(result, X + table(seed=1))
-    with pytest.raises(ValueError, match="need supports='disjoint'"):
-        alternatives(X, n_components=2, n_nonzero_coefs=2, supports="free")
-    with pytest.raises(ValueError, match="need the nonzeros of each"):
-        alternatives(X, n_components=2, n_nonzero_coefs={"total": 5})
+    with pytest.raises(ValueError, match="among 9 features, and the covariance of 6 fits"):
+        alternatives(result, X, memory_limit=800)
+
+
+def in_blocks(X):
+    return lambda: iter([X[:3], X[3:]])
+
+
+def falling(seed):
+    """Eight columns that vary less and less, some of them equal or constant, with constraints."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.standard_normal((9, 8)) * np.linspace(2.0, 0.3, 8) ** 2, 2)
+    X[:, 1] = X[:, 0] if seed % 3 == 0 else X[:, 1]
+    X[:, 5] = 1.0 if seed % 4 == 0 else X[:, 5]
+    sizes = (1, 1) if seed % 4 == 3 else (2,)
+    include = [[0], []][: len(sizes)] if seed % 5 == 1 else [[] for _ in sizes]
+    return Constrained(X, sizes, include, [6] if seed % 2 else [], seed % 3 == 1)
+
+
+@pytest.mark.filterwarnings("ignore:set aside")
+@pytest.mark.parametrize("seed", range(8))
+def test_lists_of_tables_read_in_passes_count_features_that_were_not_kept(seed):
+    case = falling(seed)
+    rows, limit = in_blocks(case.X), 350
+    result = sparse_pca(rows, **case.keywords, memory_limit=limit)
+    assert result.certificate.screening["dropped"]
+    within = (0.02, 0.3)[seed % 2]
+    found = alternatives(result, rows, within=within, force=2, memory_limit=limit)
+    assert wrong(case, found) == []
+    assert verify(found, rows)
+    assert check_alternatives(found.to_json(), case.X.tolist()) == "proved"
+    assert str(alternatives(result, case.X, within=within, force=2)) == str(found)
+
+
+@pytest.fixture(scope="module")
+def screened():
+    X = table(p=12) * np.linspace(0.3, 1.5, 12) ** 2
+    return X, alternatives(X, n_nonzero_coefs=2, within=0.05, force=0, memory_limit=2000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"touching": 0.0, "rule": "nothing dropped"}, "a dropped feature may explain more"),
+        ({"inside": 0.5}, "the kept features' bound is too small"),
+        ({"kept": np.arange(7, dtype=np.int32)}, "other kept features"),
+    ],
+)
+def test_forged_lists_of_screened_tables_are_refused(screened, changes, said):
+    X, found = screened
+    near = found.components[0]
+    assert found.result.certificate.screening["dropped"]
+    assert verify(found, X)
+    proof = {**near.proof, "screened": {**near.proof["screened"], **changes}}
+    level = near.level if "touching" not in changes else near.level * 0.999
+    forged = replace(near, proof=proof, level=level)
+    verdict = verify(replace(found, components=(forged,)), X)
+    assert not verdict
+    bare = {name: part for name, part in near.proof.items() if name != "screened"}
+    assert not verify(replace(found, components=(replace(near, proof=bare),)), X)
+
+
+KINDS = [{"supports": "common"}, {"n_nonzero_coefs": {"total": 3}}]  # the others take seconds
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_components_that_overlap_have_joint_costs(kind):
+    X = np.array([[3.0, 1, 0, 1, 1], [-3, 0, 1, 0, 0], [1, -2, 0, 0, 1], [0, 2, -1, 1, 0]])
+    asked = {"n_components": 2, "n_nonzero_coefs": 2, **kind, "certify": False}
+    found = alternatives(X, **asked)
+    used = np.unique(np.concatenate(found.result.supports))
+    assert found.components == ()
+    assert [cost.feature for cost in found.drops] == used.tolist()
+    for cost in found.drops:
+        without = sparse_pca(X, **asked, exclude=[cost.feature])
+        assert cost.value <= without.bound * (1 + 1e-9)
+        assert cost.bound >= without.value * (1 - 1e-9)
+    assert "not listed" in str(found)
+    assert verify(found, X)
+    assert check_alternatives(found.to_json(), X.tolist()) == "proved"
+    plain = alternatives(X, n_components=2, n_nonzero_coefs=1, force=0, certify=False)
+    assert not verify(replace(found, drops=plain.drops), X)
+    assert not verify(replace(found, components=plain.components), X)
 
 
 def test_forged_alternatives_are_refused():

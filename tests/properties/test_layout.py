@@ -45,7 +45,6 @@ LONGER = {
     "estimator.py": "one class; half of it documents parameters and attributes",
     "problem/covariance.py": "one abstraction with all its insides, and how a table becomes one",
     "checker/records.py": "the schema of all proofs, one field after the other",
-    "questions/nearby.py": "one question: its parameters, lists, outsiders and costs",
 }
 
 

@@ -86,7 +86,7 @@ def widened(
     inside = _inside(problem, certificate)
     target = inside.value + max(SHARE * (inside.value - value), options.tol * value)
     if problem.disjoint:
-        known = _Known(problem, inside.value, certificate.bounds, components)
+        known = Among(problem, inside.value, certificate.bounds, components)
         found = beyond(known, survivors.dropped, target, options, certify)
         touching, total = found.bound, max(found.bound, inside.value)
         data = {**found.data, "inside": inside.value, "touching": touching}
@@ -239,7 +239,7 @@ def _by_parts(
         alone = Problem(problem.covariance, (s,), problem.nonnegative)
         known = [Bound(p["name"], p["value"], p["data"]) for p in inside.data["parts"]]
         own_bounds = [b for b in known if b.name == "kyfan"]
-        alone_known = _Known(alone, value, own_bounds, components[:1])
+        alone_known = Among(alone, value, own_bounds, components[:1])
         found[s] = beyond(alone_known, survivors.dropped, value, options, certify)
     highest = {s: max(found[s].bound, own[s]) for s in own}
     total = sum(highest[s] for s in problem.cardinalities)
@@ -253,7 +253,7 @@ def _by_parts(
 
 
 @dataclass(frozen=True)
-class _Known:
+class Among:
     """The problem on the screened features, its answer and the bounds proved for it."""
 
     problem: Problem
@@ -272,7 +272,7 @@ class Beyond:
 
 
 def beyond(
-    known: _Known, dropped: np.ndarray, target: float, options: Options, certify: Any
+    known: Among, dropped: np.ndarray, target: float, options: Options, certify: Any
 ) -> Beyond:
     """Bound the choices that use a dropped feature, until the bound is at most `target`.
 
@@ -346,7 +346,7 @@ class _Table:
 
 
 def _attempts(
-    known: _Known, highest: float, target: float, options: Options, certify: str
+    known: Among, highest: float, target: float, options: Options, certify: str
 ) -> Iterator[tuple[KyFanSplit, float]]:
     """Yield splits with the price for every feature, the cheap ones first."""
     problem = known.problem

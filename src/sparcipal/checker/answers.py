@@ -19,19 +19,24 @@ from .arithmetic import Arithmetic, at_least
 from .budget import Budget, require
 from .constraints import numbered, with_anchors
 from .covariance import EPS, CheckedCovariance, Question
-from .dropped import ScreenedCovariance
+from .dropped import ScreenedCovariance, touching
 from .family import Case, family_of
 from .gate import parse
 from .records import Among, FeatureCost, ListedSupport, NearbyClaim, Problem, Tree, Twins
 from .tree import proved_by
 
-STATUS = ("complete", "more", "nodes", "time_limit", "interrupted", "memory")
+STATUS = ("complete", "more", "nodes", "time_limit", "interrupted", "memory", "dropped")
 # The part of the largest variance by which rows of features that are exchanged may differ.
 EQUAL = 2e-13
 # The part of a value by which listed supports may fall short of what was asked for.
 NEAR = 1e-5
+AMONG = ("kept", "screened")  # what a proof says beside the record of a tree
 # What the fit behind a cost has in common with the answer.
-SAME = ("nonnegative", "center", "scale", "sample_weight")
+SAME = ("nonnegative", "center", "scale", "sample_weight", "missing")
+# What the fit without a feature in any component has in common with it besides, and what the fit of
+# one component is.
+KIND = ("supports", "objective", "uncorrelated", "n_nonzero_total")
+ALONE = dict(zip(KIND, ("disjoint", "sum", False, None)))
 
 
 @dataclass(frozen=True)
@@ -80,16 +85,16 @@ def check_alternatives(
     """Refuse the alternatives unless all of them follow; `result` has passed the gate."""
     answer = _Answer(result, cov, rounded, proved, ar, budget)
     settings, k = result.settings, len(result.supports)
-    plain = settings.get("n_nonzero_total") is None and settings.get("missing") != "pairwise"
-    sums = settings["supports"] == "disjoint" and settings.get("objective", "sum") == "sum"
-    plain &= k == 1 or (sums and not settings.get("uncorrelated"))
-    require(plain and not isinstance(cov, ScreenedCovariance), "alternatives of another question")
+    require(settings.get("missing") != "pairwise", "alternatives of another question")
+    kind = {name: settings.get(name) for name in KIND}
+    plain = kind["n_nonzero_total"] is None if k == 1 else kind == ALONE
     within = found.within
     require(type(within) is float and 0.0 <= within <= 1.0, "within is no share")
     require(type(found.status) is str and found.status in STATUS, "a status that is none")
     for listed in (found.components, found.drops):
         require(type(listed) in (list, tuple), "components and drops: not lists")
-    require(len(found.components) == k, "there is not one list per component")
+    lists = k if plain else 0  # what a component is worth beside others that it overlaps is open
+    require(len(found.components) == lists, "there is not one list per component")
     complete = True
     for j, near in enumerate(found.components):
         claim = _claimed(near, result.n_features)
@@ -127,13 +132,15 @@ class _Component:
         self.exclude = answer.exclude.union(*others)
         self.anchors = answer.include[j]
         self.change = 0.0  # by which rows of features that are exchanged differ
-        told = {"kept": claim.proof["kept"]} if "kept" in claim.proof else {}
-        kept = parse(Among, told, {"P": answer.cov.p, "p": answer.cov.p}, "alternatives").kept
-        self.kept = np.arange(answer.cov.p) if kept is None else kept
-        excluded = np.array(sorted(self.exclude), dtype=np.intp)
+        told = {name: claim.proof[name] for name in AMONG if name in claim.proof}
+        self.among = parse(Among, told, {"P": answer.cov.p, "p": answer.cov.p}, "alternatives")
+        inner, known = answer.cov.known()
+        places = np.arange(known.size) if self.among.kept is None else self.among.kept
+        self.kept = known[places]
         require(self.exclude.isdisjoint(self.kept.tolist()), "alternatives with excluded features")
-        self.part = answer.cov.restrict(self.kept, excluded)
-        self.allowance = answer.rounded.part(self.kept).allowance(self.s)
+        excluded = np.flatnonzero(np.isin(known, sorted(self.exclude)))
+        self.part = inner.restrict(places, excluded)
+        self.allowance = answer.rounded.known()[0].part(places).allowance(self.s)
 
     def check(self, within: float) -> None:
         claim, result = self.claim, self.answer.result
@@ -164,12 +171,13 @@ class _Component:
         question = Question(
             (self.s,), answer.result.settings["nonnegative"], True, 0.0, None, (self.anchors,)
         )
-        own = {key: value for key, value in claim.proof.items() if key != "kept"}
+        own = {key: value for key, value in claim.proof.items() if key not in AMONG}
         record: Tree = family_of("tree").read(own, part.p)
         case = Case(part, numbered(question, self.kept), answer.ar, answer.budget)
         proved = answer.ar.upper(proved_by(record, case, listing=True))
         level = at_least(proved, answer.cov.unit)
         require(level <= claim.level, f"only {level:.12g} is proved of what is not listed")
+        self._check_dropped(question, level)
         problem = record.log[0]
         assert isinstance(problem, Problem)
         names = self.kept if record.touch is None else self.kept[record.touch.core]
@@ -195,6 +203,23 @@ class _Component:
         answer.budget.work(300.0 * len(short) * len(kinds), "supports inside others")
         again = len(kinds) < len(told) or any(a < b for a in short for b in kinds)
         require(not again, "a listed support is an exchange or a part of another")
+
+    def _check_dropped(self, question: Question, level: float) -> None:
+        """Of a screened table, supports with a dropped feature are no better than the level: those
+        without are either, or listed, so that what bounds them is known."""
+        cov, record, ar = self.answer.cov, self.among.screened, self.answer.ar
+        if not isinstance(cov, ScreenedCovariance):
+            require(record is None, "alternatives of a screened table")
+            return
+        same = record is not None and np.array_equal(record.kept, cov.kept)
+        require(same, "alternatives with other kept features")
+        assert record is not None
+        inside = -at_least(-record.inside, cov.unit)
+        most = max([level, *(entry.bound for entry in self.claim.supports)])
+        require(most <= inside, "the kept features' bound is too small")
+        reach = touching(record, record.inside, Case(cov, question, ar, self.answer.budget))
+        reached = at_least(ar.upper(reach), cov.unit)
+        require(reached <= self.claim.level, "a support with a dropped feature may explain more")
 
     def _check_equal(self, twins: Twins, names: np.ndarray) -> None:
         """Rows of features that are exchanged are the same up to sign, but for rounding."""
@@ -347,7 +372,9 @@ def _check_joint(cost: Cost, answer: _Answer) -> None:
     settings = answer.result.settings
     include = answer.include if settings.get("include") else None
     exclude = answer.exclude | {claim.feature}
-    fit = _proved(cost.fit, tuple(settings["n_nonzero_coefs"]), include, exclude, answer)
+    sizes = tuple(settings["n_nonzero_coefs"])
+    kind = {name: settings.get(name) for name in KIND}
+    fit = _proved(cost.fit, sizes, include, exclude, answer, kind)
     require(claim.value <= fit.value, "no answer without a feature explains as much")
     most = min(fit.bound, answer.result.bound)
     require(claim.bound >= most, "an answer without a feature may explain more")
@@ -359,8 +386,10 @@ def _proved(
     include: tuple[tuple[int, ...], ...] | None,
     exclude: set[int],
     answer: _Answer,
+    kind: dict[str, Any] | None = None,
 ) -> Result:
-    """The claim of a fit that answers the question behind a cost, once it is rechecked."""
+    """The claim of a fit that answers the question behind a cost, once it is rechecked; it is one
+    of a component alone, or of the `kind`."""
     require(isinstance(fit, Result), "a cost without the answer behind it")
     answer.budget.work(1e8, "the answer behind a cost")  # for reading the data once more
     claim = answer.proved(fit)
@@ -368,10 +397,9 @@ def _proved(
     table = (claim.n_features, claim.n_samples) == (result.n_features, result.n_samples)
     names = claim.feature_names == result.feature_names
     require(table and names, "a cost with the answer to other features")
-    same = all(told[name] == asked[name] for name in SAME)
-    same &= told["n_nonzero_coefs"] == sizes and told.get("n_nonzero_total") is None
-    same &= told["supports"] == "disjoint" and told["objective"] == "sum"
-    same &= not told["uncorrelated"] and told.get("missing") == asked.get("missing")
+    same = all(told.get(name) == asked.get(name) for name in SAME)
+    same &= all(told.get(name) == value for name, value in (kind or ALONE).items())
+    same &= told["n_nonzero_coefs"] == sizes
     same &= tuple(told.get("exclude") or ()) == tuple(sorted(exclude))
     same &= (told.get("include") or None) == include
     require(bool(same), "a cost with the answer to another question")

@@ -885,7 +885,9 @@ class NearbyClaim:
     features are numbered as in the data. ``proof`` is the record of a tree whose log has a list
     (its bound, with the rounding of an s-sparse form, is the level) and the entry ``kept`` of
     :ref:`Among`: the features that are neither constant, nor excluded, nor used by another
-    component."""
+    component. In a screened table these are numbered among the kept ones, and the entry
+    ``screened`` bounds supports with a dropped feature: the level is at least ``touching``,
+    where ``inside`` is at least the level of the tree and the bounds of the listed supports."""
 
     component: int = entry(Integer(0), "which component")
     value: float = entry(Number(), "what it explains")

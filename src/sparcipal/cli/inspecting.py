@@ -22,6 +22,7 @@ from .options import (
     source_options,
 )
 from .output import note, print_csv, print_result, save_model, save_report
+from .phrases import in_the_shell
 from .values import FILE, Output
 
 EXIT = {"proved": 0, "not proved": 3, "refused": 1}
@@ -155,7 +156,7 @@ def alternatives(model: str, source: str, **options: Any) -> None:
         records = [{**r, "features": " ".join(r["features"])} for r in found.records()]
         print_csv(head, ([record[name] for name in head] for record in records))
     else:
-        click.echo(str(found))
+        click.echo(str(found) if found.components else in_the_shell(str(found)))
 
 
 @click.command(

@@ -98,6 +98,28 @@ class Searched:
             stream.look(self._monitor)  # the variances of standardised features say nothing
         self._read(stream, count)
 
+    def among(self, kept: np.ndarray, needed: int) -> None:
+        """Read the rows, if data come in rows, for the covariance of the features `kept`, which an
+        answer of `needed` nonzeros was searched among."""
+        stream = self._stream
+        if stream is not None:
+            stream.count(self._monitor)
+            most = stream.most(needed)
+            if kept.size > most:
+                raise ValueError(
+                    f"the result was searched among {kept.size} features, and the covariance of "
+                    f"{most} fits memory_limit={stream.memory_limit}; raise it, or fit again with "
+                    "this one"
+                )
+            self._read(stream, kept.size, kept)
+        elif self.data.survivors is not None:
+            own = self.data.survivors.kept
+            if not np.array_equal(own, kept):
+                raise ValueError(
+                    f"the data know the covariance of {own.size} features, others than the "
+                    f"{kept.size} that the result was searched among; pass the data it came from"
+                )
+
     def more(self, enough: float, known: Known) -> bool:
         """Keep more features, so that few of variance above `enough` are left; False if it cannot.
 

@@ -83,7 +83,8 @@ class Nearby:
     with_value, with_bound : ndarray
         What the best answer with each outsider explains, at least and at most.
     proof : dict
-        The log of the branch and bound, its touch certificate, and the features it speaks of.
+        The log of the branch and bound, its touch certificate, the features it speaks of, and what
+        features that were not kept could add.
     """
 
     component: int
@@ -176,12 +177,14 @@ class Alternatives:
     within : float
         The share of a component's variance by which others may fall short of it.
     components : tuple of Nearby
-        For each component, the supports near it beside the others.
+        For each component, the supports near it beside the others; empty where components overlap,
+        count only beyond each other or share their nonzeros.
     drops : tuple of Cost
         For several components: the best answer without a feature in any of them.
     status : str
         "complete", or what ended it: "more" (the list is full), "nodes", "time_limit",
-        "interrupted", "memory".
+        "interrupted", "memory", "dropped" (features of a table read in passes that were not kept
+        may do as well).
     """
 
     result: Result

@@ -27,6 +27,7 @@ from ..problem.monitor import Progress
 from ..problem.parameters import Complaints, flag, integer, number, seconds
 from ..problem.result import Result
 from ..report import explaining
+from ..report.answers import unlisted
 from ..settings import Settings
 from .choice import Choice, around, choose
 from .nearby import QUESTION, NotAnswered, alternatives, answer_of
@@ -47,7 +48,7 @@ class Explanation:
     alternatives : Alternatives or None
         What else is nearly as good; None where that has no answer, and `unanswered` says why.
     unanswered : str
-        Why there are no alternatives; empty where there are.
+        Why there are no alternatives, or no lists of them; empty where there are.
     share : float
         The share of the variance of the rows that all components explain together, by regression
         on their scores; nan where there are none, as for a covariance or one of pairs.
@@ -190,6 +191,7 @@ def explain(
             answer, source, within=within, force=force, time_limit=limit, **run,
             memory_limit=memory_limit,
         )  # fmt: skip
+        why = "" if near.components else unlisted(near)
     except NotAnswered as error:
         why = str(error)
     page = Explanation(

@@ -7,41 +7,35 @@ and what most of them are worth; the best answers without the others are fits of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from math import comb, prod
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..bounds.dropped import split_of
 from ..bounds.kyfan.certificate import KyFanSplit
-from ..bounds.pairsplit import proven_bound
-from ..bounds.strategy import WHOLE
-from ..bounds.tree.core import prove_large
-from ..bounds.tree.listing import list_above
-from ..bounds.tree.log import Proof
-from ..bounds.tree.question import TreeQuestion
 from ..data.inputs import Input, resolved
 from ..data.passes import MEMORY_LIMIT
+from ..data.rows import MatrixRows
 from ..data.searched import Data, Searched
-from ..fit import fitted, informative
-from ..numerics.margins import SAFETY
+from ..data.table import Table
+from ..fit import fitted
 from ..numerics.threads import one_blas_thread
-from ..problem.answers import Alternatives, Cost, Listed, Nearby, reached
-from ..problem.components import newcomer_gain, nonnegative_leading
+from ..problem.answers import Alternatives, Cost, Nearby
+from ..problem.components import variances
 from ..problem.constraints import Columns, Constraints
 from ..problem.covariance import Covariance
 from ..problem.monitor import Monitor, Progress
 from ..problem.parameters import Complaints, flag, integer, number
-from ..problem.problem import Problem
+from ..problem.problem import Component
 from ..problem.result import Result, answer_of
 from ..settings import Settings
-from .refits import Fits, Known, Start
+from .beside import Beside, Neighbours, Wanted
+from .refits import Fits
 
 MOST = 1000  # supports of a list, unless the user says
 FORCE = 10  # outsiders with fits of their own, unless the user says
-TOL = 1e-6  # how far below the level asked for a list aims, relative to the largest variance
-NODES = 5000
 # What a question consists of, as a Result records it.
 QUESTION = (
     "n_components", "n_nonzero_coefs", "supports", "objective", "uncorrelated", "nonnegative",
@@ -80,7 +74,8 @@ def alternatives(
         The answer, with the data it came from as `X` or `covariance`; or the data themselves, with
         the question in `question`.
     X : data
-        What `sparse_pca` takes, in memory.
+        What `sparse_pca` takes. Of data read in passes the features are asked about that the answer
+        was searched among, and what others could do is bounded.
     covariance : array of shape (n_features, n_features)
         Instead of X.
     within : float
@@ -103,7 +98,9 @@ def alternatives(
     Returns
     -------
     Alternatives
-        For several components, the supports near each of them while the others stay as they are.
+        For several components, the supports near each of them while the others stay as they are;
+        where components overlap, count only beyond each other or share their nonzeros, the joint
+        cost of each feature alone.
 
     Examples
     --------
@@ -129,32 +126,19 @@ def alternatives(
         raise TypeError(f"the result says what was asked; leave out {', '.join(question)}")
     else:
         settings = answer.settings
-        _refuse_totals(settings.get("n_nonzero_total"), [t.size for t in answer.supports])
-        if answer.certificate.screening:
-            raise NotAnswered(
-                "alternatives need the covariance of all features, and the result came from a "
-                f"table read in passes that kept {answer.certificate.screening['kept']} of "
-                f"{answer.n_features}; fit again with a larger memory_limit"
-            )
         question = {name: settings[name] for name in QUESTION if name in settings}
+        total = settings.get("n_nonzero_total")
+        if total is not None:
+            question["n_nonzero_coefs"] = {"total": total}
     run = {"time_limit": time_limit, "n_jobs": n_jobs, "verbose": verbose, "callback": callback}
     with Complaints() as check:
-        wanted = _Wanted(
+        wanted = Wanted(
             check(number, "within", within, 0.0, 1.0),
             check(integer, "most", most, 1),
             check(flag, "drop", drop),
             check(integer, "force", force, 0),
         )
         asked = check(Settings.of, **{**question, **run, "memory_limit": memory_limit})
-    plain = asked.supports == "disjoint" and asked.objective == "sum" and not asked.uncorrelated
-    if not plain and asked.n_components != 1:
-        raise NotAnswered(
-            f"alternatives of several components need supports='disjoint', got {asked.supports!r} "
-            f"with objective={asked.objective!r}, uncorrelated={asked.uncorrelated!r}: "
-            "what a component adds to others that it overlaps is not known from its support alone"
-        )
-    if isinstance(asked.n_nonzero_coefs, dict) and asked.n_components != 1:
-        _refuse_totals(asked.n_nonzero_coefs.get("total"))
     if asked.missing == "pairwise":
         raise NotAnswered(
             "missing='pairwise': alternatives speak of one matrix and not of rows with gaps; pass "
@@ -177,77 +161,31 @@ def alternatives(
         return _Answers(source, asked, monitor, answer, wanted).found()
 
 
-def _refuse_totals(total: int | None, sizes: Sequence[int] = ()) -> None:
-    """Refuse nonzeros that are shared: what one component may have depends on the others."""
-    if total is None:
-        return
-    own = f"=[{', '.join(map(str, sizes))}], as it has them," if sizes else " one by one"
-    raise NotAnswered(
-        f"n_nonzero_coefs={{'total': {total}}}: alternatives need the nonzeros of each component; "
-        f"pass n_nonzero_coefs{own} with the data"
-    )
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """What is asked of each component."""
-
-    within: float
-    most: int
-    drop: bool
-    force: int
-
-    @property
-    def precision(self) -> float:
-        """The gap at which a cost is known well enough: a tenth of what counts as nearly as good,
-        and of a percent where that is more."""
-        return 0.1 * min(self.within, 0.01)
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """The question of one component, the others as they are."""
-
-    component: int
-    s: int
-    support: np.ndarray  # with its anchors
-    constraints: Constraints
-
-
 class _Answers:
     """One answer, the data it came from, and the fits that its alternatives need."""
 
     def __init__(
-        self, source: Input, asked: Settings, monitor: Monitor, answer: Result, wanted: _Wanted
+        self, source: Input, asked: Settings, monitor: Monitor, answer: Result, wanted: Wanted
     ) -> None:
-        searched = Searched(source, asked.center, asked.scale, asked.memory_limit, monitor)
-        searched.begin(sum(s.size for s in answer.supports))
-        self.data: Data = searched.data
-        if self.data.survivors is not None:
-            raise NotAnswered(
-                "alternatives need the covariance of all features, but the data are read in "
-                "passes; raise memory_limit, or leave out features that hardly vary"
-            )
+        self.data: Data = _data_of(answer, source, asked, monitor)
         self.asked, self.monitor, self.answer, self.wanted = asked, monitor, answer, wanted
         self.fits = Fits(self.data, asked, monitor, wanted.precision)
         self.cov: Covariance = self.fits.cov
-        self.unit = self.cov.unit
         columns = Columns(source.n_features, source.feature_names)
-        self.sizes, total = asked.budget(source.n_features, asked.available(columns))
-        self.constraints = asked.constraints(columns, self.sizes, total)
+        self.sizes, self.total = asked.budget(source.n_features, asked.available(columns))
+        self.constraints = asked.constraints(columns, self.sizes, self.total)
+        sums = asked.disjoint and asked.objective == "sum" and not asked.uncorrelated
+        # whether a component can be replaced beside the others
+        self.plain = len(self.sizes) == 1 or (sums and self.total is None)
         self._check()
-        self.ended = ""
 
     def _check(self) -> None:
         """Refuse a result that did not come from these data."""
-        answer, p = self.answer, self.cov.n_features
-        if answer.n_features != p:
-            raise ValueError(
-                f"the result has n_features={answer.n_features}, but the data have {p}; pass the "
-                "data that it came from"
-            )
-        for support, weights, told in zip(answer.supports, answer.weights, answer.variances):
-            own = float(weights @ self.cov.submatrix(support) @ weights) * self.unit
+        answer, fits = self.answer, self.fits
+        components = tuple(map(Component, map(fits.places, answer.supports), answer.weights))
+        kind = fits.of_the_kind(self.sizes, self.total, self.constraints)
+        explained = variances(kind, components) * self.cov.unit
+        for own, told in zip(explained, answer.variances):
             if abs(own - told) > 1e-6 * max(abs(own), abs(told)):
                 raise ValueError(
                     f"a component explains {own:.6g} of these data, but the result says "
@@ -255,27 +193,20 @@ class _Answers:
                 )
 
     def found(self) -> Alternatives:
-        several = len(self.answer.supports) > 1
-        besides = [self._beside(j) for j in range(len(self.answer.supports))]
-        components = tuple(map(self.nearby, besides))
-        joint: tuple[Cost, ...] = ()
-        if several and self.wanted.drop:
+        answer, wanted = self.answer, self.wanted
+        near = Neighbours(self.fits, answer, wanted, self.monitor)
+        several = range(len(answer.supports))
+        components = tuple(near.nearby(self._beside(j)) for j in several if self.plain)
+        joint: list[Cost | None] = []
+        if len(several) > 1 and wanted.drop:
             shared = self._shared()
-            found = [
-                self._joint_drop(feature, beside.component, near, shared)
-                for beside, near in zip(besides, components)
-                for feature in self.answer.supports[beside.component].tolist()
-            ]
-            joint = tuple(sorted(filter(None, found), key=lambda cost: cost.feature))
-        status = self.ended or self._stopped() or "complete"
-        return Alternatives(self.answer, self.wanted.within, components, joint, status)
+            used = np.unique(np.concatenate(answer.supports))
+            joint = [self._joint_drop(int(f), components, shared) for f in used]
+        status = near.ended or near.stopped() or "complete"
+        costs = tuple(cost for cost in joint if cost is not None)
+        return Alternatives(answer, wanted.within, components, costs, status)
 
-    def _stopped(self) -> str:
-        names = {"time": "time_limit", "user": "interrupted"}
-        stopped = self.monitor.stopped
-        return "" if stopped is None else names.get(stopped, stopped)
-
-    def _beside(self, j: int) -> _Beside:
+    def _beside(self, j: int) -> Beside:
         answer, k = self.answer, len(self.answer.supports)
         include = self.constraints.include or ((),) * k
         taken = [np.union1d(s, np.array(own, int)) for s, own in zip(answer.supports, include)]
@@ -283,7 +214,7 @@ class _Answers:
         others = {int(f) for i, t in enumerate(taken) if i != j for f in t}
         exclude = tuple(sorted(others.union(self.constraints.exclude)))
         own = (include[j],) if include[j] else ()
-        return _Beside(j, sizes[j], taken[j].astype(np.intp), Constraints(own, exclude))
+        return Beside(j, sizes[j], taken[j].astype(np.intp), Constraints(own, exclude))
 
     def _sizes_in_order(self, used: list[int]) -> list[int]:
         """The cardinality of each component: anchors keep their order, otherwise the largest
@@ -296,193 +227,41 @@ class _Answers:
             sizes[i] = s
         return sizes
 
-    # --- one component ---
-
-    def nearby(self, beside: _Beside) -> Nearby:
-        wanted = self.wanted
-        whole = Problem(
-            self.cov, (beside.s,), self.asked.nonnegative, constraints=beside.constraints
-        )
-        alive = np.union1d(informative(whole), beside.support)
-        problem = whole.among(alive, self.cov.restrict(alive).materialise())
-        place = np.searchsorted(alive, beside.support)
-        value = float(self.answer.variances[beside.component]) / self.unit
-        asked = (1.0 - wanted.within) * value
-        rounding = SAFETY * problem.covariance.rounding(beside.s)
-        proof = self._listing(problem, place, value, asked - rounding, wanted.most)
-        level = proof.bound + rounding
-        self.ended = self.ended or (
-            "" if level <= asked else self._stopped() or _word_for(proof.status)
-        )
-        groups = _groups(proof, alive)
-        supports = self._listed(problem, proof, groups, alive)
-        near = Nearby(
-            component=beside.component,
-            value=value * self.unit,
-            asked=asked * self.unit,
-            level=level * self.unit,
-            supports=supports,
-            groups=groups,
-            drops=(),
-            forces=(),
-            **self._outsiders(problem, beside.component, supports, groups, level, alive),
-            proof={**proof.data(), "kept": alive},
-        )
-        known = Known(proof, alive)
-        drops: list[Cost | None] = []
-        if wanted.drop:
-            anchors = beside.constraints.include[0] if beside.constraints.include else ()
-            features = np.setdiff1d(beside.support, anchors)
-            drops = [self._drop(near, beside, int(f), known) for f in features]
-        order = np.argsort(-near.with_value, kind="stable")[: wanted.force]
-        forces = [self._force(near, beside, int(i), known) for i in order]
-        near = _with_forces(near, [cost for cost in forces if cost is not None])
-        return replace(near, drops=tuple(cost for cost in drops if cost is not None))
-
-    def _listing(
-        self, problem: Problem, support: np.ndarray, value: float, level: float, most: int
-    ) -> Proof:
-        cov, s = problem.covariance, problem.cardinalities[0]
-        scale = max(abs(value), float(cov.diagonal.max(initial=0.0)))
-        question = TreeQuestion(
-            nonnegative=problem.nonnegative,
-            incumbent=(support, value),
-            tol=TOL,
-            max_nodes=NODES,
-            monitor=self.monitor,
-            effort="fast",
-            forced=problem.forced,
-            level=level - TOL * scale,
-            most=most,
-        )
-        if cov.n_features <= WHOLE:
-            return list_above(cov.dense(), s, question)
-        return prove_large(cov, s, question)
-
-    def _listed(
-        self, problem: Problem, proof: Proof, groups: tuple[np.ndarray, ...], alive: np.ndarray
-    ) -> tuple[Listed, ...]:
-        """The listed supports with their weights, values and bounds, the best first."""
-        rounding = SAFETY * problem.covariance.rounding(problem.cardinalities[0])
-        scale = max(float(problem.covariance.diagonal.max()), 1e-300)
-        entries = []
-        for support in proof.listed:
-            block = problem.covariance.submatrix(support)
-            weights = _weights(block, problem.nonnegative)
-            top = float(np.linalg.eigvalsh(block)[-1])
-            # the checker's own margins are some units of rounding, as those of this proof are
-            bound = proven_bound(block, top + 1e-12 * scale, scale) + rounding
-            own = alive[support]
-            value = float(weights @ block @ weights)
-            count = prod(comb(g.size, int(np.isin(g, own).sum())) for g in groups)
-            entries.append(Listed(own, weights, value * self.unit, bound * self.unit, count))
-        return tuple(sorted(entries, key=lambda e: (-e.value, e.support.tolist())))
-
-    def _outsiders(
-        self,
-        problem: Problem,
-        component: int,
-        supports: tuple[Listed, ...],
-        groups: tuple[np.ndarray, ...],
-        level: float,
-        alive: np.ndarray,
-    ) -> dict[str, np.ndarray]:
-        """What each feature outside the component could be worth in it."""
-        cov, nonnegative = problem.covariance, problem.nonnegative
-        taken = np.union1d(self.answer.supports[component], alive[problem.forced])
-        others = np.setdiff1d(np.arange(cov.n_features), np.searchsorted(alive, taken))
-        support = np.searchsorted(alive, self.answer.supports[component])
-        weights = self.answer.weights[component]
-        room = taken.size < problem.cardinalities[0]
-        free = ~np.isin(support, problem.forced)
-        if others.size == 0 or not (room or free.any()):
-            none = np.empty(0)
-            empty = none.astype(np.intp)
-            return {"outsiders": empty, "leaving": empty, "with_value": none, "with_bound": none}
-        columns = cov.columns(support)
-        block = columns[support]
-        # the weights without one member each, or as they are where there is room for one more
-        vectors = weights[None, :] if room else np.where(np.eye(support.size) > 0, 0.0, weights)
-        vectors = vectors if room else vectors[free]
-        length = np.linalg.norm(vectors, axis=1)
-        vectors = vectors / np.where(length > 0.0, length, 1.0)[:, None]
-        values = np.einsum("ti,ij,tj->t", vectors, block, vectors)
-        cross = columns[others] @ vectors.T  # (m, t)
-        diagonal = cov.diagonal[others][:, None]
-        guess = values + newcomer_gain(values, diagonal, cross, nonnegative)
-        guess = np.where(length > 0.0, guess, diagonal)  # an outsider alone
-        best = np.argmax(guess, axis=1)
-        value = np.take_along_axis(guess, best[:, None], 1)[:, 0] * self.unit
-        own = alive[others]
-        leaving = own if room else alive[support[free][best]]
-        bound = np.full(others.size, level * self.unit)
-        place = {int(f): i for i, f in enumerate(own)}
-        for entry in supports:
-            for f in reached(entry, groups):
-                if f in place:
-                    value[place[f]] = max(value[place[f]], entry.value)
-                    bound[place[f]] = max(bound[place[f]], entry.bound)
-        return {"outsiders": own, "leaving": leaving, "with_value": value, "with_bound": bound}
-
-    # --- what features are worth ---
-
-    def _drop(self, near: Nearby, beside: _Beside, feature: int, known: Known) -> Cost | None:
-        """The best answer without a feature: from the list, or by a fit."""
-        others = [e for e in near.supports if feature not in near.needed(e)]
-        # where no other feature could take its place, smaller supports are on no list
-        if others and near.proof["kept"].size > beside.s:
-            best = max(entry.value for entry in others)
-            return Cost(feature, best, max(near.level, *(entry.bound for entry in others)))
-        if self.monitor.stopped is not None:
-            return None
-        exclude = tuple(sorted({*beside.constraints.exclude, feature}))
-        size = min(beside.s, self.cov.n_features - len(exclude))
-        if size < 1:
-            return None
-        start = Start(np.setdiff1d(beside.support, feature), near.value, known)
-        fit = self.fits.fit((size,), Constraints(beside.constraints.include, exclude), start)
-        most = near.level if near.proof["kept"].size > beside.s else np.inf
-        return Cost(feature, fit.value, min(fit.bound, most), fit)
-
-    def _force(self, near: Nearby, beside: _Beside, i: int, known: Known) -> Cost | None:
-        """The best answer with an outsider: one with one anchor more."""
-        feature, leaving = int(near.outsiders[i]), int(near.leaving[i])
-        own = beside.constraints.include[0] if beside.constraints.include else ()
-        if self.monitor.stopped is not None or len(own) >= beside.s:
-            return None
-        anchors = tuple(sorted({*own, feature}))
-        support = np.union1d(np.setdiff1d(beside.support, leaving), feature)
-        constraints = Constraints((anchors,), beside.constraints.exclude)
-        fit = self.fits.fit((beside.s,), constraints, Start(support, near.value, known))
-        return Cost(feature, fit.value, fit.bound, fit)
-
     def _shared(self) -> KyFanSplit | None:
-        """The split of the answer's own joint proof, on all features."""
+        """The split of the answer's own joint proof, on the features that were searched."""
         named = [bound for bound in self.answer.certificate.bounds if bound.name == "kyfan"]
         best = min(named, key=lambda bound: bound.value, default=None)
-        if best is None or "u" not in best.data:
-            return None
-        split = KyFanSplit.of(best.data)
-        kept = np.asarray(best.data.get("kept", np.arange(self.cov.n_features)))
-        return replace(split, features=kept[split.features])
+        return None if best is None or "u" not in best.data else split_of(best.data)
 
     def _joint_drop(
-        self, feature: int, component: int, near: Nearby, shared: KyFanSplit | None
+        self, feature: int, components: tuple[Nearby, ...], shared: KyFanSplit | None
     ) -> Cost | None:
-        """The best answer of all components without a feature, which one component uses."""
+        """The best answer of all components without a feature in any of them."""
+        answer, total = self.answer, self.total
         anchors = {f for own in self.constraints.include for f in own}
-        left = self.cov.n_features - len(self.constraints.exclude) - 1
-        if feature in anchors or left < sum(self.sizes) or self.monitor.stopped is not None:
-            return None
         exclude = tuple(sorted({*self.constraints.exclude, feature}))
+        needed = max(self.sizes)
+        if self.asked.disjoint:
+            needed = sum(self.sizes) if total is None else total
+        few = min(self.fits.free(exclude), answer.n_features - len(exclude)) < needed
+        if feature in anchors or few or self.monitor.stopped is not None:
+            return None
         constraints = Constraints(self.constraints.include, exclude)
-        supports = self._without(feature, component, near)
-        fit = self.fits.joint(self.sizes, constraints, supports, shared)
-        return Cost(feature, fit.value, min(fit.bound, self.answer.bound), fit)
+        if components:
+            supports = self._without(feature, components)
+            fit = self.fits.joint(self.sizes, constraints, supports, shared)
+        else:
+            supports = [np.setdiff1d(support, feature) for support in answer.supports]
+            fit = self.fits.again(
+                self.fits.of_the_kind(self.sizes, total, constraints), constraints, supports
+            )
+        return Cost(feature, fit.value, min(fit.bound, answer.bound), fit)
 
-    def _without(self, feature: int, component: int, near: Nearby) -> list[np.ndarray]:
+    def _without(self, feature: int, components: tuple[Nearby, ...]) -> list[np.ndarray]:
         """Supports of all components without a feature: of its own one the best known."""
         supports = [np.asarray(support) for support in self.answer.supports]
+        component = next(j for j, own in enumerate(supports) if feature in own)
+        near = components[component]
         fits = [cost.fit for cost in near.drops if cost.feature == feature]
         listed = [entry for entry in near.supports if feature not in entry.support]
         if fits and fits[0] is not None:
@@ -493,41 +272,28 @@ class _Answers:
             supports[component] = np.setdiff1d(supports[component], feature)
         if supports[component].size == 0:
             used = np.concatenate([*supports, [feature]])
-            free = np.setdiff1d(np.arange(self.cov.n_features), used)
+            free = np.setdiff1d(self.fits.kept, used)
             free = np.setdiff1d(free, self.constraints.exclude)
-            supports[component] = free[np.argsort(-self.cov.diagonal[free], kind="stable")[:1]]
+            variance = self.cov.diagonal[self.fits.places(free)]
+            supports[component] = free[np.argsort(-variance, kind="stable")[:1]]
         return supports
 
 
-def _with_forces(near: Nearby, forces: list[Cost]) -> Nearby:
-    """The same with the answers that outsiders have of their own."""
-    low, high = near.with_value.copy(), near.with_bound.copy()
-    for cost in forces:
-        place = near.outsiders == cost.feature
-        low[place] = np.maximum(low[place], cost.value)
-        high[place] = np.minimum(high[place], cost.bound)
-    return replace(near, forces=tuple(forces), with_value=low, with_bound=high)
-
-
-def _weights(block: np.ndarray, nonnegative: bool) -> np.ndarray:
-    """The best unit vector for a block; its largest entry is positive."""
-    x = nonnegative_leading(block) if nonnegative else np.linalg.eigh(block)[1][:, -1]
-    x = x / np.linalg.norm(x)
-    return x if x[int(np.argmax(np.abs(x)))] > 0 else -x
-
-
-def _groups(proof: Proof, alive: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Groups of features that can be exchanged, as the log has them."""
-    if not proof.log or not proof.log[0]["twins"]:
-        return ()
-    core = alive if proof.touch is None else alive[proof.touch["core"]]
-    twins = proof.log[0]["twins"]
-    leaders = np.unique(twins["leaders"])
-    return tuple(
-        np.sort(core[np.append(twins["features"][twins["leaders"] == leader], leader)])
-        for leader in leaders
-    )
-
-
-def _word_for(status: str) -> str:
-    return {"optimal": "nodes", "time": "time_limit", "user": "interrupted"}.get(status, status)
+def _data_of(answer: Result, source: Input, asked: Settings, monitor: Monitor) -> Data:
+    """The covariance of the features that the answer was searched among: all, or those that were
+    kept of a table read in passes."""
+    if answer.n_features != source.n_features:
+        raise ValueError(
+            f"the result has n_features={answer.n_features}, but the data have "
+            f"{source.n_features}; pass the data that it came from"
+        )
+    screened = answer.certificate.bounds[0].data.get("screened")
+    kept = None if screened is None else np.asarray(screened["kept"], dtype=np.intp)
+    if kept is not None and isinstance(source.source, Table):
+        rows, weights = MatrixRows(source.source), source.sample_weight
+        source = replace(source, source=rows if weights is None else rows.weighted(weights))
+    searched = Searched(source, asked.center, asked.scale, asked.memory_limit, monitor)
+    every, told = np.arange(answer.n_features), answer.settings
+    needed = sum(told["n_nonzero_coefs"]) + len(told.get("exclude") or ())
+    searched.among(every if kept is None else kept, needed)
+    return searched.data if kept is not None else replace(searched.data, survivors=None)

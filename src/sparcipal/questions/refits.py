@@ -16,7 +16,7 @@ from ..bounds.strategy import WHOLE
 from ..bounds.touch import Touch
 from ..bounds.tree.log import Proof
 from ..data.searched import Data
-from ..fit import Answer, informative, result_of, solve
+from ..fit import Answer, extended, informative, result_of, solve
 from ..problem.components import refit_one
 from ..problem.constraints import Constraints
 from ..problem.monitor import Monitor
@@ -64,27 +64,42 @@ class Fits:
     def __init__(self, data: Data, asked: Settings, monitor: Monitor, tol: float) -> None:
         """`tol` is the gap of the answers, unless a larger one was asked for."""
         self.data, self.cov = data, remembering(data.formed)
+        survivors = data.survivors
+        # the features that were searched: all, or those that a table read in passes has kept
+        self.kept = np.arange(self.cov.n_features) if survivors is None else survivors.kept
+        self.asked = replace(
+            asked, method="auto", method_options={}, init=None, tol=max(asked.tol, tol)
+        )
         self.settings = replace(
-            asked,
-            method="auto",
-            method_options={},
-            supports="disjoint",
-            objective="sum",
-            uncorrelated=False,
-            tol=max(asked.tol, tol),
+            self.asked, supports="disjoint", objective="sum", uncorrelated=False
         )
         self.options = self.settings.options(monitor)
+
+    def places(self, features: np.ndarray) -> np.ndarray:
+        """The numbers of features, all of them searched, among those that were."""
+        return np.searchsorted(self.kept, features).astype(np.intp)
+
+    def free(self, exclude: Sequence[int]) -> int:
+        """How many of the features that were searched are not excluded."""
+        return int(np.count_nonzero(~np.isin(self.kept, exclude)))
+
+    def question(self, sizes: tuple[int, ...], constraints: Constraints) -> Problem:
+        """The question about the features that were searched, numbered as they are there."""
+        whole = Problem(self.cov, sizes, self.settings.nonnegative, constraints=constraints)
+        if self.data.survivors is None:
+            return whole
+        dropped = float(self.data.survivors.dropped.max(initial=0.0))
+        return replace(whole.among(self.kept, self.cov), dropped=dropped)
 
     def fit(
         self, sizes: tuple[int, ...], constraints: Constraints, start: Start | None = None
     ) -> Result:
         """The answer to another question; a start saves the search where the proof closes."""
-        whole = Problem(self.cov, sizes, self.settings.nonnegative, constraints=constraints)
+        whole = self.question(sizes, constraints)
         answer = self._from(start, whole) if start is not None and start.support.size else None
         if answer is None:
             answer = solve(whole, get_method("auto"), {}, self.options, self.settings.certify)
-        record = self.settings.record(sizes, None, self.data, constraints)
-        return result_of(answer, whole, self.data, record)
+        return self._result(answer, whole, self.settings, constraints)
 
     def joint(
         self,
@@ -94,8 +109,8 @@ class Fits:
         shared: KyFanSplit | None,
     ) -> Result:
         """The answer of several components to another question, from known `supports` and from the
-        split of a joint proof, on all features, that nearly fits."""
-        whole = Problem(self.cov, sizes, self.settings.nonnegative, constraints=constraints)
+        split of a joint proof, on the features that were searched, that nearly fits."""
+        whole = self.question(sizes, constraints)
         alive, auto = informative(whole), get_method("auto")
         certify = self.settings.certify
         start = None
@@ -103,7 +118,7 @@ class Fits:
             split = shared.among(alive)
             start = Bound("kyfan", np.inf, split.data()) if split.features.size else None
         known = tuple(
-            Component(np.searchsorted(alive, own), np.full(own.size, own.size**-0.5))
+            Component(np.searchsorted(alive, self.places(own)), np.full(own.size, own.size**-0.5))
             for own in supports
         )
         warm = replace(auto, run=lambda problem, options: Found(known))
@@ -118,13 +133,42 @@ class Fits:
                     for c in other.components
                 )
                 answer = solve(whole, warm, {}, self.options, certify, start)
-        record = self.settings.record(sizes, None, self.data, constraints)
-        return result_of(answer, whole, self.data, record)
+        return self._result(answer, whole, self.settings, constraints)
+
+    def of_the_kind(
+        self, sizes: tuple[int, ...], total: int | None, constraints: Constraints
+    ) -> Problem:
+        """The question about components of the kind that was asked for, which may overlap."""
+        asked = self.asked
+        return replace(
+            self.question(sizes, constraints),
+            supports=asked.supports,
+            objective=asked.objective or "sum",
+            uncorrelated=asked.uncorrelated,
+            total=total,
+        )
+
+    def again(
+        self, whole: Problem, constraints: Constraints, supports: Sequence[np.ndarray]
+    ) -> Result:
+        """The answer to a question of the kind that was asked for, from known `supports`."""
+        known = tuple(map(self.places, supports))
+        begun = replace(whole, starts=(known,)) if whole.total is None else whole
+        answer = solve(begun, get_method("auto"), {}, self.options, self.asked.certify)
+        return self._result(answer, whole, self.asked, constraints)
+
+    def _result(
+        self, answer: Answer, whole: Problem, settings: Settings, constraints: Constraints
+    ) -> Result:
+        """What was found and proved among the features that were searched, said of all."""
+        shown, _ = extended(answer, whole, self.data, self.options, settings.certify)
+        record = settings.record(whole.cardinalities, whole.total, self.data, constraints)
+        return result_of(shown, whole, self.data, record)
 
     def _from(self, start: Start, whole: Problem) -> Answer | None:
         """The answer that grows out of the start; None if another one is likely to be better."""
         alive = informative(whole)
-        support = np.flatnonzero(np.isin(alive, start.support))
+        support = np.flatnonzero(np.isin(self.kept[alive], start.support))
         if not whole.include:  # growing knows of no anchors
             cov = self.cov.restrict(alive).materialise()
             support = grow(cov, support, whole.cardinalities[0], whole.nonnegative)
@@ -135,7 +179,7 @@ class Fits:
             return None
         found = Found((Component(support, even.weights),))
         warm = replace(get_method("auto"), run=lambda problem, options: found)
-        again, certify = start.known.among(alive), self.settings.certify
+        again, certify = start.known.among(self.kept[alive]), self.settings.certify
         answer = solve(whole, warm, {}, self.options, certify, again)
         if answer.certificate.status is Status.OPTIMAL or self.options.monitor.stopped is not None:
             return answer

@@ -27,6 +27,8 @@ ENDS = {
     "time_limit": "stopped by the time limit",
     "interrupted": "stopped by the user",
     "memory": "the proof grew too long",
+    "dropped": "the data were read in passes, and features that were not kept may do as well; "
+    "a larger memory_limit keeps more",
 }
 
 
@@ -116,9 +118,29 @@ def parts(found: Alternatives) -> list[tuple[str, list[tuple[str, str]]]]:
     if found.drops:
         rows = [("lost without", _lost(found, _figures(found.drops), found.result.value))]
         out.append(("all components together, which is proved", rows))
+    if not found.components:
+        out.append((unlisted(found), []))
     if not found.complete:
         out.append((f"incomplete: {ENDS.get(found.status, found.status)}", []))
     return out
+
+
+def unlisted(found: Alternatives) -> str:
+    """Why there is no list of the supports near each component, and what has one."""
+    settings = found.result.settings
+    total = settings.get("n_nonzero_total")
+    if total is not None:
+        sizes = [support.size for support in found.result.supports]
+        return (
+            f"supports near each component are not listed, as all share {total} nonzeros; ask with "
+            f"n_nonzero_coefs={sizes}, as they have them"
+        )
+    named = ("supports", "objective", "uncorrelated")
+    asked = ", ".join(f"{name}={settings[name]!r}" for name in named)
+    return (
+        f"supports near each component are not listed ({asked}): what one adds depends on the "
+        "others; ask for supports='disjoint' and objective='sum', or for one component"
+    )
 
 
 def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[str, str]]:

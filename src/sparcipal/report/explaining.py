@@ -118,7 +118,7 @@ def _component(page: Explanation, j: int) -> dict[str, Any]:
         "features": result.names(j),
         "variance": _known(float(result.variances[j])),
     }
-    if found is None:
+    if found is None or not found.components:
         return own
     near = found.components[j]
     return {
@@ -158,8 +158,9 @@ def _found(page: Explanation) -> Iterator[str]:
 
 def _sure(page: Explanation) -> Iterator[str]:
     found = page.alternatives
-    if found is None:
+    if page.unanswered:
         yield f"Not known: {words.visible(page.unanswered)}."
+    if found is None:
         return
     several = len(found.components) > 1
     joint = {cost.feature for cost in found.drops}

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from .algebra import largest, worth
 from .claim import check_document, told
+from .dropped import dropped, reach, renumbered
 from .question import Ask
 from .reading import EPS, decode, exact, need, places, vector
 from .tree import replayed, touch
@@ -20,15 +21,18 @@ def check_alternatives(text: str, X=None, *, covariance=None, sample_weight=None
     document, given = decode(json.loads(text)), (X, covariance, sample_weight)
     result = document["result"]
     ask = check_document({"sparcipal": document["sparcipal"], **result}, *given)
-    need(ask.k == 1 or (ask.kinds == {"disjoint", "orthogonal"} and not ask.total), "the kind")
-    need(0 <= document["within"] <= 1 and len(document["components"]) == ask.k, "the lists")
+    lists = ask.k
+    if ask.k > 1 and (ask.kinds != {"disjoint", "orthogonal"} or ask.total):
+        lists = 0  # of other kinds there are joint costs only
+    need(0 <= document["within"] <= 1 and len(document["components"]) == lists, "the lists")
+    need(result["settings"].get("missing") != "pairwise", "covariances of pairs")
     answer = Answer(document, ask, given)
-    complete = [answer.near(j).check() for j in range(ask.k)]
+    complete = [answer.near(j).check() for j in range(lists)]
     need(document["status"] != "complete" or all(complete), "a list that is not complete")
     need(ask.k > 1 or not document["drops"], "joint costs of one component")
     for cost in document["drops"]:
         without = ask.exclude | {cost["feature"]}
-        fit = answer.fit(cost["fit"], ask.sizes, ask.include, without)
+        fit = answer.fit(cost["fit"], ask.sizes, ask.include, without, ask)
         least = min(fit["bound"], exact(result["certificate"]["bound"]))
         need(exact(cost["value"]) <= fit["value"] and exact(cost["bound"]) >= least, "a joint cost")
 
@@ -41,8 +45,11 @@ class Answer:
     ask: Ask
     given: tuple
 
-    def fit(self, fit: dict | None, sizes, include, exclude) -> dict[str, Fraction]:
-        """Value and bound of another result, which is proved to answer this question."""
+    def fit(
+        self, fit: dict | None, sizes, include, exclude, like: Ask | None = None
+    ) -> dict[str, Fraction]:
+        """Value and bound of another result, which is proved to answer this question: one of the
+        kind of `like`, or of a component alone."""
         need(fit is not None, "a cost without an answer behind it")
         own = check_document({"sparcipal": self.document["sparcipal"], **fit}, *self.given)
         wanted = (tuple(sizes), tuple(map(frozenset, include)), frozenset(exclude))
@@ -51,7 +58,9 @@ class Answer:
         for name in ("nonnegative", "center", "scale", "sample_weight", "missing"):
             same = fit["settings"].get(name) == self.document["result"]["settings"].get(name)
             need(same, "another question")
-        need(own.total is None and own.kinds == {"disjoint", "orthogonal"}, "another question")
+        kind = like or self.ask.alone(1)
+        for name in ("supports", "adjusted", "uncorrelated", "total"):
+            need(getattr(own, name) == getattr(kind, name), "another question")
         return {name: exact(fit["certificate"][name]) for name in ("value", "bound")}
 
     def near(self, j: int) -> Near:
@@ -86,11 +95,15 @@ class Near:
         need(value == exact(result["variances"][self.j]), "another value")
         asked = (1 - exact(self.answer.document["within"])) * value
         need(abs(exact(told["asked"]) - asked) <= 8 * EPS * asked, "another level")
-        kept = places(told["proof"].get("kept", range(self.ask.p)), self.ask.p)
-        left = set(range(self.ask.p)) - set(kept) - self.ask.exclude
+        screened = result["certificate"]["bounds"][0]["data"].get("screened")
+        known = list(range(self.ask.p)) if screened is None else list(screened["kept"])
+        kept = [known[i] for i in places(told["proof"].get("kept", range(len(known))), len(known))]
+        left = set(known) - set(kept) - self.ask.exclude
         need(not any(self.ask.A[i][i] for i in left), "a feature left out")
         need(not self.ask.exclude & set(kept), "a feature that is not free")
-        self.check_list(kept, level)
+        need(("screened" in told["proof"]) == (screened is not None), "a screened table")
+        inside = level if screened is None else self.bounded(known, level)
+        self.check_list(kept, min(level, inside))
         groups = [set(group) for group in told["groups"]]
         values = [exact(entry["value"]) for entry in told["supports"]]
         need(values == sorted(values, reverse=True), "the order of the list")
@@ -100,6 +113,19 @@ class Near:
             self.check_drop(cost, kept, groups, level)
         self.check_outsiders(kept, groups, level)
         return level <= exact(told["asked"])
+
+    def bounded(self, known: list[int], level: Fraction) -> Fraction:
+        """What is said to bound the listed supports and all others of kept features; no support
+        with a dropped feature is above the level."""
+        record, unit = self.told["proof"]["screened"], self.ask.unit
+        need(list(record["kept"]) == known, "other kept features")
+        inside = exact(record["inside"])
+        listed = [exact(entry["bound"]) for entry in self.told["supports"]]
+        need(all(bound <= inside * unit for bound in listed), "the bound on kept features")
+        one = replace(self.ask, exclude=frozenset())
+        reached = reach(renumbered(record), inside, one.among(known), dropped(record, one), one)
+        need(reached * unit <= one.strict(level), "a dropped feature may add more")
+        return inside * unit
 
     def check_list(self, kept: list[int], level: Fraction) -> None:
         """Replay the log; its list and its twins are those that are told."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..answers import unlisted
 from . import common
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class AlternativesDisplay:
 
     def __init__(self, alternatives: Alternatives, component: int = 0) -> None:
         count = len(alternatives.components)
+        if count == 0:
+            raise ValueError(unlisted(alternatives))
         if not 0 <= component < count:
             raise ValueError(
                 f"component={component} is not one of the {count} that there are; count from 0"

@@ -1,0 +1,298 @@
+"""The supports near one component while the others stay as they are, for `alternatives`.
+
+The list is one of the features that were searched. In a table that is read in passes others were
+dropped: what a support with one of them explains at most (bounds/dropped.py) raises the level above
+which the list is complete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import comb, prod
+from typing import Any
+
+import numpy as np
+
+from ..bounds.dropped import Among, beyond
+from ..bounds.pairsplit import proven_bound
+from ..bounds.strategy import WHOLE
+from ..bounds.tree.core import prove_large
+from ..bounds.tree.listing import list_above
+from ..bounds.tree.log import Proof
+from ..bounds.tree.question import TreeQuestion
+from ..fit import informative
+from ..numerics.margins import EPS, SAFETY
+from ..problem.answers import Cost, Listed, Nearby, reached
+from ..problem.components import newcomer_gain, nonnegative_leading
+from ..problem.constraints import Constraints
+from ..problem.monitor import Monitor
+from ..problem.problem import Component, Problem
+from ..problem.result import Result
+from .refits import Fits, Known, Start
+
+TOL = 1e-6  # how far below the level asked for a list aims, relative to the largest variance
+NODES = 5000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of each component."""
+
+    within: float
+    most: int
+    drop: bool
+    force: int
+
+    @property
+    def precision(self) -> float:
+        """The gap at which a cost is known well enough: a tenth of what counts as nearly as good,
+        and of a percent where that is more."""
+        return 0.1 * min(self.within, 0.01)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The question of one component, the others as they are."""
+
+    component: int
+    s: int
+    support: np.ndarray  # with its anchors
+    constraints: Constraints
+
+
+class Neighbours:
+    """Finds what is near the components of an answer; `ended` says what ended a list early."""
+
+    def __init__(self, fits: Fits, answer: Result, wanted: Wanted, monitor: Monitor) -> None:
+        self.fits, self.answer, self.wanted, self.monitor = fits, answer, wanted, monitor
+        self.unit = fits.cov.unit
+        self.ended = ""
+
+    def nearby(self, beside: Beside) -> Nearby:
+        """The list of one component, what its features are worth, and the proof of both."""
+        fits, wanted = self.fits, self.wanted
+        whole = fits.question((beside.s,), beside.constraints)
+        inner = np.union1d(informative(whole), fits.places(beside.support))
+        problem = whole.among(inner, fits.cov.restrict(inner).materialise())
+        alive = fits.kept[inner]
+        place = np.searchsorted(alive, beside.support)
+        value = float(self.answer.variances[beside.component]) / self.unit
+        asked = (1.0 - wanted.within) * value
+        rounding = SAFETY * problem.covariance.rounding(beside.s)
+        proof = self._listing(problem, place, value, asked - rounding, wanted.most)
+        level = proof.bound + rounding
+        self.ended = self.ended or (
+            "" if level <= asked else self.stopped() or _word_for(proof.status)
+        )
+        groups = _groups(proof, alive)
+        supports = self._listed(problem, proof, groups, alive)
+        level, dropped = self._beyond(whole, beside, supports, level, asked)
+        if level > asked:
+            self.ended = self.ended or "dropped"
+        near = Nearby(
+            component=beside.component,
+            value=value * self.unit,
+            asked=asked * self.unit,
+            level=level * self.unit,
+            supports=supports,
+            groups=groups,
+            drops=(),
+            forces=(),
+            **self._outsiders(problem, beside.component, supports, groups, level, alive),
+            proof={**proof.data(), **dropped, "kept": inner},
+        )
+        known = Known(proof, alive)
+        drops: list[Cost | None] = []
+        if wanted.drop:
+            anchors = beside.constraints.include[0] if beside.constraints.include else ()
+            features = np.setdiff1d(beside.support, anchors)
+            drops = [self._drop(near, beside, int(f), known) for f in features]
+        order = np.argsort(-near.with_value, kind="stable")[: wanted.force]
+        forces = [self._force(near, beside, int(i), known) for i in order]
+        near = _with_forces(near, [cost for cost in forces if cost is not None])
+        return replace(near, drops=tuple(cost for cost in drops if cost is not None))
+
+    def stopped(self) -> str:
+        """What has stopped the run; "" if nothing has."""
+        names = {"time": "time_limit", "user": "interrupted"}
+        stopped = self.monitor.stopped
+        return "" if stopped is None else names.get(stopped, stopped)
+
+    def _beyond(
+        self,
+        whole: Problem,
+        beside: Beside,
+        supports: tuple[Listed, ...],
+        level: float,
+        asked: float,
+    ) -> tuple[float, dict[str, Any]]:
+        """The level above which no support with a dropped feature is missing either, and its proof;
+        the same level where all features were searched."""
+        fits = self.fits
+        survivors = fits.data.survivors
+        if survivors is None:
+            return level, {}
+        bounds = [entry.bound / self.unit for entry in supports]
+        inside = max([level, *bounds]) * (1 + 4 * EPS)
+        support = fits.places(beside.support)
+        own = Component(support, np.full(support.size, support.size**-0.5))
+        among = Among(whole, inside, (), (own,))
+        found = beyond(among, survivors.dropped, asked, fits.options, fits.settings.certify)
+        data, bound = found.data, found.bound
+        told = self.answer.certificate.bounds[0].data["screened"]
+        # rows of all features were read for the answer, and say the same of its alternatives
+        if len(self.answer.supports) == 1 and told["rule"] == "rows" and told["touching"] < bound:
+            data, bound = {"rule": "rows", "split": told["split"]}, float(told["touching"])
+        record = {"kept": survivors.kept.astype(np.int32), "inside": inside, **data}
+        return max(level, bound), {"screened": {**record, "touching": bound}}
+
+    def _listing(
+        self, problem: Problem, support: np.ndarray, value: float, level: float, most: int
+    ) -> Proof:
+        cov, s = problem.covariance, problem.cardinalities[0]
+        scale = max(abs(value), float(cov.diagonal.max(initial=0.0)))
+        question = TreeQuestion(
+            nonnegative=problem.nonnegative,
+            incumbent=(support, value),
+            tol=TOL,
+            max_nodes=NODES,
+            monitor=self.monitor,
+            effort="fast",
+            forced=problem.forced,
+            level=level - TOL * scale,
+            most=most,
+        )
+        if cov.n_features <= WHOLE:
+            return list_above(cov.dense(), s, question)
+        return prove_large(cov, s, question)
+
+    def _listed(
+        self, problem: Problem, proof: Proof, groups: tuple[np.ndarray, ...], alive: np.ndarray
+    ) -> tuple[Listed, ...]:
+        """The listed supports with their weights, values and bounds, the best first."""
+        rounding = SAFETY * problem.covariance.rounding(problem.cardinalities[0])
+        scale = max(float(problem.covariance.diagonal.max()), 1e-300)
+        entries = []
+        for support in proof.listed:
+            block = problem.covariance.submatrix(support)
+            weights = _weights(block, problem.nonnegative)
+            top = float(np.linalg.eigvalsh(block)[-1])
+            # the checker's own margins are some units of rounding, as those of this proof are
+            bound = proven_bound(block, top + 1e-12 * scale, scale) + rounding
+            own = alive[support]
+            value = float(weights @ block @ weights)
+            count = prod(comb(g.size, int(np.isin(g, own).sum())) for g in groups)
+            entries.append(Listed(own, weights, value * self.unit, bound * self.unit, count))
+        return tuple(sorted(entries, key=lambda e: (-e.value, e.support.tolist())))
+
+    def _outsiders(
+        self,
+        problem: Problem,
+        component: int,
+        supports: tuple[Listed, ...],
+        groups: tuple[np.ndarray, ...],
+        level: float,
+        alive: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """What each feature outside the component could be worth in it."""
+        cov, nonnegative = problem.covariance, problem.nonnegative
+        taken = np.union1d(self.answer.supports[component], alive[problem.forced])
+        others = np.setdiff1d(np.arange(cov.n_features), np.searchsorted(alive, taken))
+        support = np.searchsorted(alive, self.answer.supports[component])
+        weights = self.answer.weights[component]
+        room = taken.size < problem.cardinalities[0]
+        free = ~np.isin(support, problem.forced)
+        if others.size == 0 or not (room or free.any()):
+            none = np.empty(0)
+            empty = none.astype(np.intp)
+            return {"outsiders": empty, "leaving": empty, "with_value": none, "with_bound": none}
+        columns = cov.columns(support)
+        block = columns[support]
+        # the weights without one member each, or as they are where there is room for one more
+        vectors = weights[None, :] if room else np.where(np.eye(support.size) > 0, 0.0, weights)
+        vectors = vectors if room else vectors[free]
+        length = np.linalg.norm(vectors, axis=1)
+        vectors = vectors / np.where(length > 0.0, length, 1.0)[:, None]
+        values = np.einsum("ti,ij,tj->t", vectors, block, vectors)
+        cross = columns[others] @ vectors.T  # (m, t)
+        diagonal = cov.diagonal[others][:, None]
+        guess = values + newcomer_gain(values, diagonal, cross, nonnegative)
+        guess = np.where(length > 0.0, guess, diagonal)  # an outsider alone
+        best = np.argmax(guess, axis=1)
+        value = np.take_along_axis(guess, best[:, None], 1)[:, 0] * self.unit
+        own = alive[others]
+        leaving = own if room else alive[support[free][best]]
+        bound = np.full(others.size, level * self.unit)
+        place = {int(f): i for i, f in enumerate(own)}
+        for entry in supports:
+            for f in reached(entry, groups):
+                if f in place:
+                    value[place[f]] = max(value[place[f]], entry.value)
+                    bound[place[f]] = max(bound[place[f]], entry.bound)
+        return {"outsiders": own, "leaving": leaving, "with_value": value, "with_bound": bound}
+
+    # --- what features are worth ---
+
+    def _drop(self, near: Nearby, beside: Beside, feature: int, known: Known) -> Cost | None:
+        """The best answer without a feature: from the list, or by a fit."""
+        others = [e for e in near.supports if feature not in near.needed(e)]
+        # where no other feature could take its place, smaller supports are on no list
+        if others and near.proof["kept"].size > beside.s:
+            best = max(entry.value for entry in others)
+            return Cost(feature, best, max(near.level, *(entry.bound for entry in others)))
+        if self.monitor.stopped is not None:
+            return None
+        exclude = tuple(sorted({*beside.constraints.exclude, feature}))
+        size = min(beside.s, self.answer.n_features - len(exclude))
+        if not 1 <= size <= self.fits.free(exclude):
+            return None
+        start = Start(np.setdiff1d(beside.support, feature), near.value, known)
+        fit = self.fits.fit((size,), Constraints(beside.constraints.include, exclude), start)
+        most = near.level if near.proof["kept"].size > beside.s else np.inf
+        return Cost(feature, fit.value, min(fit.bound, most), fit)
+
+    def _force(self, near: Nearby, beside: Beside, i: int, known: Known) -> Cost | None:
+        """The best answer with an outsider: one with one anchor more."""
+        feature, leaving = int(near.outsiders[i]), int(near.leaving[i])
+        own = beside.constraints.include[0] if beside.constraints.include else ()
+        if self.monitor.stopped is not None or len(own) >= beside.s:
+            return None
+        anchors = tuple(sorted({*own, feature}))
+        support = np.union1d(np.setdiff1d(beside.support, leaving), feature)
+        constraints = Constraints((anchors,), beside.constraints.exclude)
+        fit = self.fits.fit((beside.s,), constraints, Start(support, near.value, known))
+        return Cost(feature, fit.value, fit.bound, fit)
+
+
+def _with_forces(near: Nearby, forces: list[Cost]) -> Nearby:
+    """The same with the answers that outsiders have of their own."""
+    low, high = near.with_value.copy(), near.with_bound.copy()
+    for cost in forces:
+        place = near.outsiders == cost.feature
+        low[place] = np.maximum(low[place], cost.value)
+        high[place] = np.minimum(high[place], cost.bound)
+    return replace(near, forces=tuple(forces), with_value=low, with_bound=high)
+
+
+def _weights(block: np.ndarray, nonnegative: bool) -> np.ndarray:
+    """The best unit vector for a block; its largest entry is positive."""
+    x = nonnegative_leading(block) if nonnegative else np.linalg.eigh(block)[1][:, -1]
+    x = x / np.linalg.norm(x)
+    return x if x[int(np.argmax(np.abs(x)))] > 0 else -x
+
+
+def _groups(proof: Proof, alive: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Groups of features that can be exchanged, as the log has them."""
+    if not proof.log or not proof.log[0]["twins"]:
+        return ()
+    core = alive if proof.touch is None else alive[proof.touch["core"]]
+    twins = proof.log[0]["twins"]
+    leaders = np.unique(twins["leaders"])
+    return tuple(
+        np.sort(core[np.append(twins["features"][twins["leaders"] == leader], leader)])
+        for leader in leaders
+    )
+
+
+def _word_for(status: str) -> str:
+    return {"optimal": "nodes", "time": "time_limit", "user": "interrupted"}.get(status, status)
