@@ -10,7 +10,7 @@ import difflib
 import fnmatch
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -227,11 +227,9 @@ def looks_like_identifier(name: str) -> bool:
     return named is not None
 
 
-def encoded(
-    entries: Sequence[str | None], name: str, known: Iterable[str] = ()
-) -> tuple[np.ndarray, list[str]]:
+def encoded(entries: Sequence[str | None], name: str) -> tuple[np.ndarray, list[str]]:
     """One column of zeros and ones per category, and their names `name=category`."""
-    categories = sorted({*known, *(entry for entry in entries if entry is not None)})
+    categories = sorted({entry for entry in entries if entry is not None})
     place = {category: i for i, category in enumerate(categories)}
     out = np.zeros((len(entries), len(categories)))
     for row, entry in enumerate(entries):

@@ -141,7 +141,7 @@ class _Search:
         if self.k == 1:
             singles = self._single_starts(basis, rng, effort)
             return list(submit(_Search.improve, self._best(singles, 1 + 2 * effort)))
-        owners = [self._deflated(basis, self._order())]
+        owners = [self._deflated(basis)]
         for _ in range(max(8 * effort, 2)):
             rank = rng.integers(self.k, basis.shape[0] + 1)
             score = rng.standard_normal((self.k, rank)) @ basis[:rank]
@@ -172,9 +172,6 @@ class _Search:
         """Return the `count` most valuable distinct assignments."""
         distinct = {owner.tobytes(): owner for owner in owners}
         return sorted(distinct.values(), key=self.rough_value, reverse=True)[:count]
-
-    def _order(self) -> np.ndarray:
-        return np.argsort(-self.need, kind="stable")
 
     def _leading_subspace(self, rng: np.random.Generator) -> np.ndarray:
         """Return approximate leading eigenvectors times roots of eigenvalues, as rows (r, p)."""
@@ -233,15 +230,10 @@ class _Search:
             owners.append(owner)
         return owners
 
-    def _deflated(
-        self,
-        basis: np.ndarray,
-        order: Iterable[int],
-        owner: np.ndarray | None = None,
-    ) -> np.ndarray:
+    def _deflated(self, basis: np.ndarray) -> np.ndarray:
         """Assign components one after the other, each among the features that are left."""
-        owner = np.full(self.p, -1) if owner is None else owner.copy()
-        for j in order:
+        owner = np.full(self.p, -1)
+        for j in np.argsort(-self.need, kind="stable"):
             blocked = owner >= 0
             image = self.A @ np.where(blocked, 0.0, basis.T[:, : 4 * self.k].T).T
             tried = [

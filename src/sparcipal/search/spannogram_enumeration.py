@@ -125,9 +125,7 @@ def net_size(p: int, r: int, eps: float) -> int:
     return max(1, math.ceil(math.log(max(p, 2)) / hit))
 
 
-def eliminate_rows(
-    V: np.ndarray, s: int, value: float, *, nonnegative: bool = False, eps: float = 1e-3
-) -> np.ndarray:
+def eliminate_rows(V: np.ndarray, s: int, value: float, nonnegative: bool) -> np.ndarray:
     """Return the rows, in order, that an optimal support can contain, given any `value` on V V'.
 
     A row i of an optimal support I satisfies OPT_s <= |v_i|^2 + OPT_(s-1), so a row for which the
@@ -136,7 +134,7 @@ def eliminate_rows(
     sizes = np.einsum("ij,ij->i", V, V)
     fewer = 0.0
     if s > 1:
-        fewer = sphere_search(V, s - 1, nonnegative=nonnegative, eps=eps).bound
+        fewer = sphere_search(V, s - 1, nonnegative=nonnegative, eps=1e-3).bound
     return np.flatnonzero(sizes * (1 + 1e-12) + fewer >= value * (1 - 1e-12))
 
 

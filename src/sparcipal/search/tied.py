@@ -33,7 +33,6 @@ ENTERING, LEAVING = 6, 4
 ROUNDS = 12  # of exchanges, over all components
 ORDERS = 6  # in which components are fitted one after the other
 BETTER = 1.0 + 1e-10
-ZERO = 1e-14  # singular values below this part of the largest count as zero
 
 Answer = tuple[Component, ...]
 

@@ -110,7 +110,7 @@ def test_elimination_keeps_every_optimal_row(nonnegative):
     for _ in range(60):
         V, s = adversarial(rng)
         found = sphere_search(V, s, nonnegative=nonnegative)
-        kept = enumeration.eliminate_rows(V, s, found.value, nonnegative=nonnegative)
+        kept = enumeration.eliminate_rows(V, s, found.value, nonnegative)
         dropped += len(V) - kept.size
         assert brute_force(V[kept], s, nonnegative) == pytest.approx(
             found.value, rel=1e-9, abs=1e-280

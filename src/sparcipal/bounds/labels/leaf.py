@@ -38,25 +38,21 @@ def leaf_of(start: Start, groups: Sequence[Group], price: np.ndarray) -> Leaf:
     return Leaf(tuple(groups), price, found)
 
 
-def optimised(
-    start: Start, leaf: Leaf, schedule: Schedule, monitor: Monitor, *, priced: bool = True
-) -> Leaf:
+def optimised(start: Start, leaf: Leaf, schedule: Schedule, monitor: Monitor) -> Leaf:
     """Return the best leaf met in some stages; cores grow after each of them.
 
-    Prices move if `priced`; those of features that only one component can use become zero.
+    Prices of features that only one component can use become zero.
     """
     best = leaf
     for mu, steps in schedule:
         if best.total <= start.target or monitor.stopped:
             break
         leaf = grown(start, leaf)
-        free = contested(leaf) if priced else np.zeros(0, dtype=np.intp)
+        free = contested(leaf)
         optimiser = LeafOptimiser(start.rows, leaf.groups, leaf.price, free, start.value, start.k)
         optimiser.run(mu, steps, start.target, monitor)
         groups, price = optimiser.certificates(), optimiser.prices()
-        leaf = leaf_of(start, groups, price)
-        if priced:
-            leaf = unpriced(start, leaf)
+        leaf = unpriced(start, leaf_of(start, groups, price))
         if leaf.total < best.total:
             best = leaf
     return best

@@ -44,7 +44,6 @@ class LeafOptimiser:
         self.work = [_Work(rows, group) for group in groups]
         parts = [part for work in self.work for part in (work.u / self.u_unit, work.r)]
         self.point = np.concatenate([*parts, price[free] / self.price_unit])
-        self.evaluations = 0
         self.lowest = np.inf  # the bound of the last point on the cores, not smoothed
 
     def run(self, mu: float, steps: int, target: float = -np.inf, stopped: object = None) -> None:
@@ -87,7 +86,6 @@ class LeafOptimiser:
     def _evaluate(self, y: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
         from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
 
-        self.evaluations += 1
         s = self.rows.q + 1
         width = 10.0 * mu / s
         price, gradient = self._prices(y), np.empty_like(y)

@@ -29,6 +29,7 @@ ROUND = 20_000
 REGIONS = 4
 # Regions tell each other what they found, and the monitor is asked, after so many cones of each.
 STEP = 5_000
+LOOKED_AT = 400  # points of large F, for other supports
 
 
 def _by_size(sizes: np.ndarray) -> np.ndarray:
@@ -336,7 +337,7 @@ class Cones:
             c = -c
         return c, np.sort(self.order[chosen]), value
 
-    def others(self, count: int, looked_at: int = 400) -> tuple[np.ndarray, ...]:
+    def others(self, count: int) -> tuple[np.ndarray, ...]:
         """Return supports at the points of largest F: a few, then those that differ by a quarter.
 
         When V is a sketch, the best support of the whole matrix is often another local optimum.
@@ -345,7 +346,7 @@ class Cones:
         points = np.concatenate([part.points[: part.counts[1]] for part in everything])
         squares = np.concatenate([part.squares[: part.counts[1]] for part in everything])
         lengths = np.einsum("ij,ij->i", points, points)
-        order = np.argsort(-squares / lengths, kind="stable")[:looked_at]
+        order = np.argsort(-squares / lengths, kind="stable")[:LOOKED_AT]
         found: list[np.ndarray] = []
         for a in order:
             c, dots = points[a], self.unknown

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...bounds.enumeration import count_supports, exhaust
 from ...problem.components import newcomer_gain, refit, refit_one, removals, variances
 from ...problem.constraints import Constraints
 from ...problem.covariance import Covariance
@@ -29,6 +30,7 @@ WORKING_SET = 800
 NEWCOMERS = 60  # features that may join the working set in one round
 ROUNDS = 12
 MOST = 1000  # of effort
+FEW = 1000  # supports, and packings of them: so many are all tried, which is quicker than a search
 JOINT = 3  # factor of the effort for several components: less misses the best on some texts
 SIMPLE = (threshold.METHOD, tpower.METHOD)  # their answers are among the starts
 NEARLY = 2e-3  # swaps predicted to lose so little are tried too: predictions are first order
@@ -101,6 +103,10 @@ def _shared(problem: Problem, options: Options, effort: int) -> Found:
 
 def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Component, ...], int]:
     cov = problem.covariance
+    if problem.k > 1 and count_supports(problem) <= FEW:
+        every, proof, _ = exhaust(problem, options, FEW)
+        if proof is not None:
+            return every, 1
     given = [list(supports) for supports in problem.starts]
     features = np.unique(np.concatenate([_working_set(problem), *itertools.chain(*given)]))
     simple = _simple_answers(problem, options, features)

@@ -169,7 +169,7 @@ class _Component(LowRank):
             candidates += self._swept(V, found.value)
         note = "" if found.finished else self._unfinished(V.shape[1], found)
         if found.finished and found.cones <= ELIMINATION:
-            left = eliminate_rows(V, self.s, found.value, nonnegative=self.nonnegative).size
+            left = eliminate_rows(V, self.s, found.value, self.nonnegative).size
             info["rows_left"] = left
             said = f"{left:,} of {V.shape[0]:,} rows left by elimination"
             note = "; ".join(part for part in (note, said) if part)
@@ -184,7 +184,7 @@ class _Component(LowRank):
 
     def _swept(self, V: np.ndarray, value: float) -> list[np.ndarray]:
         """Return, for r = 2, the supports between all crossings of the relevant curves."""
-        rows = eliminate_rows(V, self.s, value, nonnegative=self.nonnegative)
+        rows = eliminate_rows(V, self.s, value, self.nonnegative)
         if rows.size > SWEEP:
             return []
         supports = set(planar_supports(V[rows], self.s, self.nonnegative))
