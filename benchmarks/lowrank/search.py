@@ -17,7 +17,8 @@ from tests.support.spannogram import best_direction, spannogram
 
 from benchmarks import data
 from sparcipal.bounds.lowrank import cones as lowrank_cones
-from sparcipal.bounds.lowrank.sphere import SphereResult, sphere_search
+from sparcipal.bounds.lowrank.sphere import Effort, SphereResult, sphere_search
+from sparcipal.problem.problem import Options
 
 
 def say(text: str) -> None:
@@ -138,14 +139,14 @@ def threads() -> None:
         "Gaussian, 400 x 7, s = 30": (rng.standard_normal((400, 7)), 30, 1e-2),
     }
     for name, (V, s, eps) in problems.items():
-        runs = []
+        runs, effort = [], Effort(eps, max_cones=500_000)
         for jobs in (1, 2):
             start = time.perf_counter()
-            found = sphere_search(V, s, eps=eps, max_cones=500_000, n_jobs=jobs)
+            found = sphere_search(V, s, effort=effort, options=Options(n_jobs=jobs))
             runs.append((time.perf_counter() - start, found))
         (alone, one), (together, two) = runs
         same = one.tree.tobytes() == two.tree.tobytes() and one.bound == two.bound
-        spent, rounds = _tasks(V, s, eps)
+        spent, rounds = _tasks(V, s, effort)
         paths = [
             spent - sum(map(sum, rounds)) + sum(_longest(tasks, threads) for tasks in rounds)
             for threads in (2, 4)
@@ -157,7 +158,7 @@ def threads() -> None:
         )
 
 
-def _tasks(V: np.ndarray, s: int, eps: float) -> tuple[float, list[list[float]]]:
+def _tasks(V: np.ndarray, s: int, effort: Effort) -> tuple[float, list[list[float]]]:
     """The CPU seconds of a search, and of each task of each of its rounds."""
     rounds: list[list[float]] = []
 
@@ -175,7 +176,7 @@ def _tasks(V: np.ndarray, s: int, eps: float) -> tuple[float, list[list[float]]]
     usual = lowrank_cones.ordered_map
     lowrank_cones.ordered_map = one_by_one
     try:
-        spent, _ = timed(lambda: sphere_search(V, s, eps=eps, max_cones=500_000))
+        spent, _ = timed(lambda: sphere_search(V, s, effort=effort))
     finally:
         lowrank_cones.ordered_map = usual
     return spent, rounds

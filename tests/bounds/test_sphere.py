@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from sparcipal.bounds.lowrank.cones import best_rows
-from sparcipal.bounds.lowrank.sphere import MAX_RANK, rounding_margin, sphere_search
+from sparcipal.bounds.lowrank.sphere import MAX_RANK, Effort, rounding_margin, sphere_search
 from sparcipal.checker import lowrank as checker
 from sparcipal.checker.budget import Refused
 from sparcipal.kernels import sphere as kernel
 from sparcipal.problem.monitor import Monitor
+from sparcipal.problem.problem import Options
 from tests.support.replay import FLOAT, level_of
 
 
@@ -131,10 +132,10 @@ def test_the_checker_refuses_what_is_not_proved():
 
 def test_stopping_early_leaves_a_valid_bound():
     V = np.random.default_rng(1).standard_normal((400, 6))
-    best = sphere_search(V, 10, eps=1e-4)
+    best = sphere_search(V, 10, effort=Effort(1e-4))
     assert best.finished
     for limit in (1, 40, 300, 2000):
-        early = sphere_search(V, 10, eps=1e-4, max_cones=limit)
+        early = sphere_search(V, 10, effort=Effort(1e-4, max_cones=limit))
         assert not early.finished
         assert early.bound >= best.value
         own = level_of(V, 10, False, np.zeros(400), early.level, early.tree)
@@ -145,7 +146,7 @@ def test_the_monitor_stops_the_search():
     V = np.random.default_rng(1).standard_normal((500, 8))
     monitor = Monitor()
     monitor.stop()
-    found = sphere_search(V, 10, monitor=monitor)
+    found = sphere_search(V, 10, options=Options(monitor=monitor))
     assert not found.finished
     assert found.bound >= found.value
     assert found.cones <= 30_000
@@ -153,7 +154,7 @@ def test_the_monitor_stops_the_search():
 
 def test_an_accuracy_beyond_rounding_ends():
     V = np.random.default_rng(2).standard_normal((20, 3))
-    found = sphere_search(V, 4, eps=1e-15)
+    found = sphere_search(V, 4, effort=Effort(1e-15))
     assert found.finished
     assert found.value <= found.bound <= found.value * (1 + 1e-9)
 
@@ -190,9 +191,10 @@ def test_regions_give_the_same_bytes_on_any_number_of_threads(monkeypatch):
         rng = np.random.default_rng(seed)
         V = rng.standard_normal((120, 5))
         prices = 0.3 * rng.random(120) if seed == 1 else None
-        asked = {"nonnegative": seed % 2 == 1, "prices": prices, "max_cones": max_cones}
+        effort = Effort(1e-3, max_cones=max_cones, others=10)
+        asked = {"nonnegative": seed % 2 == 1, "prices": prices, "effort": effort}
         one, *more = (
-            sphere_search(V, 8, eps=1e-3, others=10, n_jobs=jobs, **asked) for jobs in (1, 2, 3)
+            sphere_search(V, 8, options=Options(n_jobs=jobs), **asked) for jobs in (1, 2, 3)
         )
         assert all(everything(found) == everything(one) for found in more)
         assert one.finished == (max_cones > 3_000)
@@ -234,8 +236,8 @@ def test_rows_that_cannot_matter_do_not_cost():
         ({"V": np.ones(5)}, "p x r matrix"),
         ({"V": np.full((3, 2), np.nan)}, "NaN"),
         ({"s": 0}, "at least 1"),
-        ({"eps": 0.0}, "strictly between 0 and 1"),
-        ({"eps": 1.0}, "strictly between 0 and 1"),
+        ({"effort": Effort(0.0)}, "strictly between 0 and 1"),
+        ({"effort": Effort(1.0)}, "strictly between 0 and 1"),
         ({"prices": -np.ones(5)}, "prices must be 5"),
         ({"prices": np.ones(4)}, "prices must be 5"),
     ],

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from sparcipal import sparse_pca, verify
 
 rng = np.random.default_rng(0)
-X = rng.poisson(0.7, (50, 12)).astype(float)
+X = rng.poisson(0.7, (50, 16)).astype(float)
 
 QUESTIONS = [
     {"n_nonzero_coefs": 4},

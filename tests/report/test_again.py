@@ -17,7 +17,7 @@ QUESTIONS = [
     ["-s", "2", "--no-center", "--nonnegative", "--seed", "3", "--tol", "0.001"],
     ["-k", "2", "--nonzero-total", "5", "--exclude", "c", "--method", "auto"],
     ["-k", "2", "-s", "2", "--include", "a,b", "--include", "f"],
-    ["-k", "2", "-s", "3", "--supports", "free", "--certify", "none"],
+    ["-k", "2", "-s", "3", "--supports", "common", "--certify", "none"],
     ["-k", "2", "-s", "3", "--objective", "adjusted", "--certify", "none"],
 ]
 

@@ -44,8 +44,8 @@ def test_the_bound_knows_the_total() -> None:
     rng = np.random.default_rng(0)
     Y = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 45))
     A = np.cov((Y + 2 * rng.standard_normal(Y.shape)).T)
-    result = sparse_pca(covariance=A, n_components=3, n_nonzero_coefs={"total": 18})
     lazy = {"n_components": 3, "method_options": {"effort": 0}}
+    result = sparse_pca(covariance=A, n_nonzero_coefs={"total": 18}, **lazy)
     loose = sparse_pca(covariance=A, n_nonzero_coefs=15, **lazy)
     even = sparse_pca(covariance=A, n_nonzero_coefs=6, certify=False, **lazy)
     assert result.value >= even.value

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..bounds.lowrank.cones import best_rows
-from ..bounds.lowrank.sphere import check_eps, sphere_search
+from ..bounds.lowrank.sphere import Effort, check_eps, sphere_search
 
 Support = tuple[int, ...]
 # Rows are perturbed by this fraction of their length, which is far above rounding and far below
@@ -134,7 +134,7 @@ def eliminate_rows(V: np.ndarray, s: int, value: float, nonnegative: bool) -> np
     sizes = np.einsum("ij,ij->i", V, V)
     fewer = 0.0
     if s > 1:
-        fewer = sphere_search(V, s - 1, nonnegative=nonnegative, eps=1e-3).bound
+        fewer = sphere_search(V, s - 1, nonnegative=nonnegative, effort=Effort(1e-3)).bound
     return np.flatnonzero(sizes * (1 + 1e-12) + fewer >= value * (1 - 1e-12))
 
 

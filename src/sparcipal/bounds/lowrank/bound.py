@@ -20,7 +20,7 @@ from ...problem.covariance import DENSE_LIMIT, Covariance, MatrixCovariance
 from ...problem.problem import Options, Problem
 from ...problem.result import Bound
 from ...problem.sketch import Sketch, majorant, prove_dense, spectrum
-from .sphere import SphereResult, sphere_search
+from .sphere import Effort, SphereResult, sphere_search
 
 # A search keeps this many supports besides the best one, as starts for steps on the full matrix.
 STARTS = 24
@@ -82,17 +82,9 @@ class LowRank:
     max_cones: int
 
     def search(self, V: np.ndarray, eps: float) -> SphereResult:
-        return sphere_search(
-            V,
-            self.s,
-            nonnegative=self.nonnegative,
-            eps=eps,
-            max_cones=self.max_cones,
-            others=STARTS,
-            seed=self.options.seed,
-            monitor=self.options.monitor,
-            n_jobs=self.options.n_jobs,
-        )
+        effort = Effort(eps, max_cones=self.max_cones, others=STARTS)
+        sign = self.nonnegative
+        return sphere_search(V, self.s, nonnegative=sign, effort=effort, options=self.options)
 
     def bounds(
         self, shifted: Sketch, clip: bool, exact: bool

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...numerics import margins
-from ...problem.monitor import Monitor
-from .sphere import SphereResult, sphere_search
+from ...problem.problem import Options
+from .sphere import Effort, SphereResult, sphere_search
 
 STEPS = 400  # steps of one round, after which the prices are proved
 ROUNDS = 4  # the steps go on if a proof meets a better point of the sphere
@@ -49,15 +49,11 @@ def priced_sphere(
     s: int,
     supports: Sequence[np.ndarray],
     value: float,
-    *,
     nonnegative: bool = False,
-    tol: float = 1e-6,
-    seed: int = 0,
-    monitor: Monitor | None = None,
+    options: Options | None = None,
 ) -> PricedSphere:
     """Find prices for as many components as `supports`, which explain `value`."""
-    prices = _Prices(V, s, supports, value, nonnegative, seed, monitor or Monitor())
-    return prices.run(tol)
+    return _Prices(V, s, supports, value, nonnegative, options or Options()).run()
 
 
 class _Prices:
@@ -68,41 +64,41 @@ class _Prices:
         supports: Sequence[np.ndarray],
         value: float,
         nonnegative: bool,
-        seed: int,
-        monitor: Monitor,
+        options: Options,
     ) -> None:
         self.V, self.s, self.k = V, s, len(supports)
         self.supports, self.value = supports, value
-        self.nonnegative, self.seed, self.monitor = nonnegative, seed, monitor
+        self.nonnegative, self.options = nonnegative, options
         sizes = np.einsum("ij,ij->i", V, V)
         # Rows this short are hardly ever chosen; the proof looks at all of them.
         self.long = np.argsort(-sizes, kind="stable")[: 4 * self.k * s + 200]
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(options.seed)
         own = [leading_direction(V[support]) for support in supports]
         self.points = np.array([*own, *rng.standard_normal((RANDOM, V.shape[1]))]).T
         self.steps = 0
 
-    def run(self, tol: float) -> PricedSphere:
+    def run(self) -> PricedSphere:
+        tol, monitor = self.options.tol, self.options.monitor
         price, best = min((self._first(), np.zeros(len(self.V))), key=self._guess), None
         for _ in range(ROUNDS):
-            price, guess = self._descend(price, tol)
+            price, guess = self._descend(price)
             proved = self._proved(price, guess - self.value)
             if best is None or proved.bound < best.bound:
                 best = proved
             gap = best.bound - self.value
             missed = proved.bound - guess > 0.1 * gap
-            if gap <= tol * self.value or self.monitor.stopped or not missed:
+            if gap <= tol * self.value or monitor.stopped or not missed:
                 break
             met = [leading_direction(self.V[support]) for support in proved.found.others]
             self.points = np.column_stack([self.points, proved.found.c, *met])
         assert best is not None
         return best
 
-    def _descend(self, price: np.ndarray, tol: float) -> tuple[np.ndarray, float]:
+    def _descend(self, price: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the best prices of some steps, and an estimate of their bound."""
         best, lowest, gap = price, np.inf, np.inf
         step = np.zeros_like(price)
-        stale = 0
+        enough, stale = 0.3 * self.options.tol * self.value, 0
         for _ in range(STEPS):
             values, supports = self._climb(price)
             total = float(price.sum()) + self.k * float(values.max(initial=0.0))
@@ -110,7 +106,7 @@ class _Prices:
             if total < lowest:
                 best, lowest, gap = price, total, total - self.value
             self.steps += 1
-            if gap <= 0.3 * tol * self.value or stale > PATIENCE or self.monitor.stopped:
+            if gap <= enough or stale > PATIENCE or self.options.monitor.stopped:
                 break
             slope = self._slope(price, values, supports)
             # A component that would push a price below zero is removed from the slope.
@@ -182,12 +178,8 @@ class _Prices:
             self.s,
             nonnegative=self.nonnegative,
             prices=exact,
-            eps=eps,
-            slack=eps * self.value / self.k,
-            max_cones=CONES,
-            others=2 * self.k,
-            seed=self.seed,
-            monitor=self.monitor,
+            effort=Effort(eps, eps * self.value / self.k, CONES, others=2 * self.k),
+            options=self.options,
         )
         total = float(exact.sum()) + self.k * found.bound
         return PricedSphere(

@@ -33,7 +33,7 @@ import numpy as np
 
 from ...numerics import margins
 from ...numerics.margins import SAFETY, power_of_two, top_sum
-from ...problem.monitor import Monitor
+from ...problem.problem import Options
 from .cones import FINEST, Cones
 
 # Beyond this rank the 2^(r-1) orthants alone are too many to be halved often enough.
@@ -62,36 +62,43 @@ class SphereResult:
         return self.bound / self.value - 1.0 if self.value > 0 else np.inf
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How far a search goes: to a relative accuracy eps plus `slack`, or to a number of cones."""
+
+    eps: float = 1e-6
+    slack: float = 0.0  # in units of F
+    max_cones: int = 2_000_000
+    starts: int = 30  # points that are climbed from before the first cone
+    others: int = 0  # supports at other good points to return
+
+
 def sphere_search(
     V: np.ndarray,
     s: int,
     *,
     nonnegative: bool = False,
     prices: np.ndarray | None = None,
-    eps: float = 1e-6,
-    max_cones: int = 2_000_000,
-    slack: float = 0.0,
-    starts: int = 30,
-    others: int = 0,
-    seed: int = 0,
-    monitor: Monitor | None = None,
-    n_jobs: int = 1,
+    effort: Effort | None = None,
+    options: Options | None = None,
 ) -> SphereResult:
-    """Maximise F over the unit sphere, to a relative accuracy eps (plus `slack`, in units of F).
+    """Maximise F over the unit sphere.
 
-    Stops early, with a bound that holds all the same, after `max_cones` cones or when the monitor
-    says so. Long searches use `n_jobs` threads, and find the same for any number of them.
+    Stops early, with a bound that holds all the same, when its effort ends or the monitor says so.
+    Long searches use several threads, and find the same for any number of them.
     """
+    effort, options = effort or Effort(), options or Options()
     V = check_factor(V)
     p = V.shape[0]
     s = check_size(s, p)
-    check_eps(eps)
+    check_eps(effort.eps)
     prices = check_prices(prices, p)
     unit = power_of_two(float(np.abs(V).max(initial=0.0)))
-    search = Cones(V / unit, s, nonnegative, prices / unit**2, max(eps, FINEST), slack / unit**2)
-    search.climb(starts, seed)
+    eps, slack = max(effort.eps, FINEST), effort.slack / unit**2
+    search = Cones(V / unit, s, nonnegative, prices / unit**2, eps, slack)
+    search.climb(effort.starts, options.seed)
     search.cover()
-    finished = search.grow(max_cones, monitor, n_jobs)
+    finished = search.grow(effort.max_cones, options.monitor, options.n_jobs)
     level, tree = search.proof()
     c, support, value = search.answer()
     margin = rounding_margin(search.rows, s, level)
@@ -105,7 +112,7 @@ def sphere_search(
         cones=int(tree.size),
         tree=tree,
         finished=finished,
-        others=search.others(others) if others else (),
+        others=search.others(effort.others) if effort.others else (),
     )
 
 

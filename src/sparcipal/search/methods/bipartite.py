@@ -387,16 +387,7 @@ def _proved(
     s = min(problem.s_max, cov.n_features)
     _ascend(matcher, pool)
     value, supports = max(pool.entries.values(), key=lambda entry: entry[0])
-    priced = priced_sphere(
-        low.V,
-        s,
-        supports,
-        value,
-        nonnegative=problem.nonnegative,
-        tol=options.tol,
-        seed=options.seed,
-        monitor=options.monitor,
-    )
+    priced = priced_sphere(low.V, s, supports, value, problem.nonnegative, options)
     total = priced.bound + k * (low.tail + rounding_on(cov, s))
     if not total < trace_bound(problem).value:
         return priced.bound, ()
