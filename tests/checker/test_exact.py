@@ -352,7 +352,7 @@ def test_exact_replay_confirms_communities_with_twenty_nonzeros():
 
 def test_exact_replay_confirms_all_words_of_kos():
     table = read(data_file("docword.kos.txt.gz"), cache=False)
-    result = sparse_pca(table, n_nonzero_coefs=5)
+    result = sparse_pca(table, n_nonzero_coefs=3)
     assert result.status is Status.OPTIMAL
     assert result.n_features == 6906
     verdict = verify(result, table, arithmetic="exact")

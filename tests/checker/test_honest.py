@@ -96,8 +96,10 @@ def containers(X: np.ndarray, folder: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("kind", ["float64", "float32", "int64", "uint8"])
-@pytest.mark.parametrize("memory", [1 << 30, 1])
+@pytest.mark.parametrize(
+    ("kind", "memory"),
+    [("float64", 1 << 30), ("float64", 1), ("float32", 1), ("int64", 1 << 30), ("uint8", 1)],
+)
 def test_every_container_of_the_same_numbers(kind, memory, tmp_path):
     X = (noisy(60, 6, 1) * 20 + 90).round(1).astype(kind)
     every = containers(X, tmp_path)
@@ -164,12 +166,12 @@ def test_verify_accepts_a_streamed_sketch_with_an_array(rank, scale):
     proved(result, blocks)
 
 
-@pytest.mark.parametrize("least", [1e-12, 1e-40])
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("memory", [1 << 30, 1])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_weights_of_very_different_sizes(least, center, scale, memory, sparse):
+def test_weights_of_very_different_sizes(center, scale, memory, sparse):
+    least = 1e-12 if center == scale else 1e-40
     rng = np.random.default_rng(3)
     X = noisy(50, 7)
     if sparse:
@@ -234,7 +236,7 @@ def test_total_variance_of_sparse_streams_with_large_means(mixed, center):
 def test_verify_accepts_results_saved_and_loaded(tmp_path):
     X = noisy(80, 12)
     for settings in ({"scale": True}, {"n_components": 2}, {"supports": "free", "n_components": 2}):
-        result = sparse_pca(X, n_nonzero_coefs=3, **settings)
+        result = sparse_pca(X, n_nonzero_coefs=3, **settings, **LAZY)
         result.save(tmp_path / "result.json")
         proved(Result.load(tmp_path / "result.json"), X)
 

@@ -133,11 +133,11 @@ def corpus(seed=0, n=400, p=300):
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_prices_prove_that_dropped_features_do_not_matter(k, monkeypatch):
-    X = corpus()
+    X = corpus(p=200)
     asked = {"n_components": k, "n_nonzero_coefs": 4, "method_options": LAZY}
     whole = sparse_pca(X, certify=False, **asked)
     monkeypatch.setattr("sparcipal.data.passes.FIRST", 40)
-    monkeypatch.setattr(Stream, "most", lambda self, needed: 80)
+    monkeypatch.setattr(Stream, "most", lambda self, needed: 60)
     part = sparse_pca(sp.csr_array(X), memory_limit=1, **asked)
     claims = part.certificate.screening
     assert claims["rule"] == "prices"

@@ -90,7 +90,7 @@ def test_certificate_brackets_the_optimum_and_verifies(problem, method):
     assert verdict, verdict.reason
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(awkward_matrices(), st.data())
 def test_certificates_hold_for_free_supports(A, data):
     p = A.shape[0]

@@ -52,7 +52,7 @@ def answers() -> dict[str, tuple[ModeCase, Result]]:
     """One covariance, and its components of every kind."""
     X = np.random.default_rng(5).standard_normal((15, 6)) @ np.random.default_rng(6).random((6, 6))
     A = X.T @ X / 15
-    options = {"method_options": {"effort": 1}}
+    options = {"method_options": {"effort": 0}}
     cases = {kind: ModeCase(0, kind, A, (3, 3), options) for kind in KINDS}
     return {kind: (case, case.run()) for kind, case in cases.items()}
 

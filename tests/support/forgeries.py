@@ -80,6 +80,9 @@ def beyond_a_core() -> np.ndarray:
     return X
 
 
+QUICK = {"method_options": {"effort": 0}}  # of the search: proofs are on trial
+
+
 def subjects() -> list[Subject]:
     """Results that between them carry every kind of proof."""
     return held_subjects() + screened_subjects()
@@ -109,7 +112,10 @@ def held_subjects() -> list[Subject]:
         "low rank": ("low rank", {"X": X, "n_nonzero_coefs": 3, "method": "spannogram", "rank": 2}),
         "dspca": ("usual", {"X": X, "n_nonzero_coefs": 3, "method": "dspca", "certify": False}),
         "greedy": ("usual", {"covariance": A, "n_nonzero_coefs": 3, "method": "greedy"}),
-        "free": ("usual", {"X": X, "n_components": 2, "n_nonzero_coefs": 3, "supports": "free"}),
+        "free": (
+            "usual",
+            {"X": X, "n_components": 2, "n_nonzero_coefs": 3, "supports": "free", **QUICK},
+        ),
         "total": ("usual", {"X": X, "n_components": 2, "n_nonzero_coefs": {"total": 5}}),
         "scaled": (
             "usual",
@@ -158,15 +164,18 @@ def other_subjects() -> list[Subject]:
     gaps[rng.random(X.shape) < 0.08] = np.nan
     two = {"n_components": 2, "n_nonzero_coefs": 3}
     questions: dict[str, tuple[np.ndarray, dict[str, Any]]] = {
-        "adjusted": (X, {**two, "objective": "adjusted"}),
-        "orthogonal": (X, {**two, "supports": "orthogonal"}),
-        "orthogonal sizes": (X, {**two, "supports": "orthogonal", "n_nonzero_coefs": [3, 2]}),
+        "adjusted": (X, {**two, "objective": "adjusted", **QUICK}),
+        "orthogonal": (X, {**two, "supports": "orthogonal", **QUICK}),
+        "orthogonal sizes": (
+            X,
+            {**two, "supports": "orthogonal", "n_nonzero_coefs": [3, 2], **QUICK},
+        ),
         "common": (few_samples(), {**two, "supports": "common"}),
         "common matrix": (
             np.random.default_rng(0).standard_normal((30, 24)),
             {**two, "n_nonzero_coefs": 6, "supports": "common"},
         ),
-        "uncorrelated": (X, {**two, "supports": "free", "uncorrelated": True}),
+        "uncorrelated": (X, {**two, "supports": "free", "uncorrelated": True, **QUICK}),
         "anchored": (X, {"n_nonzero_coefs": 3, "include": [6], "certify": "full"}),
         "two anchored": (X, {**two, "include": [[6], []], "exclude": [0]}),
         "excluded": (X, {"n_nonzero_coefs": 3, "exclude": [1], "certify": "full"}),
@@ -200,7 +209,7 @@ def screened_subjects() -> list[Subject]:
         "passes": ("array", counts, plain),
         "cheap passes": ("csr", counts, {**plain, "certify": False}),
         "two in passes": ("blocks", counts, two),
-        "free in passes": ("mixed blocks", numbers, {**two, "supports": "free"}),
+        "free in passes": ("mixed blocks", numbers, {**two, "supports": "free", **QUICK}),
         "total in passes": ("map", numbers, {**two, "n_nonzero_coefs": {"total": 5}}),
         "scaled passes": ("array", numbers, {**plain, "scale": True, "sample_weight": weights}),
         "positive passes": ("array", numbers, {**plain, "nonnegative": True}),

@@ -226,9 +226,11 @@ def _membership(supports: list[tuple[int, ...]], anchors: tuple[int, ...], p: in
 
 
 def _padded(chosen: list[tuple[int, ...]], problem: Problem) -> Iterable[tuple[int, ...]]:
-    """Give a feature of its own, an anchor first, to each component that can explain nothing."""
+    """Give a feature of its own to each component that can explain nothing: an anchor first, then
+    that of largest variance, as rounding leaves negative ones in given matrices."""
     used = {i for support in chosen for i in support}
-    order = [*problem.forced.tolist(), *range(problem.covariance.n_features)]
+    varying = np.argsort(-problem.covariance.diagonal, kind="stable")
+    order = [*problem.forced.tolist(), *varying.tolist()]
     spare = (i for i in order if i not in used)
     yield from chosen
     for _ in range(problem.k - len(chosen)):
