@@ -103,9 +103,9 @@ def _shared(problem: Problem, options: Options, effort: int) -> Found:
 
 def _disjoint(problem: Problem, options: Options, effort: int) -> tuple[tuple[Component, ...], int]:
     cov = problem.covariance
-    if problem.k > 1 and count_supports(problem) <= FEW:
+    if effort and problem.k > 1 and count_supports(problem) <= FEW:
         every, proof, _ = exhaust(problem, options, FEW)
-        if proof is not None:
+        if proof is not None and len(every) == problem.k:
             return every, 1
     given = [list(supports) for supports in problem.starts]
     features = np.unique(np.concatenate([_working_set(problem), *itertools.chain(*given)]))
