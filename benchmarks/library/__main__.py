@@ -101,7 +101,7 @@ def solve(archive: Archive, asked: argparse.Namespace) -> None:
         )
         spent = time.process_time() - start
         try:
-            made = f"certify={asked.certify!r}, {spent:.1f} CPU s"
+            made = f"certify={asked.certify!r}, {spent:.2g} CPU s"
             said = take(archive, instance, result, made)
         except NotTaken as refused:
             said = f"not taken: {refused}"
