@@ -1,4 +1,5 @@
-"""Constraints, lists and costs against enumeration on N small problems (default 1000).
+"""Constraints, lists and costs against enumeration on N small problems (default 1000), an eighth of
+them tables that are read in passes.
 
 python -m benchmarks.answers.soundness [N] [FIRST SEED]
 """
@@ -6,8 +7,9 @@ python -m benchmarks.answers.soundness [N] [FIRST SEED]
 from __future__ import annotations
 
 import sys
+import warnings
 
-from tests.support.nearly import nearly, wrong
+from tests.support.nearly import PASSES, falling, in_blocks, nearly, wrong
 
 from sparcipal import alternatives, verify
 
@@ -17,17 +19,28 @@ WITHIN = (0.01, 0.1, 0.3, 0.0)
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    bad = 0
+    bad = refused = 0
+    warnings.simplefilter("ignore")  # constant columns are set aside
     for seed in range(first, first + count):
         case = nearly(seed, k=2 if seed % 5 == 4 else 1)
         data = {"covariance": case.covariance} if seed % 3 == 0 else {"X": case.X}
-        found = alternatives(**data, **case.keywords, within=WITHIN[seed % 4])
+        more = {}
+        if seed % 8 == 5:
+            case, more = falling(seed // 8), {"memory_limit": PASSES}
+            data = {"X": in_blocks(case.X)}
+        try:
+            found = alternatives(**data, **case.keywords, within=WITHIN[seed % 4], **more)
+        except ValueError as error:
+            if "varies too little" not in str(error):
+                raise
+            refused += 1  # an anchor that is not kept
+            continue
         verdict = verify(found, **data)
         said = wrong(case, found) + ([] if verdict else [verdict.reason])
         bad += bool(said)
         for sentence in said:
             print(f"seed {seed}: {sentence}")
-    print(f"{count} problems, {bad} contradicted")
+    print(f"{count} problems, {refused} refused, {bad} contradicted")
     sys.exit(bool(bad))
 
 

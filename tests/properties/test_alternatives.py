@@ -11,8 +11,7 @@ import sparcipal.bounds.joint as joint
 import sparcipal.questions.beside as beside
 from sparcipal import Alternatives, SparsePCA, alternatives, sparse_pca, verify
 from sparcipal.bounds.tree.core import prove_large
-from tests.support.constrained import Constrained
-from tests.support.nearly import nearly, wrong
+from tests.support.nearly import PASSES, falling, in_blocks, nearly, wrong
 from tests.support.second_checker import check_alternatives
 
 WITHIN = (0.01, 0.1, 0.3, 0.0)
@@ -125,26 +124,11 @@ def test_what_cannot_be_answered_is_refused():
         alternatives(result, X, memory_limit=800)
 
 
-def in_blocks(X):
-    return lambda: iter([X[:3], X[3:]])
-
-
-def falling(seed):
-    """Eight columns that vary less and less, some of them equal or constant, with constraints."""
-    rng = np.random.default_rng(seed)
-    X = np.round(rng.standard_normal((9, 8)) * np.linspace(2.0, 0.3, 8) ** 2, 2)
-    X[:, 1] = X[:, 0] if seed % 3 == 0 else X[:, 1]
-    X[:, 5] = 1.0 if seed % 4 == 0 else X[:, 5]
-    sizes = (1, 1) if seed % 4 == 3 else (2,)
-    include = [[0], []][: len(sizes)] if seed % 5 == 1 else [[] for _ in sizes]
-    return Constrained(X, sizes, include, [6] if seed % 2 else [], seed % 3 == 1)
-
-
 @pytest.mark.filterwarnings("ignore:set aside")
 @pytest.mark.parametrize("seed", range(8))
 def test_lists_of_tables_read_in_passes_count_features_that_were_not_kept(seed):
     case = falling(seed)
-    rows, limit = in_blocks(case.X), 350
+    rows, limit = in_blocks(case.X), PASSES
     result = sparse_pca(rows, **case.keywords, memory_limit=limit)
     assert result.certificate.screening["dropped"]
     within = (0.02, 0.3)[seed % 2]

@@ -11,6 +11,7 @@ from sparcipal.problem.answers import Nearby
 from tests.support.constrained import Constrained, constrained, value
 
 SLACK = 1e-9
+PASSES = 350  # a memory limit at which tables of `falling` are read in passes
 
 
 def nearly(seed: int, k: int = 1) -> Constrained:
@@ -19,6 +20,22 @@ def nearly(seed: int, k: int = 1) -> Constrained:
     if seed % 2:
         return Constrained(case.X, case.sizes, [[] for _ in case.sizes], [], case.nonnegative)
     return case
+
+
+def in_blocks(X):
+    """A table as a function that returns its blocks."""
+    return lambda: iter([X[:3], X[3:]])
+
+
+def falling(seed):
+    """Eight columns that vary less and less, some of them equal or constant, with constraints."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.standard_normal((9, 8)) * np.linspace(2.0, 0.3, 8) ** 2, 2)
+    X[:, 1] = X[:, 0] if seed % 3 == 0 else X[:, 1]
+    X[:, 5] = 1.0 if seed % 4 == 0 else X[:, 5]
+    sizes = (1, 1) if seed % 4 == 3 else (2,)
+    include = [[0], []][: len(sizes)] if seed % 5 == 1 else [[] for _ in sizes]
+    return Constrained(X, sizes, include, [6] if seed % 2 else [], seed % 3 == 1)
 
 
 def wrong(case: Constrained, found: Alternatives) -> list[str]:

@@ -32,6 +32,7 @@ from .refits import Fits, Known, Start
 
 TOL = 1e-6  # how far below the level asked for a list aims, relative to the largest variance
 NODES = 5000
+GUESSES = 200  # outsiders that are tried with the features they covary with most
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,7 @@ class Neighbours:
             anchors = beside.constraints.include[0] if beside.constraints.include else ()
             features = np.setdiff1d(beside.support, anchors)
             drops = [self._drop(near, beside, int(f), known) for f in features]
-        order = np.argsort(-near.with_value, kind="stable")[: wanted.force]
-        forces = [self._force(near, beside, int(i), known) for i in order]
-        near = _with_forces(near, [cost for cost in forces if cost is not None])
+        near = _with_forces(near, self._forces(near, beside, known))
         return replace(near, drops=tuple(cost for cost in drops if cost is not None))
 
     def stopped(self) -> str:
@@ -250,6 +249,41 @@ class Neighbours:
         fit = self.fits.fit((size,), Constraints(beside.constraints.include, exclude), start)
         most = near.level if near.proof["kept"].size > beside.s else np.inf
         return Cost(feature, fit.value, min(fit.bound, most), fit)
+
+    def _forces(self, near: Nearby, beside: Beside, known: Known) -> list[Cost]:
+        """The best answers with the outsiders that promise most, the cheapest first. An answer with
+        one of them often has others, which promise as much then."""
+        promise = np.maximum(near.with_value, self._partnered(near, beside))
+        found: list[Cost] = []
+        for _ in range(min(self.wanted.force, promise.size)):
+            i = int(np.argmax(promise))
+            cost = self._force(near, beside, i, known)
+            if cost is None or cost.fit is None:
+                break
+            found.append(cost)
+            members = np.isin(near.outsiders, cost.fit.supports[0]) & np.isfinite(promise)
+            promise[members] = np.maximum(promise[members], cost.value)
+            promise[i] = -np.inf
+        return sorted(found, key=lambda cost: -cost.value)
+
+    def _partnered(self, near: Nearby, beside: Beside) -> np.ndarray:
+        """What outsiders explain with the features that they covary with most, for those that do
+        best in the place of a member."""
+        fits, guess = self.fits, np.full(near.outsiders.size, -np.inf)
+        anchors = np.array([f for own in beside.constraints.include for f in own], dtype=np.intp)
+        if self.wanted.force == 0 or anchors.size >= beside.s or self.monitor.stopped is not None:
+            return guess
+        inner, first = near.proof["kept"], fits.places(anchors)
+        likely = np.argsort(-near.with_value, kind="stable")[:GUESSES]
+        places = fits.places(near.outsiders[likely])
+        rows = np.abs(fits.cov.submatrix(places, inner))
+        for i, place, row in zip(likely, places, rows):
+            order = inner[np.argsort(-row, kind="stable")[: beside.s + anchors.size + 1]]
+            both = np.concatenate([first, [place], order])
+            chosen = both[np.sort(np.unique(both, return_index=True)[1])][: beside.s]
+            block = fits.cov.submatrix(np.sort(chosen))
+            guess[i] = float(np.linalg.eigvalsh(block)[-1]) * self.unit
+        return guess
 
     def _force(self, near: Nearby, beside: Beside, i: int, known: Known) -> Cost | None:
         """The best answer with an outsider: one with one anchor more."""

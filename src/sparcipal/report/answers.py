@@ -228,6 +228,15 @@ def using(found: Alternatives, near: Nearby, i: int) -> str:
     return f"using {name} costs at least {least} (proved) and at most {most}"
 
 
+def using_others(near: Nearby) -> Iterator[str]:
+    """What it costs at least to use an outsider that has no cost of its own."""
+    named = [cost.feature for cost in near.forces]
+    others = near.with_bound[~np.isin(near.outsiders, named)]
+    least = 1 - float(others.max(initial=0.0)) / near.value
+    if others.size and least > 0:
+        yield f"using any other feature costs at least {_percent(least, down=True)} (proved)"
+
+
 def supports(found: Alternatives, near: Nearby) -> Iterator[str]:
     """The first supports of the list, as changes to the best one."""
     for rank, entry in enumerate(near.supports[:SHOWN], start=1):

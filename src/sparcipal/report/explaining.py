@@ -198,6 +198,7 @@ def _else(page: Explanation) -> Iterator[str]:
             places = [int(np.flatnonzero(near.outsiders == c.feature)[0]) for c in near.forces]
             lines = (answers.using(found, near, i) for i in places)
             yield from _prefixed(lines, near, several)
+            yield from _prefixed(answers.using_others(near), near, several)
 
 
 def _together(page: Explanation) -> Iterator[str]:
