@@ -113,6 +113,8 @@ def test_what_is_not_proved_does_not_look_proved():
         assert f'class="spc-verdict spc-{tone}"' in page
     wide = replace(CASES["open"].certificate, bound=2.7)
     assert 'class="spc-verdict spc-open"' in wide._repr_html_()
+    far = replace(CASES["open"].certificate, bound=1.5 * CASES["open"].certificate.value)
+    assert str(far).startswith("At least 66.6 % of the best possible (proved)")
     assert 'class="spc-verdict spc-proved"' in CASES["proved"].certificate._repr_html_()
 
 

@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from ..data.inputs import resolved
 from ..data.notes import tell
 from ..data.table import Table, as_table
-from ..fit import sparse_pca
+from ..fit import fitted
+from ..numerics.threads import one_blas_thread
 from ..problem.parameters import integer
 from ..problem.result import Result
 from ..report.words import plain, share_percent
+from ..settings import Settings
 
 SAME = 0.2  # of the words of two topics that must be common for one to go on in the other
 SPANS = {"year": 4, "month": 7, "day": 10}  # characters of an ISO date
@@ -205,7 +208,12 @@ def trends(
         init: dict[str, Any] = (
             {} if not out else {"init": [s.tolist() for s in out[-1].result.supports]}
         )
-        result = sparse_pca(part, **asked, **init)
+        settings = Settings.of(**asked, **init)
+        monitor = settings.monitor()
+        with monitor.interruptible(), one_blas_thread:
+            given = resolved(part, None, memory_limit=settings.memory_limit, monitor=monitor)
+            # not aloud: words that a window does not have are no news
+            result = fitted(given, settings, monitor)
         some = sorted((labels[i] for i in rows), key=_moment)
         out.append(_window(result, out[-1] if out else None, (some[0], some[-1]), _next(out)))
     return Trends(tuple(out))

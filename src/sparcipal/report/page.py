@@ -179,6 +179,8 @@ def _short(certificate: Certificate) -> str:
     """Return the verdict in a word or two."""
     if not math.isfinite(certificate.gap):
         return "unknown"
+    if certificate.gap > words.FAR:
+        return f"≥ {words.least_share(certificate.gap)}"
     best = words.verdict(certificate).proved
     return "the best" if best else f"≤ {words.gap_percent(certificate.gap)} off"
 

@@ -29,11 +29,14 @@ def count(number: int) -> str:
 
 
 def _data(result: Result) -> str:
-    p = f"{result.n_features:,} features"
+    texts = bool(result.info.get("texts"))
+    p = f"{result.n_features:,} {'words' if texts else 'features'}"
     if result.n_samples is None:
         return f"The data are a matrix of covariances between {p}."
     scaled = result.settings.get("scale")
     weight = " Each feature counts alike, whatever its unit." if scaled else ""
+    if texts:
+        return f"The data are {result.n_samples:,} documents with {p}."
     return f"The data are {result.n_samples:,} samples of {p}.{weight}"
 
 
@@ -43,9 +46,10 @@ def _captured(result: Result) -> str:
     whole = result.total_variance
     share = f"{words.share_percent(result.value / whole)} of their variance" if whole > 0 else ""
     few = f"{count(k).capitalize()} component{'s' if k > 1 else ''}"
-    features = f"{count(used)} of the features" if used < result.n_features else "all features"
+    what = "words" if result.info.get("texts") else "features"
+    features = f"{count(used)} of the {what}" if used < result.n_features else f"all {what}"
     if used == 1:
-        features = "one of the features"
+        features = f"one of the {what}"
     verb = "" if k > 1 else "s"
     return f"{few} that use{verb} {features} capture{verb} {share}{_once(result)}."
 

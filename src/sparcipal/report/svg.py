@@ -163,9 +163,9 @@ def _across_axis(scale: Scale, name: str) -> str:
 
 RADIUS = 165.0
 CENTRE = (WIDTH / 2, 205.0)
-BESIDE = 55  # a biplot is wider on both sides, for the names
+BESIDE = 75  # a biplot is wider on both sides, for the names
 LINE = 16.0  # from one name to the next
-LETTER = 7.2  # about the width of one
+LETTER = 8.6  # about the width of one, on a phone
 SHORTEST = 12  # letters: names in a column are not cut below
 
 

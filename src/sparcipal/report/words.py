@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # A gap above this is large: the answer may be far from the best one.
 LARGE = 0.05
+FAR = 0.25  # gaps above it are told as a share of the best possible
 # Value and bound that differ by less are printed alike, with this number of digits.
 SAME, AGREED = 5e-12, 11
 # What a bound is called in words; the name in brackets is that of its proof and of its page.
@@ -88,6 +89,11 @@ def gap_percent(gap: float) -> str:
     return f"{rounded(float(rounded(100 * gap, 12)), 3, ROUND_CEILING)} %"
 
 
+def least_share(gap: float) -> str:
+    """Return in percent what part of the best possible is reached at least, rounded down."""
+    return f"{rounded(100 / (1 + gap), 3, ROUND_FLOOR)} %"
+
+
 def share_percent(share: float) -> str:
     return f"{100 * share:.1f} %" if math.isfinite(share) else "unknown"
 
@@ -134,11 +140,11 @@ def verdict(certificate: Certificate) -> Verdict:
             "Best possible (proved)",
             f"no components of this kind explain more{exactly}",
         )
-    return Verdict(
-        "near" if gap <= LARGE else "open",
-        f"Within {gap_percent(gap)} of the best possible (proved)",
-        f"the best components explain at most {gap_percent(gap)} more than these",
-    )
+    more = f"the best components explain at most {gap_percent(gap)} more than these"
+    if gap > FAR:
+        return Verdict("open", f"At least {least_share(gap)} of the best possible (proved)", more)
+    tone = "near" if gap <= LARGE else "open"
+    return Verdict(tone, f"Within {gap_percent(gap)} of the best possible (proved)", more)
 
 
 def bound_name(name: str) -> str:
