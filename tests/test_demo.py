@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import types
 
-import numpy as np
 from click.testing import CliRunner
 
 from sparcipal import demo
@@ -62,12 +61,15 @@ def test_an_object_whose_docstring_fails_is_passed_over():
     assert demo._unseen(types.SimpleNamespace(__doc__=3), set()) is None
 
 
-def test_the_command_prints_topics_gain_and_what_was_eliminated():
+def test_the_command_prints_topics_gain_and_what_was_eliminated(monkeypatch):
+    """On a part of the corpus; docs/topics.rst shows what all of it gives."""
+    monkeypatch.setattr(demo, "PACKAGES", ("sklearn",))
+    monkeypatch.setattr(demo, "N_COMPONENTS", 3)
+    monkeypatch.setattr(demo, "N_WORDS", 5)
     outcome = CliRunner().invoke(main, ["demo", "--quiet"])
     assert outcome.exit_code == 0, outcome.output
-    assert "8 sparse components, at most 10 nonzeros each" in outcome.stdout
+    assert "3 sparse components, at most 5 nonzeros each" in outcome.stdout
     assert "explains" in outcome.stdout
     assert "words were set aside by safe tests" in outcome.stdout
     gain = float(outcome.stdout.split("the joint search explains ")[1].split(" %")[0])
-    assert np.isfinite(gain)
-    assert gain > 5
+    assert 0 < gain < 100

@@ -213,7 +213,7 @@ def test_path_of_several_components_refuses_sizes_without_room():
     "kind", [{"supports": "free"}, {"objective": "adjusted"}, {"supports": "common"}]
 )
 def test_path_of_other_kinds_is_never_below_separate_calls(kind):
-    X = np.random.default_rng(0).standard_normal((40, 7)) * np.linspace(1, 2, 7)
+    X = np.random.default_rng(0).standard_normal((40, 6)) * np.linspace(1, 2, 6)
     asked = {"n_components": 2, "certify": False, **kind}
     for result in sparse_path(X, n_nonzero_coefs=[2, 3], **asked):
         s = result.settings["n_nonzero_coefs"][0]
