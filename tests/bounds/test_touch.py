@@ -145,3 +145,21 @@ def test_the_judge_of_replays_notices_a_checker_that_accepts_everything(monkeypa
     pytest.importorskip("flint")
     monkeypatch.setattr(cover_cases, "check_touch", lambda *_: None)
     assert any(cover_cases.one_touch_replay(seed) for seed in range(60))
+
+
+def test_a_level_that_fails_is_looked_at_for_few_numbers_and_groups_stay_whole():
+    """What was not looked at is no part of a certificate, and no number is lost for the next."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 60)) + 3 * rng.standard_normal((30, 1))
+    cov, core, s = covariance_of_data(X)[0], np.arange(25), 20
+    split = random_split(rng, cov.submatrix(np.arange(60)), core, False)
+    strata = Strata(cov, s, False, core, split)
+    low = strata.attempt(strata.top() * 1.02)
+    assert low.touch is None
+    assert low.joining.size
+    assert np.isnan(low.m).any()
+    assert not np.isnan(low.m).all(axis=1).any()
+    high = strata.attempt(strata.top() * 100)
+    covered = [tau for g in high.touch.groups for tau in range(g.first, g.last + 1)]
+    assert covered == list(range(1, s))
+    assert not np.isnan(high.m).any()

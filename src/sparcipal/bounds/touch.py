@@ -86,12 +86,10 @@ class Attempt:
     """What came of a level: the certificate if it holds, and the features that speak against it."""
 
     touch: Touch | None
-    m: np.ndarray  # (features that variances alone did not clear, s): m_j for tau = 1..s
+    # (features that variances alone did not clear, s): m_j for tau = 1..s, nan where it was not
+    # looked at
+    m: np.ndarray
     joining: np.ndarray  # features that should join the core, the worst first
-
-    @property
-    def worst(self) -> np.ndarray:
-        return self.m.max(axis=1) if self.m.size else np.empty(0)
 
 
 def groups_of(s: int) -> list[tuple[int, int]]:
@@ -119,7 +117,7 @@ class Strata:
     ) -> None:
         self.cov, self.s, self.nonnegative = cov, s, nonnegative
         self.forced = np.isin(core, () if forced is None else forced)  # (n,)
-        anchors = int(np.count_nonzero(self.forced))
+        self.anchors = anchors = int(np.count_nonzero(self.forced))
         self.alone = anchors == 0  # whether a support may lie outside altogether
         self.core, self.split = core, split
         self.block = cov.submatrix(core)
@@ -144,13 +142,17 @@ class Strata:
         self._near: np.ndarray | None = None
         self._monitor: Monitor | None = None
         self.work = 30.0 * core.size * core.size
-        self.shaping = 0.0  # work left for more groups, or for new shapes of pads of a group
+        self.divisible = False  # whether there has been work for more groups
+        self.shaping = self.dividing = 0.0  # work left for new shapes of pads, for more groups
 
     @property
     def may_shape(self) -> bool:
-        """Whether there is work left for more groups and shapes, and time."""
+        """Whether there is work left for new shapes of pads, and time."""
+        return self._goes_on(self.shaping)
+
+    def _goes_on(self, work: float) -> bool:
         stopped = self._monitor is not None and self._monitor.stopped is not None
-        return self.shaping > 0.0 and not stopped
+        return work > 0.0 and not stopped
 
     def matrix(self, tau: int) -> np.ndarray:
         """M^tau, with charges rounded up."""
@@ -166,7 +168,7 @@ class Strata:
             return -np.inf
         if tau not in self._tops:
             self._tops[tau], self._lead = leading_vector(self.matrix(tau), self._lead)
-            self.work += 60.0 * self.core.size**2 + 1e6
+            self.work += 30.0 * self.core.size**2 + 2e6
         return self._tops[tau]
 
     # --- features outside ---
@@ -238,28 +240,44 @@ class Strata:
         open_ = self.outside[self._by_variance(t, scales)]
         if self._near is None or np.setdiff1d(open_, self._near).size:
             self._look_at(open_)
-        self.shaping = shaping
-        self._divide_groups(t, scales)
+        self.shaping = self.dividing = shaping
+        self.divisible = self.divisible or shaping > 0.0
         s = self.s
-        m = np.full((self.own.size, s), -np.inf)
+        m = np.full((self.own.size, s), np.nan)
         if self.alone:
             m[:, s - 1] = (self.own + self.others[:, s - 1]) * (1 + margins.outside(s))
-        groups, hopeless = [], bool((m[:, s - 1] > t).any())
+        else:
+            m[:, s - self.anchors :] = -np.inf
+        hopeless = bool((m[:, s - 1] > t).any())
+        groups: list[Group] = []
+        spans: list[tuple[int, int]] = []
         carried: list[np.ndarray] = []
-        self.shaping = shaping
-        for first, last in self.groups:
-            search = _GroupSearch(self, t, np.arange(first, last + 1), scales[first])
+        waiting, looked_at = self.groups[::-1], 0
+        while waiting:
+            first, last = waiting.pop()
+            if not hopeless and last > first:
+                after = self._divided(first, last, t, scales)
+                waiting += [(after, last)] if after <= last else []
+                last = after - 1
+            spans.append((first, last))
+            # once a feature has failed, the rest serves only to tell which ones should join, and
+            # groups that can be divided would be in a certificate
+            few = hopeless and self.divisible
+            if few and first < int(looked_at * GROWTH):
+                continue
+            taus, looked_at = np.arange(first, first + 1 if few else last + 1), first
+            search = _GroupSearch(self, t, taus, scales[first])
             shapes = self._shapes.setdefault(first, [])
             search.with_shapes([*carried, *shapes])
             known = len(search.shapes)
-            # once a feature has failed, shapes serve only to tell which features should join
             if not (hopeless and carried):
                 search.shape_new_ones(one_by_one=not hopeless)
             shapes += search.shapes[known:]
             carried = search.shapes[-1:] if len(search.shapes) > 1 else carried
             hopeless = hopeless or bool(search.failing.size)
-            m[:, first - 1 : last] = search.m
+            m[:, taus - 1] = search.m
             groups.append(search.group(last))
+        self.groups = spans
         if (m <= t).all():
             near = self._near if self._near is not None else nothing
             return Attempt(Touch(self.core, self.split, t, near, tuple(groups)), m, nothing)
@@ -268,7 +286,7 @@ class Strata:
     def _joining(self, m: np.ndarray, t: float) -> np.ndarray:
         """Features whose m_j is close to the level or above it, the largest first."""
         assert self._near is not None
-        worst = m.max(axis=1)
+        worst = np.nanmax(m, axis=1)
         over = np.flatnonzero(worst > JOIN * t)
         return self._near[over[np.argsort(-worst[over], kind="stable")]]
 
@@ -277,30 +295,26 @@ class Strata:
         room = t - self.top(first)
         return self.proved(first, np.ones(self.core.size), room / first, t)
 
-    def _divide_groups(self, t: float, scales: dict[int, float]) -> None:
-        """Let a new group begin wherever uniform pads of the one before it begin to fail.
+    def _divided(self, first: int, last: int, t: float, scales: dict[int, float]) -> int:
+        """Where a new group begins: after the last tau, or where uniform pads begin to fail.
 
         M^tau of the new group is smaller, which leaves more room for its pads.
         """
-        groups = []
-        for first, last in self.groups:
-            while last > first and self.may_shape:
-                taus = np.arange(first, last + 1)
-                m = self.rows(slice(None), self.uniform, taus, first * scales[first])
-                failing = np.flatnonzero((m[:, 1:] > t).any(axis=0))
-                if not failing.size:
-                    break
-                after = first + 1 + int(failing[0])
-                before = self.work
-                scale = self._uniform(after, t)
-                self.shaping -= self.work - before
-                # features that are cleared by variances count on pads that are not smaller
-                if scale is None or after * scale < first * scales[first]:
-                    break
-                groups.append((first, after - 1))
-                first, scales[after] = after, scale
-            groups.append((first, last))
-        self.groups = groups
+        if not self._goes_on(self.dividing):
+            return last + 1
+        m = self.rows(slice(None), self.uniform, np.arange(first, last + 1), first * scales[first])
+        failing = np.flatnonzero((m[:, 1:] > t).any(axis=0))
+        if not failing.size:
+            return last + 1
+        after = first + 1 + int(failing[0])
+        before = self.work
+        scale = self._uniform(after, t)
+        self.dividing -= self.work - before
+        # features that are cleared by variances count on pads that are not smaller
+        if scale is None or after * scale < first * scales[first]:
+            return last + 1
+        scales[after] = scale
+        return after
 
     def rows(self, chosen: Any, sums: np.ndarray, taus: np.ndarray, pad: float) -> np.ndarray:
         """m_j of the chosen features for each tau, with pads of first * scale = `pad`."""
@@ -315,7 +329,7 @@ class Strata:
             if not scale > 0.0:
                 return None
             trial = base + np.diag(first * scale * (1 - less) * shape)
-            self.work += 0.05 * float(base.shape[0]) ** 3 + 1e5
+            self.work += 0.02 * float(base.shape[0]) ** 3 + 15.0 * base.size + 1e5
             if prove_below(trial, t):
                 return float(scale * (1 - less))
         return None

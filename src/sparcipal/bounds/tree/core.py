@@ -47,7 +47,9 @@ FEW = 60  # nonzeros up to which each is left out in turn
 CLIPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)
 SHAPING = 1.5e9  # work for shapes of pads in one attempt, with the default effort
 TOUCH_WORK = 1.3e10  # of the default effort
+LOWEST = 0.3  # of the work: what the lowest level of the last core may take in any case
 NEAR = 0.1  # distance at which a level counts as the lowest that can be certified
+ORDER = 2.5  # the work of a round grows about with this power of the number of features
 HELPFUL = 0.5  # least share of the features that should join for which a larger core is tried
 # With more nonzeros the default effort first aims at a level so far above the value, for which few
 # steps and fewer features are enough.
@@ -89,11 +91,10 @@ def affordable(s: int, effort: str | float) -> bool:
     return effort != "fast" or first <= 0.6 * TOUCH_WORK
 
 
-def _affordable_core(work: float, now: int, steps: int) -> int:
-    """The most features for which that much work suffices; a core that grows more takes longer."""
-    sizes = np.arange(1, MOST_ROUGH + 1)
-    spent = [steps * n / now * step_work(int(n)) for n in sizes]
-    return int(np.searchsorted(spent, work, side="right"))
+def _affordable_core(work: float, now: int, spent: float) -> int:
+    """The most features for which that much work suffices, given what a round took with those of
+    now."""
+    return int(now * min(max(work / spent, 0.0), 1e6) ** (1 / ORDER))
 
 
 class _Extension:
@@ -193,24 +194,27 @@ class _Extension:
                 return as_it_is
         best: Touch | None = None
         for number in range(ROUNDS):
+            before = self.work
             strata, tried, attempt = self._round(core, split, level, gain)
+            spent = (self.work - before) * (len(WARM) / len(COLD) if split is None else 1.0)
             split = strata.split
             if number == 0 and attempt.touch is None and self.level is None and not self.rough:
                 level = self._lifted(core, split, gain)
                 if level > self.threshold:
                     tried, attempt = self._attempt(strata, level, gain, shaping=0.0)
             if attempt.touch is not None:
-                best = attempt.touch
+                if best is None or attempt.touch.level < best.level:
+                    best = attempt.touch
                 if tried == level and not (self.rough and self.work < ENOUGH * budget):
                     return best
                 if tried == level:
                     self.rough, self.shaping = False, SHAPING
                     level = self._lifted(core, split, gain)
                     continue
-            steps, most = (STEPS // 4, MOST_ROUGH) if self.rough else (STEPS, MOST_CORE)
+            most = MOST_ROUGH if self.rough else MOST_CORE
             closing = attempt.joining.size <= CLOSING * core.size
             left = (1.5 if closing else 1.0) * budget - self.work
-            room = min(_affordable_core(left, core.size, steps), most) - core.size
+            room = min(_affordable_core(left, core.size, spent), most) - core.size
             joining = attempt.joining[: min(2 * core.size, max(room, 0))]
             # a few of the features that should join do not help the others
             too_few = joining.size < HELPFUL * attempt.joining.size
@@ -221,7 +225,7 @@ class _Extension:
                 core, split = self._grow(core, split, joining, PAD * gain)
         if self.cov.n_features <= MOST_CORE and not out_of_budget:
             return self._everything()
-        return best if best is not None else self._lowest(strata, tried, gain)
+        return best if best is not None else self._lowest(strata, tried, gain, budget)
 
     def _unchanged(self, core: np.ndarray, split: Split, level: float, gain: float) -> Touch | None:
         """The certificate of a neighbouring cardinality if it serves as it is."""
@@ -257,19 +261,21 @@ class _Extension:
         )
         if self.level is not None:
             return list_above(block, self.s, asked)
+        fast = question.effort == "fast"
         if question.share < 1.0:
             work, nodes = question.share * question.work, question.most_nodes
             asked = replace(asked, effort=work, max_nodes=nodes)
-        elif question.effort == "fast" and touch.level <= self.threshold:
+        elif fast and touch.level <= self.threshold:
             # only the tree is missing: it may take what the search for the core has left
             more = min(2 * question.work, TOUCH_WORK - self.work)
             work, nodes = max(question.work, more), question.most_nodes
             asked = replace(asked, effort=work, max_nodes=nodes)
-        elif self.rough or (
-            question.effort == "fast" and touch.level > self.threshold + LOOSE * abs(self.value)
-        ):
-            # a core that is proved to less than that does not lower the bound
-            asked = replace(asked, effort=question.work / 4, max_nodes=question.most_nodes)
+        elif fast:
+            # a core that is proved to less than the level does not lower the bound
+            above = (touch.level - self.value) / max(abs(self.value), self.scale)
+            asked = replace(asked, tol=max(asked.tol, above))
+            if self.rough or above > LOOSE:
+                asked = replace(asked, effort=question.work / 4, max_nodes=question.most_nodes)
         return prove(block, self.s, asked)
 
     def _round(
@@ -299,16 +305,17 @@ class _Extension:
         self.work += strata.work - before
         return tried, attempt
 
-    def _lowest(self, strata: Strata, low: float, gain: float) -> Touch:
-        """About the lowest level that this core can certify."""
+    def _lowest(self, strata: Strata, low: float, gain: float, budget: float) -> Touch:
+        """About the lowest level that this core can certify, as far as the budget goes."""
         before, step, touch = strata.work, gain, None
+        last = before + max(budget - self.work, LOWEST * budget)
         low = max(low, strata.top())
         while touch is None:
             touch = strata.attempt(low + step, shaping=0.0).touch
             if touch is None:
-                longer = 2 if self.monitor.stopped is None else 8
+                longer = 2 if self.monitor.stopped is None and strata.work < last else 8
                 low, step = low + step, longer * step
-        while self.monitor.stopped is None:
+        while self.monitor.stopped is None and strata.work < last:
             if touch.level - low <= NEAR * max(gain, touch.level - self.threshold):
                 break
             found = strata.attempt(0.5 * (low + touch.level), self.shaping / 4, self.monitor).touch
@@ -412,7 +419,7 @@ class _Extension:
             if top < lowest:
                 best, lowest = trial, top
         self.n_eigen += len(CLIPS)
-        self.work += len(CLIPS) * 0.15 * float(n) ** 3
+        self.work += len(CLIPS) * 0.1 * float(n) ** 3
         assert best is not None
         return larger, best
 
