@@ -116,7 +116,7 @@ def test_of_given_rounds_variances_up():
     assert (screened.of_given(unsure, kept, 0.25).upper >= 4 * np.diagonal(A) + 2).all()
     with pytest.raises(Refused, match="other features"):
         screened.of_given(given, np.array([0, 1]), 1.0)
-    # nobody has promised that this matrix is PSD
+    # this matrix is not promised to be PSD
     assert cov.inner.given
     assert cov.inner.restrict(np.arange(2)).given
     assert not of_data(X, kept, True, False, None, 1.0)[0].inner.given

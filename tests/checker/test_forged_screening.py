@@ -58,7 +58,7 @@ def test_honest_results_of_screened_tables(result):
 
 
 def test_components_on_dropped_features_are_refused(result):
-    """A dropped feature has a variance, but nobody has its covariances."""
+    """A dropped feature has a variance, but its covariances are unknown."""
     other = replace(result, supports=(np.array([0, 5]),), weights=(np.array([0.6, 0.8]),))
     assert "was not kept" in reason(other, covariance=screened())
     beyond = replace(result, supports=(np.array([0, 7]),), weights=(np.array([0.6, 0.8]),))

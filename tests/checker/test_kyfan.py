@@ -143,7 +143,7 @@ ONE = Question((2,), False, True, 0.0)
 
 
 def test_outside_rows_of_given_matrices_are_not_dismissed_by_variances(monkeypatch):
-    """Where nobody promises a PSD matrix, a small variance may stand beside a large entry."""
+    """Where a PSD matrix is not promised, a small variance may stand beside a large entry."""
     A = np.diag([1.0, 1.0, 1e-3, 1e-3])
     A[0, 2] = A[2, 0] = 0.9
     core, theta, price = np.array([0, 1]), np.full(2, 0.5), np.zeros(2)

@@ -141,7 +141,7 @@ def test_verify_refuses_loadings_of_another_length(results, off):
 
 
 def test_check_value_caps_the_slack_when_errors_grow(monkeypatch):
-    """Whoever chooses loadings that make errors grow may not claim what he likes for it."""
+    """Loadings that make errors grow do not widen what may be claimed."""
     for size in (2.0**-30, 1.0, 2.0**30):
         free = {"n_components": 2, "supports": "free", "method_options": {"effort": 0}}
         result = sparse_pca(X * size, n_nonzero_coefs=2, certify=False, **free)

@@ -226,14 +226,14 @@ class Gram:
         place, part = self._place(block.shape[1]), np.zeros((m, m))
         scratch = np.empty(longest)
         if weights is None:
-            self.sums += _kernel_pairs(block, data, place, 0, block.shape[0], part, scratch)
+            self.sums += _kernel_pairs(block, data, place, range(block.shape[0]), part, scratch)
         else:
             per_row = np.diff(block.indptr)
             where = place[block.indices]
             heavy = data * np.repeat(weights, per_row)
             self.sums += np.bincount(where[where >= 0], heavy[where >= 0], minlength=m)
             data *= np.repeat(np.sqrt(weights), per_row)
-            _kernel_pairs(block, data, place, 0, block.shape[0], part, scratch)
+            _kernel_pairs(block, data, place, range(block.shape[0]), part, scratch)
         _add_symmetric(self.second, part)
 
     def _share(self, block: sp.csr_array) -> float:
@@ -261,7 +261,8 @@ class Gram:
         scratch = np.empty(int(np.diff(block.indptr).max(initial=0)), dtype=kind)
         for start in range(0, rows, step):
             part = np.zeros((m, m), dtype=kind)
-            sums = _kernel_pairs(block, data, place, start, min(start + step, rows), part, scratch)
+            some = range(start, min(start + step, rows))
+            sums = _kernel_pairs(block, data, place, some, part, scratch)
             self.sums = self.sums + sums
             _add_symmetric(self.second, part)
 
@@ -368,8 +369,7 @@ def _kernel_pairs(
     block: sp.csr_array,
     data: np.ndarray,
     place: np.ndarray,
-    start: int,
-    stop: int,
+    rows: range,
     part: np.ndarray,
     scratch: np.ndarray,
 ) -> np.ndarray:
@@ -377,7 +377,8 @@ def _kernel_pairs(
 
     sums = np.zeros(part.shape[0], dtype=np.int64 if part.dtype.kind == "i" else np.float64)
     column = np.empty(scratch.size, dtype=np.int32)
-    add_pairs(block.indptr, block.indices, data, place, start, stop, part, sums, column, scratch)
+    of_rows = block.indptr, block.indices, data, place, rows.start, rows.stop
+    add_pairs(*of_rows, part, sums, column, scratch)
     return sums
 
 

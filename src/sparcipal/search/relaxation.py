@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -110,7 +111,8 @@ def ascend(
             "above no feature is worth its price"
         )
     if largest < TINY:
-        return _enlarged(A, penalty, nonnegative, tol, starts, max_sweeps, plain)
+        how = {"nonnegative": nonnegative, "tol": tol, "max_sweeps": max_sweeps, "plain": plain}
+        return _enlarged(A, penalty, starts, how)
     dual = soft_threshold(A, penalty, nonnegative)
     top = int(np.argmax(np.diagonal(A)))
     best = _Block(np.array([top]), np.ones((1, 1)), largest - penalty)
@@ -138,25 +140,12 @@ def ascend(
 
 
 def _enlarged(
-    A: np.ndarray,
-    penalty: float,
-    nonnegative: bool,
-    tol: float,
-    starts: Sequence[Start],
-    max_sweeps: int,
-    plain: bool,
+    A: np.ndarray, penalty: float, starts: Sequence[Start], how: dict[str, Any]
 ) -> Relaxation:
     """Solve in larger units, where squares of variances do not underflow, and scale back."""
     up = 1.0 / max(power_of_two(float(np.diagonal(A).max())), 2.0**-1000)
-    found = ascend(
-        A * up,
-        penalty * up,
-        nonnegative=nonnegative,
-        tol=tol,
-        starts=[Start(start.Z, start.dual * up) for start in starts],
-        max_sweeps=max_sweeps,
-        plain=plain,
-    )
+    larger = [Start(start.Z, start.dual * up) for start in starts]
+    found = ascend(A * up, penalty * up, starts=larger, **how)
     return replace(
         found,
         penalty=penalty,

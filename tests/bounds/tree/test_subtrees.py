@@ -1,4 +1,4 @@
-"""A long branch and bound in rounds of subtrees: the same proof whoever searches them."""
+"""A long branch and bound in rounds of subtrees: the same proof on any number of threads."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_read_names_end_with_the_last_that_is_not_empty(tmp_path):
 
 
 def test_progress_of_a_pipe_has_no_total(tmp_path, monkeypatch):
-    """Nobody knows how much is still to come; what has come is told."""
+    """How much is still to come is unknown; what has come is told."""
     monkeypatch.setattr(source, "TELL", 0.0)
     fifo = tmp_path / "x.csv"
     os.mkfifo(fifo)

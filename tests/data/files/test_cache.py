@@ -174,7 +174,7 @@ def test_cache_holds_entries_that_come_in_any_order(tmp_path, monkeypatch):
     assert len(names(tmp_path / "kept")) == 1
 
 
-# --- where, and when nobody asked ---
+# --- where, and without being asked ---
 
 
 def test_cache_lies_where_arguments_and_environment_say(tmp_path, corpus, monkeypatch):
@@ -182,7 +182,7 @@ def test_cache_lies_where_arguments_and_environment_say(tmp_path, corpus, monkey
     home = tmp_path / "home"
     monkeypatch.setenv("SPARCIPAL_CACHE", str(home))
     same(read(path), X)
-    assert not home.exists(), "small files are not kept when nobody asked"
+    assert not home.exists(), "small files are not kept unless asked for"
     same(read(path, cache=False), X)
     assert not home.exists()
     same(read(path, cache=True), X)
