@@ -128,7 +128,7 @@ def test_a_dropped_feature_whose_variance_is_lost_in_rounding(monkeypatch):
     ("first", "heavy", "scale"), [(0, 0, False), (1, -1, False), (0, -1, True), (1, 0, True)]
 )
 def test_heavy_rows_far_from_zero(monkeypatch, first, heavy, scale):
-    """Whatever point the solver sums about, the checker's margins are not wider than the solver's."""
+    """Whatever point the solver sums about, its margins are at least as wide as the checker's."""
     keep_the_first(monkeypatch, 3)
     rng = np.random.default_rng(1)
     X = (rng.standard_normal((24, 6)) * [3, 2, 2, 1, 1, 0.5] + 1e6 * (np.arange(6) % 3)).astype("f")
