@@ -244,7 +244,8 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
 
 def remarked(result: Result, searched: Searched, more: str = "") -> Result:
     """Add to a result what is known of its table beside the numbers, and `more` if there is."""
-    notes, texts = [*searched.notes, *([more] if more else [])], searched.given.texts
+    copies = searched.on_copies(np.unique(np.concatenate(result.supports)))
+    notes, texts = [*searched.notes, *([more] if more else []), *copies], searched.given.texts
     told: dict[str, Any] = {"notes": notes} if notes else {}
     if texts is not None:
         told["texts"] = texts

@@ -98,3 +98,13 @@ def test_every_sentence_is_shown_to_those_who_ask_for_all():
     for _ in range(2):
         with pytest.warns(UserWarning, match="another sentence"):
             tell(("another sentence",))
+
+
+def test_features_that_copy_used_ones_are_named_in_the_result():
+    X = np.random.default_rng(0).standard_normal((50, 4))
+    X[:, 1] += X[:, 0]
+    X[:, 3] = 32.0 - 1.8 * X[:, 1]
+    X[:, 2] *= 0.1
+    notes = sparse_pca(X, n_nonzero_coefs=2, feature_names=list("abcd")).info["notes"]
+    assert notes == ["nearly copies of each other, so that one can stand for the other: 'b' and 'd'"]
+    assert "notes" not in sparse_pca(X[:, :3], n_nonzero_coefs=2).info

@@ -43,6 +43,15 @@ def on_constants(constant: np.ndarray, names: tuple[str, ...] | None) -> tuple[s
     return (f"{ASIDE}: {shown}{more}",)
 
 
+def on_copies(pairs: list[tuple[int, int]], names: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Say which features are nearly copies of each other."""
+    if not pairs:
+        return ()
+    called = [tuple(f"x{j}" if names is None else repr(names[j]) for j in pair) for pair in pairs]
+    shown = listed([" and ".join(pair) for pair in called])
+    return (f"nearly copies of each other, so that one can stand for the other: {shown}",)
+
+
 def joined(notes: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
     """Add sentences; columns that are set aside go into the sentence that is there on others."""
     out = list(notes)

@@ -13,7 +13,7 @@ from ..problem.monitor import Monitor
 from ..problem.problem import Component
 from .inputs import Input
 from .missing import Gaps, Pairwise, pairwise
-from .notes import joined, on_constants
+from .notes import joined, on_constants, on_copies
 from .passes import Stream
 from .rows import Rows
 from .screening import Screened, Survivors, survivors
@@ -21,6 +21,8 @@ from .strips import EveryRow
 from .sums import Sums
 from .table import Table
 
+ALIKE = 0.9999  # features that correlate so much say the same
+COMPARED = 5_000_000  # pairs of features that are compared at most
 EXCHANGES = 1  # rounds that exchange kept features where no more fit
 
 
@@ -83,6 +85,18 @@ class Searched:
         """Name the features that do not vary: they keep their places and are not fitted."""
         constant = self.data.constant
         return () if constant is None else on_constants(constant, self.given.feature_names)
+
+    def on_copies(self, used: np.ndarray) -> tuple[str, ...]:
+        """Name the features that say the same as used ones, where all features are searched."""
+        covariance = self.data.covariance
+        if self.data.survivors is not None or used.size * covariance.n_features > COMPARED:
+            return ()
+        variances = covariance.diagonal
+        beside = np.square(covariance.submatrix(used, np.arange(covariance.n_features)))
+        alike = beside >= ALIKE**2 * np.outer(variances[used], variances)
+        alike &= (variances > 0) & (variances[used] > 0)[:, None]
+        pairs = {tuple(sorted((int(used[i]), int(j)))) for i, j in np.argwhere(alike)}
+        return on_copies(sorted((i, j) for i, j in pairs if i < j), self.given.feature_names)
 
     def begin(self, needed: int) -> None:
         """Read the rows, if data come in rows, for an answer of `needed` nonzeros."""
