@@ -25,8 +25,8 @@ from .relaxation import Sets, relaxed
 NAME = "common"
 SETS = {"fast": 20_000, "full": 300_000}  # that are looked at one by one
 BATCH = 8192
-# Features of a core: FIRST where the relaxation takes less than UNUSED of those outside, otherwise
-# CORE.
+# Features of a core: all if there are no more than CORE; otherwise FIRST where the relaxation takes
+# less than UNUSED of those outside, and CORE where it takes more.
 FIRST, UNUSED = 100, 0.05
 CORE = {"fast": 400, "full": 800}
 WORK = {"fast": 3e9, "full": 6e10}  # about nanoseconds of one core
@@ -75,7 +75,8 @@ def _core(
     what the s largest of the others are worth; as few as the relaxation does with."""
     cov, s = problem.covariance, problem.s_max
     order = np.argsort(-cov.diagonal, kind="stable")
-    for size in (max(FIRST, 2 * s), max(CORE[effort], 2 * s)):
+    most = max(CORE[effort], 2 * s)
+    for size in (most,) if cov.n_features <= most else (max(FIRST, 2 * s), most):
         core, pads = np.union1d(order[:size], known), np.zeros(0)
         if core.size < cov.n_features:
             others = np.sort(np.delete(cov.diagonal, core))[::-1][:s]
@@ -83,7 +84,7 @@ def _core(
             pads[: others.size] = (others + SAFETY * cov.psd_shift) * (1 + SAFETY * margins.claim())
         a = cov.submatrix(core)
         a = 0.5 * (a + a.T)
-        if not pads.size or size >= CORE[effort]:
+        if size == most:
             break
         sets = Sets(a, problem.k, s, np.zeros(core.size, dtype=bool), pads)
         if s - float(relaxed(sets, 0.0).share.sum()) < UNUSED:
