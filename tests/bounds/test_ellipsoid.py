@@ -96,7 +96,7 @@ def test_the_search_improves_on_its_start_and_finds_a_planted_component():
     direction = cov.factor()[:, :10] @ first[0].weights
     saddle = Saddle(cov.factor() / np.sqrt(value), 10, direction)
     start = saddle.lowest
-    assert saddle.improve(40, Monitor()) < start
+    assert saddle.improve(40, Monitor(), np.inf) < start
 
 
 def test_roots_are_positive_and_solve_their_equation():

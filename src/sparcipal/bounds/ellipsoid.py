@@ -31,6 +31,8 @@ from .pairsplit.certificate import top_eigenvalue
 MOST_SAMPLES = 400
 # Rounds between two evaluations of the averages; the steps restart from the best averages.
 ROUNDS = {"fast": (20, 20, 20, 20), "full": (20, 20, 20, 20, 40, 80, 120)}
+# The steps end after so much work, counted in about nanoseconds of one core.
+WORK = {"fast": 4e9, "full": np.inf}
 MULTIPLES = 2.0 ** np.arange(-1, 9)  # factors on the first T that are tried
 MIXED = 0.1  # share of the identity in the first density matrix
 # Limits on how much of its first half the second half of a step undoes, relatively: below SHORT the
@@ -75,9 +77,9 @@ def ellipsoid_bound(
     share, first = value / problem.k, components[0]
     saddle = Saddle(F / np.sqrt(share), problem.s_max, F[:, first.support] @ first.weights)
     for rounds in ROUNDS[effort]:
-        lowest = saddle.improve(rounds, options.monitor)
+        lowest = saddle.improve(rounds, options.monitor, WORK[effort])
         closed = problem.k == 1 and lowest <= 1 + options.tol / 2
-        if closed or options.monitor.stopped is not None:
+        if closed or saddle.work > WORK[effort] or options.monitor.stopped is not None:
             break
     cover = covering(F, share * saddle.best[0], np.sqrt(share) * saddle.directions())
     if not np.isfinite(cover.stretch):
@@ -147,7 +149,7 @@ class Saddle:
     """
 
     def __init__(self, F: np.ndarray, s: int, direction: np.ndarray) -> None:
-        self.F, self.s, self.step = F, s, FIRST_STEP
+        self.F, self.s, self.step, self.work = F, s, FIRST_STEP, 0.0
         n, p = F.shape
         u = direction / max(float(np.linalg.norm(direction)), 1e-300)
         threshold = max(float(np.sort((u @ F) ** 2)[-min(s, p)]), 1e-6)
@@ -159,15 +161,16 @@ class Saddle:
         self.best = float(MULTIPLES[int(np.argmin(tops))]) * T, Y
         self.lowest = min(tops)
 
-    def improve(self, rounds: int, monitor: Monitor) -> float:
-        """Make some rounds from the best T and Y; return an estimate of the best bound."""
+    def improve(self, rounds: int, monitor: Monitor, work: float) -> float:
+        """Make some rounds from the best T and Y, until that much work was done in all; return an
+        estimate of the best bound."""
         (T, Y), total = self.best, 0.0
         self._columns = self.F[:, _reach(T, self.F) > NEAR]
         log_y = _function(Y, np.log)
         now = self._at(T, Y)
         sums = [np.zeros_like(T), np.zeros_like(T)]
         for number in range(1, rounds + 1):
-            if monitor.stopped is not None:
+            if monitor.stopped is not None or self.work > work:
                 break
             step = self.step / max(1.0, float((now.B * Y).sum()))
             ahead_t, ahead_y = _moved(T, now.G, step), _density(log_y + step * now.B)
@@ -211,6 +214,9 @@ class Saddle:
         g = turned @ self._columns
         outside = np.flatnonzero((1.0 / ell) @ (g * g) > 1.0)
         g = g[:, outside]
+        n = len(T)
+        self.work += n * (n * (0.08 * self._columns.shape[1] + 1.5 * n) + 30.0 * outside.size)
+        self.work += 0.2 * n * n * outside.size
         kappa = roots(g * g, ell)
         q = g / (kappa + ell[:, None])
         q /= np.linalg.norm(q, axis=0)
