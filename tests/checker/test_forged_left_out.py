@@ -10,6 +10,7 @@ import pytest
 
 from sparcipal import Status, alternatives, sparse_pca, verify
 from sparcipal.data.missing import means
+from tests.support.second_checker import check_alternatives
 
 ARITHMETICS = [
     "float",
@@ -440,3 +441,25 @@ def test_supports_that_explain_too_little_are_not_counted(exchanges):
     weights = Q[:, -1] / np.linalg.norm(Q[:, -1])
     forged = with_more(found, [3, 4], weights, float(w[-1]))
     assert "less than was asked for" in verify(forged, covariance=A).reason
+
+
+def test_a_feature_and_its_negative_are_not_exchanged_in_nonnegative_components():
+    """The log of the signed list proves its level of nonnegative components as well."""
+    x = np.array([1, -1, 1.5, 0.4])
+    A = np.outer(x, x) + np.diag([0, 0, 0.3, 0.2])
+    signed, own = (
+        alternatives(
+            sparse_pca(covariance=A, n_nonzero_coefs=2, nonnegative=one_sign),
+            covariance=A,
+            within=0.5,
+        )
+        for one_sign in (False, True)
+    )
+    taken = ("proof", "groups", "supports", "level")
+    near = signed.components[0]
+    assert near.groups
+    forged = replace(own.components[0], **{name: getattr(near, name) for name in taken})
+    claim = replace(own, components=(forged,))
+    assert "differ cannot be exchanged" in verify(claim, covariance=A).reason
+    said = check_alternatives(claim.to_json(), covariance=A)
+    assert said == "refused: multiples that are not equal"

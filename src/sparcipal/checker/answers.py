@@ -186,8 +186,9 @@ class _Component:
         require(len(set(told)) == len(told) and set(told) == listed, "another list than the log's")
         groups: dict[int, set[int]] = {}
         if isinstance(problem.twins, Twins):
-            same = bool((np.abs(problem.twins.factors) == 1.0).all())
-            require(same, "features of different size cannot be exchanged")
+            one_sign = answer.result.settings["nonnegative"]
+            factors = problem.twins.factors if one_sign else np.abs(problem.twins.factors)
+            require(bool((factors == 1.0).all()), "features that differ cannot be exchanged")
             self._check_equal(problem.twins, names)
             for feature, leader in zip(problem.twins.features, problem.twins.leaders):
                 own_group = groups.setdefault(int(leader), {int(names[leader])})

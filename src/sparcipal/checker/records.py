@@ -897,7 +897,9 @@ class NearbyClaim:
         Many(Record(ListedSupport)), "the list, the largest value first"
     )
     groups: tuple[np.ndarray, ...] = entry(
-        Many(Features("P", least=2)), "features that can be exchanged: the twins of the log"
+        Many(Features("P", least=2)),
+        "features that can be exchanged: the twins of the log, of factors 1 and -1, or only 1 for "
+        "nonnegative components",
     )
     drops: tuple[FeatureCost, ...] = entry(
         Many(Record(FeatureCost)), "features of the component: the best answer without each"

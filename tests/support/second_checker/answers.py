@@ -140,7 +140,8 @@ class Near:
         names = [kept[i] for i in core]
         listed = sorted(sorted(names[i] for i in S) for S in tree.listed)
         need(listed == sorted(list(S["support"]) for S in self.told["supports"]), "another list")
-        need(all(abs(c) == 1 for c in tree.factor), "multiples that are not equal")
+        equal = {1} if ask.nonnegative else {1, -1}
+        need(set(tree.factor) <= equal, "multiples that are not equal")
         groups: dict[int, list[int]] = {}
         for i, leader in enumerate(tree.leader):
             groups.setdefault(leader, []).append(names[i])
