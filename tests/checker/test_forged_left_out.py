@@ -87,7 +87,7 @@ def test_pairwise_matrices_are_not_believed_where_means_hide_them():
     result = sparse_pca(Y + 1e3, n_nonzero_coefs=3, missing="pairwise")
     assert verify(result, Y + 1e3).verdict == "proved"
     far = Y + 1e12
-    with pytest.raises(ValueError, match="rounding of their mean hides covariances"):
+    with pytest.raises(ValueError, match="rounding of its mean hides covariances"):
         sparse_pca(far, n_nonzero_coefs=3, missing="pairwise")
     said = verify(replace(result, mean=means(far, None)), far)
     assert said.verdict == "refused"

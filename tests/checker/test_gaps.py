@@ -117,10 +117,32 @@ def test_a_repaired_matrix_is_the_nearest_one_and_not_only_as_near():
         assert "nearest" in verify(forged, X).reason
 
 
-def test_excluded_columns_do_not_hide_the_covariances_of_pairs():
+@pytest.mark.parametrize("asked", [{"exclude": [5]}, {"include": [2], "n_nonzero_coefs": 1}])
+def test_large_columns_do_not_hide_the_covariances_of_others(asked):
+    """Pairs that need no repair are compared in the units of each feature."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 1)) + rng.standard_normal((60, 6))
     X[3, 2] = X[7, 0] = np.nan
     X[:, 5] *= 1e9
-    result = sparse_pca(X, n_nonzero_coefs=3, missing="pairwise", exclude=[5])
-    assert "other columns so large" in verify(result, X).reason
+    asked = {"n_nonzero_coefs": 3, **asked}
+    result = sparse_pca(X, missing="pairwise", **asked)
+    assert verify(result, X)
+    repair = result.certificate.repair
+    matrix = np.array(repair["matrix"])
+    matrix[2, 2] *= 1 + 1e-9
+    other = replace(result.certificate, repair={**repair, "matrix": matrix})
+    assert "needs no repair" in verify(replace(result, certificate=other), X).reason
+
+
+def test_repair_is_refused_where_it_hides_small_columns():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((12, 6)) + rng.standard_normal((12, 1))
+    X[rng.random(X.shape) < 0.35] = np.nan
+    result = sparse_pca(X, n_nonzero_coefs=3, missing="pairwise")
+    assert result.certificate.repair["moved"] > 0
+    X[:, 5] *= 1e9
+    with pytest.raises(ValueError, match="'x0'|column"):
+        sparse_pca(X, n_nonzero_coefs=3, missing="pairwise")
+    scaled = sparse_pca(X, n_nonzero_coefs=3, missing="pairwise", scale=True)
+    assert verify(scaled, X)
+    assert not verify(replace(scaled, scale=scaled.scale * (1 + 1e-9)), X)

@@ -140,7 +140,6 @@ class _Component:
         require(self.exclude.isdisjoint(self.kept.tolist()), "alternatives with excluded features")
         excluded = np.flatnonzero(np.isin(known, sorted(self.exclude)))
         self.part = inner.restrict(places, excluded)
-        self.allowance = answer.rounded.known()[0].part(places).allowance(self.s)
 
     def check(self, within: float) -> None:
         claim, result = self.claim, self.answer.result
@@ -252,7 +251,8 @@ class _Component:
         ar, block = answer.ar, answer.cov.submatrix(support)
         doubt = self.part.rounding(self.s) + self.s * self.change  # of supports after exchanges
         size = max(self.claim.value, float(np.abs(rounded.diagonal[self.kept]).max()) * unit)
-        near = entry.bound >= self.claim.asked - NEAR * size
+        require(entry.value <= entry.bound, "a listed value is above its bound")
+        near = entry.value >= self.claim.asked - NEAR * size
         require(near, "a listed support explains less than was asked for")
         limit = ar.number(entry.bound) / unit - doubt
         require(ar.below(0.5 * (block + block.T), limit), "a listed support explains more")
@@ -262,8 +262,9 @@ class _Component:
 
     def _slack(self, support: np.ndarray) -> float:
         """By how much two honest computations of a value may differ."""
-        size = float(np.abs(self.answer.rounded.submatrix(support)).sum())
-        return 2 * (self.allowance + 4 * (self.s + 8) * EPS * size)
+        rounded = self.answer.rounded
+        size = float(np.abs(rounded.submatrix(support)).sum())
+        return rounded.apart(support) + 8 * (self.s + 8) * EPS * size
 
     # --- what features are worth ---
 
@@ -314,7 +315,7 @@ class _Component:
         if outsiders.size == 0:
             return
         known, bound = self._swapped()
-        known = known * unit
+        known, bound = known * unit, bound * unit
         most = np.full(outsiders.size, claim.level)
         for entry in claim.supports:
             own = set(entry.support.tolist())
@@ -327,10 +328,10 @@ class _Component:
             there = outsiders == feature
             known[there] = np.maximum(known[there], cost.value)
             most[there] = np.minimum(most[there], cost.bound)
-        require(bool((claim.with_value <= known + bound * unit).all()), "an outsider adds less")
+        require(bool((claim.with_value <= known + bound).all()), "an outsider adds less")
         require(bool((claim.with_bound >= most).all()), "an outsider may add more")
 
-    def _swapped(self) -> tuple[np.ndarray, float]:
+    def _swapped(self) -> tuple[np.ndarray, np.ndarray]:
         """What outsiders in the place of the members that leave explain, and the rounding."""
         answer, anchors, s = self.answer, np.array(self.anchors, dtype=np.intp), self.s
         support, x = answer.result.supports[self.j], answer.result.weights[self.j]
@@ -354,8 +355,8 @@ class _Component:
         half = 0.5 * (value - cov.diagonal[outsiders])
         top = value - half + np.sqrt(half * half + link * link)
         top = np.where(length > 0, top, cov.diagonal[outsiders])  # an outsider alone
-        scale = float(np.abs(A).sum() + np.abs(cov.diagonal[outsiders]).max())
-        return top, 2 * (self.allowance + 8 * (s + 8) * EPS * scale)
+        size = 16 * (s + 8) * EPS * (np.abs(A).sum() + np.abs(cov.diagonal[outsiders]))
+        return top, size + np.array([cov.apart(np.append(support, o)) for o in outsiders])
 
 
 def _first_of_its_kind(support: frozenset[int], groups: set[frozenset[int]]) -> frozenset[int]:

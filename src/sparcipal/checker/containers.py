@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .budget import require
+from .budget import Refused, require
 from .numbers import doubles
 
 
@@ -145,24 +145,29 @@ def _renamed(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Named:
-    """Data that come in pieces; of each piece that is a frame, the columns that are named."""
+    """Data that come in pieces; of each piece that is a frame, the columns that are named, or those
+    of the first such piece."""
 
     given: Any
-    names: tuple[str, ...]
+    names: tuple[str, ...] | None
     others: list[int] = field(default_factory=list)  # columns that were left, per piece
     feature_names = None
 
     def blocks(self) -> Iterator[Any]:
+        names = self.names
         for piece in pieces(self.given):
             columns = names_in(piece) if _is_frame(piece) else None
-            if columns is None or not set(self.names) <= set(columns):
+            names = columns if names is None else names
+            if columns is None or names is None or columns == names:
                 yield piece
-            else:
-                self.others.append(len(columns) - len(self.names))
-                yield _taken(piece, _places(columns, self.names))
+                continue
+            if not set(names) <= set(columns):
+                check_names(names, columns)
+            self.others.append(len(columns) - len(names))
+            yield _taken(piece, _places(columns, names))
 
 
-def chosen(X: Any, names: tuple[str, ...]) -> tuple[Any, list[int]]:
+def chosen(X: Any, names: tuple[str, ...] | None) -> tuple[Any, list[int]]:
     """The columns of X that a result names, and how many others there are.
 
     What comes in pieces is known only once they are read: the counts follow then.
@@ -171,9 +176,9 @@ def chosen(X: Any, names: tuple[str, ...]) -> tuple[Any, list[int]]:
     lazy = _is_dask(X) and not (hasattr(type(X), "partitions") and hasattr(type(X), "columns"))
     listed = isinstance(X, list | tuple) and bool(X) and all(_is_block(x) or _is_dask(x) for x in X)
     if lazy or listed or _is_scanned(X) or (callable(X) and not _is_frame(X) and not _is_dask(X)):
-        parts = _Named(X, tuple(names))
+        parts = _Named(X, names)
         return parts, parts.others
-    if not (genes or _is_frame(X) or _is_dask(X)):
+    if names is None or not (genes or _is_frame(X) or _is_dask(X)):
         return X, []
     columns = names_in(X) or ()
     if len(columns) <= len(names) or not set(names) <= set(columns):
@@ -227,6 +232,25 @@ def names_of(covariance: Any) -> tuple[str, ...] | None:
     """The feature names that a frame brings which holds a covariance."""
     named = _maker(covariance) in ("pandas", "polars")
     return tuple(map(str, covariance.columns)) if named else None
+
+
+def check_names(names: tuple[str, ...] | None, columns: tuple[str, ...] | None) -> None:
+    """Refuse columns of other names, or in another order, where a result and its data have names."""
+    if names is None or columns is None or columns == names:
+        return
+    p, found = len(names), len(columns)
+    require(found == p, f"the result speaks of {p} features, the data has {found}")
+    j = next(j for j in range(p) if columns[j] != names[j])
+    first = f"feature {j} is {names[j]!a} in the result, {columns[j]!a} in the data"
+    if sorted(columns) == sorted(names):
+        raise Refused(
+            f"the data have the same feature names in another order: {first}; pass the columns in "
+            "the order of the fit"
+        )
+    raise Refused(
+        f"the feature names differ from the data's: {first}; pass a table without names, or with "
+        "those of the fit"
+    )
 
 
 def _labels(columns: list[Any]) -> tuple[str, ...] | None:

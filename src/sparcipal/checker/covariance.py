@@ -24,6 +24,7 @@ LEAST_DEVIATION = 1e-140  # deviations from a mean below this are lost in square
 UNEVEN = 1e-8  # where the least weight is below this part of the largest, means are more exact
 DENORMAL = 2.0**-1068  # what numbers lose that are too small to be normal
 SMALL = 2**23  # entries of a sparse table that is centred as a dense one
+LOOSE = 1e-9  # the part of variances by which computations differ at most, beyond their own errors
 NONE = np.empty(0, dtype=np.intp)  # no features
 
 
@@ -233,6 +234,14 @@ class CheckedCovariance:
         if self.allowed is None:
             return self.rounding(s)
         return max(float(np.sort(self.allowed)[::-1][:s].sum()), self.rounding(s))
+
+    def apart(self, features: np.ndarray) -> float:
+        """By how much two honest values of a unit vector on these features may differ."""
+        own = 2 * self.error_unit * float(self.weights[features].sum()) + TINY
+        if self.allowed is None:
+            return own
+        variances = float(np.abs(self.diagonal[features]).sum())
+        return own + min(2 * float(self.allowed[features].sum()), LOOSE * variances)
 
 
 def given_matrix(matrix: Any) -> np.ndarray:

@@ -26,6 +26,8 @@ from .sums import Sums, summed
 from .tables import source_of
 from .weights import weights_of
 
+ONE_PASS = 1e-6  # the part of a variance that a computation by one reading of all columns may lose
+
 
 class ScreenedCovariance(CheckedCovariance):
     """All features have a variance; entries are known between kept features only."""
@@ -63,6 +65,9 @@ class ScreenedCovariance(CheckedCovariance):
     def allowance(self, s: int) -> float:
         return self.inner.allowance(s)
 
+    def apart(self, features: np.ndarray) -> float:
+        return self.inner.apart(self._places(features))
+
     def _places(self, features: Any) -> np.ndarray:
         features = np.asarray(features, dtype=np.intp)
         where = np.searchsorted(self.kept, features)
@@ -77,7 +82,8 @@ class ScreenedCovariance(CheckedCovariance):
 
     @property
     def doubt(self) -> float:
-        return float(self.doubts.sum())
+        own, loose = self.upper - self.diagonal, np.minimum(self.loose, ONE_PASS * self.diagonal)
+        return float((own + loose).sum())
 
     @property
     def others(self) -> np.ndarray:
@@ -169,6 +175,7 @@ def of_data(
         varying = variances > 0
         spread = np.where(varying, np.sqrt(variances), 1.0)
         blur = np.minimum(loose / spread, np.sqrt(loose))
+        blur = np.minimum(blur, 4 * errors / spread + ONE_PASS * spread)
         matrix = matrix / np.outer(spread[kept], spread[kept])
         ratio = np.where(still, 0.0, second / np.maximum(variances[kept], 1e-300))
         second, error = ratio * ratio, 2 * error

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..problem.result import Result
-from .arithmetic import EPS
+from .arithmetic import EPS, Float
 from .budget import Missing, require
 from .covariance import LEAST_DEVIATION
 from .gate import parse
@@ -22,7 +22,8 @@ from .records import Repair
 from .tables import Source
 from .weights import weights_of
 
-LOST = 1e-6  # the part of the covariances that rounding may hide
+LOST = 1e-6  # the part of a variance that rounding may hide
+HIDDEN = "means or other columns so large that rounding hides the covariances"
 
 
 def stand_in(
@@ -107,7 +108,8 @@ def _repaired(result: Result, X: np.ndarray, weights: np.ndarray | None) -> np.n
     doubt, off = (4 * n + 64) * EPS, 20 * EPS * size
     wrong = doubt * (np.abs(away).T @ (np.abs(away) * w[:, None])) / mass
     wrong += np.outer(off, reach) + np.outer(reach, off) + np.outer(off, off)
-    own = np.sqrt(np.diagonal(wrong)) if scale else np.zeros(p)
+    own = np.diagonal(wrong)  # of variances
+    own = np.minimum(own / deviations, np.sqrt(own)) if scale else np.zeros(p)
     near = np.abs(deviations - result.scale) <= doubt * deviations + own
     require(bool(near.all()), "the scales are not those of X")
     ratio = np.outer(deviations, deviations)
@@ -134,10 +136,18 @@ def _nearest(
     unit = 2.0 ** math.frexp(top)[1]  # no square overflows, none that matters is lost
     pairs, matrix, wrong = pairs / unit, matrix / unit, wrong / unit
     whole = float(np.linalg.norm(pairs))
+    spoken = np.setdiff1d(np.flatnonzero(np.diagonal(pairs) > 0), excluded)
     slack = 3 * float(np.linalg.norm(wrong)) + 64 * p * EPS * max(whole, 1.0)
-    spoken = np.setdiff1d(np.arange(p), excluded)
-    least = LOST * float(np.linalg.norm(pairs[np.ix_(spoken, spoken)]))
-    require(slack <= least, "means or other columns so large that rounding hides the covariances")
+    if _definite(pairs, wrong):
+        off = np.abs(matrix - pairs) <= 2 * wrong
+        require(bool(off.all()), "the matrix is not that of the pairs, which needs no repair")
+        lost = float((wrong / np.maximum(_sizes(pairs), 1e-300))[np.ix_(spoken, spoken)].max())
+        require(lost <= LOST, HIDDEN)
+        slack = 3 * float(np.linalg.norm(wrong))
+        _check_moved(repair, 0.0, whole, unit, slack)
+        return given
+    # A repair is one of the whole matrix, whose rounding is relative to its largest entries.
+    require(slack <= LOST * float(np.diagonal(pairs)[spoken].min(initial=math.inf)), HIDDEN)
     w, Q = np.linalg.eigh(pairs)
     left = float(np.linalg.norm((Q * w) @ Q.T - pairs))
     left += 2 * whole * float(np.linalg.norm(Q.T @ Q - np.eye(p)))
@@ -148,11 +158,32 @@ def _nearest(
         f"the matrix is {away * unit:.6g} from the nearest positive semidefinite one to the "
         "covariances of the pairs",
     )
-    moved = float(np.linalg.norm(matrix - pairs))
+    _check_moved(repair, float(np.linalg.norm(matrix - pairs)), whole, unit, slack)
+    return given
+
+
+def _sizes(pairs: np.ndarray) -> np.ndarray:
+    """The product of the deviations of each pair of features."""
+    deviations = np.sqrt(np.maximum(np.diagonal(pairs), 0.0))
+    return np.outer(deviations, deviations)
+
+
+def _definite(pairs: np.ndarray, wrong: np.ndarray) -> bool:
+    """Whether the covariances of the pairs, in the units of each feature, are proved positive
+    definite: the nearest matrix is then their own."""
+    moving = np.flatnonzero(np.diagonal(pairs) > 0)
+    grid = np.ix_(moving, moving)
+    if pairs.any(axis=0).sum() > moving.size:
+        return False
+    sizes = _sizes(pairs)[grid]
+    return Float().psd(pairs[grid] / sizes, float(np.linalg.norm(wrong[grid] / sizes)))
+
+
+def _check_moved(repair: Repair, moved: float, whole: float, unit: float, slack: float) -> None:
+    """What a result says of the size of its repair is what it is."""
     require(abs(repair.moved / unit - moved) <= slack + 1e-6 * moved, "the repair moved otherwise")
     part = moved / max(whole, 1e-300)
     require(
         abs(part - repair.relative) <= 1e-6 * (1 + part) + slack,
         "the size of the repair is another",
     )
-    return given

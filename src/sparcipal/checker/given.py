@@ -8,7 +8,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic, Float
 from .budget import Refused
-from .covariance import EPS, CheckedCovariance
+from .covariance import EPS, TINY, CheckedCovariance
 
 
 def proved_shift(A: np.ndarray, ar: Arithmetic) -> float:
@@ -23,14 +23,15 @@ def proved_shift(A: np.ndarray, ar: Arithmetic) -> float:
 
 
 def check_semidefinite(cov: CheckedCovariance, given: Any) -> None:
-    """Refuse a given matrix that lacks more of being a covariance than rounding explains.
+    """Refuse a given matrix that lacks more of being a covariance than rounding explains; `cov`
+    are the features that a claim speaks of.
 
     The tolerance is that of the solver, relative to the Frobenius norm: docs/methods/rounding.rst.
     """
     A = cov.submatrix(np.arange(cov.p))
     single = np.asarray(given).dtype == np.float32  # and less is asked of it
     digits = np.finfo(np.float32 if single else np.float64).eps
-    step = (cov.p + 2) * EPS * (abs(float(np.trace(A))) + 1.0)
+    step = (cov.p + 2) * EPS * (abs(float(np.trace(A))) + TINY)
     most = float(np.sqrt(digits)) * float(np.linalg.norm(A)) * (1 + 1e-6) + 64 * step
     if not Float().below(-A, most + cov.rounding(cov.p)):
         least = float(np.linalg.eigvalsh(A)[0]) * cov.unit

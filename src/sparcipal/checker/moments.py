@@ -13,7 +13,8 @@ import numpy as np
 from ..problem.result import Result
 from . import dropped as screened
 from .budget import Missing, Refused, require
-from .containers import names_of
+from .constraints import allowed_features, excluded_features
+from .containers import check_names, names_of
 from .covariance import (
     Checked,
     CheckedCovariance,
@@ -32,7 +33,7 @@ def covariance_for(
 ) -> CheckedCovariance:
     """The covariance that a result speaks of, once it is seen to come from these data."""
     settings, unit = result.settings, result.certificate.unit
-    check_names(result, names_of(covariance) if source is None else source.names)
+    check_names(result.feature_names, names_of(covariance) if source is None else source.names)
     dropped = bool(result.certificate.screening)
     if dropped:
         if not result.certificate.bounds[0].data:
@@ -42,11 +43,11 @@ def covariance_for(
     if covariance is not None and dropped:
         require(hasattr(covariance, "kept"), "the result came from a Screened: pass that")
         given_matrix(covariance.matrix)
-        survivors = screened.of_given(covariance, kept, unit)
-        check_semidefinite(survivors.inner, covariance.matrix)
-        inner = survivors.inner  # components elsewhere explain zero, and more than such features
+        cov: CheckedCovariance = screened.of_given(covariance, kept, unit)
+        inner = allowed_features(cov, excluded_features(result))
+        check_semidefinite(inner, covariance.matrix)
+        # components elsewhere explain zero, and more than such features
         require(bool((inner.diagonal >= 0).all()), "a kept feature has a negative variance")
-        cov: CheckedCovariance = survivors
         same = (covariance.n_samples, covariance.center, covariance.scaled, covariance.weighted)
         asked = (settings["center"], settings["scale"], settings["sample_weight"])
         require((result.n_samples, *asked) == same, "the settings are not those of the Screened")
@@ -57,7 +58,13 @@ def covariance_for(
         for name in ("center", "scale", "sample_weight"):
             require(settings[name] is False, f"{name} does not apply to a covariance matrix")
         cov = covariance_of(covariance, unit)
-        check_semidefinite(cov, covariance)
+        inner = allowed_features(cov, excluded_features(result))
+        check_semidefinite(inner, covariance)
+        # What a component explains beyond those before it is not negative, but a disjoint one
+        # may have to lie on such a feature.
+        apart = settings["supports"] == "disjoint" and settings["n_components"] > 1
+        signs = bool((inner.diagonal >= 0).all()) or settings["objective"] == "sum" or not apart
+        require(signs, "adjusted variances of disjoint components beside a negative variance")
     else:
         require(
             result.n_samples is not None, "the result came from a covariance matrix, not from X"
@@ -85,7 +92,7 @@ def covariance_for(
         _check_moments(result, own)
     require(names is None or len(names) == cov.p, "there is not one feature name per feature")
     total = float(cov.diagonal.sum()) * unit
-    slack = 4 * (cov.allowance(cov.p) + cov.doubt) * unit
+    slack = (2 * cov.apart(cov.known()[1]) + 4 * cov.doubt) * unit
     wrong = ""
     if not abs(result.total_variance - total) <= slack:
         wrong = f"the total variance is {total:.10g}, not {result.total_variance:.10g}"
@@ -94,27 +101,6 @@ def covariance_for(
         wrong += f"{'; ' if wrong else ''}unit {unit:.3g} does not fit the data"
     require(not wrong, wrong)
     return cov
-
-
-def check_names(result: Result, columns: tuple[str, ...] | None) -> None:
-    """The features have the same names in the same order, where both have names."""
-    names = result.feature_names
-    if names is None or columns is None or columns == tuple(names):
-        return
-    p = result.n_features
-    require(len(columns) == p, f"the result speaks of {p} features, the data has {len(columns)}")
-    require(len(names) == p, "there is not one feature name per feature")
-    j = next(j for j in range(p) if columns[j] != names[j])
-    first = f"feature {j} is {names[j]!a} in the result, {columns[j]!a} in the data"
-    if sorted(columns) == sorted(names):
-        raise Refused(
-            f"the data have the same feature names in another order: {first}; pass the columns in "
-            "the order of the fit"
-        )
-    raise Refused(
-        f"the feature names differ from the data's: {first}; pass a table without names, or with "
-        "those of the fit"
-    )
 
 
 def _check_moments(result: Result, own: Checked) -> None:

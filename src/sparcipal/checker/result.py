@@ -22,12 +22,12 @@ from .arithmetic import Arithmetic, Float, Numbers, at_least
 from .budget import WORK, Budget, Missing, Refused, require
 from .components import check_components, check_promises, check_settings
 from .constraints import allowed_features, excluded_features, own_proof, spoken_of
-from .containers import chosen
+from .containers import check_names, chosen
 from .covariance import CheckedCovariance, Question
 from .family import Case, family_of, redone
 from .gaps import stand_in
 from .gate import parse
-from .moments import check_names, covariance_for
+from .moments import covariance_for
 from .records import Claim, Settings
 from .tables import source_of
 from .value import check_value
@@ -160,13 +160,13 @@ def _verify(
     try:
         result = _claimed(raw)
         X, covariance, sample_weight = given
-        table, others = chosen(X, result.feature_names) if result.feature_names else (X, [])
+        table, others = chosen(X, result.feature_names)
         source = None if X is None else source_of(table)
         missing, repair = result.settings.get("missing"), result.certificate.repair
         require(missing == "pairwise" or not repair, "a repair of covariances that need none")
         require(source is not None or not missing, "a covariance has no missing entries")
         if source is not None and missing:
-            check_names(result, source.names)
+            check_names(result.feature_names, source.names)
             result, source, covariance, sample_weight = stand_in(result, source, sample_weight)
         if source is not None and ar.exact:
             source = source.loaded()  # for two computations from one reading
@@ -277,10 +277,7 @@ def _check_bounds(
     require(
         certificate.bound == values[0], "the bound is not the smallest of those that are proved"
     )
-    require(
-        certificate.bound >= certificate.value - certificate.rounding,
-        "the bound is below the value",
-    )
+    require(certificate.bound >= certificate.value, "the bound is below the value")
     optimal = certificate.gap <= certificate.tol
     require(
         optimal == (certificate.status is Status.OPTIMAL),

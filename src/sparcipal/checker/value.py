@@ -27,22 +27,28 @@ def check_value(result: Result, cov: CheckedCovariance) -> float:
     # What rounding is relative to, and what loadings are whose length is not quite one. The sum of
     # variances is more if the matrix is positive semidefinite; a given one may fall short of it.
     magnitudes = np.abs(W).T @ np.abs(A) @ np.abs(W)
-    size = sum(
-        max(float(np.abs(cov.diagonal[support]).sum()), float(magnitudes[j, j]))
-        for j, support in enumerate(result.supports)
+    sizes_of = np.array(
+        [
+            max(float(np.abs(cov.diagonal[support]).sum()), float(magnitudes[j, j]))
+            for j, support in enumerate(result.supports)
+        ]
     )
     # Components may be orthogonal up to rounding only; each of them has its own error then.
-    summed = 4 * (m + 8) * EPS * size * (1 if apart else k)
+    relative = 4 * (m + 8) * EPS * (1 if apart else k)
+    summed = relative * float(sizes_of.sum())
     allowed = allowed_features(cov, excluded_features(result))
     rounding = allowed.rounding(m) if apart else sum(allowed.rounding(s) for s in sizes)
     allowance = allowed.allowance(m) if apart else sum(allowed.allowance(s) for s in sizes)
-    slack = 2 * (allowance + summed) * unit
+    # Values are compared in the units of the features that a component uses, not of others.
+    slacks = np.array([cov.apart(support) for support in result.supports]) + 2 * relative * sizes_of
+    slack = float(slacks.sum()) * unit
     # The slack is capped: a forger could choose loadings that make errors grow.
     slack = max(slack, min(slack * growth, 1e-6 * abs(total)))
     claimed = result.variances
     for j in range(own.size):
+        off = slack if growth > 1 else slacks[j] * unit
         require(
-            abs(float(claimed[j]) - own[j] * unit) <= slack,
+            abs(float(claimed[j]) - own[j] * unit) <= off,
             f"component {j} explains {own[j] * unit:.12g}, not {float(claimed[j]):.12g}",
         )
     require(
@@ -64,7 +70,7 @@ def check_value(result: Result, cov: CheckedCovariance) -> float:
         products = W.T @ A @ W
         scale = np.sqrt(np.outer(np.diagonal(magnitudes), np.diagonal(magnitudes)))
         off = np.abs(products - np.diag(np.diagonal(products)))
-        excess = off - 1e-10 * scale - (allowance + summed)
+        excess = off - 1e-10 * scale - np.sqrt(np.outer(slacks, slacks))
         require(float(excess.max()) <= 0, "the scores of components are correlated")
     return total
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..numerics.margins import power_of_two
+from ..numerics.margins import EPS, power_of_two
 from ..problem.covariance import DENSE_LIMIT
 from .checks import WAYS_OUT
 from .table import Table
 
 RULES = ("error", "rows", "mean", "median", "pairwise")
 OFF = 20  # roundings of the largest entry by which a checker lets a mean be off
-HIDDEN = 1.5e-7  # the part of the covariances that these may hide; the checker's limit is 1e-6
+HIDDEN = 5e-7  # the part of a variance that rounding may hide; the checker's limit is 1e-6
 LEAST = 2  # rows that must be left, and rows that a pair of features must share
 
 
@@ -160,13 +160,11 @@ def pairwise(
         spread = np.sqrt(np.maximum(np.diagonal(products), 0.0))
         deviations = np.where(spread > 0, spread, 1.0)
         products = products / np.outer(deviations, deviations)
-    _refuse_far(X, away / deviations, deviations, products, names)
-    values, vectors = np.linalg.eigh(products)
-    if values[0] < 0:
-        repaired = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        repaired = (repaired + repaired.T) / 2
-    else:
-        repaired = products
+    reach = np.abs(away)
+    wrong = (4 * X.shape[0] + 64) * EPS * (reach.T @ (reach * w[:, None])) / mass
+    farthest, off = reach.max(axis=0), OFF * EPS * np.nanmax(np.abs(X), axis=0)
+    wrong += np.outer(off, farthest) + np.outer(farthest, off) + np.outer(off, off)
+    repaired = _nearest(products, wrong / np.outer(deviations, deviations), names)
     unit = power_of_two(float(np.abs(products).max()))  # squares of the norms stay in range
     moved = float(np.linalg.norm((repaired - products) / unit))
     size = float(np.linalg.norm(products / unit))
@@ -182,25 +180,48 @@ def _refuse_empty(empty: np.ndarray, names: tuple[str, ...] | None) -> None:
     )
 
 
-def _refuse_far(
-    X: np.ndarray, away: np.ndarray, deviations: np.ndarray, products: np.ndarray, names: Any
-) -> None:
-    """Refuse entries so far from zero that the rounding of their means hides covariances."""
-    size = np.nanmax(np.abs(X), axis=0) / deviations
-    reach = np.abs(away).max(axis=0)
-    doubt = OFF * np.finfo(np.float64).eps * size
-    unit = power_of_two(float(np.abs(products).max()))  # squares of the norms stay in range
-    hidden = float(np.linalg.norm(doubt)) * float(np.linalg.norm(reach + doubt)) / unit
-    if hidden <= HIDDEN * float(np.linalg.norm(products / unit)):
-        return
-    j = int(np.argmax(doubt * reach))
-    name = f"column {j + 1}" if names is None else repr(names[j])
-    raise ValueError(
-        f"missing='pairwise': the entries of {name} lie {size[j] / max(reach[j], 1e-300):.2g} "
-        "times as far from zero as from each other; the rounding of their mean hides covariances; "
-        "subtract a number near its mean from the column, or pass missing='rows', 'mean' or "
-        "'median'"
-    )
+def _nearest(products: np.ndarray, wrong: np.ndarray, names: Any) -> np.ndarray:
+    """The nearest positive semidefinite matrix; `wrong` is what rounding may have done to entries.
+
+    Covariances that are definite in the units of each feature stay as they are. A repair is
+    rounded beside the largest of them, which hides features of much smaller units.
+    """
+    spread = np.sqrt(np.maximum(np.diagonal(products), 0.0))
+    moving = np.flatnonzero(spread > 0)
+    if moving.size == 0:
+        return products
+    grid, own = np.ix_(moving, moving), np.outer(spread[moving], spread[moving])
+    relative = wrong[grid] / own
+    far = moving[int(np.argmax(np.diagonal(relative)))]
+    if relative.max() > HIDDEN:
+        raise ValueError(
+            f"missing='pairwise': {_called(names, far)} lies so far from zero, beside the "
+            "differences of its entries, that the rounding of its mean hides covariances; subtract "
+            "a number near its mean from the column, or pass missing='rows', 'mean' or 'median'"
+        )
+    least = float(np.linalg.eigvalsh(products[grid] / own)[0])
+    doubt = float(np.linalg.norm(relative)) + 4 * (moving.size + 2) ** 2 * EPS
+    if least <= 4 * doubt:
+        unit = power_of_two(float(np.abs(products).max()))  # squares of the norms stay in range
+        hidden = 4 * float(np.linalg.norm(wrong / unit))
+        hidden += 80 * len(products) * EPS * max(float(np.linalg.norm(products / unit)), 1.0)
+        small = moving[int(np.argmin(spread[moving]))]
+        if hidden > HIDDEN * float(products[small, small] / unit):
+            raise ValueError(
+                "missing='pairwise': these covariances must be repaired to be positive "
+                f"semidefinite, and {_called(names, small)} varies so little beside the largest "
+                "columns that rounding hides its part; pass scale=True, missing='rows', 'mean' or "
+                "'median', or leave out columns"
+            )
+    if least > 0:
+        return products
+    values, vectors = np.linalg.eigh(products)
+    repaired = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray((repaired + repaired.T) / 2)
+
+
+def _called(names: Any, j: int) -> str:
+    return f"column {j + 1}" if names is None else repr(names[j])
 
 
 def _refuse_unshared(shared: np.ndarray, names: Any) -> None:

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from ..numerics import margins
 from ..numerics.eigen import factorises
-from ..numerics.margins import TINY, power_of_two, top_sum
+from ..numerics.margins import EPS, TINY, power_of_two, top_sum
 
 # Up to this many features the matrix is formed once: products with it beat passes over the data.
 DENSE_LIMIT = 3000
@@ -561,7 +561,16 @@ def _as_float64(matrix: np.ndarray, name: str) -> np.ndarray:
     return out
 
 
-def proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
+def check_part(given: Covariance, features: np.ndarray) -> None:
+    """Refuse a given matrix unless its part is a covariance beside its own size, not only beside
+    that of features which are left out."""
+    A, whole = given.submatrix(features), np.linalg.norm(given.dense())
+    own = power_of_two(float(np.abs(A).max(initial=0.0)))
+    slack = max(float(np.sqrt(EPS)), given.psd_shift / (10 * max(float(whole), 1e-300)))
+    proved_psd_shift(A / own, slack, own * given.unit, "without the excluded features ")
+
+
+def proved_psd_shift(A: np.ndarray, slack: float, unit: float, where: str = "") -> float:
     """Return a shift for which a Cholesky factorisation proves A + shift I PSD."""
     p = A.shape[0]
     margin = margins.semidefinite(p) * (abs(float(np.trace(A))) + 1.0)
@@ -576,6 +585,6 @@ def proved_psd_shift(A: np.ndarray, slack: float, unit: float) -> float:
     low, high = np.linalg.eigvalsh(A)[[0, -1]]
     compared = f" ({100 * low / high:.2g} % of the largest)" if high > 0 else ""
     raise ValueError(
-        "covariance must be positive semidefinite, but its smallest eigenvalue is "
+        f"covariance must be positive semidefinite, but {where}its smallest eigenvalue is "
         f"{low * unit:.3g}{compared}; it is not a covariance matrix"
     )

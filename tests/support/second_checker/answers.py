@@ -158,6 +158,9 @@ class Near:
         need(abs(sum(y * y for y in x) - 1) <= 64 * ask.p * EPS, "weights of no unit")
         form = sum(a * b * ask.A[i][j] for a, i in zip(x, S) for b, j in zip(x, S)) * ask.unit
         need(abs(exact(entry["value"]) - form) <= self.rounding(S), "the value of a support")
+        size = max(exact(self.told["value"]), *(ask.A[i][i] * ask.unit for i in range(ask.p)))
+        low = exact(self.told["asked"]) - size / 10**5
+        need(low <= exact(entry["value"]) <= exact(entry["bound"]), "a support that is not near")
         need(
             worth(ask.A, S, exact(entry["bound"]) / ask.unit, ask.nonnegative), "a support's bound"
         )

@@ -69,14 +69,22 @@ def paired(document: dict, rows: list[list[float]], weights) -> Matrix:
         need(abs(said - mean[j]) <= 16 * EPS * size[j], "a mean")
     by = [root(C[j][j]) if settings["scale"] and C[j][j] else Fraction(1) for j in range(p)]
     for j, said in enumerate(vector(document["scale"], p)):
-        off = root(wrong[j][j]) if settings["scale"] else Fraction(0)
+        off = min(root(wrong[j][j]), wrong[j][j] / by[j]) if settings["scale"] else Fraction(0)
         need(abs(said - by[j]) <= (4 * n + 64) * EPS * by[j] + off, "a scale")
     span = range(p)
     M = [vector(row, p) for row in repair["matrix"]]
     need(len(M) == p and [list(row) for row in zip(*M)] == M, "the matrix of a repair")
-    D = [[M[i][j] - C[i][j] / (by[i] * by[j]) for j in span] for i in span]
-    e = 3 * sum(wrong[i][j] / (by[i] * by[j]) for i in span for j in span)
-    e += 64 * p * EPS * sum(M[i][i] for i in span)
+    C, wrong = ([[B[i][j] / (by[i] * by[j]) for j in span] for i in span] for B in (C, wrong))
+    D = [[M[i][j] - C[i][j] for j in span] for i in span]
+    near = p * 3 * sum(map(sum, wrong))
+    if definite(C, wrong):
+        fits = all(abs(D[i][j]) <= 2 * wrong[i][j] for i in span for j in span)
+        need(fits and exact(repair["moved"]) <= near, "not the covariances of the pairs")
+        return repair["matrix"]
+    e = near / p + 64 * p * EPS * sum(M[i][i] for i in span)
+    kept = set(span) - set(settings.get("exclude") or ())
+    least = min(C[i][i] for i in kept if C[i][i])
+    need(e <= p * least / 10**6, "rounding hides a feature")
     for H in (M, D):
         need(psd([[x + e * (i == j) for j, x in enumerate(H[i])] for i in span]), "not the nearest")
     inner = sum(M[i][j] * D[i][j] for i in span for j in span)
@@ -87,3 +95,13 @@ def paired(document: dict, rows: list[list[float]], weights) -> Matrix:
     need(abs(exact(repair["moved"]) - moved) <= near, "the repair moved otherwise")
     need(abs(exact(repair["relative"]) * whole - moved) <= near, "the size of the repair")
     return repair["matrix"]
+
+
+def definite(C: Matrix, wrong: Matrix) -> bool:
+    """Whether C is positive definite beyond rounding, in the units of each feature."""
+    moving = [j for j in range(len(C)) if C[j][j]]
+    blur = 2 * sum(max(wrong[i][j] ** 2 / (C[i][i] * C[j][j]) for j in moving) for i in moving)
+    own = [
+        [C[i][j] - (root(blur) * len(C) * C[i][i] if i == j else 0) for j in moving] for i in moving
+    ]
+    return psd(own)
