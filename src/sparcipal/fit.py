@@ -22,7 +22,7 @@ from .data.searched import Data, Known, Searched
 from .numerics.threads import one_blas_thread
 from .problem.components import redundancy, refit, variances
 from .problem.constraints import Columns, check_anchors
-from .problem.covariance import check_part
+from .problem.covariance import check_part, refuse_negative
 from .problem.monitor import Monitor, Partial, Progress
 from .problem.parameters import known_keywords
 from .problem.problem import Component, Options, Problem
@@ -422,12 +422,7 @@ def informative(whole: Problem) -> np.ndarray:
         check_part(covariance, np.flatnonzero(allowed))
     if (covariance.diagonal[alive] < 0).any():
         if whole.adjusted and whole.disjoint:
-            raise ValueError(
-                "covariance has a negative variance, "
-                f"{float(covariance.diagonal[alive].min()) * covariance.unit:.3g}, and what "
-                "components explain beyond those before them is not negative; exclude it, or set "
-                "its row and column to zero"
-            )
+            refuse_negative(covariance, np.flatnonzero(alive))
         return np.flatnonzero(allowed)
     alive[[feature for anchors in asked.include for feature in anchors]] = True
     missing = whole.n_nonzero - int(alive.sum())

@@ -141,7 +141,7 @@ def test_repair_is_refused_where_it_hides_small_columns():
     result = sparse_pca(X, n_nonzero_coefs=3, missing="pairwise")
     assert result.certificate.repair["moved"] > 0
     X[:, 5] *= 1e9
-    with pytest.raises(ValueError, match="'x0'|column"):
+    with pytest.raises(ValueError, match="rounding hides its part"):
         sparse_pca(X, n_nonzero_coefs=3, missing="pairwise")
     scaled = sparse_pca(X, n_nonzero_coefs=3, missing="pairwise", scale=True)
     assert verify(scaled, X)

@@ -65,9 +65,8 @@ def prove(
             return near
         near = replace(near, bounds=(*near.bounds, *cheap_bounds(problem)))
         return _where_wide(problem, near, options, certify)
-    if certify is False and _close_enough(problem, components, known):
-        trace = [trace_bound(problem)] if problem.disjoint else []
-        return Proved(components, (*known, *trace))
+    if certify is False and problem.disjoint and _close_enough(problem, components, known):
+        return Proved(components, (*known, trace_bound(problem)))
     proved = Proved(components, (*known, *cheap_bounds(problem)))
     if certify is False:
         return proved

@@ -132,6 +132,7 @@ class _Component:
         self.exclude = answer.exclude.union(*others)
         self.anchors = answer.include[j]
         self.change = 0.0  # by which rows of features that are exchanged differ
+        require("kept" in claim.proof, "alternatives that do not name the features of their proof")
         told = {name: claim.proof[name] for name in AMONG if name in claim.proof}
         self.among = parse(Among, told, {"P": answer.cov.p, "p": answer.cov.p}, "alternatives")
         inner, known = answer.cov.known()

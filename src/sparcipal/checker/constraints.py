@@ -32,8 +32,8 @@ def check_constraints(result: Result) -> None:
     k = len(settings["n_nonzero_coefs"])
     one_each = len(include) == k and settings.get("n_nonzero_total") is None
     require(one_each, "there is not one list of anchors per component")
-    apart = k == 1 or settings["supports"] == "disjoint"
-    require(apart, "components with anchors overlap")
+    apart = settings["supports"] == "disjoint" and settings["objective"] == "sum"
+    require(k == 1 or apart, "components with anchors overlap, or their variances are adjusted")
 
 
 def with_anchors(result: Result) -> tuple[np.ndarray, ...]:

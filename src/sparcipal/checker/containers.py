@@ -124,17 +124,21 @@ def _frame(X: Any, gaps: bool = False) -> Any:
     """The columns of a frame side by side, in the type that holds them all."""
     if _is_batch(X):
         columns = [np.asarray(column.to_numpy(zero_copy_only=False)) for column in X.columns]
+        whole = ["int" in str(column.type) for column in X.columns]
     elif _maker(X) == "pandas":
         if any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
             return X.sparse.to_coo()
         columns = [np.asarray(X.iloc[:, j].to_numpy()) for j in range(X.shape[1])]
+        whole = [getattr(dtype, "kind", "") in "iu" for dtype in X.dtypes]
     else:
         import narwhals.stable.v1 as nw
 
         wrapped = nw.from_native(_renamed(X), eager_only=True)
         columns = [np.asarray(wrapped[:, j].to_numpy()) for j in range(wrapped.shape[1])]
-    # One by one: beside columns of fractions, long integers would be rounded.
-    return np.column_stack([doubles("X", column, gaps=gaps) for column in columns])
+        whole = [wrapped[:, j].dtype.is_integer() for j in range(wrapped.shape[1])]
+    # One by one: beside columns of fractions, long integers would be rounded; with gaps they are.
+    read = (doubles("X", c, gaps=gaps, rounded=w) for c, w in zip(columns, whole))
+    return np.column_stack(list(read))
 
 
 def _renamed(X: Any) -> Any:
@@ -235,7 +239,7 @@ def names_of(covariance: Any) -> tuple[str, ...] | None:
 
 
 def check_names(names: tuple[str, ...] | None, columns: tuple[str, ...] | None) -> None:
-    """Refuse columns of other names, or in another order, where a result and its data have names."""
+    """Refuse columns of other names or in another order, where a result and its data have names."""
     if names is None or columns is None or columns == names:
         return
     p, found = len(names), len(columns)

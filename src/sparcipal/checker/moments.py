@@ -33,7 +33,9 @@ def covariance_for(
 ) -> CheckedCovariance:
     """The covariance that a result speaks of, once it is seen to come from these data."""
     settings, unit = result.settings, result.certificate.unit
-    check_names(result.feature_names, names_of(covariance) if source is None else source.names)
+    columns = names_of(covariance) if source is None else source.names
+    if columns is not None:
+        check_names(result.feature_names, columns)
     dropped = bool(result.certificate.screening)
     if dropped:
         if not result.certificate.bounds[0].data:

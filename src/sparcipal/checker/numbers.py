@@ -18,8 +18,11 @@ def plain(name: str, given: Any) -> None:
         raise ValueError(f"{name} is a masked array; fill or remove the masked entries first")
 
 
-def doubles(name: str, numbers: np.ndarray, *, gaps: bool = False) -> np.ndarray:
-    """Finite numbers as they are, or as float64 where they are longer; ValueError if that rounds.
+def doubles(
+    name: str, numbers: np.ndarray, *, gaps: bool = False, rounded: bool = False
+) -> np.ndarray:
+    """Finite numbers as they are, or as float64 where they are longer; ValueError if that rounds,
+    or has: where integers come `rounded` as floating-point numbers.
 
     Python's numbers are one by one the nearest float64, whole ones exactly.
     """
@@ -40,6 +43,10 @@ def doubles(name: str, numbers: np.ndarray, *, gaps: bool = False) -> np.ndarray
         largest = max(int(numbers.max()), -int(numbers.min()))
         if largest > LARGEST:
             raise ValueError(_too_large(name, largest))
+    if rounded and numbers.dtype.kind == "f":
+        top = float(np.abs(numbers[~nan]).max(initial=0.0))
+        if top >= LARGEST:
+            raise ValueError(_too_large(name, int(top)))
     if numbers.dtype.kind == "f" and numbers.dtype.itemsize > 8:
         narrow = numbers.astype(np.float64)
         if not np.array_equal(narrow, numbers, equal_nan=gaps):

@@ -96,9 +96,9 @@ def verify(
         "exact" decides every inequality of the proof without rounding, from the data as they
         stand. It takes longer, and python-flint: ``pip install "sparcipal[exact]"``.
     budget : float or Budget
-        The replay of a proof may take so many elementary operations, of about a nanosecond each;
-        a `sparcipal.checker.Budget` limits its memory as well. A file that asks for more is
-        refused before that is spent.
+        The replay of a proof may take so many elementary operations, of about a nanosecond each
+        (ten in exact arithmetic); a `sparcipal.checker.Budget` limits its memory as well. A file
+        that asks for more is refused before that is spent.
 
     Returns
     -------
@@ -160,7 +160,8 @@ def _verify(
     try:
         result = _claimed(raw)
         X, covariance, sample_weight = given
-        table, others = chosen(X, result.feature_names)
+        plain = type(X) is np.ndarray or X is None
+        table, others = (X, []) if plain else chosen(X, result.feature_names)
         source = None if X is None else source_of(table)
         missing, repair = result.settings.get("missing"), result.certificate.repair
         require(missing == "pairwise" or not repair, "a repair of covariances that need none")
@@ -194,6 +195,8 @@ def _verify(
         return Verification("refused", f"the proof cannot be replayed: {error!r}", value)
     reported = tuple(name for name in REPORTED if _says_something(_attribute(raw, name)))
     said = _sentence(result.certificate, ar)
+    if result.settings.get("exclude"):
+        said += f"; {len(result.settings['exclude'])} features are excluded by its settings"
     if any(others):
         said += f"; {max(others)} columns of X that the result does not name were set aside"
     return Verification("proved", said, value, bound, reported)

@@ -27,12 +27,8 @@ def check_value(result: Result, cov: CheckedCovariance) -> float:
     # What rounding is relative to, and what loadings are whose length is not quite one. The sum of
     # variances is more if the matrix is positive semidefinite; a given one may fall short of it.
     magnitudes = np.abs(W).T @ np.abs(A) @ np.abs(W)
-    sizes_of = np.array(
-        [
-            max(float(np.abs(cov.diagonal[support]).sum()), float(magnitudes[j, j]))
-            for j, support in enumerate(result.supports)
-        ]
-    )
+    used = [float(np.abs(cov.diagonal[support]).sum()) for support in result.supports]
+    sizes_of = np.maximum(used, np.diagonal(magnitudes))
     # Components may be orthogonal up to rounding only; each of them has its own error then.
     relative = 4 * (m + 8) * EPS * (1 if apart else k)
     summed = relative * float(sizes_of.sum())

@@ -127,8 +127,13 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
         )
 
 
-def check_integers(entries: np.ndarray, dtype: np.dtype[Any]) -> None:
-    """Refuse integers beyond 2^53: converting them to floating point would round them."""
+def check_integers(entries: np.ndarray, dtype: np.dtype[Any], rounded: bool = False) -> None:
+    """Refuse integers beyond 2^53: converting them to floating point would round them, or has where
+    they come `rounded`."""
+    if rounded and dtype.kind == "f":
+        largest = float(np.nanmax(np.abs(entries), initial=0.0))
+        if largest >= LARGEST:
+            raise ValueError(_too_large(int(largest)))
     if dtype.kind not in "iu" or dtype.itemsize < 8 or entries.size == 0:
         return
     low, high = int(entries.min()), int(entries.max())

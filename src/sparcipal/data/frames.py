@@ -192,6 +192,10 @@ class _Pandas:
             return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
         return np.asarray(column.to_numpy())
 
+    def whole(self, j: int) -> bool:
+        """Whether the column is one of integers, which gaps turn into floating-point numbers."""
+        return getattr(self.frame.dtypes.iloc[j], "kind", "") in "iu"
+
     def texts(self, j: int) -> list[str | None]:
         column = self.frame.iloc[:, j]
         return [None if gone else str(e) for e, gone in zip(column, column.isna())]
@@ -224,6 +228,9 @@ class _Other:
     def numbers(self, j: int) -> np.ndarray:
         return np.asarray(self.wrapped[:, j].to_numpy())
 
+    def whole(self, j: int) -> bool:
+        return bool(self.wrapped[:, j].dtype.is_integer())
+
     def texts(self, j: int) -> list[str | None]:
         return [None if entry is None else str(entry) for entry in self.wrapped[:, j].to_list()]
 
@@ -239,7 +246,8 @@ def _framed(frame: _Pandas | _Other, wanted: Wanted, where: str) -> Framed:
         column = frame.numbers(j)
         # Decimals, nullable integers and objects arrive as Python numbers.
         column = object_to_float(column) if column.dtype.kind == "O" else column
-        check_integers(column, column.dtype)  # beside columns of fractions they would be rounded
+        # beside columns of fractions they would be rounded, and with gaps they are
+        check_integers(column, column.dtype, rounded=frame.whole(j))
         parts.append(column)
     names = [made.names[j] for j in made.features]
     for j in made.hot:

@@ -115,7 +115,9 @@ class Moments:
             if sp.issparse(block):
                 part._sparse(block, weights, self._shift if known else None)
             else:
-                part._shift = self._shift if known else np.array(block[0], dtype=np.float64)
+                # a row of little weight may lie far from the others
+                row = 0 if weights is None else int(np.argmax(weights))
+                part._shift = self._shift if known else np.array(block[row], dtype=np.float64)
                 part._dense_floats(block, weights)
             part._mass = part.squares.copy()
         return part
@@ -277,15 +279,17 @@ class Moments:
         if not self.exact:
             return
         self.exact = False
-        # Exact sums are moved to the integers next to the means before they are rounded.
+        if self.n_samples == 0:
+            return
+        # Exact sums are moved to the integers next to the means before they are rounded, and stay
+        # there: about zero, large means would take the digits of small deviations.
         n, sums, squares = self.n_samples, self.sums.astype(object), self.squares.astype(object)
-        middle = np.rint(np.asarray(sums / max(n, 1), dtype=np.float64)).astype(np.int64)
+        middle = np.rint(np.asarray(sums / n, dtype=np.float64)).astype(np.int64)
         c = middle.astype(object)
         self.squares = (squares - 2 * c * sums + n * c * c).astype(np.float64)
         self.sums = (sums - n * c).astype(np.float64)
         self._mass, self._depth = self.squares, 2
-        shift, self._shift = self._shift, middle.astype(np.float64)
-        self._move(shift)
+        self._shift = middle.astype(np.float64)
 
     def _move(self, shift: np.ndarray) -> None:
         """Move the sums to another shift."""

@@ -124,6 +124,11 @@ class Nearby:
         return True if alone and self.level < first.value else None
 
     @property
+    def surpassed(self) -> bool:
+        """Whether a listed support explains more than the component, beyond rounding."""
+        return any(entry.value > self.value * (1 + 1e-9) for entry in self.supports)
+
+    @property
     def everything(self) -> bool:
         """Whether the component may use all features that there are for it: then one support is
         listed, and only the costs say which answers do without some of its features."""

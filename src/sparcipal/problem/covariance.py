@@ -570,6 +570,16 @@ def check_part(given: Covariance, features: np.ndarray) -> None:
     proved_psd_shift(A / own, slack, own * given.unit, "without the excluded features ")
 
 
+def refuse_negative(given: Covariance, features: np.ndarray) -> None:
+    """Name the smallest variance of a given matrix, where none may be negative."""
+    j = features[int(np.argmin(given.diagonal[features]))]
+    raise ValueError(
+        f"covariance has a negative variance, {float(given.diagonal[j]) * given.unit:.3g} in row "
+        f"{j}, and what components explain beyond those before them is not negative; exclude that "
+        "feature, or set its row and column to zero"
+    )
+
+
 def proved_psd_shift(A: np.ndarray, slack: float, unit: float, where: str = "") -> float:
     """Return a shift for which a Cholesky factorisation proves A + shift I PSD."""
     p = A.shape[0]

@@ -202,8 +202,13 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     best = near.value
     reach = _percent(max(1 - near.level / best, 0.0), down=True) if best > 0 else "0 %"
     many = f"{near.count:,} support" + ("s" if near.count != 1 else "")
+    whose = "the best"
+    if near.surpassed:
+        whose = "this answer"
+        more = _percent(near.supports[0].value / best - 1, down=True) if best > 0 else "more"
+        yield f"not the best answer: one explains {more} more, and what follows is beside this one"
     if near.complete:
-        yield f"{many} within {_percent(found.within)} of the best: proved, none is missing"
+        yield f"{many} within {_percent(found.within)} of {whose}: proved, none is missing"
     else:
         yield f"at least {many}; above {words.at_most(near.level)} ({reach} below) none is missing"
     yield _unique(near)
