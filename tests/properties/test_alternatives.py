@@ -212,7 +212,7 @@ def test_forged_alternatives_are_refused():
     first = replace(near.supports[0], value=near.supports[0].value * 1.01)
     assert "value is another one" in said(supports=(first, *near.supports[1:]))
     low = replace(near.supports[0], bound=near.supports[0].value * 0.99)
-    assert "explains more" in said(supports=(low, *near.supports[1:]))
+    assert "above its bound" in said(supports=(low, *near.supports[1:]))
     many = replace(near.supports[0], count=2)
     assert "another number" in said(supports=(many, *near.supports[1:]))
     cheap = tuple(replace(cost, bound=cost.bound * 0.9) for cost in near.drops)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Arithmetic, Float
-from .budget import Refused
+from .budget import Refused, require
 from .covariance import EPS, TINY, CheckedCovariance
 
 
@@ -38,3 +38,11 @@ def check_semidefinite(cov: CheckedCovariance, given: Any) -> None:
         raise Refused(
             f"the covariance is not positive semidefinite: its smallest eigenvalue is {least:.3g}"
         )
+
+
+def check_signs(cov: CheckedCovariance, settings: dict[str, Any]) -> None:
+    """Refuse a negative variance where what components explain counts as zero at least: disjoint
+    ones, by adjusted variances, may have to lie on such a feature."""
+    apart = settings["supports"] == "disjoint" and settings["n_components"] > 1
+    signs = bool((cov.diagonal >= 0).all()) or settings["objective"] == "sum" or not apart
+    require(signs, "adjusted variances of disjoint components beside a negative variance")

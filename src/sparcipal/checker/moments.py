@@ -22,7 +22,7 @@ from .covariance import (
     covariance_of_data,
     given_matrix,
 )
-from .given import check_semidefinite
+from .given import check_semidefinite, check_signs
 from .hints import totals, treatment
 from .tables import Source
 from .weights import weights_of
@@ -62,11 +62,7 @@ def covariance_for(
         cov = covariance_of(covariance, unit)
         inner = allowed_features(cov, excluded_features(result))
         check_semidefinite(inner, covariance)
-        # What a component explains beyond those before it is not negative, but a disjoint one
-        # may have to lie on such a feature.
-        apart = settings["supports"] == "disjoint" and settings["n_components"] > 1
-        signs = bool((inner.diagonal >= 0).all()) or settings["objective"] == "sum" or not apart
-        require(signs, "adjusted variances of disjoint components beside a negative variance")
+        check_signs(inner, settings)
     else:
         require(
             result.n_samples is not None, "the result came from a covariance matrix, not from X"

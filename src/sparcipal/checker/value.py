@@ -40,12 +40,10 @@ def check_value(result: Result, cov: CheckedCovariance) -> float:
     slack = float(slacks.sum()) * unit
     # The slack is capped: a forger could choose loadings that make errors grow.
     slack = max(slack, min(slack * growth, 1e-6 * abs(total)))
-    claimed = result.variances
-    for j in range(own.size):
-        off = slack if growth > 1 else slacks[j] * unit
+    for j, claimed in enumerate(result.variances.tolist()):
         require(
-            abs(float(claimed[j]) - own[j] * unit) <= off,
-            f"component {j} explains {own[j] * unit:.12g}, not {float(claimed[j]):.12g}",
+            abs(claimed - own[j] * unit) <= (slack if growth > 1 else slacks[j] * unit),
+            f"component {j} explains {own[j] * unit:.12g}, not {claimed:.12g}",
         )
     require(
         abs(certificate.value - total) <= slack,
