@@ -77,7 +77,9 @@ def _overlapping(
         return _disjoint(alone, options, effort)[0][0].support
 
     simple = [method.run(problem, options).components for method in SIMPLE]
-    simple += [tuple(_weighted(problem, support) for support in start) for start in problem.starts]
+    # without a feature, a component of an earlier answer may be left with none
+    whole = [start for start in problem.starts if all(support.size for support in start)]
+    simple += [tuple(_weighted(problem, support) for support in start) for start in whole]
     tools = Tools(apart, one, simple)
     found = Overlap(problem, options, tools, effort=effort, again=bool(known)).best()
     answers = [refit(problem, answer) for answer in (known, found) if answer]
