@@ -35,7 +35,7 @@ from .data.notes import tell
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.rows import Rows, memory_map
 from .data.samples import fitted_columns
-from .data.scores import Scorer, scores_of_blocks
+from .data.scores import RULES_WITH_SCORES, Scorer, scores_of_blocks
 from .data.sources import as_rows, in_blocks, is_lazy, listed_blocks
 from .data.sums import Sums, rows_to_add, summed
 from .data.table import Table, as_table, table_of
@@ -105,7 +105,7 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         except ValueError as error:
             if WAYS_OUT not in str(error):
                 raise
-            ways = "fit with missing='mean', 'rows' or 'pairwise', which scores rows with gaps too"
+            ways = f"fit with {RULES_WITH_SCORES}, which score rows with gaps too"
             raise ValueError(str(error).replace(WAYS_OUT, f"fill them, or {ways}")) from error
 
     def _scores(self, X: Any) -> np.ndarray:

@@ -350,7 +350,11 @@ def test_compare_judges_by_one_bound(source):
     ("arguments", "code", "message"),
     [
         (["fit", "nowhere.csv"], 1, "Error: nowhere.csv: no such file or folder"),
-        (["fit", "{source}", "-s", "99"], 1, "--nonzero 99 must be at most n_features=8"),
+        (
+            ["fit", "{source}", "-s", "99"],
+            1,
+            "at most the number of features, 8",
+        ),
         (["fit", "{source}", "-k", "0"], 1, "--components 0 must be at least 1"),
         (["fit", "{source}", "--method", "magic"], 1, "--method magic is unknown; choose one of"),
         (["fit", "{source}", "-s", "many"], 2, "'many' is neither a number nor"),
@@ -492,7 +496,7 @@ def test_remedies_name_options():
         "raise --time-limit; use --no-center"
     )
     # What is no keyword stays: words of English, names of features, Python that is meant.
-    for text in ("the method is slow; n_features=3", "x['key'] = 1", "a tol of 1"):
+    for text in ("the method is slow; n_samples=3", "x['key'] = 1", "a tol of 1"):
         assert in_the_shell(text) == text
     options = {
         name for command in main.commands.values() for p in command.params for name in p.opts

@@ -62,7 +62,7 @@ def test_each_command_shows_only_options_that_act_on_it():
     assert "--columns" not in shown["transform"]
     assert "--missing" not in shown["topics"]
     asked = CliRunner().invoke(main, ["transform", "m.json", "x.csv", "--missing", "mean"])
-    assert "'--missing': the model was made with it (sparcipal fit --missing)" in asked.stderr
+    assert "of transform: the model was made with it (sparcipal fit --missing)" in asked.stderr
     asked = CliRunner().invoke(main, ["fit", "x.csv", "--nonzeros", "2"])
     assert asked.stderr.endswith("Did you mean '--nonzero'?\n")
 

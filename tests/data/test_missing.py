@@ -204,3 +204,18 @@ def test_pairs_of_entries_far_from_zero_are_refused_with_the_way_out():
         ValueError, match=r"column 3 lies so far from zero.* subtract a number near"
     ):
         sparse_pca(X + np.array([0.0, 0.0, 1e9, 0.0]), n_nonzero_coefs=2, missing="pairwise")
+
+
+def test_codes_of_missing_entries_are_pointed_out():
+    answers = np.random.default_rng(3).integers(1, 6, (40, 3)).astype(float)
+    assert "notes" not in sparse_pca(answers, n_nonzero_coefs=2).info
+    answers[[3, 9], [1, 2]] = -99
+    with pytest.warns(UserWarning, match=r"-99 is far from all other entries of x1, x2 .there 2"):
+        sparse_pca(answers, n_nonzero_coefs=2)
+
+
+def test_report_is_written_where_only_unused_features_have_gaps():
+    X = WHOLE.copy()
+    X[3, 0] = np.nan
+    result = sparse_pca(X, n_nonzero_coefs=3, missing="mean", exclude=[0])
+    assert "<svg" in report_html(result, table=X)

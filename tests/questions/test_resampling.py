@@ -52,7 +52,7 @@ def test_selection_obeys_the_stated_bound():
     hopeless = stability(planted(p=13), n_nonzero_coefs=6, n_resamples=2, certify=False)
     assert hopeless.threshold > 1
     assert hopeless.selected.size == 0
-    assert "No frequency controls" in str(hopeless)
+    assert "None is selected: with so many nonzeros" in str(hopeless)
 
 
 def test_interval_is_where_the_score_test_does_not_reject():

@@ -40,7 +40,7 @@ class Command(click.Command):
             if "model" in (parameter.name for parameter in self.params):
                 detail = f"the model was made with it (sparcipal {owners[0]} {error.option_name})"
             raise click.UsageError(
-                f"{self.name} has no option {error.option_name!r}: {detail}", ctx
+                f"No such option {error.option_name!r} of {self.name}: {detail}", ctx
             ) from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

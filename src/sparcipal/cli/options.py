@@ -76,7 +76,7 @@ def row_options(command: F) -> F:
                help="Whether the first line names the columns, if not as it looks."),
         option(TABLES, "--decimal", type=click.Choice([",", "."]), help="What parts decimals."),
         option(TABLES, "--thousands", type=click.Choice([",", "."]), help="What parts thousands."),
-        option(TABLES, "--na", "na_values", type=Names(),
+        option(TABLES, "--na", "--na-values", "na_values", type=Names(),
                help="What stands for a missing entry, beside NA, NaN, null, ? and nothing."),
     )  # fmt: skip
 

@@ -28,6 +28,7 @@ OPTIONS: dict[str, str] = {
     "thousands": "--thousands",
     "na_values": "--na",
     "missing": "--missing",
+    "false_selections": "--false-selections",
     "stop_words": "--stop-words",
     "min_df": "--min-df",
     "max_df": "--max-df",
@@ -79,6 +80,9 @@ _GIVEN = re.compile(r"\b(\w+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|\.\.\.|[\w.+-]*\w)"
 _FLAG = re.compile("|".join(rf"\b{re.escape(flag)}\b" for flag in FLAGS))
 # A name without a value is translated only if it has an underscore: others may be English words.
 _BARE = re.compile(rf"\b({'|'.join(name for name in OPTIONS if '_' in name)})\b(?!\()")
+# A list of --include, and the number of features as a limit.
+_NUMBERED = re.compile(r"\b(include|exclude)\[\d+\]")
+_COUNTED = re.compile(r"\bn_features=(\d+)")
 # Before "must be", at the start of a message, every name is that of a parameter.
 _MUST = re.compile(rf"^({'|'.join(OPTIONS)})(?= must be )")
 
@@ -87,6 +91,7 @@ def in_the_shell(text: str) -> str:
     """Replace Python's keywords in a text by options."""
     for python, shell in SENTENCES.items():
         text = text.replace(python, shell)
+    text = _NUMBERED.sub(r"--\1", _COUNTED.sub(r"the number of features, \1", text))
     text = _MUST.sub(lambda m: OPTIONS[m[1]], text)
     text = _TOTAL.sub(lambda m: f"--nonzero-total {m[1] or m[2] or ''}".rstrip(), text)
     text = _FLAG.sub(lambda m: FLAGS[m[0]], text)

@@ -20,7 +20,7 @@ from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
 from .columns import OPTIONS, Wanted
 from .frames import from_frame, is_frame
-from .missing import Gaps, for_new_samples, without_gaps
+from .missing import Gaps, for_new_samples, on_codes, without_gaps
 from .notes import tell
 from .passes import MEMORY_LIMIT, memory_bytes, watch_moments
 from .rows import CalledRows, MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
@@ -82,6 +82,8 @@ def resolved(
     notes = source.notes
     if isinstance(source, Table) and _like_covariance(source.X):
         notes = (*notes, "X is a symmetric matrix; if it is a covariance, pass covariance=X")
+    if isinstance(source, Table):
+        notes = (*notes, *on_codes(source.X, source.feature_names))
     if notes and not isinstance(X, Table):
         tell(notes)
     if isinstance(source, Rows):  # which already hold their weights

@@ -13,6 +13,7 @@ from .notes import listed, tell
 if TYPE_CHECKING:
     from ..problem.result import Result
 
+RULES_WITH_SCORES = "missing='mean', missing='rows' or missing='pairwise'"
 BLOCK = 1 << 22  # entries of the used columns of a dense array that are worked on together
 
 
@@ -92,8 +93,7 @@ class Scorer:
         names = listed([repr(self._names[j]) for j in places.tolist()])
         raise ValueError(
             f"X contains {int(wrong.sum())} NaN or infinities in columns that components use "
-            f"({names}); fill them, or fit with missing='mean', 'rows' or 'pairwise', which scores "
-            "rows with gaps too"
+            f"({names}); fill them, or fit with {RULES_WITH_SCORES}, which score rows with gaps too"
         )
 
 

@@ -141,9 +141,9 @@ def alternatives(
         asked = check(Settings.of, **{**question, **run, "memory_limit": memory_limit})
     if asked.missing == "pairwise":
         raise NotAnswered(
-            "missing='pairwise': alternatives speak of one matrix and not of rows with gaps; pass "
-            "covariance=result.certificate.repair['matrix'] and the question, or fit with "
-            "missing='mean', 'median' or 'rows'"
+            "missing='pairwise': alternatives speak of one matrix and not of rows with gaps; fit "
+            "with missing='mean', missing='median' or missing='rows' (in Python the matrix itself "
+            "can be asked: covariance=result.certificate.repair['matrix'])"
         )
     monitor = asked.monitor()
     with monitor.interruptible(), one_blas_thread:

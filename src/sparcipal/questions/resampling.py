@@ -7,6 +7,7 @@ resample: frequencies are estimates, and have intervals.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -147,9 +148,9 @@ class Stability:
         if not self.threshold <= 1.0:
             least = self.threshold_at_one
             return (
-                f"No frequency controls the number of falsely selected features at "
-                f"{self.false_selections:g}: even features in every half may include {least:.3g}. "
-                "Ask for fewer nonzeros, or raise false_selections."
+                "None is selected: with so many nonzeros, chance alone may bring "
+                f"{least:.3g} features into every half, and {self.false_selections:g} was allowed. "
+                f"Ask for fewer nonzeros, or allow more, as false_selections={math.ceil(least)}."
             )
         return (
             f"Selected: features in at least {100 * self.threshold:.0f} % of the halves; at most "
@@ -177,7 +178,7 @@ class Stability:
             width = max(map(len, names))
             for i, name in zip(shown, names):
                 bar = "#" * round(20 * often[j, i])
-                mark = "" if np.isin(i, support) else "  not in the answer"
+                mark = "" if np.isin(i, support) else "  not in the answer on all rows"
                 pick = "  selected" if int(i) in chosen[j] else ""
                 lines.append(
                     f"  {name:<{width}} {100 * often[j, i]:5.0f} %  "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data.checks import has_gaps
 from ..data.explained import explained
 from ..data.scores import scores
 from ..data.table import Table
@@ -83,8 +84,9 @@ def samples_of(result: Result, table: Any, labels: Any = None, label_name: str =
         raise ValueError(
             f"labels has {len(given)} entries for {values.shape[0]} samples; pass one per sample"
         )
-    complete = Table(table.X) if not np.isnan(dense).any() else None
-    sums = None if complete is None else explained(result, complete)
+    # what components explain of all features needs the entries of those that none uses, too
+    complete = table._checked or hasattr(table.X, "toarray") or not has_gaps(table.X)
+    sums = explained(result, Table(table.X)) if complete else None
     names, scored = table.sample_names, ~np.isnan(values).any(axis=1)
     if not scored.all():  # rows without any entry have no place in a picture
         if not scored.any():
