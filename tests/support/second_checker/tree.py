@@ -89,7 +89,7 @@ class Tree:
         """
         features = sorted(features)
         each = [self.matrix(split, alive, forced, j, side) for j in features]
-        if len(alive) <= 40 or len(features) == 1 or side == "out":
+        if len(alive) <= 40 or len(features) <= 1 or side == "out":
             return all(below(M, self.t) for M in each)
         M = self.matrix(split, alive, forced)
         for place in range(len(M)):
