@@ -82,7 +82,9 @@ class Ask:
         place = {j: i for i, j in enumerate(kept)}
         need(all(j in place for own in self.include for j in own), "an anchor is left out")
         include = tuple(frozenset(place[j] for j in own) for own in self.include)
-        return replace(self, A=block(self.A, kept), columns=columns, include=include)
+        exclude = frozenset(place[j] for j in self.exclude if j in place)
+        part = replace(self, A=block(self.A, kept), columns=columns)
+        return replace(part, include=include, exclude=exclude)
 
     def alone(self, s: int, anchors=frozenset()) -> Ask:
         """The same question for one component."""
