@@ -85,7 +85,8 @@ def _anchors(include: Any, columns: Columns, k: int) -> tuple[list[list[int]], l
     if include is None:
         return [[] for _ in range(k)], []
     if not _is_list(include):
-        raise TypeError(f"include must be a list of features, got {include!r}; write [{include!r}]")
+        ways = [include] if k == 1 else [[include], *([] for _ in range(k - 1))]
+        raise TypeError(f"include must be a list of features, got {include!r}; write {ways!r}")
     items = list(include)
     nested = [item is None or _is_list(item) for item in items]
     if not any(nested) and k == 1:

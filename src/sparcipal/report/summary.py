@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .samples import Samples
 
 NAMED = 4  # features of a component that a sentence names
+SLIGHT = 0.1  # weights below it, in a unit vector, do not decide where a score is high
 SAME = 0.8  # scores that correlate at least so much say nearly the same
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -81,8 +82,8 @@ def component(result: Result, j: int) -> str:
     names = result.names(j)
     order = np.argsort(-np.abs(result.weights[j]), kind="stable")
     weights = result.weights[j][order]
-    with_it = [name for name, w in zip(names, weights) if w > 0]
-    against = [name for name, w in zip(names, weights) if w < 0]
+    with_it = [name for name, w in zip(names, weights) if w >= SLIGHT]
+    against = [name for name, w in zip(names, weights) if w <= -SLIGHT]
     if not against:
         return f"High where {_listed(with_it)} {_are(with_it)} high."
     return f"High where {_listed(with_it)} {_are(with_it)} high and {_listed(against)} low."

@@ -119,3 +119,10 @@ def test_a_misspelt_label_field_is_refused(tmp_path):
     assert read(path, label_field="day").labels[0] == "2024"
     with pytest.raises(ValueError, match=r"no line has a field 'date'.*'text', 'day'"):
         read(path, label_field="date")
+
+
+def test_rows_without_text_are_left_out_with_a_word(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("who,said\na,cats and dogs\nb,\nc,dogs\n")
+    with pytest.warns(UserWarning, match=r"1 row.s. without text in 'said' left out"):
+        assert read(path, text_field="said").shape == (2, 2)

@@ -28,22 +28,32 @@ def read_texts(
     mark = delimiter or ("\t" if stem_of(source)[1] in (".tsv", ".tab") else None)
     if label_field and not label_needed and label_field not in _head(source, mark, encoding):
         label_field = None  # new texts need no label to be scored
-    texts = _texts(source, text_field, label_field, mark, encoding)
-    return count_words(texts, names, source, counting)._replace(label_name=label_field)
+    empty: list[int] = []
+    texts = _texts(source, (text_field, label_field), mark, encoding, empty)
+    found = count_words(texts, names, source, counting)
+    gone = (f"{len(empty)} row(s) without text in {text_field!r} left out",) if empty else ()
+    return found._replace(label_name=label_field, notes=(*found.notes, *gone))
 
 
 def _texts(
-    source: Path_, text_field: str, label_field: str | None, delimiter: str | None, encoding: str
+    source: Path_,
+    named: tuple[str, str | None],
+    delimiter: str | None,
+    encoding: str,
+    empty: list[int],
 ) -> Iterator[Document]:
+    """Yield the texts and labels of the fields `named`; rows without text are added to `empty`."""
     with open_bytes(source) as stream:
         text = io.TextIOWrapper(stream, encoding, newline="")
         try:
             head, mark = _fields(text.readline(), delimiter)
-            places = [_place(field, head, source) for field in (text_field, label_field) if field]
-            for row in csv.reader(text, delimiter=mark):
+            places = [_place(field, head, source) for field in named if field]
+            for number, row in enumerate(csv.reader(text, delimiter=mark)):
                 if len(row) > max(places) and row[places[0]].strip():
                     label = row[places[1]] if len(places) > 1 else None
                     yield Document(row[places[0]], opening(row[places[0]]), label)
+                elif row:
+                    empty.append(number)
         except UnicodeDecodeError as error:
             raise ValueError(
                 f'{source}: not {encoding} text; name its encoding, for instance encoding="latin-1"'
