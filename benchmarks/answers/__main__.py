@@ -1,6 +1,8 @@
-"""The cost of constraints and alternatives relative to one fit, on public data.
+"""The cost of each answer after a fit relative to that fit, on public data.
 
 python -m benchmarks.answers [NAME ...]    CPU seconds at ten nonzeros
+
+stability: 20 halves of the rows; choose: 1 to 3 components x 5, 10, 15 nonzeros; both need rows.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import data
-from sparcipal import alternatives, read, sparse_pca, verify
+from sparcipal import alternatives, choose, explain, read, sparse_pca, stability, verify
 
 S = 10
 NAMES = ("communities", "arrhythmia", "mll", "kos", "nips")
@@ -36,7 +38,17 @@ def timed(run: Callable[..., Any], *args: Any, **keywords: Any) -> tuple[float, 
 
 
 def main() -> None:
-    head = ("fit", "include", "exclude", "list", "costs", "verify")
+    head = (
+        "fit",
+        "include",
+        "exclude",
+        "list",
+        "costs",
+        "verify",
+        "explain",
+        "stability",
+        "choose",
+    )
     print(f"{'data':<12}", *(f"{word:>8}" for word in head))
     for name, given in sources(sys.argv[1:] or list(NAMES)):
         asked = {**given, "n_nonzero_coefs": S}
@@ -49,7 +61,13 @@ def main() -> None:
         costs, found = timed(alternatives, result, **given)
         check, verdict = timed(verify, found, **given)
         assert verdict, verdict.reason
-        seconds = (fit, anchored, without, listing, costs, check)
+        page, _ = timed(explain, result, **given)
+        again = grid = float("nan")
+        if "X" in given:
+            again, _ = timed(stability, **asked, n_resamples=20)
+            sizes = {"n_components": range(1, 4), "n_nonzero_coefs": (5, 10, 15)}
+            grid, _ = timed(choose, **given, **sizes)
+        seconds = (fit, anchored, without, listing, costs, check, page, again, grid)
         print(f"{name:<12}", *(f"{took:8.2f}" for took in seconds), end="   ")
         print(f"{found.components[0].count} supports, {found.status}", flush=True)
 

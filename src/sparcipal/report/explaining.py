@@ -71,7 +71,9 @@ def explanation_page(page: Explanation) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'
+        '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(words.question(page.result))}</title>\n"
+        "<style>body{max-width:60em;margin:1.5em auto;padding:0 1em}</style>\n"
         f"<body>\n{explanation_html(page)}\n</body>\n</html>\n"
     )
 
