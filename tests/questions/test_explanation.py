@@ -85,6 +85,15 @@ def test_several_components_with_the_share_of_the_estimator(asked):
     assert "all together: no answer without d comes within" in str(page)
 
 
+def test_components_whose_neighbours_hold_all_other_features_have_no_choice():
+    X = planted()[:, :6]
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=3, feature_names=NAMES[:6])
+    told = str(explain(result, X))
+    assert "nothing to choose: the other components hold every other feature" in told
+    assert "unique" not in told
+    assert "in none" not in told
+
+
 def test_components_that_repeat_each_other_are_named():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((80, 1)) + 0.3 * rng.standard_normal((80, 6))

@@ -21,6 +21,10 @@ NAMED = 20  # features that are named in one line
 NEXT = 5  # supports after the best one in the short form
 OFTEN = 0.25  # features outside the answer that came back at least so often are shown
 WIDTH = 100
+NO_CHOICE = (
+    "nothing to choose: the other components hold every other feature that may be used; ask for "
+    "fewer nonzeros, or for supports='free'"
+)
 ENDS = {
     "more": "the list is full",
     "nodes": "the budget of the proof ended",
@@ -211,14 +215,15 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
         yield f"{many} within {_percent(found.within)} of {whose}: proved, none is missing"
     else:
         yield f"at least {many}; above {words.at_most(near.level)} ({reach} below) none is missing"
-    yield _unique(near)
+    alone = near.everything and len(found.components) > 1
+    yield NO_CHOICE if alone else _unique(near)
     # where every feature is used, one support is listed, and others are parts of it
     some = "can be left out" if near.everything else "in some"
     for label, features in (("in every one", near.always()), (some, near.sometimes())):
         if features:
             yield f"{label}: {_named(found, features)}"
     used = len({feature for entry in near.supports for feature in near.reached(entry)})
-    if near.complete and found.result.n_features > used:
+    if near.complete and found.result.n_features > used and not alone:
         yield f"in none: the other {found.result.n_features - used:,} features"
     for group in near.groups:
         yield f"can be exchanged: {_named(found, group.tolist())}"
@@ -265,16 +270,16 @@ def _unique(near: Nearby) -> str:
     return f"the best one is unique: the next one explains {gap} less"
 
 
-def without(found: Alternatives, cost: Cost, best: float) -> str:
-    """What it costs to do without a feature."""
+def without(found: Alternatives, cost: Cost, best: float, whose: str = "the best") -> str:
+    """What it costs to do without a feature, as a share of what `whose` names."""
     name = _name(found, cost.feature)
     if best <= 0:
         return f"without {name}: nothing is explained anyway"
     least, most = max(1 - cost.bound / best, 0.0), max(1 - cost.value / best, 0.0)
     if least <= 0:
-        return f"without {name} the best answer is at most {_percent(most)} short"
+        return f"without {name} the best answer is at most {_percent(most)} short of {whose}"
     return (
-        f"no answer without {name} comes within {_percent(least, down=True)} of the best: proved "
+        f"no answer without {name} comes within {_percent(least, down=True)} of {whose}: proved "
         f"(the best one found is {_percent(most)} short)"
     )
 

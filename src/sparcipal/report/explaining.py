@@ -174,7 +174,8 @@ def _sure(page: Explanation) -> Iterator[str]:
         costs = sorted(
             (cost for cost in near.drops if cost.feature not in joint), key=lambda cost: cost.bound
         )
-        lines = (answers.without(found, cost, near.value) for cost in costs)
+        whose = "this component" if several else "the best"
+        lines = (answers.without(found, cost, near.value, whose) for cost in costs)
         yield from _prefixed(lines, near, several)
     for cost in sorted(found.drops, key=lambda cost: cost.bound):
         yield f"all together: {answers.without(found, cost, found.result.value)}"
