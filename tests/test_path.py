@@ -210,7 +210,7 @@ def test_path_of_several_components_refuses_sizes_without_room():
 
 
 @pytest.mark.parametrize(
-    "kind", [{"supports": "free"}, {"objective": "adjusted"}, {"supports": "common"}]
+    "kind", [{"supports": "orthogonal"}, {"objective": "adjusted"}, {"supports": "common"}]
 )
 def test_path_of_other_kinds_is_never_below_separate_calls(kind):
     X = np.random.default_rng(0).standard_normal((40, 6)) * np.linspace(1, 2, 6)

@@ -262,7 +262,7 @@ def test_a_function_of_blocks_is_called_no_more_often_than_needed(memory, most):
 # --- and everything else, by chance ---
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_results_of_a_small_campaign(seed, tmp_path):
     """The same cases as `make honest`; the large ones are left to that."""
     case = honest(seed)

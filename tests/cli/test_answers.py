@@ -106,9 +106,9 @@ def test_explain_is_the_page_of_python_in_every_format(folder):
 
 
 def test_explain_says_in_the_words_of_the_shell_what_is_not_known(folder):
-    fitted("-k", 2, "--supports", "free", "--certify", "none")
+    fitted("-k", 2, "--supports", "common", "--certify", "none")
     said = " ".join(run("explain", "m.json", "t.csv").output.split())
-    assert "Not known: supports near each component are not listed (--supports free" in said
+    assert "Not known: supports near each component are not listed (--supports common" in said
 
 
 def test_explain_refuses_to_overwrite_the_model(folder):

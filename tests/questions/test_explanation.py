@@ -105,7 +105,7 @@ def test_components_that_repeat_each_other_are_named():
 @pytest.mark.parametrize(
     ("keywords", "why"),
     [
-        ({"n_components": 2, "n_nonzero_coefs": 3, "supports": "free"}, "supports='disjoint'"),
+        ({"n_components": 2, "n_nonzero_coefs": 3, "supports": "common"}, "supports='disjoint'"),
         ({"n_components": 2, "n_nonzero_coefs": {"total": 5}}, "n_nonzero_coefs=[3, 2]"),
         ({"n_nonzero_coefs": 3, "missing": "pairwise"}, "one matrix"),
     ],
