@@ -6,9 +6,11 @@
     python -m benchmarks.library table                    README.md from the list
 
 `make library` is `check`. Data come from the folder named by SPARCIPAL_DATA; instances whose data
-are absent are named and skipped. `make` starts from the components that are known, and takes
-`--certify full`, `--seconds 180` for each instance and `--minutes 10` for all; every command takes
-`--folder` for another library than the one of the repository.
+are absent are named and skipped. `make` starts from the components that are known, with the effort
+with which they were made; `--certify full` and `--seconds 180` for each instance change that, and
+`--minutes 10` is for all of them. `--proofs FOLDER` is where `make` saves each result with its
+proof, however large, and where `check` looks for proofs that the library does not keep. Every
+command takes `--folder` for another library than the one of the repository.
 """
 
 from __future__ import annotations
@@ -22,9 +24,23 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-from benchmarks.library.archive import FOLDER, Archive, NotTaken, check, present, take
-from benchmarks.library.instances import INSTANCES, SOURCES
+from benchmarks.library.archive import (
+    FOLDER,
+    RELATIVE,
+    Archive,
+    Entry,
+    NotBetter,
+    NotTaken,
+    check,
+    check_beside,
+    chosen,
+    loaded,
+    made_with,
+    take,
+)
+from benchmarks.library.instances import INSTANCES, Instance
 from benchmarks.library.table import write_table
 from sparcipal import Result, sparse_pca
 
@@ -40,72 +56,97 @@ def main() -> None:
         "what", nargs="?", default="check", choices=("check", "make", "take", "table")
     )
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--certify", choices=("fast", "full"), default="fast")
+    parser.add_argument("--certify", choices=("fast", "full"))
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--proofs", type=Path)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     asked = parser.parse_intermixed_args()
     archive = Archive(asked.folder)
-    if asked.what == "check":
-        raise SystemExit(recheck_all(archive, asked.names))
-    if asked.what == "make":
-        solve(archive, asked)
-    elif asked.what == "take":
-        if len(asked.names) != 2 or asked.names[0] not in INSTANCES:
-            raise SystemExit("take needs the name of an instance and a saved result")
-        name, file = asked.names
-        try:
-            say(f"{name}: {take(archive, INSTANCES[name], Result.load(file), 'sent in')}")
-        except NotTaken as refused:
-            raise SystemExit(f"not taken: {refused}") from None
-    else:
-        write_table(archive)
+    try:
+        if asked.what == "check":
+            raise SystemExit(recheck_all(archive, asked))
+        if asked.what == "make":
+            solve(archive, asked)
+        elif asked.what == "take":
+            if len(asked.names) != 2 or asked.names[0] not in INSTANCES:
+                raise SystemExit("take needs the name of an instance and a saved result")
+            name, file = asked.names
+            say(f"{name}: {take(archive, INSTANCES[name], loaded(Path(file)), 'sent in')}")
+        else:
+            write_table(archive)
+    except NotTaken as refused:
+        raise SystemExit(f"not taken: {refused}") from None
 
 
-def recheck_all(archive: Archive, names: list[str]) -> int:
-    """Recheck every entry whose data are there; return how many do not hold."""
-    entries, wrong, checked, stored = archive.entries(), 0, 0, 0
-    for instance in present(names):
-        entry = entries.get(instance.name)
-        if entry is None:
-            continue
+def recheck_all(archive: Archive, asked: argparse.Namespace) -> int:
+    """Recheck what is asked for; 1 if anything does not hold, or nothing could be rechecked."""
+    entries, faults = archive.read()
+    counts = {"proved": 0, "bound not rechecked": 0, "data absent": 0, "wrong": len(faults)}
+    for fault in faults:
+        say(f"WRONG: library.jsonl, {fault}")
+    for instance in chosen(asked.names):
         start = time.process_time()
-        try:
-            said = check(archive, instance, entry)
-        except (NotTaken, OSError, ValueError) as refused:
-            wrong, said = wrong + 1, f"WRONG: {refused}"
-        checked, stored = checked + 1, stored + entry.proof
+        said, reason = _verdict(archive, instance, entries.get(instance.name), asked.proofs)
+        counts[said] += 1
         spent = time.process_time() - start
-        say(f"{instance.name}: {entry.value:.9g} .. {entry.bound:.9g}: {said} ({spent:.1f} s)")
-    absent = sorted({s.name for s in SOURCES.values() if s.absent})
-    if absent:
-        say(f"data absent, not rechecked: {', '.join(absent)}")
-    say(f"{checked} rechecked, {stored} with their proofs, {wrong} wrong")
-    return int(wrong > 0)
+        say(f"{instance.name}: {said.replace('wrong', 'WRONG')}: {reason} ({spent:.1f} s)")
+    say(", ".join(f"{count} {said}" for said, count in counts.items()))
+    return int(counts["wrong"] > 0 or counts["proved"] + counts["bound not rechecked"] == 0)
+
+
+def _verdict(
+    archive: Archive, instance: Instance, entry: Entry | None, proofs: Path | None
+) -> tuple[str, str]:
+    if entry is None:
+        return "wrong", "no valid line in the list"
+    if instance.source.absent:
+        return "data absent", str(instance.source.file)
+    beside = None if proofs is None else proofs / f"{instance.name}.json"
+    try:
+        proved = check(archive, instance, entry) or (
+            beside is not None and check_beside(instance, entry, beside)
+        )
+    except (OSError, ValueError) as refused:
+        return "wrong", str(refused)
+    said = "proved" if proved else "bound not rechecked"
+    return said, f"{entry.value:.9g} .. {entry.bound:.9g}"
 
 
 def solve(archive: Archive, asked: argparse.Namespace) -> None:
     """Solve instances that are not in the list; those that are named, once more."""
     known = archive.entries()
     begun = time.monotonic()
-    for instance in present(asked.names):
-        if instance.name in known and not asked.names:
+    for instance in chosen(asked.names):
+        if instance.source.absent or (instance.name in known and not asked.names):
             continue
         if time.monotonic() - begun > 60 * asked.minutes:
             say("stopped; run it again for the rest")
             return
         start = time.process_time()
-        start_from = archive.result(instance.name) if instance.name in known else None
-        result = sparse_pca(
-            **instance.question(), certify=asked.certify, time_limit=asked.seconds, init=start_from
-        )
+        before = archive.result(instance.name) if instance.name in known else None
+        result = sparse_pca(**instance.question(), **_effort(before, asked), init=before)
         spent = time.process_time() - start
+        if asked.proofs is not None:
+            asked.proofs.mkdir(parents=True, exist_ok=True)
+            result.save(asked.proofs / f"{instance.name}.json")
         try:
-            made = f"certify={asked.certify!r}, {spent:.2g} CPU s"
-            said = take(archive, instance, result, made)
+            said = take(archive, instance, result, f"{made_with(result)}, {spent:.2g} CPU s")
         except NotTaken as refused:
             said = f"not taken: {refused}"
+            again = isinstance(refused, NotBetter)
+            if again and result.bound <= known[instance.name].bound * (1 + RELATIVE):
+                said = f"the listed bound is proved again, {len(result.to_json()):,} bytes; {said}"
         say(f"{instance.name}: {said} ({spent:.1f} s)")
+
+
+def _effort(before: Result | None, asked: argparse.Namespace) -> dict[str, Any]:
+    """The effort that is asked for, or else that of the stored result."""
+    settings = {} if before is None else before.settings
+    return {
+        "certify": asked.certify or settings.get("certify") or "fast",
+        "time_limit": asked.seconds or settings.get("time_limit"),
+    }
 
 
 main()

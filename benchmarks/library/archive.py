@@ -1,17 +1,18 @@
 """The archive: the best value and bound of every instance, and results that prove them.
 
-`library.jsonl` has a line for every instance. Its value is that of the result in
-`results/<name>.json.xz`, its bound too; the file holds the proof where that is small enough, and
-the components otherwise. Multipliers of a proof are kept with as few bits as still prove the same
-bound. Nothing here is believed: `check` asks `sparcipal.verify`.
+`library.jsonl` has a line for every instance. What it says is what the result in
+`results/<name>.json.xz` says; the file holds the proof where that is small enough, and the
+components otherwise. Multipliers of a proof are kept with as few bits as still prove the same
+bound. Nothing here is believed: `check` asks `sparcipal.verify`, and a bound whose proof is not
+there counts as not rechecked.
 """
 
 from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+import math
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,10 @@ class NotTaken(ValueError):
     """A result that the library does not take, and why."""
 
 
+class NotBetter(NotTaken):
+    """A result that is proved, and improves on nothing."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """What is known of an instance."""
@@ -53,6 +58,36 @@ class Entry:
     def gap(self) -> float:
         return self.bound / self.value - 1.0
 
+    @staticmethod
+    def of_line(line: str) -> Entry:
+        """The entry that a line of the list states; NotTaken says why it is none."""
+        try:
+            parts = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise NotTaken(f"no JSON: {error}") from error
+        kinds = {"value": float, "bound": float, "proof": bool, "supports": list}
+        for field in fields(Entry):
+            kind = kinds.get(field.name, str)
+            if not isinstance(parts, dict) or type(parts.get(field.name)) is not kind:
+                raise NotTaken(f"{_name_in(parts)}: no {field.name} of type {kind.__name__}")
+        if len(parts) > len(fields(Entry)):
+            raise NotTaken(
+                f"{_name_in(parts)}: more than {', '.join(kinds)}, name, proved_by, made"
+            )
+        entry = Entry(**parts)
+        if entry.name not in INSTANCES:
+            raise NotTaken(f"{entry.name}: no such instance")
+        if not 0 < entry.value <= entry.bound or not math.isfinite(entry.bound):
+            raise NotTaken(
+                f"{entry.name}: a value {entry.value!r} and a bound {entry.bound!r}, not "
+                "0 < value <= bound < infinity"
+            )
+        return entry
+
+
+def _name_in(parts: Any) -> str:
+    return str(parts.get("name", "a line")) if isinstance(parts, dict) else "a line"
+
 
 @dataclass(frozen=True)
 class Archive:
@@ -60,17 +95,38 @@ class Archive:
 
     folder: Path = FOLDER
 
-    def entries(self) -> dict[str, Entry]:
+    def read(self) -> tuple[dict[str, Entry], list[str]]:
+        """The entries of the list, and what is wrong with its lines."""
         path = self.folder / "library.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        found = [Entry(**json.loads(line)) for line in lines]
-        return {entry.name: entry for entry in found}
+        content = path.read_bytes() if path.exists() else b""
+        found: dict[str, Entry] = {}
+        faults = []
+        for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
+            try:
+                entry = Entry.of_line(line)
+                if entry.name in found:
+                    raise NotTaken(f"{entry.name}: listed twice")
+                found[entry.name] = entry
+            except NotTaken as fault:
+                faults.append(f"line {number}: {fault}")
+        return found, faults
+
+    def entries(self) -> dict[str, Entry]:
+        """The entries of a list without a wrong line."""
+        found, faults = self.read()
+        if faults:
+            raise NotTaken(f"{self.folder / 'library.jsonl'}, {faults[0]}")
+        return found
 
     def file(self, name: str) -> Path:
         return self.folder / "results" / f"{name}.json.xz"
 
     def result(self, name: str) -> Result:
-        return Result.from_json(lzma.decompress(self.file(name).read_bytes()).decode())
+        """The stored result; NotTaken when the file is absent, broken, or holds none."""
+        try:
+            return Result.from_json(lzma.decompress(self.file(name).read_bytes()).decode())
+        except (OSError, ValueError, lzma.LZMAError) as error:
+            raise NotTaken(f"{name}: no result in {self.file(name)}: {error}") from error
 
     def write(self, entry: Entry, content: bytes) -> None:
         self.file(entry.name).parent.mkdir(parents=True, exist_ok=True)
@@ -113,21 +169,59 @@ def recheck(instance: Instance, result: Result) -> Verification:
     return verdict
 
 
-def check(archive: Archive, instance: Instance, entry: Entry) -> str:
-    """Recheck an entry: what holds, in words. NotTaken says what does not."""
+def check(archive: Archive, instance: Instance, entry: Entry) -> Verification:
+    """Recheck an entry: true if its bound was proved again. NotTaken says what does not hold.
+
+    The list has to say what the stored result says, to the last bit, and the checker has to accept
+    the result. The verdict on an entry without a proof is "not proved".
+    """
     result = archive.result(instance.name)
+    for said, own in asdict(entry).items():
+        stored = _of_result(result).get(said, own)
+        if own != stored:
+            raise NotTaken(f"{instance.name}: the list has {said} {own!r}, the result {stored!r}")
+    if not entry.made.startswith((made_with(result), "sent in")):
+        raise NotTaken(f"{instance.name}: made is {entry.made!r}, the result {made_with(result)}")
     verdict = recheck(instance, result)
-    if [support.tolist() for support in result.supports] != entry.supports:
-        raise NotTaken(f"{instance.name}: the list has other supports than the result")
-    if not verdict.value >= entry.value * (1 - RELATIVE):
-        raise NotTaken(f"{instance.name}: the list says {entry.value!r}, it is {verdict.value!r}")
-    if not entry.proof:
-        return "value holds; proof not stored"
-    if not (verdict and verdict.bound <= entry.bound * (1 + RELATIVE)):
+    if entry.proof != bool(verdict):
+        found = "not there" if entry.proof else "there"
         raise NotTaken(
-            f"{instance.name}: the bound {entry.bound!r} is not proved: {verdict.reason}"
+            f"{instance.name}: the list has proof {entry.proof}, it is {found}: {verdict.reason}"
         )
-    return "value and bound hold"
+    return verdict
+
+
+def check_beside(instance: Instance, entry: Entry, file: Path) -> bool:
+    """Whether a saved result, with its proof, proves the bound of an entry once more."""
+    if not file.exists():
+        return False
+    result = loaded(file)
+    if result.bound > entry.bound * (1 + RELATIVE) or not recheck(instance, result):
+        raise NotTaken(f"{instance.name}: {file} does not prove the bound {entry.bound!r}")
+    return True
+
+
+def loaded(file: Path) -> Result:
+    """A saved result; NotTaken when the file is absent or holds none."""
+    try:
+        return Result.load(file)
+    except (OSError, ValueError) as error:
+        raise NotTaken(f"no result in {file}: {error}") from error
+
+
+def _of_result(result: Result) -> dict[str, Any]:
+    """What an entry says of its result."""
+    return {
+        "value": result.value,
+        "bound": result.bound,
+        "proved_by": result.certificate.proved_by,
+        "supports": [support.tolist() for support in result.supports],
+    }
+
+
+def made_with(result: Result) -> str:
+    """The effort of a run, as `made` begins in the list."""
+    return f"certify={result.settings.get('certify')!r}"
 
 
 def take(archive: Archive, instance: Instance, result: Result, made: str) -> str:
@@ -146,9 +240,7 @@ def take(archive: Archive, instance: Instance, result: Result, made: str) -> str
         _improves(known, verdict.value, result.bound, proof)
     if not proof:
         content = _compressed(result.to_json(proof=False))
-    supports = [support.tolist() for support in result.supports]
-    name = result.certificate.proved_by
-    entry = Entry(instance.name, verdict.value, result.bound, name, proof, made, supports)
+    entry = Entry(name=instance.name, made=made, proof=proof, **_of_result(result))
     archive.write(entry, content)
     return f"value {entry.value:.9g}, bound {entry.bound:.9g}, {len(content):,} bytes"
 
@@ -159,15 +251,15 @@ def _improves(known: Entry, value: float, bound: float, proof: bool) -> None:
     tighter = bound < known.bound * (1 - RELATIVE)
     stored = proof and not known.proof
     if not (better or tighter or stored):
-        raise NotTaken(
-            f"{known.name}: value {value:.9g} and bound {bound:.9g} improve on neither "
-            f"{known.value:.9g} nor {known.bound:.9g}"
+        raise NotBetter(
+            f"{known.name}: value {value!r} and bound {bound!r} improve on neither "
+            f"{known.value!r} nor {known.bound!r}"
         )
     loose = bound > known.bound * (1 + (PROOF_IS_WORTH if stored else RELATIVE))
     if value < known.value * (1 - RELATIVE) or loose:
         raise NotTaken(
-            f"{known.name}: value {value:.9g} or bound {bound:.9g} is worse than what is known, "
-            f"{known.value:.9g} and {known.bound:.9g}; start from the known components (init=), so "
+            f"{known.name}: value {value!r} or bound {bound!r} is worse than what is known, "
+            f"{known.value!r} and {known.bound!r}; start from the known components (init=), so "
             "that one result has both"
         )
 
@@ -225,11 +317,9 @@ def _compressed(text: str) -> bytes:
     return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
-def present(names: list[str]) -> Iterator[Instance]:
-    """The named instances whose data are there, all if none is named."""
+def chosen(names: list[str]) -> list[Instance]:
+    """The named instances, all if none is named."""
     unknown = [name for name in names if name not in INSTANCES]
     if unknown:
         raise SystemExit(f"no instance called {', '.join(unknown)}; see library.jsonl")
-    for instance in INSTANCES.values():
-        if (not names or instance.name in names) and not instance.source.absent:
-            yield instance
+    return [instance for name, instance in INSTANCES.items() if not names or name in names]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.library.archive import Archive, Entry
 from benchmarks.library.instances import INSTANCES, SOURCES
-from benchmarks.library.published import PUBLISHED, SCALES
+from benchmarks.library.published import PUBLISHED, SCALES, Published
 
 # The relative gap below which an instance counts as solved.
 OPTIMAL = 2e-6
@@ -17,29 +17,48 @@ and the supports of each, `results/` the result itself, and with it the proof wh
 900 kB, compressed: larger ones would make the repository unpleasant to clone.
 
     make library                                         recheck all of it with `verify` alone
+    python -m benchmarks.library check digits-1x10       the same, of one instance
     python -m benchmarks.library make leukemia-1x150     solve an instance once more
     python -m benchmarks.library take NAME RESULT.json   an improvement that `Result.save` wrote
 
-A wrong value, bound, support or proof is refused by name, and `make library` then fails. An
-improvement is a larger value or a smaller bound; it is rechecked before it replaces anything, and a
-pull request consists of what `take` changed. Data are read from the folder named by
-`SPARCIPAL_DATA`; those of scikit-learn are always there. "-" in the last column means that the
-proof is larger than what is kept here, so that only the value is rechecked; `make NAME` makes it
-again in seconds to a few minutes. {count}
+`make library` fails, and says what is wrong, if a line of the list is missing, listed twice, of no
+instance or of wrong types; if value, bound, supports or `proved_by` are not those of the stored
+result; if `verify` refuses that; or if the proof is not where the list says so. "-" in the last
+column means that the proof is larger than what is kept here: the value is rechecked then and the
+bound is **not**, and `make library` counts these as "bound not rechecked".
+{count}
 
-A result to send in is made with `sparse_pca` and the question of the instance, best with `init=`
-the components that are known (`benchmarks.library.archive.Archive().result(NAME)`), and saved with
-`Result.save`. `take` says why something is not taken: another question, not proved, not better. A
-bound that comes with its proof replaces one without, if it is larger by at most 1e-5.
+`make NAME` starts from the known components with the effort recorded in the stored result:
+`certify` and, with "full", a time limit of 120 to 450 s. `--certify full`, `--seconds 180` (for
+each) and `--minutes 10` (for all) ask for another. A run that a time limit ended depends on the
+machine, and may end with a larger bound. `--proofs FOLDER` saves every result with its proof,
+however large, and `check NAME --proofs FOLDER` rechecks with it a bound whose proof is not kept
+here. `--folder` names another library. Data are read from the folder named by `SPARCIPAL_DATA`; the
+table of sources has the files, and those of scikit-learn are always there. Another version of a
+file shows as wrong values.
+
+A result to send in is made with `sparse_pca(**INSTANCES[NAME].question())`, `INSTANCES` from
+`benchmarks.library.instances`, best with `init=` the components that are known
+(`benchmarks.library.archive.Archive().result(NAME)`), and saved with `Result.save`. An improvement
+is a larger value or a smaller bound, rechecked before it replaces anything; a pull request consists
+of what `take` changed. `take` says why something is not taken: another question, not proved, not
+better. A bound that comes with its proof replaces one without, if it is larger by at most 1e-5.
 """
 SAID = """\
-As printed; ours are the best value, the gap that is proved, and how it was made (CPU seconds on a
+As printed; ours are the best value, the gap of the list, and how it was made (CPU seconds on a
 machine that other work shared). Only figures that were read in a source are here. Li & Xie: the
-files that accompany their paper (times there in whole seconds, with Gurobi and Mosek). Berk &
-Bertsimas: the values of their tables that the tests of their software repeat. Bertsimas,
-Cory-Wright & Pauphilet: the optimal values in the script that makes their table. Gaps and times of
-the latter two, and the tables of Cory-Wright & Pauphilet, of Dey, Mazumder & Wang and of Behdin &
-Mazumder, are not at hand ("-"). `published.py` names the files."""
+files that accompany their paper (values to eight digits here, times there in whole seconds, with
+Gurobi and Mosek; no gaps of the exact methods). Their relaxations (8) and (16) are the first and
+the second one of `docs/methods/relaxations.rst`, (17) is DSPCA, and (13) is the minimum over
+0 <= m_i <= A_ii of lambda_max(sum_i (1 - m_i / A_ii) a_i a_i^T) plus the s largest m_i, where
+A_ij = a_i^T a_j. Berk & Bertsimas: the values of their tables that the tests of their software
+repeat. Bertsimas, Cory-Wright & Pauphilet: the optimal values in the script that makes their table.
+Gaps and times of the latter two, and the tables of Cory-Wright & Pauphilet, of Dey, Mazumder & Wang
+and of Behdin & Mazumder, are not at hand ("-"). `published.py` names the files.
+
+Some printed optima are above a bound that is proved here, or below our value, and the column "said"
+has it. The differences are in the last printed digits, at most 1e-5 of the value and for rounded
+ones 1e-4: rounding, and solvers that stop within a tolerance. The proofs of these are kept here."""
 SCALE = """\
 What abstracts, and for Li & Xie the files of their paper, say of how far they go. Beside them: the
 instances of this library of that size, signed, one component unless said otherwise. A run takes
@@ -50,16 +69,21 @@ def write_table(archive: Archive) -> None:
     entries = archive.entries()
     proofs = sum(entry.proof for entry in entries.values())
     optimal = sum(entry.gap < OPTIMAL for entry in entries.values())
-    count = f"Of {len(entries)} instances, {optimal} are solved and {proofs} have their proof here."
+    count = (
+        f"Of {len(entries)} instances, {optimal} have a bound within {OPTIMAL:.0e} of the value "
+        f'("optimal") and {proofs} have their proof here.'
+    )
     lines = [
         HEAD.format(count=count),
         "## Sources",
         "",
-        "| name | features | from | preparation |",
-        "| --- | --- | --- | --- |",
+        "| name | features | from | preparation | file |",
+        "| --- | --- | --- | --- | --- |",
     ]
     lines += [
-        f"| {s.name} | {s.n_features:,} | {s.origin} | {s.preparation} |" for s in SOURCES.values()
+        f"| {s.name} | {s.n_features:,} | {s.origin} | {s.preparation} "
+        f"| {s.file or 'none: scikit-learn has it'} |"
+        for s in SOURCES.values()
     ]
     lines += ["", "## Instances", ""]
     lines += [
@@ -78,9 +102,22 @@ def _published(entries: dict[str, Entry]) -> list[str]:
     for row in PUBLISHED:
         if row.instance in entries:
             ours = entries[row.instance]
-            cells = (*row, f"{ours.value:.8g}", _gap(ours), ours.made)
+            cells = (*row[:-1], _said(row, ours), f"{ours.value:.8g}", _gap(ours), ours.made)
             lines.append("| " + " | ".join(cells) + " |")
     return lines
+
+
+def _said(row: Published, ours: Entry) -> str:
+    """What is said of a printed figure, and if it is an optimum that cannot be one."""
+    said = [row.said] if row.said else []
+    if row.value != "-" and row.said != "no bound":
+        printed = float(row.value)
+        last = 10.0 ** -len(row.value.partition(".")[2])
+        if printed > ours.bound:
+            said.append(f"above the proved bound {ours.bound:.8g}")
+        elif printed < ours.value - last:
+            said.append(f"below the value {ours.value:.9g}")
+    return "; ".join(said)
 
 
 def _scales(entries: dict[str, Entry]) -> list[str]:

@@ -54,8 +54,7 @@ def test_the_library_stays_small():
 @pytest.mark.parametrize("name", ALWAYS)
 def test_entries_on_data_that_are_always_there_hold(name):
     entry = Archive().entries()[name]
-    said = "value and bound hold" if entry.proof else "value holds; proof not stored"
-    assert check(Archive(), INSTANCES[name], entry) == said
+    assert bool(check(Archive(), INSTANCES[name], entry)) is entry.proof
 
 
 def test_sources_name_their_features_and_files():
@@ -80,9 +79,13 @@ def test_multipliers_are_kept_with_as_few_bits_as_prove_the_bound(monkeypatch):
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"value": 9.0}, "the list says"),
-        ({"bound": 8.0}, "is not proved"),
-        ({"supports": [[0, 1, 2]]}, "other supports"),
+        ({"value": 9.0}, "the list has value"),
+        ({"value": 8.0}, "the list has value"),
+        ({"bound": 8.7}, "the list has bound"),
+        ({"supports": [[0, 1, 2]]}, "the list has supports"),
+        ({"proved_by": "clip"}, "the list has proved_by"),
+        ({"proof": False}, "the list has proof"),
+        ({"made": "certify='full'"}, "made is"),
     ],
 )
 def test_a_wrong_line_is_refused(copied, changed, reason):
@@ -98,8 +101,9 @@ def test_a_forged_result_is_refused(copied, entry):
     if entry == "bound":
         document["certificate"]["bounds"][0]["value"] *= 0.99
     copied.file(NAME).write_bytes(lzma.compress(json.dumps(document).encode()))
+    forged = replace(copied.entries()[NAME], **{entry: document["certificate"][entry]})
     with pytest.raises(ValueError, match=r"refused by verify|not a sparcipal result"):
-        check(copied, INSTANCE, copied.entries()[NAME])
+        check(copied, INSTANCE, forged)
 
 
 def test_a_result_for_another_question_is_not_taken(copied):
@@ -116,8 +120,12 @@ def test_a_result_for_another_question_is_not_taken(copied):
 
 def test_only_improvements_are_taken(copied):
     good = copied.result(NAME)
-    with pytest.raises(NotTaken, match="improve on neither"):
+    with pytest.raises(archive.NotBetter, match="improve on neither"):
         take(copied, INSTANCE, good, "sent in")
+    bare = Result.from_json(good.to_json(proof=False))
+    with pytest.raises(NotTaken, match="not proved") as refused:
+        take(copied, INSTANCE, bare, "sent in")
+    assert not isinstance(refused.value, archive.NotBetter)
     weak = sparse_pca(**INSTANCE.question(), method="threshold", certify=False)
     with pytest.raises(NotTaken, match="improve on neither"):
         take(copied, INSTANCE, weak, "sent in")
@@ -128,4 +136,65 @@ def test_only_improvements_are_taken(copied):
     entry = copied.entries()[NAME]
     assert entry.value == pytest.approx(good.value)
     assert entry.proof
-    assert check(copied, INSTANCE, entry) == "value and bound hold"
+    assert check(copied, INSTANCE, entry)
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"value": "8.5"}, "no value of type float"),
+        ({"value": True}, "no value of type float"),
+        ({"bound": float("nan")}, "not 0 < value <= bound"),
+        ({"bound": float("inf")}, "not 0 < value <= bound"),
+        ({"bound": 1.0}, "not 0 < value <= bound"),
+        ({"proof": 1}, "no proof of type bool"),
+        ({"name": "nowhere-1x5"}, "no such instance"),
+        ({"more": 1}, "more than"),
+        ({}, "listed twice"),
+    ],
+)
+def test_a_line_that_is_none_is_a_fault(copied, changed, fault):
+    path = copied.folder / "library.jsonl"
+    line = path.read_text("utf-8")
+    path.write_text(line + json.dumps({**json.loads(line), **changed}) + "\n", encoding="utf-8")
+    entries, faults = copied.read()
+    assert set(entries) == {NAME}
+    assert len(faults) == 1
+    assert fault in faults[0]
+    with pytest.raises(NotTaken, match="line 2"):
+        copied.entries()
+
+
+@pytest.mark.parametrize("line", ["", "7", "[]", "{", "[" * 100_000, "\ud800"])
+def test_what_is_no_entry_is_a_fault(line):
+    with pytest.raises(NotTaken):
+        archive.Entry.of_line(line)
+
+
+def test_a_file_without_a_result_is_refused(copied):
+    entry = copied.entries()[NAME]
+    for content in (b"", b"broken", copied.file(NAME).read_bytes()[:-9], lzma.compress(b"[1]")):
+        copied.file(NAME).write_bytes(content)
+        with pytest.raises(NotTaken, match="no result in"):
+            check(copied, INSTANCE, entry)
+    copied.file(NAME).unlink()
+    with pytest.raises(NotTaken, match="no result in"):
+        check(copied, INSTANCE, entry)
+    with pytest.raises(NotTaken, match="no result in"):
+        archive.loaded(copied.folder / "nothing.json")
+
+
+def test_a_proof_that_is_not_kept_is_not_counted_and_may_lie_beside(copied, monkeypatch):
+    good = copied.result(NAME)
+    (copied.folder / "library.jsonl").unlink()
+    monkeypatch.setattr(archive, "LARGEST", 0)
+    take(copied, INSTANCE, good, "sent in")
+    entry = copied.entries()[NAME]
+    assert not entry.proof
+    assert not check(copied, INSTANCE, entry)
+    beside = copied.folder / "beside.json"
+    assert not archive.check_beside(INSTANCE, entry, beside)
+    good.save(beside)
+    assert archive.check_beside(INSTANCE, entry, beside)
+    with pytest.raises(NotTaken, match="does not prove"):
+        archive.check_beside(INSTANCE, replace(entry, bound=entry.value), beside)
