@@ -153,3 +153,35 @@ def test_bounds_of_overlapping_components_are_of_their_kind_without_certify(scal
     X = np.random.default_rng(0).standard_normal((50, 7))
     asked = {"n_components": 3, "n_nonzero_coefs": 1, "supports": "free", "method": "dspca"}
     assert verify(sparse_pca(X, certify=False, scale=scale, **asked), X)
+
+
+@pytest.mark.parametrize("arithmetic", ["float", "exact"])
+def test_scores_of_small_features_that_correlate_are_not_called_uncorrelated(arithmetic):
+    if arithmetic == "exact":
+        pytest.importorskip("flint")
+    rng = np.random.default_rng(0)
+    G = rng.standard_normal((50, 4))
+    G = np.linalg.qr(G - G.mean(0))[0] * np.sqrt(50)
+    mixed = 0.9 * G[:, 1] + np.sqrt(1 - 0.81) * G[:, 2]
+    X = np.column_stack([1e7 * G[:, 0] + 1e9, G[:, 1], mixed, 0.5 * G[:, 3]])
+    result = sparse_pca(X, n_components=3, n_nonzero_coefs=1)
+    result = replace(result, settings={**result.settings, "uncorrelated": True})
+    variances = np.cov(X.T, bias=True).diagonal()[:3].copy()
+    forged = replace(
+        result,
+        supports=tuple(np.array([j]) for j in range(3)),
+        weights=(np.ones(1),) * 3,
+        variances=variances,
+        certificate=replace(result.certificate, value=float(variances.sum())),
+    )
+    assert not verify(forged, X, arithmetic=arithmetic)
+
+
+@pytest.mark.parametrize("shift", [1e4, 1e8])
+def test_streams_that_begin_with_whole_numbers_have_true_scales(shift):
+    Z = np.random.default_rng(0).integers(0, 100, (30, 5)).astype(float)
+    Z[10:] += 0.5
+    rows = lambda: iter([Z[:10] + shift, Z[10:] + shift])  # noqa: E731
+    result = sparse_pca(rows, n_nonzero_coefs=2, memory_limit=1, scale=True)
+    assert result.scale == pytest.approx(Z.std(axis=0), rel=1e-6)
+    assert verify(result, rows)
