@@ -43,3 +43,10 @@ def test_a_feature_with_nearly_all_of_the_variance_is_named():
     assert "one feature, x0, has nearly all" in str(sparse_pca(unequal, n_nonzero_coefs=2))
     assert "one feature" not in str(sparse_pca(unequal, n_nonzero_coefs=2, scale=True))
     assert "one feature" not in str(sparse_pca(X, n_nonzero_coefs=2))
+
+
+def test_a_large_tolerance_does_not_make_an_answer_the_best():
+    A = np.random.default_rng(0).standard_normal((30, 12))
+    result = sparse_pca(A, n_nonzero_coefs=3, tol=0.9, certify=False)
+    assert result.status.value == "optimal"
+    assert words.verdict(result.certificate).headline.startswith(("Within", "At least"))

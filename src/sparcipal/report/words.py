@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # A gap above this is large: the answer may be far from the best one.
 LARGE = 0.05
+BEST = 1e-4  # up to this gap an answer within its tolerance is called the best
 FAR = 0.25  # gaps above it are told as a share of the best possible
 # Value and bound that differ by less are printed alike, with this number of digits.
 SAME, AGREED = 5e-12, 11
@@ -133,7 +134,7 @@ def verdict(certificate: Certificate) -> Verdict:
     gap = certificate.gap
     if not math.isfinite(gap):
         return Verdict("open", "Nothing proved", "no useful bound on the optimum is known")
-    if certificate.status == "optimal" and gap <= certificate.tol:
+    if certificate.status == "optimal" and gap <= min(certificate.tol, BEST):
         exactly = "" if gap < SAME else f", to within {gap_percent(gap)}"
         return Verdict(
             "proved",
