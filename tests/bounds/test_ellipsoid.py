@@ -205,3 +205,18 @@ def test_the_judge_of_covers_notices_one_that_is_too_small(monkeypatch):
     found = cover_cases.redone
     monkeypatch.setattr(cover_cases, "redone", lambda *of: found(*of) * 0.3)
     assert any(cover_cases.one_ellipsoid_case(seed) for seed in range(60))
+
+
+def test_steps_end_where_the_bound_cannot_become_useful(monkeypatch):
+    cov = covariance_of_data(np.random.default_rng(0).standard_normal((20, 60)))[0]
+    problem = Problem(cov, (5,))
+    first = refit(problem, (Component(np.arange(5), np.ones(5)),))
+    made = []
+    improve = Saddle.improve
+    monkeypatch.setattr(Saddle, "improve", lambda *args: made.append(1) or improve(*args))
+    counts = []
+    for below in (np.inf, 1e-3):
+        made.clear()
+        assert ellipsoid_bound(problem, first, Options(), "fast", below) is not None
+        counts.append(len(made))
+    assert counts[1] < counts[0]

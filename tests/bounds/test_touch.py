@@ -163,3 +163,16 @@ def test_a_level_that_fails_is_looked_at_for_few_numbers_and_groups_stay_whole()
     covered = [tau for g in high.touch.groups for tau in range(g.first, g.last + 1)]
     assert covered == list(range(1, s))
     assert not np.isnan(high.m).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_level_of_uniform_pads_is_certified_and_hardly_a_lower_one(seed):
+    rng = np.random.default_rng(seed)
+    cov = covariance_of_data(rng.standard_normal((30, 40)))[0]
+    core, s = np.arange(15), 6
+    strata = Strata(cov, s, False, core, random_split(rng, cov.dense(), core, False))
+    assert strata.uniform_level() == -np.inf  # nothing has been looked at
+    strata.attempt(strata.top() * (1 + 1e-3), shaping=0.0)
+    level = strata.uniform_level()
+    assert strata.attempt(level, shaping=0.0).touch is not None
+    assert strata.attempt(level * (1 - 1e-4), shaping=0.0).touch is None

@@ -67,19 +67,31 @@ class Cover:
 
 
 def ellipsoid_bound(
-    problem: Problem, components: tuple[Component, ...], options: Options, effort: str
+    problem: Problem,
+    components: tuple[Component, ...],
+    options: Options,
+    effort: str,
+    below: float = np.inf,
 ) -> Bound | None:
-    """Add the bounds of each component alone; None where there are many samples or none."""
+    """Add the bounds of each component alone; None where there are many samples or none.
+
+    The steps end where those of the last rounds, once more, would not lead below `below`.
+    """
     F = problem.covariance.factor()
     value = float(variances(problem, components).sum())
     if F is None or not F.shape[0] < F.shape[1] or F.shape[0] > MOST_SAMPLES or not value > 0.0:
         return None
     share, first = value / problem.k, components[0]
     saddle = Saddle(F / np.sqrt(share), problem.s_max, F[:, first.support] @ first.weights)
-    for rounds in ROUNDS[effort]:
+    for number, rounds in enumerate(ROUNDS[effort]):
+        before = saddle.lowest
         lowest = saddle.improve(rounds, options.monitor, WORK[effort])
         closed = problem.k == 1 and lowest <= 1 + options.tol / 2
         if closed or saddle.work > WORK[effort] or options.monitor.stopped is not None:
+            break
+        # the first rounds may be slow, but not without any gain
+        ahead = lowest - (before - lowest) if number or lowest == before else 0.0
+        if problem.k == 1 and ahead * share > below:
             break
     cover = covering(F, share * saddle.best[0], np.sqrt(share) * saddle.directions())
     if not np.isfinite(cover.stretch):

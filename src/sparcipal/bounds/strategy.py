@@ -24,7 +24,8 @@ from .lowrank.bound import low_rank_bound
 from .orthogonal import orthogonal_bound
 from .parts import sum_of_parts
 from .proved import Proved
-from .tree.core import affordable, prove_large
+from .tree.core import EASY as MANY
+from .tree.core import ROUGH, ROUGH_FROM, affordable, prove_large
 from .tree.question import TreeQuestion
 from .tree.search import prove as prove_tree
 
@@ -85,10 +86,19 @@ def prove(
             # a joint bound does not know of anchors, bounds of single components do
             proved, _ = _prove_parts(problem, proved, options, certify)
         return _where_wide(problem, proved, options, certify)
-    if problem.covariance.n_features > WHOLE and not affordable(problem.s_max, certify):
+    early = _early(problem)
+    extra = early and early(problem, proved, options, certify)
+    if extra is not None:
+        proved = replace(proved, bounds=(*proved.bounds, extra))
+    if not (
+        _closed(problem, proved, options)
         # bounds for few samples cover many nonzeros at once, which is cheaper than a large core
-        return _where_wide(problem, proved, options, certify)
-    return _where_wide(problem, _prove_one(problem, proved, options, certify), options, certify)
+        or (problem.covariance.n_features > WHOLE and not affordable(problem.s_max, certify))
+    ):
+        proved = _prove_one(problem, proved, options, certify)
+    if extra is not None and extra.value > min(bound.value for bound in proved.bounds):
+        proved = replace(proved, bounds=tuple(b for b in proved.bounds if b is not extra))
+    return _where_wide(problem, proved, options, certify, early)
 
 
 def _function(name: str) -> Callable[[Problem], Bound | None]:
@@ -115,12 +125,28 @@ def _close_enough(
     return min((b.value for b in known), default=np.inf) <= (1 + WIDE) * value
 
 
-def _where_wide(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+Attempt = Callable[[Problem, Proved, Options, str], Bound | None]
+
+
+def _early(problem: Problem) -> Attempt | None:
+    """Return the bound for few samples that is tried before the core of many nonzeros."""
+    if problem.covariance.n_features <= WHOLE or problem.s_max <= MANY:
+        return None
+    if _sketched(problem):
+        return _low_rank
+    return _ellipsoid if problem.s_max > ROUGH_FROM else None
+
+
+def _where_wide(
+    problem: Problem, proved: Proved, options: Options, certify: str, done: Attempt | None = None
+) -> Proved:
     """Where the gap is wide, add the ellipsoid or low-rank bound if it is better."""
     value = float(variances(problem, proved.components).sum())
     lowest, best = min(bound.value for bound in proved.bounds), None
     order = (_low_rank, _ellipsoid) if _sketched(problem) else (_ellipsoid, _low_rank)
     for attempt in order:
+        if attempt is done:
+            continue
         if lowest <= value * (1 + max(WIDE, options.tol)) or options.monitor.stopped is not None:
             break
         found = attempt(problem, proved, options, certify)
@@ -139,11 +165,15 @@ def _sketched(problem: Problem) -> bool:
 def _ellipsoid(problem: Problem, proved: Proved, options: Options, certify: str) -> Bound | None:
     if problem.total is not None:
         return None
-    return ellipsoid_bound(problem, proved.components, options, certify)
+    value, known = proved.value(problem), min(bound.value for bound in proved.bounds)
+    # a bound before the core is worth its time if it is lower than the level aimed at there
+    below = min(known, value * (1 + ROUGH)) if problem.s_max > ROUGH_FROM else known
+    return ellipsoid_bound(problem, proved.components, options, certify, below)
 
 
 def _low_rank(problem: Problem, proved: Proved, options: Options, certify: str) -> Bound | None:
-    return low_rank_bound(problem, options, max_cones=CONES[certify])
+    known = min(bound.value for bound in proved.bounds)
+    return low_rank_bound(problem, options, max_cones=CONES[certify], known=known)
 
 
 def _prove_one(
@@ -165,6 +195,7 @@ def _prove_one(
         effort=certify,
         start=start,
         forced=problem.forced,
+        known=min(bound.value for bound in proved.bounds),
         # where a gap may stay open, branching costs more than it is worth
         share=ROOT_ONLY if options.aim > options.tol else 1.0,
         n_jobs=options.n_jobs,

@@ -171,6 +171,19 @@ class Strata:
             self.work += 30.0 * self.core.size**2 + 2e6
         return self._tops[tau]
 
+    def uniform_level(self) -> float:
+        """About the lowest level that uniform pads certify for the features looked at, -inf if none
+        was: b + c / (t - top) <= t for each feature and each tau."""
+        if self._near is None or not self.own.size:
+            return -np.inf
+        lowest = float((self.own + self.others[:, self.s - 1]).max()) if self.alone else -np.inf
+        for first, last in self.groups:
+            taus, top = np.arange(first, last + 1), self.top(first)
+            b = self.own[:, None] + self.others[:, taus - 1] - top
+            root = np.sqrt(b * b + 4 * taus * self.uniform[:, self.s - taus])
+            lowest = max(lowest, top + float((b + root).max()) / 2)
+        return lowest * (1 + 1e-6)
+
     # --- features outside ---
 
     def _by_variance(self, t: float, scales: dict[int, float]) -> np.ndarray:

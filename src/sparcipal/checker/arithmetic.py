@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from .margins import term
 
@@ -163,9 +164,8 @@ class Arithmetic(ABC):
             return every.sum() + every.size * self.eps * abs(every).sum()
         if not (np.isfinite(guess).all() and self.finite(others)):
             return float("inf")
-        w, Q = np.linalg.eigh(guess)
         kept = min(k, n)
-        w, Q = w[n - kept :], Q[:, n - kept :]
+        w, Q = scipy.linalg.eigh(guess, subset_by_index=[n - kept, n - 1])
         everything = np.sort(np.concatenate([w, self.floats(others)]))
         nu = float(everything[-k])
         root = self.array(Q * np.sqrt(np.maximum(w - nu, 0.0)))

@@ -11,7 +11,7 @@ from .margins import term
 from .records import Clip, Eigenvalues, Frobenius, Nothing
 
 FACTOR_LIMIT = 4000  # order of the largest matrix that is factored
-ROWS, BLOCK = 4096, 512  # rows of the covariance that are formed, in all and at a time
+ROWS, BLOCK = 4096, 64  # rows of the covariance that are formed, in all and at a time
 
 
 def trace(record: Nothing, case: Case) -> Numbers:

@@ -115,6 +115,7 @@ class Rows:
 
     own: np.ndarray  # (m,) variances
     squares: np.ndarray  # (m, n) of the covariances with the core
+    sums: np.ndarray  # (m, s + 1): column q bounds the q largest of these squares
     others: np.ndarray  # (m, s + 1): column q bounds the q largest |A_jl|, l outside
 
 
@@ -132,7 +133,9 @@ def rows_of(record: Touch, s: int, outside: np.ndarray, nonnegative: bool, case:
         root = ar.sqrt(_variances(case))
         reach = ar.top(root[far], s)
         among = np.hstack([among, root[near][:, None] * reach[None, :]])
-    return Rows(cov.diagonal[near], cross * cross, _prefix_sums(among, s, ar))
+    squares = cross * cross
+    sums = _prefix_sums(squares, s, ar)
+    return Rows(cov.diagonal[near], squares, sums, _prefix_sums(among, s, ar))
 
 
 def failing(
@@ -145,7 +148,11 @@ def failing(
     for pad in group.pads:
         left = np.flatnonzero(open_.any(axis=1))
         budget.work(30.0 * left.size * n, "rows outside a core")
-        sums = _prefix_sums(rows.squares[left] / _sizes(pad, ar), s - group.first, ar)
+        sizes = _sizes(pad, ar)
+        if np.unique(pad.shape).size == 1:  # nothing to sort
+            sums = rows.sums[left] / sizes[0]
+        else:
+            sums = _prefix_sums(rows.squares[left] / sizes, s - group.first, ar)
         inner = sums[:, s - taus] * ar.array(taus) / group.first
         value = rows.own[left][:, None] + inner + rows.others[left][:, taus - 1]
         open_[left] &= ~_at_most(value, t, s, ar)

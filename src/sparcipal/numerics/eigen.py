@@ -92,10 +92,11 @@ def leading_vector(
 
 
 def leading_eigenpairs(
-    matrix: Symmetric, count: int, rng: np.random.Generator
+    matrix: Symmetric, count: int, rng: np.random.Generator, tol: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """The `count` largest eigenvalues (fewer if the order is smaller), decreasing, and their
-    eigenvectors as columns. They are accurate to rounding, but not proved."""
+    eigenvectors as columns. They are accurate to rounding or to `tol`, relatively, but not
+    proved."""
     p = matrix.diagonal.size
     count = min(count, p)
     if p <= DENSE_EIGEN or count > p // 3:
@@ -111,7 +112,8 @@ def leading_eigenpairs(
         (p, p), matvec=lambda x: matrix.matvec(np.ravel(x)), matmat=matrix.matmat, dtype=np.float64
     )
     try:
-        w, Q = spla.eigsh(operator, k=count, which="LA", v0=start, ncv=min(p, 2 * count + 30))
+        ncv = min(p, 2 * count + 30)
+        w, Q = spla.eigsh(operator, k=count, which="LA", v0=start, ncv=ncv, tol=tol)
     except spla.ArpackNoConvergence:
         w, Q = range_finder(matrix, count, rng, steps=50)  # many equal eigenvalues
     order = np.argsort(-w, kind="stable")

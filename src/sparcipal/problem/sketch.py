@@ -80,9 +80,9 @@ class Spectrum:
         return None
 
 
-def spectrum(cov: Covariance, count: int, seed: int = 0) -> Spectrum:
-    """The `count` leading eigenpairs (fewer if p is smaller), to rounding."""
-    values, vectors = leading_eigenpairs(cov, count, np.random.default_rng(seed))
+def spectrum(cov: Covariance, count: int, seed: int = 0, tol: float = 0.0) -> Spectrum:
+    """The `count` leading eigenpairs (fewer if p is smaller), to rounding or to `tol`."""
+    values, vectors = leading_eigenpairs(cov, count, np.random.default_rng(seed), tol)
     return Spectrum(values, vectors, float(cov.diagonal.sum()))
 
 

@@ -24,6 +24,11 @@ from .sphere import Effort, SphereResult, sphere_search
 
 # A search keeps this many supports besides the best one, as starts for steps on the full matrix.
 STARTS = 24
+# Accuracy of eigenvalues and of a search by which clips are compared, and how far above the bound
+# that is known the best of them may lie for a proof to be tried.
+COARSE, HOPEFUL = 1e-2, 1.02
+
+BLOCK = 64  # rows that are clipped at once
 
 
 def low_rank_bound(
@@ -33,14 +38,16 @@ def low_rank_bound(
     rank: int = 6,
     clip: bool = True,
     max_cones: int = 200_000,
+    known: float = np.inf,
 ) -> Bound | None:
-    """Return k times the bound of the largest cardinality, for any number k of components."""
+    """Return k times the bound of the largest cardinality, for any number k of components; where
+    `known` is a bound, one that is not lower may be left out."""
     cov, s = problem.covariance, problem.s_max
     pairs = spectrum(cov, min(rank + 1, cov.n_features), options.seed)
     rank = min(rank, pairs.rank)
     flat = pairs.flat_from()
     shifted = majorant(cov, pairs, rank if flat is None else min(flat, rank))
-    alone = LowRank(cov, s, problem.nonnegative, options, 1e-4, max_cones)
+    alone = LowRank(cov, s, problem.nonnegative, options, 1e-4, max_cones, known / problem.k)
     bounds, _ = alone.bounds(shifted, clip, flat is not None and flat <= rank)
     if not bounds:
         return None
@@ -80,6 +87,7 @@ class LowRank:
     options: Options
     eps: float
     max_cones: int
+    known: float = np.inf
 
     def search(self, V: np.ndarray, eps: float) -> SphereResult:
         effort = Effort(eps, max_cones=self.max_cones, others=STARTS)
@@ -131,9 +139,11 @@ class LowRank:
         trials = []
         for rho in np.float32(largest) * np.linspace(0.1, 0.9, count, dtype=np.float32):
             B = clipped(A, float(rho), self.s, self.nonnegative)
-            V, tail = _lowered(B, min(rank, 4), self.options.seed)
-            trials.append((tail + self.search(V, 1e-2).value, float(rho)))
-        rho = min(trials)[1]
+            V, tail = _lowered(B, min(rank, 4), self.options.seed, COARSE)
+            trials.append((tail + self.search(V, COARSE).value, float(rho)))
+        lowest, rho = min(trials)
+        if lowest > HOPEFUL * self.known:
+            return None
         B = clipped(A, rho, self.s, self.nonnegative)
         V, tail = _lowered(B, rank, self.options.seed)
         sketch = prove_dense(self.cov, B, Sketch(V, np.inf, 0.0, "none", "eigen"), tail)
@@ -149,18 +159,21 @@ def clipped(A: np.ndarray, rho: float, s: int, nonnegative: bool) -> np.ndarray:
     2 u x_i x_j <= |u| (x_i^2 + x_j^2), and a row meets at most s - 1 others; for x >= 0 a
     negative entry costs nothing.
     """
-    U = np.minimum(A, rho) if nonnegative else np.clip(A, -rho, rho)
-    np.fill_diagonal(U, 0.0)
     p = A.shape[0]
-    d = row_tops(magnitudes(U, nonnegative), min(s - 1, p - 1)).sum(axis=1)
-    B = A - U
-    B[np.diag_indices(p)] += d * (1 + margins.charges(s))
+    B = A.copy()
+    for first in range(0, p, BLOCK):  # large temporaries cost more than the arithmetic
+        rows = np.arange(first, min(first + BLOCK, p))
+        U = np.minimum(A[rows], rho) if nonnegative else np.clip(A[rows], -rho, rho)
+        U[rows - first, rows] = 0.0
+        B[rows] -= U
+        d = row_tops(magnitudes(U, nonnegative), min(s - 1, p - 1)).sum(axis=1)
+        B[rows, rows] += d * (1 + margins.charges(s))
     return B
 
 
-def _lowered(B: np.ndarray, rank: int, seed: int) -> tuple[np.ndarray, float]:
-    """Return V and t of the majorant t I + V V' of a given matrix."""
-    pairs = spectrum(MatrixCovariance(B), min(rank + 1, B.shape[0]), seed)
+def _lowered(B: np.ndarray, rank: int, seed: int, tol: float = 0.0) -> tuple[np.ndarray, float]:
+    """Return V and t of the majorant t I + V V' of a given matrix, to rounding or to `tol`."""
+    pairs = spectrum(MatrixCovariance(B), min(rank + 1, B.shape[0]), seed, tol)
     rank = min(rank, pairs.values.size)
     after = float(pairs.values[rank]) if rank < pairs.values.size else float(pairs.values[-1])
     V = pairs.vectors[:, :rank] * np.sqrt(np.maximum(pairs.values[:rank] - after, 0.0))

@@ -58,9 +58,16 @@ class Optimiser:
         u, r = self.unit * self.point[: self.pairs], self.point[self.pairs :]
         return Split.rounded(self.part.features, self.upper, u, r)
 
-    def run(self, mu: float, max_iter: int, target: float, monitor: Monitor | None = None) -> float:
-        """Up to `max_iter` L-BFGS steps at smoothing `mu`; ends early once below `target`, or when
-        the monitor says stop.
+    def run(
+        self,
+        mu: float,
+        max_iter: int,
+        target: float,
+        monitor: Monitor | None = None,
+        most: float = np.inf,
+    ) -> float:
+        """Up to `max_iter` L-BFGS steps at smoothing `mu`; ends early once below `target`, when the
+        monitor says stop, or after so much work.
 
         Returns the largest eigenvalue of the last smoothed matrix: a guess of the bound.
         """
@@ -74,7 +81,9 @@ class Optimiser:
             return value, grad.astype(y.dtype)
 
         def stop(history: list[float]) -> bool:
-            if lowest[0] <= target or (monitor is not None and monitor.stopped is not None):
+            if lowest[0] <= target or self.work >= most:
+                return True
+            if monitor is not None and monitor.stopped is not None:
                 return True
             return len(history) > 25 and history[-26] - history[-1] < 0.01 * mu
 

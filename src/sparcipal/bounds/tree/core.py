@@ -46,8 +46,11 @@ CLOSE = 0.1  # gap of the root up to which the value itself is tried
 FEW = 60  # nonzeros up to which each is left out in turn
 CLIPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)
 SHAPING = 1.5e9  # work for shapes of pads in one attempt, with the default effort
-TOUCH_WORK = 1.3e10  # of the default effort
-LOWEST = 0.3  # of the work: what the lowest level of the last core may take in any case
+WORK = 1e10  # of the default effort, for the core and the tree inside it
+ROUNDS_END = 0.85  # of the work: what is left then serves to try levels with the last core
+LOWEST = 0.1  # of the work: what the lowest level of the last core may take in any case
+LEAST_TREE = 1e9  # what the tree may take in any case
+MANY = 2.6e7  # nanoseconds of a step on the first core for which the default effort is too small
 NEAR = 0.1  # distance at which a level counts as the lowest that can be certified
 ORDER = 2.5  # the work of a round grows about with this power of the number of features
 HELPFUL = 0.5  # least share of the features that should join for which a larger core is tried
@@ -56,7 +59,8 @@ HELPFUL = 0.5  # least share of the features that should join for which a larger
 ROUGH_FROM, ROUGH = 150, 0.008
 ENOUGH = 0.6  # of the work: where less was spent for such a level, a lower one is tried
 MOST_ROUGH = 1100  # features of a core at such a level
-CLOSING = 0.1  # features that should join, relative to the core, up to which work may go on by half
+CLOSING = 0.1  # features that should join, relative to the core, up to which work may go on
+LONGER = 1.5  # and by how much
 LOOSE = 0.02  # gap of the level, relative to the value, beyond which the core is proved roughly
 
 
@@ -71,7 +75,7 @@ def prove_large(
     question = question or TreeQuestion()
     search = _Extension(cov, s, question, CORE if first_core is None else first_core)
     search.start(question.incumbent)
-    budget = TOUCH_WORK if question.effort == "fast" else question.work
+    budget = WORK if question.effort == "fast" else question.work
     touch = search.touching(budget, question.start)
     inside = search.inside(touch, question)
     while question.effort == "full" and inside.bound < touch.level and inside.status == "optimal":
@@ -87,8 +91,7 @@ def prove_large(
 
 def affordable(s: int, effort: str | float) -> bool:
     """Whether the default effort suffices for more than a first core for s nonzeros."""
-    first = len(COLD) * STEPS * step_work(max(CORE, 2 * s))
-    return effort != "fast" or first <= 0.6 * TOUCH_WORK
+    return effort != "fast" or step_work(max(CORE, 2 * s)) <= MANY
 
 
 def _affordable_core(work: float, now: int, spent: float) -> int:
@@ -113,7 +116,9 @@ class _Extension:
         )
         self.scale = max(float(cov.diagonal.max()), 1e-300)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
-        self.work, self.n_eigen = 0.0, 0
+        self.work, self.n_eigen, self.limit = 0.0, 0, np.inf
+        self.known = question.known
+        self.clip = len(CLIPS) // 2  # the one that served last
         self.forced = question.anchors
         self.level = question.level
         fast = question.effort == "fast"
@@ -183,8 +188,11 @@ class _Extension:
             nothing = clipped(self._part(self.forced, 0.0), 0.0)
             return Touch(self.forced, nothing, self.threshold, self.forced[:0], ())
         gain = self.last_gain()
-        level = self.value * (1 + ROUGH) if self.rough else self.threshold
+        level = self.threshold
+        if self.rough:
+            level = max(level, min(self.value * (1 + ROUGH), 0.5 * (self.value + self.known)))
         split: Split | None = None
+        self.limit = budget
         if start is None:
             core = self.first_core()
         else:
@@ -213,8 +221,8 @@ class _Extension:
                     continue
             most = MOST_ROUGH if self.rough else MOST_CORE
             closing = attempt.joining.size <= CLOSING * core.size
-            left = (1.5 if closing else 1.0) * budget - self.work
-            room = min(_affordable_core(left, core.size, spent), most) - core.size
+            self.limit = (LONGER if closing else 1.0) * budget
+            room = min(_affordable_core(self.limit - self.work, core.size, spent), most) - core.size
             joining = attempt.joining[: min(2 * core.size, max(room, 0))]
             # a few of the features that should join do not help the others
             too_few = joining.size < HELPFUL * attempt.joining.size
@@ -225,7 +233,7 @@ class _Extension:
                 core, split = self._grow(core, split, joining, PAD * gain)
         if self.cov.n_features <= MOST_CORE and not out_of_budget:
             return self._everything()
-        return best if best is not None else self._lowest(strata, tried, gain, budget)
+        return best if best is not None else self._lowest(strata, tried, gain)
 
     def _unchanged(self, core: np.ndarray, split: Split, level: float, gain: float) -> Touch | None:
         """The certificate of a neighbouring cardinality if it serves as it is."""
@@ -267,15 +275,16 @@ class _Extension:
             asked = replace(asked, effort=work, max_nodes=nodes)
         elif fast and touch.level <= self.threshold:
             # only the tree is missing: it may take what the search for the core has left
-            more = min(2 * question.work, TOUCH_WORK - self.work)
-            work, nodes = max(question.work, more), question.most_nodes
-            asked = replace(asked, effort=work, max_nodes=nodes)
+            work = max(min(2 * question.work, WORK - self.work), question.work)
+            asked = replace(asked, effort=work, max_nodes=question.most_nodes)
         elif fast:
             # a core that is proved to less than the level does not lower the bound
             above = (touch.level - self.value) / max(abs(self.value), self.scale)
-            asked = replace(asked, tol=max(asked.tol, above))
-            if self.rough or above > LOOSE:
-                asked = replace(asked, effort=question.work / 4, max_nodes=question.most_nodes)
+            rough = self.rough or above > LOOSE
+            work = LEAST_TREE if rough else max(LEAST_TREE, min(question.work, WORK - self.work))
+            asked = replace(
+                asked, tol=max(asked.tol, above), effort=work, max_nodes=question.most_nodes
+            )
         return prove(block, self.s, asked)
 
     def _round(
@@ -305,22 +314,25 @@ class _Extension:
         self.work += strata.work - before
         return tried, attempt
 
-    def _lowest(self, strata: Strata, low: float, gain: float, budget: float) -> Touch:
+    def _lowest(self, strata: Strata, low: float, gain: float) -> Touch:
         """About the lowest level that this core can certify, as far as the budget goes."""
-        before, step, touch = strata.work, gain, None
-        last = before + max(budget - self.work, LOWEST * budget)
+        before, touch = strata.work, None
+        last = before + max(self.limit - self.work, LOWEST * self.limit)
         low = max(low, strata.top())
+        step = max(gain, strata.uniform_level() - low)
         while touch is None:
             touch = strata.attempt(low + step, shaping=0.0).touch
             if touch is None:
                 longer = 2 if self.monitor.stopped is None and strata.work < last else 8
                 low, step = low + step, longer * step
-        while self.monitor.stopped is None and strata.work < last:
-            if touch.level - low <= NEAR * max(gain, touch.level - self.threshold):
+        while self.monitor.stopped is None and strata.work < last and low < self.known:
+            near = NEAR * max(gain, min(touch.level, self.known) - self.threshold)
+            if touch.level - low <= near:
                 break
-            found = strata.attempt(0.5 * (low + touch.level), self.shaping / 4, self.monitor).touch
+            middle = 0.5 * (low + touch.level)
+            found = strata.attempt(middle, self.shaping / 4, self.monitor).touch
             if found is None:
-                low = 0.5 * (low + touch.level)
+                low = middle
             else:
                 touch = found
         self.work += strata.work - before
@@ -387,11 +399,13 @@ class _Extension:
             return
         for mu in smoothing:
             optimiser = Optimiser(part, split)
-            optimiser.run(mu * max(self.value, self.scale), STEPS, target, self.monitor)
+            left = ROUNDS_END * self.limit - self.work
+            optimiser.run(mu * max(self.value, self.scale), STEPS, target, self.monitor, left)
             self.n_eigen += optimiser.n_eigen
             self.work += optimiser.work
             split = optimiser.split()
             final = mu == smoothing[-1] or self.monitor.stopped is not None
+            final = final or self.work >= ROUNDS_END * self.limit
             final = final or top_eigenvalue(split_matrix(part, split).matrix) <= target
             yield split, final
             if final:
@@ -409,19 +423,27 @@ class _Extension:
         part = self._part(larger, pad)
         upper = np.triu_indices(n, 1)
         largest = float(np.abs(part.a[upper]).max(initial=0.0))
-        best, lowest = None, np.inf
-        for fraction in CLIPS:
-            start = clipped(part, fraction * largest)
-            u, r = start.u, start.r
-            u[np.ix_(old, old)], r[np.ix_(old, old)] = split.u, split.r
-            trial = Split.rounded(np.arange(n), upper, u[upper], r[upper])
-            top = top_eigenvalue(split_matrix(part, trial).matrix)
-            if top < lowest:
-                best, lowest = trial, top
-        self.n_eigen += len(CLIPS)
-        self.work += len(CLIPS) * 0.1 * float(n) ** 3
-        assert best is not None
-        return larger, best
+        tried: dict[int, tuple[float, Split]] = {}
+
+        def top(place: int) -> float:
+            if not 0 <= place < len(CLIPS):
+                return np.inf
+            if place not in tried:
+                start = clipped(part, CLIPS[place] * largest)
+                u, r = start.u, start.r
+                u[np.ix_(old, old)], r[np.ix_(old, old)] = split.u, split.r
+                trial = Split.rounded(np.arange(n), upper, u[upper], r[upper])
+                tried[place] = top_eigenvalue(split_matrix(part, trial).matrix), trial
+            return tried[place][0]
+
+        # from the clip that served last downhill, as the largest eigenvalue has one valley
+        best = self.clip
+        while top(beside := min((best - 1, best + 1), key=top)) < top(best):
+            best = beside
+        self.clip = best
+        self.n_eigen += len(tried)
+        self.work += len(tried) * 0.1 * float(n) ** 3
+        return larger, tried[best][1]
 
     def combine(self, touch: Touch, inside: Proof) -> Proof:
         """Both kinds of supports together."""

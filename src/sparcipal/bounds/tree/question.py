@@ -47,6 +47,8 @@ class TreeQuestion:
     forced : ndarray, optional
         Only supports that contain these features count, at most s of them; the loadings on them
         may be zero.
+    known : float
+        A bound that is known: the default effort does not look for levels that are not lower.
     level : float, optional
         List all supports of a larger value instead of proving one optimal; see listing.py.
     most : int
@@ -69,6 +71,7 @@ class TreeQuestion:
     pads: np.ndarray | None = None
     enough: float = np.inf
     forced: np.ndarray | None = None
+    known: float = np.inf
     level: float | None = None
     most: int = 1000
     share: float = 1.0

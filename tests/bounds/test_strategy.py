@@ -1,0 +1,23 @@
+"""Which bounds are tried, and in which order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparcipal import sparse_pca, verify
+
+
+def test_few_samples_and_many_nonzeros_are_proved_without_a_core():
+    X = np.random.default_rng(0).standard_normal((4, 500))
+    result = sparse_pca(X, n_nonzero_coefs=60)
+    names = [bound.name for bound in result.certificate.bounds]
+    assert result.status == "optimal"
+    assert "lowrank" in names
+    assert "tree" not in names
+    assert verify(result, X).verdict == "proved"
+
+
+def test_few_samples_and_few_nonzeros_are_proved_by_a_tree():
+    X = np.random.default_rng(0).standard_normal((4, 500))
+    names = [bound.name for bound in sparse_pca(X, n_nonzero_coefs=3).certificate.bounds]
+    assert "tree" in names
