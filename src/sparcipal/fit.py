@@ -277,6 +277,7 @@ def settled(
     similar question, among the same kept features.
     """
     options.monitor.begin_question()
+    best: Round | None = None
     while True:
         data = searched.data
         whole = question(data)
@@ -292,18 +293,51 @@ def settled(
         values = variances(whole, inside.components).tolist()
         known = Known(inside.components, values, whole.nonnegative)
         try:
+            best = Round.of(inside, shown, data).unless(best)
             if not searched.more(wide.enough, known):
                 if not searched.in_passes or data.survivors is None:
                     break
                 among = Kept(whole, inside.components, inside.certificate, data.survivors)
                 shown, missed = _narrowed(among, shown, searched, options, certify)
+                best = Round.of(inside, shown, data).unless(best)
                 if not searched.exchange(missed, known):
                     break
         except (KeyboardInterrupt, TimeoutError):
             claim = cut_short(shown.certificate, options.monitor.stopped)
             return inside, replace(shown, certificate=claim)
         before = _moved(inside, data, searched.data)
-    return inside, shown
+    last = Round.of(inside, shown, data)
+    best = last.unless(best)
+    if best is not last and best.kept is not None:
+        try:  # the data that the better answer speaks of
+            searched.among(best.kept, whole.n_nonzero)
+        except (KeyboardInterrupt, TimeoutError):
+            return inside, shown
+    return best.inside, best.shown
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """An answer among some kept features; the data are not held beyond it."""
+
+    inside: Answer
+    shown: Answer
+    kept: np.ndarray | None
+    unit: float
+
+    @staticmethod
+    def of(inside: Answer, shown: Answer, data: Data) -> Round:
+        kept = None if data.survivors is None else data.survivors.kept
+        return Round(inside, shown, kept, data.covariance.unit)
+
+    def unless(self, before: Round | None) -> Round:
+        """Return this round, unless the one before it is as good and more was proved of it."""
+        if before is None:
+            return self
+        old, new = before.shown.certificate, self.shown.certificate
+        ratio = before.unit / self.unit
+        as_good = old.value * ratio * (1 + 1e-12) >= new.value
+        return before if as_good and old.bound * ratio < new.bound else self
 
 
 def _narrowed(

@@ -10,6 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import sparse_pca, verify
+from sparcipal.bounds.kyfan.certificate import KyFanMatrix
+from sparcipal.bounds.outside import violators
+from sparcipal.problem.covariance import covariance_of
 
 
 def noisy(seed: int, n: int = 60, p: int = 14) -> np.ndarray:
@@ -112,3 +115,37 @@ def test_rows_of_other_data_are_refused():
         return iter([X if len(calls) == 1 else other])
 
     assert not verify(result, changing)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_a_price_of_every_feature_comes_off_variances_and_charges(nonnegative):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((30, 12))
+    covariance, s, floor, core = covariance_of(X.T @ X / 30), 4, 0.07, np.arange(5)
+    charged = KyFanMatrix(np.zeros((5, 5)), rng.uniform(0.1, 0.2, 5), rng.uniform(0.0, 0.1, 5))
+    A = covariance.dense()
+    features, heights = violators(
+        covariance, core, charged, s, nonnegative, -np.inf, block_rows=3, floor=floor
+    )
+    assert set(features) == set(range(5, 12))
+    for j, height in zip(features, heights):
+        size = np.maximum(A[j], 0.0) if nonnegative else np.abs(A[j])
+        charges = list(size[core] ** 2 / charged.theta - charged.price)
+        charges += [size[i] for i in range(5, 12) if i != j]
+        net = sorted((max(charge - floor, 0.0) for charge in charges), reverse=True)
+        assert height == pytest.approx(A[j, j] - floor + sum(net[: s - 1]), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", [3, 6])
+def test_later_rounds_never_prove_less(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 24)) * rng.uniform(1.0, 1.6, 24)
+    X[:, 3:6] = 0.9 * rng.standard_normal((60, 1)) + 0.5 * rng.standard_normal((60, 3))
+    X[:, 10:14] = rng.standard_normal((60, 1)) + 0.6 * rng.standard_normal((60, 4))
+    bounds = []
+    result = sparse_pca(
+        [X[:25], X[25:]], n_components=2, n_nonzero_coefs=2, memory_limit=3000,
+        callback=lambda progress: bounds.append(progress.bound),
+    )  # fmt: skip
+    assert result.bound <= min(b for b in bounds if b is not None) * (1 + 1e-12)
+    assert verify(result, X)

@@ -19,7 +19,8 @@ all components have together. With B_n a bound for n nonzeros on K,
              for each of its s - 1 partners, so f up to the pad costs nothing:
 
                  M - s f I,   prices beta_a + f in the core and f in the rest of K,
-                 m_j - f outside the core (m_j counts only positive terms).
+                 A_jj and every charge in m_j less by f outside the core (only charges that stay
+                 positive count).
 
              A component may lie in D altogether. It leaves K empty and explains 0 there, so zeros
              stand beside the eigenvalues: C is the sum of the k largest that are positive.
@@ -54,6 +55,9 @@ from .outside import rows_asked, violators
 # The rows are read again for twice as many features when the bound for all features exceeds that
 # for the screened ones by more than this share of the gap.
 SHARE = 1.0
+# The default proof is content with this gap where features were dropped: reading on and proving on
+# cost more than reading the table did.
+ROUGH = 0.015
 MULTIPLES = (1.0, 1.5)  # prices to try, in units of the largest dropped variance
 TEMPERATURES = {"fast": (3e-3, 1e-3), "full": (1e-2, 3e-3, 1e-3, 3e-4)}
 STEPS = {"fast": 30, "full": 150}
@@ -84,7 +88,8 @@ def widened(
     """Extend the certificate of the screened features to all of them."""
     value = certificate.value
     inside = _inside(problem, certificate)
-    target = inside.value + max(SHARE * (inside.value - value), options.tol * value)
+    least = ROUGH * value - (inside.value - value) if certify == "fast" and problem.k > 1 else 0.0
+    target = inside.value + max(SHARE * (inside.value - value), options.tol * value, least)
     if problem.disjoint:
         known = Among(problem, inside.value, certificate.bounds, components)
         found = beyond(known, survivors.dropped, target, options, certify)
@@ -331,9 +336,8 @@ class _Table:
         if matrix.shape[0] >= problem.k:
             level = max(level, float(np.linalg.eigvalsh(matrix)[matrix.shape[0] - problem.k]))
         _, heights = violators(
-            covariance, split.features, core, s, problem.nonnegative, level + price
+            covariance, split.features, core, s, problem.nonnegative, level, floor=price
         )
-        heights = heights - price
         rivals = np.append(heights[heights > level], np.zeros(problem.k))
         base = proved_sum(matrix, rivals, problem.k)
         base += SAFETY * covariance.rounding(n) + margins.flat_price(s) * price * problem.k

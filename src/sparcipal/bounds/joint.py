@@ -15,7 +15,7 @@ from ..problem.components import refit
 from ..problem.problem import Options, Problem
 from ..problem.result import Bound
 from .configuration.bound import MOST_CORE, configuration_bound
-from .dropped import PAD
+from .dropped import PAD, ROUGH
 from .enumeration import count_supports, exhaust
 from .kyfan import JointAnswer, JointQuestion, kyfan_bound
 from .labels import labels_bound
@@ -90,7 +90,8 @@ def prove_jointly(
             proved = proved.with_supports(problem, answer.supports)
         value = proved.value(problem)
         options.monitor.update("bounds", value=value, bound=proved.lowest)
-        if proved.lowest <= value * (1 + options.tol) or options.monitor.stopped:
+        enough = max(options.tol, ROUGH) if step.ask is _rough else options.tol
+        if proved.lowest <= value * (1 + enough) or options.monitor.stopped:
             break
     return proved
 
@@ -102,7 +103,7 @@ def plan(problem: Problem, certify: str) -> list[Step]:
         # with many nonzeros more steps pay, branching does not
         steps = [Step(_short), Step(_prices, 4e9)] if problem.s_max <= FEW else [Step(_many)]
     elif certify == "fast":
-        steps = [Step(_wide)]
+        steps = [Step(_rough), Step(_wide)] if problem.dropped > 0.0 else [Step(_wide)]
     elif small and problem.s_max <= FEW:
         steps = [Step(_short), Step(_prices, 1e10), Step(_longer), Step(_prices, 1e11)]
         steps.append(Step(_labels))
@@ -122,6 +123,10 @@ def plan(problem: Problem, certify: str) -> list[Step]:
 
 def _short(stage: Stage, amount: float) -> JointAnswer:
     return _kyfan(stage, "short")
+
+
+def _rough(stage: Stage, amount: float) -> JointAnswer:
+    return _kyfan(stage, "rough")
 
 
 def _wide(stage: Stage, amount: float) -> JointAnswer:

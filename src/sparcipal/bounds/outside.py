@@ -3,7 +3,8 @@
     m_j = A_jj + the s-1 largest of {A_ja^2 / theta_a - beta_a} and {|A_jl|}
 
 for a in the core, which pays theta_a and has the price beta_a, and l outside
-(docs/methods/kyfan.rst). It is bounded in three steps, each for the features that the step before
+(docs/methods/kyfan.rst). Where every feature has a further price, `floor`, A_jj and all of these
+are less by that. It is bounded in three steps, each for the features that the step before
 could not clear: with entries bounded by variances (|A_jl|^2 <= A_jj A_ll), with exact entries to
 the core, and with exact entries to all.
 
@@ -63,6 +64,7 @@ def violators(
     nonnegative: bool,
     level: float,
     block_rows: int = BLOCK,
+    floor: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the features outside the core whose m_j may exceed `level`, and m_j rounded up.
 
@@ -72,13 +74,13 @@ def violators(
     outside, variance = _by_variance(cov, core)
     if outside.size == 0:
         return outside, np.zeros(0)
-    rows = _Rows(split, s, variance[core], variance[outside])
+    rows = _Rows(split, s, variance[core], variance[outside], floor)
     kept = outside[: rows.needed(variance[outside], level)]
     found, levels = [], []
     for start in range(0, kept.size, block_rows):
         block = kept[start : start + block_rows]
         charges = rows.core_charges(magnitudes(cov.submatrix(block, core), nonnegative))
-        total = cov.diagonal[block] + rows.with_reach(charges, variance[block])
+        total = cov.diagonal[block] - floor + rows.with_reach(charges, variance[block])
         high = total > level
         if high.any():
             found.append(block[high])
@@ -92,7 +94,7 @@ def violators(
 def rows_asked(cov: Entries, core: np.ndarray, split: Charged, s: int, level: float) -> int:
     """Return how many features outside the core are not dismissed by their variance alone."""
     outside, variance = _by_variance(cov, core)
-    rows = _Rows(split, s, variance[core], variance[outside])
+    rows = _Rows(split, s, variance[core], variance[outside], 0.0)
     return rows.needed(variance[outside], level)
 
 
@@ -115,28 +117,32 @@ def _exact(
     out = np.empty(block.size)
     for start in range(0, block.size, BLOCK):
         part = block[start : start + BLOCK]
-        among = magnitudes(cov.submatrix(part, outside), nonnegative)
+        among = magnitudes(cov.submatrix(part, outside), nonnegative) - rows.floor
         among[outside[None, :] == part[:, None]] = 0.0
         both = np.hstack([charges[start : start + BLOCK], _largest(among, rows.q)])
-        out[start : start + BLOCK] = cov.diagonal[part] + rows.rounded(_largest(both, rows.q))
+        out[start : start + BLOCK] = (
+            cov.diagonal[part] - rows.floor + rows.rounded(_largest(both, rows.q))
+        )
     return out
 
 
 class _Rows:
     """The s-1 largest charges of features outside the core."""
 
-    def __init__(self, split: Charged, s: int, core: np.ndarray, outside: np.ndarray) -> None:
-        self.split = split
+    def __init__(
+        self, split: Charged, s: int, core: np.ndarray, outside: np.ndarray, floor: float
+    ) -> None:
+        self.theta, self.price, self.floor = split.theta, split.price + floor, floor
         self.q = s - 1
         self.core = core  # variances, rounded up
         self.reach = np.sqrt(np.maximum(outside[: self.q], 0.0))  # the largest deviations outside
 
     def core_charges(self, cross: np.ndarray) -> np.ndarray:
-        return _largest(np.square(cross) / self.split.theta - self.split.price, self.q)
+        return _largest(np.square(cross) / self.theta - self.price, self.q)
 
     def with_reach(self, charges: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return row sums in which variances bound the charges of the outside features."""
-        among = np.sqrt(np.maximum(variance, 0.0))[:, None] * self.reach[None, :]
+        among = np.sqrt(np.maximum(variance, 0.0))[:, None] * self.reach[None, :] - self.floor
         return self.rounded(_largest(np.hstack([charges, among]), self.q))
 
     def needed(self, variance: np.ndarray, level: float) -> int:
@@ -145,8 +151,8 @@ class _Rows:
         while low < high:
             middle = (low + high) // 2
             v = variance[middle : middle + 1]
-            charges = _largest((v * self.core / self.split.theta - self.split.price)[None], self.q)
-            if v[0] + self.with_reach(charges, v)[0] > level:
+            charges = _largest((v * self.core / self.theta - self.price)[None], self.q)
+            if v[0] - self.floor + self.with_reach(charges, v)[0] > level:
                 low = middle + 1
             else:
                 high = middle
@@ -155,7 +161,7 @@ class _Rows:
     def rounded(self, charges: np.ndarray) -> np.ndarray:
         """Return the row sums, rounded up; the price may cancel most digits of a charge."""
         total = charges.sum(axis=1)
-        largest = float(self.split.price.max(initial=0.0))
+        largest = float(self.price.max(initial=self.floor))
         return total + margins.priced_outside(self.q + 1) * (total + 2 * self.q * largest)
 
 

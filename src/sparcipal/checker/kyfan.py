@@ -34,7 +34,8 @@ def spectrum(
 ) -> tuple[Numbers, np.ndarray]:
     """The bound without its prices, and the prices of the core.
 
-    With a `floor`, at most the pad, every feature costs so much more: s times as much comes off M.
+    With a `floor`, at most the pad, every feature costs so much more: s times as much comes off M,
+    and outside the core it comes off the variance and off every charge.
     With `empty`, components may have no feature here; each of them explains 0. Orthogonal ones
     that overlap may have a part of their length on features that were left out.
     """
@@ -56,11 +57,12 @@ def spectrum(
     theta = best[:, -1] if s > 1 else ar.array(np.ones(n))
     guess = ar.floats(M)
     level = float(np.linalg.eigvalsh(guess)[n - k]) if n >= k else -np.inf
-    rows = Rows(core, theta, price, s, question.nonnegative)
-    outside = outside_rows(rows, level + floor, case)
-    rivals = np.append(outside - floor, ar.zeros(k if empty or not apart else 0))
+    price = price + floor
+    rows = Rows(core, theta, price, s, question.nonnegative, floor)
+    outside = outside_rows(rows, level, case)
+    rivals = np.append(outside, ar.zeros(k if empty or not apart else 0))
     # the sum on the diagonal of M is rounded once more
-    return ar.ky_fan(M, k, rivals) + 4 * k * s * ar.eps * floor, price + floor
+    return ar.ky_fan(M, k, rivals) + 4 * k * s * ar.eps * floor, price
 
 
 def row_largest(gain: np.ndarray, count: int, pad: float, ar: Arithmetic) -> np.ndarray:
@@ -80,19 +82,21 @@ class Rows(NamedTuple):
     price: np.ndarray
     s: int
     nonnegative: bool
+    floor: float = 0.0  # a price of every feature, counted in `price` already
 
 
 def outside_rows(of: Rows, level: float, case: Case) -> np.ndarray:
     """m_j = A_jj + the s - 1 largest of {A_ja^2 / theta_a - price_a} and {|A_jl|} for every j
-    outside the core, or `level` where variances show that it is not more."""
+    outside the core, A_jj and |A_jl| less the floor, or `level` where variances show that it is
+    not more."""
     cov, _, ar, budget = case
-    core, theta, price, s, nonnegative = of
+    core, theta, price, s, nonnegative, floor = of
     rest = np.setdiff1d(np.arange(cov.p), core)
     out = np.full(rest.size, ar.number(level))
     budget.work(40 * rest.size * (core.size + s), "features outside a core")
     padded = s == 1 or rest.size == 0 or ar.at_most(LEAST, theta)
     require(padded, "pads so small that charges may underflow")
-    rounding = 8 * s * ar.eps * ar.top(price, 1)[0]
+    rounding = 8 * s * ar.eps * ar.maximum(ar.top(price, 1)[0], floor)
     # Cauchy-Schwarz: |A_ja|^2 <= A_jj A_aa in a positive semidefinite matrix.
     variance = cov.diagonal + cov.error_unit * cov.weights + psd_shift(case)
     deviation = ar.sqrt(ar.maximum(variance[rest], 0.0))
@@ -101,18 +105,18 @@ def outside_rows(of: Rows, level: float, case: Case) -> np.ndarray:
         rows = np.arange(start, min(start + CHUNK, rest.size))
         if s > 1:
             far = np.multiply.outer(variance[rest[rows]], variance[core] / theta) - price
-            near = np.multiply.outer(deviation[rows], reach)
+            near = np.multiply.outer(deviation[rows], reach) - floor
             charges = ar.maximum(np.hstack([far, near]), 0.0)
-            at_most = cov.diagonal[rest[rows]] + ar.top_sum(charges, s - 1) + rounding
+            at_most = cov.diagonal[rest[rows]] - floor + ar.top_sum(charges, s - 1) + rounding
             rows = rows[~np.asarray(at_most <= level, dtype=bool)]
         if rows.size == 0:
             continue
         features = rest[rows]
         cross = ar.size(case.entries(features, core), nonnegative)
-        among = ar.size(case.entries(features, rest), nonnegative)
+        among = ar.size(case.entries(features, rest), nonnegative) - floor
         among[np.arange(rows.size), rows] = ar.number(0.0)
         charges = ar.maximum(np.hstack([cross * cross / theta - price, among]), 0.0)
-        out[rows] = cov.diagonal[features] + ar.top_sum(charges, s - 1) + rounding
+        out[rows] = cov.diagonal[features] - floor + ar.top_sum(charges, s - 1) + rounding
     return out
 
 

@@ -87,11 +87,10 @@ def reach(record: dict, inside: Fraction, kept: Ask, rest: list[Fraction], ask: 
     if record["rule"] == "prices":
         split, price = record["split"], exact(record["price"])
         need(0 <= price <= exact(split["pad"]), "a price that the pad does not cover")
-        M, others, prices = ky_fan_matrix(split, kept)
+        M, others, prices = ky_fan_matrix(split, kept, price)
         for i in range(len(M)):
             M[i][i] -= kept.s * price
-        rivals = [x - price for x in others] + [Fraction(0)] * kept.k
-        most = fan_value(M, kept.k, rivals)
+        most = fan_value(M, kept.k, others + [Fraction(0)] * kept.k)
         prices = [x + price for x in prices] + [price] * len(others)
         stays = {n: min(stay, most + largest(prices, n)) for n, stay in stays.items()}
     gains = [sum(rest[:t]) for t in range(len(rest) + 1)]

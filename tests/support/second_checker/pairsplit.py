@@ -77,8 +77,11 @@ def node_matrix(A: Matrix, split, s: int, sets, rule, *, j: int = -1, side: str 
     return M
 
 
-def outside(ask: Ask, core: list[int], theta, beta: dict[int, Fraction], s: int, banned=()):
-    """The numbers m_b of the features that are neither in a core nor banned, prices subtracted."""
+def outside(
+    ask: Ask, core: list[int], theta, beta: dict[int, Fraction], s: int, banned=(), floor=0
+):
+    """The numbers m_b of the features that are neither in a core nor banned, prices subtracted, and
+    `floor` for each feature."""
     A, found = counted(ask), []
     rest = sorted(set(range(ask.p)) - set(core) - set(banned))
     need(s == 1 or not rest or all(t > 0 for t in theta), "a pad of zero beside features outside")
@@ -87,7 +90,8 @@ def outside(ask: Ask, core: list[int], theta, beta: dict[int, Fraction], s: int,
         charges = [abs(A[b][i]) - beta.get(i, 0) for i in rest if i != b]
         if s > 1:
             charges += [A[b][a] ** 2 / (t + own) - beta.get(a, 0) for a, t in zip(core, theta)]
-        found.append(A[b][b] - own + largest(charges, s - 1))
+        net = [charge - floor for charge in charges]
+        found.append(A[b][b] - own - floor + largest(net, s - 1))
     return found
 
 
@@ -99,8 +103,11 @@ def prove_kyfan(data: dict, ask: Ask, level: Fraction) -> bool:
     return fan(M, ask.k, level - largest(price, ask.m), others + zeros(ask))
 
 
-def ky_fan_matrix(data: dict, ask: Ask) -> tuple[Matrix, list[Fraction], list[Fraction]]:
-    """M on the core, the m_j outside, and the prices of the core."""
+def ky_fan_matrix(
+    data: dict, ask: Ask, floor: Fraction = Fraction(0)
+) -> tuple[Matrix, list[Fraction], list[Fraction]]:
+    """M on the core, the m_j outside, and the prices of the core; a further price `floor` on every
+    feature is subtracted outside."""
     core = places(data["features"], ask.p)
     price, pad = vector(data["price"], len(core), 0), exact(data["pad"])
     need(pad >= 0, "a negative pad")
@@ -112,4 +119,4 @@ def ky_fan_matrix(data: dict, ask: Ask) -> tuple[Matrix, list[Fraction], list[Fr
         chosen = sorted(charges, reverse=True)[: ask.s - 1]
         M[a][a] += sum(chosen) - price[a]
         theta.append(min(chosen, default=pad))
-    return M, outside(ask, core, theta, dict(zip(core, price)), ask.s), price
+    return M, outside(ask, core, theta, dict(zip(core, price)), ask.s, floor=floor), price
