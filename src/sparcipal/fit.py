@@ -22,10 +22,9 @@ from .data.searched import Data, Known, Searched
 from .numerics.threads import one_blas_thread
 from .problem.components import redundancy, refit, variances
 from .problem.constraints import Columns, check_anchors
-from .problem.covariance import check_part, refuse_negative
 from .problem.monitor import Monitor, Partial, Progress
 from .problem.parameters import known_keywords
-from .problem.problem import Component, Options, Problem
+from .problem.problem import Component, Options, Problem, informative
 from .problem.result import Certificate, Result
 from .search.method import Found, Method
 from .settings import Settings
@@ -430,39 +429,6 @@ def searched_on(
             proved = better
             options.monitor.update("search", value=proved.value(problem), message=again.note)
     return proved
-
-
-def informative(whole: Problem) -> np.ndarray:
-    """The features to search among: those that are neither excluded nor constant.
-
-    A constant feature has zero covariance with every other one, so it adds nothing to any
-    component. When fewer others are left than there are nonzeros, some of them stay to fill the
-    supports, and so do anchors. In a given matrix rounding can leave a negative variance: zero is
-    more, so that all stay.
-    """
-    covariance, asked = whole.covariance, whole.constraints
-    allowed = np.ones(covariance.n_features, dtype=bool)
-    allowed[list(asked.exclude)] = False
-    alive = allowed & ~covariance.inert
-    largest = float(covariance.diagonal[alive].max(initial=0.0))
-    if asked.exclude and 0.0 < largest < 1e-100:
-        unit = covariance.unit
-        raise ValueError(
-            f"exclude: no other feature has a variance above {largest * unit:.3g}, so small beside "
-            f"those of the excluded ones ({float(covariance.diagonal.max()) * unit:.3g}) that "
-            "squares underflow; remove the excluded columns from X instead"
-        )
-    if asked.exclude and covariance.psd_shift > 0:
-        check_part(covariance, np.flatnonzero(allowed))
-    if (covariance.diagonal[alive] < 0).any():
-        if whole.adjusted and whole.disjoint:
-            refuse_negative(covariance, np.flatnonzero(alive))
-        return np.flatnonzero(allowed)
-    alive[[feature for anchors in asked.include for feature in anchors]] = True
-    missing = whole.n_nonzero - int(alive.sum())
-    if missing > 0:
-        alive[np.flatnonzero(allowed & ~alive)[:missing]] = True
-    return np.flatnonzero(alive)
 
 
 def _redundancy(whole: Problem, answer: Answer) -> dict[str, Any]:

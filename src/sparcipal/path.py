@@ -26,12 +26,12 @@ from .data.inputs import resolved
 from .data.notes import tell
 from .data.passes import MEMORY_LIMIT
 from .data.searched import Data, Searched
-from .fit import Answer, informative, remarked, result_of, settled, solve
+from .fit import Answer, remarked, result_of, settled, solve
 from .numerics.threads import one_blas_thread
 from .problem.constraints import Columns, Constraints, check_anchors
 from .problem.monitor import Monitor
 from .problem.parameters import Complaints, integer, known_keywords
-from .problem.problem import Component, Options, Problem
+from .problem.problem import Component, Options, Problem, informative
 from .problem.result import Bound, Result, Status
 from .search.method import Found
 from .search.registry import get_method

@@ -20,13 +20,12 @@ from ..bounds.tree.core import prove_large
 from ..bounds.tree.listing import list_above
 from ..bounds.tree.log import Proof
 from ..bounds.tree.question import TreeQuestion
-from ..fit import informative
 from ..numerics.margins import EPS, SAFETY
 from ..problem.answers import Cost, Listed, Nearby, reached
 from ..problem.components import newcomer_gain, nonnegative_leading
 from ..problem.constraints import Constraints
 from ..problem.monitor import Monitor
-from ..problem.problem import Component, Problem
+from ..problem.problem import Component, Problem, informative
 from ..problem.result import Result
 from .refits import Fits, Known, Start
 

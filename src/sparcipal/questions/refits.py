@@ -16,11 +16,11 @@ from ..bounds.strategy import WHOLE
 from ..bounds.touch import Touch
 from ..bounds.tree.log import Proof
 from ..data.searched import Data
-from ..fit import Answer, extended, informative, result_of, solve
+from ..fit import Answer, extended, result_of, solve
 from ..problem.components import refit_one
 from ..problem.constraints import Constraints
 from ..problem.monitor import Monitor
-from ..problem.problem import Component, Problem
+from ..problem.problem import Component, Problem, informative
 from ..problem.remembered import remembering
 from ..problem.result import Bound, Result, Status
 from ..search.method import Found
