@@ -81,3 +81,20 @@ def test_score_of_rows_that_do_not_vary_is_nan_and_says_so():
     for rows in (np.ones((5, 8)), X[:1], np.tile(model.mean_, (3, 1))):
         with pytest.warns(UndefinedMetricWarning, match="do not vary"):
             assert np.isnan(model.score(rows))
+
+
+def test_share_of_a_small_score_beside_a_large_one_is_not_lost():
+    a, b = np.random.default_rng(0).standard_normal((2, 50))
+    X = np.column_stack([1e9 * a, b, 1e9 * b])
+    model = SparsePCA(2, 1, exclude=[2], certify=False).fit(X)
+    assert model.score(X) == pytest.approx(by_least_squares(model, X), rel=1e-9)
+    assert model.score(X) == pytest.approx(1.0)
+
+
+def test_share_of_a_feature_that_did_not_vary_in_the_fit_counts_in_its_own_unit():
+    X, new = table(), table(seed=1)
+    X[:, 5] = 7.0
+    with pytest.warns(UserWarning, match="constant"):
+        model = SparsePCA(2, 2, scale=True, certify=False).fit(X)
+    assert model.result_.scale[5] == 1.0
+    assert model.score(new) == pytest.approx(by_least_squares(model, new), rel=1e-9)

@@ -14,7 +14,7 @@ from sparcipal.problem.remembered import RememberedCovariance, remembering
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     monkeypatch.setattr(remembered, "LEAST", 3)
-    monkeypatch.setattr(remembered, "DENSE_LIMIT", 8)
+    monkeypatch.setattr(remembered, "MOST", 8)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])

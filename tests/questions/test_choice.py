@@ -142,3 +142,46 @@ def test_pairs_that_do_not_fit_together_are_left_out(supports):
     assert np.isnan(found.held_out[1, 0]) == (supports == "common")
     assert not np.isnan(found.held_out[:, 1]).any()
     assert found.results[1][1].settings["supports"] == supports
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"scale": True}, {"center": False}, {"supports": "free"}], ids=str
+)
+def test_figures_are_those_of_plain_regressions_on_weighted_rows(asked):
+    """Held-out shares, their errors and the noise, each from its definition."""
+    X, n, folds = planted(60, 8), 60, 3
+    weights = np.random.default_rng(9).uniform(0.2, 2.0, n)
+    found = choose(
+        X, n_components=[1], n_nonzero_coefs=[3], folds=folds, permutations=2, certify=False,
+        sample_weight=weights, **asked,
+    )  # fmt: skip
+    order = np.random.default_rng([0, 1]).permutation(n)
+
+    def share(table, fold):
+        out = np.isin(np.arange(n), order[fold::folds])
+        model = SparsePCA(1, 3, certify=False, **asked)
+        result = model.fit(table[~out], sample_weight=weights[~out]).result_
+        root = np.sqrt(weights[out])[:, None]
+        Z = root * (table[out] - result.mean) / result.scale
+        T = Z @ result.components.T
+        rest = Z - T @ np.linalg.lstsq(T, Z, rcond=None)[0]
+        return 1 - (rest**2).sum() / (Z**2).sum()
+
+    shares = [share(X, fold) for fold in range(folds)]
+    noise = [share(np.random.default_rng([0, 2, i]).permuted(X, axis=0), i) for i in range(2)]
+    assert found.held_out[0, 0] == pytest.approx(np.mean(shares), rel=1e-9)
+    assert found.error[0, 0] == pytest.approx(np.std(shares, ddof=1) / np.sqrt(folds), rel=1e-9)
+    assert found.noise[0, 0] == pytest.approx(np.mean(noise), rel=1e-9)
+    assert found.noise_spread[0, 0] == pytest.approx(np.std(noise, ddof=1), rel=1e-9)
+
+
+def test_folds_that_say_nothing_are_an_error_that_names_them():
+    X, asked = planted(60), {"n_components": [1], "n_nonzero_coefs": [2], "folds": 3}
+    out = np.random.default_rng([0, 1]).permutation(60)[0::3]
+    weights = np.ones(60)
+    weights[out] = 0.0
+    with pytest.raises(ValueError, match="fold 1 of 3: all of its rows have sample_weight 0"):
+        choose(X, sample_weight=weights, permutations=0, **asked)
+    X[out] = 1.0
+    with pytest.raises(ValueError, match="fold 1 of 3: the rows that it holds out do not vary"):
+        choose(X, permutations=0, **asked)

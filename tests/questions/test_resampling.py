@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import stability
+from sparcipal import sparse_pca, stability
 from sparcipal.questions.resampling import wilson
 
 
@@ -140,3 +140,44 @@ def test_stability_of_a_run_that_was_stopped_counts_whole_pairs(calls):
     assert found.n_resamples % 2 == 0
     assert found.jaccard.shape == (found.n_resamples, 1)
     assert "Stopped after" in str(found)
+
+
+@pytest.mark.parametrize("scheme", ["halves", "bootstrap"])
+def test_every_resample_is_a_fit_of_its_rows_matched_by_supports(scheme):
+    X, n = planted(61, 8), 61
+    asked = {"n_components": 2, "n_nonzero_coefs": 2, "scale": True, "certify": False}
+    found = stability(X, scheme=scheme, n_resamples=4, **asked)
+    for number, (supports, jaccard) in enumerate(zip(found.supports, found.jaccard)):
+        rng = np.random.default_rng([0, number // 2 if scheme == "halves" else number])
+        if scheme == "halves":
+            start = 30 * (number % 2)
+            rows = rng.permutation(n)[start : start + 30]
+        else:
+            rows = rng.integers(n, size=n)
+        alone = [set(s) for s in map(np.ndarray.tolist, sparse_pca(X[rows], **asked).supports)]
+        known = [set(s.tolist()) for s in found.reference.supports]
+        overlaps = [
+            [len(a & b) / len(a | b) for a, b in zip(known, order)]
+            for order in (alone, alone[::-1])
+        ]
+        best = int(sum(overlaps[1]) > sum(overlaps[0]))
+        assert [set(s.tolist()) for s in supports] == (alone[::-1] if best else alone)
+        assert jaccard.tolist() == overlaps[best]
+
+
+def test_selection_counts_only_features_that_could_come_in_by_mistake():
+    X = np.column_stack([planted(p=20), np.zeros((80, 5))])
+    found = stability(
+        X, n_nonzero_coefs=3, n_resamples=4, certify=False, include=[19], exclude=[15, 16],
+        false_selections=2.0,
+    )  # fmt: skip
+    assert found.candidates == 25 - 5 - 2 - 1  # constant, excluded, anchor
+    assert found.threshold == pytest.approx(0.5 * (1 + 2**2 / (2.0 * 17)))
+    assert 19 not in found.selected
+    assert found.selected.size
+
+
+def test_resample_that_cannot_be_fitted_is_named():
+    second = np.isin(np.arange(80), np.random.default_rng([0, 0]).permutation(80)[40:])
+    with pytest.raises(ValueError, match="resample 1 cannot be fitted: all of its rows have samp"):
+        stability(planted(), n_nonzero_coefs=2, certify=False, sample_weight=second.astype(float))

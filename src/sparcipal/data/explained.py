@@ -91,20 +91,26 @@ class Explained:
 
     @property
     def share(self) -> float:
-        """Return the share, between 0 and 1; rows that do not vary have none: nan.
+        """Return the share, between 0 and 1; nan for rows that do not vary or have no weight.
 
         Any score would explain such rows entirely, by their distance from the mean of the fit.
         """
         result = self._result
         assert result.mean is not None
         assert result.scale is not None
-        cross = self._cross / result.scale
+        if not self._weight > 0.0:
+            return float("nan")
+        # scores of unit length, so that a small one is not taken for rounding of a large one
+        length = np.sqrt(np.diag(self._gram))
+        unit = 1.0 / np.where(length > 0.0, length, 1.0)
+        cross = unit[:, None] * self._cross / result.scale
         off = self._moments.means() - result.mean
         variances = self._moments.variances()
         total = float(((variances + off**2) / result.scale**2).sum())
         if total <= 0.0 or not variances.any():
             return float("nan")
-        explained = float((pinvh(self._gram) * (cross @ cross.T)).sum())
+        gram = self._gram * np.outer(unit, unit)
+        explained = float((pinvh(gram) * (cross @ cross.T)).sum())
         return min(1.0, max(0.0, explained / (self._weight * total)))
 
 

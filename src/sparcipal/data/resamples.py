@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .inputs import Input
-from .rows import Rows
+from .moments import Moments
+from .rows import MatrixRows, Rows
 from .table import Table, stacked
 
 
@@ -27,6 +28,15 @@ def row_count(given: Input, needed_by: str) -> int:
     return source.n_samples
 
 
+def varying_features(given: Input, center: bool) -> np.ndarray:
+    """The features that are not constant or, of data that are not centred, not zero."""
+    source = given.source
+    assert isinstance(source, Table | Rows)
+    rows = source if isinstance(source, Rows) else MatrixRows(source)
+    moments = rows.accumulate(Moments(given.n_features))
+    return np.flatnonzero(~moments.constant if center else moments.variances(False) > 0.0)
+
+
 def reweighted(given: Input, weights: np.ndarray) -> Input:
     """The same data, the weight of every row multiplied by one more.
 
@@ -34,12 +44,13 @@ def reweighted(given: Input, weights: np.ndarray) -> Input:
     passes keep their place and get the weight.
     """
     source = given.source
+    old = source.sample_weight if isinstance(source, Rows) else given.sample_weight
+    if old is not None and not (weights * old).any():
+        raise ValueError("all of its rows have sample_weight 0; give weights to more rows")
     if isinstance(source, Rows):
-        old = source.sample_weight
         rows = copy.copy(source).weighted(weights if old is None else weights * old)
         return replace(given, source=rows)
     assert isinstance(source, Table)
-    old = given.sample_weight
     if not np.isin(weights, (0.0, 1.0)).all():
         return replace(given, sample_weight=weights if old is None else weights * old)
     kept = np.flatnonzero(weights)

@@ -106,9 +106,16 @@ class Neighbours:
         if wanted.drop:
             anchors = beside.constraints.include[0] if beside.constraints.include else ()
             features = np.setdiff1d(beside.support, anchors)
-            drops = [self._drop(near, beside, int(f), known) for f in features]
+            for number, f in enumerate(features, 1):
+                self.announce(f"without {self.answer.feature_name(int(f))}", number, features.size)
+                drops.append(self._drop(near, beside, int(f), known))
         near = _with_forces(near, self._forces(near, beside, known))
         return replace(near, drops=tuple(cost for cost in drops if cost is not None))
+
+    def announce(self, what: str, place: int, count: int) -> None:
+        """Say which answer is looked for: each may take as long as a fit."""
+        if self.monitor.stopped is None:
+            self.monitor.update("alternatives", message=f"{what}, {place} of {count}")
 
     def stopped(self) -> str:
         """What has stopped the run; "" if nothing has."""
@@ -254,8 +261,11 @@ class Neighbours:
         one of them often has others, which promise as much then."""
         promise = np.maximum(near.with_value, self._partnered(near, beside))
         found: list[Cost] = []
-        for _ in range(min(self.wanted.force, promise.size)):
+        count = min(self.wanted.force, promise.size)
+        for place in range(1, count + 1):
             i = int(np.argmax(promise))
+            name = self.answer.feature_name(int(near.outsiders[i]))
+            self.announce(f"with {name}", place, count)
             cost = self._force(near, beside, i, known)
             if cost is None or cost.fit is None:
                 break
@@ -270,18 +280,24 @@ class Neighbours:
         best in the place of a member."""
         fits, guess = self.fits, np.full(near.outsiders.size, -np.inf)
         anchors = np.array([f for own in beside.constraints.include for f in own], dtype=np.intp)
-        if self.wanted.force == 0 or anchors.size >= beside.s or self.monitor.stopped is not None:
+        none = self.wanted.force == 0 or anchors.size >= beside.s or guess.size == 0
+        if none or self.monitor.stopped is not None:
             return guess
         inner, first = near.proof["kept"], fits.places(anchors)
         likely = np.argsort(-near.with_value, kind="stable")[:GUESSES]
         places = fits.places(near.outsiders[likely])
         rows = np.abs(fits.cov.submatrix(places, inner))
-        for i, place, row in zip(likely, places, rows):
+        partners = []
+        for place, row in zip(places, rows):
             order = inner[np.argsort(-row, kind="stable")[: beside.s + anchors.size + 1]]
             both = np.concatenate([first, [place], order])
             chosen = both[np.sort(np.unique(both, return_index=True)[1])][: beside.s]
-            block = fits.cov.submatrix(np.sort(chosen))
-            guess[i] = float(np.linalg.eigvalsh(block)[-1]) * self.unit
+            partners.append(np.sort(chosen))
+        every = np.unique(np.concatenate(partners))
+        among = fits.cov.submatrix(every)  # once for all
+        for i, chosen in zip(likely, partners):
+            own = np.searchsorted(every, chosen)
+            guess[i] = float(np.linalg.eigvalsh(among[np.ix_(own, own)])[-1]) * self.unit
         return guess
 
     def _force(self, near: Nearby, beside: Beside, i: int, known: Known) -> Cost | None:

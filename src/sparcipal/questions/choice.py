@@ -308,12 +308,11 @@ class _Grid:
         if noise is not None:
             given = shuffled(given, np.random.default_rng([self.settings.random_state, 2, noise]))
         held = self.fold(number)
-        rest = reweighted(given, 1.0 - held)
-        judge = reweighted(given, held)
-        assert isinstance(judge.source, Table | Rows)
         shares = np.full(self.shape, np.nan)
         settings = replace(self.settings, certify=False, callback=None, n_jobs=1)
         try:
+            rest, judge = reweighted(given, 1.0 - held), reweighted(given, held)
+            assert isinstance(judge.source, Table | Rows)
             searched = Searched(rest, settings.center, settings.scale, settings.memory_limit, quiet)
             for i, k in enumerate(self.ks):
                 asked, places = replace(settings, n_components=k), self.places_of(k)
@@ -323,8 +322,16 @@ class _Grid:
                     return None
                 for j, result in zip(places, path):
                     shares[i, j] = explained(result, judge.source, judge.sample_weight).share
+                    if np.isnan(shares[i, j]):
+                        raise ValueError("the rows that it holds out do not vary")
         except (KeyboardInterrupt, TimeoutError):
             return None
+        except ValueError as error:
+            if noise is not None:  # a table of noise may come out so, and says nothing then
+                return np.full(self.shape, np.nan)
+            raise ValueError(
+                f"fold {number + 1} of {self.folds}: {error}; ask for fewer folds"
+            ) from error
         return shares
 
     def job(self, task: tuple[int, int | None]) -> np.ndarray | None:
@@ -362,7 +369,7 @@ def _chosen(grid: _Grid, permutations: int) -> Choice:
             grid.monitor.update("choose", message=f"{len(parts)} of {len(tasks)} parts")
     results = grid.in_sample()
     held = [part for part in parts[: grid.folds] if part is not None]
-    null = [part for part in parts[grid.folds :] if part is not None]
+    null = [p for p in parts[grid.folds :] if p is not None and not np.isnan(p).all()]
     nothing = np.full(grid.shape, np.nan)
     shares = np.array(held) if held else nothing[None]
     noises = np.array(null) if null else nothing[None]
@@ -423,7 +430,7 @@ def recommended(
             f"{s} nonzeros explain {100 * shares[column]:.1f} % of the held-out variance, within "
             f"one standard error of the best, {100 * shares[top]:.1f} % with {sizes[top]}"
         )
-    return (ks[row], s), f"Recommended: {ks[row]} x {s}. {why} {size}."
+    return (ks[row], s), f"Recommended: {ks[row]} x {s}.{why} {size}."
 
 
 def _components(
@@ -437,7 +444,7 @@ def _components(
     for i in range(1, len(ks)):
         common = np.flatnonzero(~np.isnan(held_out[i]) & ~np.isnan(held_out[i - 1]))
         if common.size == 0:
-            return row, f"{ks[i]} components do not fit beside any common number of nonzeros."
+            return row, f" {ks[i]} components do not fit beside any common number of nonzeros."
         j = int(common[-1])
         gain = held_out[i, j] - held_out[i - 1, j]
         by_noise = noises[:, i, j] - noises[:, i - 1, j]
@@ -448,12 +455,12 @@ def _components(
             beyond = f"noise of the same columns reaches {100 * needed:.1f} points"
             beyond = beyond if needed > 0.0 else "that is no gain"
             return row, (
-                f"Going on to {ks[i]} components adds {100 * gain:.1f} points of held-out variance "
-                f"at {sizes[j]} nonzeros: {beyond}."
+                f" Going on to {ks[i]} components adds {100 * gain:.1f} points of held-out "
+                f"variance at {sizes[j]} nonzeros: {beyond}."
             )
         row = i
     if np.isnan(noises).all():
         last = "each number of components up to it adds something; noise was not measured"
     else:
         last = "each number of components up to it adds more than noise does"
-    return row, f"It is the largest number tried: {last}." if len(ks) > 1 else ""
+    return row, f" It is the largest number tried: {last}." if len(ks) > 1 else ""

@@ -201,7 +201,9 @@ class _Answers:
         if len(several) > 1 and wanted.drop:
             shared = self._shared()
             used = np.unique(np.concatenate(answer.supports))
-            joint = [self._joint_drop(int(f), components, shared) for f in used]
+            for place, f in enumerate(used, 1):
+                near.announce(f"together without {answer.feature_name(int(f))}", place, used.size)
+                joint.append(self._joint_drop(int(f), components, shared))
         status = near.ended or near.stopped() or "complete"
         costs = tuple(cost for cost in joint if cost is not None)
         return Alternatives(answer, wanted.within, components, costs, status)

@@ -153,8 +153,10 @@ class Fits:
     ) -> Result:
         """The answer to a question of the kind that was asked for, from known `supports`."""
         known = tuple(map(self.places, supports))
-        begun = replace(whole, starts=(known,)) if whole.total is None else whole
-        answer = solve(begun, get_method("auto"), {}, self.options, self.asked.certify)
+        begun, effort = whole, {}
+        if whole.total is None:  # a total is searched from starts of its own
+            begun, effort = replace(whole, starts=(known,)), {"effort": 1}
+        answer = solve(begun, get_method("auto"), effort, self.options, self.asked.certify)
         return self._result(answer, whole, self.asked, constraints)
 
     def _result(

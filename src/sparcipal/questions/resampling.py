@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from ..data.inputs import Input, resolved
 from ..data.missing import by_rows
-from ..data.resamples import reweighted, row_count
+from ..data.resamples import reweighted, row_count, varying_features
 from ..data.rows import Rows
 from ..fit import fitted
 from ..numerics.threads import one_blas_thread, ordered_map
@@ -48,6 +48,8 @@ class Stability:
         Of the intervals.
     false_selections : float
         At most so many features are selected by mistake, on average.
+    candidates : int
+        Features that could be: those that vary, are not excluded and are no anchors.
     complete : bool
         False when the run was stopped before the last resample.
     """
@@ -58,6 +60,7 @@ class Stability:
     scheme: str
     level: float
     false_selections: float
+    candidates: int
     complete: bool
 
     @property
@@ -83,7 +86,8 @@ class Stability:
 
     @property
     def intervals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Wilson's intervals of `frequencies`: lower and upper ends."""
+        """Wilson's intervals of `frequencies`, lower and upper ends: where the share of all such
+        resamples of these rows lies, of which so many were drawn."""
         return wilson(self.frequencies, self.n_resamples, self.level)
 
     @property
@@ -93,19 +97,24 @@ class Stability:
         Meinshausen and Buehlmann (2010): features that are in some component of at least a share t
         of the halves are on average at most q^2 / ((2 t - 1) p) false ones, q the mean number of
         features in a half, p the number of all. It assumes that the false ones are exchangeable
-        and that the method does no worse than guessing. nan for the bootstrap, which the theorem
-        does not cover.
+        and that the method does no worse than guessing. Anchors, excluded and constant features are
+        no candidates and count in neither. nan for the bootstrap, which the theorem does not cover.
         """
         if self.scheme != "halves" or not self.supports:
             return float("nan")
-        used = float(np.mean([np.unique(np.concatenate(part)).size for part in self.supports]))
-        return 0.5 * (1.0 + used**2 / (self.false_selections * self.reference.n_features))
+        used = float(np.delete(self.any_frequency, list(self._anchors)).sum())
+        return 0.5 * (1.0 + used**2 / (self.false_selections * max(1, self.candidates)))
 
     @property
     def selected(self) -> np.ndarray:
         """The features that are in some component often enough to reach the threshold; none where
-        there is no threshold."""
-        return np.flatnonzero(self.any_frequency >= self.threshold)
+        there is no threshold. Anchors were given, not selected."""
+        often = np.flatnonzero(self.any_frequency >= self.threshold)
+        return np.setdiff1d(often, list(self._anchors))
+
+    @property
+    def _anchors(self) -> set[int]:
+        return {f for own in self.reference.settings.get("include") or () for f in own}
 
     @property
     def selected_in(self) -> tuple[frozenset[int], ...]:
@@ -154,7 +163,8 @@ class Stability:
             )
         return (
             f"Selected: features in at least {100 * self.threshold:.0f} % of the halves; at most "
-            f"{self.false_selections:g} of them false on average, if false ones are exchangeable."
+            f"{self.false_selections:g} of them false on average, if false ones are exchangeable "
+            "and the search does no worse than guessing."
         )
 
     @property
@@ -305,6 +315,9 @@ def stability_of(
         raise ValueError(f"X has {n} rows, but resamples need at least 4")
     if reference is None:
         reference = fitted(given, settings, monitor)
+    varying = varying_features(given, settings.center)
+    fixed = [reference.settings.get("exclude") or (), *(reference.settings.get("include") or ())]
+    candidates = np.setdiff1d(varying, np.concatenate(fixed).astype(np.intp)).size
     job = _Job(given, _searched_again(settings, reference), plan.scheme, n, monitor, reference)
     found: list[tuple[tuple[np.ndarray, ...], np.ndarray]] = []
     # rows that are read in passes have one reader
@@ -325,6 +338,7 @@ def stability_of(
         plan.scheme,
         plan.level,
         plan.errors,
+        int(candidates),
         complete=whole,
     )
 
@@ -356,6 +370,8 @@ class _Job:
             result = fitted(reweighted(self.given, self._weights(number)), self.settings, quiet)
         except (KeyboardInterrupt, TimeoutError):
             return None
+        except ValueError as error:
+            raise ValueError(f"resample {number + 1} cannot be fitted: {error}") from error
         if quiet.stopped is not None:
             return None
         partner, jaccard = matched(self.reference.supports, result.supports)
