@@ -82,6 +82,21 @@ def test_alternatives_are_those_of_python_in_every_format(folder):
     assert [float(row["value"]) for row in rows] == [r["value"] for r in expected.records()]
 
 
+def test_alternatives_are_drawn_one_picture_for_each_component(folder):
+    pytest.importorskip("matplotlib").use("Agg")
+    fitted()
+    words = ("alternatives", "m.json", "t.csv", "--no-costs", "--force", 0, "--plot", "near.png")
+    assert "wrote near.png" in run(*words).stderr
+    fitted("-k", 2)
+    run(*words)
+    assert {p.name for p in folder.glob("near*.png")} == {"near.png", "near-1.png", "near-2.png"}
+
+
+def test_parameters_of_resamples_and_folds_are_named_as_options(folder):
+    assert "--resamples 1 must be" in run("stability", "t.csv", "--resamples", 1, code=1).output
+    assert "--folds 1 must be" in run("choose", "t.csv", "--folds", 1, code=1).output
+
+
 def test_alternatives_refuse_to_overwrite_and_other_data(folder):
     fitted()
     assert "overwrite" in run("alternatives", "m.json", "t.csv", "-o", "m.json", code=2).output

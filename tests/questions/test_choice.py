@@ -38,6 +38,7 @@ def test_planted_numbers_are_recommended(found):
 def test_pairs_without_room_are_left_out(found):
     assert np.isnan(found.held_out[2, 2])  # 4 x 7 of 24
     assert found.results[2][2] is None
+    assert "- : the features do not suffice" in str(found)
     assert np.isfinite(found.held_out[1, 2])
 
 

@@ -23,7 +23,7 @@ from .options import (
 )
 from .output import note, print_csv, print_result, save_model, save_report
 from .phrases import in_the_shell
-from .values import FILE, Output
+from .values import FILE, PICTURES, Output
 
 EXIT = {"proved": 0, "not proved": 3, "refused": 1}
 
@@ -114,6 +114,12 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     metavar="REPORT.HTML",
     help="Write a report of the answer, with what is nearly as good.",
 )
+@click.option(
+    "--plot",
+    type=Output(PICTURES),
+    metavar="PICTURE",
+    help="Draw the list, as .png, .svg or .pdf; of several components one picture each.",
+)
 @document_options
 @source_options
 def alternatives(model: str, source: str, **options: Any) -> None:
@@ -130,6 +136,7 @@ def alternatives(model: str, source: str, **options: Any) -> None:
     from ..questions.nearby import alternatives as run
 
     distinct_files(source, options, model=model)
+    picture_first(options)
     result = loaded(model, source)
     options = as_for_the_fit(result, source, options)
     data = data_of(result, source, options)
@@ -149,6 +156,8 @@ def alternatives(model: str, source: str, **options: Any) -> None:
         note(f"saved {options['out']}")
     if options["report"]:
         save_report(result, options["report"], data.get("X"), alternatives=found)
+    if options["plot"]:
+        _draw(found, Path(options["plot"]))
     if options["form"] == "json":
         click.echo(found.to_json())
     elif options["form"] == "csv":
@@ -157,6 +166,27 @@ def alternatives(model: str, source: str, **options: Any) -> None:
         print_csv(head, ([record[name] for name in head] for record in records))
     else:
         click.echo(str(found) if found.components else in_the_shell(str(found)))
+
+
+def picture_first(options: dict[str, Any]) -> None:
+    """Raise the error of a missing matplotlib before the work, not after it."""
+    if options["plot"]:
+        from ..report.plots.common import pyplot
+
+        pyplot()
+
+
+def _draw(found: Any, path: Path) -> None:
+    """One picture for each list that there is, numbered where there are several components."""
+    from ..report.plots import AlternativesDisplay
+
+    if not found.components:
+        note("no picture was drawn: there are no lists of supports")
+    for j in range(len(found.components)):
+        several = len(found.components) > 1
+        own = path.with_stem(f"{path.stem}-{j + 1}") if several else path
+        AlternativesDisplay.from_alternatives(found, j).figure_.savefig(own, dpi=150)
+        note(f"wrote {own}")
 
 
 @click.command(

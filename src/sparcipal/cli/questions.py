@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from .help import Command, option
-from .inspecting import data_of, loaded, new_samples
+from .inspecting import data_of, loaded, new_samples, picture_first
 from .live import live
 from .options import (
     EFFORT,
@@ -90,7 +90,7 @@ def choose(source: str, **options: Any) -> None:
     from ..questions.choice import choose as run
 
     distinct_files(source, options)
-    _picture_first(options)
+    picture_first(options)
     options = {**weighted_as_topics(source, options), "components": 1}  # anchors are those of one
     asked = {**keywords(options), **memory_keyword(options)}
     del asked["n_components"]
@@ -149,7 +149,7 @@ def stability(source: str, **options: Any) -> None:
     from ..questions.resampling import stability as run
 
     distinct_files(source, options)
-    _picture_first(options)
+    picture_first(options)
     options = weighted_as_topics(source, options)
     with live(options["time_limit"], options["quiet"]) as (_, update):
         data = data_keywords(source, options, update)
@@ -198,7 +198,7 @@ def trends(source: str, **options: Any) -> None:
     from ..questions.windows import trends as run
 
     distinct_files(source, options)
-    _picture_first(options)
+    picture_first(options)
     options = for_texts(source, options)
     asked = keywords(options)
     asked.pop("missing")
@@ -300,14 +300,6 @@ def weighted_as_topics(source: str, options: dict[str, Any]) -> dict[str, Any]:
     if options["weighting"] is None:
         note("texts are weighted as by topics (tfidf); --weighting counts takes plain counts")
     return completed
-
-
-def _picture_first(options: dict[str, Any]) -> None:
-    """Raise the error of a missing matplotlib before the work, not after it."""
-    if options["plot"]:
-        from ..report.plots.common import pyplot
-
-        pyplot()
 
 
 def _show(found: Any, options: dict[str, Any]) -> None:

@@ -113,6 +113,8 @@ class Choice:
             lines.append(f"{k:>10}" + "".join(cells))
         if not self.complete:
             lines.append("Stopped before the end: what is missing is not shown.")
+        elif np.isnan(self.held_out).any():
+            lines.append("- : the features do not suffice for so many components of that size")
         lines.append(self.reason)
         return "\n".join(line.rstrip() for line in lines)
 

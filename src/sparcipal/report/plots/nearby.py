@@ -89,10 +89,11 @@ class AlternativesDisplay:
         ax.tick_params(which="both", length=0)
         ax.spines[:].set_visible(False)
         shown = f", the first {len(kinds)}" if len(kinds) < len(near.supports) else ""
+        supports = "support" if near.count == 1 else "supports"
         complete = "none is missing" if near.complete else "there may be more"
         within = f"{100 * self.alternatives.within:.3g} %"
         ax.set_title(
-            f"{near.count} supports within {within}{shown}; {complete}", fontsize="medium",
+            f"{near.count} {supports} within {within}{shown}; {complete}", fontsize="medium",
             loc="left",
         )  # fmt: skip
         ax.set_ylabel("support")
