@@ -290,3 +290,13 @@ def test_estimator_refuses_what_the_function_refuses():
 def test_importing_the_estimator_does_not_load_the_compiler():
     code = "import sys; from sparcipal import SparsePCA; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_frames_in_another_order_are_refused_with_the_way_out():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(np.random.default_rng(0).standard_normal((20, 4)), columns=list("abcd"))
+    model = SparsePCA(1, 2, certify=False).fit(X)
+    with pytest.raises(ValueError, match=r"X\[list\(model\.feature_names_in_\)\]"):
+        model.transform(X[list("dcba")])
+    again = model.result_.transform(X[list("dcba")])
+    np.testing.assert_allclose(np.asarray(again), model.transform(X))

@@ -126,7 +126,12 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             checks = {**checks, "ensure_all_finite": "allow-nan"}
         try:
             return scorer(validate_data(self, X, reset=False, **checks))
-        except ValueError:
+        except ValueError as error:
+            if "must be in the same order" in str(error):  # the remedy, as scikit-learn has none
+                raise ValueError(
+                    f"{str(error).rstrip()}\nWrite X[list(model.feature_names_in_)], or use "
+                    "model.result_.transform(X), which finds columns by their names."
+                ) from error
             if is_frame(X):
                 from_frame(X, Wanted(index=False, aside=False))  # names columns that hold text
             raise

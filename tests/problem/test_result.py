@@ -77,3 +77,10 @@ def test_a_document_with_two_entries_of_one_name_is_refused():
     text = result.to_json()
     with pytest.raises(ValueError, match="two entries named 'n_features'"):
         Result.from_json(text.rstrip()[:-1] + ', "n_features": 9}')
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "{}", "[1]"])
+def test_documents_of_others_are_refused_with_what_to_name(tmp_path, text):
+    (tmp_path / "m.json").write_text(text)
+    with pytest.raises(ValueError, match=r"not a sparcipal result: .*; name a file that save"):
+        Result.load(tmp_path / "m.json")

@@ -107,7 +107,7 @@ def test_components_that_repeat_each_other_are_named():
     [
         ({"n_components": 2, "n_nonzero_coefs": 3, "supports": "common"}, "supports='disjoint'"),
         ({"n_components": 2, "n_nonzero_coefs": {"total": 5}}, "n_nonzero_coefs=[3, 2]"),
-        ({"n_nonzero_coefs": 3, "missing": "pairwise"}, "one matrix"),
+        ({"n_nonzero_coefs": 3, "missing": "pairwise"}, "estimated from other rows"),
     ],
 )
 def test_a_question_without_an_answer_is_a_sentence(keywords, why):

@@ -31,9 +31,13 @@ def text_of(result: Any, *, plain: bool = False) -> str:
 
 def document_of(text: str) -> dict[str, Any]:
     """Return the fields of a document with arrays decoded; ValueError for other formats."""
-    document = json.loads(text, object_pairs_hook=_once)
+    written = "name a file that save() or `sparcipal fit -o` wrote"
+    try:
+        document = json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is no JSON document (line {error.lineno}); {written}") from error
     if not isinstance(document, dict) or "sparcipal" not in document:
-        raise ValueError("the document has no 'sparcipal' entry")
+        raise ValueError(f"the document has no 'sparcipal' entry; {written}")
     if document["sparcipal"] != FORMAT:
         raise ValueError(
             f"format {document['sparcipal']!r} is not the format {FORMAT} of this version"

@@ -193,7 +193,7 @@ def explain(
         )  # fmt: skip
         why = "" if near.components else unlisted(near)
     except NotAnswered as error:
-        why = str(error)
+        why = error.reason
     page = Explanation(
         answer,
         near,

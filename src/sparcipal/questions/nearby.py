@@ -45,7 +45,12 @@ QUESTION = (
 
 
 class NotAnswered(ValueError):
-    """Alternatives to this kind of answer, or with data of this kind, are not known."""
+    """Alternatives to this kind of answer, or with data of this kind, are not known; `more` is for
+    people who write Python, `reason` for everyone."""
+
+    def __init__(self, reason: str, more: str = "") -> None:
+        super().__init__(reason + more)
+        self.reason = reason
 
 
 def alternatives(
@@ -141,9 +146,10 @@ def alternatives(
         asked = check(Settings.of, **{**question, **run, "memory_limit": memory_limit})
     if asked.missing == "pairwise":
         raise NotAnswered(
-            "missing='pairwise': alternatives speak of one matrix and not of rows with gaps; fit "
-            "with missing='mean', missing='median' or missing='rows' (in Python the matrix itself "
-            "can be asked: covariance=result.certificate.repair['matrix'])"
+            "missing='pairwise': each covariance was estimated from other rows, and alternatives "
+            "to such an answer are not computed; fit with missing='mean', missing='median' or "
+            "missing='rows' to see them",
+            " (the matrix itself can be asked: covariance=result.certificate.repair['matrix'])",
         )
     monitor = asked.monitor()
     with monitor.interruptible(), one_blas_thread:

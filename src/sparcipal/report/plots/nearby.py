@@ -106,7 +106,7 @@ class AlternativesDisplay:
         short = [100 * max(0.0, 1 - e.value / best) for e in near.supports[:MOST]]
         bars = ax.barh(np.arange(len(short)), short, color=common.GREY, height=0.6)
         ax.bar_label(bars, fmt="%.2g", padding=3, fontsize="small")
-        ax.set_xlim(0.0, 1.3 * max(*short, 1e-12))
+        ax.set_xlim(0.0, 1.3 * (max(short) or 100 * self.alternatives.within or 1.0))
         ax.set_xlabel("% below the best")
         ax.tick_params(axis="y", length=0)
         common.plain_axes(ax)
