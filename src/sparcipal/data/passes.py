@@ -23,7 +23,7 @@ from .strips import EveryRow
 
 MEMORY_LIMIT = 1 << 30
 FIRST = 1000  # features kept at first
-CLOSE = 1.5  # times as many are kept at once, where no more fit
+CLOSE = 1.5  # times as many must fit: for a few more, search and proof are not repeated
 SQUARES = 5  # matrices of the size of the covariance that the stages hold at once
 
 
@@ -103,8 +103,12 @@ class Stream:
     def first(self, needed: int) -> int:
         """Return how many features to keep at first."""
         most, first = self.most(needed), max(FIRST, 4 * needed)
-        # search and proof are not repeated for a few features more
-        return most if self.scale or most < CLOSE * first else first
+        return most if self.scale else min(most, first)
+
+    def full(self, count: int, needed: int) -> bool:
+        """Return whether no more features fit, or few."""
+        most = self.most(needed)
+        return count >= most or (most < CLOSE * count and most < self._varying(needed))
 
     def more(self, count: int, needed: int, enough: float) -> int:
         """Return twice `count`, or up to four times if more variances exceed `enough`."""

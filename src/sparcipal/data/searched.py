@@ -144,7 +144,7 @@ class Searched:
         stream = self._stream
         if stream is None or self._monitor.stopped is not None:
             return False
-        full = self._count >= stream.most(self._needed)
+        full = stream.full(self._count, self._needed)
         kept = self.data.survivors
         if kept is None or kept.n_dropped == 0 or (full and self._exchanges == EXCHANGES):
             return False
