@@ -82,3 +82,26 @@ def test_pieces_of_frames_are_matched_by_the_names_of_their_columns():
     assert verify(result, parts(turned))
     swapped = frame().rename(columns={"s0": "s5", "s5": "s0"})
     assert not verify(result, lambda: iter([swapped.iloc[:100], swapped.iloc[100:]]))
+
+
+def sparse(column, fill=0.0):
+    return pd.arrays.SparseArray(column, fill_value=fill)
+
+
+def test_sparse_columns_beside_dense_ones_are_the_same_numbers():
+    X = np.random.default_rng(0).poisson(0.7, (30, 3)).astype(float)
+    mixed = pd.DataFrame({"a": sparse(X[:, 0]), "b": X[:, 1], "c": sparse(X[:, 2], fill=1.0)})
+    result = sparse_pca(X, n_nonzero_coefs=2, feature_names=list("abc"))
+    assert verify(result, mixed)
+    mixed.loc[0, "b"] = 7.0
+    assert verify(result, mixed).verdict == "refused"
+
+
+def test_long_integers_of_a_sparse_column_are_refused_beside_fractions():
+    whole = np.array([0, 2**53 + 1, 0, 5])
+    frame = pd.DataFrame({"a": sparse(whole, fill=0), "b": sparse(np.array([0.5, 0.0, 1.0, 0.0]))})
+    with pytest.raises(ValueError, match="beyond 2"):
+        sparse_pca(frame, n_nonzero_coefs=1)
+    result = sparse_pca(frame.sparse.to_coo(), n_nonzero_coefs=1)
+    with pytest.raises(ValueError, match="beyond 2"):
+        verify(result, frame)

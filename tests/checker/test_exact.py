@@ -25,7 +25,7 @@ from tests.support.places import data_file
 flint = pytest.importorskip("flint")
 
 from sparcipal.checker.arithmetic import Float
-from sparcipal.checker.budget import Refused
+from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.exact import Ball
 from sparcipal.checker.exact_covariance import DataCovariance, GivenCovariance
 
@@ -357,3 +357,69 @@ def test_exact_replay_confirms_all_words_of_kos():
     assert result.n_features == 6906
     verdict = verify(result, table, arithmetic="exact")
     assert verdict, verdict.reason
+
+
+# --- what it costs ---
+
+
+def spread_out(n: int, p: int) -> np.ndarray:
+    """Numbers whose columns take many digits."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((n, p)) * 10.0 ** rng.uniform(-60, 60, (n, p))
+
+
+def test_budget_counts_an_operation_of_balls_for_twenty_of_floats():
+    X = np.random.default_rng(0).standard_normal((30, 8))
+    result = sparse_pca(X, n_nonzero_coefs=2)
+    plain, exact = Budget(), Budget()
+    assert verify(result, X, budget=plain)
+    assert verify(result, X, arithmetic="exact", budget=exact)
+    assert exact.spent > 15 * plain.spent
+    assert verify(result, X, budget=2 * plain.spent)
+    refused = verify(result, X, arithmetic="exact", budget=2 * plain.spent)
+    assert refused.verdict == "refused"
+    assert "budget=" in refused.reason
+
+
+@pytest.mark.usefixtures("balls")
+def test_budget_counts_the_digits_of_a_covariance_before_it_is_formed():
+    even, odd = Budget(), Budget()
+    rows = np.random.default_rng(0).standard_normal((50, 20))
+    for X, budget in ((rows, even), (spread_out(50, 20), odd)):
+        cov = DataCovariance(X, True, False, budget=budget)
+        before = budget.spent
+        cov.charge(budget, 20, 20)
+        assert budget.spent > before > 0
+    assert odd.spent > 5 * even.spent
+    with pytest.raises(Refused, match="operations or more"):
+        DataCovariance(spread_out(50, 20), True, False, budget=Budget(work=1e3))
+    with pytest.raises(Refused, match=r"columns of \d+ digits: the replay needs .* GiB"):
+        DataCovariance(spread_out(50, 20), True, False, budget=Budget(memory=1e5))
+
+
+def test_memory_of_balls_is_counted_before_a_given_matrix_becomes_some():
+    result = sparse_pca(covariance=np.eye(60), n_nonzero_coefs=1)
+    small = Budget(memory=1e6)  # 29 kB of floats, 2.5 MB of balls
+    assert verify(result, covariance=np.eye(60), budget=small)
+    refused = verify(result, covariance=np.eye(60), arithmetic="exact", budget=small)
+    assert "the covariance that was given: the replay needs" in refused.reason
+
+
+# --- numbers of very different size ---
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("scales", [(1e300, 1.0, 1e-300), (1e200, 1e-200, 1e-220)])
+def test_features_too_small_for_the_unit_are_not_left_out_of_a_given_matrix(scales, k):
+    A = np.diag(scales)
+    result = sparse_pca(covariance=A, n_nonzero_coefs=1, n_components=k)
+    for arithmetic in ("float", "exact"):
+        assert verify(result, covariance=A, arithmetic=arithmetic), arithmetic
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_columns_too_small_for_the_unit_are_not_left_out(layout):
+    X = layout(np.random.default_rng(0).standard_normal((12, 3)) * [1e100, 1e-230, 1e-10])
+    result = sparse_pca(X, n_nonzero_coefs=2)
+    for arithmetic in ("float", "exact"):
+        assert verify(result, X, arithmetic=arithmetic), arithmetic

@@ -249,6 +249,7 @@ class _Component:
         own = float(x @ block @ x)
         slack = self._slack(support)
         require(abs(entry.value - own * unit) <= slack * unit, "a listed value is another one")
+        answer.cov.known()[0].charge(answer.budget, support.size, support.size)
         ar, block = answer.ar, answer.cov.submatrix(support)
         doubt = self.part.rounding(self.s) + self.s * self.change  # of supports after exchanges
         size = max(self.claim.value, float(np.abs(rounded.diagonal[self.kept]).max()) * unit)

@@ -42,6 +42,7 @@ class Arithmetic(ABC):
     exact: bool
     step: float  # by multiples of this much, relatively, guesses are raised until they are proved
     bytes: int  # of one number
+    nanoseconds: float  # of one operation, about
 
     def running(self) -> AbstractContextManager[Any]:
         """The context in which numbers of this kind are computed with."""
@@ -188,6 +189,7 @@ class Float(Arithmetic):
     step = EPS
     exact = False
     bytes = 8
+    nanoseconds = 1.0
 
     def array(self, x: Any) -> np.ndarray:
         return np.array(x, dtype=np.float64)

@@ -41,10 +41,16 @@ class Budget:
                 raise ValueError(f"{name} must be positive, got {limit!r}")
         self.most_work, self.most_memory = float(work), float(memory)
         self.spent = 0.0
+        self._each = 1.0
+
+    def counting(self, nanoseconds: float) -> Budget:
+        """The same budget, for numbers an operation with which takes so long."""
+        self._each = nanoseconds
+        return self
 
     def work(self, operations: float, what: str) -> None:
-        """Count operations, of about a nanosecond each, that are going to be done."""
-        self.spent += operations
+        """Count operations that are going to be done, as those of a nanosecond they stand for."""
+        self.spent += operations * self._each
         if not self.spent <= self.most_work:
             raise Refused(
                 f"{what}: the replay takes {self.spent:.2g} operations or more, above the budget "

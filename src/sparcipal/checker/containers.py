@@ -126,10 +126,13 @@ def _frame(X: Any, gaps: bool = False) -> Any:
         columns = [np.asarray(column.to_numpy(zero_copy_only=False)) for column in X.columns]
         whole = ["int" in str(column.type) for column in X.columns]
     elif _maker(X) == "pandas":
-        if any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
+        if all(getattr(dtype, "fill_value", None) == 0 for dtype in X.dtypes):
+            for j in range(X.shape[1]):  # one by one, as below
+                doubles("X", np.asarray(X.iloc[:, j].array.sp_values))
             return X.sparse.to_coo()
         columns = [np.asarray(X.iloc[:, j].to_numpy()) for j in range(X.shape[1])]
-        whole = [getattr(dtype, "kind", "") in "iu" for dtype in X.dtypes]
+        kinds = [getattr(dtype, "subtype", dtype) for dtype in X.dtypes]
+        whole = [getattr(kind, "kind", "") in "iu" for kind in kinds]
     else:
         import narwhals.stable.v1 as nw
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .budget import Refused
+from .budget import Budget, Refused
 from .numbers import doubles, plain
 from .sparse import MOSTLY_MEAN, sparse_rows
 from .tables import matrix_of
@@ -157,6 +157,11 @@ class CheckedCovariance:
         if sp.issparse(product):
             product = product.toarray()
         return product - np.outer(self._mean[rows], self._mean[cols])
+
+    def charge(self, budget: Budget, n: int, m: int) -> None:
+        """Count what n x m entries cost, before they are formed."""
+        budget.work(n * m * (20 + 0.5 * (self.n or 0)), f"{n} x {m} covariances")
+        budget.memory(40 * n * m, f"{n} x {m} covariances")
 
     def dense(self) -> np.ndarray:
         return self.submatrix(np.arange(self.p))

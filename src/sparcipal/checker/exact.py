@@ -33,6 +33,7 @@ class Ball(Arithmetic):
     step = EPS
     exact = True
     bytes = 100
+    nanoseconds = 20.0  # 5 in products of large matrices, 400 where Python compares
 
     def running(self) -> AbstractContextManager[Any]:
         return flint.ctx.workprec(BITS)

@@ -17,12 +17,13 @@ import scipy.sparse as sp
 from ..problem.result import Result
 from . import dropped as screened
 from .arithmetic import Numbers
-from .budget import Refused, require
+from .budget import Budget, Refused, require
 from .covariance import NONE, CheckedCovariance
 from .exact import Ball, arb, power_of_two
 from .tables import Source
 
 BLOCK = 256  # rows of the covariance that are formed at a time
+ENTRY = 700  # bytes of an entry that is formed, and of what a factorisation makes of it
 NEVER = 10**6  # an exponent of zero
 
 
@@ -32,8 +33,9 @@ class ExactCovariance(CheckedCovariance):
 
     ar = Ball()
 
-    def __init__(self, p: int, unit: float, given: bool) -> None:
+    def __init__(self, p: int, unit: float, given: bool, budget: Budget | None) -> None:
         self.unit, self.given, self.shifts = unit, given, {}
+        self._budget = budget or Budget().counting(self.ar.nanoseconds)
         self.error_unit, self.weights = 0.0, np.zeros(p)
 
     @property
@@ -55,6 +57,10 @@ class ExactCovariance(CheckedCovariance):
         """The same on some features."""
         raise Refused("this covariance has no parts")
 
+    def charge(self, budget: Budget, n: int, m: int) -> None:
+        budget.work(20.0 * n * m, f"{n} x {m} covariances")
+        budget.memory(float(ENTRY) * n * m, f"{n} x {m} covariances")
+
     def rounding(self, s: int) -> Numbers:
         if self.error_unit == 0.0:
             return 0.0
@@ -68,18 +74,26 @@ class ExactCovariance(CheckedCovariance):
         return None
 
     def times(self, Q: np.ndarray) -> np.ndarray:
-        every = np.arange(self.p)
-        blocks = [every[start : start + BLOCK] for start in range(0, self.p, BLOCK)]
-        return np.vstack([self.ar.matmul(self.submatrix(rows, every), Q) for rows in blocks])
+        every, product = np.arange(self.p), []
+        for rows in _blocks(every):
+            self.charge(self._budget, rows.size, self.p)
+            self._budget.work(float(rows.size) * Q.size, "the covariance times a sketch")
+            product.append(self.ar.matmul(self.submatrix(rows, every), Q))
+        return np.vstack(product)
 
 
 class GivenCovariance(ExactCovariance):
     """A matrix that somebody else computed, symmetrised."""
 
     def __init__(
-        self, matrix: np.ndarray, unit: float, error_unit: float, weights: np.ndarray
+        self,
+        matrix: np.ndarray,
+        unit: float,
+        error_unit: float,
+        weights: np.ndarray,
+        budget: Budget | None = None,
     ) -> None:
-        super().__init__(len(matrix), unit, True)
+        super().__init__(len(matrix), unit, True, budget)
         self.matrix = matrix  # of balls, in the units of the proofs
         self.diagonal = np.diagonal(matrix).copy()
         self.error_unit, self.weights = error_unit, weights
@@ -88,18 +102,26 @@ class GivenCovariance(ExactCovariance):
 
     @classmethod
     def of(
-        cls, matrix: Any, unit: float, error_unit: float = 0.0, weights: Any = None
+        cls,
+        matrix: Any,
+        unit: float,
+        error_unit: float = 0.0,
+        weights: Any = None,
+        budget: Budget | None = None,
     ) -> GivenCovariance:
+        if budget is not None:
+            budget.work(20.0 * np.size(matrix), "the covariance that was given")
+            budget.memory(float(ENTRY) * np.size(matrix), "the covariance that was given")
         whole = cls.ar.array(np.asarray(matrix, dtype=np.float64)) / unit
         weights = np.zeros(len(whole)) if weights is None else weights / unit
-        return cls((whole + whole.T) / 2, unit, float(error_unit), weights)
+        return cls((whole + whole.T) / 2, unit, float(error_unit), weights, budget)
 
     def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
         return self.matrix[np.ix_(rows, rows if cols is None else cols)].copy()
 
     def part(self, kept: np.ndarray) -> ExactCovariance:
         error, weights = self.error_unit, self.weights[kept]
-        return GivenCovariance(self.submatrix(kept), self.unit, error, weights)
+        return GivenCovariance(self.submatrix(kept), self.unit, error, weights, self._budget)
 
 
 class DataCovariance(ExactCovariance):
@@ -111,9 +133,15 @@ class DataCovariance(ExactCovariance):
     """
 
     def __init__(
-        self, X: Any, center: bool, scale: bool, sample_weight: Any = None, unit: float = 1.0
+        self,
+        X: Any,
+        center: bool,
+        scale: bool,
+        sample_weight: Any = None,
+        unit: float = 1.0,
+        budget: Budget | None = None,
     ) -> None:
-        super().__init__(X.shape[1], unit, False)
+        super().__init__(X.shape[1], unit, False, budget)
         self._center, self._scale = center, scale
         weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
         weights = weights.astype(np.float64)
@@ -126,9 +154,10 @@ class DataCovariance(ExactCovariance):
         self._bits = (_width(n) - self._weight_bits) // 2
         self._total = sum(int(w) for w in self._shares)
         self._exponents = _exponents(self._table)
-        every = np.arange(X.shape[1])
-        self._sums = np.concatenate([self._column_sums(part) for part in self._blocks(every)])
-        norms = np.concatenate([self._column_norms(part) for part in self._blocks(every)])
+        self._charge_moments()
+        blocks = _blocks(np.arange(X.shape[1]))
+        self._sums = np.concatenate([self._column_sums(part) for part in blocks])
+        norms = np.concatenate([self._column_norms(part) for part in blocks])
         norms = self._total * norms - (self._sums * self._sums if center else 0)
         self.inert = np.array([norm == 0 for norm in norms], dtype=bool)
         self._left, self._right = self._factors(norms)
@@ -139,6 +168,27 @@ class DataCovariance(ExactCovariance):
     @property
     def n(self) -> int | None:
         return int(self._weights.size)
+
+    def _charge_moments(self) -> None:
+        """Count what sums over all columns cost: a number is as many digits as its column needs."""
+        n, p = self._table.shape
+        stored = self._table.nnz if sp.issparse(self._table) else n * p
+        top = np.frexp(_largest(self._table))[1] - self._exponents
+        self._count = int(top.max(initial=1)) // self._bits + 1
+        shares = int(np.frexp(self._shares.max())[1])
+        self._weight_count = (shares - 1) // self._weight_bits + 1
+        D, W = self._count, self._weight_count
+        self._budget.work(stored * (5.0 + 3 * D + 0.05 * W * D * D), "the variances")
+        width = min(BLOCK, p)
+        self._budget.memory(n * width * (80.0 + 16 * D * W), f"columns of {D} digits")
+
+    def charge(self, budget: Budget, n: int, m: int) -> None:
+        """A product of digits rounds nothing in float64; the sums of such products are integers of
+        Python."""
+        what, rows = f"{n} x {m} covariances of {self._count} digits", self._table.shape[0]
+        D, W = self._count, self._weight_count
+        budget.work(n * m * (75.0 + 20 * D + 0.01 * rows * D * D * W), what)
+        budget.memory(n * m * (ENTRY + 30.0 * D) + 8.0 * rows * (W * n + m) * D, what)
 
     def _factors(self, norms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A_jk = left_j N_jk right_k."""
@@ -164,7 +214,8 @@ class DataCovariance(ExactCovariance):
 
     def part(self, kept: np.ndarray) -> ExactCovariance:
         table = self._table[:, kept]
-        return DataCovariance(table, self._center, self._scale, self._weights, self.unit)
+        given = (self._center, self._scale, self._weights, self.unit, self._budget)
+        return DataCovariance(table, *given)
 
     def factor(self) -> np.ndarray | None:
         if sp.issparse(self._table):
@@ -204,9 +255,6 @@ class DataCovariance(ExactCovariance):
         return self.ar.array(self._sums) * powers / self._total * self._scales()
 
     # --- sums of integers ---
-
-    def _blocks(self, features: np.ndarray) -> list[np.ndarray]:
-        return [features[start : start + BLOCK] for start in range(0, features.size, BLOCK)]
 
     def _digits(self, features: np.ndarray) -> list[tuple[int, Any]]:
         """The columns as integers: (shift, digits) with columns = sum of 2^shift digits."""
@@ -272,6 +320,18 @@ class DataCovariance(ExactCovariance):
         )
 
 
+def _blocks(features: np.ndarray) -> list[np.ndarray]:
+    return [features[start : start + BLOCK] for start in range(0, features.size, BLOCK)]
+
+
+def _largest(table: Any) -> np.ndarray:
+    """The largest magnitude of each column."""
+    high, low = table.max(axis=0), table.min(axis=0)
+    if sp.issparse(table):
+        high, low = high.toarray().ravel(), low.toarray().ravel()
+    return np.maximum(high.astype(np.float64), -low.astype(np.float64))
+
+
 def _column_products(x: Any, y: Any) -> np.ndarray:
     product = x.multiply(y) if sp.issparse(x) else x * y
     return np.asarray(product.sum(axis=0)).ravel()
@@ -307,8 +367,10 @@ def _exponents(table: Any) -> np.ndarray:
         for base, half in _halves(table.data):
             np.minimum.at(out, column, _lowest(half) + base)
     else:
-        for base, half in _halves(table):
-            out = np.minimum(out, (_lowest(half) + base).min(axis=0, initial=NEVER))
+        for part in _blocks(np.arange(p)):
+            for base, half in _halves(table[:, part]):
+                lowest = (_lowest(half) + base).min(axis=0, initial=NEVER)
+                out[part] = np.minimum(out[part], lowest)
     return np.where(out >= NEVER // 2, 0, out)
 
 
@@ -328,14 +390,16 @@ def _split(x: np.ndarray, exponents: np.ndarray, bits: int) -> list[tuple[int, n
 # --- a result ---
 
 
-def exactly(result: Result, source: Source | None, covariance: Any, sample_weight: Any) -> Any:
-    """The covariance that a result speaks of."""
+def exactly(
+    result: Result, source: Source | None, covariance: Any, sample_weight: Any, budget: Budget
+) -> Any:
+    """The covariance that a result speaks of; what it costs is charged to the budget."""
     settings, unit, ar = result.settings, result.certificate.unit, ExactCovariance.ar
     kept = screened.kept_of(result) if result.certificate.screening else None
     whole: Any = None
     if source is not None:
         X, center, scale = source.whole(), settings["center"], settings["scale"]
-        whole = DataCovariance(X, center, scale, sample_weight, unit)
+        whole = DataCovariance(X, center, scale, sample_weight, unit, budget)
         if kept is None:
             return whole
         inner: Any = whole.part(kept)
@@ -343,9 +407,9 @@ def exactly(result: Result, source: Source | None, covariance: Any, sample_weigh
     else:
         given = covariance
         if kept is None:
-            return GivenCovariance.of(given, unit)
+            return GivenCovariance.of(given, unit, budget=budget)
         weights = screened.error_weights(given)
-        inner = GivenCovariance.of(given.matrix, unit, given.error_unit, weights)
+        inner = GivenCovariance.of(given.matrix, unit, given.error_unit, weights, budget)
         variances = ar.array(np.asarray(given.variances, dtype=np.float64)) / unit
         if given.errors is not None:
             errors = np.asarray(given.errors, dtype=np.float64)
@@ -356,10 +420,11 @@ def exactly(result: Result, source: Source | None, covariance: Any, sample_weigh
     return screened.ScreenedCovariance(inner, kept, variances, variances, inert, none, whole)
 
 
-def check_exact_value(result: Result, cov: CheckedCovariance) -> None:
+def check_exact_value(result: Result, cov: CheckedCovariance, budget: Budget) -> None:
     """The loadings, at unit length, explain at least the value less its rounding."""
     ar, certificate = ExactCovariance.ar, result.certificate
     features = np.unique(np.concatenate(result.supports))
+    cov.known()[0].charge(budget, features.size, features.size)
     W = ar.zeros(features.size, len(result.supports))
     for j, (support, weights) in enumerate(zip(result.supports, result.weights)):
         w = ar.array(weights)

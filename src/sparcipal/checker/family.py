@@ -55,9 +55,7 @@ class Case(NamedTuple):
 
     def entries(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
         """Entries of the covariance, charged before they are formed."""
-        n, m = rows.size, rows.size if cols is None else cols.size
-        self.budget.work(n * m * (20 + 0.5 * (self.cov.n or 0)), f"{n} x {m} covariances")
-        self.budget.memory(5 * n * m * self.ar.bytes, f"{n} x {m} covariances")
+        self.cov.charge(self.budget, rows.size, rows.size if cols is None else cols.size)
         return self.cov.submatrix(rows, cols)
 
 

@@ -96,9 +96,9 @@ def verify(
         "exact" decides every inequality of the proof without rounding, from the data as they
         stand. It takes longer, and python-flint: ``pip install "sparcipal[exact]"``.
     budget : float or Budget
-        The replay of a proof may take so many elementary operations, of about a nanosecond each
-        (ten in exact arithmetic); a `sparcipal.checker.Budget` limits its memory as well. A file
-        that asks for more is refused before that is spent.
+        The replay of a proof may take so many elementary operations, of about a nanosecond each; an
+        operation of exact arithmetic counts for 20. A `sparcipal.checker.Budget` limits its memory
+        as well. A file that asks for more is refused before that is spent.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def verify(
         from .exact import Ball
 
         ar = Ball()
-    means = budget if isinstance(budget, Budget) else Budget(budget)
+    means = (budget if isinstance(budget, Budget) else Budget(budget)).counting(ar.nanoseconds)
     # Forged numbers overflow; what is then infinite or no number proves nothing.
     with np.errstate(all="ignore"), ar.running():
         return _verify(result, (X, covariance, sample_weight), ar, means, found)
@@ -178,8 +178,8 @@ def _verify(
         if ar.exact:
             from .exact_covariance import check_exact_value, exactly
 
-            cov = exactly(result, source, covariance, sample_weight)
-            check_exact_value(result, cov)
+            cov = exactly(result, source, covariance, sample_weight, budget)
+            check_exact_value(result, cov, budget)
         try:
             bound = _check_bounds(result, cov, rounded, ar, budget)
             if found is not None:

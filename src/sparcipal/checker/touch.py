@@ -24,6 +24,7 @@ from .pairsplit import Supports, charged
 from .records import Pad, PadGroup, Problem, Touch
 
 NEAR = 6000  # features whose covariances among each other are formed, at most
+ENTRIES = 1 << 20  # of them that are held at a time
 
 
 def check_touch(record: Touch, problem: Problem, case: Case) -> None:
@@ -125,17 +126,19 @@ def rows_of(record: Touch, s: int, outside: np.ndarray, nonnegative: bool, case:
     near, core = record.near, record.core
     columns = near if cov.given or near.size <= NEAR else near[:0]
     cross = ar.size(case.entries(near, core), nonnegative)
-    among = ar.size(case.entries(near, columns), nonnegative)
-    if columns.size:
-        among[np.diag_indices(near.size)] = 0.0
     far = np.setdiff1d(outside, columns)
-    if far.size:
-        root = ar.sqrt(_variances(case))
-        reach = ar.top(root[far], s)
-        among = np.hstack([among, root[near][:, None] * reach[None, :]])
+    root = ar.sqrt(_variances(case)) if far.size else ar.zeros(cov.p)
+    reach = ar.top(root[far], s)
+    others, step = [ar.zeros(0, s + 1)], max(1, ENTRIES // max(1, columns.size))
+    for first in range(0, near.size, step):
+        rows = near[first : first + step]
+        among = ar.size(case.entries(rows, columns), nonnegative)
+        among[rows[:, None] == columns] = 0.0
+        among = np.hstack([among, root[rows][:, None] * reach[None, :]])
+        others.append(_prefix_sums(among, s, ar))
     squares = cross * cross
     sums = _prefix_sums(squares, s, ar)
-    return Rows(cov.diagonal[near], squares, sums, _prefix_sums(among, s, ar))
+    return Rows(cov.diagonal[near], squares, sums, np.vstack(others))
 
 
 def failing(

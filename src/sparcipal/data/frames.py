@@ -337,4 +337,6 @@ def _sparse_pandas(frame: Any, sparse: list[bool]) -> Any:
             f"the sparse column {filled[0]!r} is filled with something else than 0; convert it: "
             "X.astype(pandas.SparseDtype(float, 0))"
         )
+    for j, dtype in enumerate(frame.dtypes):  # beside fractions, long integers are rounded
+        check_integers(frame.iloc[:, j].array.sp_values, dtype.subtype)
     return frame.sparse.to_coo().tocsr()

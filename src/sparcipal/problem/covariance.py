@@ -170,14 +170,13 @@ class PartCovariance(Covariance):
 class DenseCovariance(Covariance):
     """Y'Y for a dense, centred and scaled Y (n x p)."""
 
-    def __init__(self, Y: np.ndarray, unit: float, error_unit: float) -> None:
-        self.Y = Y
+    def __init__(self, Y: np.ndarray, inert: np.ndarray, unit: float, error_unit: float) -> None:
+        self.Y, self.inert = Y, inert
         self.n_samples = Y.shape[0]
         self.unit = unit
         self.diagonal = np.einsum("ij,ij->j", Y, Y)
         self.error_unit = error_unit
         self.error_weights = self.diagonal
-        self.inert = np.logical_not(Y.any(axis=0))
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.Y.T @ (self.Y @ Y)
@@ -187,7 +186,8 @@ class DenseCovariance(Covariance):
         return left.T @ (left if cols is None else self.Y[:, cols])
 
     def restrict(self, keep: np.ndarray) -> Covariance:
-        return DenseCovariance(np.asfortranarray(self.Y[:, keep]), self.unit, self.error_unit)
+        Y = np.asfortranarray(self.Y[:, keep])
+        return DenseCovariance(Y, self.inert[keep], self.unit, self.error_unit)
 
     def gram(self) -> np.ndarray:
         return self.Y @ self.Y.T
@@ -296,6 +296,8 @@ def covariance_of(
             "multiply it by a constant so that entries lie between 1e-290 and 1e300"
         )
     unit = power_of_two(largest)
+    if inert is None:  # before entries can underflow
+        inert = ~(A.any(axis=0) | A.any(axis=1))
     A *= 1.0 / unit
     skew = float((A - A.T).max())
     if skew > slack:
@@ -364,7 +366,9 @@ def _dense_data(
     scale: bool,
 ) -> tuple[DenseCovariance, np.ndarray, np.ndarray]:
     n, p = X.shape
+    # Entries as they came identify a constant column: scaled, small ones underflow.
     constant = np.equal(X, X[:1]).all(axis=0)
+    inert = constant if center else constant & np.equal(X[0], 0)
     Y = np.array(X, dtype=np.float64, order="F", copy=True)
     Y = np.asfortranarray(np.ldexp(Y, -exponents))
     mean = np.zeros(p)
@@ -384,7 +388,8 @@ def _dense_data(
         deviation = np.sqrt(np.einsum("ij,ij->j", Y, Y))
         spread = np.where(deviation > 0, deviation, 1.0)
         Y /= spread
-    return DenseCovariance(Y, unit, margins.dense_products(n)), mean, spread
+        inert = inert | (deviation == 0)
+    return DenseCovariance(Y, inert, unit, margins.dense_products(n)), mean, spread
 
 
 def _sparse_data(
@@ -398,10 +403,11 @@ def _sparse_data(
     n, p = X.shape
     C = sp.csc_array(X, dtype=np.float64, copy=True)
     C.sum_duplicates()
-    C.data = np.ldexp(C.data, -np.repeat(exponents, np.diff(C.indptr)))
-    # Entries, not variances, identify a constant column, because rounding can leave a variance.
+    # Entries, not variances, identify a constant column, because rounding can leave a variance;
+    # and entries as they came, because small ones underflow when they are scaled.
     low, high = (f(axis=0).toarray().ravel() for f in (C.min, C.max))
     inert = low == high if center else (low == 0) & (high == 0)
+    C.data = np.ldexp(C.data, -np.repeat(exponents, np.diff(C.indptr)))
     if center:
         C = _filled(C, ~inert & _mostly_mean(C, weights))
     removed = _center_full_columns(C, weights) if center else np.zeros(p)
