@@ -17,7 +17,7 @@ from .fit import sparse_pca
 from .numerics.threads import one_blas_thread
 from .problem.components import matched
 from .problem.result import Result
-from .report.words import bound_name, gap_percent, rounded
+from .report.words import bound_name, gap_percent, limits, rounded
 from .search.registry import get_method
 from .settings import Settings
 
@@ -124,7 +124,10 @@ class Comparison:
         widths = [max(len(row[i]) for row in table) for i in range(len(head) - 1)]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths)) for row in table]
         bound = rounded(self.bound, 8, ROUND_CEILING)
-        proof = f"no value can exceed {bound}; proved by {bound_name(self.proved_by)}"
+        asked = next(row.result.settings for row in self.rows if row.result is not None)
+        given = " and ".join(limits(asked))
+        kind = f" with {given}" if given else ""
+        proof = f"no value{kind} can exceed {bound}; proved by {bound_name(self.proved_by)}"
         told = [
             textwrap.fill(f"{label}: {note}", WIDTH, subsequent_indent="  ")
             for label, note in notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +90,7 @@ def proved(subject: forgeries.Subject, result: Result, ar: Arithmetic) -> list[f
     excluded = np.array(result.settings.get("exclude") or (), dtype=np.intp)
     found = []
     with ar.running():
-        form = exactly if ar.exact else covariance_for
+        form = partial(exactly, budget=Budget()) if ar.exact else covariance_for
         whole = form(result, source, matrix, weights)
         for bound in result.certificate.bounds:
             own = {key: x for key, x in bound.data.items() if key != "kept"}

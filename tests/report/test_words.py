@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from sparcipal import sparse_pca
-from sparcipal.report import words
+from sparcipal import compare, sparse_pca, verify
+from sparcipal.report import summary, words
 
 rng = np.random.default_rng(0)
 
@@ -50,3 +52,40 @@ def test_a_large_tolerance_does_not_make_an_answer_the_best():
     result = sparse_pca(A, n_nonzero_coefs=3, tol=0.9, certify=False)
     assert result.status.value == "optimal"
     assert words.verdict(result.certificate).headline.startswith(("Within", "At least"))
+
+
+# --- words that are true only under conditions ---
+
+TABLE = np.random.default_rng(1).standard_normal((12, 30))
+NEAR = sparse_pca(TABLE, n_nonzero_coefs=3, tol=0.5, certify=False)
+LIMITED = sparse_pca(TABLE, n_nonzero_coefs=3, exclude=[0, 1], include=[5])
+
+
+@pytest.mark.parametrize("said", [repr, str, summary.proved, lambda r: verify(r, TABLE).reason])
+def test_words_do_not_call_an_answer_optimal_that_is_only_within_a_large_tolerance(said):
+    assert NEAR.status == "optimal"
+    assert NEAR.gap > 0.01
+    words_ = said(NEAR)
+    assert "optimal" not in words_
+    assert "the best there is" not in words_
+    assert "explain more, to within" not in words_
+
+
+@pytest.mark.parametrize("said", [repr, str, summary.proved, lambda r: verify(r, TABLE).reason])
+def test_words_say_that_features_are_excluded_and_required(said):
+    words_ = said(LIMITED)
+    assert re.search(r"2 features (are )?excluded", words_)
+    assert re.search(r"1 feature (is )?required", words_)
+
+
+def test_comparison_says_that_its_bound_is_for_the_features_that_are_left():
+    table = compare(TABLE, ["threshold"], n_nonzero_coefs=3, exclude=[0, 1])
+    assert "no value with 2 features excluded can exceed" in str(table)
+    assert "no value can exceed" in str(compare(TABLE, ["threshold"], n_nonzero_coefs=3))
+
+
+def test_question_names_the_kind_of_components():
+    told = words.question(sparse_pca(TABLE, n_components=2, n_nonzero_coefs=2, supports="free"))
+    assert told.endswith("free supports, adjusted variances")
+    asked = {"n_components": 2, "n_nonzero_coefs": 2, "uncorrelated": True}
+    assert "uncorrelated" in words.question(sparse_pca(TABLE, **asked))

@@ -7,7 +7,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, require
-from .cheap import FACTOR_LIMIT, dense, psd_shift
+from .cheap import dense, psd_shift, same_spectrum
 from .covariance import CheckedCovariance
 from .family import Case, Family, every_feature, redone_part
 from .margins import term
@@ -88,21 +88,9 @@ def _sum(level: EigenvalueSum, H: np.ndarray, case: Case) -> Numbers:
 def _ridge(record: Adjusted, matrix: RidgeMatrix, case: Case) -> Numbers:
     cov, question, ar, budget = case
     k = min(question.k, cov.p)
-    if matrix.of == "features":
-        if cov.p > FACTOR_LIMIT:
-            return float("inf")
-        M = dense(case)
-        error = 0.0
-    else:
-        if cov.n is None or cov.n > FACTOR_LIMIT:
-            return float("inf")
-        budget.work(cov.n**3 + cov.n**2 * cov.p, "the eigenvalues of the matrix of samples")
-        budget.memory(ar.bytes * cov.n * (5 * cov.n + cov.p), "the matrix of samples")
-        gram = cov.gram()
-        if gram is None:
-            return float("inf")
-        M = gram
-        error = term("gram", cov.p) * ar.eps * np.trace(M)
+    M, error = same_spectrum(case, matrix.of != "features")
+    if M is None:
+        return float("inf")
     lacking = psd_shift(case)
     shift = cov.rounding(cov.p) + lacking + error
     budget.work(k * len(M) ** 3, "eigenvalues one by one")

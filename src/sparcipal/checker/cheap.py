@@ -27,24 +27,31 @@ def trace(record: Nothing, case: Case) -> Numbers:
 
 def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
     """Of the matrix that was factored: the roundings of the two differ."""
-    cov, question, ar, budget = case
+    cov, question, ar, _ = case
     k = min(question.k, cov.p)
     # What overlapping supports explain is at most that in A + dI, where it is positive
     # semidefinite: adjusted variances, and components on features that were left out.
     shift = 0.0 if question.disjoint else k * psd_shift(case)
-    if record.matrix != "samples":
-        if cov.p > FACTOR_LIMIT:
-            return float("inf")
-        return ar.ky_fan(dense(case), k) + k * cov.rounding(cov.p) + shift
-    if cov.n is None or cov.n > FACTOR_LIMIT:
+    M, error = same_spectrum(case, record.matrix == "samples")
+    if M is None:
         return float("inf")
-    budget.work(cov.n**3 + cov.n**2 * cov.p, "the eigenvalues of the matrix of samples")
-    budget.memory(ar.bytes * cov.n * (5 * cov.n + cov.p), "the matrix of samples")
+    return ar.ky_fan(M, k) + k * error + k * cov.rounding(cov.p) + shift
+
+
+def same_spectrum(case: Case, of_samples: bool) -> tuple[np.ndarray | None, Numbers]:
+    """The matrix of features, or that of samples, with what rounding did to its eigenvalues; no
+    matrix where it is too large."""
+    cov, _, ar, budget = case
+    n = cov.n if of_samples else cov.p
+    if n is None or n > FACTOR_LIMIT:
+        return None, 0.0
+    if not of_samples:
+        return dense(case), 0.0
+    budget.work(n**3 + n**2 * cov.p, "the eigenvalues of the matrix of samples")
+    budget.memory(ar.bytes * n * (5 * n + cov.p), "the matrix of samples")
     gram = cov.gram()
-    if gram is None:
-        return float("inf")
-    total = ar.ky_fan(gram, k) + k * term("gram", cov.p) * ar.eps * np.trace(gram)
-    return total + k * cov.rounding(cov.p) + shift
+    error = 0.0 if gram is None else term("gram", cov.p) * ar.eps * np.trace(gram)
+    return gram, error
 
 
 def gershgorin(record: Nothing, case: Case) -> Numbers:

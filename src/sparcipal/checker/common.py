@@ -15,7 +15,6 @@ import numpy as np
 from .arithmetic import Arithmetic, Numbers
 from .budget import choices, require
 from .cheap import dense, psd_shift
-from .covariance import CheckedCovariance, Question
 from .family import Case, Family, Rounding
 from .margins import term
 from .records import Common, CommonProblem, Cut
@@ -41,11 +40,9 @@ def recheck(record: Common, case: Case) -> Numbers:
     return ar.number(problem.bound) + times * cov.rounding(s) + k * lacking
 
 
-def rounded(
-    record: Common, question: Question, cov: CheckedCovariance, rounding: Rounding
-) -> float:
+def rounded(by: Rounding) -> float:
     """For each component, and for the variances of features outside the core."""
-    return (question.k + (record.core is not None)) * rounding(question.s_max)
+    return (by.question.k + (by.record.core is not None)) * by.of(by.question.s_max)
 
 
 class Inequality(NamedTuple):

@@ -324,14 +324,9 @@ def covariance_of_data(
         # unit = (a power of two)^2 when it comes from data: exact, or covered by the error term
         ratio = float(np.ldexp(1.0, int(exponents[0]))) / np.sqrt(unit)
         largest = float(np.maximum(np.abs(low), np.abs(high)).max()) ** 2
+        allowed = (8 * n + 40) * EPS * moments * ratio**2
         plain = CheckedCovariance(
-            Z * ratio,
-            inner_mean * ratio,
-            unit,
-            error,
-            inert,
-            allowed=(8 * n + 40) * EPS * moments * ratio**2,
-            largest=largest,
+            Z * ratio, inner_mean * ratio, unit, error, inert, allowed=allowed, largest=largest
         )
         return Checked(plain, whole_mean, np.ones(p), rows, mean_error, np.zeros(p))
     inverse = np.where(constant, 0.0, 1.0 / spread)
@@ -339,14 +334,9 @@ def covariance_of_data(
     # An entry, and the deviations it is divided by, are off by so much of the second moments.
     relative = np.where(constant, 0.0, second / np.where(constant, 1.0, variance))
     at_most = moments / np.where(constant, 1.0, variance)
+    weights, allowed = relative * relative, (8 * n + 40) * EPS * at_most**2
     scaled = CheckedCovariance(
-        Z,
-        inner_mean * inverse,
-        1.0,
-        more,
-        inert,
-        weights=relative * relative,
-        allowed=(8 * n + 40) * EPS * at_most**2,
+        Z, inner_mean * inverse, 1.0, more, inert, weights=weights, allowed=allowed
     )
     whole_spread = np.where(constant, 1.0, np.ldexp(spread, exponents))
     spread_error = sums * whole_spread * np.maximum(relative, 1.0) + DENORMAL

@@ -18,7 +18,7 @@ from ..problem.result import Result
 from . import dropped as screened
 from .arithmetic import Numbers
 from .budget import Budget, Refused, require
-from .covariance import NONE, CheckedCovariance
+from .covariance import CheckedCovariance
 from .exact import Ball, arb, power_of_two
 from .tables import Source
 
@@ -41,17 +41,6 @@ class ExactCovariance(CheckedCovariance):
     @property
     def n(self) -> int | None:
         return None
-
-    def restrict(self, kept: np.ndarray, excluded: np.ndarray = NONE) -> ExactCovariance:
-        """The same on some features, when the others are excluded or constant; Refused when they
-        are not."""
-        others = np.ones(self.p, dtype=bool)
-        others[kept] = others[excluded] = False
-        if not self.inert[others].all():
-            raise Refused("a feature that varies was left out")
-        if self.given and others.any() and not self.ar.at_most(0.0, self.diagonal[kept]):
-            raise Refused("features of variance zero were left out beside a negative variance")
-        return self.part(kept)
 
     def part(self, kept: np.ndarray) -> ExactCovariance:
         """The same on some features."""

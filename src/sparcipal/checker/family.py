@@ -60,52 +60,45 @@ class Case(NamedTuple):
 
 
 # --- the part of a bound that is for the rounding of the covariance ---
-#
-# `rounding(s)` is what s nonzeros can differ by; the formulas are those of
-# docs/methods/rounding.rst, "The covariance".
-
-Rounding = Callable[[int], float]
 
 
-def all_nonzeros(
-    record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding
-) -> float:
+class Rounding(NamedTuple):
+    """What a margin is for: a record, what it answers, and `of(s)`, by how much s nonzeros can
+    differ. The formulas are those of docs/methods/rounding.rst, "The covariance"."""
+
+    record: Any
+    question: Question
+    cov: CheckedCovariance
+    of: Callable[[int], float]
+
+
+def all_nonzeros(by: Rounding) -> float:
     """Once for all components together, which share no feature; otherwise for each."""
-    if question.disjoint:
-        return rounding(question.n_nonzero)
-    return each_alone(record, question, cov, rounding)
+    return all_features_used(by) if by.question.disjoint else each_alone(by)
 
 
-def all_features_used(
-    record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding
-) -> float:
-    return rounding(question.n_nonzero)
+def all_features_used(by: Rounding) -> float:
+    return by.of(by.question.n_nonzero)
 
 
-def each_alone(
-    record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding
-) -> float:
-    return question.k * rounding(question.s_max)
+def each_alone(by: Rounding) -> float:
+    return by.question.k * by.of(by.question.s_max)
 
 
-def one_by_one(
-    record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding
-) -> float:
-    return sum(rounding(s) for s in question.cardinalities)
+def one_by_one(by: Rounding) -> float:
+    return sum(by.of(s) for s in by.question.cardinalities)
 
 
-def every_feature(
-    record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding
-) -> float:
-    return question.k * rounding(cov.p)
+def every_feature(by: Rounding) -> float:
+    return by.question.k * by.of(by.cov.p)
 
 
-def rows_too(record: Any, question: Question, cov: CheckedCovariance, rounding: Rounding) -> float:
+def rows_too(by: Rounding) -> float:
     """The entries of k rows, s of each, beside all nonzeros."""
-    roots = np.sort(np.sqrt(cov.weights))[::-1]
-    # rounding(1) is for the largest weight; a row has s entries
+    question, roots = by.question, np.sort(np.sqrt(by.cov.weights))[::-1]
+    # of(1) is for the largest weight; a row has s entries
     share = float(roots[: question.s_max].sum() / roots[0]) if roots[0] > 0 else 0.0
-    return question.k * share * rounding(1) + rounding(question.n_nonzero)
+    return question.k * share * by.of(1) + by.of(question.n_nonzero)
 
 
 # --- families ---
@@ -127,7 +120,7 @@ class Family:
     totals: bool = False  # holds for a number of nonzeros shared among all components
     kinds: tuple[str, ...] = ("disjoint",)  # of several components, for which it holds
     nested: bool = False  # made of bounds of others, and itself none of those
-    margin: Callable[[Any, Question, CheckedCovariance, Rounding], float] = all_nonzeros
+    margin: Callable[[Rounding], float] = all_nonzeros
 
     @property
     def needs_data(self) -> bool:
@@ -154,9 +147,16 @@ def families() -> list[Family]:
     return [family_of(name) for name in FAMILIES]
 
 
+def margin_of_part(part: Part, by: Rounding) -> float:
+    """The margin of a part of another bound; those for one component depend on no record."""
+    return family_of(part.name).margin(by._replace(record=None, question=by.question.alone(part.s)))
+
+
 def redone_part(part: Part, case: Case, anchors: tuple[int, ...] = ()) -> Numbers:
     """What a part of another bound proves for one component, which is no more than it states."""
-    require(not family_of(part.name).nested, f"a part is made of parts: {part.name!a}")
+    family = family_of(part.name)
+    alone = not family.nested and "disjoint" in family.kinds
+    require(alone, f"a part is made of parts, or of several components: {part.name!a}")
     proved = redone(part.name, part.data, case.alone(part.s, anchors))
     require(case.ar.upper(proved) <= part.value, "a part's bound is too small")
     return proved

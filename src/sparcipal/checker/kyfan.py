@@ -14,7 +14,7 @@ import numpy as np
 from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import require
 from .cheap import psd_shift
-from .family import Case, Family, all_nonzeros
+from .family import Case, Family, Rounding, all_nonzeros
 from .pairsplit import mirrored, pair_charges
 from .records import KyFan
 
@@ -26,7 +26,7 @@ def recheck(record: KyFan, case: Case) -> Numbers:
     total, price = spectrum(record, case)
     # Prices are paid by the features that are used: no more than there are nonzeros.
     paid = ar.top(price, question.n_nonzero).sum() * (1 + price.size * ar.eps)
-    return total + paid + all_nonzeros(record, question, cov, cov.rounding)
+    return total + paid + all_nonzeros(Rounding(record, question, cov, cov.rounding))
 
 
 def spectrum(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .arithmetic import Numbers
 from .budget import require
-from .covariance import CheckedCovariance, Question
-from .family import Case, Family, Rounding, family_of, redone_part
+from .family import Case, Family, Rounding, margin_of_part, redone_part
 from .margins import term
 from .records import Neighbour
 
@@ -20,13 +19,10 @@ def recheck(record: Neighbour, case: Case) -> Numbers:
     return redone_part(part, case) * s / part.s * (1 + term("claim") * ar.eps)
 
 
-def margin(
-    record: Neighbour, question: Question, cov: CheckedCovariance, rounding: Rounding
-) -> float:
+def margin(by: Rounding) -> float:
     """That of the part, scaled as the bound is."""
-    part = record.part
-    own = family_of(part.name).margin(part, question.alone(part.s), cov, rounding)
-    return own * question.s_max / part.s
+    part = by.record.part
+    return margin_of_part(part, by) * by.question.s_max / part.s
 
 
 FAMILIES = (Family("neighbour", Neighbour, recheck, nested=True, margin=margin),)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .arithmetic import Numbers
 from .budget import require
-from .covariance import CheckedCovariance, Question
-from .family import ALL_KINDS, Case, Family, Rounding, family_of, redone_part
+from .family import ALL_KINDS, Case, Family, Rounding, margin_of_part, redone_part
 from .margins import term
 from .records import Parts
 
@@ -28,12 +27,9 @@ def recheck(record: Parts, case: Case) -> Numbers:
     return total * (1 + term("sum_of", len(record.parts)) * ar.eps)
 
 
-def margin(record: Parts, question: Question, cov: CheckedCovariance, rounding: Rounding) -> float:
+def margin(by: Rounding) -> float:
     """The sum of those of the parts, each of which is for one component."""
-    return sum(
-        family_of(part.name).margin(part, question.alone(part.s), cov, rounding)
-        for part in record.parts
-    )
+    return sum(margin_of_part(part, by) for part in by.record.parts)
 
 
 FAMILIES = (Family("parts", Parts, recheck, kinds=ALL_KINDS, nested=True, margin=margin),)

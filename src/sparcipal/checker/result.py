@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import partial
+from operator import attrgetter
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -24,7 +25,7 @@ from .components import check_components, check_promises, check_settings
 from .constraints import allowed_features, excluded_features, own_proof, spoken_of
 from .containers import check_names, chosen
 from .covariance import CheckedCovariance, Question
-from .family import Case, family_of, redone
+from .family import Case, Rounding, family_of, redone
 from .gaps import stand_in
 from .gate import parse
 from .moments import covariance_for
@@ -34,19 +35,14 @@ from .value import check_value
 
 # Below what underflow hides, margins need not agree.
 NOTHING = 1e-280
+BEST = 0.01  # percent; components that are farther from a bound are not called the best
 # What numbers can cause that passed the gate: overflow, matrices without eigenvalues.
 MALFORMED = (ArithmeticError, np.linalg.LinAlgError, MemoryError, RecursionError)
 OF_CERTIFICATES = frozenset(field.name for field in fields(Certificate))
 ENTRIES_OF_BOUNDS = tuple(field.name for field in fields(Bound))
 # What a result says beside its claim. Nothing of it is part of the proof.
-REPORTED = (
-    "certificate.nodes",
-    "certificate.eliminated",
-    "certificate.message",
-    "n_iter",
-    "note",
-    "info",
-)
+REPORTED = ("certificate.nodes", "certificate.eliminated", "certificate.message")
+BESIDE = ("n_iter", "note", "info")
 
 
 @dataclass(frozen=True)
@@ -193,10 +189,12 @@ def _verify(
         return Verification("not proved", str(missing), value)
     except MALFORMED as error:
         return Verification("refused", f"the proof cannot be replayed: {error!r}", value)
-    reported = tuple(name for name in REPORTED if _says_something(_attribute(raw, name)))
+    reported = tuple(name for name in REPORTED + BESIDE if _says_something(attrgetter(name)(raw)))
     said = _sentence(result.certificate, ar)
-    if result.settings.get("exclude"):
-        said += f"; {len(result.settings['exclude'])} features are excluded by its settings"
+    asked = result.settings
+    for does, told in (("excluded", [asked.get("exclude")]), ("required", asked.get("include"))):
+        if count := sum(len(features or ()) for features in told or ()):
+            said += f"; {count} feature{'s are' if count > 1 else ' is'} {does} by its settings"
     if any(others):
         said += f"; {max(others)} columns of X that the result does not name were set aside"
     return Verification("proved", said, value, bound, reported)
@@ -219,7 +217,7 @@ def _sentence(certificate: Certificate, ar: Arithmetic) -> str:
         return how
     step = 10.0 ** (math.floor(math.log10(gap)) - 2) if gap > 0 else 1.0
     within = f"{math.ceil(gap / step) * step:.3g} %"
-    if certificate.status is Status.OPTIMAL:
+    if certificate.status is Status.OPTIMAL and gap <= BEST:
         return f"{how}: no components of this kind explain more, to within {within}"
     return f"{how}: within {within} of the best possible"
 
@@ -238,11 +236,8 @@ def _claimed(result: Result) -> Result:
         "status": status.value if type(status) is Status else None,
         "bounds": [{key: getattr(b, key) for key in ENTRIES_OF_BOUNDS} for b in bounds],
     }
-    for field in fields(Claim):
-        if field.name not in raw:
-            raw[field.name] = _attribute(
-                certificate if field.name in OF_CERTIFICATES else result, field.name
-            )
+    for name in (field.name for field in fields(Claim)):
+        raw.setdefault(name, getattr(certificate if name in OF_CERTIFICATES else result, name))
     claim = parse(Claim, raw, {}, "the result")
     told = {field.name: getattr(claim, field.name) for field in fields(Claim)}
     settings = {name: getattr(claim.settings, name) for name in asked}
@@ -258,12 +253,6 @@ def _claimed(result: Result) -> Result:
 def _says_something(value: Any) -> bool:
     """Whether a remark is there: neither zero nor empty. Objects of other types are not asked."""
     return bool(value) if type(value) in (int, float, str, dict, list, tuple) else True
-
-
-def _attribute(of: Any, name: str) -> Any:
-    for part in name.split("."):
-        of = getattr(of, part)
-    return of
 
 
 def _check_bounds(
@@ -328,8 +317,8 @@ def _check_margin(
     among, own = own_proof(bound, cov)
     family = family_of(bound.name)
     record = family.read(own, inner.p if among.kept is None else among.kept.size)
-    needed = family.margin(record, question, inner, inner.rounding)
-    allowed = family.margin(record, question, inner, inner.allowance)
+    needed = family.margin(Rounding(record, question, inner, inner.rounding))
+    allowed = family.margin(Rounding(record, question, inner, inner.allowance))
     margin = bound.margin / cov.unit
     require(
         needed <= margin + NOTHING and margin <= 8 * allowed + NOTHING,

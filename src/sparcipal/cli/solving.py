@@ -237,7 +237,7 @@ def _print_path(rows: list[tuple[int, Any]], form: str) -> None:
                 words.at_most(r.bound),
                 words.gap_percent(r.gap),
                 words.share_percent(r.value / r.total_variance),
-                r.status.value,
+                words.ending(r.certificate)[0],
             )
             for s, r in rows
         ],

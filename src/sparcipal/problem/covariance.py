@@ -297,7 +297,7 @@ def covariance_of(
         )
     unit = power_of_two(largest)
     if inert is None:  # before entries can underflow
-        inert = ~(A.any(axis=0) | A.any(axis=1))
+        inert = np.logical_not(A.any(axis=0) | A.any(axis=1))
     A *= 1.0 / unit
     skew = float((A - A.T).max())
     if skew > slack:

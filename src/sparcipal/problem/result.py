@@ -235,11 +235,14 @@ class Result:
         return scored(self, X)
 
     def __repr__(self) -> str:
-        from ..report.words import at_least, at_most, gap_percent
+        from ..report.words import at_least, at_most, ending, gap_percent, limits
 
+        figures = (
+            f"{len(self.supports)} component(s), value {at_least(self.value)}, "
+            f"bound {at_most(self.bound)}, gap {gap_percent(self.gap)}"
+        )
         return (
-            f"<Result: {len(self.supports)} component(s), value {at_least(self.value)}, "
-            f"bound {at_most(self.bound)}, gap {gap_percent(self.gap)}, {self.status.value}>"
+            f"<Result: {', '.join([figures, ending(self.certificate)[0], *limits(self.settings)])}>"
         )
 
     def __str__(self) -> str:

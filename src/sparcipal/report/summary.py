@@ -69,12 +69,15 @@ def proved(result: Result) -> str:
     gap = certificate.gap
     if not math.isfinite(gap):
         return "How much better another choice could be is not known: nothing was proved."
-    if certificate.status == "optimal" and gap <= certificate.tol:
-        return "This is the best there is: it is proved that no other choice captures more."
+    limits = words.limits(result.settings)
+    given = f" with {' and '.join(limits)}" if limits else ""
+    if words.is_best(certificate):
+        return f"This is the best there is: it is proved that no other choice{given} captures more."
     if not whole > 0:
-        return f"It is proved that no other choice is better by more than {words.gap_percent(gap)}."
+        more = words.gap_percent(gap)
+        return f"It is proved that no other choice{given} is better by more than {more}."
     most = words.gap_percent(certificate.bound / whole)  # rounded up, unlike a share
-    return f"It is proved that no other choice of features captures more than {most} of it."
+    return f"It is proved that no other choice of features{given} captures more than {most} of it."
 
 
 def component(result: Result, j: int) -> str:

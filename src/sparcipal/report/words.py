@@ -129,12 +129,25 @@ class Verdict:
         return self.tone == "proved"
 
 
+def is_best(certificate: Certificate) -> bool:
+    """Whether an answer is proved to be the best, and not only as near as a large `tol` asks."""
+    return certificate.status == "optimal" and certificate.gap <= min(certificate.tol, BEST)
+
+
+def ending(certificate: Certificate) -> tuple[str, str]:
+    """Return how a run ended, in a word or two and in a sentence."""
+    status = certificate.status
+    if status != "optimal" or is_best(certificate):
+        return status.value, status.sentence
+    return f"within tol {gap_percent(certificate.tol)}", "the gap is within the requested tolerance"
+
+
 def verdict(certificate: Certificate) -> Verdict:
     """Return the achievement: how close to the best possible the answer is proved to be."""
     gap = certificate.gap
     if not math.isfinite(gap):
         return Verdict("open", "Nothing proved", "no useful bound on the optimum is known")
-    if certificate.status == "optimal" and gap <= min(certificate.tol, BEST):
+    if is_best(certificate):
         exactly = "" if gap < SAME else f", to within {gap_percent(gap)}"
         return Verdict(
             "proved",
@@ -171,7 +184,25 @@ def question(result: Result) -> str:
         parts.append(f"{settings['supports']} supports")
     if settings.get("nonnegative"):
         parts.append("nonnegative")
-    return visible(", ".join(parts))
+    if settings.get("uncorrelated"):
+        parts.append("uncorrelated")
+    if k > 1 and settings.get("objective") == "adjusted":
+        parts.append("adjusted variances")
+    return visible(", ".join([*parts, *limits(settings)]))
+
+
+def limits(settings: dict[str, Any]) -> list[str]:
+    """Say how many features a question excludes and how many it demands; all claims are about
+    components that keep to that."""
+    excluded, included = (settings.get(name) for name in ("exclude", "include"))
+    counts = [len(excluded) if isinstance(excluded, list | tuple) else 0, 0]
+    if isinstance(included, list | tuple):
+        counts[1] = sum(len(own) for own in included if isinstance(own, list | tuple))
+    return [
+        f"{count} feature{'s' * (count > 1)} {what}"
+        for count, what in zip(counts, ("excluded", "required"))
+        if count
+    ]
 
 
 def data(result: Result) -> str:
@@ -312,7 +343,7 @@ def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
             else "no bound was proved",
         ),
         ("gap", gap_percent(certificate.gap), "(bound - value) / value"),
-        ("status", certificate.status.value, certificate.status.sentence),
+        ("status", *ending(certificate)),
     ]
     rows += promises(certificate, kept=True) + screening(certificate) + repair(certificate)
     told = reported(certificate)
