@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from sparcipal import SparsePCA, Status, sparse_pca, verify
 from sparcipal.verdict import _percent
+from tests.support.nearly import PASSES, falling, in_blocks
 
 LAZY = {"effort": 0}
 
@@ -252,3 +253,10 @@ def test_an_unknown_keyword_is_answered_by_the_right_one():
             call(n_compnents=2)
     with pytest.raises(TypeError, match="a share of the variance does not say how many"):
         sparse_pca(covariance=np.eye(3), n_components=0.95)
+
+
+def test_better_answer_of_an_earlier_round_is_found_again_beside_excluded_features():
+    """What fits the memory is counted with the excluded feature, as it was before."""
+    case = falling(1125109)
+    result = sparse_pca(in_blocks(case.X), **case.keywords, memory_limit=PASSES)
+    assert verify(result, in_blocks(case.X))

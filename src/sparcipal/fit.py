@@ -309,7 +309,7 @@ def settled(
     best = last.unless(best)
     if best is not last and best.kept is not None:
         try:  # the data that the better answer speaks of
-            searched.among(best.kept, whole.n_nonzero)
+            searched.back_to(best.kept)
         except (KeyboardInterrupt, TimeoutError):
             return inside, shown
     return best.inside, best.shown

@@ -112,6 +112,10 @@ class Searched:
             stream.look(self._monitor)  # the variances of standardised features say nothing
         self._read(stream, count)
 
+    def back_to(self, kept: np.ndarray) -> None:
+        """The same for features that were kept before, for an answer with what `begin` was told."""
+        self.among(kept, self._needed)
+
     def among(self, kept: np.ndarray, needed: int) -> None:
         """Read the rows, if data come in rows, for the covariance of the features `kept`, which an
         answer of `needed` nonzeros was searched among."""
