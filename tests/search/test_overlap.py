@@ -12,6 +12,7 @@ from sparcipal import sparse_pca, verify
 from sparcipal.problem.components import best_order, variances
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.problem import Component, Problem
+from sparcipal.search.ascent import _Ascent
 from sparcipal.search.tied import _Weights
 
 KINDS = {
@@ -74,7 +75,7 @@ def test_components_are_of_the_kind_asked_for(kind: str, seed: int) -> None:
     assert verify(result, covariance=A).verdict == "proved"
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", range(1, 5))
 def test_a_larger_choice_never_has_the_smaller_value(seed: int) -> None:
     A = some_covariance(seed)
     same = {"n_components": 2, "n_nonzero_coefs": 2 + seed % 2, "certify": False, **SHORT}
@@ -125,6 +126,20 @@ def test_exchanges_find_what_all_supports_contain(monkeypatch: pytest.MonkeyPatc
     best = sparse_pca(covariance=A, **asked)
     monkeypatch.setattr("sparcipal.search.tied.EVERY", 0)
     assert sparse_pca(covariance=A, **asked).value >= best.value * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_trades_among_uncorrelated_components_leave_supports_apart(seed: int) -> None:
+    """A trade may put components into other places, from which the next one must take them."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((30, 10)) @ rng.standard_normal((10, 10))
+    problem = Problem(covariance_of(X.T @ X), (3, 3, 4), objective="adjusted", uncorrelated=True)
+    ascent = _Ascent(problem, lambda cov, s: np.arange(s))
+    parts = np.split(rng.permutation(10), [3, 6])
+    even = tuple(Component(np.sort(part), np.full(part.size, part.size**-0.5)) for part in parts)
+    start = list(ascent.admitted(even))
+    traded, _ = ascent._traded(start, ascent.value(start))
+    assert sorted(np.concatenate([c.support for c in traded])) == list(range(10))
 
 
 @pytest.mark.parametrize("kind", ["free", "orthogonal"])

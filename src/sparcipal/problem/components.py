@@ -124,7 +124,7 @@ def with_direction(problem: Problem, basis: np.ndarray, one: Component) -> np.nd
     """Return the constraints of later components with that of `one` added, as columns."""
     direction = one.vector(problem.covariance.n_features)
     if problem.uncorrelated:
-        direction = problem.covariance.matvec(direction)
+        direction = problem.covariance.image(one.support, one.weights)
         size = float(np.linalg.norm(direction))
         direction = direction / size if size > 0.0 else direction
     return np.column_stack([basis, direction])

@@ -66,6 +66,12 @@ class Covariance(ABC):
     def matvec(self, x: np.ndarray) -> np.ndarray:
         return self.matmat(x[:, None])[:, 0]
 
+    def image(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return Ax for x with these weights on the support."""
+        x = np.zeros(self.n_features)
+        x[support] = weights
+        return self.matvec(x)
+
     def columns(self, idx: np.ndarray) -> np.ndarray:
         return self.submatrix(np.arange(self.n_features), np.asarray(idx))
 
@@ -122,6 +128,9 @@ class MatrixCovariance(Covariance):
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.matrix @ Y
+
+    def image(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return weights @ self.matrix[support]  # rows lie together in memory, columns do not
 
     def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
         return self.matrix[np.ix_(rows, rows if cols is None else cols)]

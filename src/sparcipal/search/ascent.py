@@ -16,7 +16,7 @@ at once, which a few L-BFGS steps on fixed supports improve together.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -43,6 +43,7 @@ DENSE = 400  # up to so many features a matrix that is seen is formed
 POLISH = 40  # L-BFGS steps on the weights
 PERTURBED = 10  # starts near the best answer, for each unit of effort
 CHANGED, NEAR = 3, 10  # features of a component that change then, and among how many others
+PROMISING = 0.98  # of the best value: exchanges of uncorrelated components are worth their time
 BETTER = 1.0 + 1e-10
 
 Search = Callable[[Covariance, int], np.ndarray]
@@ -62,15 +63,28 @@ def ascend(
     ascent = _Ascent(problem, search)
     possible = [ascent.admitted(tuple(start)) for start in starts]
     ranked = sorted(possible, key=ascent.value, reverse=True)
-    ends = [ascent.run(start, options, first=i == 0) for i, start in enumerate(ranked)]
+    ends = [ascent.run(start, options, 1 if i else 2) for i, start in enumerate(ranked)]
     best = max([*ends, *ranked], key=ascent.value)
+    best = ascent.exchanged(best, options)
     rng = np.random.default_rng(options.seed)
+    seen = {_supports(end) for end in [*ends, *ranked]}
     for _ in range(PERTURBED * effort):
         if options.monitor.stopped:
             break
-        trial = ascent.run(ascent.perturbed(best, rng), options, first=False)
+        near = ascent.perturbed(best, rng)
+        if _supports(near) in seen:
+            continue
+        trial = ascent.run(near, options, 0)
+        seen |= {_supports(near), _supports(trial)}
+        if ascent.value(trial) > PROMISING * ascent.value(best):
+            trial = ascent.exchanged(trial, options)
         best = max((best, trial), key=ascent.value)
     return best
+
+
+def _supports(components: Sequence[Component]) -> tuple[bytes, ...]:
+    """Return the supports, as a key."""
+    return tuple(c.support.tobytes() for c in components)
 
 
 class _Ascent:
@@ -78,6 +92,7 @@ class _Ascent:
         self.problem, self.search = problem, search
         self.cov = problem.covariance
         self.constrained = problem.orthogonal or problem.uncorrelated
+        self._alone: dict[int, np.ndarray] = {}
 
     def value(self, components: Sequence[Component]) -> float:
         """Return what the components explain, in the best of their orders."""
@@ -105,7 +120,7 @@ class _Ascent:
         for j, s in enumerate(self.problem.cardinalities):
             rest, basis, allowed = self._seen(changed[:j] + changed[j + 1 :])
             own = changed[j]
-            image = np.abs(rest.matvec(own.vector(rest.n_features)))
+            image = np.abs(rest.image(own.support, own.weights))
             allowed[own.support] = False
             near = np.argsort(-np.where(allowed, image, -np.inf), kind="stable")[: 2 * s + NEAR]
             near = near[allowed[near]]
@@ -117,25 +132,32 @@ class _Ascent:
         return self.admitted(tuple(changed))
 
     def run(
-        self, components: tuple[Component, ...], options: Options, first: bool = True
+        self, components: tuple[Component, ...], options: Options, searching: int
     ) -> tuple[Component, ...]:
-        """Sweep over the components; only the first start is worth a search for every one."""
+        """Sweep over the components; in the first sweeps, so many, search for every one anew."""
         best, value = list(components), self.value(components)
         for sweep in range(SWEEPS):
             before = value
             for j in range(len(best)):
                 if options.monitor.stopped:
                     return tuple(best)
-                for new in self._replacements(best, j, first and sweep < 2):
+                for new in self._replacements(best, j, sweep < searching):
                     best, value = self._better(best, value, [*best[:j], new, *best[j + 1 :]])
             best, value = self._better(best, value, self._polished(best))
-            if value <= before * (1.0 + 1e-9) and self.problem.disjoint and first:
+            if value <= before * (1.0 + 1e-9) and self.problem.disjoint and searching > 1:
                 best, value = self._traded(best, value)
             if value <= before * (1.0 + 1e-9):
                 break
-        if self.problem.uncorrelated:
-            best = list(exchanged(self.problem, tuple(best), options))
         return tuple(best)
+
+    def exchanged(
+        self, components: tuple[Component, ...], options: Options
+    ) -> tuple[Component, ...]:
+        """Exchange features of uncorrelated components, weights of all included: it is dear, and
+        finds what changes of one component alone do not."""
+        if not self.problem.uncorrelated:
+            return components
+        return exchanged(self.problem, components, options)
 
     def _better(
         self, best: list[Component], value: float, trial: list[Component]
@@ -167,11 +189,21 @@ class _Ascent:
         s = min(self.problem.cardinalities[j], int(np.count_nonzero(allowed)))
         supports = [components[j].support]
         if searching:
-            places = np.flatnonzero(allowed)
-            inside = rest if allowed.all() else rest.restrict(places)
-            supports.append(places[self.search(inside, s)])
+            supports.append(self._searched(rest, allowed, s))
         found = [self._on(rest, support, basis) for support in supports]
         return [self._exchanged(rest, one, basis, allowed, s) for one in found if one is not None]
+
+    def _searched(self, rest: Covariance, allowed: np.ndarray, s: int) -> np.ndarray:
+        """Return a support for one component; where nothing but constraints tells it of the others,
+        it is always the same."""
+        same = self.constrained and bool(allowed.all())
+        if same and s in self._alone:
+            return self._alone[s]
+        places = np.flatnonzero(allowed)
+        found = places[self.search(rest if allowed.all() else rest.restrict(places), s)]
+        if same:
+            self._alone[s] = found
+        return found
 
     def _exchanged(
         self,
@@ -184,7 +216,7 @@ class _Ascent:
         """Exchange single features while the value grows."""
         value = _worth(rest, component)
         for _ in range(EXCHANGES):
-            image = rest.matvec(component.vector(rest.n_features))
+            image = rest.image(component.support, component.weights)
             if basis.shape[1]:
                 image -= basis @ np.linalg.lstsq(basis, image, rcond=None)[0]
             gain = np.where(allowed, image if self.problem.nonnegative else np.abs(image), -np.inf)
@@ -228,9 +260,9 @@ class _Ascent:
     def _traded(self, best: list[Component], value: float) -> tuple[list[Component], float]:
         """Let every two components trade one feature each, while the value grows."""
         for i, j in combinations(range(len(best)), 2):
-            first, second = best[i], best[j]
-            for a in _weakest(first):
-                for b in _weakest(second):
+            for a, b in product(_weakest(best[i]), _weakest(best[j])):
+                first, second = best[i], best[j]
+                if a in first.support and b in second.support:  # as long as no trade moved them
                     trial = list(best)
                     trial[i] = Component(np.sort(np.append(_without(first, a), b)), first.weights)
                     trial[j] = Component(np.sort(np.append(_without(second, b), a)), second.weights)

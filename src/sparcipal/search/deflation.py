@@ -176,7 +176,7 @@ _REST: dict[str, Callable[[Covariance], _Removed | _Overlapping]] = {
 def beyond(covariance: Covariance, components: Iterable[Component]) -> Covariance:
     """Return what the components leave unexplained, the Schur complement on their directions."""
     for component in components:
-        image = covariance.matvec(component.vector(covariance.n_features))
+        image = covariance.image(component.support, component.weights)
         own = float(component.weights @ image[component.support])
         if own > 0.0:
             covariance = Downdated(covariance, image / np.sqrt(own))
@@ -197,6 +197,10 @@ class Downdated(Covariance):
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.inner.matmat(Y) - np.outer(self.w, self.w @ Y)
+
+    def image(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        own = float(self.w[support] @ weights)
+        return self.inner.image(support, weights) - own * self.w
 
     def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
         cols = rows if cols is None else cols

@@ -47,12 +47,9 @@ class Tools:
 class Overlap:
     """The search for one problem; answers to the smaller problems are found once each."""
 
-    def __init__(
-        self, problem: Problem, options: Options, tools: Tools, *, effort: int, again: bool
-    ) -> None:
-        """`effort` says how many starts near the best answers follow, `again` that a search with
-        another seed was there before."""
-        self.problem, self.options, self.effort, self.again = problem, options, effort, again
+    def __init__(self, problem: Problem, options: Options, tools: Tools, effort: int) -> None:
+        """`effort` says how many starts near the best answers follow."""
+        self.problem, self.options, self.effort = problem, options, effort
         self.apart, self.one, self.simple = tools.apart, tools.one, list(tools.simple)
         self.sizes = _apart(problem.cardinalities, problem.covariance.n_features)
         self._found: dict[str, Answer] = {}
@@ -74,7 +71,7 @@ class Overlap:
             sizes = self.problem.cardinalities
             if len(set(sizes)) == 1 and self.problem.k <= sizes[0]:
                 starts.append(self._common())
-            if not self.again and all(s >= j for j, s in enumerate(sorted(sizes), 1)):
+            if all(s >= j for j, s in enumerate(sorted(sizes), 1)):
                 starts.append(self._uncorrelated("free"))
         return self._ascended(starts, supports="free", objective="adjusted", uncorrelated=False)
 
@@ -148,7 +145,8 @@ class Overlap:
             starts += self._shared()
             if len(set(sizes)) == 1 and self.problem.k <= sizes[0]:
                 starts.append(self._common())
-        return ascend(kind, starts, self.one, self.options, self.effort)
+        # every exchange is dear here, and more starts near the best answer hardly find a better one
+        return ascend(kind, starts, self.one, self.options, min(self.effort, 1))
 
     def _common(self) -> Answer:
         return self._once("common", self._search_common)

@@ -248,7 +248,7 @@ def _pull(problem: Problem, components: Answer, j: int) -> np.ndarray:
     """Return Ax_j - sum_i l_ij Bx_i: half the slope of the Lagrangian at every feature."""
     cov, p = problem.covariance, problem.covariance.n_features
     X = np.column_stack([c.vector(p) for c in components])
-    image = cov.matmat(X)
+    image = np.column_stack([cov.image(c.support, c.weights) for c in components])
     others = [i for i in range(problem.k) if i != j]
     ties = (image if problem.uncorrelated else X)[:, others]
     inside = components[j].support

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...bounds.enumeration import count_supports, exhaust
-from ...problem.components import newcomer_gain, refit, refit_one, removals, variances
+from ...problem.components import newcomer_gain, refit, refit_one, removals
 from ...problem.constraints import Constraints
 from ...problem.covariance import Covariance
 from ...problem.problem import Component, Options, Problem
@@ -37,11 +37,7 @@ NEARLY = 2e-3  # swaps predicted to lose so little are tried too: predictions ar
 
 
 def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
-    """Search with `effort` times the standard numbers of starts and perturbations.
-
-    For components that share features or count beyond one another, each unit of effort is one more
-    search with another seed.
-    """
+    """Search with `effort` times the standard numbers of starts and perturbations."""
     if effort > MOST:
         raise ValueError(
             f"method_options['effort']={effort} must be at most {MOST}: the time and memory of a "
@@ -53,19 +49,10 @@ def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
         times = JOINT if problem.k > 1 else 1
         apart, rounds = _disjoint(problem, options, times * effort)
         return Found(apart, n_iter=rounds, info={"effort": effort})
-    components: tuple[Component, ...] = ()
-    for unit in range(max(effort, 1)):
-        # each unit begins with the answer of those before it, so that more effort finds no less
-        seeded = replace(options, seed=options.seed + unit)
-        components = _overlapping(problem, seeded, components, min(effort, 1))
-        if options.monitor.stopped:
-            break
-    return Found(components, n_iter=1, info={"effort": effort})
+    return Found(_overlapping(problem, options, effort), n_iter=1, info={"effort": effort})
 
 
-def _overlapping(
-    problem: Problem, options: Options, known: tuple[Component, ...], effort: int
-) -> tuple[Component, ...]:
+def _overlapping(problem: Problem, options: Options, effort: int) -> tuple[Component, ...]:
     """Search for components that share features, or that count beyond one another."""
 
     def apart(sizes: tuple[int, ...]) -> tuple[Component, ...]:
@@ -74,16 +61,13 @@ def _overlapping(
 
     def one(cov: Covariance, s: int) -> np.ndarray:
         alone = Problem(cov, (s,), problem.nonnegative)
-        return _disjoint(alone, options, effort)[0][0].support
+        return _disjoint(alone, options, min(effort, 1))[0][0].support
 
     simple = [method.run(problem, options).components for method in SIMPLE]
     # without a feature, a component of an earlier answer may be left with none
     whole = [start for start in problem.starts if all(support.size for support in start)]
     simple += [tuple(_weighted(problem, support) for support in start) for start in whole]
-    tools = Tools(apart, one, simple)
-    found = Overlap(problem, options, tools, effort=effort, again=bool(known)).best()
-    answers = [refit(problem, answer) for answer in (known, found) if answer]
-    return max(answers, key=lambda answer: float(variances(problem, answer).sum()))
+    return refit(problem, Overlap(problem, options, Tools(apart, one, simple), effort).best())
 
 
 def _shared(problem: Problem, options: Options, effort: int) -> Found:
