@@ -187,6 +187,10 @@ def test_a_longer_proof_improves_overlapping_supports():
     claimed = sparse_pca(table, certify=False, **asked)
     assert claimed.bound > fast.bound
     assert "pass certify='full'" in claimed.certificate.message
+    apart = {**asked, "supports": "disjoint", "objective": "adjusted"}
+    assert "objective='sum'" in sparse_pca(table, **apart).certificate.message
+    crossing = {**asked, "supports": "orthogonal", "tol": 0.0}
+    assert "pass certify='full'" in sparse_pca(table, **crossing).certificate.message
 
 
 @pytest.mark.parametrize(
