@@ -40,8 +40,9 @@ ALONE = dict(zip(KIND, ("disjoint", "sum", False, None)))
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """The answer, whose own claim was rechecked, and the covariance of its data."""
+class Answer:
+    """The answer, whose own claim was rechecked, and the covariance of its data; `proved` rechecks
+    other answers about them."""
 
     result: Result
     cov: CheckedCovariance
@@ -73,17 +74,9 @@ class _Answer:
         return out
 
 
-def check_alternatives(
-    found: Alternatives,
-    result: Result,
-    cov: CheckedCovariance,
-    rounded: CheckedCovariance,
-    proved: Callable[[Result], Result],
-    ar: Arithmetic,
-    budget: Budget,
-) -> None:
-    """Refuse the alternatives unless all of them follow; `result` has passed the gate."""
-    answer = _Answer(result, cov, rounded, proved, ar, budget)
+def check_alternatives(found: Alternatives, answer: Answer) -> None:
+    """Refuse the alternatives unless all of them follow from the answer."""
+    result = answer.result
     settings, k = result.settings, len(result.supports)
     require(settings.get("missing") != "pairwise", "alternatives of another question")
     kind = {name: settings.get(name) for name in KIND}
@@ -124,7 +117,7 @@ def _claimed(near: Nearby, p: int) -> NearbyClaim:
 class _Component:
     """One component beside the others."""
 
-    def __init__(self, answer: _Answer, claim: NearbyClaim, near: Nearby, j: int) -> None:
+    def __init__(self, answer: Answer, claim: NearbyClaim, near: Nearby, j: int) -> None:
         self.answer, self.claim, self.near, self.j = answer, claim, near, j
         self.taken = with_anchors(answer.result)
         self.s = answer.sizes()[j]
@@ -368,7 +361,7 @@ def _first_of_its_kind(support: frozenset[int], groups: set[frozenset[int]]) -> 
     return support
 
 
-def _check_joint(cost: Cost, answer: _Answer) -> None:
+def _check_joint(cost: Cost, answer: Answer) -> None:
     """The best answer of all components without a feature is a fit, or no better than all."""
     require(type(cost) is Cost, "a cost that is none")
     raw = {field.name: getattr(cost, field.name) for field in fields(FeatureCost)}
@@ -389,7 +382,7 @@ def _proved(
     sizes: tuple[int, ...],
     include: tuple[tuple[int, ...], ...] | None,
     exclude: set[int],
-    answer: _Answer,
+    answer: Answer,
     kind: dict[str, Any] | None = None,
 ) -> Result:
     """The claim of a fit that answers the question behind a cost, once it is rechecked; it is one

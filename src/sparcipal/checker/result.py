@@ -18,7 +18,7 @@ import numpy as np
 from ..problem.answers import Alternatives
 from ..problem.result import Bound, Certificate, Result, Status
 from . import dropped as screened
-from .answers import check_alternatives
+from .answers import Answer, check_alternatives
 from .arithmetic import Arithmetic, Float, Numbers, at_least
 from .budget import WORK, Budget, Missing, Refused, require
 from .components import check_components, check_promises, check_settings
@@ -180,7 +180,7 @@ def _verify(
             bound = _check_bounds(result, cov, rounded, ar, budget)
             if found is not None:
                 behind = partial(_proved, given=given, ar=ar, budget=budget)
-                check_alternatives(found, result, cov, rounded, behind, ar, budget)
+                check_alternatives(found, Answer(result, cov, rounded, behind, ar, budget))
         except ValueError as error:
             raise Refused(f"the proof cannot be replayed: {error}") from error
     except Refused as refused:

@@ -49,7 +49,7 @@ def check_touch(record: Touch, problem: Problem, case: Case) -> None:
     require(expected > most, f"there are no pads for supports with {expected} features outside")
     if anchors == s:
         return
-    check_pads(record, s, nonnegative, forced, case.entries(record.core), ar, budget)
+    check_pads(record, s, nonnegative, forced, case)
     outside = np.setdiff1d(np.arange(cov.p), record.core)
     budget.work(100.0 * outside.size * s, "features outside a core")
     near = record.near
@@ -65,16 +65,9 @@ def check_touch(record: Touch, problem: Problem, case: Case) -> None:
     require(not left.any(), f"feature {near[left][:1]} outside the core may matter")
 
 
-def check_pads(
-    record: Touch,
-    s: int,
-    nonnegative: bool,
-    forced: np.ndarray,
-    block: np.ndarray,
-    ar: Arithmetic,
-    budget: Budget,
-) -> None:
+def check_pads(record: Touch, s: int, nonnegative: bool, forced: np.ndarray, case: Case) -> None:
     """first * scale * Diag(shape) <= t I - M^first, by one factorisation for each pad."""
+    ar, budget, block = case.ar, case.budget, case.entries(record.core)
     n, t = record.core.size, ar.number(record.bound)
     diagonal = np.diag_indices(n)
     block = 0.5 * (block + block.T)
