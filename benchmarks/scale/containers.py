@@ -124,7 +124,11 @@ def child(kind: str) -> None:
     def fit(rows: int) -> None:
         place = FOLDER / str(rows)
         sparse_pca(
-            opened(kind, place / name), n_components=3, n_nonzero_coefs=10, memory_limit=LIMIT
+            opened(kind, place / name),
+            n_components=3,
+            n_nonzero_coefs=10,
+            certify=False,
+            memory_limit=LIMIT,
         )
 
     fit(2000)

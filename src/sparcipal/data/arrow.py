@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-BYTES = 1 << 24  # of numbers in a block, about
+BYTES = 1 << 22  # of numbers in a block, about
 
 
 def in_batches(X: Any) -> Callable[[], Iterator[Any]] | None:
@@ -38,9 +38,21 @@ def _of_pyarrow(X: Any) -> Callable[[], Iterator[Any]] | None:
     if not hasattr(X, "to_batches") or not hasattr(X, "scanner"):
         return None  # a table in memory
     step = _rows(len(X.schema.names))
-    # read ahead by default: 16 batches of 4 files
-    ahead = {"batch_size": step, "batch_readahead": 1, "fragment_readahead": 1}
-    return lambda: map(plain_batch, filter(len, X.to_batches(**ahead)))
+    return lambda: map(plain_batch, filter(len, X.to_batches(batch_size=step, **sparing(X))))
+
+
+def sparing(data: Any) -> dict[str, Any]:
+    """Return the keywords with which a dataset of pyarrow is scanned in little memory.
+
+    By default it reads 16 batches of 4 files ahead, and the columns of a Parquet file whole.
+    """
+    import pyarrow.dataset as dataset
+
+    kept: dict[str, Any] = {"batch_readahead": 0, "fragment_readahead": 0, "use_threads": False}
+    if isinstance(getattr(data, "format", None), dataset.ParquetFileFormat):
+        lean = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+        kept["fragment_scan_options"] = lean
+    return kept
 
 
 def _of_polars(X: Any) -> Callable[[], Iterator[Any]] | None:

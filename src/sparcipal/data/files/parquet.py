@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import frames
+from ..arrow import sparing
 from ..columns import OPTIONS, Wanted
 from .bytes import Path_, Source, open_bytes
 from .reader import NotInBlocks, Parsed, Reader, check_same_columns
@@ -66,7 +67,7 @@ def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed
         raise NotInBlocks("the rows have labels")
     step = _step(source, len(data.schema.names))
     if whole:
-        batches = data.to_batches(batch_size=step, batch_readahead=0, fragment_readahead=0)
+        batches = data.to_batches(batch_size=step, **sparing(data))
         yield from (_parsed(pa.Table.from_batches([b]), wanted, source) for b in batches if len(b))
         return
     # pyarrow opens the file itself; open_bytes hashes it and notices when it changes
