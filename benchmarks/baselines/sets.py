@@ -25,7 +25,7 @@ class DataSet:
         found = []
         for support in supports:
             part = X[:, support]
-            part = part.toarray() if sp.issparse(part) else np.asarray(part, dtype=float)
+            part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=float)
             part = part - part.mean(axis=0) if self.center else part
             found.append(float(np.linalg.eigvalsh(part.T @ part / len(part))[-1]))
         return found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from benchmarks.baselines.sets import SETS, words
+from benchmarks.baselines.sets import SETS, DataSet, words
 from benchmarks.tables import pictures
 from benchmarks.tables.printed import TOPICS
 from sparcipal import Result, sparse_pca, verify
@@ -40,34 +40,28 @@ HEAD = "| data | k, s | " + " | ".join(METHODS) + " | auto | gap | recheck |"
 RULE = "| --- " * (len(METHODS) + 5) + "|"
 
 
-def solve(name: str, X: Any, k: int, s: int, method: str, **settings: Any) -> Result:
-    chosen = SETS[name]
+def solve(chosen: DataSet, X: Any, k: int, s: int, method: str, **settings: Any) -> Result:
     return sparse_pca(
         X, n_components=k, n_nonzero_coefs=s, center=chosen.center, method=method, **settings
     )
-
-
-def value(name: str, X: Any, result: Result) -> float:
-    """Recomputed from the data, not taken from the result."""
-    return sum(SETS[name].variances(X, result.supports))
 
 
 def row(
     name: str, k: int, s: int, rank: int, printed: tuple[float | None, ...], certify: str
 ) -> tuple[str, dict[str, Result]]:
     """A line of the table, and the result of every method."""
-    X = SETS[name].load()
+    chosen, X = SETS[name], SETS[name].load()
     cells, results = [], {}
     for method, paper in zip(METHODS, printed):
         own = {"rank": rank} if method in ("spannogram", "bipartite") else {}
-        results[method] = solve(name, X, k, s, method, certify=False, **own)
-        got = value(name, X, results[method])
+        results[method] = solve(chosen, X, k, s, method, certify=False, **own)
+        got = sum(chosen.variances(X, results[method].supports))
         cells.append(f"{got:.4g} ({'-' if paper is None else f'{paper:.4g}'})")
     best = results["auto"] = solve(
-        name, X, k, s, "auto", certify=certify, method_options={"effort": EFFORT}
+        chosen, X, k, s, "auto", certify=certify, method_options={"effort": EFFORT}
     )
     cells += [
-        f"**{value(name, X, best):.6g}**",
+        f"**{sum(chosen.variances(X, best.supports)):.6g}**",
         f"{100 * best.certificate.gap:.3g} %",
         verify(best, X).verdict,
     ]
@@ -151,34 +145,41 @@ def curves(folder: Path) -> Iterator[str]:
 
     The papers draw these curves and print none of their values.
     """
-    plt = pictures.pyplot()
     yield "# Asteris et al. 2015, figures 2 and 3: variance that the components capture together"
     for place, name, most, s, rank in CURVES:
-        X = SETS[name].load()
-        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-        yield f"\n{place}: {name}, components of {s} features, total variance for k = 2..{most}\n"
-        yield "| method | " + " | ".join(f"k={k}" for k in range(2, most + 1)) + " |"
-        yield "| --- " * most + "|"
-        for method in (*METHODS, "auto"):
-            own = {"rank": rank} if method in ("spannogram", "bipartite") else {}
-            proof = "fast" if method == "auto" else False
-            runs = [solve(name, X, k, s, method, certify=proof, **own) for k in range(2, most + 1)]
-            totals = [value(name, X, run) for run in runs]
-            parts = SETS[name].variances(X, runs[-1].supports)
-            pictures.draw(left, range(1, most + 1), np.cumsum(parts), method)
-            pictures.draw(right, range(2, most + 1), totals, method)
-            yield f"| {method} | " + " | ".join(f"{total:.5g}" for total in totals) + " |"
-        gaps = [100 * run.certificate.gap for run in runs]
-        yield "| gap of auto | " + " | ".join(f"{gap:.2g} %" for gap in gaps) + " |"
-        bounds = [run.certificate.bound for run in runs]
-        right.plot(range(2, most + 1), bounds, **pictures.BOUND)
-        right.legend(fontsize=8, frameon=False)
-        figure.suptitle(f"{name}, {s} features per component")
-        left.set(xlabel=f"first of the k = {most} components", ylabel="cumulative variance")
-        right.set(xlabel="k components", ylabel="total variance")
-        pictures.ticks(left, range(1, most + 1))
-        pictures.ticks(right, range(2, most + 1))
-        target = folder / f"curves-{name.lower().replace(':', '-')}-{s}.png"
-        figure.savefig(target, dpi=130)
-        plt.close(figure)
-        yield f"\n![{name}]({target.name})"
+        yield from curve(folder, place, SETS[name], SETS[name].load(), (most, s, rank))
+
+
+def curve(
+    folder: Path, place: str, chosen: DataSet, X: Any, sizes: tuple[int, int, int]
+) -> Iterator[str]:
+    """One of these figures; `sizes` are the most components, features of each, and the rank."""
+    plt = pictures.pyplot()
+    name, (most, s, rank) = chosen.name, sizes
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    yield f"\n{place}: {name}, components of {s} features, total variance for k = 2..{most}\n"
+    yield "| method | " + " | ".join(f"k={k}" for k in range(2, most + 1)) + " |"
+    yield "| --- " * most + "|"
+    for method in (*METHODS, "auto"):
+        own = {"rank": rank} if method in ("spannogram", "bipartite") else {}
+        proof = "fast" if method == "auto" else False
+        runs = [solve(chosen, X, k, s, method, certify=proof, **own) for k in range(2, most + 1)]
+        totals = [sum(chosen.variances(X, run.supports)) for run in runs]
+        parts = chosen.variances(X, runs[-1].supports)
+        pictures.draw(left, range(1, most + 1), np.cumsum(parts), method)
+        pictures.draw(right, range(2, most + 1), totals, method)
+        yield f"| {method} | " + " | ".join(f"{total:.5g}" for total in totals) + " |"
+    gaps = [100 * run.certificate.gap for run in runs]
+    yield "| gap of auto | " + " | ".join(f"{gap:.2g} %" for gap in gaps) + " |"
+    bounds = [run.certificate.bound for run in runs]
+    right.plot(range(2, most + 1), bounds, **pictures.BOUND)
+    right.legend(fontsize=8, frameon=False)
+    figure.suptitle(f"{name}, {s} features per component")
+    left.set(xlabel=f"first of the k = {most} components", ylabel="cumulative variance")
+    right.set(xlabel="k components", ylabel="total variance")
+    pictures.ticks(left, range(1, most + 1))
+    pictures.ticks(right, range(2, most + 1))
+    target = folder / f"curves-{name.lower().replace(':', '-')}-{s}.png"
+    figure.savefig(target, dpi=130)
+    plt.close(figure)
+    yield f"\n![{name}]({target.name})"

@@ -32,26 +32,57 @@ def test_verdicts_compare_with_what_is_printed(printed, measured, verdict):
     assert Figure("", "", "", printed).verdict(measured) == verdict
 
 
-def test_a_set_that_is_absent_is_named_and_one_that_is_there_is_run(tmp_path, monkeypatch):
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """An empty folder of data, and smaller questions."""
     monkeypatch.setattr(data, "FOLDER", tmp_path)
-    assert absent.SETS["BoW:Enron"].questions == ((8, 15, 5),)
-    for name, wanted in absent.SETS.items():  # smaller questions of smaller files
-        monkeypatch.setitem(absent.SETS, name, replace(wanted, questions=((2, 3, 2),)))
-    named = [line for line in absent.absent(tmp_path) if "| absent |" in line]
-    assert len(named) == len(absent.SETS)
+    monkeypatch.setenv("SPARCIPAL_CACHE", str(tmp_path / "cache"))
+    for name, wanted in absent.SETS.items():
+        questions = ((2, 3, 2),) if wanted.questions else ()
+        curves = ((2, 3, 2),) if wanted.curves else ()
+        deflated = ((2, 3),) if wanted.deflated else ()
+        wanted = replace(wanted, questions=questions, curves=curves, deflated=deflated)
+        monkeypatch.setitem(absent.SETS, name, wanted)
+    return tmp_path
+
+
+def test_sets_that_are_absent_are_named(small):
+    lines = list(absent.absent(small))
+    assert sum(line.endswith("| absent |") for line in lines) == len(absent.SETS) == 6
+    files = {figure.reason.split(" when ")[1].split()[0] for figure in FIGURES if not figure.key}
+    assert files == {wanted.file for wanted in absent.SETS.values()}
+
+
+def test_sets_whose_files_are_there_are_run(small):
     rng = np.random.default_rng(0)
-    counts = rng.poisson(0.5 + 2 * (rng.random((40, 13)) < 0.2))
+    counts = rng.poisson(0.5 + 2 * (rng.random((20, 26)) < 0.2))
     entries = [f"{i + 1} {j + 1} {counts[i, j]}" for i, j in np.argwhere(counts)]
-    text = "\n".join(["40", "13", str(len(entries)), *entries]) + "\n"
-    with gzip.open(tmp_path / "docword.enron.txt.gz", "wt") as file:
-        file.write(text)
-    words = [f"word{j}" for j in range(13)]
-    (tmp_path / "vocab.enron.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    text = "\n".join(["20", "26", str(len(entries)), *entries]) + "\n"
+    words = [f"word{j}" for j in range(26)]
+    for name in ("enron", "nytimes", "pubmed"):
+        with gzip.open(small / f"docword.{name}.txt.gz", "wt") as file:
+            file.write(text)
+        (small / f"vocab.{name}.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    for name in ("amazon", "pems_train"):
+        np.savez(small / f"{name}.npz", X=counts)
     tweets = [" ".join(words[j] for j in np.flatnonzero(row)) for row in counts]
-    (tmp_path / "tweets.txt").write_text("\n".join(tweets), encoding="utf-8")
-    rows = [line for line in absent.absent(tmp_path) if line.startswith("| ")]
-    lines = {row.split("|")[1].strip(): row for row in rows}
-    assert "| 2, 3 |" in lines["BoW:Enron"]
-    assert "| 2, 3 |" in lines["tweets"]
-    assert lines["BoW:Enron"].rstrip().endswith("% |")
-    assert "| absent |" in lines["BoW:NyTimes"]
+    (small / "tweets.txt").write_text("\n".join(tweets), encoding="utf-8")
+
+    page = "\n".join(absent.absent(small))
+    assert "| absent |" not in page
+    parts = dict(part.split("\n", 1) for part in page.split("\n## ")[1:])
+    assert list(parts) == list(absent.SETS)
+    best = absent.sparse_pca(counts, n_components=2, n_nonzero_coefs=3, center=False)
+    for name in ("Amzn Com Rev", "Pems Train", "BoW:Enron", "BoW:NyTimes"):
+        assert "| TPower | EM | SpanSPCA | SPCABiPart | auto | gap |" in parts[name]
+    for name in ("BoW:Enron", "BoW:NyTimes"):
+        assert f" | {best.value:.5g} | " in parts[name]
+        assert "\nSPCABiPart\n\n1. word" in parts[name]
+    assert "Figure 4: BoW:NyTimes, components of 3 features" in parts["BoW:NyTimes"]
+    for name in ("BoW:NyTimes", "BoW:PubMed"):
+        assert "\n26 words, at most " in parts[name]
+        assert "\nDSPCA\n\n1. word" in parts[name]
+    shares = parts["tweets"].strip().splitlines()[-1].strip("| ").split(" | ")
+    assert shares[0] == "2, 3"
+    assert len(shares) == 1 + len(absent.DEFLATED)
+    assert max(map(float, shares[1:])) == 1.0
