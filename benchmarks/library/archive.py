@@ -2,9 +2,10 @@
 
 `library.jsonl` has a line for every instance. What it says is what the result in
 `results/<name>.json.xz` says; the file holds the proof where that is small enough, and the
-components otherwise. Multipliers of a proof are kept with as few bits as still prove the same
-bound. Nothing here is believed: `check` asks `sparcipal.verify`, and a bound whose proof is not
-there counts as not rechecked.
+components otherwise. A file that is larger than `PART` goes on in `<name>.json.xz.2` and so on.
+Multipliers of a proof are kept with as few bits as still prove the same bound. Nothing here is
+believed: `check` asks `sparcipal.verify`, and a bound whose proof is not there counts as not
+rechecked.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 import json
 import lzma
 import math
+import re
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +26,18 @@ from sparcipal import Result, verify
 from sparcipal.checker import Verification
 
 FOLDER = Path(__file__).parent
-# Compressed proofs up to this size are kept, in bytes.
-LARGEST = 900_000
+# Compressed proofs up to this size are kept, in bytes, in files of at most this size.
+LARGEST, PART = 3_000_000, 900_000
+LONGEST = 100_000_000  # of a result that is not compressed
 # Multipliers of proofs beyond this size, in bytes, are tried with so many bits instead of 24.
 SMALL, BITS = 50_000, (10, 11, 12, 14, 16, 18)
 # Values and bounds count as improved beyond this.
 RELATIVE = 1e-9
-# A bound that comes with its proof may be larger by this than one whose proof is not there.
-PROOF_IS_WORTH = 1e-5
+# A bound that comes with its proof may be larger than one whose proof is not there: by this share
+# of the gap, or by this share of the value.
+PROOF_IS_WORTH = (0.25, 1e-6)
+# Arrays stand in the text as base64 of four or eight bytes: a pattern of 16 or 32 letters.
+XZ = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 4, "pb": 4}]
 ASKED = ("supports", "objective", "uncorrelated", "nonnegative", "center", "scale")
 
 
@@ -82,6 +89,8 @@ class Entry:
                 f"{entry.name}: a value {entry.value!r} and a bound {entry.bound!r}, not "
                 "0 < value <= bound < infinity"
             )
+        if json.dumps(parts) != line:
+            raise NotTaken(f"{entry.name}: not written as `take` writes it, or a name stands twice")
         return entry
 
 
@@ -121,16 +130,32 @@ class Archive:
     def file(self, name: str) -> Path:
         return self.folder / "results" / f"{name}.json.xz"
 
+    def parts(self, name: str) -> list[Path]:
+        """The files of a result, in order: the first, and those that go on from it."""
+        first = self.file(name)
+        further = takewhile(Path.exists, (first.with_name(f"{first.name}.{n}") for n in count(2)))
+        return [first, *further]
+
     def result(self, name: str) -> Result:
         """The stored result; NotTaken when the file is absent, broken, or holds none."""
         try:
-            return Result.from_json(lzma.decompress(self.file(name).read_bytes()).decode())
+            content = b"".join(part.read_bytes() for part in self.parts(name))
+            unpack = lzma.LZMADecompressor()
+            text = unpack.decompress(content, max_length=LONGEST)
+            if not unpack.eof or unpack.unused_data:
+                raise ValueError(f"not one stream of at most {LONGEST:,} bytes")
+            return Result.from_json(text.decode())
         except (OSError, ValueError, lzma.LZMAError) as error:
             raise NotTaken(f"{name}: no result in {self.file(name)}: {error}") from error
 
     def write(self, entry: Entry, content: bytes) -> None:
-        self.file(entry.name).parent.mkdir(parents=True, exist_ok=True)
-        self.file(entry.name).write_bytes(content)
+        first = self.file(entry.name)
+        first.parent.mkdir(parents=True, exist_ok=True)
+        for old in self.parts(entry.name)[1:]:
+            old.unlink()
+        for number, start in enumerate(range(0, len(content), PART), start=1):
+            part = first if number == 1 else first.with_name(f"{first.name}.{number}")
+            part.write_bytes(content[start : start + PART])
         entries = {**self.entries(), entry.name: entry}
         ordered = [entries[name] for name in INSTANCES if name in entries]
         text = "".join(json.dumps(asdict(entry)) + "\n" for entry in ordered)
@@ -180,7 +205,8 @@ def check(archive: Archive, instance: Instance, entry: Entry) -> Verification:
         stored = _of_result(result).get(said, own)
         if own != stored:
             raise NotTaken(f"{instance.name}: the list has {said} {own!r}, the result {stored!r}")
-    if not entry.made.startswith((made_with(result), "sent in")):
+    effort = re.escape(made_with(result)) + r"(, [\d.e+-]+ CPU s)?"
+    if not re.fullmatch(f"sent in|{effort}", entry.made):
         raise NotTaken(f"{instance.name}: made is {entry.made!r}, the result {made_with(result)}")
     verdict = recheck(instance, result)
     if entry.proof != bool(verdict):
@@ -255,7 +281,9 @@ def _improves(known: Entry, value: float, bound: float, proof: bool) -> None:
             f"{known.name}: value {value!r} and bound {bound!r} improve on neither "
             f"{known.value!r} nor {known.bound!r}"
         )
-    loose = bound > known.bound * (1 + (PROOF_IS_WORTH if stored else RELATIVE))
+    share, least = PROOF_IS_WORTH
+    allowed = max(share * known.gap, least) if stored else RELATIVE
+    loose = bound > known.bound + allowed * known.value
     if value < known.value * (1 - RELATIVE) or loose:
         raise NotTaken(
             f"{known.name}: value {value!r} or bound {bound!r} is worse than what is known, "
@@ -314,7 +342,7 @@ def _with_bits(numbers: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _compressed(text: str) -> bytes:
-    return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+    return lzma.compress(text.encode(), filters=XZ)
 
 
 def chosen(names: list[str]) -> list[Instance]:

@@ -134,7 +134,7 @@ SOURCES = {
             "cbcl_faces_raw.npz",
         ),
         Source("isolet", _UCI, "centred", 617, _set("Isolet-5"), "isolet5.npz"),
-        Source("colon", "Alon et al. 1999", "logarithms, centred", 2000, _colon, "alon.npz"),
+        Source("colon", "Alon et al. 1999", "log of max(x, 1), centred", 2000, _colon, "alon.npz"),
         Source(
             "kos",
             _UCI,

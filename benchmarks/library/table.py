@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
 from benchmarks.library.archive import Archive, Entry
 from benchmarks.library.instances import INSTANCES, SOURCES
 from benchmarks.library.published import PUBLISHED, SCALES, Published
@@ -12,9 +14,11 @@ OPTIMAL = 2e-6
 HEAD = """# The library: instances, best values, best bounds, proofs
 
 An instance is a matrix, prepared as stated, and a question: components x nonzeros, disjoint
-supports, loadings of any sign or nonnegative. `library.jsonl` has the best value, the best bound
-and the supports of each, `results/` the result itself, and with it the proof where that is at most
-900 kB, compressed: larger ones would make the repository unpleasant to clone.
+supports, loadings of any sign or nonnegative. A value is the sum of the largest x'Ax of unit x on
+each support; covariances A divide by the number of samples, and what is not centred has second
+moments. `library.jsonl` has the best value, the best bound and the supports of each, `results/` the
+result itself, and with it the proof where that is at most 3 MB, compressed (in files of at most
+900 kB: `.2` and so on are the rest of a file that is longer).
 
     make library                                         recheck all of it with `verify` alone
     python -m benchmarks.library check digits-1x10       the same, of one instance
@@ -24,12 +28,13 @@ and the supports of each, `results/` the result itself, and with it the proof wh
 `make library` fails, and says what is wrong, if a line of the list is missing, listed twice, of no
 instance or of wrong types; if value, bound, supports or `proved_by` are not those of the stored
 result; if `verify` refuses that; or if the proof is not where the list says so. "-" in the last
-column means that the proof is larger than what is kept here: the value is rechecked then and the
-bound is **not**, and `make library` counts these as "bound not rechecked".
+column means that no proof is kept: the value is rechecked then and the bound is **not**, and
+`make library` counts these as "bound not rechecked". They were found when proofs up to 900 kB were
+kept, or are larger than 3 MB; a run that proves the bound again (`make NAME`) brings the proof.
 {count}
 
 `make NAME` starts from the known components with the effort recorded in the stored result:
-`certify` and, with "full", a time limit of 120 to 450 s. `--certify full`, `--seconds 180` (for
+`certify` and, with "full", a time limit of 120 to 600 s. `--certify full`, `--seconds 180` (for
 each) and `--minutes 10` (for all) ask for another. A run that a time limit ended depends on the
 machine, and may end with a larger bound. `--proofs FOLDER` saves every result with its proof,
 however large, and `check NAME --proofs FOLDER` rechecks with it a bound whose proof is not kept
@@ -42,7 +47,8 @@ A result to send in is made with `sparse_pca(**INSTANCES[NAME].question())`, `IN
 (`benchmarks.library.archive.Archive().result(NAME)`), and saved with `Result.save`. An improvement
 is a larger value or a smaller bound, rechecked before it replaces anything; a pull request consists
 of what `take` changed. `take` says why something is not taken: another question, not proved, not
-better. A bound that comes with its proof replaces one without, if it is larger by at most 1e-5.
+better. A bound that comes with its proof replaces one without, if the gap grows by at most a
+quarter.
 """
 SAID = """\
 As printed; ours are the best value, the gap of the list, and how it was made (CPU seconds on a
@@ -67,14 +73,17 @@ seconds to minutes (`benchmarks/exact`, `benchmarks/joint`)."""
 
 def write_table(archive: Archive) -> None:
     entries = archive.entries()
-    proofs = sum(entry.proof for entry in entries.values())
-    optimal = sum(entry.gap < OPTIMAL for entry in entries.values())
+    shown = [entry for entry in entries.values() if entry.proof]
+    optimal = sum(entry.gap < OPTIMAL for entry in shown)
+    others = [entry for entry in entries.values() if not entry.proof]
+    solved = sum(entry.gap < OPTIMAL for entry in others)
     count = (
-        f"Of {len(entries)} instances, {optimal} have a bound within {OPTIMAL:.0e} of the value "
-        f'("optimal") and {proofs} have their proof here.'
+        f"Of {len(entries)} instances {len(shown)} have their proof here, {optimal} of them within "
+        f'{OPTIMAL:.0e} of the value ("optimal"). The {len(others)} others, {solved} of them '
+        f"optimal by their own account: {', '.join(entry.name for entry in others)}."
     )
     lines = [
-        HEAD.format(count=count),
+        HEAD.format(count=fill(count, 100, break_on_hyphens=False)),
         "## Sources",
         "",
         "| name | features | from | preparation | file |",
@@ -147,7 +156,8 @@ def _scales(entries: dict[str, Entry]) -> list[str]:
 
 
 def _row(archive: Archive, entry: Entry) -> str:
-    size = f"{archive.file(entry.name).stat().st_size / 1000:.0f} kB" if entry.proof else "-"
+    stored = sum(part.stat().st_size for part in archive.parts(entry.name))
+    size = f"{stored / 1000:.0f} kB" if entry.proof else "-"
     cells = (
         entry.name,
         f"{entry.value:.8g}",

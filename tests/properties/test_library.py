@@ -16,6 +16,7 @@ from benchmarks.library.published import PUBLISHED
 from sparcipal import Result, sparse_pca, verify
 
 NAME = "breast-cancer-1x10"
+LONGEST = 1_000_000
 INSTANCE = INSTANCES[NAME]
 ALWAYS = [name for name, instance in INSTANCES.items() if instance.source.file is None]
 
@@ -37,8 +38,9 @@ def copied(tmp_path) -> Archive:
 def test_every_line_of_the_list_is_an_instance_with_a_file():
     entries = Archive().entries()
     assert set(entries) <= set(INSTANCES)
-    files = {file.name for file in (FOLDER / "results").iterdir()}
-    assert files == {f"{name}.json.xz" for name in entries}
+    files = list((FOLDER / "results").iterdir())
+    assert {*files} == {part for name in entries for part in Archive().parts(name)}
+    assert max(file.stat().st_size for file in files) <= archive.PART
     assert all(0 < entry.value <= entry.bound for entry in entries.values())
     for name, entry in entries.items():
         instance = INSTANCES[name]
@@ -48,7 +50,7 @@ def test_every_line_of_the_list_is_an_instance_with_a_file():
 
 
 def test_the_library_stays_small():
-    assert sum(file.stat().st_size for file in FOLDER.rglob("*.xz")) < 24_000_000
+    assert sum(file.stat().st_size for file in (FOLDER / "results").iterdir()) < 50_000_000
 
 
 @pytest.mark.parametrize("name", ALWAYS)
@@ -86,6 +88,7 @@ def test_multipliers_are_kept_with_as_few_bits_as_prove_the_bound(monkeypatch):
         ({"proved_by": "clip"}, "the list has proved_by"),
         ({"proof": False}, "the list has proof"),
         ({"made": "certify='full'"}, "made is"),
+        ({"made": "sent in, 0.001 CPU s"}, "made is"),
     ],
 )
 def test_a_wrong_line_is_refused(copied, changed, reason):
@@ -165,15 +168,26 @@ def test_a_line_that_is_none_is_a_fault(copied, changed, fault):
         copied.entries()
 
 
+def test_a_line_that_says_something_twice_is_a_fault(copied):
+    line = (copied.folder / "library.jsonl").read_text("utf-8").strip()
+    assert archive.Entry.of_line(line).name == NAME
+    for twice in ('{"bound": 8.6, ' + line[1:], line.replace(": ", ":", 1)):
+        with pytest.raises(NotTaken, match="twice"):
+            archive.Entry.of_line(twice)
+
+
 @pytest.mark.parametrize("line", ["", "7", "[]", "{", "[" * 100_000, "\ud800"])
 def test_what_is_no_entry_is_a_fault(line):
     with pytest.raises(NotTaken):
         archive.Entry.of_line(line)
 
 
-def test_a_file_without_a_result_is_refused(copied):
+def test_a_file_without_a_result_is_refused(copied, monkeypatch):
+    monkeypatch.setattr(archive, "LONGEST", LONGEST)
     entry = copied.entries()[NAME]
-    for content in (b"", b"broken", copied.file(NAME).read_bytes()[:-9], lzma.compress(b"[1]")):
+    whole = copied.file(NAME).read_bytes()
+    more = (whole + b"more", whole + lzma.compress(b" "), lzma.compress(b" " * 2 * LONGEST))
+    for content in (b"", b"broken", whole[:-9], lzma.compress(b"[1]"), *more):
         copied.file(NAME).write_bytes(content)
         with pytest.raises(NotTaken, match="no result in"):
             check(copied, INSTANCE, entry)
@@ -182,6 +196,39 @@ def test_a_file_without_a_result_is_refused(copied):
         check(copied, INSTANCE, entry)
     with pytest.raises(NotTaken, match="no result in"):
         archive.loaded(copied.folder / "nothing.json")
+
+
+def test_a_long_result_goes_on_in_further_files_that_a_shorter_one_removes(copied, monkeypatch):
+    good = copied.result(NAME)
+    (copied.folder / "library.jsonl").unlink()
+    monkeypatch.setattr(archive, "PART", 700)
+    take(copied, INSTANCE, good, "sent in")
+    parts = copied.parts(NAME)
+    assert len(parts) > 2
+    assert [part.stat().st_size for part in parts[:-1]] == [700] * (len(parts) - 1)
+    assert check(copied, INSTANCE, copied.entries()[NAME])
+    content = parts[1].read_bytes()
+    parts[1].unlink()
+    with pytest.raises(NotTaken, match="no result in"):
+        check(copied, INSTANCE, copied.entries()[NAME])
+    parts[1].write_bytes(content)
+    monkeypatch.setattr(archive, "PART", 900_000)
+    copied.write(copied.entries()[NAME], b"".join(part.read_bytes() for part in parts))
+    assert copied.parts(NAME) == parts[:1]
+    assert not any(part.exists() for part in parts[1:])
+    assert check(copied, INSTANCE, copied.entries()[NAME])
+
+
+def test_a_proof_may_cost_a_quarter_of_the_gap_and_nothing_else_may():
+    known = replace(Archive().entries()[NAME], value=1.0, bound=1.04, proof=False)
+    archive._improves(known, 1.0, 1.049, proof=True)
+    for bound, proof in ((1.051, True), (1.041, False)):
+        with pytest.raises(NotTaken):
+            archive._improves(known, 1.0, bound, proof)
+    solved = replace(known, bound=1.0000005)
+    archive._improves(solved, 1.0, 1.0000014, proof=True)
+    with pytest.raises(NotTaken, match="worse than what is known"):
+        archive._improves(solved, 1.0, 1.000003, proof=True)
 
 
 def test_a_proof_that_is_not_kept_is_not_counted_and_may_lie_beside(copied, monkeypatch):
