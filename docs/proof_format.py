@@ -41,8 +41,10 @@ What is claimed
 the kind asked for. Value, total variance, means and scales, the status and every bound are
 recomputed. The following entries of a document are reported by the solver and no part of the
 claim, nothing of them is rechecked: ``nodes``, ``eliminated`` and ``message`` of the certificate,
-``n_iter``, ``note`` and ``info``, and those of the settings that no table names. Every promise in
-``guarantees``, times ``bound``, is at most ``value`` less ``rounding``, as fractions.
+``n_iter``, ``note`` and ``info``, and those of the settings that no table names. The entry
+``redundancy`` of ``info``, a :ref:`Redundancy` where there are several components, is rechecked if
+it is there. Every promise in ``guarantees``, times ``bound``, is at most ``value`` less
+``rounding``, as fractions.
 
 Components: supports and anchors together have no more features than were asked for, with anchors in
 the order of the components, otherwise the largest of them against the largest cardinality; disjoint
@@ -105,6 +107,7 @@ def page() -> str:
     shown: list[type] = []
     for schema in (
         records.Claim,
+        records.Redundancy,
         records.Settings,
         records.ClaimedBound,
         records.Screening,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import pytest
 
 from sparcipal import Status, alternatives, sparse_pca, verify
 from sparcipal.data.missing import means
+from sparcipal.problem.result import Bound
 from tests.support.second_checker import check_alternatives
 
 ARITHMETICS = [
@@ -78,6 +80,65 @@ def test_orthogonal_components_may_lie_on_constant_features(arithmetic):
             ),
         )
         assert verify(forged, X, arithmetic=arithmetic).verdict == "refused"
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+def test_rewards_count_for_components_that_lie_partly_on_constant_features(arithmetic):
+    """Such a component is charged a part of a negative eigenvalue, and gets its rewards in full."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((30, 6))
+    X[:, :2] = rng.standard_normal((30, 2)) @ np.array([[1, 0.5], [0, 1]])
+    result = sparse_pca(X, n_components=3, n_nonzero_coefs=2, supports="orthogonal")
+    unit = result.certificate.unit
+    A = np.cov(X.T, bias=True)[:2, :2] / unit
+    less, reward = np.trace(A), 0.5 * np.trace(A)
+    Z, shift = A + less * np.eye(2), 4 * less
+    prices = np.array([-reward, 0.0])
+    top = float((shift - less + reward) * (1 + 1e-9))  # of a support with the first feature
+    problem = {"step": "problem", "s": 2, "nonnegative": False, "bound": top, "unit": 1.0,
+               "twins": {}, "prices": prices}  # fmt: skip
+    data = {
+        "kept": np.array([0, 1]),
+        "L": np.linalg.cholesky(Z),
+        "beta": (np.diag(Z) + prices) * (1 + 1e-9),
+        "shift": float(shift),
+        "parts": [{"s": 2, "log": [problem, ROOT_LEAF]}],
+    }
+    paid = float(np.trace(Z) - reward)
+    for sum_, verdict in ((paid, "refused"), (paid + 3 * reward, "proved")):
+        value = sum_ * unit * (1 + 1e-6)
+        margin = sum(b.margin for b in result.certificate.bounds if b.name == "orthogonal")
+        bound = Bound("orthogonal", value, data, margin or result.certificate.bounds[0].margin)
+        bounds = (*result.certificate.bounds, bound)
+        bounds = tuple(sorted(bounds, key=lambda bound: bound.value))
+        forged = replace(result, certificate=replace(result.certificate, bounds=bounds))
+        said = verify(forged, X, arithmetic=arithmetic)
+        assert said.verdict == verdict, said.reason
+        assert verdict == "proved" or "'orthogonal'" in said.reason
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_hold_for_orthogonal_components_with_weight_on_constant_features(seed):
+    """Two components on overlapping features that a constant column makes orthogonal."""
+    rng = np.random.default_rng(seed)
+    p, s = 4, 3
+    X = np.zeros((20, p + 1))
+    X[:, :p] = rng.standard_normal((20, 1)) * rng.uniform(0.5, 2, p) + 0.7 * rng.standard_normal(
+        (20, p)
+    )
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=s, supports="orthogonal")
+    assert verify(result, X)
+    A, best = np.cov(X.T, bias=True), 0.0
+    for first, second in combinations_with_replacement(combinations(range(p), s - 1), 2):
+        for angle in np.linspace(0.01, np.pi / 2, 40):
+            x = np.zeros(p + 1)
+            x[list(first)] = np.linalg.eigh(A[np.ix_(first, first)])[1][:, -1] * np.cos(angle)
+            x[p] = np.sin(angle)
+            own = [*second, p]
+            q = x[own] / np.linalg.norm(x[own])
+            rest = np.eye(s) - np.outer(q, q)
+            best = max(best, x @ A @ x + np.linalg.eigvalsh(rest @ A[np.ix_(own, own)] @ rest)[-1])
+    assert 0.0 < best <= result.bound
 
 
 def test_pairwise_matrices_are_not_believed_where_means_hide_them():

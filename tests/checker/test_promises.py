@@ -36,17 +36,19 @@ def test_a_promise_of_more_than_is_proved_is_refused(arithmetic, share):
     X = decaying(1)
     result = sparse_pca(X, n_nonzero_coefs=6, method="spannogram", rank=1, certify=False)
     assert result.gap > 1e-5
-    forged = replace(result.certificate, guarantees={"Theorem 1": share})
+    name = "Papailiopoulos et al. 2013, Theorem 1"
+    forged = replace(result.certificate, guarantees={name: share})
     verdict = verify(replace(result, certificate=forged), X, arithmetic=arithmetic)
     assert verdict.verdict == "refused"
-    assert "guarantees" in verdict.reason or "is promised by 'Theorem 1'" in verdict.reason
+    assert "guarantees" in verdict.reason or f"is promised by {name!r}" in verdict.reason
 
 
 def test_a_promise_is_exactly_what_is_proved_and_no_unit_more(promised):
     X, certificate = decaying(0), promised.certificate
+    (name,) = certificate.guarantees
     proved = (certificate.value - certificate.rounding) / certificate.bound
     for share, verdict in ((proved * (1 - 1e-15), "proved"), (proved * (1 + 1e-15), "refused")):
-        told = replace(promised, certificate=replace(certificate, guarantees={"a": share}))
+        told = replace(promised, certificate=replace(certificate, guarantees={name: share}))
         assert verify(told, X).verdict == verdict
 
 
@@ -68,3 +70,11 @@ def test_fits_claim_no_promise_that_they_cannot_prove():
             assert 0 < share <= result.value / result.bound
             claimed += 1
     assert claimed >= 6
+
+
+def test_promises_are_of_theorems_that_there_are(promised):
+    """The name is printed beside what is proved, so that the file may not choose it."""
+    certificate = replace(promised.certificate, guarantees={"and unique (proved)": 0.5})
+    verdict = verify(replace(promised, certificate=certificate), decaying(0))
+    assert verdict.verdict == "refused"
+    assert "guarantees" in verdict.reason

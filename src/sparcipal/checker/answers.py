@@ -141,7 +141,10 @@ class _Component:
         members = 1 + sum(group.size for group in claim.groups) / (1 + len(claim.groups))
         self.answer.budget.work(looks * (1e4 + 100.0 * members), "exchanges of a list")
         require(claim.value == float(result.variances[self.j]), "another component")
-        asked = (1.0 - within) * claim.value
+        self._check_rounding()
+        support, weights = result.supports[self.j], result.weights[self.j]
+        self._check_least(claim.value, support, weights, "the component explains less")
+        asked = (1.0 - within) * (claim.value - claim.rounding)
         require(abs(claim.asked - asked) <= 8 * EPS * abs(asked), "another level was asked for")
         self._check_list()
         for entry in claim.supports:
@@ -242,6 +245,7 @@ class _Component:
         own = float(x @ block @ x)
         slack = self._slack(support)
         require(abs(entry.value - own * unit) <= slack * unit, "a listed value is another one")
+        self._check_least(entry.value, support, x, "a listed support explains less")
         answer.cov.known()[0].charge(answer.budget, support.size, support.size)
         ar, block = answer.ar, answer.cov.submatrix(support)
         doubt = self.part.rounding(self.s) + self.s * self.change  # of supports after exchanges
@@ -254,6 +258,28 @@ class _Component:
         sizes = [(g.size, int(np.isin(g, support).sum())) for g in self.claim.groups]
         answer.budget.work(sum(10.0 * n * q for n, q in sizes), "the exchanges of a support")
         require(entry.count == prod(comb(*pair) for pair in sizes), "another number of supports")
+
+    def _check_rounding(self) -> None:
+        """What is said to be for rounding is no more than a few times that of this computation."""
+        inner = self.answer.rounded.known()[0]
+        sizes = np.sort(np.abs(inner.diagonal))[::-1][: self.s]
+        most = inner.allowance(self.s) + 4 * (self.s + 8) * EPS * float(sizes.sum())
+        fits = self.claim.rounding <= 8 * most * self.answer.cov.unit
+        require(fits, "a rounding of values that is not that of this computation")
+
+    def _check_least(self, value: float, support: np.ndarray, x: np.ndarray, reason: str) -> None:
+        """Whatever rounding did, the vector at unit length explains more than the value less the
+        rounding: what is as good as it lies above a level that is measured from there."""
+        answer, ar = self.answer, self.answer.ar
+        cov = answer.cov if ar.exact else answer.rounded
+        cov.known()[0].charge(answer.budget, support.size, support.size)
+        block, w = cov.submatrix(support), ar.array(x)
+        least = (w * ar.matmul(block, w)).sum() / (w * w).sum()
+        size = float(np.abs(answer.rounded.diagonal[support]).sum())
+        least = least - 4 * (self.s + 8) * ar.eps * size
+        least = least - cov.known()[0].rounding(support.size)
+        sure = ar.number(value) - ar.number(self.claim.rounding)
+        require(bool(sure < least * answer.cov.unit), f"{reason} than its value less rounding")
 
     def _slack(self, support: np.ndarray) -> float:
         """By how much two honest computations of a value may differ."""

@@ -4,10 +4,12 @@
 `exact.Ball` computes with enclosures of real numbers; there `eps` is zero, so that each rounding
 term vanishes. Matrices are NumPy arrays in both: float64, or objects that are balls.
 
-Code that serves both keeps to four habits. `a <= b` between numbers or arrays is true only if it
-is proved, and its negation proves nothing. Maxima, square roots, products of matrices and sorted
-values go through the arithmetic. Rounding terms are multiples of `ar.eps`. What LAPACK says of
-`ar.floats(M)` is a guess and decides nothing but where to look.
+Code that serves both keeps to five habits. Numbers of a record become numbers of the arithmetic
+(`ar.number`, `ar.array`) before they are added or multiplied: Python would round. `a <= b` between
+numbers or arrays is true only if it is proved, and its negation proves nothing. Maxima, square
+roots, products of matrices and sorted values go through the arithmetic. Rounding terms are
+multiples of `ar.eps`. What LAPACK says of `ar.floats(M)` is a guess and decides nothing but where
+to look.
 """
 
 from __future__ import annotations
@@ -178,7 +180,7 @@ class Arithmetic(ABC):
             t = nu + factor * delta
             if self.psd(_plus_diagonal(Z - M, t), 2 * (k + 4) * self.eps * size):
                 above = self.maximum(others - t, 0.0).sum() * (1 + others.size * self.eps)
-                return k * t + trace * (1 + (n + k) * self.eps) + above
+                return k * self.number(t) + trace * (1 + (n + k) * self.eps) + above
         return float("inf")
 
 

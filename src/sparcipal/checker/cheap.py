@@ -71,8 +71,8 @@ def gershgorin(record: Nothing, case: Case) -> Numbers:
         sums = cov.diagonal[block] + ar.top(rows, s - 1).sum(axis=1)
         values[block] = ar.minimum(sums, values[block])
     total = ar.top(ar.maximum(values, 0.0), k).sum() * (1 + term("row_sums", s, k) * ar.eps)
-    roots = np.sort(np.sqrt(cov.weights))[::-1]
-    row_error = cov.error_unit * float(roots[0] * roots[:s].sum())
+    roots = ar.top(ar.sqrt(ar.array(cov.weights)), s)
+    row_error = ar.number(cov.error_unit) * roots[0] * roots.sum()
     return total + k * row_error + cov.rounding(question.n_nonzero)
 
 
@@ -94,8 +94,9 @@ def frobenius(record: Frobenius, case: Case) -> Numbers:
         return float("inf")
     m, k, s = question.n_nonzero, question.k, question.s_max
     A, off = _off_diagonal(case)
-    squares = (np.diagonal(A) - record.c) ** 2 + ar.top(off * off, s - 1).sum(axis=1)
-    total = k * record.c + ar.sqrt(k * ar.top(squares, m).sum())
+    c = ar.number(record.c)
+    squares = (np.diagonal(A) - c) ** 2 + ar.top(off * off, s - 1).sum(axis=1)
+    total = k * c + ar.sqrt(k * ar.top(squares, m).sum())
     return total * (1 + term("frobenius", m, s) * ar.eps) + cov.rounding(m)
 
 
@@ -106,15 +107,15 @@ def dense(case: Case) -> np.ndarray:
     return case.entries(np.arange(p))
 
 
-def psd_shift(case: Case) -> float:
+def psd_shift(case: Case) -> Numbers:
     """A + shift I is positive semidefinite: a covariance of data as it is, a given matrix after
     what its smallest eigenvalue lacks. Infinity if that is not proved."""
     cov, ar = case.cov, case.ar
     if not cov.given:
-        return 0.0
+        return ar.number(0.0)
     if ar.exact not in cov.shifts:
         cov.shifts[ar.exact] = proved_shift(dense(case), case.ar)
-    return cov.shifts[ar.exact]
+    return ar.number(cov.shifts[ar.exact])
 
 
 def _off_diagonal(case: Case) -> tuple[np.ndarray, np.ndarray]:

@@ -32,6 +32,9 @@ def recheck(record: Common, case: Case) -> Numbers:
     core = np.arange(cov.p) if record.core is None else record.core
     lacking = psd_shift(case) if record.core is not None else 0.0
     outside = (np.delete(cov.diagonal, core) + lacking) * (1 + 4 * ar.eps)
+    cuts = [step for step in record.log if isinstance(step, Cut)]
+    held = sum(ar.bytes * cut.features.size + core.size / 8 + 500.0 for cut in cuts)
+    budget.memory(held, "the inequalities of a log")
     prover = SetProver(case.entries(core), ar.array(outside), k, s, ar.number(problem.bound), ar)
     for claim in claims_of(record.log, prover, budget):
         prover.check(claim)
@@ -49,8 +52,13 @@ class Inequality(NamedTuple):
     """The value of a set is at most the base and the sum of its coefficients."""
 
     base: Numbers
-    coef: np.ndarray  # by the features of the core; zero where nothing is known
-    known: int  # the features that it speaks of, as bits
+    features: np.ndarray  # that it speaks of, increasing
+    coef: np.ndarray  # of these
+    known: int  # the features as bits
+
+    def of(self, features: np.ndarray) -> np.ndarray:
+        """The coefficients of some of the features that it speaks of."""
+        return self.coef[np.searchsorted(self.features, features)]
 
 
 class SetProver:
@@ -117,8 +125,8 @@ class SetProver:
         own, ar = members(forced, self.p), self.ar
         if own.size > self.s:
             return
-        others = np.append(cut.coef[members(free, self.p)], self.outside)
-        total = cut.base + cut.coef[own].sum() + ar.top(others, self.s - own.size).sum()
+        others = np.append(cut.of(members(free, self.p)), self.outside)
+        total = cut.base + cut.of(own).sum() + ar.top(others, self.s - own.size).sum()
         require(ar.at_most(total * (1 + (self.s + 4) * ar.eps), self.t), reason)
 
     def _inequality(self, cut: Cut) -> Inequality:
@@ -151,9 +159,8 @@ class SetProver:
             require(False, "an inequality is not proved")
         moved = np.diagonal(Z) * (1 + (r + 4) * ar.eps)
         slack = (k + 1) * term("moved", r) * ar.eps * (abs(np.diagonal(A)) + moved)
-        coef = ar.zeros(self.p)
-        coef[cut.features] = moved + above * (1 + (k + 4) * ar.eps) + slack
-        return Inequality(ar.number(k) * t, coef, bits(cut.features))
+        coef = moved + above * (1 + (k + 4) * ar.eps) + slack
+        return Inequality(ar.number(k) * t, cut.features, coef, bits(cut.features))
 
     def _check_leaf(self, state: State) -> None:
         """Every largest set: one inside it is worth no more, and eigenvalues below zero count

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from .arithmetic import Arithmetic
 from .budget import Budget, Refused
 from .numbers import doubles, plain
 from .sparse import MOSTLY_MEAN, sparse_rows
@@ -233,6 +234,10 @@ class CheckedCovariance:
         """At most this much of a unit s-sparse quadratic form is rounding."""
         largest = np.sort(self.weights)[::-1][:s]
         return self.error_unit * float(largest.sum()) + TINY
+
+    def entry_errors(self, ar: Arithmetic) -> np.ndarray:
+        """e of every feature: an entry A_ij is off by sqrt(e_i e_j) at most."""
+        return ar.array(self.weights) * ar.number(self.error_unit)
 
     def allowance(self, s: int) -> float:
         """At most this much may an honest computation from the same rows count as rounding."""

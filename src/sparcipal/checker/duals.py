@@ -45,7 +45,7 @@ def dspca(record: DspcaDual, case: Case) -> Numbers:
         top = ar.maximum(ar.ky_fan(M, 1), 0.0)
         total, margin = k * top, k * cov.rounding(max(sizes))
     margin += k * ar.eps * (abs(np.diagonal(M)).max() + m * penalty)
-    return (total + penalty * sum(sizes)) * (1 + term("dual_claim") * ar.eps) + margin
+    return (total + ar.number(penalty) * sum(sizes)) * (1 + term("dual_claim") * ar.eps) + margin
 
 
 class _Scores(NamedTuple):
@@ -64,13 +64,13 @@ class _Scores(NamedTuple):
 def greedy(record: GreedyDual, case: Case) -> Numbers:
     cov, question, ar, budget = case
     require(question.k == 1, "this bound holds for one component only")
-    rho, core, m = record.rho, record.core, record.core.size
-    require(rho >= LEAST, "a level so small that squares may underflow")
+    rho, core, m = ar.number(record.rho), record.core, record.core.size
+    require(record.rho >= LEAST, "a level so small that squares may underflow")
     # squares of much smaller or larger ones lose digits
     require(0.5 < float(np.linalg.norm(record.weights)) < 2.0, "x is no unit vector")
     budget.work(m**3, "a dual bound")
     lacking = psd_shift(case)
-    shift = lacking if record.shift is None else record.shift
+    shift = lacking if record.shift is None else ar.number(record.shift)
     require(bool(lacking <= shift), "the shift does not make the matrix positive semidefinite")
     scores = _scores(record.support, record.weights, shift, case)
     others = scores.of(np.delete(np.arange(cov.p), core))
@@ -83,14 +83,14 @@ def greedy(record: GreedyDual, case: Case) -> Numbers:
     return total * (1 + term("claim") * ar.eps) + margin + cov.rounding(s)
 
 
-def _scores(support: np.ndarray, weights: np.ndarray, shift: float, case: Case) -> _Scores:
+def _scores(support: np.ndarray, weights: np.ndarray, shift: Numbers, case: Case) -> _Scores:
     cov, ar = case.cov, case.ar
     x = ar.array(weights)
     Ax = ar.matmul(case.entries(np.arange(cov.p), support), x)
     Ax[support] += shift * x
     value = (x * Ax[support]).sum()
     require(bool(value > 0), "x explains nothing")
-    root = np.sqrt(cov.error_unit * np.maximum(cov.weights, 0.0))
+    root = ar.sqrt(cov.entry_errors(ar))
     deviation = ar.sqrt(ar.maximum(cov.diagonal, 0.0))
     size = (abs(x) * deviation[support]).sum() * deviation + shift
     lost = root * (abs(x) * root[support]).sum() + 4 * (x.size + 18) * ar.eps * size
@@ -100,7 +100,7 @@ def _scores(support: np.ndarray, weights: np.ndarray, shift: float, case: Case) 
 
 
 def _gram(
-    A: np.ndarray, scores: _Scores, rho: float, shift: float, ar: Arithmetic
+    A: np.ndarray, scores: _Scores, rho: Numbers, shift: Numbers, ar: Arithmetic
 ) -> tuple[np.ndarray, Numbers]:
     """The Gram matrix, and at most the norm of its error."""
     g, dg, variance, root = scores
@@ -118,7 +118,7 @@ def _gram(
     rows = (A - np.multiply.outer(g, g)) * factor  # v_i'v_j
     rows = rows + np.multiply.outer(excess, excess)
     scale = ar.sqrt(np.multiply.outer(weight, weight))
-    if ar.exact and not root.any():
+    if ar.exact and ar.at_most(root, 0.0):
         return scale * rows, 0.0
     blur = root**2 + 8 * ar.eps * variance
     doubt = 2 * abs(g) * dg / distance + term("greedy_entry") * ar.eps

@@ -179,5 +179,5 @@ def redone(name: str, data: dict[str, Any], case: Case) -> Numbers:
     )
     proved = family.recheck(family.read(data, case.cov.p), case)
     if case.ar.exact or case.cov.inert.all():
-        return proved
+        return case.ar.number(proved)
     return case.ar.maximum(proved, LEAST)

@@ -360,18 +360,20 @@ class Document:
 
 @dataclass(frozen=True)
 class Named:
-    """A record of any names, with an entry of one kind for each."""
+    """A record of some of these names, with an entry of one kind for each."""
 
     kind: Kind
+    names: tuple[str, ...]
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> dict[str, Any]:
         require(type(raw) is dict, f"{where}: {said(raw)} where a record should be")
         require(len(raw) <= MOST_ITEMS, f"{where}: {len(raw)} entries")
-        named = {Text().read(name, where, sizes): name for name in raw}
+        named = {Word(*self.names).read(name, where, sizes): name for name in raw}
         return {name: self.kind.read(raw[key], where, sizes) for name, key in named.items()}
 
     def text(self) -> str:
-        return f"for each name: {self.kind.text()}"
+        names = ", ".join(f"``{name}``" for name in self.names)
+        return f"for some of the names {names}: {self.kind.text()}"
 
 
 # --- schemas ---

@@ -53,7 +53,7 @@ def spectrum(
     best = row_largest(V - price, s - 1, record.pad, ar)  # (n, s - 1), the largest first
     charge = ar.top_sum(best, s - 1) + 8 * s * ar.eps * float(record.price.max())
     M = case.entries(core) - u
-    M[np.diag_indices(n)] += charge - price - s * floor
+    M[np.diag_indices(n)] += charge - price - s * ar.number(floor)
     theta = best[:, -1] if s > 1 else ar.array(np.ones(n))
     guess = ar.floats(M)
     level = float(np.linalg.eigvalsh(guess)[n - k]) if n >= k else -np.inf
@@ -98,7 +98,7 @@ def outside_rows(of: Rows, level: float, case: Case) -> np.ndarray:
     require(padded, "pads so small that charges may underflow")
     rounding = 8 * s * ar.eps * ar.maximum(ar.top(price, 1)[0], floor)
     # Cauchy-Schwarz: |A_ja|^2 <= A_jj A_aa in a positive semidefinite matrix.
-    variance = cov.diagonal + cov.error_unit * cov.weights + psd_shift(case)
+    variance = cov.diagonal + cov.entry_errors(ar) + psd_shift(case)
     deviation = ar.sqrt(ar.maximum(variance[rest], 0.0))
     reach = ar.top(deviation, s - 1)
     for start in range(0, rest.size, CHUNK):

@@ -225,10 +225,10 @@ class Groups:
         block = rows.block[np.ix_(core, core)]
         inside = replay(group.log, block, ar, self.budget, anchored=True)
         if n + group.banned.size == rows.cov.p:
-            return ar.number(inside)
+            return inside
         price = rows.price(prices)
         if group.touch is not None:
-            return ar.maximum(ar.number(inside), self._touching(group, group.touch, price))
+            return ar.maximum(inside, self._touching(group, group.touch, price))
         rivals = rows.heights(core, ar.array(pads), price, rows.places(group.banned), inside, 1)
         return ar.top(rivals, 1)[0]
 
@@ -270,7 +270,7 @@ class Rows:
         block = case.entries(self.field)
         self.block = 0.5 * (block + block.T)
         self.size = ar.size(self.block, self.nonnegative)
-        variance = ar.maximum(cov.diagonal + cov.error_unit * cov.weights, 0.0)
+        variance = ar.maximum(cov.diagonal + cov.entry_errors(ar), 0.0)
         rest = np.setdiff1d(np.arange(cov.p), self.field)
         order = np.argsort(-ar.floats(variance[rest]), kind="stable")
         self.rest, self.beyond = rest[order], variance[rest[order]]

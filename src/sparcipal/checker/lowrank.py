@@ -41,7 +41,7 @@ def recheck(record: LowRank, case: Case) -> Numbers:
     top = sphere(record, prices, min(s, cov.p), ar, budget)
     # Entries that were clipped are rounded once more.
     clipped = s * ar.eps * float(np.sort(np.abs(ar.floats(cov.diagonal)))[::-1][:s].sum())
-    total = k * (tail + top + cov.rounding(s) + clipped) + ar.array(prices).sum()
+    total = k * (ar.number(tail) + top + cov.rounding(s) + clipped) + ar.array(prices).sum()
     return total + 4 * (cov.p + k) * ar.eps * abs(total)
 
 
@@ -169,10 +169,10 @@ def sphere(record: LowRank, prices: np.ndarray, s: int, ar: Arithmetic, budget: 
     """A bound on F over the sphere, near `level`, if every leaf of the tree proves it; else inf."""
     r = record.V.shape[1]
     unit = 2.0 ** np.ceil(np.log2(max(float(np.abs(record.V).max()), 1e-150)))
-    V = ar.array(record.V / unit)
+    V = ar.array(record.V) / unit
     sizes = (V * V).sum(axis=1)
     order = np.argsort(-ar.floats(sizes), kind="stable")
-    prices = ar.array(prices / unit**2)
+    prices = ar.array(prices) / unit**2
     sketch = _Sketch(V[order], prices[order], sizes[order], s, record.nonnegative)
     level = record.level / unit**2
     # Entries are off by e |g_j||g_k| at most, and sum_jk a_j a_k |g_j||g_k| <= r |c|^2 in an

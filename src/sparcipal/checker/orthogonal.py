@@ -15,7 +15,7 @@ from .tree import replay
 
 
 def recheck(record: Orthogonal, case: Case) -> Numbers:
-    """sum beta + sum_j max_S (lambda_max((A - Z)_S) + gamma(S))."""
+    """sum beta + sum_j max_S (lambda_max((A - Z)_S) + gamma(S)), or gamma(S) for |S| < s_j."""
     question, ar = case.question, case.ar
     sizes = [part.s for part in record.parts]
     require(sizes == sorted(set(question.cardinalities)), "there is not one part per cardinality")
@@ -23,9 +23,7 @@ def recheck(record: Orthogonal, case: Case) -> Numbers:
     paid = ar.array(record.beta).sum() * (1 + len(record.beta) * ar.eps)
     total, size = paid, paid
     for s in question.cardinalities:
-        # a component may lie on features that were left out, where it explains nothing
-        top = ar.maximum(tops[s], 0.0)
-        total, size = total + top, size + abs(tops[s])
+        total, size = total + tops[s], size + abs(tops[s])
     return total + (2 * question.k + 4) * ar.eps * size
 
 
@@ -53,9 +51,11 @@ def _best_supports(moved: Orthogonal, case: Case) -> dict[int, Numbers]:
         require(ar.at_most(0.0, reward), "a reward is negative")
         enough = ar.at_most(diagonal, (beta + reward) * (1 - 4 * ar.eps))
         require(enough, "rewards and costs do not make up for what was moved")
-        proved = ar.number(replay(part.log, rest, ar, budget))
+        proved = replay(part.log, rest, ar, budget)
         sizes = ar.top(abs(np.diagonal(A)), part.s).sum() + ar.top(diagonal, part.s).sum() + shift
-        out[part.s] = proved - shift + term("moved", m) * ar.eps * sizes + cov.rounding(part.s)
+        full = proved - shift + term("moved", m) * ar.eps * sizes + cov.rounding(part.s)
+        # a component that is partly on features that were left out has fewer here
+        out[part.s] = ar.maximum(full, ar.top_sum(reward, part.s - 1))
     return out
 
 

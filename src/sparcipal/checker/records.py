@@ -38,6 +38,13 @@ MOST_FEATURES = 2**40  # of a table
 MOST_PAIRED = 5000  # features of a table with gaps whose covariances come from pairs
 MOST_SAMPLES = 5000  # order of the matrices of an ellipsoid
 MOST_COMPONENTS = 10_000  # columns of P
+# What methods may promise in advance.
+THEOREMS = (
+    "Papailiopoulos et al. 2013, Theorem 1",
+    "Asteris et al. 2014, Theorem 1",
+    "Asteris et al. 2015, Theorem 2",
+    "Asteris et al. 2015, Theorem 3, with probability 1 - 1/p",
+)
 LARGEST_RATIO = 100.0  # of R: exp(100) squared is far from overflow
 
 
@@ -135,12 +142,24 @@ class Claim:
         Many(Record(ClaimedBound), least=1), "every bound that is claimed, the smallest first"
     )
     guarantees: dict[str, float] = entry(
-        Named(Number(0.0, 1.0, whole=True)),
+        Named(Number(0.0, 1.0, whole=True), THEOREMS),
         "by the name of a theorem: the components explain at least this fraction of the optimum",
     )
     screening: dict = entry(Document(), "empty, or a record of the dropped features")
     repair: dict = entry(
         Document(), "empty, or for ``missing`` pairwise a record of the covariances"
+    )
+
+
+@dataclass(frozen=True)
+class Redundancy:
+    """How far several components repeat each other: ``redundancy`` of what the solver reports."""
+
+    correlation: float = entry(
+        Number(0.0, 1.0, whole=True), "the largest correlation between the scores of two"
+    )
+    adjusted: float = entry(
+        Number(), "what all explain, in their best order, each beyond those before it"
     )
 
 
@@ -891,7 +910,12 @@ class NearbyClaim:
 
     component: int = entry(Integer(0), "which component")
     value: float = entry(Number(), "what it explains")
-    asked: float = entry(Number(), "(1 - within) times the value: the level that was asked for")
+    rounding: float = entry(
+        Number(0.0), "by how much rounding may have raised this value and those of the list"
+    )
+    asked: float = entry(
+        Number(), "(1 - within) times the value less its rounding: the level that was asked for"
+    )
     level: float = entry(Number(), "every support above it is inside a listed one, up to exchanges")
     supports: tuple[ListedSupport, ...] = entry(
         Many(Record(ListedSupport)), "the list, the largest value first"

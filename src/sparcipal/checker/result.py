@@ -30,6 +30,7 @@ from .gaps import stand_in
 from .gate import parse
 from .moments import covariance_for
 from .records import Claim, Settings
+from .redundancy import check_redundancy
 from .tables import source_of
 from .value import check_value
 
@@ -171,6 +172,8 @@ def _verify(
         check_settings(result)
         check_components(result, budget, ar.bytes)
         value = check_value(result, cov)
+        if len(result.supports) > 1:
+            check_redundancy(raw.info, result, cov)
         if ar.exact:
             from .exact_covariance import check_exact_value, exactly
 

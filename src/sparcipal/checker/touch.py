@@ -163,7 +163,7 @@ def _sizes(pad: Pad, ar: Arithmetic) -> np.ndarray:
 def _variances(case: Case) -> np.ndarray:
     """Variances v, rounded up so that |A_jl|^2 <= v_j v_l holds for what is computed."""
     cov = case.cov
-    out: np.ndarray = case.ar.maximum(cov.diagonal, 0.0) + 4 * cov.error_unit * cov.weights
+    out: np.ndarray = case.ar.maximum(cov.diagonal, 0.0) + 4 * cov.entry_errors(case.ar)
     return out + psd_shift(case)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Refused, choices, require
 from .family import Case, Family
+from .listed import Listing
 from .margins import term
 from .pairsplit import Charged, Supports, charged, largest
 from .records import SPLITS, Node, Pass, Problem, Tree, Twins
@@ -60,7 +61,7 @@ def replay(
     *,
     anchored: bool = False,
     listing: bool = False,
-) -> float:
+) -> Numbers:
     """The bound of the log for the matrix `a`; Refused unless every support is accounted for.
 
     `anchored` says that supports without the features that the log forces need not be, `listing`
@@ -77,11 +78,15 @@ def replay(
         and problem.bound >= -lowest
         and ar.at_most(abs(a), 0.0)
     ):
-        return float(problem.bound)  # of a matrix of zeros
+        return ar.number(problem.bound)  # of a matrix of zeros
     prover = Prover(problem, 0.5 * (a + a.T), ar)
-    for claim in claims_of(log, prover, budget):
+    claims = claims_of(log, prover, budget)
+    if prover.listed is not None:
+        looked = sum(prover.count(claim.state) for claim in claims if claim.what == "leaf")
+        prover.listed.charge(looked, budget)
+    for claim in claims:
         prover.check(claim)
-    return float(problem.bound)
+    return ar.number(problem.bound)
 
 
 # --- how nodes follow one another ---
@@ -107,6 +112,8 @@ class Claim:
 
 def claims_of(log: Log, prover: Any, budget: Budget) -> list[Claim]:
     """Follow all nodes; Refused if some support is in none of them. Work is charged beforehand."""
+    states = sum(1 + len(step.passes) for step in log if isinstance(step, Node))
+    budget.memory(states * (0.25 * prover.p + 400.0), "the nodes of a tree")
     walk = _Walk(log, prover)
     for position, step in enumerate(log):
         if isinstance(step, Node):
@@ -225,7 +232,6 @@ class Prover:
         self.ar, self.p = ar, a.shape[0]
         self.s, self.nonnegative = problem.s, problem.nonnegative
         self.forced = 0 if problem.forced is None else bits(problem.forced)
-        self.listed = {bits(support) for support in problem.listed or ()}
         # A power of two, so that nothing is rounded; the certificates are in these units.
         unit = problem.unit
         size = float(np.abs(ar.floats(a)).max(initial=0.0)) / unit
@@ -246,6 +252,8 @@ class Prover:
             require(not self.padded, "twins beside features outside")
             self._make_exact(problem.twins)
         require(ar.finite(self.a) and ar.finite(self.t), "numbers that are not finite")
+        told, leaders = problem.listed, self.leader_of
+        self.listed = Listing(told, leaders, self.factor, self.s) if told else None
 
     def _make_exact(self, twins: Twins) -> None:
         """Multiples become exact ones; s times the largest change is taken from t."""
@@ -324,28 +332,12 @@ class Prover:
     def _check_leaf(self, state: State) -> None:
         """Every support that is on no list, one by one."""
         for support in self._supports(state):
-            if self.listed and self._is_listed(self._first_of_its_kind(support)):
+            if self.listed is not None and self.listed.holds(support):
                 continue
             block = self.a[np.ix_(support, support)]
             price = self.price[support].sum()
             limit = self.t + price - self.s * self.ar.eps * abs(self.price[support]).sum()
             require(self.ar.below(block, limit), "a support of a leaf has a larger value")
-
-    def _first_of_its_kind(self, support: list[int]) -> int:
-        """The support with the first features of each group of equal ones, as bits."""
-        same = np.abs(self.factor) == 1.0
-        out = 0
-        for leader, count in zip(*np.unique(self.leader_of[support], return_counts=True)):
-            group = np.flatnonzero((self.leader_of == leader) & same)
-            own = [j for j in support if self.leader_of[j] == leader and not same[j]]
-            out |= bits(np.array(own, dtype=np.intp)) | bits(group[: count - len(own)])
-        return out
-
-    def _is_listed(self, support: int) -> bool:
-        if support in self.listed:
-            return True
-        full = support.bit_count() == self.s
-        return not full and any(support & ~other == 0 for other in self.listed)
 
     def _supports(self, state: State) -> Iterator[list[int]]:
         base = members(state.forced, self.p).tolist()

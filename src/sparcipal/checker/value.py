@@ -9,6 +9,7 @@ from .budget import require
 from .components import loadings
 from .constraints import allowed_features, excluded_features
 from .covariance import EPS, CheckedCovariance
+from .redundancy import eliminated, reach_of
 
 
 def check_value(result: Result, cov: CheckedCovariance) -> float:
@@ -74,21 +75,4 @@ def _variances(A: np.ndarray, W: np.ndarray, adjusted: bool) -> tuple[np.ndarray
     products = W.T @ A @ W
     if not adjusted or W.shape[1] == 1:
         return np.diagonal(products).copy(), 1.0
-    # What each component explains beyond those before it: the pivots of the Gaussian elimination.
-    rest = products.copy()
-    # Rounding is relative to what a component would explain if its features were all parallel.
-    reach = (np.sqrt(np.maximum(np.diagonal(A), 0.0)) @ np.abs(W)) ** 2
-    out = np.zeros(rest.shape[0])
-    error = growth = 1.0
-    for j in range(rest.shape[0]):
-        pivot = float(rest[j, j])
-        # Constant, or a combination of those before it: what is left of it, and of those after it,
-        # is rounding.
-        if not pivot > 1e-12 * max(float(reach[j]), 1e-300):
-            break
-        out[j] = pivot
-        factor = float(np.abs(rest[j + 1 :, j]).max(initial=0.0)) / pivot
-        rest -= np.outer(rest[:, j], rest[j]) / pivot
-        error *= (1.0 + factor) ** 2
-        growth += error if j + 1 < rest.shape[0] else 0.0
-    return out, growth
+    return eliminated(products, reach_of(A, W))

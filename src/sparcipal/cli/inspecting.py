@@ -60,6 +60,9 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     if verification.verdict == "not proved" and not proof.exists():
         reason = f"there is no {proof}, which holds the proof; put it beside {model}"
     click.echo(f"{verification.verdict}: {visible(reason)}")
+    if verification.not_rechecked:
+        told = ", ".join(verification.not_rechecked)
+        note(f"not rechecked, as no part of the proof, is what the solver reports: {told}")
     sys.exit(EXIT[verification.verdict])
 
 
@@ -262,6 +265,8 @@ def show(model: str, form: str, formula: str | None, report: str | None) -> None
         click.echo(formulas.formula(result, formula))
     else:
         print_result(result, form)
+        if form == "table" and result.info.get("notes"):
+            note("what was noted when the data were read is the solver's word, and never rechecked")
     if report:
         save_report(result, report)
 

@@ -67,8 +67,11 @@ class Nearby:
     component : int
     value : float
         What the component explains.
+    rounding : float
+        By how much rounding may have raised this value, and those of the listed supports.
     asked, level : float
-        Supports above `asked` were asked for; every support above `level` is on the list.
+        Supports above `asked`, the value less its rounding less what `within` leaves, were asked
+        for; every support above `level` is on the list.
     supports : tuple of Listed
         The largest value first.
     groups : tuple of ndarray
@@ -89,6 +92,7 @@ class Nearby:
 
     component: int
     value: float
+    rounding: float
     asked: float
     level: float
     supports: tuple[Listed, ...]
@@ -100,6 +104,11 @@ class Nearby:
     with_value: np.ndarray
     with_bound: np.ndarray
     proof: dict[str, Any] = field(repr=False)
+
+    @property
+    def sure(self) -> float:
+        """What the component explains at least, whatever rounding did."""
+        return self.value - self.rounding
 
     @property
     def complete(self) -> bool:
@@ -120,8 +129,9 @@ class Nearby:
         first, *others = self.supports
         if first.count > 1 or any(entry.value >= first.value * (1 - TIE) for entry in others):
             return False
-        alone = all(entry.bound < first.value for entry in others)
-        return True if alone and self.level < first.value else None
+        sure = first.value - self.rounding
+        alone = all(entry.bound < sure for entry in others)
+        return True if alone and self.level < sure else None
 
     @property
     def surpassed(self) -> bool:

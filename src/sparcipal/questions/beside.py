@@ -22,7 +22,7 @@ from ..bounds.tree.log import Proof
 from ..bounds.tree.question import TreeQuestion
 from ..numerics.margins import EPS, SAFETY
 from ..problem.answers import Cost, Listed, Nearby, reached
-from ..problem.components import newcomer_gain, nonnegative_leading
+from ..problem.components import newcomer_gain, nonnegative_leading, rounding_of_value
 from ..problem.constraints import Constraints
 from ..problem.monitor import Monitor
 from ..problem.problem import Component, Problem, informative
@@ -77,7 +77,9 @@ class Neighbours:
         alive = fits.kept[inner]
         place = np.searchsorted(alive, beside.support)
         value = float(self.answer.variances[beside.component]) / self.unit
-        asked = (1.0 - wanted.within) * value
+        # a value may be too large by its rounding, but what is as good as the answer is listed
+        own = _rounding_of_values(problem)
+        asked = (1.0 - wanted.within) * (value - own)
         rounding = SAFETY * problem.covariance.rounding(beside.s)
         proof = self._listing(problem, place, value, asked - rounding, wanted.most)
         level = proof.bound + rounding
@@ -92,6 +94,7 @@ class Neighbours:
         near = Nearby(
             component=beside.component,
             value=value * self.unit,
+            rounding=own * self.unit,
             asked=asked * self.unit,
             level=level * self.unit,
             supports=supports,
@@ -341,6 +344,15 @@ def _groups(proof: Proof, alive: np.ndarray) -> tuple[np.ndarray, ...]:
         np.sort(core[np.append(twins["features"][twins["leaders"] == leader], leader)])
         for leader in leaders
     )
+
+
+def _rounding_of_values(problem: Problem) -> float:
+    """By how much rounding may have raised the value of any support: that of the largest
+    variances."""
+    variances, s = problem.covariance.diagonal, problem.cardinalities[0]
+    largest = np.argsort(-variances, kind="stable")[:s]
+    top = Component(np.sort(largest), np.full(largest.size, largest.size**-0.5))
+    return rounding_of_value(problem, (top,))
 
 
 def _word_for(status: str) -> str:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,24 @@ ENDS = {
     "dropped": "the data were read in passes, and features that were not kept may do as well; "
     "a larger memory_limit keeps more",
 }
+
+
+class Best(NamedTuple):
+    """What losses are shares of, and by how much rounding may have raised it."""
+
+    value: float
+    rounding: float
+
+    def lost(self, value: float, bound: float) -> tuple[float, float]:
+        """The share that is lost, at least (proved) and at most."""
+        sure = self.value - self.rounding
+        least = 1 - bound / sure if sure > 0 else 0.0
+        return max(least, 0.0), max(1 - value / self.value, 0.0)
+
+
+def best_of(found: Alternatives) -> Best:
+    """All components together."""
+    return Best(found.result.value, found.result.certificate.rounding)
 
 
 def alternatives_text(found: Alternatives) -> str:
@@ -120,7 +138,7 @@ def parts(found: Alternatives) -> list[tuple[str, list[tuple[str, str]]]]:
         title = f"component {near.component + 1}, the others as they are: {first}"
         out.append((title if several else first, list(_rows(found, near, rest))))
     if found.drops:
-        rows = [("lost without", _lost(found, _figures(found.drops), found.result.value))]
+        rows = [("lost without", _lost(found, _figures(found.drops), best_of(found)))]
         out.append(("all components together, which is proved", rows))
     if not found.components:
         out.append((unlisted(found), []))
@@ -152,7 +170,7 @@ def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[
         label, _, text = line.partition(": ")
         yield label.removeprefix("the best one is "), text
     if near.drops:
-        yield "lost without", _lost(found, _figures(near.drops), near.value)
+        yield "lost without", _lost(found, _figures(near.drops), Best(near.value, near.rounding))
     order = np.argsort(-near.with_value, kind="stable")[: SHOWN // 2]
     if order.size and near.value > 0:
         yield (
@@ -160,7 +178,7 @@ def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[
             _lost(
                 found,
                 [(int(near.outsiders[i]), near.with_value[i], near.with_bound[i]) for i in order],
-                near.value,
+                Best(near.value, near.rounding),
             ),
         )
     for rank, entry in enumerate(near.supports[1 : NEXT + 1], start=2):
@@ -186,13 +204,13 @@ def _figures(costs: Iterable[Cost]) -> list[tuple[int, float, float]]:
     return [(cost.feature, cost.value, cost.bound) for cost in dearest]
 
 
-def _lost(found: Alternatives, costs: list[tuple[int, float, float]], best: float) -> str:
+def _lost(found: Alternatives, costs: list[tuple[int, float, float]], best: Best) -> str:
     """The share of the variance that each feature costs, at least (proved) and at most."""
-    if best <= 0:
+    if best.value <= 0:
         return "nothing, because nothing is explained"
     said = []
     for feature, value, bound in costs[:NAMED]:
-        least, most = max(1 - bound / best, 0.0), max(1 - value / best, 0.0)
+        least, most = best.lost(value, bound)
         low, high = _percent(least, down=True), _percent(most)
         close = most - least <= max(0.02 * most, 5e-4)
         figure = low if close else f"{low.removesuffix(' %')} to {high}"
@@ -204,7 +222,7 @@ def _lost(found: Alternatives, costs: list[tuple[int, float, float]], best: floa
 def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     """How many supports are near a component, and which features they use."""
     best = near.value
-    reach = _percent(max(1 - near.level / best, 0.0), down=True) if best > 0 else "0 %"
+    reach = _percent(max(1 - near.level / near.sure, 0.0), down=True) if near.sure > 0 else "0 %"
     many = f"{near.count:,} support" + ("s" if near.count != 1 else "")
     whose = "the best"
     if near.surpassed:
@@ -232,8 +250,8 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
 def using(found: Alternatives, near: Nearby, i: int) -> str:
     """What it costs to use an outsider."""
     low, high = float(near.with_value[i]), float(near.with_bound[i])
-    least = _percent(max(1 - high / near.value, 0.0), down=True)
-    most = _percent(max(1 - low / near.value, 0.0))
+    shares = Best(near.value, near.rounding).lost(low, high)
+    least, most = _percent(shares[0], down=True), _percent(shares[1])
     name = _name(found, int(near.outsiders[i]))
     return f"using {name} costs at least {least} (proved) and at most {most}"
 
@@ -242,7 +260,7 @@ def using_others(near: Nearby) -> Iterator[str]:
     """What it costs at least to use an outsider that has no cost of its own."""
     named = [cost.feature for cost in near.forces]
     others = near.with_bound[~np.isin(near.outsiders, named)]
-    least = 1 - float(others.max(initial=0.0)) / near.value
+    least, _ = Best(near.value, near.rounding).lost(0.0, float(others.max(initial=0.0)))
     if others.size and least > 0:
         yield f"using any other feature costs at least {_percent(least, down=True)} (proved)"
 
@@ -264,18 +282,19 @@ def _unique(near: Nearby) -> str:
     if near.everything:
         return "the best one is unique: it may use every feature there is for it"
     if len(near.supports) < 2:
-        gap = _percent(max(1 - near.level / near.value, 0.0), down=True)
+        gap = _percent(max(1 - near.level / near.sure, 0.0), down=True)
         return f"the best one is unique: all others explain at least {gap} less"
-    gap = _percent(1 - near.supports[1].bound / near.supports[0].value, down=True)
+    sure = near.supports[0].value - near.rounding
+    gap = _percent(1 - max(entry.bound for entry in near.supports[1:]) / sure, down=True)
     return f"the best one is unique: the next one explains {gap} less"
 
 
-def without(found: Alternatives, cost: Cost, best: float, whose: str = "the best") -> str:
+def without(found: Alternatives, cost: Cost, best: Best, whose: str = "the best") -> str:
     """What it costs to do without a feature, as a share of what `whose` names."""
     name = _name(found, cost.feature)
-    if best <= 0:
+    if best.value <= 0:
         return f"without {name}: nothing is explained anyway"
-    least, most = max(1 - cost.bound / best, 0.0), max(1 - cost.value / best, 0.0)
+    least, most = best.lost(cost.value, cost.bound)
     if least <= 0:
         return f"without {name} the best answer is at most {_percent(most)} short of {whose}"
     return (

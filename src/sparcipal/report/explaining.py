@@ -93,7 +93,7 @@ def explanation_json(page: Explanation) -> str:
         },
         "within": None if near is None else near.within,
         "components": [_component(page, j) for j in range(len(result.supports))],
-        "without": [] if near is None else [_cost(near, c, result.value) for c in near.drops],
+        "without": [] if near is None else _joint_costs(near),
         "share": _known(page.share),
         "correlations": None if page.correlations is None else page.correlations.tolist(),
         "stability": None if page.stability is None else page.stability.records(),
@@ -130,17 +130,25 @@ def _component(page: Explanation, j: int) -> dict[str, Any]:
         "unique": near.unique,
         "in_every": [result.feature_name(i) for i in near.always()],
         "in_some": [result.feature_name(i) for i in near.sometimes()],
-        "without": [_cost(found, cost, near.value) for cost in near.drops],
-        "using": [_cost(found, cost, near.value) for cost in near.forces],
+        "without": [_cost(found, cost, _best(near)) for cost in near.drops],
+        "using": [_cost(found, cost, _best(near)) for cost in near.forces],
     }
 
 
-def _cost(found: Alternatives, cost: Cost, best: float) -> dict[str, Any]:
+def _joint_costs(found: Alternatives) -> list[dict[str, Any]]:
+    return [_cost(found, cost, answers.best_of(found)) for cost in found.drops]
+
+
+def _best(near: Nearby) -> answers.Best:
+    return answers.Best(near.value, near.rounding)
+
+
+def _cost(found: Alternatives, cost: Cost, best: answers.Best) -> dict[str, Any]:
     """The share that is lost, at least (proved) and at most."""
     name = found.result.feature_name(cost.feature)
-    if best <= 0:
+    if best.value <= 0:
         return {"feature": name, "at_least": 0.0, "at_most": 0.0}
-    least, most = max(1 - cost.bound / best, 0.0), max(1 - cost.value / best, 0.0)
+    least, most = best.lost(cost.value, cost.bound)
     return {"feature": name, "at_least": _known(least), "at_most": _known(most)}
 
 
@@ -175,10 +183,10 @@ def _sure(page: Explanation) -> Iterator[str]:
             (cost for cost in near.drops if cost.feature not in joint), key=lambda cost: cost.bound
         )
         whose = "this component" if several else "the best"
-        lines = (answers.without(found, cost, near.value, whose) for cost in costs)
+        lines = (answers.without(found, cost, _best(near), whose) for cost in costs)
         yield from _prefixed(lines, near, several)
     for cost in sorted(found.drops, key=lambda cost: cost.bound):
-        yield f"all together: {answers.without(found, cost, found.result.value)}"
+        yield f"all together: {answers.without(found, cost, answers.best_of(found))}"
     if not found.complete:
         yield f"Incomplete: {answers.ENDS.get(found.status, found.status)}."
 
@@ -217,6 +225,10 @@ def _together(page: Explanation) -> Iterator[str]:
         return
     if page.correlations is not None:
         yield summary.related(page.correlations)
+        off = np.abs(page.correlations - np.eye(len(result.supports))).max()
+        if abs(off - result.largest_correlation) > 0.01:  # what a model says is printed to 0.01
+            yield "What the model says of correlations does not fit these data; verify it."
+            return
     yield from words.redundancy(result)
 
 

@@ -51,7 +51,7 @@ def result_html(result: Result) -> str:
         certificate_card(result.certificate, proof_drawing(result)),
     ]
     if result.note:
-        parts.append(f"<p>{escape(words.visible(result.note))}</p>")
+        parts.append(f"<p>{words.NOTE}{escape(words.visible(result.note))}</p>")
     return _page("\n".join(parts))
 
 

@@ -166,7 +166,8 @@ def _head(result: Result, samples: Samples | None) -> str:
     later = [] if samples is None else words.redundancy(result)
     told = "".join(f"<li>{escape(n)}</li>" for n in words.notes(result) if n not in later)
     notes = f'<ul class="soft notes">{told}</ul>' if told else ""
-    note = f'<p class="soft">{escape(words.visible(result.note))}</p>' if result.note else ""
+    said = escape(words.NOTE + words.visible(result.note))
+    note = f'<p class="soft">{said}</p>' if result.note else ""
     return (
         f"<header><h1>{escape(_title(result))}</h1>\n"
         f'<p class="soft">{escape(words.question(result))}; {escape(words.data(result))}</p>\n'

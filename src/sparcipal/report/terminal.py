@@ -33,7 +33,7 @@ def result_view(result: Result, *, feature: str = "feature") -> RenderableType:
         certificate_view(result.certificate),
     ]
     if result.note:
-        parts.append(Text(words.visible(result.note), style="yellow"))
+        parts.append(Text(words.NOTE + words.visible(result.note), style="yellow"))
     return Group(*parts)
 
 

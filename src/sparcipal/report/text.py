@@ -98,7 +98,7 @@ def result_text(result: Result) -> str:
     lines += ["", certificate_text(result.certificate)]
     if result.note:
         lines += textwrap.wrap(
-            words.visible(result.note), WIDTH, initial_indent="note: ", subsequent_indent="      "
+            words.visible(result.note), WIDTH, initial_indent=words.NOTE, subsequent_indent="  "
         )
     return "\n".join(lines)
 

@@ -41,6 +41,7 @@ BOUNDS = {
     "greedy-dual": "the dual of the greedy method",
 }
 
+NOTE = "note of the solver: "
 REDUNDANT = 0.5  # correlation of scores above which another objective is advised
 
 
@@ -347,7 +348,7 @@ def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
     ]
     rows += promises(certificate, kept=True) + screening(certificate) + repair(certificate)
     told = reported(certificate)
-    if told:
+    if told or certificate.message:  # which stands below
         rows += [("reported", "", "by the solver, not part of the proof:"), *told]
     return [(visible(name), visible(figure), visible(meaning)) for name, figure, meaning in rows]
 

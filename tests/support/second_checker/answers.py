@@ -93,7 +93,11 @@ class Near:
         value, level = exact(told["value"]), exact(told["level"])
         need(told["component"] == self.j, "another component")
         need(value == exact(result["variances"][self.j]), "another value")
-        asked = (1 - exact(self.answer.document["within"])) * value
+        sure = value - exact(told["rounding"])
+        need(sure <= value, "a negative rounding")
+        explained = self.explained(result["supports"][self.j], result["weights"][self.j])
+        need(sure <= explained, "the component explains less")
+        asked = (1 - exact(self.answer.document["within"])) * sure
         need(abs(exact(told["asked"]) - asked) <= 8 * EPS * asked, "another level")
         screened = result["certificate"]["bounds"][0]["data"].get("screened")
         known = list(range(self.ask.p)) if screened is None else list(screened["kept"])
@@ -158,6 +162,8 @@ class Near:
         need(abs(sum(y * y for y in x) - 1) <= 64 * ask.p * EPS, "weights of no unit")
         form = sum(a * b * ask.A[i][j] for a, i in zip(x, S) for b, j in zip(x, S)) * ask.unit
         need(abs(exact(entry["value"]) - form) <= self.rounding(S), "the value of a support")
+        sure = exact(entry["value"]) - exact(self.told["rounding"])
+        need(sure <= self.explained(S, entry["weights"]), "a support explains less")
         size = max(exact(self.told["value"]), *(ask.A[i][i] * ask.unit for i in range(ask.p)))
         low = exact(self.told["asked"]) - size / 10**5
         need(low <= exact(entry["value"]) <= exact(entry["bound"]), "a support that is not near")
@@ -166,6 +172,12 @@ class Near:
         )
         ways = math.prod(math.comb(len(G), len(G & set(S))) for G in groups)
         need(entry["count"] == ways, "how many supports are the same")
+
+    def explained(self, S, weights) -> Fraction:
+        """What weights on a support explain, at unit length."""
+        x, A = vector(weights, len(S)), self.ask.A
+        form = sum(a * b * A[i][j] for a, i in zip(x, S) for b, j in zip(x, S))
+        return form * self.ask.unit / sum(a * a for a in x)
 
     def rounding(self, S) -> Fraction:
         """By how much a computed value of a support may differ from the exact one."""

@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 from functools import wraps
+from itertools import permutations
 
 from .algebra import largest
 from .dropped import check_screening, prove_screened
@@ -40,6 +41,7 @@ def check_document(document: dict, X, covariance, sample_weight) -> Ask:
     """Refuse a result whose claim is not proved."""
     ask = question(document, X, covariance, sample_weight)
     check_components(document, ask)
+    check_redundancy(document, ask)
     check_bounds(document["certificate"], ask)
     return ask
 
@@ -85,6 +87,42 @@ def check_components(document: dict, ask: Ask) -> None:
     terms = 24 * ask.n + 400 if certificate["screening"] else 8 * ask.n + 40
     limit += 0 if ask.given else terms * EPS * largest(reached(document, ask), sum(ask.sizes))
     need(rounding <= 8 * limit * (growth**2 if ask.adjusted else k), "the rounding is too large")
+
+
+def check_redundancy(document: dict, ask: Ask) -> None:
+    """How far components repeat each other, to the digits that are printed."""
+    told = document["info"].get("redundancy")
+    if told is None or ask.k == 1 or ask.k > 6:
+        return
+    vectors = [dict(zip(S, w)) for S, w in zip(document["supports"], document["weights"])]
+    vectors = [{int(i): exact(float(x)) for i, x in x.items()} for x in vectors]
+    span = range(ask.k)
+    G = [
+        [sum(x * y * ask.A[i][j] for i, x in a.items() for j, y in b.items()) for b in vectors]
+        for a in vectors
+    ]
+    parallel = [sum(abs(x) * root_of(ask.A[i][i]) for i, x in x.items()) ** 2 for x in vectors]
+    clear = [G[i][i] > parallel[i] / 10**8 for i in span]
+    if not all(clear):
+        return  # scores that hardly vary: rounding decides
+    apart = [abs(G[i][j]) / root_of(G[i][i] * G[j][j]) for i in span for j in range(i)]
+    need(abs(exact(told["correlation"]) - max(apart)) <= Fraction(1, 10**5), "the correlation")
+    best = max(eliminated(G, order, parallel) for order in permutations(span)) * ask.unit
+    need(abs(exact(told["adjusted"]) - best) <= best / 10**4, "the adjusted variance")
+
+
+def eliminated(G: list, order: tuple[int, ...], parallel: list) -> Fraction:
+    """What components explain in an order, each beyond those before it; rounding is left out."""
+    G, total = [row.copy() for row in G], Fraction(0)
+    for n, j in enumerate(order):
+        if G[j][j] <= parallel[j] / 10**12:
+            break
+        total += G[j][j]
+        for i in order[n + 1 :]:
+            factor = G[i][j] / G[j][j]
+            for b in order[n:]:
+                G[i][b] -= factor * G[j][b]
+    return total
 
 
 def reached(document: dict, ask: Ask) -> list[Fraction]:

@@ -111,7 +111,10 @@ def prove_orthogonal(data: dict, ask: Ask, level: Fraction) -> bool:
     reward = vector(problems[ask.s].get("prices", [0.0] * ask.p), ask.p)
     need(all(x <= 0 for x in reward), "a reward that is none")
     need(all(beta[i] - reward[i] >= Z[i][i] for i in span), "beta and rewards are too small")
-    total = sum(beta) + sum(exact(problems[s]["bound"]) - shift for s in ask.sizes)
+    rewards = [-x for x in reward]
+    tops = {s: exact(problems[s]["bound"]) - shift for s in parts}
+    tops = {s: max(top, largest(rewards, s - 1)) for s, top in tops.items()}
+    total = sum(beta) + sum(tops[s] for s in ask.sizes)
     slack = (level - total) / ask.k
     need(slack >= 0, "beta and the parts sum to more")
     for s, part in parts.items():

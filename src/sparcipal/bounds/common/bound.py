@@ -54,7 +54,8 @@ def common_bound(
         pads=pads,
         best=np.searchsorted(core, known),
         value=proved.value(problem),
-        tol=options.tol,
+        # a claim has room for the rounding of a set's eigenvalues, whose sum is at most s of them
+        tol=max(options.tol, 16 * (2 * s + 1) * margins.ky_fan(s, k)),
         work=WORK[effort],
         max_nodes=options.max_nodes,
         monitor=options.monitor,

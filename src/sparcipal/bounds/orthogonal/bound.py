@@ -142,7 +142,9 @@ def _proved(
         proof = prove_tree(rest, s, question)
         sizes = top_sum(np.abs(np.diagonal(a)), s) + top_sum(diagonal, s) + shift
         error = margins.moved(L.shape[1]) * sizes + cov.rounding(s)
-        taus[s] = proof.bound - shift + SAFETY * error
+        full = proof.bound - shift + SAFETY * error
+        # a component may lie partly on constant features
+        taus[s] = max(full, top_sum(gamma, s - 1) * (1 + SAFETY * margins.charges(s)))
         parts.append({"s": s, "log": proof.log})
         met.append(proof.support)
     paid = float(beta.sum()) * (1 + SAFETY * margins.sum_of(n))

@@ -1,0 +1,125 @@
+"""How far several components repeat each other, which is printed beside what is proved of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..problem.result import Result
+from .budget import require
+from .components import loadings
+from .covariance import EPS, CheckedCovariance
+from .gate import parse
+from .records import Redundancy
+
+LOST = 1e-12  # the part of its reach below which a component may be nothing but rounding
+ORDERED = 8  # up to so many components, every order is looked at
+LOOSELY = 1e-4  # the part of adjusted variances that rounding may move, however errors grow
+
+
+def check_redundancy(info: Any, result: Result, cov: CheckedCovariance) -> None:
+    """Refuse what the solver reports of it unless it is so, as far as rounding tells."""
+    require(type(info) is dict, "info: not a record")
+    if info.get("redundancy") is None:
+        return
+    told = parse(Redundancy, info["redundancy"], {}, "redundancy")
+    features, W = loadings(result)
+    A, unit, k = cov.submatrix(features), cov.unit, W.shape[1]
+    products, reach = W.T @ A @ W, reach_of(A, W)
+    variance = np.diagonal(products)
+    off = np.array([cov.apart(support) for support in result.supports]) / 2
+    off = off + 4 * (features.size + 8) * EPS * reach
+    doubt = np.sqrt(np.outer(off, off))
+    surely = variance - off > 4 * LOST * reach  # others may count as constant
+    low, high = np.maximum(variance - off, 0.0), variance + off
+    least = (np.abs(products) - doubt) / np.sqrt(np.maximum(np.outer(high, high), 1e-300))
+    least = np.where(np.outer(surely, surely), least, 0.0)
+    most = np.ones((k, k))
+    known = np.outer(low, low) > 0
+    most[known] = ((np.abs(products) + doubt)[known]) / np.sqrt(np.outer(low, low)[known])
+    pairs = ~np.eye(k, dtype=bool)
+    between = min(least[pairs].max(), 1.0) - 16 * EPS <= told.correlation
+    require(
+        bool(between and told.correlation <= most[pairs].max() + 16 * EPS),
+        f"scores correlate otherwise than by {told.correlation:.6g}",
+    )
+    # In their own order they explain no less than is said, in the best one no more.
+    lowest, _ = _pivots(products, reach, list(range(k)))
+    orders = _orders(products, reach)
+    highest, growth = max(_pivots(products, reach, list(order)) for order in orders)
+    slack = 2 * float(off.sum())
+    slack = max(slack, min(slack * growth, LOOSELY * highest)) + 64 * k * EPS * highest
+    require(
+        (lowest - slack) * unit <= told.adjusted <= (highest + slack) * unit,
+        f"adjusted, all explain {highest * unit:.12g}, not {told.adjusted:.12g}",
+    )
+
+
+def _orders(products: np.ndarray, reach: np.ndarray) -> Iterator[tuple[int, ...]]:
+    """The orders of components in which they may explain the most: all of a few, and otherwise
+    their own and the one in which each adds the most to those before it."""
+    k = len(reach)
+    if k <= ORDERED:
+        yield _best_order(products, reach)
+    yield tuple(range(k))
+    rest, order = products.copy(), list[int]()
+    while len(order) < k:
+        left = [j for j in range(k) if j not in order]
+        order.append(max(left, key=lambda j: float(rest[j, j])))
+        rest = _without(rest, order[-1], reach)
+    yield tuple(order)
+
+
+def _best_order(products: np.ndarray, reach: np.ndarray) -> tuple[int, ...]:
+    """By the best order of each set: what one more adds does not depend on the order of a set."""
+    k = len(reach)
+    best: dict[int, tuple[float, tuple[int, ...], np.ndarray]] = {0: (0.0, (), products)}
+    for chosen in range(1, 2**k):
+        found = []
+        for j in (j for j in range(k) if chosen >> j & 1):
+            total, order, rest = best[chosen ^ (1 << j)]
+            gain = max(float(rest[j, j]), 0.0)
+            found.append((total + gain, (*order, j), rest))
+        total, order, rest = max(found, key=lambda one: one[0])
+        best[chosen] = total, order, _without(rest, order[-1], reach)
+    return best[2**k - 1][1]
+
+
+def _without(rest: np.ndarray, j: int, reach: np.ndarray) -> np.ndarray:
+    """What is left of all components beyond one."""
+    pivot = float(rest[j, j])
+    return rest - np.outer(rest[:, j], rest[j]) / pivot if pivot > LOST * reach[j] else rest
+
+
+def _pivots(products: np.ndarray, reach: np.ndarray, order: list[int]) -> tuple[float, float]:
+    out, growth = eliminated(products[np.ix_(order, order)], reach[order])
+    return float(out.sum()), growth
+
+
+def reach_of(A: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """What each component would explain if its features were all parallel, at least next to
+    nothing: rounding is relative to that."""
+    reach = (np.sqrt(np.maximum(np.diagonal(A), 0.0)) @ np.abs(W)) ** 2
+    return np.asarray(np.maximum(reach, 1e-300))
+
+
+def eliminated(products: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, float]:
+    """What each component explains beyond those before it: the pivots of the Gaussian elimination
+    of W'AW."""
+    rest = products.copy()
+    out = np.zeros(rest.shape[0])
+    error = growth = 1.0
+    for j in range(rest.shape[0]):
+        pivot = float(rest[j, j])
+        # Constant, or a combination of those before it: what is left of it, and of those after it,
+        # is rounding.
+        if not pivot > LOST * float(reach[j]):
+            break
+        out[j] = pivot
+        factor = float(np.abs(rest[j + 1 :, j]).max(initial=0.0)) / pivot
+        rest -= np.outer(rest[:, j], rest[j]) / pivot
+        error *= (1.0 + factor) ** 2
+        growth += error if j + 1 < rest.shape[0] else 0.0
+    return out, growth
