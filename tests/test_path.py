@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+import sparcipal.path
 from sparcipal import Result, sparse_pca, verify
+from sparcipal.fit import Answer
 from sparcipal.path import sparse_path
+from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.monitor import Progress
+from sparcipal.problem.problem import Component, Options, Problem
 from tests.bounds.tree.test_search import PITPROPS
 from tests.support.places import data_file
 
@@ -230,3 +236,21 @@ def test_path_of_a_common_set_begins_with_as_many_features_as_components():
     assert sparse_path(X, **asked).n_nonzero_coefs.tolist() == [2, 3, 4, 5]
     with pytest.raises(ValueError, match="need at least 2 nonzeros"):
         sparse_path(X, n_nonzero_coefs=[1, 2], **asked)
+
+
+@pytest.mark.parametrize(("left", "proofs"), [(0.0, 1), (0.02, 1), (0.03, 0)])
+def test_a_proof_that_left_much_open_serves_longer(monkeypatch, left, proofs):
+    cov = covariance_of(np.eye(20) + 0.3)
+    asked = []
+
+    def solve(whole, method, keywords, options, certify, again=None):
+        asked.append(certify)
+        return Answer((), SimpleNamespace(gap=0.04 if certify is False else 0.01), None)
+
+    monkeypatch.setattr(sparcipal.path, "solve", solve)
+    first = Component(np.arange(4), np.full(4, 0.5))
+    before = Answer((first,), SimpleNamespace(bounds=()), None, left=left)
+    monkeypatch.setattr(sparcipal.path, "_scaled", lambda *args: ())
+    answer = sparcipal.path._scaled_step(Problem(cov, (5,)), before, Options(), thorough=False)
+    assert asked.count("fast") == proofs
+    assert answer.left == (0.01 if proofs else left)

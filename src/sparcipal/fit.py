@@ -260,6 +260,7 @@ class Answer:
     certificate: Certificate
     found: Found
     again: Any = None  # what the proof for a neighbouring cardinality may begin with
+    left: float = 0.0  # the gap of the proof that neighbouring cardinalities are bounded by
 
 
 def settled(

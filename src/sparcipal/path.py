@@ -7,9 +7,9 @@ begins with the certificate of the one before it, which needs a few steps to fit
 a proof stays open is the full search run as well: no value is worse than that of a separate call.
 
 Beyond EACH nonzeros among many features the default effort proves a cardinality only if the last
-proof, scaled, leaves more than SCALED open, and then to AIM where its neighbours are asked for too:
-a proof of the last tenths of a per cent would take most of the time and serve one of them. So the
-region where the optima lie costs few proofs.
+proof, scaled, leaves more than SCALED open and more than AGAIN times as much as it left itself, and
+then to AIM where neighbours are asked for too: a proof of the last tenths of a per cent would take
+most of the time and serve one of them. So the region where the optima lie costs few proofs.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from .settings import Settings
 LONGEST = 30  # numbers of nonzeros of a path, unless the user says
 EACH = 30  # nonzeros up to which the default effort proves each cardinality
 SCALED = 0.015  # gap up to which the scaled bound of a smaller cardinality will do
+AGAIN = 1.5  # or so many times what the last proof left open, as the next one would leave as much
 SEARCHED = 3  # effort of a search, as in a separate call
 AIM = 0.002  # gap that a proof then leaves open
 DENSE = 25  # sizes closer than a part in so many are neighbours
@@ -129,8 +130,8 @@ def sparse_path(
         Seconds for the whole path. What is not reached in time is bounded, but hardly searched.
     certify : {"fast", "full", False}
         As for `sparse_pca`; but beyond 30 nonzeros of more than 400 features "fast" proves one
-        number of nonzeros only if the proof for a smaller one leaves a gap of more than 1.5 %, and
-        of consecutive numbers to a gap of 0.2 %.
+        number of nonzeros only if the proof for a smaller one leaves a gap of more than 1.5 % (or
+        of 1.5 times what it left for its own number), and of consecutive numbers to a gap of 0.2 %.
 
     Returns
     -------
@@ -354,10 +355,12 @@ def _scaled_step(whole: Problem, before: Answer, options: Options, thorough: boo
         return replace(found[0], bounds=_scaled(whole, before, alive))
 
     near = solve(whole, replace(fresh, run=search), {}, options, False)
-    if near.certificate.gap <= SCALED or options.monitor.stopped is not None:
-        return replace(near, again=before.again)
+    enough = max(SCALED, AGAIN * before.left)
+    if near.certificate.gap <= enough or options.monitor.stopped is not None:
+        return replace(near, again=before.again, left=before.left)
     known = replace(fresh, run=lambda problem, options: found[0])
-    return solve(whole, known, {}, options, "fast", before.again)
+    answer = solve(whole, known, {}, options, "fast", before.again)
+    return replace(answer, left=answer.certificate.gap)
 
 
 def _grown(
