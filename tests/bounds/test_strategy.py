@@ -21,3 +21,14 @@ def test_few_samples_and_few_nonzeros_are_proved_by_a_tree():
     X = np.random.default_rng(0).standard_normal((4, 500))
     names = [bound.name for bound in sparse_pca(X, n_nonzero_coefs=3).certificate.bounds]
     assert "tree" in names
+
+
+def test_a_full_proof_against_a_clock_begins_with_what_the_default_proves():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 46)) @ rng.standard_normal((46, 46))
+    asked = {"n_components": 2, "n_nonzero_coefs": 21, "tol": 0.06, "method_options": {"effort": 0}}
+    default = sparse_pca(X, **asked)
+    assert default.status == "optimal"
+    limited = sparse_pca(X, **asked, certify="full", time_limit=1000)
+    assert limited.bound == default.bound
+    assert sparse_pca(X, **asked, certify="full").bound != default.bound

@@ -78,6 +78,9 @@ def prove_jointly(
         if bound is not None:
             return replace(proved, bounds=(*proved.bounds, bound))
     steps = plan(problem, certify)
+    if steps[0].ask is _thorough and options.monitor.limited:
+        # a clock may stop the first long step before it proves much: the default plan goes first
+        steps = [step for step in plan(problem, "fast") if step.ask is not _rough] + steps
     if start is not None:
         steps = [Step(_again), *(step for step in steps[1:2] if step.ask is _prices)]
     for step in steps:

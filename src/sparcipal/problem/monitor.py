@@ -85,6 +85,11 @@ class Monitor:
         return None
 
     @property
+    def limited(self) -> bool:
+        """Whether a clock may stop the run."""
+        return self._deadline is not None
+
+    @property
     def overdue(self) -> float:
         """Seconds since the time limit ended; negative before."""
         return -float("inf") if self._deadline is None else time.monotonic() - self._deadline
@@ -166,6 +171,10 @@ class Quiet(Monitor):
     @property
     def stopped(self) -> str | None:
         return self.outer.stopped
+
+    @property
+    def limited(self) -> bool:
+        return self.outer.limited
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Quiet, (self.outer,)
