@@ -54,9 +54,15 @@ def test_include_once_for_each_component(folder):
     assert "fox" in found[1]
 
 
+def test_more_lists_to_include_than_components_are_refused(folder):
+    done = run("fit", "t.csv", "-s", 2, "--include", "elk", "--include", "fox", code=2)
+    assert "--include is given 2 times for --components 1" in done.output
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["--include", "elk,elk"], "repeats 'elk'"),
         (["--include", "emu"], "emu"),
         (["--exclude", "emu"], "emu"),
         (["--include", "ant", "--exclude", "ant"], "ant"),

@@ -61,6 +61,10 @@ def test_each_command_shows_only_options_that_act_on_it():
         assert "--covariance" not in shown[name]
     assert "--columns" not in shown["transform"]
     assert "--missing" not in shown["topics"]
+    choose = CliRunner().invoke(main, ["choose", "--help"]).output
+    assert "--exclude" in choose
+    assert "--include" not in choose
+    assert "--rank" not in choose
     asked = CliRunner().invoke(main, ["transform", "m.json", "x.csv", "--missing", "mean"])
     assert "of transform: the model was made with it (sparcipal fit --missing)" in asked.stderr
     asked = CliRunner().invoke(main, ["fit", "x.csv", "--nonzeros", "2"])
@@ -105,4 +109,26 @@ def test_features_are_named_by_patterns_and_in_quotes():
     asked = {"components": 1, "include": ('"b,c", a1',), "exclude": ("a*,x*,7,3,none*",)}
     found = options.constraints(asked, data)
     assert found["include"] == ["b,c", "a1"]
-    assert found["exclude"] == ["a1", "a2", "x*", "7", 3, "none*"]
+    assert found["exclude"] == ["x*", "7", 3, "none*", "a1", "a2"]
+
+
+def test_a_feature_named_twice_is_not_merged_and_patterns_may_meet():
+    data = {"feature_names": ("a1", "a2", "b")}
+    asked = {"components": 1, "include": ("a1,a1",), "exclude": ("a*", "a1,?2")}
+    found = options.constraints(asked, data)
+    assert found == {"include": ["a1", "a1"], "exclude": ["a1", "a2"]}
+
+
+def test_trends_leave_out_what_is_excluded(tmp_path):
+    source = tmp_path / "news.csv"
+    lines = ["cat dog", "cat dog dog", "dog cat cow", "star moon", "moon star", "moon sun star"]
+    rows = (f"{text},{2001 + i // 3}" for i, text in enumerate(lines))
+    source.write_text("text,year\n" + "\n".join(rows) + "\n")
+    asked = ["--text-field", "text", "--label-field", "year", "--windows", "year", "-k", "1"]
+    asked += ["-s", "2", "--format", "csv", "-q"]
+    runner = CliRunner()
+    assert "cow" in runner.invoke(main, ["trends", str(source), *asked]).stdout
+    left = runner.invoke(main, ["trends", str(source), *asked, "--exclude", "cow"])
+    assert left.exit_code == 0, left.output
+    assert "dog" in left.stdout
+    assert "cow" not in left.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -138,6 +138,20 @@ def question_options(command: F) -> F:
 
 def answer_options(command: F) -> F:
     """Add the options of the question beside the number of components."""
+    return _answer_options(
+        command,
+        option(QUESTION, "--include", multiple=True, metavar="NAME,NAME,...",
+               help="Features a component must use; once for each component."),
+        option(EFFORT, "--rank", type=int, help="Rank of the sketch, for methods that use one."),
+    )  # fmt: skip
+
+
+def grid_options(command: F) -> F:
+    """The same for several numbers of components, which have no anchors and one method."""
+    return _answer_options(command)
+
+
+def _answer_options(command: F, *more: F) -> F:
     certify = click.Choice(["fast", "full", "none"])
     return _added(
         command,
@@ -150,8 +164,6 @@ def answer_options(command: F) -> F:
                help="Add variances, or what each component explains beyond those before it (the "
                "default for free supports)."),
         option(QUESTION, "--uncorrelated", is_flag=True, help="Scores that are uncorrelated."),
-        option(QUESTION, "--include", multiple=True, metavar="NAME,NAME,...",
-               help="Features a component must use; once for each component."),
         option(QUESTION, "--exclude", multiple=True, metavar="NAME,NAME,...",
                help="Features that may not be used; names, patterns (gene*) or numbers."),
         option(QUESTION, "--center/--no-center", default=True, show_default=True,
@@ -161,7 +173,7 @@ def answer_options(command: F) -> F:
                help="How hard to prove: a few seconds, to the end, or hardly."),
         option(EFFORT, "--tol", type=float, default=1e-6, show_default=True,
                help="The relative gap that counts as optimal."),
-        option(EFFORT, "--rank", type=int, help="Rank of the sketch, for methods that use one."),
+        *more,
         option(EFFORT, "--max-nodes", type=int, help="Limit on the branch and bound."),
         option(EFFORT, "--time-limit", type=float, metavar="SECONDS",
                help="Stop then, with the best answer so far and its gap."),
@@ -183,7 +195,7 @@ def keywords(options: dict[str, Any]) -> dict[str, Any]:
         "scale": options["scale"],
         "certify": False if certify == "none" else certify,
         "tol": options["tol"],
-        "rank": options["rank"],
+        "rank": options.get("rank"),
         "max_nodes": options["max_nodes"],
         "time_limit": options["time_limit"],
         "n_jobs": options["jobs"],
@@ -198,21 +210,37 @@ def constraints(options: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]
     names = data["feature_names"] if "feature_names" in data else data["X"].feature_names
     known = frozenset(names or ())
 
-    def meant(word: str) -> list[Any]:
-        if word in known or not word:
-            return [word] if word else []
-        found = [n for n in names or () if fnmatchcase(n, word)] if set(word) & set("*?[") else []
-        return found or [int(word) if word.isdecimal() else word]
+    def matched(word: str) -> list[str]:
+        if word in known or not set(word) & set("*?["):
+            return []
+        return [name for name in names or () if fnmatchcase(name, word)]
 
-    def features(text: str) -> list[Any]:
-        words = [text] if text in known else next(csv.reader([text], skipinitialspace=True), [])
-        return list(dict.fromkeys(f for word in words for f in meant(word.strip())))
+    def features(texts: Iterable[str]) -> list[Any]:
+        """What is named twice stays so, to be refused; patterns may meet the same features."""
+        words = [
+            word.strip()
+            for text in texts
+            for word in (
+                [text] if text in known else next(csv.reader([text], skipinitialspace=True), [])
+            )
+        ]
+        found = [
+            int(word) if word.isdecimal() and word not in known else word
+            for word in words
+            if word and not matched(word)
+        ]
+        met = dict.fromkeys(name for word in words for name in matched(word))
+        return [*found, *(name for name in met if name not in found)]
 
-    include = [features(text) for text in options["include"]]
-    if options["components"] == 1:
-        include = [feature for own in include for feature in own]
-    exclude = [feature for text in options["exclude"] for feature in features(text)]
-    return {"include": include or None, "exclude": exclude or None}
+    given = options.get("include", ())
+    k = options["components"]
+    if len(given) > max(k, 1):
+        raise click.UsageError(
+            f"--include is given {len(given)} times for --components {k}; give it once for each "
+            "component, and all features of one with commas between them"
+        )
+    include = features(given) if k == 1 else [features([text]) for text in given]
+    return {"include": include or None, "exclude": features(options["exclude"]) or None}
 
 
 def distinct_files(source: str | None, options: dict[str, Any], **others: str) -> None:

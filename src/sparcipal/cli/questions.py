@@ -22,6 +22,7 @@ from .options import (
     data_keywords,
     distinct_files,
     document_options,
+    grid_options,
     keywords,
     question_options,
     source_options,
@@ -66,7 +67,7 @@ plot = option(
     show_default=True,
     help="Tables of noise to compare with.",
 )
-@answer_options
+@grid_options
 @memory
 @column_options
 @document_options
@@ -91,7 +92,7 @@ def choose(source: str, **options: Any) -> None:
 
     distinct_files(source, options)
     picture_first(options)
-    options = {**weighted_as_topics(source, options), "components": 1}  # anchors are those of one
+    options = {**weighted_as_topics(source, options), "components": 1}
     asked = {**keywords(options), **memory_keyword(options)}
     del asked["n_components"]
     with live(options["time_limit"], options["quiet"]) as (_, update):
@@ -208,6 +209,7 @@ def trends(source: str, **options: Any) -> None:
         found = run(
             **data,
             **asked,
+            **constraints(options, data),
             n_nonzero_coefs=options["nonzero"] or 10,
             windows=int(windows) if windows.isdecimal() else windows,
             callback=update,
