@@ -99,7 +99,7 @@ def test_what_cannot_be_updated_is_refused_with_a_remedy():
         update(before, COUNTS)
     with pytest.raises(ValueError, match="not those of the result"):
         update(before, COUNTS, X=COUNTS[:100])
-    with pytest.raises(ValueError, match="not those of the result"):
+    with pytest.raises(ValueError, match="the mean differs for 'x0'"):
         update(before, COUNTS, X=2 * COUNTS)
     with pytest.raises(ValueError, match="neither new_rows nor without"):
         update(before, X=COUNTS)

@@ -30,7 +30,7 @@ from ..report import explaining
 from ..report.answers import unlisted
 from ..settings import Settings
 from .choice import Choice, around, choose
-from .nearby import QUESTION, NotAnswered, alternatives, answer_of
+from .nearby import QUESTION, NotAnswered, alternatives, answer_of, data_of
 from .resampling import Plan, Stability, stability_of
 
 FORCE = 3  # outsiders of each component with proofs of their own, unless the user says
@@ -194,6 +194,7 @@ def explain(
         why = "" if near.components else unlisted(near)
     except NotAnswered as error:
         why = error.reason
+        data_of(answer, source, asked, asked.monitor())  # refuses the data of another answer
     page = Explanation(
         answer,
         near,

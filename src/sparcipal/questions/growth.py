@@ -14,6 +14,7 @@ from ..data.inputs import Input
 from ..data.passes import MEMORY_LIMIT, memory_bytes
 from ..data.rows import Rows
 from ..data.samples import features_of
+from ..data.searched import Searched
 from ..data.sources import as_rows, in_blocks, is_lazy, listed_blocks
 from ..data.sums import Sums, summed, with_weights
 from ..fit import fitted
@@ -23,10 +24,10 @@ from ..problem.result import Result, answer_of
 from ..report.growth import update_text
 from ..settings import Settings
 from .nearby import QUESTION
+from .same import check_same
 from .windows import matched
 
 ASKED = (*QUESTION, "method", "method_options", "rank")  # that a result has recorded
-NEAR = 1e-6  # relative difference of variances by which sums are known not to be of a result
 
 
 @dataclass(frozen=True)
@@ -229,26 +230,16 @@ def _sums_of(
         )
     if not isinstance(known, Sums):
         raise TypeError(f"sums must be a Sums, got {type(known).__name__}")
-    if (known.n_samples, known.n_features) != (before.n_samples, before.n_features) or _differ(
-        before, known
-    ):
+    if (known.n_samples, known.n_features) != (before.n_samples, before.n_features):
         raise ValueError(
             f"the sums are over {known.n_samples} rows x {known.n_features} features that are not "
             f"those of the result ({before.n_samples} x {before.n_features}); pass the rows of the "
             "result"
         )
+    told = before.settings
+    given = Input(known, before.feature_names)
+    check_same(before, Searched(given, told["center"], told["scale"], memory_limit, monitor).data)
     return known
-
-
-def _differ(before: Result, known: Sums) -> bool:
-    """Whether the variances of the rows are not those of the result."""
-    center, scale = bool(before.settings.get("center")), bool(before.settings.get("scale"))
-    varying = ~known.moments.constant if center else known.moments.high != known.moments.low
-    variances = known.moments.variances(center)
-    total = float(varying.sum()) if scale and center else float(variances.sum())
-    if scale and not center:
-        return False
-    return abs(total - before.total_variance) > NEAR * max(total, before.total_variance)
 
 
 def _rows(before: Result, X: Any) -> Rows:

@@ -33,6 +33,7 @@ from ..problem.result import Result, answer_of
 from ..settings import Settings
 from .beside import Beside, Neighbours, Wanted
 from .refits import Fits
+from .same import check_same
 
 MOST = 1000  # supports of a list, unless the user says
 FORCE = 10  # outsiders with fits of their own, unless the user says
@@ -173,7 +174,7 @@ class _Answers:
     def __init__(
         self, source: Input, asked: Settings, monitor: Monitor, answer: Result, wanted: Wanted
     ) -> None:
-        self.data: Data = _data_of(answer, source, asked, monitor)
+        self.data: Data = data_of(answer, source, asked, monitor)
         self.asked, self.monitor, self.answer, self.wanted = asked, monitor, answer, wanted
         self.fits = Fits(self.data, asked, monitor, wanted.precision)
         self.cov: Covariance = self.fits.cov
@@ -202,7 +203,9 @@ class _Answers:
         answer, wanted = self.answer, self.wanted
         near = Neighbours(self.fits, answer, wanted, self.monitor)
         several = range(len(answer.supports))
-        components = tuple(near.nearby(self._beside(j)) for j in several if self.plain)
+        components = tuple(
+            self._checked(near.nearby(self._beside(j))) for j in several if self.plain
+        )
         joint: list[Cost | None] = []
         if len(several) > 1 and wanted.drop:
             shared = self._shared()
@@ -213,6 +216,18 @@ class _Answers:
         status = near.ended or near.stopped() or "complete"
         costs = tuple(cost for cost in joint if cost is not None)
         return Alternatives(answer, wanted.within, components, costs, status)
+
+    def _checked(self, near: Nearby) -> Nearby:
+        """Refuse data whose moments are those of the result, but whose supports explain more than
+        it has proved possible."""
+        better = max((entry.value for entry in near.supports), default=near.value) - near.value
+        if self.answer.value + better > self.answer.bound * (1 + 1e-6):
+            raise ValueError(
+                "these are not the data of the result: one of their supports explains "
+                f"{self.answer.value + better:.7g}, more than its bound {self.answer.bound:.7g}; "
+                "pass the data that it came from, or fit these again"
+            )
+        return near
 
     def _beside(self, j: int) -> Beside:
         answer, k = self.answer, len(self.answer.supports)
@@ -287,9 +302,9 @@ class _Answers:
         return supports
 
 
-def _data_of(answer: Result, source: Input, asked: Settings, monitor: Monitor) -> Data:
+def data_of(answer: Result, source: Input, asked: Settings, monitor: Monitor) -> Data:
     """The covariance of the features that the answer was searched among: all, or those that were
-    kept of a table read in passes."""
+    kept of a table read in passes. A ValueError says why they are not the data of the answer."""
     if answer.n_features != source.n_features:
         raise ValueError(
             f"the result has n_features={answer.n_features}, but the data have "
@@ -304,4 +319,5 @@ def _data_of(answer: Result, source: Input, asked: Settings, monitor: Monitor) -
     every, told = np.arange(answer.n_features), answer.settings
     needed = sum(told["n_nonzero_coefs"]) + len(told.get("exclude") or ())
     searched.among(every if kept is None else kept, needed)
+    check_same(answer, searched.data)
     return searched.data if kept is not None else replace(searched.data, survivors=None)

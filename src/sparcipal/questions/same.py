@@ -1,0 +1,58 @@
+"""Whether data are those that a result came from: what is said of it must not be of others.
+
+Samples, means, scales and the total variance are compared, as `verify` does, in the units of each
+feature. Sums in another order, of other containers or in passes, agree far better than NEAR.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..data.searched import Data
+from ..problem.result import Result
+
+NEAR = 1e-9  # relative difference that rounding in sums does not reach
+NAMED = 3  # features that an error names
+
+
+def check_same(answer: Result, data: Data) -> None:
+    """Raise ValueError, with the first features that differ, unless the result is of the data."""
+    wrong = _difference(answer, data)
+    if wrong:
+        raise ValueError(
+            f"these are not the data of the result: {wrong}; pass the data that it came from, or "
+            "fit these again"
+        )
+
+
+def _difference(answer: Result, data: Data) -> str:
+    """The first difference in words; "" if there is none."""
+    weighted = bool(answer.settings.get("sample_weight"))
+    if weighted != data.weighted:
+        return f"it was fitted {'with' if weighted else 'without'} sample_weight"
+    if answer.n_samples != data.n_samples:
+        return f"{data.n_samples} samples here, {answer.n_samples} there"
+    total, own = answer.total_variance, data.total_variance * data.covariance.unit
+    mass = total
+    if answer.mean is not None and answer.scale is not None:
+        unit = 1.0 if answer.settings["scale"] else np.sqrt(max(total, 0.0))
+        size = np.abs(answer.mean) + answer.scale * unit
+        for name, here, there in (
+            ("mean", data.mean, answer.mean),
+            ("scale", data.scale, answer.scale),
+        ):
+            if here is None:
+                return f"they have no {name}"
+            apart = np.flatnonzero(~(np.abs(here - there) <= NEAR * size))
+            if apart.size:
+                said = ", ".join(
+                    f"{answer.feature_name(int(j))!r} ({here[j]:.7g} here, {there[j]:.7g} there)"
+                    for j in apart[:NAMED]
+                )
+                more = f" and {apart.size - NAMED:,} more" if apart.size > NAMED else ""
+                return f"the {name} differs for {said}{more}"
+        # the rounding of variances grows with the squared means they are taken about
+        mass += float(((answer.mean / answer.scale) ** 2).sum())
+    if not abs(own - total) <= NEAR * mass:
+        return f"the total variance is {own:.10g} here, {total:.10g} there"
+    return ""

@@ -1,0 +1,76 @@
+"""Data of another answer are refused; the same data in any form are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparcipal import alternatives, explain, sparse_pca, update
+
+RNG = np.random.default_rng(3)
+X = RNG.poisson(3.0, (80, 7)) + 4.0 * RNG.poisson(2.0, (80, 1)) * (np.arange(7) < 3)
+X = X + np.arange(7) / 3
+NAMES = list("abcdefg")
+WEIGHTS = RNG.random(80) + 0.5
+
+
+def answer(data=X, **asked):
+    return sparse_pca(data, n_nonzero_coefs=3, feature_names=NAMES, **asked)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("ask", [explain, alternatives])
+def test_a_change_of_unused_features_is_refused_with_their_names(ask, scale):
+    result = answer(scale=scale)
+    other = X.copy()
+    other[:, [4, 6]] += 0.01
+    with pytest.raises(ValueError, match=r"mean differs for 'e' \(.* here, .* there\), 'g'.* fit"):
+        ask(result, other)
+    spread = X.copy()
+    spread[:, 5] += 1e-4 * (spread[:, 5] - spread[:, 5].mean())
+    kind = "scale differs for 'f'" if scale else "total variance"
+    with pytest.raises(ValueError, match=kind):
+        ask(result, spread)
+    with pytest.raises(ValueError, match="without sample_weight"):
+        ask(result, X, sample_weight=WEIGHTS)
+
+
+def test_more_than_a_bound_allows_is_refused_where_moments_agree():
+    A = np.diag([4.0, 1.0, 1.0, 1.0, 1.0])
+    result = sparse_pca(covariance=A, n_nonzero_coefs=2)
+    B = A.copy()
+    B[0, 4] = B[4, 0] = 1.5
+    with pytest.raises(ValueError, match="more than its bound"):
+        alternatives(result, covariance=B, within=0.01)
+
+
+def test_gaps_by_pairs_are_compared_too():
+    holes = X.copy()
+    holes[3, 2] = np.nan
+    result = answer(holes, missing="pairwise")
+    assert "pairwise" in explain(result, holes).unanswered
+    holes[:, 6] += 1.0
+    with pytest.raises(ValueError, match="mean differs for 'g'"):
+        explain(result, holes)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_the_same_data_in_another_form_pass(scale, weights):
+    result = answer(scale=scale, sample_weight=weights)
+    blocks = [X[:30], X[30:31], X[31:]]
+    for form in (np.asfortranarray(X), sp.csr_array(X), lambda: iter(blocks)):
+        near = alternatives(result, form, sample_weight=weights, drop=False, force=0)
+        assert near.complete
+    order = RNG.permutation(80)
+    own = None if weights is None else weights[order]
+    assert alternatives(result, X[order], sample_weight=own, drop=False, force=0).complete
+
+
+def test_update_refuses_rows_of_the_same_total():
+    result, other = answer(), X.copy()
+    other[:, 5] += 1.0
+    assert update(result, X, X=X).result.n_samples == 160
+    with pytest.raises(ValueError, match="mean differs for 'f'"):
+        update(result, X, X=other)
