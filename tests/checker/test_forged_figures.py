@@ -185,3 +185,14 @@ def test_inequalities_are_held_for_their_own_features_and_charged():
     prover = SetProver(np.eye(40), np.zeros(0), 2, 2, 1e3, Float())
     one = Cut(features=np.array([7]), L=np.ones((1, 1)))
     assert prover._inequality(one).coef.size == 1
+
+
+def test_alternatives_of_small_components_beside_large_ones_are_believed():
+    """Rounding is measured among the features of a component, not by those of its neighbours."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 8)) * np.repeat([1e6, 1.0], 4) + 0.3 * rng.standard_normal((20, 1))
+    result = sparse_pca(X, n_components=3, n_nonzero_coefs=2, center=False)
+    found = alternatives(result, X, drop=False, force=0)
+    for arithmetic in ("float", "exact"):
+        verdict = verify(found, X, arithmetic=arithmetic)
+        assert verdict, verdict.reason

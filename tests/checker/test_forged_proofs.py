@@ -472,7 +472,7 @@ def test_bounds_are_of_full_components():
         status=Status.GAP,
     )
     nothing = {"supports": (np.array([1]), np.array([2])), "weights": (np.ones(1), np.ones(1))}
-    forged = replace(result, certificate=certificate, variances=np.zeros(2), **nothing)
+    forged = replace(result, certificate=certificate, variances=np.zeros(2), info={}, **nothing)
     assert verify(result, X)
     assert "fewer features than there are nonzeros" in verify(forged, X).reason
 

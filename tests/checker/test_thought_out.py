@@ -61,11 +61,12 @@ def poor(subject: forgeries.Subject) -> Result:
 
 
 def claim(result: Result, name: str, value: float, data: Data | None = None) -> Result:
-    """The result with one bound, and without promises, which were for another value."""
+    """The result with one bound, without promises and correlations, which were for others."""
     bound = next(b for b in result.certificate.bounds if b.name == name)
     bound = replace(bound, value=value, data=bound.data if data is None else data)
     made = replace(result.certificate, bounds=(bound,), bound=value, guarantees={})
-    return replace(result, certificate=made)
+    info = {key: told for key, told in result.info.items() if key != "redundancy"}
+    return replace(result, certificate=made, info=info)
 
 
 # --- what a forger writes ---

@@ -143,6 +143,7 @@ class _Component:
         require(claim.value == float(result.variances[self.j]), "another component")
         self._check_rounding()
         support, weights = result.supports[self.j], result.weights[self.j]
+        require(bool(np.isin(support, self.kept).all()), "alternatives without the component")
         self._check_least(claim.value, support, weights, "the component explains less")
         asked = (1.0 - within) * (claim.value - claim.rounding)
         require(abs(claim.asked - asked) <= 8 * EPS * abs(asked), "another level was asked for")
@@ -277,7 +278,7 @@ class _Component:
         least = (w * ar.matmul(block, w)).sum() / (w * w).sum()
         size = float(np.abs(answer.rounded.diagonal[support]).sum())
         least = least - 4 * (self.s + 8) * ar.eps * size
-        least = least - cov.known()[0].rounding(support.size)
+        least = least - self.part.rounding(support.size)
         sure = ar.number(value) - ar.number(self.claim.rounding)
         require(bool(sure < least * answer.cov.unit), f"{reason} than its value less rounding")
 
