@@ -216,3 +216,34 @@ def test_all_that_is_wrong_is_in_one_error(asked):
     with pytest.raises(ValueError, match="2 problems") as told:
         sparse_path(X, n_nonzero_coefs=[2, 4000], exclude=["nowhere"])
     assert "nowhere" in str(told.value)
+
+
+def test_a_component_that_a_stop_left_out_is_not_asked_yet(asked):
+    X, result = asked
+    near = alternatives(
+        result, X, within=0.9, most=1, callback=lambda progress: progress.stage == "alternatives"
+    )
+    assert near.status == "interrupted"  # though the first list was full before
+    text = str(near)
+    assert "component 2, the others as they are: not asked yet" in text
+    assert "incomplete: stopped by the user" in text
+
+
+def test_losses_are_of_this_answer_where_the_best_is_not_known():
+    X = planted(p=8)
+    asked = {"n_components": 2, "n_nonzero_coefs": 3}
+    for more, whose in (({}, "the best"), ({"supports": "free", "certify": False}, "this answer")):
+        result = sparse_pca(X, **asked, **more)
+        page = explain(result, X, force=0)
+        told = [line for line in page.sections["How sure each feature is"] if "without" in line]
+        assert told
+        assert all(f" of {whose}" in line for line in told)
+
+
+def test_joint_costs_that_cannot_be_say_why():
+    X = planted(p=6)
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=3)
+    page = explain(result, X, force=0)
+    line = page.sections["How sure each feature is"][-1]
+    assert line.startswith("all components together: they may use all 6 features")
+    assert line in str(page.alternatives).replace("\n", " ")

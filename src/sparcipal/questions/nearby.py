@@ -213,7 +213,7 @@ class _Answers:
             for place, f in enumerate(used, 1):
                 near.announce(f"together without {answer.feature_name(int(f))}", place, used.size)
                 joint.append(self._joint_drop(int(f), components, shared))
-        status = near.ended or near.stopped() or "complete"
+        status = near.stopped() or near.ended or "complete"  # a stop has ended all that follows
         costs = tuple(cost for cost in joint if cost is not None)
         return Alternatives(answer, wanted.within, components, costs, status)
 

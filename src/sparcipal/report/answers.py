@@ -35,6 +35,8 @@ ENDS = {
     "a larger memory_limit keeps more",
 }
 
+STOPS = ("time_limit", "interrupted")
+
 
 class Best(NamedTuple):
     """What losses are shares of, and by how much rounding may have raised it."""
@@ -140,11 +142,25 @@ def parts(found: Alternatives) -> list[tuple[str, list[tuple[str, str]]]]:
     if found.drops:
         rows = [("lost without", _lost(found, _figures(found.drops), best_of(found)))]
         out.append(("all components together, which is proved", rows))
+    out += [(line, []) for line in nothing_to_spare(found)]
     if not found.components:
         out.append((unlisted(found), []))
     if not found.complete:
         out.append((f"incomplete: {ENDS.get(found.status, found.status)}", []))
     return out
+
+
+def nothing_to_spare(found: Alternatives) -> Iterator[str]:
+    """Why no feature has a joint cost, where all components together may use every feature."""
+    told = found.result.settings
+    free = found.result.n_features - len(told.get("exclude") or ())
+    if found.drops or len(found.result.supports) < 2 or told["supports"] != "disjoint":
+        return
+    if (told.get("n_nonzero_total") or sum(told["n_nonzero_coefs"])) >= free:
+        yield (
+            f"all components together: they may use all {free} features, so that none can be left "
+            "out; ask for fewer nonzeros to see what each is worth"
+        )
 
 
 def unlisted(found: Alternatives) -> str:
@@ -171,6 +187,8 @@ def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[
         yield label.removeprefix("the best one is "), text
     if near.drops:
         yield "lost without", _lost(found, _figures(near.drops), Best(near.value, near.rounding))
+    if not told and not near.supports:  # not asked
+        return
     order = np.argsort(-near.with_value, kind="stable")[: SHOWN // 2]
     if order.size and near.value > 0:
         yield (
@@ -221,6 +239,9 @@ def _lost(found: Alternatives, costs: list[tuple[int, float, float]], best: Best
 
 def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     """How many supports are near a component, and which features they use."""
+    if near.level >= near.value and not near.supports and found.status in STOPS:
+        yield "not asked yet"
+        return
     best = near.value
     reach = _percent(max(1 - near.level / near.sure, 0.0), down=True) if near.sure > 0 else "0 %"
     many = f"{near.count:,} support" + ("s" if near.count != 1 else "")

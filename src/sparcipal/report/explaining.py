@@ -173,6 +173,8 @@ def _sure(page: Explanation) -> Iterator[str]:
     if found is None:
         return
     several = len(found.components) > 1
+    # of an open gap the best answer is not known, and shares are of this one
+    best = "the best" if words.is_best(page.result.certificate) else "this answer"
     joint = {cost.feature for cost in found.drops}
     if several:
         yield "Each component is compared with others in its place, while its neighbours stay."
@@ -182,11 +184,13 @@ def _sure(page: Explanation) -> Iterator[str]:
         costs = sorted(
             (cost for cost in near.drops if cost.feature not in joint), key=lambda cost: cost.bound
         )
-        whose = "this component" if several else "the best"
+        known = best == "the best" or (near.complete and not near.surpassed)
+        whose = "this component" if several else "the best" if known else best
         lines = (answers.without(found, cost, _best(near), whose) for cost in costs)
         yield from _prefixed(lines, near, several)
     for cost in sorted(found.drops, key=lambda cost: cost.bound):
-        yield f"all together: {answers.without(found, cost, answers.best_of(found))}"
+        yield f"all together: {answers.without(found, cost, answers.best_of(found), best)}"
+    yield from answers.nothing_to_spare(found)
     if not found.complete:
         yield f"Incomplete: {answers.ENDS.get(found.status, found.status)}."
 
