@@ -156,7 +156,10 @@ class Settings:
 
     def available(self, columns: Columns) -> int:
         """The number of features that are not excluded."""
-        return columns.count - len(set(excluded(self.exclude, columns)[0]))
+        left = columns.count - len(set(excluded(self.exclude, columns)[0]))
+        if not left:
+            raise ValueError(f"exclude leaves none of {columns.count} features; exclude fewer")
+        return left
 
     def constraints(self, columns: Columns, sizes: Sequence[int], total: int | None) -> Constraints:
         """What `include` and `exclude` say, or an error that names all that is wrong with them."""

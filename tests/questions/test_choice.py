@@ -186,3 +186,10 @@ def test_folds_that_say_nothing_are_an_error_that_names_them():
     X[out] = 1.0
     with pytest.raises(ValueError, match="fold 1 of 3: the rows that it holds out do not vary"):
         choose(X, permutations=0, **asked)
+
+
+def test_many_numbers_that_do_not_fit_are_counted():
+    with pytest.raises(ValueError, match="n_components=5 with n_nonzero_coefs=5 needs") as error:
+        choose(planted(), n_components=range(1, 30), n_nonzero_coefs=[5])
+    assert "22 other numbers do not fit either; folds=5 leaves" in str(error.value)
+    assert len(str(error.value)) < 500

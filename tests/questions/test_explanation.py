@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from sparcipal import (
     sparse_pca,
     stability,
 )
+from sparcipal.report.answers import overview
+from sparcipal.report.summary import related
 
 
 def planted(n=60, p=9, seed=0):
@@ -247,3 +250,27 @@ def test_joint_costs_that_cannot_be_say_why():
     line = page.sections["How sure each feature is"][-1]
     assert line.startswith("all components together: they may use all 6 features")
     assert line in str(page.alternatives).replace("\n", " ")
+
+
+def test_page_says_what_was_filled():
+    X = planted()
+    X[0, 0] = np.nan
+    page = explain(sparse_pca(X, n_nonzero_coefs=2, missing="mean"), X)
+    assert any("filled with the mean" in line for line in page.sections["What was found"])
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [(0.1, "correlate little"), (0.45, "by 0.45"), (0.6, "partly the same")]
+)
+def test_words_on_correlations_follow_their_size(size, said):
+    assert said in related(np.array([[1.0, -size], [-size, 1.0]]))
+
+
+def test_copies_that_are_all_in_are_not_offered_for_exchange():
+    A = np.diag([4.0, 4.0, 1.0, 1.0])
+    A[0, 1] = A[1, 0] = 3.0
+    found = alternatives(covariance=A, n_nonzero_coefs=3)
+    groups = (np.array([0, 1]), np.array([2, 3]))
+    near = replace(found.components[0], groups=groups)
+    told = [line for line in overview(found, near) if "can be exchanged" in line]
+    assert told == ["can be exchanged: x2, x3"]

@@ -53,6 +53,20 @@ def test_selection_obeys_the_stated_bound():
     assert hopeless.threshold > 1
     assert hopeless.selected.size == 0
     assert "None is selected: with so many nonzeros" in str(hopeless)
+    assert "let stability allow 3 false ones" in hopeless.sentence
+    noise = np.random.default_rng(1).standard_normal((40, 30))
+    rare = stability(noise, n_nonzero_coefs=2, n_resamples=8, certify=False, random_state=0)
+    assert rare.threshold <= 1
+    assert rare.selected.size == 0
+    assert "None is selected: that needs a feature" in str(rare)
+
+
+def test_what_was_filled_or_set_aside_is_said():
+    X = planted(p=13)
+    X[0, 0], X[:, 12] = np.nan, 1.0
+    found = stability(X, n_nonzero_coefs=2, n_resamples=2, certify=False, missing="mean")
+    assert "1 missing entries: filled" in str(found) or "1 missing entry: filled" in str(found)
+    assert "(constant)" in str(found)
 
 
 def test_interval_is_where_the_score_test_does_not_reject():

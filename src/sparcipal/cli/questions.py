@@ -92,7 +92,7 @@ def choose(source: str, **options: Any) -> None:
 
     distinct_files(source, options)
     picture_first(options)
-    options = {**weighted_as_topics(source, options), "components": 1}
+    options = {**_told(weighted_as_topics(source, options)), "components": 1}
     asked = {**keywords(options), **memory_keyword(options)}
     del asked["n_components"]
     with live(options["time_limit"], options["quiet"]) as (_, update):
@@ -151,7 +151,7 @@ def stability(source: str, **options: Any) -> None:
 
     distinct_files(source, options)
     picture_first(options)
-    options = weighted_as_topics(source, options)
+    options = _told(weighted_as_topics(source, options))
     with live(options["time_limit"], options["quiet"]) as (_, update):
         data = data_keywords(source, options, update)
         found = run(
@@ -228,7 +228,7 @@ PAGES = {".json": "json", ".html": "html", ".htm": "html"}
     help="The share by which others may fall short of the best.",
 )  # fmt: skip
 @option(
-    QUESTION, "--stability", type=int, default=0, metavar="N",
+    QUESTION, "--stability", type=click.IntRange(min=2), metavar="N",
     help="Also ask N halves of the rows.",
 )  # fmt: skip
 @option(
@@ -271,7 +271,7 @@ def explain(model: str, source: str, **options: Any) -> None:
             **data,
             **memory_keyword(options),
             within=options["within"],
-            stability=options["stability"],
+            stability=options["stability"] or 0,
             choice=options["choice"],
             time_limit=options["time_limit"],
             n_jobs=options["jobs"],
@@ -302,6 +302,11 @@ def weighted_as_topics(source: str, options: dict[str, Any]) -> dict[str, Any]:
     if options["weighting"] is None:
         note("texts are weighted as by topics (tfidf); --weighting counts takes plain counts")
     return completed
+
+
+def _told(options: dict[str, Any]) -> dict[str, Any]:
+    """Say what was set aside once: a table that is printed says it."""
+    return {**options, "told": options["form"] == "table"}
 
 
 def _show(found: Any, options: dict[str, Any]) -> None:

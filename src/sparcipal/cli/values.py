@@ -78,7 +78,7 @@ class Range(click.ParamType):
                 sizes = [int(part) for part in str(value).split(",")]
         except (ValueError, IndexError):
             sizes = []
-        if not sizes or min(sizes) < 1:
+        if not sizes:  # that they are positive is checked with all else
             self.fail(f"{value!r} is no range; write 1:30, 5:50:5 or 2,5,10", param, ctx)
         return sizes
 

@@ -40,18 +40,6 @@ INSTEAD = {
 LIGHTEST = 1e-100
 
 
-class _Several(ValueError):
-    """Several complaints in one error."""
-
-    def __init__(self, told: Sequence[TypeError | ValueError]) -> None:
-        self.told = tuple(told)
-        super().__init__(f"{len(told)} problems:" + "".join(f"\n- {error}" for error in told))
-
-
-class _SeveralTypes(_Several, TypeError):
-    """The same where all of them are about types."""
-
-
 class Complaints:
     """Checks of several parameters, whose complaints are told in one error.
 
@@ -73,7 +61,7 @@ class Complaints:
         try:
             return check(*args, **keywords)
         except (TypeError, ValueError) as error:
-            self._errors += error.told if isinstance(error, _Several) else [error]
+            self._errors += getattr(error, "told", [error])
             return None
 
     @property
@@ -89,7 +77,11 @@ class Complaints:
         if len(told) == 1:
             raise told[0] from None
         types = all(isinstance(error, TypeError) for error in told)
-        raise (_SeveralTypes if types else _Several)(told) from None
+        several = (TypeError if types else ValueError)(
+            f"{len(told)} problems:" + "".join(f"\n- {error}" for error in told)
+        )
+        several.told = told  # type: ignore[union-attr]  # for a block around this one
+        raise several from None
 
 
 def integer(name: str, value: Any, low: int, remedy: str = "") -> int:

@@ -27,10 +27,12 @@ from ..problem.constraints import Columns
 from ..problem.monitor import Monitor, Quiet
 from ..problem.parameters import Complaints, integer
 from ..problem.result import Result
+from ..report.words import told
 from ..settings import Settings
 
 COMPONENTS = range(1, 6)
 NONZEROS = (2, 3, 5, 8, 12, 20)
+NAMED = 3  # numbers that do not fit are named
 ABOVE_NOISE = 2.0  # standard deviations of the noise by which a component must beat it
 
 
@@ -115,7 +117,7 @@ class Choice:
             lines.append("Stopped before the end: what is missing is not shown.")
         elif np.isnan(self.held_out).any():
             lines.append("- : the features do not suffice for so many components of that size")
-        lines.append(self.reason)
+        lines += [self.reason, *(told(self.result) if self.result else ())]
         return "\n".join(line.rstrip() for line in lines)
 
     def plot(self, axes: Any = None) -> Any:
@@ -260,6 +262,8 @@ def _check_room(
     pairs = [[_misfit(settings, k, s, n_features) for s in sizes] for k in ks]
     wrong = [row[0] for row in pairs if all(row)]
     wrong += [column[0] for column in zip(*pairs) if all(column) and column[0] not in wrong]
+    if len(wrong) > NAMED:
+        wrong[NAMED:] = [f"{len(wrong) - NAMED} other numbers do not fit either"]
     least = 2 * (ks[-1] + 1)  # rows of a fold, so that regression on k scores says something
     if n // folds < least:
         wrong.append(

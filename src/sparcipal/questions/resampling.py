@@ -24,7 +24,7 @@ from ..problem.components import matched
 from ..problem.monitor import Monitor, Quiet
 from ..problem.parameters import Complaints, choice, integer, number
 from ..problem.result import Result
-from ..report.words import plain
+from ..report.words import plain, told
 from ..settings import Settings
 
 SCHEMES = ("halves", "bootstrap")
@@ -151,7 +151,7 @@ class Stability:
     def sentence(self) -> str:
         """What the selection rests on, in words."""
         if self.scheme != "halves":
-            return "Error control needs scheme='halves'; the bootstrap has intervals only."
+            return "Error control needs halves of the rows; the bootstrap has intervals only."
         if not self.supports:
             return "Nothing was counted: the run was stopped too early."
         if not self.threshold <= 1.0:
@@ -159,12 +159,15 @@ class Stability:
             return (
                 "None is selected: with so many nonzeros, chance alone may bring "
                 f"{least:.3g} features into every half, and {self.false_selections:g} was allowed. "
-                f"Ask for fewer nonzeros, or allow more, as false_selections={math.ceil(least)}."
+                f"Ask for fewer nonzeros, or let stability allow {math.ceil(least)} false ones."
             )
+        share = f"{100 * self.threshold:.0f} % of the halves"
+        if not self.selected.size:
+            return f"None is selected: that needs a feature that is in at least {share}."
         return (
-            f"Selected: features in at least {100 * self.threshold:.0f} % of the halves; at most "
-            f"{self.false_selections:g} of them false on average, if false ones are exchangeable "
-            "and the search does no worse than guessing."
+            f"Selected: features in at least {share}; at most {self.false_selections:g} of them "
+            "false on average, if false ones are exchangeable and the search does no worse than "
+            "guessing."
         )
 
     @property
@@ -198,7 +201,7 @@ class Stability:
         lines.append(
             f"{self.n_resamples} {how}; intervals of {100 * self.level:g} %. {self.sentence}"
         )
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join(line.rstrip() for line in [*lines, *told(self.reference)])
 
     def plot(self, ax: Any = None) -> Any:
         """The frequency of every feature with its interval, component by component."""

@@ -23,7 +23,7 @@ OFTEN = 0.25  # features outside the answer that came back at least so often are
 WIDTH = 100
 NO_CHOICE = (
     "nothing to choose: the other components hold every other feature that may be used; ask for "
-    "fewer nonzeros, or for supports='free'"
+    "fewer nonzeros, or for free supports"
 )
 ENDS = {
     "more": "the list is full",
@@ -189,7 +189,7 @@ def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[
         yield "lost without", _lost(found, _figures(near.drops), Best(near.value, near.rounding))
     if not told and not near.supports:  # not asked
         return
-    order = np.argsort(-near.with_value, kind="stable")[: SHOWN // 2]
+    order = np.argsort(-near.with_value, kind="stable")
     if order.size and near.value > 0:
         yield (
             "lost with",
@@ -197,6 +197,7 @@ def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[
                 found,
                 [(int(near.outsiders[i]), near.with_value[i], near.with_bound[i]) for i in order],
                 Best(near.value, near.rounding),
+                SHOWN // 2,
             ),
         )
     for rank, entry in enumerate(near.supports[1 : NEXT + 1], start=2):
@@ -222,18 +223,20 @@ def _figures(costs: Iterable[Cost]) -> list[tuple[int, float, float]]:
     return [(cost.feature, cost.value, cost.bound) for cost in dearest]
 
 
-def _lost(found: Alternatives, costs: list[tuple[int, float, float]], best: Best) -> str:
+def _lost(
+    found: Alternatives, costs: list[tuple[int, float, float]], best: Best, shown: int = NAMED
+) -> str:
     """The share of the variance that each feature costs, at least (proved) and at most."""
     if best.value <= 0:
         return "nothing, because nothing is explained"
     said = []
-    for feature, value, bound in costs[:NAMED]:
+    for feature, value, bound in costs[:shown]:
         least, most = best.lost(value, bound)
         low, high = _percent(least, down=True), _percent(most)
         close = most - least <= max(0.02 * most, 5e-4)
         figure = low if close else f"{low.removesuffix(' %')} to {high}"
         said.append(f"{_name(found, feature)} {figure}")
-    more = len(costs) - NAMED
+    more = len(costs) - shown
     return ", ".join(said) + (f" and {more:,} more" if more > 0 else "")
 
 
@@ -265,6 +268,8 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     if near.complete and found.result.n_features > used and not alone:
         yield f"in none: the other {found.result.n_features - used:,} features"
     for group in near.groups:
+        if near.complete and set(group.tolist()) <= set(near.always()):
+            continue  # all of them are in every one
         yield f"can be exchanged: {_named(found, group.tolist())}"
 
 

@@ -161,6 +161,7 @@ def _found(page: Explanation) -> Iterator[str]:
     for j in range(len(result.supports)):
         names = ", ".join(words.plain(name) for name in result.names(j))
         yield f"component {j + 1}: {names}"
+    yield from words.told(result)
     yield from summary.sentences(result)[1:]
     if not page.complete:
         yield "This page is incomplete: a part below says what was not finished."

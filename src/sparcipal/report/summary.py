@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NAMED = 4  # features of a component that a sentence names
 SLIGHT = 0.1  # weights below it, in a unit vector, do not decide where a score is high
+LITTLE = 0.2  # scores that correlate by less say something of their own
 SAME = 0.8  # scores that correlate at least so much say nearly the same
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -123,10 +124,12 @@ def related(correlations: np.ndarray) -> str:
     if partly:
         verb = "Components" if not found else "In part also"
         found.append(f"{verb} {'; '.join(partly)}{' say partly the same' if not found else ''}.")
-    return (
-        " ".join(found)
-        or "Each component says something of its own: their scores correlate little."
-    )
+    if found:
+        return " ".join(found)
+    most = float(np.abs(correlations - np.eye(len(correlations))).max())
+    if most >= LITTLE:
+        return f"Components share some of what they say: two scores correlate by {most:.2f}."
+    return "Each component says something of its own: their scores correlate little."
 
 
 def _pairs(r: np.ndarray, least: float, below: float) -> list[str]:

@@ -235,12 +235,16 @@ def _counted(texts: Any) -> list[str]:
     return said
 
 
+def told(result: Result) -> list[str]:
+    """Return the sentences on what was set aside, filled or converted when the table was read."""
+    notes = result.info.get("notes", ())
+    known = notes if isinstance(notes, list | tuple) else []
+    return [visible(note) for note in known if isinstance(note, str)]
+
+
 def notes(result: Result) -> list[str]:
-    """Return the sentences on what was set aside or converted when the table was read."""
-    told = result.info.get("notes", ())
-    known = told if isinstance(told, list | tuple) else []
-    sentences = [visible(note) for note in known if isinstance(note, str)]
-    return [*sentences, *_unequal(result), *redundancy(result)]
+    """The same, and what the figures suggest."""
+    return [*told(result), *_unequal(result), *redundancy(result)]
 
 
 def redundancy(result: Result) -> list[str]:
