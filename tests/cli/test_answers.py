@@ -150,10 +150,28 @@ def test_update_goes_on_with_the_sums_beside_the_model(folder):
     assert "30 rows more: 60 rows now" in first.stdout
     done = run("update", "m.json", "c.csv", "--without", "a.csv", "-o", "n.json", "--format", "csv")
     record = next(iter(csv.DictReader(io.StringIO(done.stdout))))
-    assert (record["component"], record["before"]) == ("0", "0")
+    assert (record["component"], record["before"]) == ("1", "1")
     result = Result.load("n.json")
     whole = sparse_pca(counts[30:], n_nonzero_coefs=2)
     assert result.value == pytest.approx(whole.value, rel=1e-12)
     lines = (folder / "b.csv").read_text() + (folder / "c.csv").read_text().split("\n", 1)[1]
     (folder / "bc.csv").write_text(lines)
     assert run("verify", "n.json", "bc.csv").stdout.startswith("proved")
+
+
+def test_a_csv_that_was_stopped_says_so_beside_it(folder):
+    fitted("-k", 2)
+    done = run("alternatives", "m.json", "t.csv", "--time-limit", "1e-9", "--format", "csv")
+    assert "incomplete: stopped by the time limit" in done.stderr
+    done = run("stability", "t.csv", "-s", 2, "--time-limit", "1e-9", "--format", "csv")
+    assert "incomplete: stopped after 0 of 50" in done.stderr
+    done = run("alternatives", "m.json", "t.csv", "--format", "csv")
+    assert "incomplete" not in done.stderr
+    numbers = {record["component"] for record in csv.DictReader(io.StringIO(done.stdout))}
+    assert numbers == {"1", "2"}  # as the text and the other tables count
+
+
+def test_too_many_anchors_are_of_a_component_that_counts_from_one(folder):
+    words = ("--include", "ant,bee,cat", "--include", "dog")
+    said = run("fit", "t.csv", "-k", 2, "-s", 2, *words, code=1).output
+    assert "3 anchors of component 1" in said

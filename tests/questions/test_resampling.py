@@ -111,7 +111,7 @@ def test_stopped_run_says_so():
     )  # fmt: skip
     assert not found.complete
     assert 0 < found.n_resamples < 20
-    assert str(found).startswith(f"Stopped after {found.n_resamples} resamples")
+    assert str(found).startswith(f"Stopped after {found.n_resamples} of 20 resamples.")
 
 
 def test_questions_that_make_no_sense_are_refused():

@@ -167,6 +167,10 @@ def alternatives(model: str, source: str, **options: Any) -> None:
         head = ("component", "rank", "features", "value", "bound", "count")
         records = [{**r, "features": " ".join(r["features"])} for r in found.records()]
         print_csv(head, ([record[name] for name in head] for record in records))
+        if not found.complete:  # the other forms say so themselves
+            from ..report.answers import ENDS
+
+            note(f"incomplete: {in_the_shell(ENDS.get(found.status, found.status))}")
     else:
         click.echo(str(found) if found.components else in_the_shell(str(found)))
 

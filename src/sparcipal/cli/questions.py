@@ -313,6 +313,9 @@ def _show(found: Any, options: dict[str, Any]) -> None:
     if options["form"] == "csv":
         records = found.records()
         print_csv(tuple(records[0]) if records else (), (tuple(r.values()) for r in records))
+        if not getattr(found, "complete", True):  # the text says so itself
+            many = f" after {found.n_resamples} of {found.asked}" if hasattr(found, "asked") else ""
+            note(f"incomplete: stopped{many}; the lines hold what is known so far")
     else:
         click.echo(str(found))
     if options["plot"]:
@@ -392,6 +395,13 @@ def update(model: str, source: str, **options: Any) -> None:
         return
     head = ("component", "before", "came", "went", "variance", "variance_before")
     records = (
-        {**vars(c), "came": " ".join(c.came), "went": " ".join(c.went)} for c in found.changes
+        {
+            **vars(c),
+            "component": c.component + 1,
+            "before": None if c.before is None else c.before + 1,
+            "came": " ".join(c.came),
+            "went": " ".join(c.went),
+        }
+        for c in found.changes
     )
     print_csv(head, ([record[name] for name in head] for record in records))

@@ -223,10 +223,10 @@ class Alternatives:
         return alternatives_html(self)
 
     def records(self) -> list[dict[str, Any]]:
-        """One dict per listed support, for a data frame."""
+        """One dict per listed support, for a data frame; components count from 1."""
         return [
             {
-                "component": near.component,
+                "component": near.component + 1,
                 "rank": rank,
                 "features": [self.result.feature_name(int(j)) for j in entry.support],
                 "value": entry.value,

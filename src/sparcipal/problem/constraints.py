@@ -67,7 +67,7 @@ def constraints_of(
         if both:
             wrong.append(f"{_list(both, columns)} in include and in exclude")
         if len(set(own)) > size:
-            whose = f" of component {j}" if len(sizes) > 1 else ""
+            whose = f" of component {j + 1}" if len(sizes) > 1 else ""
             wrong.append(f"{len(set(own))} anchors{whose} for n_nonzero_coefs={size}")
     if disjoint:
         shared = Counter(feature for own in anchors for feature in set(own))

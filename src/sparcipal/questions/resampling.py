@@ -50,8 +50,8 @@ class Stability:
         At most so many features are selected by mistake, on average.
     candidates : int
         Features that could be: those that vary, are not excluded and are no anchors.
-    complete : bool
-        False when the run was stopped before the last resample.
+    asked : int
+        Resamples that were asked for.
     """
 
     reference: Result
@@ -61,7 +61,12 @@ class Stability:
     level: float
     false_selections: float
     candidates: int
-    complete: bool
+    asked: int
+
+    @property
+    def complete(self) -> bool:
+        """False when the run was stopped before the last resample."""
+        return self.n_resamples == self.asked
 
     @property
     def n_resamples(self) -> int:
@@ -178,7 +183,7 @@ class Stability:
     def __str__(self) -> str:
         lines = []
         if not self.complete:
-            lines.append(f"Stopped after {self.n_resamples} resamples.")
+            lines.append(f"Stopped after {self.n_resamples} of {self.asked} resamples.")
         often = self.frequencies
         low, high = self.intervals
         chosen = self.selected_in
@@ -331,7 +336,6 @@ def stability_of(
                 break
             found.append(answer)
             monitor.update("stability", message=f"{len(found)} of {plan.draws} resamples")
-    whole = len(found) == plan.draws
     if plan.scheme == "halves":  # error control counts pairs
         found = found[: len(found) - len(found) % 2]
     return Stability(
@@ -342,7 +346,7 @@ def stability_of(
         plan.level,
         plan.errors,
         int(candidates),
-        complete=whole,
+        asked=plan.draws,
     )
 
 

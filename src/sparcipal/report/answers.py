@@ -91,7 +91,8 @@ def _unbroken(text: str) -> str:
 
 def stability_html(found: Stability) -> str:
     """How often features come back: a table per component, the most frequent first."""
-    blocks = [] if found.complete else [f"<p>Stopped after {found.n_resamples} resamples.</p>"]
+    stopped = f"<p>Stopped after {found.n_resamples} of {found.asked} resamples.</p>"
+    blocks = [] if found.complete else [stopped]
     for j in range(len(found.reference.supports)):
         mean = f"{float(found.jaccard[:, j].mean()):.2f}" if found.n_resamples else "not known"
         lines = "".join(

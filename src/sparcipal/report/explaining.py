@@ -245,7 +245,7 @@ def _rows(page: Explanation) -> Iterator[str]:
         yield "Incomplete: the run was stopped before the first half of the rows."
         return
     if not found.complete:
-        yield f"Incomplete: stopped after {found.n_resamples} halves of the rows."
+        yield f"Incomplete: stopped after {found.n_resamples} of {found.asked} halves of the rows."
     often = found.frequencies
     low, high = found.intervals
     for j, support in enumerate(found.reference.supports):
