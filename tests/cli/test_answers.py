@@ -175,3 +175,23 @@ def test_too_many_anchors_are_of_a_component_that_counts_from_one(folder):
     words = ("--include", "ant,bee,cat", "--include", "dog")
     said = run("fit", "t.csv", "-k", 2, "-s", 2, *words, code=1).output
     assert "3 anchors of component 1" in said
+
+
+def test_a_file_of_alternatives_says_what_it_is_and_what_was_rechecked(folder):
+    fitted("-k", 2)
+    run("alternatives", "m.json", "t.csv", "--force", 1, "-o", "near.json")
+    found = Alternatives.load("near.json")
+    listed = sum(len(near.supports) for near in found.components)
+    costs = len(found.drops) + sum(len(near.drops) + 1 for near in found.components)
+    told = run("verify", "near.json", "t.csv").output
+    assert f"rechecked as well: {listed} listed supports, that none is missing" in told
+    assert f"and {costs} costs of features" in told
+    for words in (("show", "near.json"), ("explain", "near.json", "t.csv")):
+        said = run(*words, code=1).output
+        assert "near.json: not a sparcipal result: these are alternatives to one" in said
+    document = json.loads((folder / "near.json").read_text())
+    del document["components"][0]["rounding"]
+    (folder / "near.json").write_text(json.dumps(document))
+    said = run("verify", "near.json", "t.csv", code=1).output
+    assert "another version of sparcipal saved these alternatives, without 'rounding'" in said
+    assert "make them again" in said

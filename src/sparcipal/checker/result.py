@@ -198,6 +198,14 @@ def _verify(
     for does, told in (("excluded", [asked.get("exclude")]), ("required", asked.get("include"))):
         if count := sum(len(features or ()) for features in told or ()):
             said += f"; {count} feature{'s are' if count > 1 else ' is'} {does} by its settings"
+    if found is not None:
+        listed = sum(len(near.supports) for near in found.components)
+        costs = sum(len(near.drops) + len(near.forces) for near in found.components)
+        costs += len(found.drops)
+        said += (
+            f"; rechecked as well: {listed} listed supports, that none is missing above the level "
+            f"of its list, and {costs} costs of features"
+        )
     if any(others):
         said += f"; {max(others)} columns of X that the result does not name were set aside"
     return Verification("proved", said, value, bound, reported)

@@ -354,10 +354,12 @@ def loaded(model: str, source: str, *, proof: bool = True) -> Any:
 
 def _claim(model: str, source: str) -> Any:
     """Load a saved result, or alternatives to one."""
-    from ..problem.answers import Alternatives
+    from ..problem.answers import Alternatives, OtherVersion
 
     try:
         return Alternatives.load(model)
+    except OtherVersion:
+        raise
     except ValueError:
         return loaded(model, source)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .result import Result, result_from
-from .saving import LIMIT, document_of, read_text, text_of, write_atomically
+from .saving import LIMIT, document_of, holds_alternatives, read_text, text_of, write_atomically
 
 TIE = 1e-12  # values closer than this are equal but for rounding
 
@@ -181,6 +181,10 @@ def reached(entry: Listed, groups: tuple[np.ndarray, ...]) -> list[int]:
     return sorted(own)
 
 
+class OtherVersion(ValueError):
+    """A file of alternatives without an entry that this version needs."""
+
+
 @dataclass(frozen=True)
 class Alternatives:
     """What else is nearly as good as an answer, with proofs that `verify` rechecks.
@@ -244,7 +248,15 @@ class Alternatives:
     def from_json(text: str) -> Alternatives:
         """Inverse of `to_json`; ValueError when the document holds no alternatives."""
         try:
-            return _alternatives(document_of(text))
+            parts = document_of(text)
+            if holds_alternatives(parts) and (absent := _absent(parts)):
+                raise OtherVersion(
+                    f"another version of sparcipal saved these alternatives, without {absent!r}; "
+                    "make them again, with alternatives(result, X) or `sparcipal alternatives`"
+                )
+            return _alternatives(parts)
+        except OtherVersion:
+            raise
         except RecursionError as error:
             raise ValueError("no alternatives: nested too deeply") from error
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
@@ -266,6 +278,13 @@ def _alternatives(parts: dict[str, Any]) -> Alternatives:
         drops=tuple(_cost(cost) for cost in parts["drops"]),
         status=str(parts["status"]),
     )
+
+
+def _absent(parts: dict[str, Any]) -> str | None:
+    """The first entry that a list does not have."""
+    names = [f.name for f in fields(Nearby)]
+    lists = [near for near in parts["components"] if isinstance(near, dict)]
+    return next((name for near in lists for name in names if name not in near), None)
 
 
 def _nearby(parts: dict[str, Any]) -> Nearby:

@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from .saving import LIMIT, document_of, proof_path, read_text, text_of, write_together
+from .saving import (
+    LIMIT,
+    document_of,
+    holds_alternatives,
+    proof_path,
+    read_text,
+    text_of,
+    write_together,
+)
 
 
 class Status(enum.StrEnum):
@@ -264,7 +272,13 @@ class Result:
     def from_json(text: str) -> Result:
         """Inverse of `to_json`; ValueError when the document is not a result."""
         try:
-            result = result_from(document_of(text))
+            parts = document_of(text)
+            if holds_alternatives(parts):
+                raise ValueError(
+                    "these are alternatives to one; print them with Alternatives.load, recheck "
+                    "them with verify, or name the result that they were asked of"
+                )
+            result = result_from(parts)
         except RecursionError as error:
             raise ValueError("not a sparcipal result: nested too deeply") from error
         # OverflowError: an integer too large for a float, or an infinity where a size is expected.

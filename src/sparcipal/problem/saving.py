@@ -47,6 +47,11 @@ def document_of(text: str) -> dict[str, Any]:
     return parts
 
 
+def holds_alternatives(parts: dict[str, Any]) -> bool:
+    """Whether a document has the entries of alternatives to a result."""
+    return {"result", "within", "components"} <= parts.keys() and type(parts["components"]) is list
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of the document; readers differ in which of two entries of one name they take."""
     names = [name for name, _ in pairs]
