@@ -244,6 +244,12 @@ def test_init_that_does_not_fit_is_refused(init, message):
         sparse_pca(covariance=np.eye(6), n_components=2, n_nonzero_coefs=2, init=init)
 
 
+def test_init_of_loadings_is_answered_by_what_is_wanted():
+    for loadings in (np.eye(2, 6), [[0.5, 0.0, 0.0, 0.5, 0.0, 0.0], [0.0] * 6]):
+        with pytest.raises(TypeError, match=r"number, as np.flatnonzero of loadings"):
+            sparse_pca(covariance=np.eye(6), n_components=2, n_nonzero_coefs=2, init=loadings)
+
+
 def test_init_needs_a_method_that_begins_with_it():
     with pytest.raises(ValueError, match="init needs method='auto', got 'tpower'"):
         sparse_pca(covariance=np.eye(4), n_nonzero_coefs=2, method="tpower", init=[0])

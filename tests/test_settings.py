@@ -107,6 +107,7 @@ def test_all_settings_that_are_wrong_are_named_in_one_error():
     wrong = {"tol": 3, "n_jobs": 0, "n_components": 0, "n_nonzero_coefs": [2.5], "method": "magi"}
     with pytest.raises(ValueError, match="5 problems") as caught:
         sparse_pca(X, **wrong)
+    assert type(caught.value) is ValueError
     assert all(f"\n- {name}" in str(caught.value) for name in wrong)
     with pytest.raises(TypeError, match="2 problems") as caught:
         sparse_pca(X, alpha=1, scal=True)

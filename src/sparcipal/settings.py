@@ -297,7 +297,10 @@ class Settings:
         flat = k == 1 and all(isinstance(entry, str | Integral) for entry in init)
         lists = [init] if flat else list(init)
         if len(lists) != k:
-            raise ValueError(f"init has {len(lists)} supports for n_components={k}; pass one each")
+            raise ValueError(
+                f"init has {len(lists)} supports for n_components={k}; pass one each, as some of "
+                "result.supports, or ask for as many components"
+            )
         supports = tuple(
             features(f"init[{j}]", support, columns.count, columns.names)
             for j, support in enumerate(lists)

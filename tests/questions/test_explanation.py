@@ -176,18 +176,40 @@ def test_bad_input_is_named(asked):
         explain(result, X, feature_names=[*NAMES[1:], NAMES[0]])
     with pytest.raises(ValueError, match="the data that it came from"):
         explain(result, X + planted(seed=1))
+    with pytest.raises(TypeError, match=r"leave out costs .*drop for the costs"):
+        alternatives(result, X, costs=False)
 
 
 def test_other_numbers_of_components_and_nonzeros_are_compared():
     X = planted()
     page = explain(sparse_pca(X, n_nonzero_coefs=2), X, force=0, choice=True)
-    first, reason = page.sections["How many components and nonzeros"]
+    first, tried, reason = page.sections["How many components and nonzeros"]
+    assert all(f" {pair} " in tried for pair in ("1 x 1", "1 x 2", "1 x 4", "2 x 2"))
     assert first.startswith("1 x 2, as asked, explains")
     assert reason == page.choice.reason
     assert json.loads(page.to_json())["choice"]["recommended"] == list(page.choice.best)
     assert (
         explain(sparse_pca(covariance=np.eye(3)), covariance=np.eye(3), choice=True).choice is None
     )
+
+
+def test_other_supports_are_told_by_what_they_lose(asked):
+    X, result = asked
+    page = explain(result, X, within=0.9, force=0)
+    told = page.sections["What else could be in"]
+    assert all(" less: " in line or " more" in line or " costs " in line for line in told)
+    near = page.alternatives.components[0]
+    share = 100 * (1 - near.supports[1].value / near.supports[0].value)
+    percent = float(told[0].split(": ")[1].split(" %")[0])
+    assert share <= percent <= share * 1.01 + 1e-9
+    html = page.to_html()
+    assert "<h1>2 sparse components" in html
+
+
+def test_components_without_a_choice_are_told_once():
+    X = planted(p=6)
+    page = explain(sparse_pca(X, n_components=2, n_nonzero_coefs=3), X, force=0)
+    assert str(page).count("nothing to choose") == 1
 
 
 def test_other_numbers_are_compared_within_the_time_limit(asked):

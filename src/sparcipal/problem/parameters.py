@@ -235,7 +235,10 @@ def features(
             position = int(entry)
             place = position if 0 <= position < n_features else None
         else:
-            raise TypeError(f"{name} holds {entry!r}; name features by their name or number")
+            loadings = ", as np.flatnonzero of loadings" if isinstance(entry, Real) else ""
+            raise TypeError(
+                f"{name} holds {entry!r}; name features by their name or number{loadings}"
+            )
         if place is None:
             unknown.append(repr(entry))
         else:

@@ -129,7 +129,10 @@ def alternatives(
             )
         X = X if given is None else given
     elif question:
-        raise TypeError(f"the result says what was asked; leave out {', '.join(question)}")
+        raise TypeError(
+            f"the result says what was asked; leave out {', '.join(question)} (beside it there are "
+            "within, most, drop for the costs of leaving out features, and force)"
+        )
     else:
         settings = answer.settings
         question = {name: settings[name] for name in QUESTION if name in settings}

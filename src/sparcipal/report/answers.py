@@ -202,10 +202,15 @@ def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[
             ),
         )
     for rank, entry in enumerate(near.supports[1 : NEXT + 1], start=2):
-        less = _percent(max(1 - entry.value / near.supports[0].value, 0.0))
-        yield f"{rank}.", f"{less} less: {_change(found, near, entry)}"
+        yield f"{rank}.", _less(found, near, entry)
     if len(near.supports) > NEXT + 1:
         yield "", f"and {len(near.supports) - NEXT - 1:,} more"
+
+
+def _less(found: Alternatives, near: Nearby, entry: Listed) -> str:
+    """By how much a support falls short of the best one, and how it differs."""
+    share = max(1 - entry.value / near.supports[0].value, 0.0)
+    return f"{_percent(share)} less: {_change(found, near, entry)}"
 
 
 def _change(found: Alternatives, near: Nearby, entry: Listed) -> str:
@@ -292,13 +297,14 @@ def using_others(near: Nearby) -> Iterator[str]:
         yield f"using any other feature costs at least {_percent(least, down=True)} (proved)"
 
 
-def supports(found: Alternatives, near: Nearby) -> Iterator[str]:
-    """The first supports of the list, as changes to the best one."""
-    for rank, entry in enumerate(near.supports[:SHOWN], start=1):
-        own = _change(found, near, entry) if rank > 1 else _named(found, entry.support.tolist())
-        yield f"{rank:>3}  {words.at_least(entry.value)}  {own}"
-    if len(near.supports) > SHOWN:
-        yield f"     and {len(near.supports) - SHOWN:,} more"
+def others(found: Alternatives, near: Nearby) -> Iterator[str]:
+    """The first supports of the list, as changes to the best one, which is told if it is new."""
+    if near.surpassed:
+        yield f"the best one: {_named(found, near.supports[0].support.tolist())}"
+    for entry in near.supports[1 : SHOWN + 1]:
+        yield _less(found, near, entry)
+    if len(near.supports) > SHOWN + 1:
+        yield f"and {len(near.supports) - SHOWN - 1:,} more"
 
 
 def _unique(near: Nearby) -> str:

@@ -68,13 +68,16 @@ def explanation_html(page: Explanation) -> str:
 
 
 def explanation_page(page: Explanation) -> str:
+    title = escape(words.question(page.result))
+    source = page.result.info.get("source")
+    told = f"<p>{escape(words.plain(source, 200))}</p>\n" if isinstance(source, str) else ""
     return (
         '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(words.question(page.result))}</title>\n"
+        f"<title>{title}</title>\n"
         "<style>body{max-width:60em;margin:1.5em auto;padding:0 1em}</style>\n"
-        f"<body>\n{explanation_html(page)}\n</body>\n</html>\n"
+        f"<body>\n<h1>{title}</h1>\n{told}{explanation_html(page)}\n</body>\n</html>\n"
     )
 
 
@@ -179,8 +182,12 @@ def _sure(page: Explanation) -> Iterator[str]:
     joint = {cost.feature for cost in found.drops}
     if several:
         yield "Each component is compared with others in its place, while its neighbours stay."
-    for near in found.components:
-        yield from _prefixed(answers.overview(found, near), near, several)
+    told = [list(answers.overview(found, near)) for near in found.components]
+    if any(answers.NO_CHOICE in lines for lines in told):  # once for all of them
+        yield answers.NO_CHOICE
+    for near, own in zip(found.components, told):
+        own = [line for line in own if line != answers.NO_CHOICE]
+        yield from _prefixed(iter(own), near, several)
         # what all components lose together says more than what one loses beside the others
         costs = sorted(
             (cost for cost in near.drops if cost.feature not in joint), key=lambda cost: cost.bound
@@ -207,10 +214,8 @@ def _else(page: Explanation) -> Iterator[str]:
         return
     several = len(found.components) > 1
     for near in found.components:
-        if len(near.supports) > 1:
-            lines = (" ".join(line.split()) for line in answers.supports(found, near))
-            yield from _prefixed(lines, near, several)
         if near.value > 0:
+            yield from _prefixed(answers.others(found, near), near, several)
             places = [int(np.flatnonzero(near.outsiders == c.feature)[0]) for c in near.forces]
             lines = (answers.using(found, near, i) for i in places)
             yield from _prefixed(lines, near, several)
@@ -276,6 +281,13 @@ def _many(page: Explanation) -> Iterator[str]:
     share = float(found.held_out[found.n_components.index(k), found.n_nonzero_coefs.index(s)])
     if math.isfinite(share):
         yield f"{k} x {s}, as asked, explains {100 * share:.1f} % of the variance of held-out rows."
+    tried = [
+        f"{cell['components']} x {cell['nonzeros']} {100 * cell['held_out']:.1f} %"
+        for cell in found.records()
+        if math.isfinite(cell["held_out"])
+    ]
+    if tried:
+        yield f"Tried, with the share of held-out rows that each explains: {', '.join(tried)}."
     yield words.visible(found.reason)
 
 
