@@ -75,6 +75,18 @@ def test_constraints_that_cannot_hold_are_named(folder, words, said):
     assert "Traceback" not in done.output
 
 
+def test_wrong_limits_of_a_list_are_named_by_their_options(folder):
+    fitted()
+    done = run("alternatives", "m.json", "t.csv", "--most", 0, "--force", -1, code=1)
+    assert "--most 0 must be" in done.output
+    assert "--force -1 must be" in done.output
+
+
+def test_outsiders_that_are_not_named_are_counted():
+    A = np.diag(np.linspace(3.0, 1.0, 9))
+    assert "and 2 more" in str(alternatives(covariance=A, n_nonzero_coefs=2, within=0.0, force=0))
+
+
 def test_alternatives_are_those_of_python_in_every_format(folder):
     result = fitted()
     expected = alternatives(result, X, within=0.2)
