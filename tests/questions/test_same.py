@@ -74,3 +74,11 @@ def test_update_refuses_rows_of_the_same_total():
     assert update(result, X, X=X).result.n_samples == 160
     with pytest.raises(ValueError, match="mean differs for 'f'"):
         update(result, X, X=other)
+
+
+def test_columns_in_another_order_are_found_by_their_names():
+    result, back = answer(), NAMES[::-1]
+    page = explain(result, X[:, ::-1], feature_names=back)
+    assert str(page) == str(explain(result, X))
+    with pytest.raises(ValueError, match="the mean differs for 'a'"):
+        alternatives(result, X, feature_names=back)  # other columns under the same names

@@ -32,6 +32,7 @@ from ..settings import Settings
 from .choice import Choice, around, choose
 from .nearby import QUESTION, NotAnswered, alternatives, answer_of, data_of
 from .resampling import Plan, Stability, stability_of
+from .same import in_order
 
 FORCE = 3  # outsiders of each component with proofs of their own, unless the user says
 LEVEL, ERRORS = 0.95, 1.0  # of the intervals, and false selections, as in `stability`
@@ -183,7 +184,8 @@ def explain(
         monitor=asked.monitor(),
         missing=by_rows(asked.missing) if count else asked.missing,
     )
-    _check(answer, source, count)
+    source = in_order(answer, source)
+    _check(source, count)
     sums = _sums(answer, source)
     near, why = None, ""
     try:
@@ -258,20 +260,8 @@ def _question(answer: Result) -> dict[str, Any]:
     return asked if total is None else {**asked, "n_nonzero_coefs": {"total": total}}
 
 
-def _check(answer: Result, source: Input, resamples: int) -> None:
-    """Refuse other features than those of the result, and resamples of a covariance."""
-    if source.n_features != answer.n_features:
-        raise ValueError(
-            f"the result has n_features={answer.n_features}, but the data have "
-            f"{source.n_features}; pass the data that it came from"
-        )
-    own, names = answer.feature_names, source.feature_names
-    if own is not None and names is not None and tuple(own) != tuple(names):
-        first = next((a, b) for a, b in zip(own, names) if a != b)
-        raise ValueError(
-            f"the data have the feature {first[1]!r} where the result has {first[0]!r}; pass the "
-            "columns that it came from, in the same order"
-        )
+def _check(source: Input, resamples: int) -> None:
+    """Refuse resamples of a covariance."""
     if resamples and not isinstance(source.source, Table | Rows):
         raise ValueError(f"stability={resamples} needs the rows of the data; pass X, or 0 for none")
 

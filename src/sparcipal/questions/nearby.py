@@ -33,7 +33,7 @@ from ..problem.result import Result, answer_of
 from ..settings import Settings
 from .beside import Beside, Neighbours, Wanted
 from .refits import Fits
-from .same import check_same
+from .same import check_same, in_order
 
 MOST = 1000  # supports of a list, unless the user says
 FORCE = 10  # outsiders with fits of their own, unless the user says
@@ -168,6 +168,7 @@ def alternatives(
         )
         if answer is None:
             answer = fitted(source, asked, monitor)
+        source = in_order(answer, source)
         return _Answers(source, asked, monitor, answer, wanted).found()
 
 
@@ -308,11 +309,6 @@ class _Answers:
 def data_of(answer: Result, source: Input, asked: Settings, monitor: Monitor) -> Data:
     """The covariance of the features that the answer was searched among: all, or those that were
     kept of a table read in passes. A ValueError says why they are not the data of the answer."""
-    if answer.n_features != source.n_features:
-        raise ValueError(
-            f"the result has n_features={answer.n_features}, but the data have "
-            f"{source.n_features}; pass the data that it came from"
-        )
     screened = answer.certificate.bounds[0].data.get("screened")
     kept = None if screened is None else np.asarray(screened["kept"], dtype=np.intp)
     if kept is not None and isinstance(source.source, Table):

@@ -6,13 +6,39 @@ feature. Sums in another order, of other containers or in passes, agree far bett
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from ..data.inputs import Input
+from ..data.samples import aligned
 from ..data.searched import Data
+from ..data.table import Table
 from ..problem.result import Result
 
 NEAR = 1e-9  # relative difference that rounding in sums does not reach
 NAMED = 3  # features that an error names
+
+
+def in_order(answer: Result, source: Input) -> Input:
+    """The data with the features of the result in its order; ValueError for other features."""
+    own = answer.feature_names
+    if own is not None and isinstance(source.source, Table) and source.gaps is None:
+        table = aligned(own, source.source)
+        source = replace(source, source=table, feature_names=table.feature_names)
+    if source.n_features != answer.n_features:
+        raise ValueError(
+            f"the result has n_features={answer.n_features}, but the data have "
+            f"{source.n_features}; pass the data that it came from"
+        )
+    names = source.feature_names
+    if own is not None and names is not None and tuple(own) != tuple(names):
+        first = next((a, b) for a, b in zip(own, names) if a != b)
+        raise ValueError(
+            f"the data have the feature {first[1]!r} where the result has {first[0]!r}; pass the "
+            "columns that it came from, in the same order"
+        )
+    return source
 
 
 def check_same(answer: Result, data: Data) -> None:
