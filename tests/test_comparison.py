@@ -118,3 +118,9 @@ def test_comparison_says_gaps_in_words_when_they_are_infinite_or_tiny():
         "< 1e-9 %",
         "1.25 %",
     ]
+
+
+def test_shares_of_the_best_value_are_rounded_down():
+    module = __import__("sparcipal.comparison", fromlist=["_share"])
+    said = [module._share(part) for part in (1.0, 1.0 - 1e-15, 0.99999, 0.5, math.nan)]
+    assert said == ["100.00 %", "100.00 %", "99.99 %", "50.00 %", "-"]

@@ -144,7 +144,7 @@ class Comparison:
                 [
                     record["method"],
                     rounded(record["value"], 8, ROUND_FLOOR),
-                    f"{100 * record['of_best']:.2f} %",
+                    _share(record["of_best"]),
                     _percent(record["gap"]),
                     f"{record['agreement_with_best']:.2f}",
                     f"{record['seconds']:.3f}",
@@ -152,6 +152,11 @@ class Comparison:
                 ]
             )
         return cells
+
+
+def _share(part: float) -> str:
+    """Rounded down, but for the last digits in which equal answers differ."""
+    return "-" if math.isnan(part) else f"{math.floor(1e4 * (part + 1e-12)) / 100:.2f} %"
 
 
 def _percent(gap: float) -> str:
