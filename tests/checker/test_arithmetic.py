@@ -81,3 +81,13 @@ def test_matrices_that_are_no_numbers_prove_nothing():
             assert FLOAT.ky_fan(M, 1) == np.inf
     assert not FLOAT.psd(np.diag([1.0, 0.0]))
     assert FLOAT.psd(np.diag([1.0, 1e-3]))
+
+
+def test_ky_fan_of_equal_eigenvalues_and_of_no_matrix():
+    """LAPACK's driver for a part of the spectrum finds nothing in this one."""
+    M = np.full((8, 8), 1.1159680298078456e-05)
+    np.fill_diagonal(M, 0.00013418366711870355)
+    largest = 0.00013418366711870355 + 7 * 1.1159680298078456e-05
+    equal = 0.00013418366711870355 - 1.1159680298078456e-05
+    assert FLOAT.ky_fan(M, 2) == pytest.approx(largest + equal, rel=1e-12)
+    assert FLOAT.ky_fan(np.zeros((0, 0)), 1, np.array([2.0, 1.0])) == pytest.approx(2.0)

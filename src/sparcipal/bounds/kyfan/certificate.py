@@ -147,7 +147,7 @@ def _proved_at(
     rest = root @ root.T - matrix
     trace = float((root * root).sum())
     size = float(np.abs(np.diagonal(matrix)).sum()) + (n + 1) * abs(nu) + trace
-    spread = float(np.abs(matrix).sum(axis=1).max())
+    spread = float(np.abs(matrix).sum(axis=1).max(initial=0.0))
     delta = margins.ky_fan(n, k) * size + margins.difference() * spread
     above = float(np.maximum(outside - nu, 0.0).sum())
     slack = max(2 * delta, margins.TINY)

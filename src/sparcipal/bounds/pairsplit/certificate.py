@@ -177,7 +177,7 @@ def _row_sums(
             level[rows] = top[:, 0]
         d[rows] += top.sum(axis=1) + (q - top.shape[1]) * part.pad[rows]
     # a sum of at most s terms, each V_ij or beta_j, loses at most this much
-    terms = np.abs(d) + charge.max(axis=1) + np.abs(part.price).max()
+    terms = np.abs(d) + charge.max(axis=1, initial=0.0) + np.abs(part.price).max(initial=0.0)
     relative = margins.charges(part.s)
     d += relative * part.s * terms if part.price.any() else relative * np.abs(d)
     return d - part.price, level, next_level
