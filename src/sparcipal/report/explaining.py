@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import textwrap
 from collections.abc import Iterator
 from html import escape
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import answers, summary, words
-from .html import STYLE
+from .html import STYLE, certificate_html, table_html
 
 if TYPE_CHECKING:
     from ..problem.answers import Alternatives, Cost, Nearby
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ..questions.resampling import Stability
 
 WIDTH = 100
+ABOUT = re.compile(r"component \d+: |all together: ")
 FOUND = "What was found"
 SURE = "How sure each feature is"
 ELSE = "What else could be in"
@@ -61,23 +64,43 @@ def explanation_html(page: Explanation) -> str:
     """The page for a notebook. Names are untrusted, so all that varies is escaped."""
     parts = []
     for title, lines in page.sections.items():
-        items = "".join(f"<li>{escape(line)}</li>\n" for line in lines)
-        parts.append(f"<h3>{escape(title)}</h3>\n<ul>\n{items}</ul>")
+        parts.append(f"<h3>{escape(title)}</h3>\n<ul>\n{_items(lines)}</ul>")
     body = "\n".join(parts)
     return f'<style>\n{STYLE}</style>\n<div class="sparcipal">\n{body}\n</div>'
 
 
+def _items(lines: list[str]) -> str:
+    """Sentences on the same component follow each other under its name."""
+    items = []
+    for about, group in groupby(lines, _about):
+        told = list(group)
+        if about and len(told) > 1:
+            inner = "".join(f"<li>{escape(line[len(about) :])}</li>\n" for line in told)
+            items.append(f"<li>{about.removesuffix(': ')}\n<ul>\n{inner}</ul></li>\n")
+        else:
+            items += [f"<li>{escape(line)}</li>\n" for line in told]
+    return "".join(items)
+
+
+def _about(line: str) -> str:
+    found = ABOUT.match(line)
+    return found.group() if found else ""
+
+
 def explanation_page(page: Explanation) -> str:
-    title = escape(words.question(page.result))
-    source = page.result.info.get("source")
+    result = page.result
+    title, source = escape(words.question(result)), result.info.get("source")
+    cards = table_html(result.table()) + certificate_html(result.certificate)
     told = f"<p>{escape(words.plain(source, 200))}</p>\n" if isinstance(source, str) else ""
     return (
         '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{title}</title>\n"
-        "<style>body{max-width:60em;margin:1.5em auto;padding:0 1em}</style>\n"
-        f"<body>\n<h1>{title}</h1>\n{told}{explanation_html(page)}\n</body>\n</html>\n"
+        "<style>body{max-width:60em;margin:1.5em auto;padding:0 1em;"
+        "font:16px/1.45 system-ui,sans-serif}h1{font-size:1.5em}</style>\n"
+        f"<body>\n<h1>{title}</h1>\n{told}{cards}\n"
+        f"{explanation_html(page)}\n</body>\n</html>\n"
     )
 
 
