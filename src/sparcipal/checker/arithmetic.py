@@ -20,7 +20,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from .margins import term
 
@@ -168,7 +167,8 @@ class Arithmetic(ABC):
         if not (np.isfinite(guess).all() and self.finite(others)):
             return float("inf")
         kept = min(k, n)
-        w, Q = _largest(guess, kept)
+        w, Q = np.linalg.eigh(guess)  # LAPACK's driver for a part fails where many are equal
+        w, Q = w[n - kept :], Q[:, n - kept :]
         everything = np.sort(np.concatenate([w, self.floats(others)]))
         nu = float(everything[-k])
         root = self.array(Q * np.sqrt(np.maximum(w - nu, 0.0)))
@@ -182,18 +182,6 @@ class Arithmetic(ABC):
                 above = self.maximum(others - t, 0.0).sum() * (1 + others.size * self.eps)
                 return k * self.number(t) + trace * (1 + (n + k) * self.eps) + above
         return float("inf")
-
-
-def _largest(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Guesses of the largest eigenvalues and their vectors; LAPACK's driver for some of them finds
-    fewer where many are equal."""
-    n = matrix.shape[0]
-    if count:
-        w, Q = scipy.linalg.eigh(matrix, subset_by_index=[n - count, n - 1])
-        if w.size == count:
-            return w, Q
-    w, Q = np.linalg.eigh(matrix)
-    return w[n - count :], Q[:, n - count :]
 
 
 class Float(Arithmetic):
