@@ -22,7 +22,8 @@ def check_screening(certificate: dict, ask: Ask) -> None:
         need(told["rule"] == record["rule"], "the rule of the dropped features")
         near = abs(exact(told["largest_dropped"]) - max(rest, default=Fraction(0)) * ask.unit)
         most = max([*ask.moments, 1 if ask.scaled else 0])
-        need(near <= (200 * ask.n + 4000) * EPS * most, "the largest dropped variance")
+        # a figure that is shown: an upper end, with the error of sums in passes
+        need(near <= (1000 * ask.n + 4000) * EPS * most, "the largest dropped variance")
         for name in ("inside", "touching"):
             need(exact(told[name]) == exact(record[name]) * ask.unit, f"screening: {name}")
         touching, sure = exact(told["touching"]), exact(certificate["value"])
