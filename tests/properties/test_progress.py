@@ -7,13 +7,17 @@ random moments.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sparcipal import sparse_path, sparse_pca
+from sparcipal.problem import monitor
 
 SLACK = 1e-9
 
@@ -99,3 +103,40 @@ def test_figures_of_a_path_speak_of_the_size_at_hand(stream):
         limit = {"memory_limit": 4 * 8 * 8 * 5} if stream else {}
         source = in_blocks(X) if stream else X
         sparse_path(source, n_nonzero_coefs=[1, 2, 3], callback=watch, **limit)
+
+
+@pytest.mark.parametrize("certify", ["fast", "full"])
+def test_callback_ends_a_run_between_its_news(certify, monkeypatch):
+    """The callback is asked at every step here and stops at a random one of them."""
+    monkeypatch.setattr(monitor, "PULSE", 0.0)
+    for seed, X in tables(8):
+        optimum = truth(np.cov(X, rowvar=False, bias=True), 2, 3)
+        asked = {"n_components": 2, "n_nonzero_coefs": 3, "certify": certify}
+        calls = []
+        whole = sparse_pca(X, callback=calls.append, **asked)
+        last = int(np.random.default_rng(seed).integers(1, len(calls)))
+        heard = []
+
+        def stop(progress, heard=heard, last=last):
+            heard.append(progress)
+            return len(heard) >= last
+
+        result = sparse_pca(X, callback=stop, **asked)
+        assert last <= len(heard) <= len(calls)
+        assert result.value <= optimum * (1 + SLACK)
+        assert min(result.bound, whole.bound) >= optimum * (1 - SLACK)
+
+
+def test_callback_hears_the_last_figures_again_from_its_own_thread_only():
+    heard = []
+    watched = monitor.Monitor(heard.append)
+    watched.update("prove", value=1.0, bound=2.0, nodes=3)
+    assert watched.stopped is None and len(heard) == 1
+    time.sleep(1.05 * monitor.PULSE)
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(lambda: watched.stopped).result() is None
+    assert len(heard) == 1
+    assert monitor.Quiet(watched).stopped is None
+    first, again = heard
+    assert again.seconds > first.seconds
+    assert replace(again, seconds=first.seconds) == first

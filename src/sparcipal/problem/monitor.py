@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -54,11 +54,15 @@ def reporter(
     return both
 
 
+PULSE = 1.0  # seconds without news after which the callback hears the last figures once more
+
+
 class Monitor:
     """Collects progress and answers whether to stop.
 
-    `callback(progress)` is called at every update; returning True stops the run, which then gives
-    the best answer so far with its valid bound.
+    `callback(progress)` is called at every update and, so that it can stop long steps as well,
+    about once a second in between; returning True stops the run, which then gives the best answer
+    so far with its valid bound.
     """
 
     def __init__(
@@ -74,10 +78,14 @@ class Monitor:
         self._unit = unit
         self._value: float | None = None
         self._bound: float | None = None
+        self._latest: Progress | None = None
+        self._heard = self._start
+        self._thread = threading.get_ident()
 
     @property
     def stopped(self) -> str | None:
         """None while the run may go on, otherwise "user" or "time"."""
+        self._pulse()
         if self._user.is_set():
             return "user"
         if self._deadline is not None and time.monotonic() >= self._deadline:
@@ -127,13 +135,24 @@ class Monitor:
         if bound is not None:
             bound *= self._unit
             self._bound = bound if self._bound is None else min(bound, self._bound)
+        self._tell(Progress(stage, 0.0, None, None, nodes, message, done, total))
+
+    def _tell(self, news: Progress) -> None:
         if self._callback is None:
             return
-        seconds = time.monotonic() - self._start
-        progress = Progress(stage, seconds, self._value, self._bound, nodes, message, done, total)
-        answer = self._callback(progress)
+        now = time.monotonic()
+        self._latest, self._heard = news, now
+        seconds, value, bound = now - self._start, self._value, self._bound
+        answer = self._callback(replace(news, seconds=seconds, value=value, bound=bound))
         if answer is not None and bool(answer):
             self.stop()
+
+    def _pulse(self) -> None:
+        """Ask the callback once more when it has heard nothing for a while, in its own thread."""
+        if self._latest is None or threading.get_ident() != self._thread or self._user.is_set():
+            return
+        if time.monotonic() - self._heard >= PULSE:
+            self._tell(self._latest)
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
