@@ -50,7 +50,7 @@ def test_when_nobody_can_answer_the_reason_is_raised():
 
 
 def test_bad_requests_are_refused_before_anything_runs():
-    with pytest.raises(ValueError, match="method='magic'"):
+    with pytest.raises(ValueError, match="methods='magic'"):
         compare(a_table(), ["tpower", "magic"])
     with pytest.raises(ValueError, match="methods is empty"):
         compare(a_table(), [])

@@ -235,7 +235,7 @@ def test_init_is_where_the_search_begins():
         ([["a"], [1]], "no feature 'a'.*the features have no names"),
         ([[0, 0], [1]], r"init\[0\] names 0 more than once"),
         ([[0], [0]], "init uses a feature in two components"),
-        ([[0, 1, 2], [3]], r"init\[0\] has 3 features, but component 0 may use 2"),
+        ([[0, 1, 2], [3]], r"init\[0\] has 3 features, but component 1 may use 2"),
         ([[0]], "init has 1 supports for n_components=2"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from .data.frames import HIGHLY_VARIABLE, from_anndata, is_anndata, used_genes
 from .data.scores import scores
-from .data.table import Table, as_table
+from .data.table import Table
 from .fit import sparse_pca
 from .problem.result import Result
 
@@ -86,7 +86,7 @@ def spca(
     matrix, names, cells = from_anndata(adata, layer)
     if not used.all():
         matrix, names = matrix[:, used], tuple(map(str, adata.var_names[used]))
-    table = as_table(Table(matrix, names, cells))
+    table = Table(matrix, names, cells)
     result = sparse_pca(table, n_components=n_comps, n_nonzero_coefs=n_nonzero, **options)
     loadings = np.zeros((used.size, len(result.supports)))
     loadings[used] = result.components.T

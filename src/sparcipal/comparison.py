@@ -16,9 +16,10 @@ from .data.inputs import Input, resolved
 from .fit import sparse_pca
 from .numerics.threads import one_blas_thread
 from .problem.components import matched
+from .problem.parameters import Complaints, refuse
 from .problem.result import Result
 from .report.words import bound_name, gap_percent, limits, rounded
-from .search.registry import get_method
+from .search.registry import METHODS
 from .settings import Settings
 
 WIDTH = 100
@@ -207,11 +208,14 @@ def compare(
     >>> [round(row.value, 6) for row in table.rows]
     [4.0, 4.0]
     """
-    asked = _parsed(methods)
-    for name in ("method", "method_options"):
-        if name in problem:
-            raise ValueError(f"compare takes methods=[...], not {name}")
-    given = _resolved(X, problem)
+    with Complaints() as check:
+        asked = check(_parsed, methods)
+        refuse(
+            f"compare takes methods=[...], not {name}"
+            for name in ("method", "method_options")
+            if name in problem
+        )
+        given = _resolved(X, problem, certify, check)
     rows: list[Row] = []
     refusals: list[ValueError] = []
     for label, name, own in asked:
@@ -234,21 +238,18 @@ def compare(
     return Comparison(judged, proof.bound, proof.proved_by, _agreement(judged))
 
 
-def _resolved(X: Any, problem: dict[str, Any]) -> Input:
-    """Resolve the data once for all methods and remove their keywords from `problem`."""
+def _resolved(X: Any, problem: dict[str, Any], certify: Any, check: Complaints) -> Input:
+    """Resolve the data once for all methods and remove their keywords from `problem`.
+
+    What no method could answer is refused before any runs: "auto" answers whatever one can.
+    """
     names = ("covariance", "feature_names", "sample_weight")
     data = {name: problem.pop(name) for name in names if name in problem}
-    watched = ("memory_limit", "time_limit", "callback", "verbose", "missing")
-    settings = Settings.of(**{name: problem[name] for name in watched if name in problem})
-    monitor = settings.monitor()
+    settings = Settings.noted(check, **problem, certify=certify)
+    if "random_state" in problem:  # a generator gives all methods one seed
+        problem["random_state"] = settings.random_state
     with one_blas_thread:
-        return resolved(
-            X,
-            **data,
-            memory_limit=settings.memory_limit,
-            monitor=monitor,
-            missing=settings.missing,
-        )
+        return resolved(X, **data, door=settings.door(settings.monitor(), check))
 
 
 def _parsed(
@@ -260,14 +261,19 @@ def _parsed(
     asked: list[tuple[str, str, dict[str, Any]]] = []
     for entry in methods:
         name, own = (entry, {}) if isinstance(entry, str) else (entry[0], dict(entry[1]))
-        get_method(name)
         options = ", ".join(f"{key}={value}" for key, value in own.items())
         asked.append((f"{name} ({options})" if options else name, name, own))
+    wrong = [
+        f"methods={name!r} is unknown; choose of {', '.join(METHODS)}"
+        for _, name, _ in asked
+        if name not in METHODS
+    ]
     if not asked:
-        raise ValueError("methods is empty; name at least one method")
+        wrong.append("methods is empty; name at least one method")
     labels = [label for label, _, _ in asked]
     if len(set(labels)) < len(labels):
-        raise ValueError(f"methods names the same thing twice: {labels}")
+        wrong.append(f"methods names the same thing twice: {labels}")
+    refuse(wrong)
     return asked
 
 

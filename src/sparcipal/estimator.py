@@ -30,18 +30,19 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
 from .data.checks import WAYS_OUT
 from .data.columns import Wanted
 from .data.frames import column_names, from_frame, is_anndata, is_frame
-from .data.inputs import Input, resolved
+from .data.inputs import Door, Input, resolved
 from .data.notes import tell
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.rows import Rows, memory_map
 from .data.samples import fitted_columns
 from .data.scores import RULES_WITH_SCORES, Scorer, scores_of_blocks
 from .data.sources import as_rows, in_blocks, is_lazy, listed_blocks
-from .data.sums import Sums, rows_to_add, summed
+from .data.sums import Sums, summed, with_weights
 from .data.table import Table, as_table, table_of
 from .numerics.threads import one_blas_thread
+from .problem.constraints import Columns
 from .problem.monitor import Monitor, Progress
-from .problem.parameters import known_keywords
+from .problem.parameters import Complaints, known_keywords
 from .problem.result import Certificate, Result
 from .problem.saving import sums_path
 from .settings import Settings
@@ -353,18 +354,14 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         from .fit import fitted  # search and proofs are loaded by the first fit, not by an import
 
         task = self._begin_task(X)
-        settings = self._settings(task)
-        monitor = settings.monitor()
-        with monitor.interruptible(), one_blas_thread:
-            given = resolved(
-                X,
-                sample_weight=sample_weight,
-                memory_limit=settings.memory_limit,
-                monitor=monitor,
-                missing=settings.missing,
-            )
-            names = self._see_columns(X, given)
-            result = fitted(replace(given, feature_names=names), settings, monitor, aloud=True)
+        with Complaints() as check:
+            settings = self._settings(task, check)
+            monitor = settings.monitor()
+            with monitor.interruptible(), one_blas_thread:
+                door = settings.door(monitor, check)
+                given = resolved(X, sample_weight=sample_weight, door=door)
+                names = self._see_columns(X, given)
+                result = fitted(replace(given, feature_names=names), settings, monitor, aloud=True)
         self._keep(result)
         if hasattr(self, "sums_"):  # of rows that partial_fit has seen before
             del self.sums_
@@ -403,25 +400,28 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
                 )
             )
         task = self._begin_task(X)
-        settings = self._settings(task)
-        if settings.missing != "error":
-            raise ValueError(
-                f"partial_fit with missing={settings.missing!r}: sums know nothing of entries that "
-                "are missing; leave out or fill them in each block of rows"
-            )
+        with Complaints() as check:
+            settings = self._settings(task, check)
+            if settings.missing != "error":
+                check.add(
+                    ValueError(
+                        f"partial_fit with missing={settings.missing!r}: sums know nothing of "
+                        "entries that are missing; leave out or fill them in each block of rows"
+                    )
+                )
+            rows = check(self._rows_of, X, known is not None)
+            if rows is not None and sample_weight is not None:
+                check(with_weights, rows, sample_weight)
+            if rows is not None:
+                names = rows.feature_names if known is None else self.result_.feature_names
+                check(settings.question, Columns(rows.n_features, names))
         monitor = settings.monitor()
         with monitor.interruptible(), one_blas_thread:
             if known is None:
-                rows = rows_to_add(X, sample_weight)
                 tell(rows.notes)
                 names = self._see_columns(X, Input(rows, rows.feature_names))
                 sums = summed(rows, settings.memory_limit, monitor)
             else:
-                if is_frame(X) and not self._selects:
-                    validate_data(self, X, reset=False, skip_check_array=True)
-                rows = rows_to_add(self._as_fitted(X), sample_weight)
-                self._check_columns(rows.n_features, rows.feature_names)
-                names = self.result_.feature_names
                 settings = settings.beginning_with(self.result_)
                 sums = known.changed(rows, None, monitor)
             result = fitted(Input(sums, names), settings, monitor, aloud=True)
@@ -430,15 +430,28 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         self._end_task(task, X)
         return self
 
-    def _settings(self, task: Any) -> Settings:
+    def _rows_of(self, X: Any, more: bool) -> Rows:
+        """Rows of X; `more` of them have the columns of the first."""
+        if not more:
+            return as_rows(X)
+        if is_frame(X) and not self._selects:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        rows = as_rows(self._as_fitted(X))
+        self._check_columns(rows.n_features, rows.feature_names)
+        return rows
+
+    def _settings(self, task: Any, check: Complaints) -> Settings:
         parameters = {name: getattr(self, name) for name in self._get_param_names()}
         used_up = [name for name in parameters if isinstance(parameters[name], Iterator)]
         if used_up:
-            raise TypeError(
-                f"{' and '.join(used_up)}: an iterator yields its entries to the first fit only; "
-                "pass a list"
+            check.add(
+                TypeError(
+                    f"{' and '.join(used_up)}: an iterator yields its entries to the first fit "
+                    "only; pass a list"
+                )
             )
-        return Settings.of(**{**parameters, "callback": self._reporting_to(task)})
+            parameters = {name: parameters[name] for name in parameters if name not in used_up}
+        return Settings.noted(check, **{**parameters, "callback": self._reporting_to(task)})
 
     def _see_columns(self, X: Any, given: Input) -> tuple[str, ...] | None:
         """Set `n_features_in_` and `feature_names_in_`, the names that go into the result.
@@ -567,14 +580,9 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         ours = isinstance(X, Table) or in_blocks(X) or is_lazy(X)
         if not ours:
             validate_data(self, X, reset=False, skip_check_array=True)
-        limit = memory_bytes(self.memory_limit)
-        given = resolved(
-            X,
-            sample_weight=sample_weight,
-            memory_limit=limit,
-            monitor=Monitor(),
-            missing="rows" if self.missing == "pairwise" else self.missing,
-        )
+        missing = "rows" if self.missing == "pairwise" else self.missing
+        door = Door(memory_bytes(self.memory_limit), Monitor(), missing)
+        given = resolved(X, sample_weight=sample_weight, door=door)
         if ours:
             self._check_columns(given.n_features, given.feature_names)
         assert isinstance(given.source, Table | Rows)

@@ -23,7 +23,7 @@ from .numerics.threads import one_blas_thread
 from .problem.components import redundancy, refit, variances
 from .problem.constraints import Columns, check_anchors
 from .problem.monitor import Monitor, Partial, Progress
-from .problem.parameters import known_keywords
+from .problem.parameters import Complaints, known_keywords
 from .problem.problem import Component, Options, Problem, informative
 from .problem.result import Certificate, Result
 from .search.method import Found, Method
@@ -151,44 +151,44 @@ def sparse_pca(
     >>> round(result.value, 6), result.status.value
     (4.0, 'optimal')
     """
-    settings = Settings.of(
-        n_components=n_components,
-        n_nonzero_coefs=n_nonzero_coefs,
-        supports=supports,
-        objective=objective,
-        uncorrelated=uncorrelated,
-        nonnegative=nonnegative,
-        method=method,
-        method_options=method_options,
-        init=init,
-        rank=rank,
-        center=center,
-        scale=scale,
-        certify=certify,
-        tol=tol,
-        max_nodes=max_nodes,
-        time_limit=time_limit,
-        n_jobs=n_jobs,
-        random_state=random_state,
-        verbose=verbose,
-        callback=callback,
-        memory_limit=memory_limit,
-        include=include,
-        exclude=exclude,
-        missing=missing,
-    )
-    monitor = settings.monitor()
-    with monitor.interruptible(), one_blas_thread:
-        given = resolved(
-            X,
-            covariance,
-            feature_names=feature_names,
-            sample_weight=sample_weight,
-            memory_limit=settings.memory_limit,
-            monitor=monitor,
-            missing=settings.missing,
+    with Complaints() as check:
+        settings = Settings.noted(
+            check,
+            n_components=n_components,
+            n_nonzero_coefs=n_nonzero_coefs,
+            supports=supports,
+            objective=objective,
+            uncorrelated=uncorrelated,
+            nonnegative=nonnegative,
+            method=method,
+            method_options=method_options,
+            init=init,
+            rank=rank,
+            center=center,
+            scale=scale,
+            certify=certify,
+            tol=tol,
+            max_nodes=max_nodes,
+            time_limit=time_limit,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            callback=callback,
+            memory_limit=memory_limit,
+            include=include,
+            exclude=exclude,
+            missing=missing,
         )
-        return fitted(given, settings, monitor, aloud=True)
+        monitor = settings.monitor()
+        with monitor.interruptible(), one_blas_thread:
+            given = resolved(
+                X,
+                covariance,
+                feature_names=feature_names,
+                sample_weight=sample_weight,
+                door=settings.door(monitor, check),
+            )
+            return fitted(given, settings, monitor, aloud=True)
 
 
 def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = False) -> Result:

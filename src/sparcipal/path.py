@@ -30,7 +30,7 @@ from .fit import Answer, remarked, result_of, settled, solve
 from .numerics.threads import one_blas_thread
 from .problem.constraints import Columns, Constraints, check_anchors
 from .problem.monitor import Monitor
-from .problem.parameters import Complaints, integer, known_keywords
+from .problem.parameters import Complaints, integers, known_keywords, refuse
 from .problem.problem import Component, Options, Problem, informative
 from .problem.result import Bound, Result, Status
 from .search.method import Found
@@ -146,9 +146,9 @@ def sparse_path(
     [3.5, 4.0, 4.0]
     """
     with Complaints() as check:
-        numbers = check(_numbers, n_nonzero_coefs)
-        settings = check(
-            Settings.of,
+        numbers = check(_numbers, n_nonzero_coefs, check)
+        settings = Settings.noted(
+            check,
             n_components=n_components,
             supports=supports,
             objective=objective,
@@ -169,29 +169,26 @@ def sparse_path(
             exclude=exclude,
             missing=missing,
         )
-    monitor = settings.monitor()
-    with monitor.interruptible(), one_blas_thread:
-        given = resolved(
-            X,
-            covariance,
-            feature_names=feature_names,
-            sample_weight=sample_weight,
-            memory_limit=settings.memory_limit,
-            monitor=monitor,
-            missing=settings.missing,
-        )
-        columns = Columns(given.n_features, given.feature_names)
-        with Complaints() as check:
-            available = check(settings.available, columns)
-            room = given.n_features if available is None else available
-            sizes = check(_sizes, numbers, settings, room)
-            # sizes that do not fit leave the names to be checked
-            first = sizes[:1] if sizes else [given.n_features]
-            check(settings.constraints, columns, first * settings.n_components, None)
-        searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
-        found = path_among(searched, settings, columns, sizes, monitor)
-        tell(searched.on_constants)
-        return found
+        monitor = settings.monitor()
+        refused = not numbers and n_nonzero_coefs is not None
+
+        def sizes_among(columns: Columns, n_samples: int | None = None) -> list[int]:
+            return _sizes_among(columns, settings, numbers or None, refused)
+
+        with monitor.interruptible(), one_blas_thread:
+            given = resolved(
+                X,
+                covariance,
+                feature_names=feature_names,
+                sample_weight=sample_weight,
+                door=settings.door(monitor, check, sizes_among),
+            )
+            limits = (settings.center, settings.scale, settings.memory_limit)
+            searched = Searched(given, *limits, monitor)
+            columns = Columns(given.n_features, given.feature_names)
+            found = path_among(searched, settings, columns, sizes_among(columns), monitor)
+            tell(searched.on_constants)
+            return found
 
 
 def path_among(
@@ -275,7 +272,7 @@ def _check_kept(data: Data, needed: int) -> None:
         )
 
 
-def _numbers(n_nonzero_coefs: Iterable[int] | None) -> list[int] | None:
+def _numbers(n_nonzero_coefs: Iterable[int] | None, check: Complaints) -> list[int] | None:
     """The cardinalities that were asked for, increasing."""
     if n_nonzero_coefs is None:
         return None
@@ -284,39 +281,57 @@ def _numbers(n_nonzero_coefs: Iterable[int] | None) -> list[int] | None:
             f"n_nonzero_coefs={n_nonzero_coefs!r}: a path takes several numbers; write "
             "for instance range(1, 11)"
         )
-    sizes = sorted({integer("n_nonzero_coefs", s, 1) for s in n_nonzero_coefs})
-    if not sizes:
+    given = list(n_nonzero_coefs)
+    if not given:
         raise ValueError("n_nonzero_coefs is empty; pass for instance range(1, 11)")
+    return sorted(set(integers("n_nonzero_coefs", given, 1, check)))
+
+
+def _sizes_among(
+    columns: Columns, settings: Settings, numbers: list[int] | None, refused: bool
+) -> list[int]:
+    """The cardinalities of a path; one error names all that is wrong with them and with names."""
+    with Complaints() as check:
+        available = check(settings.available, columns)
+        room = columns.count if available is None else available
+        sizes: list[int] | None = check(_sizes, numbers, settings, room)
+        # where numbers do not fit, or were refused, the names are checked all the same
+        first = sizes[:1] if sizes and not refused else [columns.count]
+        check(settings.constraints, columns, first * settings.n_components, None)
+    assert sizes is not None
     return sizes
 
 
 def _sizes(sizes: list[int] | None, settings: Settings, n_features: int) -> list[int]:
     """The cardinalities in their order; without any, from what is needed at least on."""
     k, include = settings.n_components, settings.include
+    wrong = []
+    most = n_features // k if settings.disjoint else n_features
+    needed = k if settings.supports == "common" or settings.uncorrelated else 1
     if settings.disjoint and k > n_features:
-        raise ValueError(
+        wrong.append(
             f"n_components={k} components cannot have disjoint supports among "
             f"n_features={n_features} features; ask for at most {n_features}"
         )
-    most = n_features // k if settings.disjoint else n_features
-    needed = k if settings.supports == "common" or settings.uncorrelated else 1
-    if sizes is None:
-        first = max(needed, len(include) if k == 1 and isinstance(include, Sized) else 1)
-        return list(range(first, max(first, min(LONGEST, most)) + 1))
-    if sizes[0] < needed or needed > most:
+        most = n_features
+    elif sizes is not None and (sizes[0] < needed or needed > most):
         kind = "in a common set" if settings.supports == "common" else "that are uncorrelated"
-        raise ValueError(
+        wrong.append(
             f"n_nonzero_coefs has {sizes[0]}, but n_components={k} components {kind} need at least "
             f"{needed} nonzeros each; pass numbers from {needed} on, or fewer components"
         )
-    if sizes[-1] > most:
-        apart = settings.disjoint and k > 1
+    if sizes is not None and sizes[-1] > most:
+        apart = settings.disjoint and 1 < k <= n_features
         room = f"n_features // n_components={most}" if apart else f"n_features={n_features}"
-        raise ValueError(
+        wrong.append(
             f"n_nonzero_coefs has {sizes[-1]}, more than {room}; pass numbers between {needed} and "
             f"{most}, or None"
         )
-    return sizes
+    refuse(wrong)
+    if sizes is not None:
+        return sizes
+    first = max(needed, len(include) if k == 1 and isinstance(include, Sized) else 1)
+    return list(range(first, max(first, min(LONGEST, most)) + 1))
 
 
 def _step(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from .data.inputs import Door
 from .data.missing import RULES
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.searched import Data
-from .problem.constraints import Columns, Constraints, constraints_of, excluded
+from .keywords import count, count_of_lists, kept, objective_of, options_of, sizes_of
+from .problem.constraints import Columns, Constraints, asks_for_some, constraints_of, excluded
 from .problem.monitor import Monitor, Progress, reporter
 from .problem.parameters import (
     Complaints,
@@ -22,8 +23,8 @@ from .problem.parameters import (
     flag,
     integer,
     jobs,
-    like_default,
     number,
+    refuse,
     refuse_unknown,
     seconds,
     seed,
@@ -31,12 +32,13 @@ from .problem.parameters import (
 from .problem.problem import Options
 from .problem.result import Result, answer_of
 from .search.method import Method
-from .search.registry import anchoring_methods, get_method, sharing_methods
+from .search.registry import METHODS, anchoring_methods, get_method, sharing_methods
 
 CERTIFY = ("fast", "full", False)
 SUPPORTS = ("disjoint", "free", "orthogonal", "common")
 OBJECTIVES = ("sum", "adjusted")
 DEFAULT_NONZERO = 10
+REFUSED: Any = object()  # stands for numbers of nonzeros that were refused: any are enough
 
 
 @dataclass(frozen=True)
@@ -85,41 +87,59 @@ class Settings:
     @staticmethod
     def of(**keywords: Any) -> Settings:
         """The checked settings of these keywords; the others have their defaults."""
-        refuse_unknown("sparse_pca", keywords, [field.name for field in fields(Settings)])
-        asked = Settings(**keywords)
         with Complaints() as check:
-            check(choice, "supports", asked.supports, SUPPORTS)
-            if asked.objective is not None:
-                check(choice, "objective", asked.objective, OBJECTIVES)
-            check(choice, "certify", asked.certify, CERTIFY)
-            check(choice, "missing", asked.missing, RULES)
-            asked = replace(
-                asked,
-                nonnegative=check(flag, "nonnegative", asked.nonnegative),
-                uncorrelated=check(flag, "uncorrelated", asked.uncorrelated),
+            return Settings.noted(check, **keywords)
+
+    @staticmethod
+    def noted(check: Complaints, **keywords: Any) -> Settings:
+        """The same, with complaints left to `check`.
+
+        What is refused has a stand-in that contradicts nothing, so that all else can be held
+        against a table before the complaints are told.
+        """
+        known = [field.name for field in fields(Settings)]
+        check(refuse_unknown, "sparse_pca", keywords, known)
+        asked = Settings(**{name: keywords[name] for name in keywords if name in known})
+        check(choice, "supports", asked.supports, SUPPORTS)
+        if asked.objective is not None:
+            check(choice, "objective", asked.objective, OBJECTIVES)
+        check(choice, "certify", asked.certify, CERTIFY)
+        asked = replace(
+            asked,
+            nonnegative=check(flag, "nonnegative", asked.nonnegative) or False,
+            uncorrelated=check(flag, "uncorrelated", asked.uncorrelated) or False,
+        )
+        options = check(options_of, asked.method, asked.method_options)
+        sizes, found = asked.n_nonzero_coefs, check(sizes_of, asked.n_nonzero_coefs)
+        return replace(
+            asked,
+            n_components=check(count, asked.n_components)
+            or count_of_lists(sizes, asked.include, asked.init),
+            n_nonzero_coefs=REFUSED if found is None and sizes is not None else found,
+            objective=check(
+                objective_of, asked.supports, asked.objective, asked.nonnegative, asked.uncorrelated
             )
-            return replace(
-                asked,
-                n_components=check(_count, asked.n_components),
-                n_nonzero_coefs=check(_sizes, asked.n_nonzero_coefs),
-                objective=check(_objective, asked),
-                method_options=check(_method_options, asked.method, asked.method_options),
-                init=_kept(asked.init),
-                rank=None if asked.rank is None else check(integer, "rank", asked.rank, 1),
-                random_state=check(seed, asked.random_state),
-                n_jobs=check(jobs, asked.n_jobs),
-                tol=check(number, "tol", asked.tol, 0.0, 1.0),
-                max_nodes=None
-                if asked.max_nodes is None
-                else check(integer, "max_nodes", asked.max_nodes, 0),
-                time_limit=check(seconds, "time_limit", asked.time_limit),
-                memory_limit=check(memory_bytes, asked.memory_limit),
-                callback=check(reporter, asked.callback, asked.verbose),
-                center=check(flag, "center", asked.center),
-                scale=check(flag, "scale", asked.scale),
-                include=_kept(asked.include),
-                exclude=_kept(asked.exclude),
-            )
+            or asked.objective
+            or "sum",
+            method="auto" if options is None and asked.method not in METHODS else asked.method,
+            method_options=options,
+            init=kept(asked.init),
+            rank=None if asked.rank is None else check(integer, "rank", asked.rank, 1),
+            random_state=check(seed, asked.random_state),
+            n_jobs=check(jobs, asked.n_jobs),
+            tol=check(number, "tol", asked.tol, 0.0, 1.0),
+            max_nodes=None
+            if asked.max_nodes is None
+            else check(integer, "max_nodes", asked.max_nodes, 0),
+            time_limit=check(seconds, "time_limit", asked.time_limit),
+            memory_limit=check(memory_bytes, asked.memory_limit) or MEMORY_LIMIT,
+            callback=check(reporter, asked.callback, asked.verbose),
+            center=check(flag, "center", asked.center),
+            scale=check(flag, "scale", asked.scale),
+            include=kept(asked.include),
+            exclude=kept(asked.exclude),
+            missing=check(choice, "missing", asked.missing, RULES) or "error",
+        )
 
     @property
     def disjoint(self) -> bool:
@@ -132,6 +152,17 @@ class Settings:
     def monitor(self) -> Monitor:
         """The clock of a call starts here."""
         return Monitor(self.callback, self.time_limit)
+
+    def door(
+        self,
+        monitor: Monitor,
+        check: Complaints,
+        question: Callable[[Columns, int | None], object] | None = None,
+    ) -> Door:
+        """How data are let in; `question` is asked of their features, `self.question` if none is
+        given."""
+        asked = question or (lambda columns, n_samples: self.question(columns))
+        return Door(self.memory_limit, monitor, self.missing, check, asked)
 
     def options(self, monitor: Monitor) -> Options:
         """What every search method takes."""
@@ -147,7 +178,7 @@ class Settings:
     def question(self, columns: Columns) -> Asked:
         """Check what depends on the features; one error names all that is wrong with it."""
         with Complaints() as check:
-            budget = check(self.budget, columns.count, self.available(columns))
+            budget = check(self.budget, columns.count, check(self.available, columns))
             # names are checked even where the sizes are wrong
             sizes, total = budget or ((columns.count,) * self.n_components, None)
             constraints = check(self.constraints, columns, sizes, total)
@@ -163,27 +194,35 @@ class Settings:
 
     def constraints(self, columns: Columns, sizes: Sequence[int], total: int | None) -> Constraints:
         """What `include` and `exclude` say, or an error that names all that is wrong with them."""
-        found = constraints_of(self.include, self.exclude, columns, sizes, self.disjoint)
-        if not found.include:
+        with Complaints() as check:
+            found = check(constraints_of, self.include, self.exclude, columns, sizes, self.disjoint)
+            if not asks_for_some(self.include):
+                return found
+            if not self.search.anchors:
+                check.add(
+                    ValueError(
+                        f"include needs method={' or '.join(map(repr, anchoring_methods()))}, got "
+                        f"{self.method!r}; this method cannot be made to use a feature"
+                    )
+                )
+            elif len(sizes) > 1 and not self.search.anchors_several:
+                check.add(
+                    ValueError(
+                        f"include with n_components={len(sizes)} needs method='auto', got "
+                        f"{self.method!r}"
+                    )
+                )
+            plain = self.disjoint and self.objective == "sum"
+            if total is not None or (len(sizes) > 1 and not plain):
+                asked = f"supports={self.supports!r}, objective={self.objective!r}"
+                asked = asked if total is None else f"a total of {total}"
+                check.add(
+                    ValueError(
+                        "include with several components needs supports='disjoint', "
+                        "objective='sum' and n_nonzero_coefs for each component, got " + asked
+                    )
+                )
             return found
-        if not self.search.anchors:
-            raise ValueError(
-                f"include needs method={' or '.join(map(repr, anchoring_methods()))}, got "
-                f"{self.method!r}; this method cannot be made to use a feature"
-            )
-        plain = self.disjoint and self.objective == "sum"
-        if total is not None or (len(sizes) > 1 and not plain):
-            asked = f"supports={self.supports!r}, objective={self.objective!r}"
-            asked = asked if total is None else f"a total of {total}"
-            raise ValueError(
-                f"include with several components needs supports='disjoint', objective='sum' and "
-                f"n_nonzero_coefs for each component, got {asked}"
-            )
-        if len(sizes) > 1 and not self.search.anchors_several:
-            raise ValueError(
-                f"include with n_components={len(sizes)} needs method='auto', got {self.method!r}"
-            )
-        return found
 
     def record(
         self, sizes: Sequence[int], total: int | None, data: Data, asked: Constraints
@@ -220,6 +259,9 @@ class Settings:
 
         `available` features are not excluded.
         """
+        if self.n_nonzero_coefs is REFUSED:
+            replace(self, n_nonzero_coefs=None).budget(n_features, available)
+            return (n_features,) * self.n_components, None
         if available is None or available == n_features:
             return self._budget(n_features)
         try:
@@ -241,26 +283,26 @@ class Settings:
         total = integer(
             "n_nonzero_coefs['total']", n_nonzero_coefs["total"], k, "one nonzero per component"
         )
+        given, wrong = f"n_nonzero_coefs={{'total': {total}}}", []
         if total > n_features:
-            raise ValueError(
-                f"n_nonzero_coefs={{'total': {total}}} must be at most n_features={n_features}"
-            )
+            wrong.append(f"{given} must be at most n_features={n_features}")
         if supports != "disjoint":
-            raise ValueError(
-                f"n_nonzero_coefs={{'total': {total}}} needs supports='disjoint', got "
-                f"{supports!r}; with overlapping supports pass one integer per component"
+            wrong.append(
+                f"{given} needs supports='disjoint', got {supports!r}; with overlapping supports "
+                "pass one integer per component"
             )
-        if self.objective != "sum" and k > 1:
-            raise ValueError(
-                f"n_nonzero_coefs={{'total': {total}}} needs objective='sum', got "
-                f"{self.objective!r}; for adjusted variances pass one integer per component"
+        elif self.objective != "sum" and k > 1:
+            wrong.append(
+                f"{given} needs objective='sum', got {self.objective!r}; for adjusted variances "
+                "pass one integer per component"
             )
         if not self.search.shares_totals:
             sharing = " or ".join(map(repr, sharing_methods()))
-            raise ValueError(
-                f"n_nonzero_coefs={{'total': {total}}} needs method={sharing}, "
-                f"got {method!r}; this method takes one integer per component"
+            wrong.append(
+                f"{given} needs method={sharing}, got {method!r}; this method takes one integer "
+                "per component"
             )
+        refuse(wrong)
         if k == 1:
             return (total,), None
         return (total - k + 1,) * k, total
@@ -279,13 +321,23 @@ class Settings:
         init = self.init
         if init is None:
             return ()
-        if not self.search.takes_starts:
-            raise ValueError(f"init needs method='auto', got {self.method!r}; leave init out")
-        if isinstance(self.n_nonzero_coefs, Mapping):
-            raise ValueError(
-                "init needs one number of nonzeros per component, but n_nonzero_coefs is a total; "
-                "pass an integer, or one per component"
-            )
+        with Complaints() as check:
+            if not self.search.takes_starts:
+                check.add(
+                    ValueError(f"init needs method='auto', got {self.method!r}; leave init out")
+                )
+            if isinstance(self.n_nonzero_coefs, Mapping):
+                check.add(
+                    ValueError(
+                        "init needs one number of nonzeros per component, but n_nonzero_coefs is a "
+                        "total; pass an integer, or one per component"
+                    )
+                )
+            return (check(self._supports, init, sizes, columns),)
+
+    def _supports(
+        self, init: Any, sizes: Sequence[int], columns: Columns
+    ) -> tuple[np.ndarray, ...]:
         k = len(sizes)
         out = set(excluded(self.exclude, columns)[0])
         init = _supports_of(init, columns, out)
@@ -296,31 +348,35 @@ class Settings:
             )
         flat = k == 1 and all(isinstance(entry, str | Integral) for entry in init)
         lists = [init] if flat else list(init)
+        wrong = []
         if len(lists) != k:
-            raise ValueError(
+            wrong.append(
                 f"init has {len(lists)} supports for n_components={k}; pass one each, as some of "
                 "result.supports, or ask for as many components"
             )
-        supports = tuple(
-            features(f"init[{j}]", support, columns.count, columns.names)
-            for j, support in enumerate(lists)
-        )
+        with Complaints() as check:
+            check(refuse, wrong)
+            supports = tuple(
+                check(features, f"init[{j}]", support, columns.count, columns.names)
+                for j, support in enumerate(lists)
+            )
         both = sorted(out.intersection(np.concatenate(supports).tolist()))
         if both:
-            raise ValueError(
+            wrong.append(
                 f"{', '.join(map(columns.called, both))} in init and in exclude; leave out one"
             )
-        for j, (support, s) in enumerate(zip(supports, sizes)):
-            if support.size > s:
-                raise ValueError(
-                    f"init[{j}] has {support.size} features, but component {j} may use {s}; name "
-                    "fewer, or raise n_nonzero_coefs"
-                )
+        wrong += [
+            f"init[{j}] has {support.size} features, but component {j + 1} may use {s}; name "
+            "fewer, or raise n_nonzero_coefs"
+            for j, (support, s) in enumerate(zip(supports, sizes))
+            if support.size > s
+        ]
         if self.disjoint and np.unique(np.concatenate(supports)).size < sum(map(len, supports)):
-            raise ValueError(
+            wrong.append(
                 "init uses a feature in two components, but supports='disjoint'; name each once"
             )
-        return (supports,)
+        refuse(wrong)
+        return supports
 
     def beginning_with(self, before: Result) -> Settings:
         """The same question, whose search begins with an earlier answer where that fits it."""
@@ -339,33 +395,35 @@ class Settings:
         """One cardinality per component, or an error that says what these features allow."""
         n_nonzero_coefs, supports = self.n_nonzero_coefs, self.supports
         k = self.n_components
+        wrong = []
         if supports == "disjoint" and k > n_features:
-            raise ValueError(
+            wrong.append(
                 f"n_components={k} components cannot have disjoint supports among "
                 f"n_features={n_features} features; ask for at most {n_features}, or pass "
                 "supports='free'"
             )
-        if k > n_features:
-            raise ValueError(
+        elif k > n_features:
+            wrong.append(
                 f"n_components={k} must be at most n_features={n_features}: there are no more "
                 "directions"
             )
         if n_nonzero_coefs is None:
-            share = n_features // k if supports == "disjoint" else n_features
+            share = max(n_features // k, 1) if supports == "disjoint" else n_features
             least = k if supports == "common" or self.uncorrelated else 1
             n_nonzero_coefs = max(min(DEFAULT_NONZERO, share), least)
         each = isinstance(n_nonzero_coefs, list)
         checked = tuple(n_nonzero_coefs if each else [n_nonzero_coefs] * k)
         if len(checked) != k:
-            raise ValueError(
+            wrong.append(
                 f"n_nonzero_coefs={n_nonzero_coefs!r} has {len(checked)} entries for "
                 f"n_components={k}; pass one integer for all, or one per component"
             )
-        if max(checked) > n_features:
-            raise ValueError(
+        if self.n_nonzero_coefs is not None and max(checked, default=0) > n_features:
+            wrong.append(
                 f"n_nonzero_coefs={max(checked)} must be at most n_features={n_features}; for "
                 "dense loadings use ordinary PCA"
             )
+        refuse(wrong)
         if supports == "disjoint" and sum(checked) > n_features:
             raise ValueError(
                 f"{k} disjoint components of n_nonzero_coefs={n_nonzero_coefs} need {sum(checked)} "
@@ -403,96 +461,3 @@ def _supports_of(init: Any, columns: Columns, out: Collection[int]) -> Any:
     left_out = {columns.names[j] for j in out}
     named = [[answer.feature_names[j] for j in support] for support in answer.supports]
     return [[name for name in support if name not in left_out] for support in named]
-
-
-def _kept(given: Any) -> Any:
-    """Return what an iterator yields as a list, which can be read more than once."""
-    return list(given) if isinstance(given, Iterator) else given
-
-
-def _sizes(given: Any) -> Any:
-    """`n_nonzero_coefs` as None, an integer, a list of integers, or a dict for a total."""
-    if given is None or isinstance(given, Mapping):
-        return given
-    if isinstance(given, Integral):
-        return integer("n_nonzero_coefs", given, 1)
-    listed = isinstance(given, Sequence | Iterator) or (
-        isinstance(given, np.ndarray) and given.ndim == 1
-    )
-    if isinstance(given, str | bytes) or not listed:
-        raise TypeError(
-            f"n_nonzero_coefs must be an integer or one integer per component, got {given!r}"
-        )
-    return [integer("n_nonzero_coefs", s, 1) for s in given]
-
-
-def _objective(asked: Settings) -> str:
-    """The objective of these supports, or an error for what contradicts itself."""
-    supports, objective = asked.supports, asked.objective
-    if supports == "free" and objective == "sum" and not asked.uncorrelated:
-        raise ValueError(
-            "supports='free' with objective='sum' would return the best component n_components "
-            "times; pass objective='adjusted', or supports='orthogonal'"
-        )
-    if supports in ("orthogonal", "common") and objective == "adjusted":
-        remedy = {
-            "orthogonal": "leave objective out, or pass supports='free'",
-            "common": "leave objective out: components in a common set are uncorrelated, so that "
-            "both objectives are the same",
-        }[supports]
-        raise ValueError(f"supports={supports!r} goes with objective='sum'; {remedy}")
-    if asked.nonnegative and supports == "orthogonal":
-        raise ValueError(
-            "supports='orthogonal' with nonnegative=True: nonnegative components that are "
-            "orthogonal share no feature; pass supports='disjoint'"
-        )
-    if asked.nonnegative and supports == "common":
-        raise ValueError(
-            "supports='common' with nonnegative=True: the components of a common set are its "
-            "principal components, which have both signs; pass supports='free' or 'disjoint'"
-        )
-    if asked.uncorrelated and asked.nonnegative:
-        raise ValueError(
-            "uncorrelated=True with nonnegative=True: nonnegative components that are uncorrelated "
-            "need not exist; pass objective='adjusted'"
-        )
-    if asked.uncorrelated and supports == "orthogonal":
-        raise ValueError(
-            "uncorrelated=True with supports='orthogonal': sparse components that are both need "
-            "not exist; pass supports='free', or leave uncorrelated out"
-        )
-    if supports == "free" or (asked.uncorrelated and supports == "disjoint"):
-        return "adjusted"
-    return objective or "sum"
-
-
-def _count(n_components: Any) -> int:
-    """The number of components; a share of the variance is answered in words."""
-    if isinstance(n_components, float) and 0 < n_components < 1:
-        raise TypeError(
-            f"n_components must be an integer, got {n_components!r}; a share of the variance does "
-            "not say how many sparse components to take: ask for some, and see "
-            "explained_variance_ratio_"
-        )
-    return integer("n_components", n_components, 1)
-
-
-def _method_options(name: Any, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A method's own keywords, checked against what it takes; the name is checked, too."""
-    if not isinstance(name, str):
-        raise TypeError(f"method must be a string, got {name!r}")
-    method = get_method(name)
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping):
-        raise TypeError(f"method_options must be a dict, got {options!r}")
-    parameters = inspect.signature(method.run).parameters.values()
-    defaults = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-    takes = list(defaults)
-    for key in options:
-        if key not in takes:
-            known = f"it takes {', '.join(takes)}" if takes else "it takes none"
-            raise ValueError(f"method_options: method={name!r} has no option {key!r}; {known}")
-        least = 1 if key.startswith("max_") else 0
-        like_default(f"method_options[{key!r}]", options[key], defaults[key], least)
-    return dict(options)

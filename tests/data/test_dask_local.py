@@ -97,9 +97,9 @@ def test_data_in_memory_are_solved_on_workers_inside_the_dask_backend(monkeypatc
         """Only its name is looked at before work is handed out."""
 
     monkeypatch.setattr(threads, "_BACKENDS", {})
-    resolve = {"memory_limit": 1 << 20, "monitor": Monitor()}
-    inputs.resolved(np.eye(3), **resolve)
+    door = inputs.Door(1 << 20, Monitor())
+    inputs.resolved(np.eye(3), door=door)
     assert not threads._BACKENDS
     monkeypatch.setattr(inputs, "active_backend", DaskDistributedBackend)
-    inputs.resolved(np.eye(3), **resolve)
+    inputs.resolved(np.eye(3), door=door)
     assert "DaskDistributedBackend" in threads._BACKENDS

@@ -12,7 +12,7 @@ from sklearn.utils import validation
 from sparcipal import SparsePCA, Table, compare, read, sparse_path, sparse_pca
 from sparcipal.data import rows as rows_module
 from sparcipal.data import table as table_module
-from sparcipal.data.inputs import resolved
+from sparcipal.data.inputs import Door, resolved
 from sparcipal.data.moments import Moments
 from sparcipal.data.screening import Screened
 from sparcipal.data.sources import as_rows
@@ -161,7 +161,7 @@ def test_one_clock_runs_from_the_first_block_to_the_answer(face):
 
 def test_sparse_blocks_that_fit_are_the_table():
     S = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
-    given = resolved(lambda: iter([S[:9], S[9:]]), memory_limit=1 << 20, monitor=Monitor())
+    given = resolved(lambda: iter([S[:9], S[9:]]), door=Door(1 << 20, Monitor()))
     np.testing.assert_array_equal(given.source.X.toarray(), S.toarray())
     whole = sparse_pca(S, n_nonzero_coefs=2)
     blocks = sparse_pca(lambda: iter([S[:9], S[9:].toarray()]), n_nonzero_coefs=2)

@@ -191,5 +191,5 @@ def test_folds_that_say_nothing_are_an_error_that_names_them():
 def test_many_numbers_that_do_not_fit_are_counted():
     with pytest.raises(ValueError, match="n_components=5 with n_nonzero_coefs=5 needs") as error:
         choose(planted(), n_components=range(1, 30), n_nonzero_coefs=[5])
-    assert "22 other numbers do not fit either; folds=5 leaves" in str(error.value)
+    assert "22 other numbers do not fit either\n- folds=5 leaves" in str(error.value)
     assert len(str(error.value)) < 500

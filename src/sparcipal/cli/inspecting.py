@@ -17,6 +17,7 @@ from .options import (
     data_keywords,
     distinct_files,
     document_options,
+    or_error,
     read_table,
     row_options,
     source_options,
@@ -142,7 +143,7 @@ def alternatives(model: str, source: str, **options: Any) -> None:
     picture_first(options)
     result = loaded(model, source)
     options = as_for_the_fit(result, source, options)
-    data = data_of(result, source, options)
+    data = or_error(data_of, result, source, options)
     with live(options["time_limit"], quiet=False) as (_, update):
         found = run(
             result,

@@ -387,3 +387,25 @@ def data_keywords(
         return {"X": table}
     matrix = table.X.toarray() if hasattr(table.X, "toarray") else table.X
     return {"covariance": matrix, "feature_names": table.feature_names}
+
+
+def or_error(read: F, *args: Any) -> dict[str, Any]:
+    """Return the data that `read` gives; where it cannot, its error is raised by the function that
+    takes X, beside all that is wrong with the options."""
+    try:
+        found: dict[str, Any] = read(*args)
+    except ValueError as error:
+        return {"X": _Unread(error)}
+    return found
+
+
+class _Unread:
+    """Blocks of rows that cannot be read, and why."""
+
+    feature_names = None
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __call__(self) -> Any:
+        raise self._error

@@ -24,6 +24,7 @@ from .options import (
     document_options,
     grid_options,
     keywords,
+    or_error,
     question_options,
     source_options,
     with_reading,
@@ -96,7 +97,7 @@ def choose(source: str, **options: Any) -> None:
     asked = {**keywords(options), **memory_keyword(options)}
     del asked["n_components"]
     with live(options["time_limit"], options["quiet"]) as (_, update):
-        data = data_keywords(source, options, update)
+        data = or_error(data_keywords, source, options, update)
         found = run(
             **data,
             **asked,
@@ -153,7 +154,7 @@ def stability(source: str, **options: Any) -> None:
     picture_first(options)
     options = _told(weighted_as_topics(source, options))
     with live(options["time_limit"], options["quiet"]) as (_, update):
-        data = data_keywords(source, options, update)
+        data = or_error(data_keywords, source, options, update)
         found = run(
             **data,
             **keywords(options),
@@ -265,7 +266,7 @@ def explain(model: str, source: str, **options: Any) -> None:
     result = loaded(model, source)
     options = as_for_the_fit(result, source, options)
     with live(options["time_limit"], options["quiet"]) as (_, update):
-        data = data_of(result, source, options, update)
+        data = or_error(data_of, result, source, options, update)
         page = run(
             result,
             **data,

@@ -23,6 +23,7 @@ from .options import (
     distinct_files,
     document_options,
     keywords,
+    or_error,
     question_options,
     source_options,
     with_reading,
@@ -202,7 +203,7 @@ def path(source: str, **options: Any) -> None:
 
         pyplot()  # a missing matplotlib is an error before the work, not after it
     with live(options["time_limit"], options["quiet"]) as (say, update):
-        data = data_keywords(source, options, update)
+        data = or_error(data_keywords, source, options, update)
         rows = _path_rows(data, options, say, update)
     _print_path(rows, options["form"])
     if options["plot"]:
@@ -273,10 +274,7 @@ def compare(source: str, **options: Any) -> None:
     from ..comparison import compare as run
 
     names = [name.strip() for name in options["methods"].split(",") if name.strip()]
-    for name in names:
-        if name not in METHODS:
-            raise ValueError(f"methods={name!r} is unknown; choose of {', '.join(METHODS)}")
-    data = data_keywords(source, options)
+    data = or_error(data_keywords, source, options)
     asked = keywords(options) | {"n_nonzero_coefs": _sizes(options)} | constraints(options, data)
     with live(options["time_limit"], options["quiet"]) as (say, update):
         say(", ".join(names))
@@ -315,17 +313,37 @@ def _path_rows(
         del asked["rank"]
         path = sparse_path(**data, **asked, n_nonzero_coefs=options["nonzero"], callback=update)
         return [(int(s), result) for s, result in zip(path.n_nonzero_coefs, path)]
+    asked["method"] = options["method"]
+    given = _for_sizes(data, asked, options["nonzero"], update)
     rows = []
     for s in options["nonzero"]:
         say(f"{s} nonzeros")
-        result = sparse_pca(
-            **data, **asked, n_nonzero_coefs=s, method=options["method"], callback=update
-        )
+        result = sparse_pca(given, **asked, n_nonzero_coefs=s, callback=update)
         rows.append((s, result))
         if result.status.value == "interrupted":
             note("stopped by the user; the sizes after this one are missing")
             break
     return rows
+
+
+def _for_sizes(data: dict[str, Any], asked: dict[str, Any], sizes: list[int], update: Any) -> Any:
+    """Return the data, once the smallest and the largest size are known to fit them."""
+    from ..data.inputs import resolved
+    from ..problem.parameters import Complaints
+    from ..settings import Settings
+
+    with Complaints() as check:
+        least, most = (
+            Settings.noted(check, **asked, n_nonzero_coefs=s, callback=update)
+            for s in (min(sizes), max(sizes))
+        )
+
+        def fit(columns: Any, n_samples: int | None) -> None:
+            with Complaints() as more:
+                more(least.question, columns)
+                more(most.question, columns)
+
+        return resolved(**{"X": None, **data}, door=most.door(most.monitor(), check, fit))
 
 
 def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -336,11 +354,11 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if options["told"]:  # the result says it
             warnings.simplefilter("ignore", UserWarning)
         say(f"reading {source}")
-        data = data_keywords(source, options, update)
+        data = or_error(data_keywords, source, options, update)
         from ..fit import sparse_pca
 
         if options["components"] is None:
-            options = {**options, "components": _topics(data["X"].shape[1], sizes)}
+            options = {**options, "components": _topics(data["X"], sizes)}
         result = sparse_pca(
             **data,
             **keywords(options),
@@ -353,10 +371,11 @@ def _solve(source: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return with_reading(result, source, options), data
 
 
-def _topics(words: int, sizes: Any) -> int:
+def _topics(table: Any, sizes: Any) -> int:
     """Return how many topics to look for when that was not said: fewer where words are few."""
     if isinstance(sizes, list):
         return len(sizes)
+    words = table.shape[1] if hasattr(table, "shape") else 0
     each = sizes if isinstance(sizes, int) else DEFAULT_NONZERO
     return max(1, min(TOPICS, words // each))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,16 @@ import scipy.sparse as sp
 
 from ..numerics.threads import DASK_BACKEND, active_backend
 from ..problem import parameters
+from ..problem.constraints import Columns
 from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
+from ..problem.parameters import Complaints
 from .columns import OPTIONS, Wanted
 from .frames import from_frame, is_frame
 from .missing import Gaps, for_new_samples, on_codes, without_gaps
 from .notes import tell
 from .passes import MEMORY_LIMIT, memory_bytes, watch_moments
-from .rows import CalledRows, MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
+from .rows import MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
 from .screening import Screened
 from .sources import as_rows, in_blocks, is_lazy, listed_blocks
 from .sums import Sums
@@ -46,6 +48,40 @@ class Input:
         source = self.source
         return source.shape[1] if isinstance(source, Table) else source.n_features
 
+    @property
+    def n_samples(self) -> int | None:
+        """The number of rows; None of a covariance, and of blocks that no pass has counted."""
+        source = self.source
+        if isinstance(source, Table):
+            return source.shape[0]
+        return source.n_samples if isinstance(source, Rows) else None
+
+
+@dataclass(frozen=True)
+class Door:
+    """How data are let in, and what is asked of their features.
+
+    `question` is called with the features, and with the number of rows where that is known, before
+    rows in blocks are read beyond the first block. Its complaints are told with those that `check`
+    has from before and with what is wrong with the data, in one error.
+    """
+
+    memory_limit: int
+    monitor: Monitor
+    missing: str = "error"
+    check: Complaints = field(default_factory=Complaints)
+    question: Callable[[Columns, int | None], object] | None = None
+
+    def show(self, n_features: int, names: tuple[str, ...] | None, n_samples: int | None) -> None:
+        if self.question is not None:
+            self.check(self.question, Columns(n_features, names), n_samples)
+
+    def weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
+        if sample_weight is None:
+            return None
+        found: np.ndarray | None = self.check(parameters.weights, sample_weight, n_samples)
+        return found
+
 
 def resolved(
     X: Any,
@@ -53,16 +89,23 @@ def resolved(
     *,
     feature_names: Iterable[str] | None = None,
     sample_weight: Any = None,
-    memory_limit: int,
-    monitor: Monitor,
-    missing: str = "error",
+    door: Door,
 ) -> Input:
     """Check X or a covariance, as the public functions take them, and return an Input.
 
-    Data in blocks are read once to see whether they fit `memory_limit`; if they do not, the same
+    Data in blocks are read once to see whether they fit the memory limit; if they do not, the same
     pass has counted their moments.
     """
+    with door.check as check:
+        found: Input = check(_let_in, X, covariance, feature_names, sample_weight, door)
+    return found
+
+
+def _let_in(
+    X: Any, covariance: Any, feature_names: Iterable[str] | None, sample_weight: Any, door: Door
+) -> Input:
     if isinstance(X, Input):
+        door.show(X.n_features, X.feature_names, X.n_samples)
         return X
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X (data) and covariance (a matrix)")
@@ -72,13 +115,14 @@ def resolved(
         use_workers()
     if covariance is not None:
         if sample_weight is not None:
-            raise ValueError("sample_weight needs the data; pass X instead of covariance")
-        return _covariance(covariance, feature_names)
-    if missing != "error":
-        found = _gaps_treated(X, feature_names, sample_weight, memory_limit, missing)
+            door.check.add(ValueError("sample_weight needs the data; pass X instead of covariance"))
+        return _covariance(covariance, feature_names, door)
+    if door.missing != "error":
+        found = _gaps_treated(X, feature_names, sample_weight, door)
         if found is not None:
             return found
-    source = _table_or_rows(X, feature_names, sample_weight, memory_limit, monitor)
+    source, weights = _table_or_rows(X, feature_names, sample_weight, door)
+    door.check.tell()
     notes = source.notes
     if isinstance(source, Table) and _like_covariance(source.X):
         notes = (*notes, "X is a symmetric matrix; if it is a covariance, pass covariance=X")
@@ -88,8 +132,7 @@ def resolved(
         tell(notes)
     if isinstance(source, Rows):  # which already hold their weights
         return Input(source, source.feature_names, notes=notes)
-    weights = None if sample_weight is None else parameters.weights(sample_weight, source.shape[0])
-    gaps = for_new_samples(source, missing, weights)
+    gaps = for_new_samples(source, door.missing, weights)
     return Input(source, source.feature_names, weights, notes, gaps, texts=source.texts)
 
 
@@ -101,18 +144,25 @@ def _like_covariance(X: Any) -> bool:
     return bool((np.diagonal(X) > 0).all() and np.array_equal(X, X.T))
 
 
-def _gaps_treated(
-    X: Any, feature_names: Any, sample_weight: Any, memory_limit: int, missing: str
-) -> Input | None:
+def _shown(table: Table, feature_names: Iterable[str] | None, door: Door) -> Table:
+    """Return the table with these names, of whose features the question has been asked."""
+    table = table if feature_names is None else table._named(feature_names)
+    door.show(table.shape[1], table.feature_names, table.shape[0])
+    return table
+
+
+def _gaps_treated(X: Any, feature_names: Any, sample_weight: Any, door: Door) -> Input | None:
     """Return the table once what is missing in it was treated; None when nothing is."""
-    X = listed_blocks(X)
+    X, missing, memory_limit = listed_blocks(X), door.missing, door.memory_limit
     if is_lazy(X):
         raise ValueError(
             f"missing={missing!r} needs a table in memory, but X is lazy; pass X.compute() if that "
             "fits, or fill the entries before: X.fillna(X.mean()) of a frame"
         )
-    table = _held(X, missing, memory_limit) if in_blocks(X) else untangled(X)
-    table = (table if feature_names is None else table._named(feature_names))._check_but_for_gaps()
+    table = _held(X, feature_names, door) if in_blocks(X) else untangled(X)
+    table = _shown(table, feature_names, door)
+    weights = door.weights(sample_weight, table.shape[0])
+    table = table._check_but_for_gaps()
     if table._checked:
         return None
     large = working_bytes(table.X) > memory_limit
@@ -122,7 +172,7 @@ def _gaps_treated(
             f"{working_bytes(table.X)} bytes, more than memory_limit={memory_limit}; raise it, or "
             "fill the entries of the file"
         )
-    weights = None if sample_weight is None else parameters.weights(sample_weight, table.shape[0])
+    door.check.tell()
     if not isinstance(X, Table):
         tell(table.notes)
     table, weights, gaps = without_gaps(table, missing, weights)
@@ -133,57 +183,64 @@ def _gaps_treated(
     return Input(table, table.feature_names, weights, table.notes, gaps)
 
 
-def _held(X: Any, missing: str, memory_limit: int) -> Table:
+def _held(X: Any, feature_names: Any, door: Door) -> Table:
     """Return all blocks in memory, with what is missing in them."""
-    rows = X if isinstance(X, Rows) else CalledRows(X, gaps=True)
+    rows = as_rows(X, feature_names, gaps=True)
+    door.show(rows.n_features, rows.feature_names, rows.n_samples)
+    door.check.tell()
     held, size = [], 0
     for block in rows.blocks():
         held.append(block)
         size += working_bytes(block)
-        if size > memory_limit:
+        if size > door.memory_limit:
             raise ValueError(
-                f"missing={missing!r} needs a table in memory, but the blocks take more than "
-                f"memory_limit={memory_limit} bytes; raise it, or leave out or fill the entries in "
-                "each block"
+                f"missing={door.missing!r} needs a table in memory, but the blocks take more than "
+                f"memory_limit={door.memory_limit} bytes; raise it, or leave out or fill the "
+                "entries in each block"
             )
     return Table(stacked(held, None).X, rows.feature_names, notes=rows.notes)
 
 
 def _table_or_rows(
-    X: Any, feature_names: Any, sample_weight: Any, memory_limit: int, monitor: Monitor
-) -> Table | Rows:
-    """Return a Table if X fits `memory_limit`, otherwise its rows in blocks."""
+    X: Any, feature_names: Any, sample_weight: Any, door: Door
+) -> tuple[Table | Rows, np.ndarray | None]:
+    """Return a Table and its weights if X fits the memory limit, otherwise its rows in blocks,
+    which hold theirs."""
     X = listed_blocks(X)
     if not (in_blocks(X) or is_lazy(X) or isinstance(X, Iterator)):
-        table = as_table(X, feature_names)
-        if working_bytes(table.X) <= memory_limit and not quicker_in_passes(table.X):
-            return table
-        X = table
+        table = _shown(untangled(X), feature_names, door)
+        weights = door.weights(sample_weight, table.shape[0])
+        table = table._check()
+        if working_bytes(table.X) <= door.memory_limit and not quicker_in_passes(table.X):
+            return table, weights
+        return _weighted(MatrixRows(table), weights), None
     rows = as_rows(X, feature_names)
-    if sample_weight is not None:
-        n = np.size(sample_weight) if rows.n_samples is None else rows.n_samples
-        rows.weighted(parameters.weights(sample_weight, n))
-    if isinstance(X, Table):
-        return rows
-    held = rows.gathered(memory_limit, watch_moments(rows, monitor))
+    door.show(rows.n_features, rows.feature_names, rows.n_samples)
+    n = np.size(sample_weight) if rows.n_samples is None else rows.n_samples
+    rows = _weighted(rows, door.weights(sample_weight, n))
+    door.check.tell()
+    held = rows.gathered(door.memory_limit, watch_moments(rows, door.monitor))
     if held is None:
-        return rows
+        return rows, None
     table = replace(held, notes=rows.notes)._of_checked(held.X)
     if not quicker_in_passes(table.X):
-        return table
-    again = MatrixRows(table)
-    return again if rows.sample_weight is None else again.weighted(rows.sample_weight)
+        return table, door.weights(sample_weight, table.shape[0])
+    return _weighted(MatrixRows(table), rows.sample_weight), None
 
 
-def _covariance(covariance: Any, feature_names: Iterable[str] | None) -> Input:
+def _weighted(rows: Rows, weights: np.ndarray | None) -> Rows:
+    return rows if weights is None else rows.weighted(weights)
+
+
+def _covariance(covariance: Any, feature_names: Iterable[str] | None, door: Door) -> Input:
     names = None if feature_names is None else checked_names(feature_names)
+    source: Covariance | Screened | Sums | None = None
     if isinstance(covariance, Sums):
         names = covariance.feature_names if names is None else names
-        source: Covariance | Screened | Sums = covariance
+        source = covariance
     elif isinstance(covariance, Screened):
         source = covariance
     else:
-        source = covariance_of(covariance)
         columns = getattr(covariance, "columns", None)
         if columns is not None:
             own = tuple(str(name) for name in columns)
@@ -193,10 +250,18 @@ def _covariance(covariance: Any, feature_names: Iterable[str] | None) -> Input:
                     "covariance has other names in its rows than in its columns; reorder one"
                 )
             names = own if names is None else names
+        source = door.check(covariance_of, covariance)
+    if source is None:  # features can be named even where numbers are wrong
+        shape: tuple[int, ...] = getattr(covariance, "shape", ())
+        if len(shape) == 2:
+            door.show(shape[1], names, None)
+        door.check.tell()
+    assert source is not None
     if names is not None and len(names) != source.n_features:
         raise ValueError(
             f"feature_names has {len(names)} names for n_features={source.n_features} features"
         )
+    door.show(source.n_features, names, None)
     return Input(source, names)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .parameters import is_mask
+from .parameters import Complaints, is_mask
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,25 @@ def constraints_of(
     include: Any, exclude: Any, columns: Columns, sizes: Sequence[int], disjoint: bool
 ) -> Constraints:
     """The constraints as numbers; a ValueError names everything that is wrong with them."""
-    out, wrong = excluded(exclude, columns)
-    anchors, more = _anchors(include, columns, len(sizes))
-    wrong += more
+    with Complaints() as check:
+        out, wrong = check(excluded, exclude, columns) or ([], [])
+        anchors, more = check(_anchors, include, columns, len(sizes)) or ([], [])
+        wrong += more + _contradictions(anchors, out, columns, sizes, disjoint)
+        if wrong:
+            check.add(ValueError("include and exclude: " + "; ".join(wrong)))
+    anchored = tuple(tuple(sorted(own)) for own in anchors)
+    return Constraints(anchored if any(anchored) else (), tuple(sorted(out)))
+
+
+def _contradictions(
+    anchors: Sequence[Sequence[int]],
+    out: Sequence[int],
+    columns: Columns,
+    sizes: Sequence[int],
+    disjoint: bool,
+) -> list[str]:
+    """What is wrong between the anchors, the features that are out and the cardinalities."""
+    wrong = []
     for j, (own, size) in enumerate(zip(anchors, sizes)):
         both = sorted(set(own) & set(out))
         if both:
@@ -74,10 +90,15 @@ def constraints_of(
         twice = sorted(feature for feature, count in shared.items() if count > 1)
         if twice:
             wrong.append(f"{_list(twice, columns)} in include for several disjoint components")
-    if wrong:
-        raise ValueError("include and exclude: " + "; ".join(wrong))
-    anchored = tuple(tuple(sorted(own)) for own in anchors)
-    return Constraints(anchored if any(anchored) else (), tuple(sorted(out)))
+    return wrong
+
+
+def asks_for_some(include: Any) -> bool:
+    """Whether there are anchors, whatever they are."""
+    if not _is_list(include):
+        mask = isinstance(include, bool | np.bool_)
+        return bool(include) if mask else include is not None
+    return any(asks_for_some(item) for item in include)
 
 
 def _anchors(include: Any, columns: Columns, k: int) -> tuple[list[list[int]], list[str]]:

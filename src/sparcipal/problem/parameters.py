@@ -61,21 +61,23 @@ class Complaints:
         try:
             return check(*args, **keywords)
         except (TypeError, ValueError) as error:
-            self._errors += getattr(error, "told", [error])
+            self.add(error)
             return None
 
-    @property
-    def none(self) -> bool:
-        """Whether every check so far has passed."""
-        return not self._errors
+    def add(self, error: TypeError | ValueError) -> None:
+        self._errors += getattr(error, "told", [error])
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        own = kind is None or issubclass(kind, TypeError | ValueError)
-        if not (self._errors and own):
-            return
+        if kind is None or issubclass(kind, TypeError | ValueError):
+            self.tell()
+
+    def tell(self) -> None:
+        """Raise what was complained of, if anything was."""
         told = list({str(error): error for error in self._errors}.values())
+        if not told:
+            return
         if len(told) == 1:
-            raise told[0] from None
+            raise told[0] from told[0].__cause__
         types = all(isinstance(error, TypeError) for error in told)
         several = (TypeError if types else ValueError)(
             f"{len(told)} problems:" + "".join(f"\n- {error}" for error in told)
@@ -92,6 +94,19 @@ def integer(name: str, value: Any, low: int, remedy: str = "") -> int:
             f"{name}={value} must be at least {low}" + (f"; {remedy}" if remedy else "")
         )
     return int(value)
+
+
+def integers(name: str, values: Iterable[Any], low: int, check: Complaints) -> list[int]:
+    """Those of the values that are integers of at least `low`; `check` is told of the others."""
+    found = [check(integer, name, value, low) for value in values]
+    return [value for value in found if value is not None]
+
+
+def refuse(wrong: Iterable[str]) -> None:
+    """Raise one error with these sentences; none if there are none."""
+    with Complaints() as check:
+        for sentence in wrong:
+            check.add(ValueError(sentence))
 
 
 def refuse_unknown(function: str, given: Iterable[str], known: Sequence[str]) -> None:
@@ -243,15 +258,17 @@ def features(
             unknown.append(repr(entry))
         else:
             found.append(place)
+    wrong = []
     if unknown:
         known = f"numbers are 0 to {n_features - 1}"
         if any(entry.startswith(("'", '"')) for entry in unknown):
             known += "; the features have no names" if not places else _close(unknown, places)
-        raise ValueError(f"{name}: no feature {', '.join(unknown)}; {known}")
+        wrong.append(f"{name}: no feature {', '.join(unknown)}; {known}")
     repeated = sorted({place for place in found if found.count(place) > 1})
     if repeated:
         shown = ", ".join(str(i) if not places else repr(feature_names[i]) for i in repeated)  # type: ignore[index]
-        raise ValueError(f"{name} names {shown} more than once; name each feature once")
+        wrong.append(f"{name} names {shown} more than once; name each feature once")
+    refuse(wrong)
     return np.array(sorted(found), dtype=np.intp)
 
 

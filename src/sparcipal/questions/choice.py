@@ -25,13 +25,14 @@ from ..numerics.threads import one_blas_thread, ordered_map
 from ..path import path_among
 from ..problem.constraints import Columns
 from ..problem.monitor import Monitor, Quiet
-from ..problem.parameters import Complaints, integer
+from ..problem.parameters import Complaints, integer, integers
 from ..problem.result import Result
 from ..report.words import told
 from ..settings import Settings
 
 COMPONENTS = range(1, 6)
 NONZEROS = (2, 3, 5, 8, 12, 20)
+NOT_TAKEN = ("init", "include", "rank", "method_options")  # keywords of `sparse_pca`
 NAMED = 3  # numbers that do not fit are named
 ABOVE_NOISE = 2.0  # standard deviations of the noise by which a component must beat it
 
@@ -177,40 +178,40 @@ def choose(
     (2, 3)
     """
     with Complaints() as check:
-        ks = check(_grid, "n_components", n_components)
-        sizes = check(_grid, "n_nonzero_coefs", n_nonzero_coefs)
+        ks = check(_grid, "n_components", n_components, check)
+        sizes = check(_grid, "n_nonzero_coefs", n_nonzero_coefs, check)
         n_folds = check(integer, "folds", folds, 2, "each part of the rows is held out once")
         shuffles = check(integer, "permutations", permutations, 0)
         check(_check_keywords, question)
-        settings = check(Settings.of, **question)
-    monitor = settings.monitor()
-    with monitor.interruptible(), one_blas_thread:
-        given = resolved(
-            X,
-            feature_names=feature_names,
-            sample_weight=sample_weight,
-            memory_limit=settings.memory_limit,
-            monitor=monitor,
-            missing=by_rows(settings.missing),
-        )
-        n = row_count(given, "choose")
-        columns = Columns(given.n_features, given.feature_names)
-        with Complaints() as check:
-            available = check(settings.available, columns)
-            room = given.n_features if available is None else available
-            check(_check_room, ks, sizes, settings, room, n, n_folds)
-        if isinstance(given.source, Rows):
-            shuffles = 0
-        return _chosen(_Grid(given, settings, ks, sizes, n, n_folds, monitor), shuffles)
+        taken = {name: question[name] for name in question if name not in NOT_TAKEN}
+        settings = Settings.noted(check, **taken)
+        check(by_rows, settings.missing)
+        monitor = settings.monitor()
+
+        def fits(columns: Columns, n: int | None) -> None:
+            _check_room(_Tried(ks or (), sizes or (), n_folds, n), settings, columns)
+
+        with monitor.interruptible(), one_blas_thread:
+            given = resolved(
+                X,
+                feature_names=feature_names,
+                sample_weight=sample_weight,
+                door=settings.door(monitor, check, fits),
+            )
+            n = row_count(given, "choose")
+            fits(Columns(given.n_features, given.feature_names), n)
+            if isinstance(given.source, Rows):
+                shuffles = 0
+            return _chosen(_Grid(given, settings, ks, sizes, n, n_folds, monitor), shuffles)
 
 
-def _grid(name: str, given: Iterable[int]) -> tuple[int, ...]:
+def _grid(name: str, given: Iterable[int], check: Complaints) -> tuple[int, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"{name} must be a list or range of integers, got {given!r}")
-    numbers = tuple(sorted({integer(name, value, 1) for value in given}))
-    if not numbers:
+    values = list(given)
+    if not values:
         raise ValueError(f"{name} is empty; pass for instance range(1, 6)")
-    return numbers
+    return tuple(sorted(set(integers(name, values, 1, check))))
 
 
 def _check_keywords(question: dict[str, Any]) -> None:
@@ -218,11 +219,7 @@ def _check_keywords(question: dict[str, Any]) -> None:
         raise ValueError(
             f"method={question['method']!r}: choose knows method='auto' only; leave method out"
         )
-    given = [
-        name
-        for name in ("init", "include", "rank", "method_options")
-        if question.get(name) is not None
-    ]
+    given = [name for name in NOT_TAKEN if question.get(name) is not None]
     if given:
         raise ValueError(f"choose does not take {', '.join(given)}; leave them out")
 
@@ -250,28 +247,47 @@ def _misfit(settings: Settings, k: int, s: int, n_features: int) -> str:
     return f"{pair} needs {needed} of {n_features} features" if needed > n_features else ""
 
 
-def _check_room(
-    ks: Sequence[int],
-    sizes: Sequence[int],
-    settings: Settings,
-    n_features: int,
-    n: int,
-    folds: int,
-) -> None:
+@dataclass(frozen=True)
+class _Tried:
+    """The numbers to try; those that were refused are missing, rows may not be counted yet."""
+
+    ks: Sequence[int]
+    sizes: Sequence[int]
+    folds: int | None
+    rows: int | None
+
+
+def _check_room(tried: _Tried, settings: Settings, columns: Columns) -> None:
     """Raise one error that names all that does not fit."""
+    with Complaints() as check:
+        available = check(settings.available, columns)
+        room = columns.count if available is None else available
+        check(settings.constraints, columns, [room], None)
+        if tried.sizes or not (settings.uncorrelated or settings.supports == "common"):
+            check(_refuse_misfits, tried.ks or (1,), tried.sizes or (1,), settings, room)
+        if tried.ks and tried.folds and tried.rows is not None:
+            check(_check_folds, tried.ks[-1], tried.rows, tried.folds)
+
+
+def _refuse_misfits(
+    ks: Sequence[int], sizes: Sequence[int], settings: Settings, n_features: int
+) -> None:
     pairs = [[_misfit(settings, k, s, n_features) for s in sizes] for k in ks]
     wrong = [row[0] for row in pairs if all(row)]
     wrong += [column[0] for column in zip(*pairs) if all(column) and column[0] not in wrong]
     if len(wrong) > NAMED:
         wrong[NAMED:] = [f"{len(wrong) - NAMED} other numbers do not fit either"]
-    least = 2 * (ks[-1] + 1)  # rows of a fold, so that regression on k scores says something
-    if n // folds < least:
-        wrong.append(
-            f"folds={folds} leaves {n // folds} of {n} rows in a fold, but {ks[-1]} components "
-            f"need {least}; ask for fewer folds or components"
-        )
     if wrong:
         raise ValueError("; ".join(wrong))
+
+
+def _check_folds(most: int, n: int, folds: int) -> None:
+    least = 2 * (most + 1)  # rows of a fold, so that regression on k scores says something
+    if n // folds < least:
+        raise ValueError(
+            f"folds={folds} leaves {n // folds} of {n} rows in a fold, but {most} components "
+            f"need {least}; ask for fewer folds or components"
+        )
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,15 @@ from ..report import explaining
 from ..report.answers import unlisted
 from ..settings import Settings
 from .choice import Choice, around, choose
-from .nearby import QUESTION, NotAnswered, alternatives, answer_of, data_of
+from .nearby import (
+    QUESTION,
+    NotAnswered,
+    alternatives,
+    answer_of,
+    data_of,
+    no_question,
+    question_of,
+)
 from .resampling import Plan, Stability, stability_of
 from .same import in_order
 
@@ -173,19 +181,20 @@ def explain(
         count = check(_halves, stability)
         compared = check(flag, "choice", choice)
         limit = check(seconds, "time_limit", time_limit)
-        asked = check(Settings.of, **_question(answer), **run, memory_limit=memory_limit)
-    start = time.monotonic()
-    source = resolved(
-        X,
-        covariance,
-        feature_names=feature_names,
-        sample_weight=sample_weight,
-        memory_limit=asked.memory_limit,
-        monitor=asked.monitor(),
-        missing=by_rows(asked.missing) if count else asked.missing,
-    )
-    source = in_order(answer, source)
-    _check(source, count)
+        asks = question_of(answer, (*QUESTION, "method", "method_options", "rank"))
+        asked = Settings.noted(check, **asks, **run, memory_limit=memory_limit)
+        if count:
+            check(by_rows, asked.missing)
+        start = time.monotonic()
+        source = resolved(
+            X,
+            covariance,
+            feature_names=feature_names,
+            sample_weight=sample_weight,
+            door=asked.door(asked.monitor(), check, no_question),
+        )
+        source = in_order(answer, source)
+        _check(source, count)
     sums = _sums(answer, source)
     near, why = None, ""
     try:
@@ -249,15 +258,6 @@ def _choice(answer: Result, source: Input, asked: Settings) -> Choice | None:
         missing=asked.missing, memory_limit=asked.memory_limit, n_jobs=asked.n_jobs,
         time_limit=asked.time_limit, callback=asked.callback, **question,
     )  # fmt: skip
-
-
-def _question(answer: Result) -> dict[str, Any]:
-    """The keywords that ask the question of a result once more."""
-    settings = answer.settings
-    names = (*QUESTION, "method", "method_options", "rank")
-    asked = {name: settings[name] for name in names if name in settings}
-    total = settings.get("n_nonzero_total")
-    return asked if total is None else {**asked, "n_nonzero_coefs": {"total": total}}
 
 
 def _check(source: Input, resamples: int) -> None:

@@ -7,7 +7,7 @@ and what most of them are worth; the best answers without the others are fits of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -121,33 +121,63 @@ def alternatives(
     (True, 'complete')
     """
     answer = answer_of(given)
-    if answer is None:
-        if given is not None and X is not None:
-            raise TypeError(
-                f"given is a {type(given).__name__}, no result; pass alternatives(X, ...), or "
-                "alternatives(result, X)"
-            )
-        X = X if given is None else given
-    elif question:
-        raise TypeError(
-            f"the result says what was asked; leave out {', '.join(question)} (beside it there are "
-            "within, most, drop for the costs of leaving out features, and force)"
-        )
-    else:
-        settings = answer.settings
-        question = {name: settings[name] for name in QUESTION if name in settings}
-        total = settings.get("n_nonzero_total")
-        if total is not None:
-            question["n_nonzero_coefs"] = {"total": total}
     run = {"time_limit": time_limit, "n_jobs": n_jobs, "verbose": verbose, "callback": callback}
     with Complaints() as check:
+        if answer is None:
+            if given is not None and X is not None:
+                raise TypeError(
+                    f"given is a {type(given).__name__}, no result; pass alternatives(X, ...), or "
+                    "alternatives(result, X)"
+                )
+            X = X if given is None else given
+        else:
+            check(_refuse_keywords, question)
+            question = question_of(answer, QUESTION)
         wanted = Wanted(
             check(number, "within", within, 0.0, 1.0),
             check(integer, "most", most, 1),
             check(flag, "drop", drop),
             check(integer, "force", force, 0),
         )
-        asked = check(Settings.of, **{**question, **run, "memory_limit": memory_limit})
+        asked = Settings.noted(check, **{**question, **run, "memory_limit": memory_limit})
+        check(_refuse_pairs, asked)
+        monitor = asked.monitor()
+        with monitor.interruptible(), one_blas_thread:
+            source = resolved(
+                X,
+                covariance,
+                feature_names=feature_names,
+                sample_weight=sample_weight,
+                door=asked.door(monitor, check, None if answer is None else no_question),
+            )
+            if answer is None:
+                answer = fitted(source, asked, monitor)
+            source = in_order(answer, source)
+            return _Answers(source, asked, monitor, answer, wanted).found()
+
+
+def question_of(answer: Result, names: Sequence[str]) -> dict[str, Any]:
+    """The keywords of these names that ask the question of a result once more."""
+    settings = answer.settings
+    asked = {name: settings[name] for name in names if name in settings}
+    total = settings.get("n_nonzero_total")
+    return asked if total is None else {**asked, "n_nonzero_coefs": {"total": total}}
+
+
+def no_question(columns: Columns, n_samples: int | None) -> None:
+    """A question that has an answer fits the features of that: whether these are its features is
+    asked of the data."""
+
+
+def _refuse_keywords(question: Iterable[str]) -> None:
+    if question:
+        raise TypeError(
+            f"the result says what was asked; leave out {', '.join(question)} (beside it there are "
+            "within, most, drop for the costs of leaving out features, and force)"
+        )
+
+
+def _refuse_pairs(asked: Settings) -> None:
     if asked.missing == "pairwise":
         raise NotAnswered(
             "missing='pairwise': each covariance was estimated from other rows, and alternatives "
@@ -155,21 +185,6 @@ def alternatives(
             "missing='rows' to see them",
             " (the matrix itself can be asked: covariance=result.certificate.repair['matrix'])",
         )
-    monitor = asked.monitor()
-    with monitor.interruptible(), one_blas_thread:
-        source = resolved(
-            X,
-            covariance,
-            feature_names=feature_names,
-            sample_weight=sample_weight,
-            memory_limit=asked.memory_limit,
-            monitor=monitor,
-            missing=asked.missing,
-        )
-        if answer is None:
-            answer = fitted(source, asked, monitor)
-        source = in_order(answer, source)
-        return _Answers(source, asked, monitor, answer, wanted).found()
 
 
 class _Answers:

@@ -21,6 +21,7 @@ from ..data.rows import Rows
 from ..fit import fitted
 from ..numerics.threads import one_blas_thread, ordered_map
 from ..problem.components import matched
+from ..problem.constraints import Columns
 from ..problem.monitor import Monitor, Quiet
 from ..problem.parameters import Complaints, choice, integer, number
 from ..problem.result import Result
@@ -281,18 +282,28 @@ def stability(
             check(number, "level", level, 0.0, 1.0, open_low=True, open_high=True),
             check(number, "false_selections", false_selections, 0.0, np.inf, open_low=True),
         )
-        settings = check(Settings.of, **question)
-    monitor = settings.monitor()
-    with monitor.interruptible(), one_blas_thread:
-        given = resolved(
-            X,
-            feature_names=feature_names,
-            sample_weight=sample_weight,
-            memory_limit=settings.memory_limit,
-            monitor=monitor,
-            missing=by_rows(settings.missing),
-        )
-        return stability_of(given, settings, monitor, plan)
+        settings = Settings.noted(check, **question)
+        check(by_rows, settings.missing)
+        monitor = settings.monitor()
+
+        def suits(columns: Columns, n: int | None) -> None:
+            with Complaints() as more:
+                more(settings.question, columns)
+                more(_check_rows, n)
+
+        with monitor.interruptible(), one_blas_thread:
+            given = resolved(
+                X,
+                feature_names=feature_names,
+                sample_weight=sample_weight,
+                door=settings.door(monitor, check, suits),
+            )
+            return stability_of(given, settings, monitor, plan)
+
+
+def _check_rows(n: int | None) -> None:
+    if n is not None and n < 4:
+        raise ValueError(f"X has {n} rows, but resamples need at least 4")
 
 
 @dataclass(frozen=True)
@@ -319,8 +330,7 @@ def stability_of(
 ) -> Stability:
     """The same for resolved data; `reference` is the answer on all rows, if it is known."""
     n = row_count(given, "stability")
-    if n < 4:
-        raise ValueError(f"X has {n} rows, but resamples need at least 4")
+    _check_rows(n)
     if reference is None:
         reference = fitted(given, settings, monitor)
     varying = varying_features(given, settings.center)

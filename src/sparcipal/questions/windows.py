@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..data.inputs import resolved
+from ..data.inputs import Door, resolved
 from ..data.notes import tell
 from ..data.table import Table, as_table
 from ..fit import fitted
@@ -211,7 +211,7 @@ def trends(
         settings = Settings.of(**asked, **init)
         monitor = settings.monitor()
         with monitor.interruptible(), one_blas_thread:
-            given = resolved(part, None, memory_limit=settings.memory_limit, monitor=monitor)
+            given = resolved(part, door=Door(settings.memory_limit, monitor))
             # not aloud: words that a window does not have are no news
             result = fitted(given, settings, monitor)
         some = sorted((labels[i] for i in rows), key=_moment)
