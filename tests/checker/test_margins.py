@@ -35,7 +35,7 @@ FORMULAS = [
     ("charges", "s"),
     ("support", "m"),
     ("sum_of", "k"),
-    ("pencil", "nk"),
+    ("lowered", "mr"),
     ("moved", "m"),
     ("claim", ""),
     ("majorant", "r"),

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from sparcipal.bounds.common.branching import Question, Search
-from sparcipal.checker.adjusted import given
 from sparcipal.checker.arithmetic import Arithmetic
 from sparcipal.checker.budget import Budget, Refused
+from sparcipal.checker.covariance import CheckedCovariance
 from sparcipal.checker.covariance import Question as Asked
 from sparcipal.checker.exact import Ball
+from sparcipal.checker.exact_covariance import GivenCovariance
 from sparcipal.checker.family import Case, redone
 from sparcipal.problem.monitor import Monitor
 
@@ -22,6 +23,14 @@ from .mode_cases import random_covariance
 from .replay import FLOAT
 
 EXACTLY = 0.3  # share of the replays that are made in exact arithmetic, too
+
+
+def given(A: np.ndarray, ar: Arithmetic) -> CheckedCovariance:
+    """A matrix as the checker's covariance, without errors."""
+    p = len(A)
+    if ar.exact:
+        return GivenCovariance(ar.array(A), 1.0, 0.0, np.zeros(p))
+    return CheckedCovariance(A, None, 1.0, 0.0, np.zeros(p, dtype=bool), weights=np.zeros(p))
 
 
 def best_of_sets(A: np.ndarray, k: int, s: int) -> float:

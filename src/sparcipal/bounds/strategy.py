@@ -235,17 +235,16 @@ def _prove_overlapping(problem: Problem, proved: Proved, options: Options, certi
     for effort in ("fast", "full") if certify == "full" else (certify,):
         if _closed(problem, proved, options) or options.monitor.stopped is not None:
             break
-        proved = _prove_kind(problem, proved, parts, options, effort)
+        proved = _prove_kind(problem, proved, options, effort)
     return proved
 
 
-def _prove_kind(
-    problem: Problem, proved: Proved, parts: dict[int, Bound], options: Options, effort: str
-) -> Proved:
+def _prove_kind(problem: Problem, proved: Proved, options: Options, effort: str) -> Proved:
     """Add the bound of this kind of components."""
     few = problem.covariance.n_features <= WHOLE
-    if problem.adjusted and few:
-        found = adjusted_bound(problem, parts[problem.s_max].value, options, effort)
+    if problem.adjusted:
+        known = min(bound.value for bound in proved.bounds)
+        found = adjusted_bound(problem, proved.components, known, options, effort)
         proved = proved if found is None else replace(proved, bounds=(*proved.bounds, found))
     elif problem.orthogonal and not few:
         supports = [c.support for c in proved.components]

@@ -1,36 +1,38 @@
 """Bound "adjusted" (docs/methods/adjusted.rst) once more: one component in another matrix H, and
-the eigenvalues of H^-1 A."""
+what every component counts for."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, require
-from .cheap import dense, psd_shift, same_spectrum
+from .cheap import psd_shift, same_spectrum
 from .covariance import CheckedCovariance
 from .family import Case, Family, every_feature, redone_part
 from .margins import term
-from .records import Adjusted, EigenvalueSum, RidgeMatrix, StoredMatrix
+from .records import Adjusted, LoweredMatrix, RidgeMatrix
+
+MOST_ERROR = 0.1  # relative to variances, up to which products of errors are covered
+UP = 1 + 2.0**-40  # error terms are computed in float64
 
 
 def recheck(record: Adjusted, case: Case) -> Numbers:
-    """The sum of tau_j times the j-th eigenvalue of H^-1 A, both sorted downwards."""
-    cov, question, ar, budget = case
+    """The sum of tau_j theta_j, both sorted downwards."""
+    cov, question, ar, _ = case
     sizes = [part.s for part in record.parts]
     require(sizes == sorted(set(question.cardinalities)), "there is not one part per cardinality")
     if isinstance(record.matrix, RidgeMatrix):
         return _ridge(record, record.matrix, case)
-    H = _stored(record.matrix, cov.p, ar, budget)
-    taus = _taus(record, case._replace(cov=given(H, ar)))
-    levels = {level.count: level for level in record.levels}
+    H = LoweredCovariance(record.matrix, case)
+    trees = all(part.name == "tree" for part in record.parts)
+    require(trees, "a part in another matrix is not proved by branch and bound")
+    taus = _taus(record, case._replace(cov=H))
     k = min(question.k, cov.p)
-    total = ar.number(0.0)
-    for j in range(1, k + 1):
-        step = ar.number(taus[j - 1]) - ar.number(taus[j] if j < k else 0.0)
-        if taus[j - 1] > (taus[j] if j < k else 0.0):
-            require(j in levels, f"the sum of {j} eigenvalues is missing")
-            total = total + step * _sum(levels[j], H, case)
+    heights = np.append(ar.top(H.heights, k), ar.array(np.ones(k)))[:k]
+    total = sum((ar.number(tau) * theta for tau, theta in zip(taus, heights)), ar.number(0.0))
     return total * (1 + (2 * k + 4) * ar.eps)
 
 
@@ -47,42 +49,54 @@ def _taus(record: Adjusted, case: Case) -> list[float]:
     return sorted((known[s] for s in case.question.cardinalities), reverse=True)
 
 
-def _stored(record: StoredMatrix, p: int, ar: Arithmetic, budget: Budget) -> np.ndarray:
-    budget.work(p**3, "a matrix in place of the covariance")
-    H = np.zeros((p, p))
-    H[np.triu_indices(p, 1)] = record.h
-    H = H + H.T
-    H[np.diag_indices(p)] = record.diagonal
-    exact = ar.array(H)
-    require(ar.psd(exact), "the matrix in place of the covariance is not positive definite")
-    return exact
+class LoweredCovariance(CheckedCovariance):
+    """H = B - VV', V = BY, B = A + shift I, which is positive semidefinite.
 
+    `heights` are at least the eigenvalues of (I - Y'BY)^-1. Entries of V and H are off by so much
+    as docs/methods/rounding.rst says.
+    """
 
-def given(matrix: np.ndarray, ar: Arithmetic) -> CheckedCovariance:
-    """A matrix of the proof in place of the covariance, exact."""
-    if ar.exact:
-        from .exact_covariance import GivenCovariance
+    def __init__(self, record: LoweredMatrix, case: Case) -> None:
+        self.inner, _, self._ar, budget = case
+        ar, rows, every = self._ar, record.features, np.arange(self.inner.p)
+        self.unit, self.given, self.shifts = self.inner.unit, False, {}
+        self.inert = self.inner.inert
+        require(ar.at_most(psd_shift(case), ar.number(record.shift)), "the shift is too small")
+        self._shift, Y = ar.number(record.shift), ar.array(record.y)
+        m, r = Y.shape
+        budget.work(2.0 * self.inner.p * m * r, "the matrix in place of the covariance")
+        self._v = ar.matmul(case.entries(every, rows), Y)
+        self._v[rows] = self._v[rows] + self._shift * Y
+        self.diagonal = self.inner.diagonal + self._shift - (self._v * self._v).sum(axis=1)
+        own = np.abs(ar.floats(self.inner.diagonal)) + record.shift
+        self.weights = np.maximum(self.inner.weights, own * UP)
+        reach = float(np.linalg.norm(np.sqrt(self.weights[rows]) @ np.abs(record.y))) * UP
+        rounded = term("lowered", m, r) * ar.eps
+        error = (self.inner.error_unit + rounded) * reach * UP
+        most = max(error, self.inner.error_unit)
+        require(most <= MOST_ERROR, "the matrix in place of the covariance is mostly rounding")
+        self.error_unit = (self.inner.error_unit + 3 * error + rounded) * UP
+        products = abs(ar.matmul(Y.T, self._v[rows])).sum(axis=1) + r * reach * (error + rounded)
+        require(ar.at_most(products, 1 - 2.0**-40), "Y'BY is not below one")
+        self.heights = (1 + term("claim") * ar.eps) / (1 - products)
 
-        return GivenCovariance(matrix, 1.0, 0.0, np.zeros(len(matrix)))
-    p = len(matrix)
-    return CheckedCovariance(matrix, None, 1.0, 0.0, np.zeros(p, dtype=bool), weights=np.zeros(p))
+    @property
+    def n(self) -> int | None:
+        return None
 
+    def charge(self, budget: Budget, n: int, m: int) -> None:
+        self.inner.charge(budget, n, m)
+        budget.work(2.0 * n * m * self._v.shape[1], f"{n} x {m} entries of another matrix")
 
-def _sum(level: EigenvalueSum, H: np.ndarray, case: Case) -> Numbers:
-    """count nu + tr P'HP, if nu H + HPP'H - A is positive semidefinite."""
-    cov, _, ar, budget = case
-    n, count = len(H), level.count
-    columns = level.vectors.shape[1]
-    budget.work(n**3 + 2 * n * n * columns, "eigenvalues of two matrices")
-    A, P, nu = dense(case), ar.array(level.vectors), ar.number(level.nu)
-    W, size = ar.matmul(H, P), ar.matmul(abs(H), abs(P))
-    M = nu * H + ar.matmul(W, W.T) - A
-    sizes = nu * np.trace(H) + abs(np.diagonal(A)).sum() + (size * size).sum()
-    blur = term("pencil", n, columns) * ar.eps * sizes
-    blur = blur + cov.rounding(n) + psd_shift(case)
-    require(ar.psd(0.5 * (M + M.T), blur), "a sum of eigenvalues is not proved")
-    trace = (P * W).sum() + term("pencil", n, columns) * ar.eps * (abs(P) * size).sum()
-    return (count * nu + trace) * (1 + 4 * ar.eps)
+    def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
+        cols = rows if cols is None else cols
+        product = self._ar.matmul(self._v[rows], self._v[cols].T)
+        same = self._ar.array(np.equal.outer(rows, cols).astype(float))
+        found: np.ndarray = self.inner.submatrix(rows, cols) - product + self._shift * same
+        return found
+
+    def rounding(self, s: int) -> float:
+        return super().rounding(s) if self.error_unit else 0.0
 
 
 def _ridge(record: Adjusted, matrix: RidgeMatrix, case: Case) -> Numbers:

@@ -17,7 +17,7 @@ TERMS: dict[str, Callable[..., int]] = {
     "frobenius": lambda m, s: m + s + 16,  # a root of m sums of s squares
     "charges": lambda s: s + 8,  # s charges of a row
     "support": lambda m: 2 * (m + 4),  # an eigenvalue of m features
-    "pencil": lambda n, k: 3 * n + k + 16,  # nu H + HPP'H - A, with P of k columns
+    "lowered": lambda m, r: m + 2 * r + 8,  # B - BYY'B, with Y of m rows and r columns
     "moved": lambda m: m + 16,  # A - LL' + cI, with L of m columns
     "majorant": lambda r: 4 * (r + 2),  # M - BB', with B of rank r
     "outside": lambda s: s + 16,  # a row outside a core

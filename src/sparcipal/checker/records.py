@@ -613,11 +613,15 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class StoredMatrix:
-    """H, symmetric and positive definite, number by number."""
+class LoweredMatrix:
+    """H = B - BYY'B with B = A + shift I; the rows of Y that are not stored are zero. The shift is
+    at least the d with which a given A is positive semidefinite. The sums n_i of the magnitudes in
+    the rows of Y'BY must be below one; theta are the numbers 1 / (1 - n_i), and ones. The parts are
+    trees, for one component in H."""
 
-    diagonal: np.ndarray = entry(Numbers("p"), "the diagonal of H")
-    h: np.ndarray = entry(Triangle("p"), "H above the diagonal, row by row")
+    features: np.ndarray = entry(Features("p", least=1, names="m"), "the rows of Y that are stored")
+    y: np.ndarray = entry(Matrix("m", MOST_COMPONENTS), "these rows")
+    shift: float = entry(Number(0.0), "what is added to the diagonal of A")
 
 
 @dataclass(frozen=True)
@@ -625,35 +629,20 @@ class RidgeMatrix:
     """H = A + ridge I, where a given A has d added to its diagonal, with which it is positive
     semidefinite. The parts speak of A; the ridge and d are added to what they prove. Replay: for
     each j up to k prove that the j-th eigenvalue l of A is at most nu (M - ZZ' <= nu I, Z of j - 1
-    columns), with d added; that of H^-1 A is at most nu / (nu + ridge)."""
+    columns), with d added; theta are the numbers nu / (nu + ridge)."""
 
     ridge: float = entry(Number(above=0.0), "what is added to the diagonal of A")
     of: str = entry(Word("features", "samples"), "whether A is factored, or the matrix of samples")
 
 
 @dataclass(frozen=True)
-class EigenvalueSum:
-    """The largest eigenvalues of H^-1 A, ``count`` of them, sum to at most count nu + tr P'HP: for
-    nu H + HPP'H - A is positive semidefinite (with d added to a given A)."""
-
-    count: int = entry(Integer(1, "p"), "how many")
-    nu: float = entry(Number(0.0), "nu")
-    vectors: np.ndarray = entry(Matrix("p", MOST_COMPONENTS), "P")
-
-
-@dataclass(frozen=True)
 class Adjusted:
     """For adjusted variances; the statement is that of :doc:`methods/adjusted`: the sum of tau_j
-    times the j-th eigenvalue of H^-1 A, both sorted downwards. tau_j is what the part of the
-    cardinality of a component states, proved for one component in the matrix H in place of the
-    covariance, which is exact. With Sigma_j the sum of the j largest eigenvalues, the bound is the
-    sum of (tau_j - tau_{j+1}) Sigma_j; a sum must be there for every j where that is not zero."""
+    theta_j, both sorted downwards. tau_j is what the part of the cardinality of a component states,
+    proved for one component in the matrix H in place of the covariance."""
 
     parts: tuple[Part, ...] = entry(Many(Record(Part), least=1), "one for each cardinality")
-    matrix: StoredMatrix | RidgeMatrix = entry(Record(StoredMatrix, RidgeMatrix), "H")
-    levels: tuple[EigenvalueSum, ...] = entry(
-        Many(Record(EigenvalueSum)), "sums of eigenvalues, for a stored matrix"
-    )
+    matrix: LoweredMatrix | RidgeMatrix = entry(Record(LoweredMatrix, RidgeMatrix), "H")
 
 
 @dataclass(frozen=True)

@@ -106,9 +106,9 @@ def difference() -> float:
     return 2 * EPS
 
 
-def pencil(n: int, k: int) -> float:
-    """An entry of nu H + HPP'H - A, or of tr P'HP, with P of k columns: "sizes of all terms"."""
-    return (3 * n + k + 16) * EPS
+def lowered(m: int, r: int) -> float:
+    """An entry of B - VV', of V = BY or of Y'V, Y with m rows and r columns."""
+    return (m + 2 * r + 8) * EPS
 
 
 def moved(m: int) -> float:

@@ -6,8 +6,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import combinations
 
-from .algebra import below, block, defect, eigen, fan, largest, psd, squared, times
-from .pairsplit import triangle
+from .algebra import below, block, defect, eigen, fan, largest, squared, times
 from .proving import EVERY, bound, prove, zeros
 from .question import Ask
 from .reading import EPS, Matrix, exact, need, places, vector
@@ -35,7 +34,7 @@ def prove_parts(data: dict, ask: Ask, level: Fraction) -> bool:
 
 @bound("adjusted", "adjusted")
 def prove_adjusted(data: dict, ask: Ask, level: Fraction) -> bool:
-    """One component in another matrix H, and the eigenvalues of H^-1 A."""
+    """One component in another matrix H, and what every component counts for."""
     need([part["s"] for part in data["parts"]] == sorted(set(ask.sizes)), "sizes of the parts")
     known = {part["s"]: exact(part["value"]) for part in data["parts"]}
     taus = sorted((known[s] for s in ask.sizes), reverse=True)[: ask.p]
@@ -43,57 +42,48 @@ def prove_adjusted(data: dict, ask: Ask, level: Fraction) -> bool:
     if "ridge" in data["matrix"]:
         ridge = exact(data["matrix"]["ridge"])
         need(ridge > 0 and data["matrix"]["of"] in ("features", "samples"), "a ridge")
-        inside, H = ask, None
+        inside, heights = ask, []
     else:
-        H = [[Fraction(0)] * ask.p for _ in range(ask.p)]
-        for (i, j), x in triangle(data["matrix"]["h"], ask.p).items():
-            H[i][j] = H[j][i] = x
-        for i, x in enumerate(vector(data["matrix"]["diagonal"], ask.p)):
-            H[i][i] = x
-        need(psd(H), "H is not positive semidefinite")
-        inside = Ask(H, ask.sizes, nonnegative=ask.nonnegative, given=True)
+        H, heights = lowered(data["matrix"], ask.A, lacking)
+        need(all(part["name"] == "tree" for part in data["parts"]), "parts are trees")
+        inside = Ask(H, ask.sizes, nonnegative=ask.nonnegative)
     for part in data["parts"]:
         need(part["name"] not in ("parts", "adjusted") and known[part["s"]] > 0, "a part")
         prove(part["name"], part["data"], inside.alone(part["s"]), known[part["s"]])
-    if H is None:
-        total = Fraction(0)
-        w, Q = eigen(ask.A)
-        for j, tau in enumerate(taus):
-            nu = w[j] + 4 * (ask.p + 2) * EPS * (sum(abs(x) for x in w) + Fraction(1, 2**900))
-            M = [
-                [
-                    ask.A[a][b]
-                    - sum((w[i] - w[j]) * Q[i][a] * Q[i][b] for i in range(j) if w[i] > w[j])
-                    for b in range(ask.p)
-                ]
-                for a in range(ask.p)
-            ]
-            need(below(M, nu), "an eigenvalue is not proved")
-            nu = max(nu, Fraction(0)) + lacking
-            total += (tau + lacking + ridge) * nu / (nu + ridge)
-        return total <= level
-    levels = {found["count"]: found for found in data["levels"]}
+    if "ridge" not in data["matrix"]:
+        heights = sorted([*heights, *[Fraction(1)] * len(taus)], reverse=True)
+        return sum(tau * theta for tau, theta in zip(taus, heights)) <= level
     total = Fraction(0)
-    for j, tau in enumerate(taus, 1):
-        step = tau - (taus[j] if j < len(taus) else 0)
-        if step:
-            need(j in levels, "a sum of eigenvalues is missing")
-            total += step * eigenvalue_sum(levels[j], H, ask.A, lacking)
+    w, Q = eigen(ask.A)
+    for j, tau in enumerate(taus):
+        nu = w[j] + 4 * (ask.p + 2) * EPS * (sum(abs(x) for x in w) + Fraction(1, 2**900))
+        M = [
+            [
+                ask.A[a][b]
+                - sum((w[i] - w[j]) * Q[i][a] * Q[i][b] for i in range(j) if w[i] > w[j])
+                for b in range(ask.p)
+            ]
+            for a in range(ask.p)
+        ]
+        need(below(M, nu), "an eigenvalue is not proved")
+        nu = max(nu, Fraction(0)) + lacking
+        total += (tau + lacking + ridge) * nu / (nu + ridge)
     return total <= level
 
 
-def eigenvalue_sum(found: dict, H: Matrix, A: Matrix, lacking: Fraction) -> Fraction:
-    """The largest eigenvalues of H^-1 A sum to no more."""
-    nu, p = exact(found["nu"]), len(A)
-    P = [[exact(x) for x in row] for row in found["vectors"]]
-    need(nu >= 0 and len(P) == p, "a sum of eigenvalues")
-    W = times(H, P)
-    square = times(W, [list(column) for column in zip(*W)])
-    M = [[nu * H[i][j] + square[i][j] - A[i][j] for j in range(p)] for i in range(p)]
-    for i in range(p):
-        M[i][i] -= lacking
-    need(psd(M), "a sum of eigenvalues is not proved")
-    return found["count"] * nu + sum(x * y for a, b in zip(P, W) for x, y in zip(a, b))
+def lowered(told: dict, A: Matrix, lacking: Fraction) -> tuple[Matrix, list[Fraction]]:
+    """B - BYY'B for B = A + shift I, and 1 / (1 - n) for the row sums n of |Y'BY|."""
+    span, rows, shift = range(len(A)), places(told["features"], len(A)), exact(told["shift"])
+    Y = [[exact(x) for x in row] for row in told["y"]]
+    need(shift >= lacking, "the shift is too small")
+    need(len(Y) == len(rows) and len({len(row) for row in Y}) == 1, "the matrix Y")
+    B = [[A[i][j] + shift * (i == j) for j in span] for i in span]
+    V = times([[B[i][j] for j in rows] for i in span], Y)
+    Z = squared(V)
+    N = times([list(column) for column in zip(*Y)], [V[i] for i in rows])
+    sums = [sum(abs(x) for x in row) for row in N]
+    need(all(n < 1 for n in sums), "Y'BY is not below one")
+    return [[B[i][j] - Z[i][j] for j in span] for i in span], [1 / (1 - n) for n in sums]
 
 
 @bound("orthogonal", "orthogonal")

@@ -1,117 +1,133 @@
 """Bound "adjusted"; statement and proof: docs/methods/adjusted.rst.
 
-H = KK' is optimised by L-BFGS on log(the pair-split bound of H) + log(KF_k(F)), F the matrix with
-the eigenvalues of H^-1 A. Both factors are smoothed: the first one as in pairsplit/optimise.py,
-the second one by Fermi-Dirac weights phi. With X the density matrix of the first and W'W = phi,
+Known components are points z_i = A^1/2 x_i. Of all ellipsoids z'Wz <= 1 around them the one is
+looked for whose k largest squared semi-axes sum to least. It comes from weights on the points: with
+zeta the eigenvalues of sum_i w_i z_i z_i', largest first, the squared semi-axes are
 
-    d/dH = X / bound - ww' / KF,   w = H^-1 G V phi^1/2 for A = GG' and eigenvectors V of F.
+    sqrt(zeta_j) for j <= r,  nu = sqrt((zeta_(r+1) + ...) / (k - r)) for all others,
+
+and no ellipsoid is better once no z_i'Wz_i exceeds their weighted mean; until then weights are
+multiplied by these numbers. W is I / nu less a matrix of rank r, and so is what a component sees in
+place of A. Components that explain more there than all known ones join them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from ...numerics.eigen import FULL_EIGEN, REACH, SoftTops, largest_eigenpairs
-from ...numerics.lbfgs import minimise
-from ...problem.monitor import Monitor
-from ..kyfan.optimise import fermi_dirac
-from ..pairsplit import Part, Split
-from ..pairsplit.starts import best_start
+from ...problem.covariance import Covariance
+from ...problem.problem import Component, Problem
+from ..tree.incumbent import Rounder, best_weights
+from .lowered import Lowered
 
-RANK = 1e-12  # eigenvalues of A below this part of the largest do not steer the search
-COOLER = 0.3  # temperature of the eigenvalue sum, relative to its largest term
-
-
-class Optimiser:
-    """The current point (K, U, R), and the work arrays of its evaluation."""
-
-    def __init__(self, a: np.ndarray, k: int, s: int, nonnegative: bool, h: np.ndarray) -> None:
-        n = a.shape[0]
-        self.n, self.k, self.s, self.nonnegative = n, k, s, nonnegative
-        w, q = np.linalg.eigh(a)
-        useful = w > RANK * max(float(w[-1]), 1e-300)
-        self.root = q[:, useful] * np.sqrt(w[useful])  # A = GG'
-        self.upper, self.lower = np.triu_indices(n, 1), np.tril_indices(n)
-        self.pairs = self.upper[0].size
-        none = np.zeros(n)
-        self._none, self._forced = none, np.zeros(n, dtype=bool)
-        start = best_start(Part(np.arange(n), h, self._forced, none, s, nonnegative, none))[0]
-        self.point = np.concatenate(
-            [np.linalg.cholesky(h)[self.lower], start.u[self.upper], start.r[self.upper]]
-        ).astype(np.float64)
-        self._charge, self._select, self._matrix = (np.empty((n, n)) for _ in range(3))
-        self._level = np.zeros(n)
-        self._tops, self._kept_sum = SoftTops(n), min(n, k + 12)
-
-    def matrix(self) -> np.ndarray:
-        """H at the current point."""
-        factor = self._factor(self.point)
-        return factor @ factor.T
-
-    def split(self, features: np.ndarray) -> Split:
-        """The pair split of H at the current point."""
-        first = self.point.size - 2 * self.pairs
-        u, r = self.point[first : first + self.pairs], self.point[first + self.pairs :]
-        return Split.rounded(features, self.upper, u, r)
-
-    def run(self, mu: float, steps: int, monitor: Monitor) -> None:
-        """Take up to so many L-BFGS steps at smoothing mu, relative to the pair-split bound."""
-
-        def stop(history: list[float]) -> bool:
-            slow = len(history) > 10 and history[-11] - history[-1] < 1e-3 * mu
-            return slow or monitor.stopped is not None
-
-        self.point = minimise(lambda y: self._evaluate(y, mu), self.point, steps, stop)
-
-    def _factor(self, y: np.ndarray) -> np.ndarray:
-        factor = np.zeros((self.n, self.n))
-        factor[self.lower] = y[: y.size - 2 * self.pairs]
-        return factor
-
-    def _evaluate(self, y: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
-        from ...kernels.pairsplit import smoothed_gradient, smoothed_matrix
-
-        factor, first = self._factor(y), y.size - 2 * self.pairs
-        u, r = y[first : first + self.pairs], y[first + self.pairs :]
-        width = 10.0 * mu / self.s
-        smoothed_matrix(
-            factor @ factor.T, u, r, self._forced, self._none, self._none, self.s, width, width,
-            self.nonnegative, self._charge, self._select, self._matrix, self._level,
-        )  # fmt: skip
-        w, q = self._tops.pairs(self._matrix, mu)
-        weight = np.exp((w - w[-1]) / mu)
-        total = float(weight.sum())
-        bound = float(w[-1]) + mu * np.log(total)
-        scaled = q * np.sqrt(weight / total)
-        density = scaled @ scaled.T
-        gradient = np.empty_like(y)
-        smoothed_gradient(
-            u, self._forced, width, self.nonnegative, self._charge, self._select, density,
-            gradient[first : first + self.pairs], gradient[first + self.pairs :],
-        )  # fmt: skip
-        gradient[first:] /= bound
-        ky_fan, w_sum = self._ky_fan(factor, mu)
-        slope = density / bound - w_sum @ w_sum.T / ky_fan
-        gradient[:first] = (2.0 * slope @ factor)[self.lower]
-        return float(np.log(bound) + np.log(ky_fan)), gradient
-
-    def _ky_fan(self, factor: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
-        """Return the smoothed KF_k(F) and w (n, m) with gradient -ww' in H."""
-        image = solve_triangular(factor, self.root, lower=True, check_finite=False)
-        f = image @ image.T
-        while True:
-            kept = self.n if self.n <= FULL_EIGEN else self._kept_sum
-            w, q = np.linalg.eigh(f) if kept == self.n else largest_eigenpairs(f, kept)
-            absolute = COOLER * mu * float(w[-1])
-            weight, nu, value = fermi_dirac(w, self.k, absolute)
-            if kept == self.n or w[0] < nu - REACH * absolute:
-                break
-            self._kept_sum = min(self.n, 2 * kept)
-        scaled = q * np.sqrt(weight * np.maximum(w, 0.0))
-        return value, solve_triangular(factor, scaled, lower=True, trans="T", check_finite=False)
+STEPS = 400  # of the weights
+BALANCED = 1e-5  # excess of one point at which the weights are good enough
+CLOSE = 5e-4  # excess of a component beyond the known ones at which it joins them
+NEGLIGIBLE = 1e-6  # weight of a point that is left out when others join
+NEW = 0.1  # of all weight, for the points that join
+FLATTEST = 1e-3  # of the longest squared semi-axis, what others are at least
+TINY = 1e-200  # variances that are as good as none
+WORKING = 200  # features of a search by variance, and as many by what the points see
 
 
-def step_work(n: int) -> float:
-    """Estimate the nanoseconds of one core that an evaluation takes."""
-    return 0.9 * float(n) ** 3 + 100.0 * n * n + 4e5
+class Around:
+    """The known components, their weights, and the ellipsoid around them."""
+
+    def __init__(self, problem: Problem, components: Sequence[Component]) -> None:
+        self.problem, self.cov = problem, problem.covariance
+        self.points = [c for c in components if c.support.size]
+        self.weights = np.full(len(self.points), 1.0 / len(self.points))
+
+    def fitted(self) -> Lowered:
+        """What is left of the covariance in the best ellipsoid around the points."""
+        features = np.unique(np.concatenate([c.support for c in self.points]))
+        X = np.zeros((features.size, len(self.points)))
+        for i, point in enumerate(self.points):
+            X[np.searchsorted(features, point.support), i] = point.weights
+        gram = X.T @ self.cov.submatrix(features) @ X
+        self.weights, mixture = balanced(0.5 * (gram + gram.T), self.problem.k, self.weights)
+        return Lowered(self.cov, features, X @ mixture)
+
+    def grown(self, lowered: Lowered) -> bool:
+        """Let components join that explain more in the matrix than the known ones do."""
+        sign = self.problem.nonnegative
+        found = [best_on(lowered, c.support, sign) for c in self.points]
+        found.append(best_on(lowered, self._searched(lowered), sign))
+        return self.join(lowered, found)
+
+    def join(self, lowered: Lowered, found: Sequence[Component]) -> bool:
+        """Let those of the components join that explain more; return whether there are any."""
+        level = max(worth(lowered, c) for c in self.points)
+        new = [c for c in found if worth(lowered, c) > (1 + CLOSE) * level]
+        if new:
+            kept = [i for i, w in enumerate(self.weights) if w > NEGLIGIBLE]
+            self.points = [self.points[i] for i in kept] + new
+            old = (1 - NEW) * self.weights[kept] / self.weights[kept].sum()
+            self.weights = np.append(old, np.full(len(new), NEW / len(new)))
+        return bool(new)
+
+    def best(self, lowered: Lowered) -> Component:
+        """The known component that explains most in the matrix."""
+        return max(self.points, key=lambda c: worth(lowered, c))
+
+    def _searched(self, lowered: Lowered) -> np.ndarray:
+        """Return s features for a component that explains much, among features of promise."""
+        p, s = lowered.n_features, self.problem.s_max
+        among = np.arange(p)
+        if p > 2 * WORKING:
+            seen = np.max(
+                [np.abs(lowered.image(c.support, c.weights)) for c in self.points], axis=0
+            )
+            largest = [np.argsort(-a, kind="stable")[:WORKING] for a in (lowered.diagonal, seen)]
+            among = np.unique(np.concatenate([*largest, *(c.support for c in self.points)]))
+        block = lowered.submatrix(among)
+        block = 0.5 * (block + block.T)
+        rounder = Rounder(block, min(s, p), np.zeros(among.size), self.problem.nonnegative)
+        starts = [np.searchsorted(among, c.support) for c in self.points if c.support.size == s]
+        found = [rounder.first(), *(rounder.exchange(support) for support in starts)]
+        best: np.ndarray = among[max(found, key=lambda one: one.value).support]
+        return best
+
+
+def best_on(cov: Covariance, support: np.ndarray, nonnegative: bool) -> Component:
+    """The component on a support that explains most in a matrix."""
+    return Component(support, best_weights(cov.submatrix(support), nonnegative)[1])
+
+
+def worth(cov: Covariance, component: Component) -> float:
+    """What a component explains in a matrix."""
+    x = component.weights
+    return float(x @ cov.submatrix(component.support) @ x)
+
+
+def balanced(gram: np.ndarray, k: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights of points with these products, and the columns of Y as their mixtures."""
+    own, mixture = np.diagonal(gram), np.zeros((len(gram), 0))
+    if not own.max() > TINY:
+        return weights, mixture
+    for _ in range(STEPS):
+        root = np.sqrt(weights)
+        zeta, vectors = np.linalg.eigh(root[:, None] * gram * root)
+        zeta, vectors = np.maximum(zeta[::-1], 0.0), vectors[:, ::-1]
+        r, nu = _flat(zeta, k)
+        axes, mixture = np.sqrt(zeta[:r]), root[:, None] * vectors[:, :r] / np.sqrt(zeta[:r])
+        along = gram @ mixture  # of the points, along the longer axes
+        seen = np.maximum(own / nu - (along**2 * (1 / nu - 1 / axes)).sum(axis=1), 0.0)
+        mean = float(weights @ seen)
+        if seen.max() <= (1 + BALANCED) * mean:
+            break
+        weights = weights * seen / mean
+        weights = weights / weights.sum()
+    return weights, mixture * np.sqrt(1 - nu / axes)
+
+
+def _flat(zeta: np.ndarray, k: int) -> tuple[int, float]:
+    """How many semi-axes are longer than the others, and the square of the others."""
+    least = FLATTEST * float(np.sqrt(zeta[0]))
+    for r in range(k):
+        nu = max(float(np.sqrt(zeta[r:].sum() / (k - r))), least)
+        if r >= zeta.size or zeta[r] <= nu * nu * (1 + 1e-12):
+            break
+    return r, nu
