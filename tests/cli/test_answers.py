@@ -177,6 +177,8 @@ def test_a_csv_that_was_stopped_says_so_beside_it(folder):
     assert "incomplete: stopped by the time limit" in done.stderr
     done = run("stability", "t.csv", "-s", 2, "--time-limit", "1e-9", "--format", "csv")
     assert "incomplete: stopped after 0 of 50" in done.stderr
+    done = run("fit", "t.csv", "-s", 2, "--time-limit", "1e-9", "--format", "csv")
+    assert "incomplete: stopped by the time limit" in done.stderr
     done = run("alternatives", "m.json", "t.csv", "--format", "csv")
     assert "incomplete" not in done.stderr
     numbers = {record["component"] for record in csv.DictReader(io.StringIO(done.stdout))}
@@ -198,12 +200,25 @@ def test_a_file_of_alternatives_says_what_it_is_and_what_was_rechecked(folder):
     told = run("verify", "near.json", "t.csv").output
     assert f"rechecked as well: {listed} listed supports, that none is missing" in told
     assert f"and {costs} costs of features" in told
-    for words in (("show", "near.json"), ("explain", "near.json", "t.csv")):
-        said = run(*words, code=1).output
-        assert "near.json: not a sparcipal result: these are alternatives to one" in said
+    said = run("explain", "near.json", "t.csv", code=1).output
+    assert "near.json: not a sparcipal result: these are alternatives to one" in said
     document = json.loads((folder / "near.json").read_text())
     del document["components"][0]["rounding"]
     (folder / "near.json").write_text(json.dumps(document))
     said = run("verify", "near.json", "t.csv", code=1).output
     assert "another version of sparcipal saved these alternatives, without 'rounding'" in said
     assert "make them again" in said
+
+
+def test_show_prints_saved_alternatives_in_every_form(folder):
+    fitted()
+    words = ("m.json", "t.csv", "--within", 0.2)
+    for form in ("table", "json", "csv"):
+        made = run("alternatives", *words, "--format", form, "-o", "near.json").stdout
+        assert run("show", "near.json", "--format", form).stdout == made
+    assert (
+        run("show", "near.json", "--as", "sql").stdout
+        == run("show", "m.json", "--as", "sql").stdout
+    )
+    run("show", "near.json", "--report", "near.html")
+    assert "Is it the only answer?" in (folder / "near.html").read_text()

@@ -44,7 +44,7 @@ def check_value(result: Result, cov: CheckedCovariance) -> float:
     for j, claimed in enumerate(result.variances.tolist()):
         require(
             abs(claimed - own[j] * unit) <= (slack if growth > 1 else slacks[j] * unit),
-            f"component {j} explains {own[j] * unit:.12g}, not {claimed:.12g}",
+            f"component {j + 1} explains {own[j] * unit:.12g}, not {claimed:.12g}",
         )
     require(
         abs(certificate.value - total) <= slack,

@@ -72,6 +72,9 @@ def main(debug: bool) -> None:
     A SOURCE is a table (.csv, .tsv, .parquet), a matrix (.npy, .npz, .mtx, .svmlight, .h5ad), a
     bag of words (docword.*.txt), a folder of text, a file with a document per line (.txt, .jsonl),
     each gzipped or not, or - for standard input.
+
+    Exit code 0: done, or stopped by Ctrl-C or --time-limit with what is known so far, which is then
+    marked as incomplete (beside CSV on stderr). 1: an error, 2: a wrong option.
     """
 
 

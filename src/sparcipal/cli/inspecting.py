@@ -162,9 +162,13 @@ def alternatives(model: str, source: str, **options: Any) -> None:
         save_report(result, options["report"], data.get("X"), alternatives=found)
     if options["plot"]:
         _draw(found, Path(options["plot"]))
-    if options["form"] == "json":
+    _print_alternatives(found, options["form"])
+
+
+def _print_alternatives(found: Any, form: str) -> None:
+    if form == "json":
         click.echo(found.to_json())
-    elif options["form"] == "csv":
+    elif form == "csv":
         head = ("component", "rank", "features", "value", "bound", "count")
         records = [{**r, "features": " ".join(r["features"])} for r in found.records()]
         print_csv(head, ([record[name] for name in head] for record in records))
@@ -252,19 +256,21 @@ def transform(model: str, source: str, **options: Any) -> None:
     "--report", type=Output(), metavar="REPORT.HTML", help="Write a report for the browser."
 )
 def show(model: str, form: str, formula: str | None, report: str | None) -> None:
-    """Print a saved MODEL: its components and its certificate.
+    """Print a saved MODEL: its components and its certificate; or saved alternatives: the list.
 
     \b
     sparcipal show wine.json
     sparcipal show wine.json --format csv > loadings.csv
     sparcipal show wine.json --as sql > scores.sql
     sparcipal show wine.json --report wine.html
+    sparcipal show near.json                 what `alternatives -o` has saved
     """
-    from ..problem.result import Result
-
     distinct_files(None, {"report": report}, model=model)
-    result = Result.load(model, proof=False)
-    if formula:
+    claim = _claim(model, model, proof=False)
+    result = getattr(claim, "result", claim)
+    if claim is not result and not formula:
+        _print_alternatives(claim, form)
+    elif formula:
         from ..report import formulas
 
         click.echo(formulas.formula(result, formula))
@@ -273,7 +279,7 @@ def show(model: str, form: str, formula: str | None, report: str | None) -> None
         if form == "table" and result.info.get("notes"):
             note("what was noted when the data were read is the solver's word, and never rechecked")
     if report:
-        save_report(result, report)
+        save_report(result, report, **({} if claim is result else {"alternatives": claim}))
 
 
 @click.command(cls=Command, short_help="Topics of the installed packages' docstrings, certified.")
@@ -353,7 +359,7 @@ def loaded(model: str, source: str, *, proof: bool = True) -> Any:
         raise
 
 
-def _claim(model: str, source: str) -> Any:
+def _claim(model: str, source: str, *, proof: bool = True) -> Any:
     """Load a saved result, or alternatives to one."""
     from ..problem.answers import Alternatives, OtherVersion
 
@@ -362,7 +368,7 @@ def _claim(model: str, source: str) -> Any:
     except OtherVersion:
         raise
     except ValueError:
-        return loaded(model, source)
+        return loaded(model, source, proof=proof)
 
 
 def _is_model(path: str) -> bool:

@@ -26,6 +26,7 @@ def print_result(result: Any, form: str, *, feature: str = "feature") -> None:
             ("component", "feature", "index", "weight", "variance"),
             (tuple(record.values()) for record in records),
         )
+        note_stop(result)
     elif sys.stdout.isatty():
         from rich.console import Console
 
@@ -66,6 +67,12 @@ def print_rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
             for j, (cell, w) in enumerate(zip(line, widths))
         ]
         click.echo("  ".join(cells).rstrip())
+
+
+def note_stop(result: Any) -> None:
+    """Say beside a CSV that a run was stopped; the other forms say so themselves."""
+    if result.status.value in ("interrupted", "time_limit"):
+        note(f"incomplete: {result.status.sentence}")
 
 
 def note(sentence: str) -> None:

@@ -29,7 +29,7 @@ from .options import (
     source_options,
     with_reading,
 )
-from .output import note, print_csv, save_report
+from .output import note, note_stop, print_csv, save_report
 from .phrases import in_the_shell
 from .solving import for_texts, memory, memory_keyword, nonzero, quiet
 from .values import FILE, PICTURES, Output, Range
@@ -406,3 +406,4 @@ def update(model: str, source: str, **options: Any) -> None:
         for c in found.changes
     )
     print_csv(head, ([record[name] for name in head] for record in records))
+    note_stop(found.result)
