@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparcipal import sparse_pca, verify
+from sparcipal.bounds import strategy
 
 
 def test_few_samples_and_many_nonzeros_are_proved_without_a_core():
@@ -32,3 +33,15 @@ def test_a_full_proof_against_a_clock_begins_with_what_the_default_proves():
     limited = sparse_pca(X, **asked, certify="full", time_limit=1000)
     assert limited.bound == default.bound
     assert sparse_pca(X, **asked, certify="full").bound != default.bound
+
+
+def test_one_meter_limits_all_parts_of_the_default_proof(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((20, 410))
+    names = []
+    for work in (1e6, 6e8):
+        monkeypatch.setattr(strategy, "WORK", work)
+        result = sparse_pca(X, n_nonzero_coefs=31)
+        assert verify(result, X)
+        names.append({bound.name for bound in result.certificate.bounds})
+    assert "lowrank" not in names[0]
+    assert names[1] & {"lowrank", "ellipsoid"}

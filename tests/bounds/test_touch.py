@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from sparcipal.bounds import touch
 from sparcipal.bounds.pairsplit import Part, Split, split_matrix
 from sparcipal.bounds.touch import Strata, groups_of
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
@@ -54,7 +55,9 @@ def random_table(rng, p):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_accepted_levels_hold_for_every_support_outside(seed, nonnegative):
+def test_accepted_levels_hold_for_every_support_outside(monkeypatch, seed, nonnegative):
+    if seed % 2:
+        monkeypatch.setattr(touch, "LATER", 0)  # scales are proved at the end
     rng = np.random.default_rng(seed)
     accepted = 0
     for _ in range(6):
@@ -176,3 +179,25 @@ def test_the_level_of_uniform_pads_is_certified_and_hardly_a_lower_one(seed):
     level = strata.uniform_level()
     assert strata.attempt(level, shaping=0.0).touch is not None
     assert strata.attempt(level * (1 - 1e-4), shaping=0.0).touch is None
+
+
+@pytest.mark.parametrize("wrong", [1.0, 1 + 1e-6])
+def test_scales_that_are_proved_at_the_end_are_those_proved_at_once(monkeypatch, wrong):
+    """An eigenvalue that is too small gives scales that do not fit, which must be noticed."""
+    rng = np.random.default_rng(5)
+    cov = covariance_of_data(random_table(rng, 12))[0]
+    core = np.arange(6)
+    levels = []
+    for later in (400, 0):
+        monkeypatch.setattr(touch, "LATER", later)
+        strata = Strata(
+            cov, 4, False, core, random_split(np.random.default_rng(6), cov.dense(), core, False)
+        )
+        strata._tops = {tau: strata.top(tau) / wrong for tau in range(1, 4)}
+        tried = strata.top() * np.linspace(1.0, 4.0, 25)
+        found = [strata.attempt(t).touch for t in tried]
+        levels.append([None if one is None else one.level for one in found])
+        for one in filter(None, found):
+            assert all(strata._holds(group, one.level) for group in one.groups)
+    assert levels[0] == levels[1]
+    assert any(level is not None for level in levels[0])

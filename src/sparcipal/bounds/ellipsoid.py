@@ -72,10 +72,12 @@ def ellipsoid_bound(
     options: Options,
     effort: str,
     below: float = np.inf,
+    most: float = np.inf,
 ) -> Bound | None:
     """Add the bounds of each component alone; None where there are many samples or none.
 
-    The steps end where those of the last rounds, once more, would not lead below `below`.
+    The steps end where those of the last rounds, once more, would not lead below `below`, and after
+    `most` work.
     """
     F = problem.covariance.factor()
     value = float(variances(problem, components).sum())
@@ -83,16 +85,18 @@ def ellipsoid_bound(
         return None
     share, first = value / problem.k, components[0]
     saddle = Saddle(F / np.sqrt(share), problem.s_max, F[:, first.support] @ first.weights)
+    most = min(WORK[effort], most)
     for number, rounds in enumerate(ROUNDS[effort]):
         before = saddle.lowest
-        lowest = saddle.improve(rounds, options.monitor, WORK[effort])
+        lowest = saddle.improve(rounds, options.monitor, most)
         closed = problem.k == 1 and lowest <= 1 + options.tol / 2
-        if closed or saddle.work > WORK[effort] or options.monitor.stopped is not None:
+        if closed or saddle.work > most or options.monitor.stopped is not None:
             break
         # the first rounds may be slow, but not without any gain
         ahead = lowest - (before - lowest) if number or lowest == before else 0.0
         if problem.k == 1 and ahead * share > below:
             break
+    options.meter.spend(saddle.work)
     cover = covering(F, share * saddle.best[0], np.sqrt(share) * saddle.directions())
     if not np.isfinite(cover.stretch):
         return None
@@ -227,8 +231,8 @@ class Saddle:
         outside = np.flatnonzero((1.0 / ell) @ (g * g) > 1.0)
         g = g[:, outside]
         n = len(T)
-        self.work += n * (n * (0.08 * self._columns.shape[1] + 1.5 * n) + 30.0 * outside.size)
-        self.work += 0.2 * n * n * outside.size
+        self.work += n * (n * (0.1 * self._columns.shape[1] + 2.0 * n) + 40.0 * outside.size)
+        self.work += 0.25 * n * n * outside.size
         kappa = roots(g * g, ell)
         q = g / (kappa + ell[:, None])
         q /= np.linalg.norm(q, axis=0)

@@ -12,6 +12,7 @@ import numpy as np
 from ..numerics.margins import SAFETY
 from ..problem.components import refit, variances
 from ..problem.constraints import Constraints
+from ..problem.monitor import Meter
 from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .adjusted import adjusted_bound, ridge_bound
@@ -20,12 +21,12 @@ from .common import common_bound
 from .ellipsoid import ellipsoid_bound
 from .joint import prove_jointly
 from .kyfan import JointQuestion, kyfan_bound
-from .lowrank.bound import low_rank_bound
+from .lowrank.bound import low_rank_bound, low_rank_work
 from .orthogonal import orthogonal_bound
 from .parts import sum_of_parts
 from .proved import Proved
 from .tree.core import EASY as MANY
-from .tree.core import ROUGH, ROUGH_FROM, affordable, prove_large
+from .tree.core import ROUGH, ROUGH_FROM, WORK, affordable, prove_large
 from .tree.question import TreeQuestion
 from .tree.search import prove as prove_tree
 
@@ -44,6 +45,7 @@ WIDE = 0.02
 SKETCHED = 7
 ROOT_ONLY = 0.1  # of the work of a tree, which is hardly more than its root
 CONES = {"fast": 20_000, "full": 200_000}
+NEARLY = 0.8  # of its work, what must be left for the low-rank bound
 
 
 def prove(
@@ -57,6 +59,7 @@ def prove(
     """Try bounds in the order of their cost until the gap closes; `known` came from the search,
     and `start` is `again` of a neighbouring problem, or for several components the Ky Fan bound of
     one."""
+    options = replace(options, meter=Meter(WORK if certify == "fast" else np.inf))
     if start is not None and certify and problem.k == 1:
         # a certificate that nearly fits costs less than the cheap bounds
         near = _prove_one(
@@ -168,11 +171,19 @@ def _ellipsoid(problem: Problem, proved: Proved, options: Options, certify: str)
     value, known = proved.value(problem), min(bound.value for bound in proved.bounds)
     # a bound before the core is worth its time if it is lower than the level aimed at there
     below = min(known, value * (1 + ROUGH)) if problem.s_max > ROUGH_FROM else known
-    return ellipsoid_bound(problem, proved.components, options, certify, below)
+    # what the low-rank bound needs is left to it
+    left = options.meter.left
+    spare = left - low_rank_work(problem.covariance.n_features)
+    most = spare if spare > 0.0 else left
+    return ellipsoid_bound(problem, proved.components, options, certify, below, most)
 
 
 def _low_rank(problem: Problem, proved: Proved, options: Options, certify: str) -> Bound | None:
     known = min(bound.value for bound in proved.bounds)
+    work = low_rank_work(problem.covariance.n_features)
+    if NEARLY * work > options.meter.left:
+        return None
+    options.meter.spend(work)
     return low_rank_bound(problem, options, max_cones=CONES[certify], known=known)
 
 
@@ -196,6 +207,7 @@ def _prove_one(
         start=start,
         forced=problem.forced,
         known=min(bound.value for bound in proved.bounds),
+        limit=options.meter.left,
         # where a gap may stay open, branching costs more than it is worth
         share=ROOT_ONLY if options.aim > options.tol else 1.0,
         n_jobs=options.n_jobs,
@@ -204,6 +216,7 @@ def _prove_one(
         proof = prove_tree(covariance.dense(), s, question)
     else:
         proof = prove_large(covariance, s, question)
+    options.meter.spend(proof.work)
     margin = SAFETY * covariance.rounding(s)
     bound = Bound("tree", proof.bound + margin, proof.data(), margin)
     best = proved.components

@@ -40,6 +40,7 @@ TRIED = 0.9
 JOIN = 0.97  # features whose m_j exceeds this share of the level join the core
 OWN = 12  # features that fail and get pads of their own
 SAMPLE = 300  # features that shape the pads
+LATER = 400  # features of a core beyond which scales are proved only once all features are cleared
 NEAR = 6000  # features outside whose covariances among each other are formed
 
 
@@ -126,6 +127,9 @@ class Strata:
         self.trusted = not (isinstance(cov, MatrixCovariance) and cov.n_samples is None)
         excess = 4 * cov.error_unit * cov.error_weights + cov.psd_shift
         self.variance = np.maximum(cov.diagonal, 0.0) + excess
+        # work for an entry of the covariance that is not in memory
+        formed = isinstance(cov, MatrixCovariance)
+        self._forming = 0.0 if formed else (cov.n_samples or 0) / 4
         self.groups = groups_of(s if self.alone else s - anchors + 1)
         u = split.u.astype(np.float64)
         both = np.logical_and.outer(self.forced, self.forced)
@@ -142,6 +146,7 @@ class Strata:
         self._near: np.ndarray | None = None
         self._monitor: Monitor | None = None
         self.work = 30.0 * core.size * core.size
+        self._at_once = True  # whether scales are proved when they are found
         self.divisible = False  # whether there has been work for more groups
         self.shaping = self.dividing = 0.0  # work left for new shapes of pads, for more groups
 
@@ -168,7 +173,7 @@ class Strata:
             return -np.inf
         if tau not in self._tops:
             self._tops[tau], self._lead = leading_vector(self.matrix(tau), self._lead)
-            self.work += 30.0 * self.core.size**2 + 2e6
+            self.work += 7.0 * self.core.size**2 + 4e5
         return self._tops[tau]
 
     def uniform_level(self) -> float:
@@ -209,7 +214,7 @@ class Strata:
         self._near = near
         self.squares = magnitudes(cov.submatrix(near, self.core), self.nonnegative) ** 2
         self.uniform = _prefix_sums(self.squares, s)
-        self.work += near.size * self.core.size * (20.0 + (cov.n_samples or 0) / 4)
+        self.work += near.size * self.core.size * (20.0 + self._forming)
         self.others = self._outer_sums(near)
         self.own = cov.diagonal[near]
 
@@ -226,7 +231,7 @@ class Strata:
         else:
             among = magnitudes(cov.submatrix(near), self.nonnegative)
             np.fill_diagonal(among, 0.0)
-        self.work += among.size * (10.0 + (cov.n_samples or 0) / 4)
+        self.work += among.size * (10.0 + self._forming)
         top = np.sort(np.sqrt(self.variance[far]))[::-1][: s - 1]
         root = np.sqrt(self.variance[near])[:, None]
         return _prefix_sums(np.hstack([row_tops(among, s - 1), root * top]), s)
@@ -237,9 +242,23 @@ class Strata:
         """Try to certify the level t; new shapes of pads may take so much work.
 
         Pads that were shaped at other levels are used in any case. Once the monitor says stop, no
-        more are shaped.
+        more are shaped. Most attempts fail, so that of large cores scales are proved at the end.
         """
         self._monitor = monitor
+        self._at_once = self.core.size <= LATER
+        found = self._attempt(t, shaping)
+        touch = found.touch
+        if touch is None or self._at_once or all(self._holds(g, t) for g in touch.groups):
+            return found
+        self._at_once = True
+        return self._attempt(t, shaping)
+
+    def _holds(self, group: Group, t: float) -> bool:
+        """Whether factorisations show that all pads of a group fit."""
+        pads = zip(group.shapes, group.scales.tolist())
+        return all(self._fits(group.first, shape.astype(np.float64), c, t) for shape, c in pads)
+
+    def _attempt(self, t: float, shaping: float) -> Attempt:
         nothing = np.empty(0, dtype=np.intp)
         if self.outside.size == 0:
             none = np.empty((0, self.s))
@@ -337,15 +356,21 @@ class Strata:
 
     def proved(self, first: int, shape: np.ndarray, scale: float, t: float) -> float | None:
         """The scale, a little smaller if need be, once a factorisation shows that it fits."""
-        base = self.matrix(first)
+        if not scale > 0.0:
+            return None
+        if not self._at_once:
+            return float(scale * (1 - 1e-7))
         for less in (1e-9, 1e-7, 1e-5, 1e-3):
-            if not scale > 0.0:
-                return None
-            trial = base + np.diag(first * scale * (1 - less) * shape)
-            self.work += 0.02 * float(base.shape[0]) ** 3 + 15.0 * base.size + 1e5
-            if prove_below(trial, t):
+            if self._fits(first, shape, scale * (1 - less), t):
                 return float(scale * (1 - less))
         return None
+
+    def _fits(self, first: int, shape: np.ndarray, scale: float, t: float) -> bool:
+        """Whether a factorisation shows first * scale * Diag(shape) <= t I - M^first."""
+        trial = self.matrix(first)
+        trial[np.diag_indices(len(trial))] += first * scale * shape
+        self.work += 0.012 * float(len(trial)) ** 3 + 4.0 * trial.size + 5e4
+        return prove_below(trial, t)
 
 
 class _GroupSearch:
@@ -426,6 +451,7 @@ class _Pads:
         if self.inverse is None:
             return None
         exact = shape.astype(np.float64)
+        self.strata.work += 5.0 * exact.size**2 + 4e5
         return self.strata.proved(self.first, exact, self._scale(exact), self.t)
 
     def shaped(self, weight: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
@@ -436,7 +462,7 @@ class _Pads:
         weight = weight / max(float(weight.sum()), 1e-300) + 1e-3 / n
         pi = np.ones(n) * self._scale(np.ones(n))
         for fraction in FRACTIONS:
-            step = 0.1 * float(n) ** 3 + 1e6
+            step = 0.035 * float(n) ** 3 + 16.0 * n * n + 4e5
             self.strata.work += step
             self.strata.shaping -= step
             inside = _inverse(self.gap - np.diag(self.first * fraction * pi))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import threading
 import time
@@ -55,6 +56,20 @@ def reporter(
 
 
 PULSE = 1.0  # seconds without news after which the callback hears the last figures once more
+
+
+class Meter:
+    """Counts the work of one proof against a limit.
+
+    A unit is about a nanosecond of one core, estimated from sizes and counts and never timed: the
+    same question gets the same answer on any machine.
+    """
+
+    def __init__(self, limit: float = math.inf) -> None:
+        self.left = limit
+
+    def spend(self, work: float) -> None:
+        self.left = max(self.left - work, 0.0)
 
 
 class Monitor:

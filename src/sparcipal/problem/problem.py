@@ -8,7 +8,7 @@ import numpy as np
 
 from .constraints import Constraints
 from .covariance import Covariance, check_part, refuse_negative
-from .monitor import Monitor
+from .monitor import Meter, Monitor
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,7 @@ class Options:
     aim: float = 0.0  # a proof of one component need not close a gap below this
     max_nodes: int | None = None
     monitor: Monitor = field(default_factory=Monitor)
+    meter: Meter = field(default_factory=Meter)  # what the proof of one component may take
 
 
 def informative(whole: Problem) -> np.ndarray:

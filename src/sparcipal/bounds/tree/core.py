@@ -45,11 +45,12 @@ LIFT = 0.5  # how far above M^1 features that should join are looked for, where 
 CLOSE = 0.1  # gap of the root up to which the value itself is tried
 FEW = 60  # nonzeros up to which each is left out in turn
 CLIPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)
-SHAPING = 1.5e9  # work for shapes of pads in one attempt, with the default effort
-WORK = 1e10  # of the default effort, for the core and the tree inside it
+SHAPING = 1e9  # work for shapes of pads in one attempt, with the default effort
+WORK = 8.5e9  # of the default effort in all, unless a proof is about to close
 ROUNDS_END = 0.85  # of the work: what is left then serves to try levels with the last core
 LOWEST = 0.1  # of the work: what the lowest level of the last core may take in any case
-LEAST_TREE = 1e9  # what the tree may take in any case
+LEAST_TREE = 1e9  # what the tree may take in any case, as it counts
+COUNTED = 1.6  # what a tree on a core counts for a unit of work, cautiously
 MANY = 2.6e7  # nanoseconds of a step on the first core for which the default effort is too small
 NEAR = 0.1  # distance at which a level counts as the lowest that can be certified
 ORDER = 2.5  # the work of a round grows about with this power of the number of features
@@ -60,7 +61,10 @@ ROUGH_FROM, ROUGH = 150, 0.008
 ENOUGH = 0.6  # of the work: where less was spent for such a level, a lower one is tried
 MOST_ROUGH = 1100  # features of a core at such a level
 CLOSING = 0.1  # features that should join, relative to the core, up to which work may go on
-LONGER = 1.5  # and by how much
+LONGER = 1.4  # and how far, as for the tree where that alone is missing
+# Where uniform pads reach no lower than SLOW times what they did, STALLED times in a row, the core
+# is given up.
+SLOW, STALLED = 0.9, 2
 LOOSE = 0.02  # gap of the level, relative to the value, beyond which the core is proved roughly
 
 
@@ -75,8 +79,7 @@ def prove_large(
     question = question or TreeQuestion()
     search = _Extension(cov, s, question, CORE if first_core is None else first_core)
     search.start(question.incumbent)
-    budget = WORK if question.effort == "fast" else question.work
-    touch = search.touching(budget, question.start)
+    touch = search.touching(question.start)
     inside = search.inside(touch, question)
     while question.effort == "full" and inside.bound < touch.level and inside.status == "optimal":
         # the tree closes: whatever is left is the level beyond the core
@@ -124,6 +127,8 @@ class _Extension:
         fast = question.effort == "fast"
         self.rough = fast and s > ROUGH_FROM and self.level is None
         self.shaping = (0.0 if self.rough else SHAPING) if fast else np.inf
+        # the core and the tree together
+        self.most = min(question.limit, WORK) if fast else question.work
 
     @property
     def threshold(self) -> float:
@@ -182,7 +187,7 @@ class _Extension:
             smaller = 0.0
         return max(self.value - smaller, 0.02 * max(self.value, self.scale) / self.s)
 
-    def touching(self, budget: float, start: Touch | None) -> Touch:
+    def touching(self, start: Touch | None) -> Touch:
         """Certify the supports that leave the core, letting the core grow as needed."""
         if self.forced.size == self.s:  # none does
             nothing = clipped(self._part(self.forced, 0.0), 0.0)
@@ -192,7 +197,7 @@ class _Extension:
         if self.rough:
             level = max(level, min(self.value * (1 + ROUGH), 0.5 * (self.value + self.known)))
         split: Split | None = None
-        self.limit = budget
+        budget = self.limit = self.most - LEAST_TREE / COUNTED
         if start is None:
             core = self.first_core()
         else:
@@ -201,6 +206,7 @@ class _Extension:
             if as_it_is is not None:
                 return as_it_is
         best: Touch | None = None
+        least, stalled = np.inf, 0
         for number in range(ROUNDS):
             before = self.work
             strata, tried, attempt = self._round(core, split, level, gain)
@@ -219,16 +225,22 @@ class _Extension:
                     self.rough, self.shaping = False, SHAPING
                     level = self._lifted(core, split, gain)
                     continue
-            most = MOST_ROUGH if self.rough else MOST_CORE
+            largest = MOST_ROUGH if self.rough else MOST_CORE
             closing = attempt.joining.size <= CLOSING * core.size
             self.limit = (LONGER if closing else 1.0) * budget
-            room = min(_affordable_core(self.limit - self.work, core.size, spent), most) - core.size
+            room_for = _affordable_core(self.limit - self.work, core.size, spent)
+            room = min(room_for, largest) - core.size
             joining = attempt.joining[: min(2 * core.size, max(room, 0))]
             # a few of the features that should join do not help the others
             too_few = joining.size < HELPFUL * attempt.joining.size
-            out_of_budget = self.monitor.stopped is not None or room < 0 or too_few
-            if out_of_budget or core.size >= most:
+            reach = strata.uniform_level() - level
+            least, stalled = min(least, reach), stalled + 1 if reach > SLOW * least else 0
+            given_up = np.isfinite(budget) and stalled >= STALLED and not closing
+            out_of_budget = self.monitor.stopped is not None or room < 0 or too_few or given_up
+            if out_of_budget or core.size >= largest:
                 break
+            if core.size + joining.size >= self.cov.n_features:
+                return self._everything()
             if joining.size:
                 core, split = self._grow(core, split, joining, PAD * gain)
         if self.cov.n_features <= MOST_CORE and not out_of_budget:
@@ -274,14 +286,15 @@ class _Extension:
             work, nodes = question.share * question.work, question.most_nodes
             asked = replace(asked, effort=work, max_nodes=nodes)
         elif fast and touch.level <= self.threshold:
-            # only the tree is missing: it may take what the search for the core has left
-            work = max(min(2 * question.work, WORK - self.work), question.work)
+            # only the tree is missing, and is about to close unless it is on all features
+            most = 2 * question.work if touch.groups else question.work
+            work = max(min(most, COUNTED * (LONGER * self.most - self.work)), LEAST_TREE)
             asked = replace(asked, effort=work, max_nodes=question.most_nodes)
         elif fast:
             # a core that is proved to less than the level does not lower the bound
             above = (touch.level - self.value) / max(abs(self.value), self.scale)
-            rough = self.rough or above > LOOSE
-            work = LEAST_TREE if rough else max(LEAST_TREE, min(question.work, WORK - self.work))
+            rough, left = self.rough or above > LOOSE, COUNTED * (self.most - self.work)
+            work = LEAST_TREE if rough else max(LEAST_TREE, min(question.work, left))
             asked = replace(
                 asked, tol=max(asked.tol, above), effort=work, max_nodes=question.most_nodes
             )
@@ -461,6 +474,7 @@ class _Extension:
             bound=bound,
             status=status,
             n_eigen=inside.n_eigen + self.n_eigen,
+            work=self.work + inside.work / COUNTED,
             eliminated=self.cov.n_features - touch.core.size + inside.eliminated,
             touch={**touch.record(), "bound": bound} if touch.level > -np.inf else None,
             again=touch if touch.level > -np.inf else None,

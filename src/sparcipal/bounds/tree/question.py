@@ -53,6 +53,8 @@ class TreeQuestion:
         List all supports of a larger value instead of proving one optimal; see listing.py.
     most : int
         The list ends once it has more supports than this.
+    limit : float
+        Units of work that the default effort may take on a core and the tree inside it.
     share : float
         Of the work of a branch and bound, what one inside a core may take.
     n_jobs : int
@@ -74,6 +76,7 @@ class TreeQuestion:
     known: float = np.inf
     level: float | None = None
     most: int = 1000
+    limit: float = np.inf
     share: float = 1.0
     n_jobs: int = 1
 
