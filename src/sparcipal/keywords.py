@@ -60,8 +60,8 @@ def objective_of(
         )
     if supports in ("orthogonal", "common") and objective == "adjusted":
         remedy = {
-            "orthogonal": "leave objective out, or pass supports='free'",
-            "common": "leave objective out: components in a common set are uncorrelated, so that "
+            "orthogonal": "leave it out, or pass supports='free'",
+            "common": "leave it out: components in a common set are uncorrelated, so that "
             "both objectives are the same",
         }[supports]
         wrong.append(f"supports={supports!r} goes with objective='sum'; {remedy}")
@@ -73,7 +73,7 @@ def objective_of(
     if nonnegative and supports == "common":
         wrong.append(
             "supports='common' with nonnegative=True: the components of a common set are its "
-            "principal components, which have both signs; pass supports='free' or 'disjoint'"
+            "principal components, which have both signs; pass supports='free' or supports='disjoint'"
         )
     if uncorrelated and nonnegative:
         wrong.append(

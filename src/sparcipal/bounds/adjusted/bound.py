@@ -162,12 +162,11 @@ def ridge_bound(problem: Problem, parts: dict[int, Bound]) -> Bound | None:
 
 def _matrix(cov: Covariance) -> tuple[np.ndarray, str, float] | None:
     """Return a matrix with the eigenvalues of A, which one it is, and what its rounding moves."""
-    if cov.n_features <= DENSE_LIMIT:
-        return cov.dense(), "features", 0.0
-    gram = cov.gram() if (cov.n_samples or DENSE_LIMIT) < DENSE_LIMIT else None
-    if gram is None:
-        return None
-    return gram, "samples", margins.gram(cov.n_features) * float(np.trace(gram))
+    rows = cov.factor()
+    if rows is not None and len(rows) < min(cov.n_features, DENSE_LIMIT):
+        gram = rows @ rows.T
+        return gram, "samples", margins.gram(cov.n_features) * float(np.trace(gram))
+    return (cov.dense(), "features", 0.0) if cov.n_features <= DENSE_LIMIT else None
 
 
 def proved_eigenvalues(matrix: np.ndarray, k: int) -> np.ndarray | None:
