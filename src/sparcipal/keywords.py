@@ -73,7 +73,8 @@ def objective_of(
     if nonnegative and supports == "common":
         wrong.append(
             "supports='common' with nonnegative=True: the components of a common set are its "
-            "principal components, which have both signs; pass supports='free' or supports='disjoint'"
+            "principal components, which have both signs; pass supports='free' or "
+            "supports='disjoint'"
         )
     if uncorrelated and nonnegative:
         wrong.append(
