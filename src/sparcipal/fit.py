@@ -21,7 +21,7 @@ from .data.passes import MEMORY_LIMIT
 from .data.searched import Data, Known, Searched
 from .numerics.threads import one_blas_thread
 from .problem.components import redundancy, refit, variances
-from .problem.constraints import Columns, check_anchors
+from .problem.constraints import Columns, check_anchors, check_left
 from .problem.monitor import Monitor, Partial, Progress
 from .problem.parameters import Complaints, known_keywords
 from .problem.problem import Component, Options, Problem, informative
@@ -214,14 +214,14 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
         )
         kept = data.survivors
         if kept is None:
+            check_left(asked, data.covariance.inert)
             return whole
         check_anchors(asked, kept.kept, columns)
         whole = whole.among(kept.kept, data.covariance)
         free = whole.covariance.n_features - len(whole.constraints.exclude)
         if whole.disjoint and whole.n_nonzero > free:
             raise ValueError(
-                f"covariance has {free} kept features, but the components "
-                f"have {whole.n_nonzero} nonzeros; keep more features"
+                f"covariance keeps {free} features for {whole.n_nonzero} nonzeros; keep more features"
             )
         return replace(whole, dropped=float(kept.dropped.max(initial=0.0)))
 

@@ -143,6 +143,20 @@ def test_how_far_components_repeat_each_other_is_rechecked(alike, arithmetic):
     assert "info" in verify(replace(result, info=None), X, arithmetic=arithmetic).reason
 
 
+@pytest.mark.parametrize("kind", ["constant", "duplicated"])
+def test_best_order_of_components_that_add_nothing_is_confirmed(kind):
+    """A component without variance of its own may stand anywhere in a best order."""
+    for seed in range(20):
+        X = np.random.default_rng(seed).standard_normal((20, 5))
+        X[:, 0] = 0.0 if kind == "constant" else X[:, 1]
+        result = sparse_pca(X, n_components=5, n_nonzero_coefs=1, scale=True)
+        verdict = verify(result, X)
+        assert verdict, verdict.reason
+        told = result.info["redundancy"]
+        more = {**told, "adjusted": told["adjusted"] * (1 + 1e-6)}
+        assert not verify(replace(result, info={**result.info, "redundancy": more}), X)
+
+
 def test_the_second_checker_knows_correlations_too(alike):
     X, result = alike
     assert check(result.to_json(), X) == "proved"

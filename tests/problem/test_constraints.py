@@ -84,6 +84,13 @@ def test_a_path_keeps_to_its_constraints():
         assert 7 not in result.supports[0]
 
 
+@pytest.mark.parametrize("given", ["X", "covariance"])
+def test_excluding_every_feature_that_varies_is_an_error(given):
+    table = np.diag([3.0, 2.0, 0.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match=r"left without these 2 is constant.*exclude fewer"):
+        sparse_pca(**{given: table}, n_components=2, n_nonzero_coefs=1, exclude=[0, 1])
+
+
 def test_excluded_columns_beside_which_all_others_underflow_are_named():
     X = np.random.default_rng(0).standard_normal((20, 5))
     X[:, 0] *= 1e85

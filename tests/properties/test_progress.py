@@ -131,7 +131,8 @@ def test_callback_hears_the_last_figures_again_from_its_own_thread_only():
     heard = []
     watched = monitor.Monitor(heard.append)
     watched.update("prove", value=1.0, bound=2.0, nodes=3)
-    assert watched.stopped is None and len(heard) == 1
+    assert watched.stopped is None
+    assert len(heard) == 1
     time.sleep(1.05 * monitor.PULSE)
     with ThreadPoolExecutor(1) as other:
         assert other.submit(lambda: watched.stopped).result() is None

@@ -492,11 +492,11 @@ class LabelGroup:
     prices (:doc:`methods/labels`, "one group"). Row a of the core pays for all forced features and
     for q_a others, q_a = s - f if it is forced itself and s - f - 1 if not, f being the number of
     forced features: each at V_ab - price_b or at its pad, whichever is more. theta_a is the last
-    of the q_a, or the pad if q_a is zero. U is zero between forced features; V is that of
-    :ref:`PairSplit`. Up to ``count`` components (one, if any feature is forced) are worth the
-    largest of the eigenvalues of M and of the m_b outside, as many as they are; where no feature is
-    forced, zeros count as well. Pads must be positive where a feature is neither in the core nor
-    banned, unless s = 1."""
+    of the q_a, or the pad if q_a is zero. Between forced features U counts as zero (of nonnegative
+    components only where it is positive); V is that of :ref:`PairSplit`. Up to ``count`` components
+    (one, if any feature is forced) are worth the largest of the eigenvalues of M and of the m_b
+    outside, as many as they are; where no feature is forced, zeros count as well. Pads must be
+    positive where a feature is neither in the core nor banned, unless s = 1."""
 
     prices: int = entry(Integer(0), "the place of its prices")
     count: int = entry(Integer(1, "p"), "the most components that it is used for")

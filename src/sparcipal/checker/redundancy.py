@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def _orders(products: np.ndarray, reach: np.ndarray) -> Iterator[tuple[int, ...]
     their own and the one in which each adds the most to those before it."""
     k = len(reach)
     if k <= ORDERED:
-        yield _best_order(products, reach)
+        yield _useful_first(_best_order(products, reach), products, reach)
     yield tuple(range(k))
     rest, order = products.copy(), list[int]()
     while len(order) < k:
@@ -85,6 +85,16 @@ def _best_order(products: np.ndarray, reach: np.ndarray) -> tuple[int, ...]:
         total, order, rest = max(found, key=lambda one: one[0])
         best[chosen] = total, order, _without(rest, order[-1], reach)
     return best[2**k - 1][1]
+
+
+def _useful_first(order: Sequence[int], rest: np.ndarray, reach: np.ndarray) -> tuple[int, ...]:
+    """What adds nothing comes last, because nothing after it is counted."""
+    useful = []
+    for j in order:
+        if rest[j, j] > LOST * reach[j]:
+            useful.append(j)
+        rest = _without(rest, j, reach)
+    return (*useful, *(j for j in order if j not in useful))
 
 
 def _without(rest: np.ndarray, j: int, reach: np.ndarray) -> np.ndarray:

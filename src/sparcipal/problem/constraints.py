@@ -184,3 +184,12 @@ def check_anchors(asked: Constraints, kept: np.ndarray, columns: Columns) -> Non
             f"include: {', '.join(map(columns.called, lost))} varies too little to be among the "
             f"{kept.size} features that are kept; raise memory_limit, or keep more features"
         )
+
+
+def check_left(asked: Constraints, constant: np.ndarray) -> None:
+    """Refuse to exclude every feature that varies."""
+    if np.delete(constant, asked.exclude).all():
+        raise ValueError(
+            f"exclude: every feature that is left without these {len(asked.exclude)} is constant, "
+            "so that there is no variance to explain; exclude fewer"
+        )
