@@ -221,7 +221,7 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
         free = whole.covariance.n_features - len(whole.constraints.exclude)
         if whole.disjoint and whole.n_nonzero > free:
             raise ValueError(
-                f"covariance keeps {free} features for {whole.n_nonzero} nonzeros; keep more features"
+                f"covariance: {free} features are kept for {whole.n_nonzero} nonzeros; keep more"
             )
         return replace(whole, dropped=float(kept.dropped.max(initial=0.0)))
 
