@@ -150,6 +150,17 @@ class StopsAfter(Monitor):
         return "user" if self.looks < 0 else None
 
 
+def test_exchanges_end_with_their_work_and_a_search_for_several_keeps_an_account() -> None:
+    A = random_covariance(np.random.default_rng(6), 60)
+    owner, none = np.where(np.arange(60) < 12, 0, -1), np.full(60, -1)
+    ends = [
+        Exchange(A, np.array([12]), False, owner, none).run(Monitor(), most)
+        for most in (-1.0, 0.0, np.inf)
+    ]
+    assert ends[0][2] == 0.0 < ends[1][2] < ends[2][2]
+    assert ends[0][1] < ends[1][1] < ends[2][1]
+
+
 def test_exchanges_end_as_soon_as_the_monitor_says_so() -> None:
     rng = np.random.default_rng(6)
     A = random_covariance(rng, 60)
@@ -157,7 +168,7 @@ def test_exchanges_end_as_soon_as_the_monitor_says_so() -> None:
     none = np.full(60, -1)
 
     def run(monitor: Monitor) -> tuple[np.ndarray, float]:
-        return Exchange(A, np.array([12]), False, owner, none).run(monitor)
+        return Exchange(A, np.array([12]), False, owner, none).run(monitor)[:2]
 
     ends = [run(StopsAfter(looks)) for looks in (0, 1, 3)]
     assert (ends[0][0] == owner).all()

@@ -17,7 +17,7 @@ from ..problem.result import Bound
 from .configuration.bound import MOST_CORE, configuration_bound
 from .dropped import PAD, ROUGH
 from .enumeration import count_supports, exhaust
-from .kyfan import JointAnswer, JointQuestion, kyfan_bound
+from .kyfan import EFFORTS, JointAnswer, JointQuestion, kyfan_bound
 from .labels import labels_bound
 from .proved import Proved
 
@@ -30,6 +30,15 @@ READS = {"fast": 2e9, "full": 4e10}
 # Up to this many features every one is in the core of the Ky Fan bound.
 SMALL = 400
 FEW = 20  # nonzeros up to which branch and bound at prices often closes the gap
+# The account of the default where every feature is in the core: about nanoseconds of one core, by
+# count, for all steps. Branch and bound at prices gets what is left, which counts less than it
+# takes. Finding prices takes PRICING for each feature and nonzero where the gap is HOPELESS, and
+# less where it is smaller.
+WORK = 8.5e9
+BRANCHING = (2e8, 4e9)  # less is not worth the prices, more rarely closes a gap
+UNCOUNTED = 1.7
+PRICING = 3e5
+HOPELESS = 0.01
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ def prove_jointly(
         # a clock may stop the first long step before it proves much: the default plan goes first
         steps = [step for step in plan(problem, "fast") if step.ask is not _rough] + steps
     if start is not None:
-        steps = [Step(_again), *(step for step in steps[1:2] if step.ask is _prices)]
+        steps = [Step(_again), *(step for step in steps[1:2] if step.ask in PRICED)]
     for step in steps:
         asked = _question(problem, proved, options)
         stage = Stage(asked, proved.bounds, options, problem.dropped, start)
@@ -104,7 +113,7 @@ def plan(problem: Problem, certify: str) -> list[Step]:
     small = problem.covariance.n_features <= SMALL
     if certify == "fast" and small:
         # with many nonzeros more steps pay, branching does not
-        steps = [Step(_short), Step(_prices, 4e9)] if problem.s_max <= FEW else [Step(_many)]
+        steps = [Step(_short), Step(_affordable)] if problem.s_max <= FEW else [Step(_many)]
     elif certify == "fast":
         steps = [Step(_rough), Step(_wide)] if problem.dropped > 0.0 else [Step(_wide)]
     elif small and problem.s_max <= FEW:
@@ -118,7 +127,7 @@ def plan(problem: Problem, certify: str) -> list[Step]:
     # Prices and labels close a gap in the sum of variances, which an adjusted variance does not
     # reach; labels know nothing of anchors, and would look for a proof that there is not.
     plain = problem.total is None and not problem.adjusted
-    useless = () if plain else (_prices, _labels)
+    useless = () if plain else (*PRICED, _labels)
     if problem.include:
         useless = (*useless, _labels)
     return [step for step in steps if step.ask not in useless]
@@ -175,6 +184,21 @@ def _prices(stage: Stage, amount: float) -> JointAnswer | None:
         monitor=stage.options.monitor,
         n_jobs=stage.options.n_jobs,
     )
+
+
+def _affordable(stage: Stage, amount: float) -> JointAnswer | None:
+    """Ask for prices with what the account leaves, if that may be enough."""
+    question, start = stage.question, stage.last("kyfan")
+    if start is None:
+        return None
+    n, gap = len(start.data["features"]), start.value / question.value - 1.0
+    spent = EFFORTS["short"].most_work(n, len(question.cardinalities))
+    spent += PRICING * n * sum(question.cardinalities) * min(gap / HOPELESS, 1.0)
+    left = (WORK - spent) / UNCOUNTED
+    return _prices(stage, min(left, BRANCHING[1])) if left > BRANCHING[0] else None
+
+
+PRICED = (_prices, _affordable)
 
 
 def _labels(stage: Stage, amount: float) -> JointAnswer | None:

@@ -8,6 +8,7 @@ combined, and the best assignment is kept.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,9 @@ CHAINS = 2  # starts that are perturbed
 WORSE = 0.01  # relative loss at which a perturbed assignment is still accepted
 RETURN = 6  # rounds after which a chain returns to its best assignment
 PATIENCE = 8  # rounds after which a chain that has not improved on its start ends
+WORK = 3.5e8  # nanoseconds of one core, by count, for several components and each unit of effort
+FIRST = 0.4  # part of the work after which no further start is improved
+BATCH = 4  # starts improved at a time, for every n_jobs
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class State:
 
     owner: np.ndarray  # (p,) component of every feature, -1 if free
     value: float
+    work: float = 0.0  # that led to it from a start
 
     def supports(self, k: int) -> list[np.ndarray]:
         return [np.flatnonzero(self.owner == j) for j in range(k)]
@@ -55,7 +60,8 @@ def joint_search(
     A : (p, p) positive semidefinite array.
     cardinalities : nonzeros of each component; their sum is at most p.
     nonnegative : components with nonnegative weights only.
-    effort : multiplies the numbers of starts and perturbations; 0 only improves the starts.
+    effort : multiplies the numbers of starts and perturbations, and for several components the
+        work they may take; 0 only improves the starts.
     starts : supports to improve, in the order of cardinalities; the result is never worse.
     anchors : features that each component must have, no feature twice; none when empty.
 
@@ -86,6 +92,7 @@ class _Search:
         self.seed = seed
         self.monitor = monitor
         self.diagonal = np.diag(self.A).copy()
+        self.most = np.inf  # work of one local search
         self.anchor = np.full(self.p, -1)  # the component that a feature anchors
         for j, features in enumerate(anchors):
             self.anchor[list(features)] = j
@@ -100,12 +107,17 @@ class _Search:
         self, effort: int, n_jobs: int, starts: Iterable[Sequence[np.ndarray]]
     ) -> list[np.ndarray]:
         rounds = effort * self._rounds() // CHAINS if self.k > 1 else 0
+        work = WORK * max(effort, 1) if self.k > 1 else np.inf
+        self.most = work / BATCH
         with ordered_map(n_jobs, self) as submit:
             pool = list(submit(_Search.improve, self._given(starts)))
-            if effort > 0 or not pool:
-                pool += self._first_states(effort, submit)
+            if (effort > 0 and not self.monitor.stopped) or not pool:
+                pool += self._first_states(effort, submit, FIRST * work)
+            left = max(work - sum(state.work for state in pool), 0.0)
             pool.sort(key=lambda state: -state.value)
-            chains = [(start, chain, rounds) for chain, start in enumerate(pool[:CHAINS])]
+            chains = [
+                (start, chain, rounds, left / CHAINS) for chain, start in enumerate(pool[:CHAINS])
+            ]
             ends = submit(_Search._wander, chains) if rounds else ()
             best = max([pool[0], *ends], key=lambda state: state.value)
         return best.supports(self.k)
@@ -135,21 +147,33 @@ class _Search:
                 owner[free[np.argsort(-self.diagonal[free], kind="stable")[:short]]] = j
         return owner
 
-    def _first_states(self, effort: int, submit: Callable) -> list[State]:
+    def _first_states(self, effort: int, submit: Callable, most: float) -> list[State]:
+        """Improve starts of every kind, as many as `most` work allows, at least a batch."""
         rng = np.random.default_rng(self.seed)
         basis = self._leading_subspace(rng)
         if self.k == 1:
             singles = self._single_starts(basis, rng, effort)
             return list(submit(_Search.improve, self._best(singles, 1 + 2 * effort)))
         owners = [self._deflated(basis)]
-        for _ in range(max(8 * effort, 2)):
+        # at most half as much work for random ascents as for what they start
+        count = max(min(8 * effort, int(0.5 * most / (2 * self._ascent_work()))), 2)
+        for _ in range(count):
             rank = rng.integers(self.k, basis.shape[0] + 1)
             score = rng.standard_normal((self.k, rank)) @ basis[:rank]
             owners.append(self.ascend(score))
+            if self.monitor.stopped:
+                return list(submit(_Search.improve, owners[:1]))
         packed = self._packed(rng, max(4 * effort, 1))
         mixed = self._best(owners[1:], 1 + effort)
-        chosen = [owners[0], *mixed, *self._best(packed, 1 + effort)]
-        return list(submit(_Search.improve, chosen))
+        # in turn, so that a search that ends early has met both kinds
+        turns = itertools.zip_longest(mixed, self._best(packed, 1 + effort))
+        chosen = [owners[0], *(owner for turn in turns for owner in turn if owner is not None)]
+        states: list[State] = []
+        for first in range(0, len(chosen), BATCH):
+            states += submit(_Search.improve, chosen[first : first + BATCH])
+            if sum(state.work for state in states) > most or self.monitor.stopped:
+                break
+        return states
 
     def _packed(self, rng: np.random.Generator, count: int) -> list[np.ndarray]:
         """Combine good single components into disjoint ones, greedily in a noisy order of value."""
@@ -250,18 +274,21 @@ class _Search:
 
     # perturbations --------------------------------------------------------------------------
 
-    def _wander(self, given: tuple[State, int, int]) -> State:
+    def _wander(self, given: tuple[State, int, int, float]) -> State:
         """Perturb and improve repeatedly, accepting slightly worse states; return the best one.
 
-        `given` holds the start, the number of the chain and the number of rounds. A whole chain is
-        one task because a step takes milliseconds, as long as sending it to a worker does.
+        `given` holds the start, the number of the chain, of rounds, and the work they may take. A
+        whole chain is one task because a step takes milliseconds, as long as sending it to a worker
+        does.
         """
-        start, chain, rounds = given
+        start, chain, rounds, left = given
         best = current = start
         for number in range(rounds):
-            if self.monitor.stopped or (number == PATIENCE and best is start):
+            unchanged = number == PATIENCE and best is start
+            if self.monitor.stopped or unchanged or left <= 0.0:
                 break
             tried = self._perturbed(current, (self.seed, chain, number))
+            left -= sum(state.work for state in tried)
             better = [state for state in tried if state.value > best.value * (1.0 + 1e-10)]
             best = max(better, key=lambda state: state.value, default=best)
             slack = WORSE * (1.0 - number % RETURN / RETURN)
@@ -278,8 +305,10 @@ class _Search:
 
     def _perturbed(self, state: State, seed: tuple[int, ...]) -> list[State]:
         ways = (self._rebuild_one_by_one, self._kick, self._rebuild_jointly, self._shake)
-        tried = []
+        tried: list[State] = []
         for index, way in enumerate(ways):
+            if tried and self.monitor.stopped:
+                break
             rng = np.random.default_rng((*seed, index))
             tried.append(self.improve(way(state.owner, rng)))
         return tried
@@ -386,7 +415,12 @@ class _Search:
         """Improve an assignment by swaps with free features and between components."""
         owner = self._anchored(owner)
         search = Exchange(self.A, self.need, self.nonnegative, owner, self.anchor)
-        return State(*search.run(self.monitor))
+        owner, value, work = search.run(self.monitor, self.most)
+        return State(owner, value, work + self._ascent_work())
+
+    def _ascent_work(self) -> float:
+        """Estimate the nanoseconds of an ascent of ten matchings; from a random start it is two."""
+        return 10.0 * float(self.need.sum() + 20 * self.k) * self.p
 
     def _anchored(self, owner: np.ndarray) -> np.ndarray:
         """Move every anchor to its component, in exchange for the member that varies least."""

@@ -52,6 +52,10 @@ class Effort:
         np.inf
     )  # about nanoseconds of one core; no feature joins for which too few are left
 
+    def most_work(self, n: int, k: int) -> float:
+        """Return what all steps take on n features that are all in the core."""
+        return len(self.temperatures) * self.steps * step_work(n, 4 * k)
+
 
 EFFORTS = {
     # every feature is in the core: nothing has to join it
