@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparcipal import sparse_pca, verify
-from sparcipal.bounds import strategy
+from sparcipal.bounds import joint, strategy
 
 
 def test_few_samples_and_many_nonzeros_are_proved_without_a_core():
@@ -45,3 +45,36 @@ def test_one_meter_limits_all_parts_of_the_default_proof(monkeypatch):
         names.append({bound.name for bound in result.certificate.bounds})
     assert "lowrank" not in names[0]
     assert names[1] & {"lowrank", "ellipsoid"}
+
+
+def test_after_a_stop_only_bounds_of_a_moment_are_tried(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((30, 60))
+    X[:, :20] += np.random.default_rng(1).standard_normal((30, 1))
+    asked = {"n_components": 2, "n_nonzero_coefs": 6, "callback": lambda progress: True}
+
+    def tried():
+        result = sparse_pca(X, **asked)
+        assert result.status == "interrupted"
+        assert verify(result, X).verdict == "proved"
+        return {bound.name for bound in result.certificate.bounds}
+
+    assert "kyfan" in tried()
+    monkeypatch.setattr(joint, "HASTY", 11)
+    assert "kyfan" not in tried()
+
+
+def test_prices_get_what_the_account_of_the_default_leaves(monkeypatch):
+    X = np.random.default_rng(3).standard_normal((50, 30))
+    X[:, :15] += np.random.default_rng(1).standard_normal((50, 1))
+    asked = {"n_components": 3, "n_nonzero_coefs": 7}
+    works = []
+
+    def configuration_bound(question, start, *, work, monitor, n_jobs):
+        works.append(work)
+
+    monkeypatch.setattr(joint, "configuration_bound", configuration_bound)
+    for account in (joint.WORK, 0.3 * joint.WORK, 0.0):
+        monkeypatch.setattr(joint, "WORK", account)
+        sparse_pca(X, **asked)
+    assert works[0] == joint.BRANCHING[1] > works[1] > joint.BRANCHING[0]
+    assert len(works) == 2

@@ -39,6 +39,7 @@ BRANCHING = (2e8, 4e9)  # less is not worth the prices, more rarely closes a gap
 UNCOUNTED = 1.7
 PRICING = 3e5
 HOPELESS = 0.01
+HASTY = 240  # nonzeros in all up to which a Ky Fan bound after a stop takes a moment
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,10 @@ def prove_jointly(
     if steps[0].ask is _thorough and options.monitor.limited:
         # a clock may stop the first long step before it proves much: the default plan goes first
         steps = [step for step in plan(problem, "fast") if step.ask is not _rough] + steps
-    if start is not None:
+    if options.monitor.stopped:
+        # the cheap bounds hold; a split that is not optimised does better where the core is small
+        steps = [Step(_rough)] if problem.n_nonzero <= HASTY else []
+    elif start is not None:
         steps = [Step(_again), *(step for step in steps[1:2] if step.ask in PRICED)]
     for step in steps:
         asked = _question(problem, proved, options)

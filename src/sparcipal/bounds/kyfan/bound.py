@@ -192,7 +192,7 @@ class _Run:
             return guess(kyfan_matrix(a, split, self.s, self.nonnegative), self.k, self.total)
 
         best, lowest = split, guessed(split)
-        if lowest <= self.target:
+        if lowest <= self.target or self.monitor.stopped:
             return split
         # where features may have to join, the work for that is kept back
         last = KEPT * self.left if self.growing else 0.0
