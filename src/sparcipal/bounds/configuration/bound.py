@@ -99,6 +99,7 @@ class _Prices:
         self.rng = np.random.default_rng(0)
         self.left = 0.0
         self.better: tuple[np.ndarray, ...] = ()  # supports that explain more than those given
+        self.mixed = False  # whether mixtures of known supports reach more than the level
 
     def run(self, supports: list[np.ndarray], start: Bound, work: float) -> JointAnswer | None:
         self._prepare(supports, start)
@@ -118,7 +119,7 @@ class _Prices:
                 if best is None or attempt.total < best.total:
                     best = attempt
                 done = all(proof.status == "optimal" for proof in attempt.proofs)
-                settled = done and aim <= 0.6 * self.tol
+                settled = done and aim <= 0.6 * self.tol and self.mixed
                 if not done or attempt.total >= lowest:
                     lowest = min(lowest, attempt.total)
                     break
@@ -205,7 +206,8 @@ class _Prices:
             least = self.pool.least_total()
             if least > level and self._improved():
                 level = self.value * (1.0 + aim)
-            if least > level:  # the linear program leaves a gap
+            self.mixed = least > level
+            if self.mixed:  # the linear program leaves a gap
                 level = self.value + 1.1 * (least - self.value) + 0.1 * self.tol * self.value
             price = self.pool.central(self.center, level)
             if price is None:
