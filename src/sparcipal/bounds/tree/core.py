@@ -29,7 +29,7 @@ from .log import Proof
 from .question import TreeQuestion
 from .search import prove
 
-CORE = 120  # features of the first core, besides the support
+CORE = 90  # features of the first core, besides the support
 MOST_CORE = 900
 ROUNDS = 10
 COLD = (1e-2, 3e-3, 1e-3)  # smoothing from a start, relative to the value
