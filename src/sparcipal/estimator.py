@@ -183,7 +183,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         or all components use one set of `n_nonzero_coefs` features.
     objective : {"sum", "adjusted"}, default=None
         Whether the variances of the components are added, or what each explains beyond those before
-        it. None means "adjusted" for free supports and "sum" otherwise.
+        it in the best order. None means "adjusted" for free supports and "sum" otherwise.
     uncorrelated : bool, default=False
         Components whose scores are uncorrelated, for free and disjoint supports.
     nonnegative : bool, default=False
@@ -203,8 +203,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     scale : bool, default=False
         Divide by the standard deviation; constant features are left alone.
     certify : {"fast", "full", False}, default="fast"
-        How hard to prove: a deterministic budget of a few seconds, until `tol` or a limit, or the
-        cheap bounds only.
+        How hard to prove: a deterministic budget of a few seconds; until `tol`, a limit, or the
+        end of what proofs can improve; or the cheap bounds only.
     tol : float, default=1e-6
         The relative gap that counts as optimal.
     max_nodes : int, default=None
@@ -241,14 +241,15 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     components_ : ndarray of shape (n_components, n_features)
         Unit vectors, ordered by variance, the largest loading of each positive.
     explained_variance_ : ndarray of shape (n_components,)
-        Variance of each component (adjusted for those before it when supports overlap); covariances
-        divide by n.
+        Variance of each component; with `objective="adjusted"`, the default for free supports, what
+        it explains beyond those before it. Covariances divide by n.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The same as a fraction of the total variance.
     largest_correlation_ : float
         The largest correlation between the scores of two components.
     adjusted_variance_ : float
-        What all components explain when each counts only beyond those before it.
+        What all components explain when each counts only beyond those before it, in the best order
+        (the best found, for more than eight).
     certificate_ : Certificate
         Value, proven upper bound, gap, and how it was proved.
     result_ : Result

@@ -86,7 +86,7 @@ def sparse_pca(
         or all components use one set of `n_nonzero_coefs` features.
     objective : {"sum", "adjusted"}
         Whether the variances of the components are added, or what each explains beyond those before
-        it. None means "adjusted" for free supports and "sum" otherwise.
+        it in the best order. None means "adjusted" for free supports and "sum" otherwise.
     uncorrelated : bool
         Components whose scores are uncorrelated, for free and disjoint supports.
     nonnegative : bool
@@ -104,8 +104,8 @@ def sparse_pca(
     center, scale : bool
         Subtract the mean (default); divide by the standard deviation (not the default).
     certify : {"fast", "full", False}
-        How hard to prove: a deterministic budget of a few seconds, until `tol` or a limit, or the
-        cheap bounds only.
+        How hard to prove: a deterministic budget of a few seconds; until `tol`, a limit, or the
+        end of what proofs can improve; or the cheap bounds only.
     tol : float
         The relative gap that counts as optimal.
     max_nodes : int
@@ -113,8 +113,7 @@ def sparse_pca(
     time_limit : float
         Seconds; the best answer so far is returned with its valid bound.
     n_jobs : int
-        Threads, or inside `joblib.parallel_config("dask")` the workers of a cluster. Results do not
-        depend on it.
+        Threads, or workers of `joblib.parallel_config("dask")`. Results do not depend on it.
     random_state : int, Generator, RandomState or None
     verbose : int
         1 prints a line per improvement to stderr.
@@ -132,7 +131,6 @@ def sparse_pca(
         best loadings are, and the components are then in the order of these lists.
     exclude : list of names or numbers, or mask
         Features that no component may use.
-
     missing : {"error", "rows", "mean", "median", "pairwise"}
         What to do about entries that are missing (NaN): refuse them, leave out their rows, fill
         them with the mean or median of their column, or use the covariance of each pair of
@@ -389,7 +387,9 @@ def solve(
     monitor = options.monitor
     alive = informative(whole)
     eliminated = whole.covariance.n_features - alive.size
-    monitor.update("eliminate", message=f"{eliminated} of {whole.covariance.n_features} features")
+    out = len(whole.constraints.exclude)
+    told = f"{eliminated} of {whole.covariance.n_features} features, {out} of them excluded"
+    monitor.update("eliminate", message=told if out else told.partition(",")[0])
     reduced = whole.covariance if not eliminated else whole.covariance.restrict(alive)
     problem = whole.among(alive, reduced.materialise())
     found = method.run(problem, options, **method_options)
@@ -404,7 +404,7 @@ def solve(
         proved = replace(proved, components=components)
     certificate = certificate_of(problem, proved, options, certify, found)
     monitor.update("done", value=certificate.value, bound=certificate.bound, nodes=proved.nodes)
-    certificate = replace(certificate, eliminated=eliminated + proved.eliminated)
+    certificate = replace(certificate, eliminated=eliminated - out + proved.eliminated)
     lifted = tuple(Component(alive[c.support], c.weights) for c in proved.components)
     bounds = certificate.bounds
     if eliminated:  # a proof speaks of the features that are left: it says which

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..problem.components import refit
 from ..problem.problem import Options, Problem
@@ -99,6 +100,7 @@ def prove_jointly(
     for step in steps:
         asked = _question(problem, proved, options)
         stage = Stage(asked, proved.bounds, options, problem.dropped, start)
+        options.monitor.update("bounds", message=_GOING_ON.get(step.ask, "Ky Fan bound"))
         answer = step.ask(stage, step.amount)
         if answer is not None:
             if answer.bound is not None:
@@ -211,6 +213,14 @@ def _labels(stage: Stage, amount: float) -> JointAnswer | None:
         return None
     bound = labels_bound(stage.question, start, monitor=stage.options.monitor)
     return None if bound is None else JointAnswer(bound)
+
+
+# What is said of a step while it takes place.
+_GOING_ON: dict[Any, str] = {
+    _prices: "prices",
+    _affordable: "prices",
+    _labels: "components told apart by labels",
+}
 
 
 def _question(problem: Problem, proved: Proved, options: Options) -> JointQuestion:

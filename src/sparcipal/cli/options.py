@@ -161,8 +161,8 @@ def _answer_options(command: F, *more: F) -> F:
                help="What components share: no feature, any, any while they are orthogonal, or "
                "all."),
         option(QUESTION, "--objective", type=click.Choice(["sum", "adjusted"]),
-               help="Add variances, or what each component explains beyond those before it (the "
-               "default for free supports)."),
+               help="Add variances, or what each component explains beyond those before it in the "
+               "best order (the default for free supports)."),
         option(QUESTION, "--uncorrelated", is_flag=True, help="Scores that are uncorrelated."),
         option(QUESTION, "--exclude", multiple=True, metavar="NAME,NAME,...",
                help="Features that may not be used; names, patterns (gene*) or numbers."),

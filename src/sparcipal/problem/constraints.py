@@ -64,7 +64,7 @@ def constraints_of(
         anchors, more = check(_anchors, include, columns, len(sizes)) or ([], [])
         wrong += more + _contradictions(anchors, out, columns, sizes, disjoint)
         if wrong:
-            check.add(ValueError("include and exclude: " + "; ".join(wrong)))
+            check.add(ValueError("; ".join(wrong)))
     anchored = tuple(tuple(sorted(own)) for own in anchors)
     return Constraints(anchored if any(anchored) else (), tuple(sorted(out)))
 
@@ -81,15 +81,20 @@ def _contradictions(
     for j, (own, size) in enumerate(zip(anchors, sizes)):
         both = sorted(set(own) & set(out))
         if both:
-            wrong.append(f"{_list(both, columns)} in include and in exclude")
+            wrong.append(f"{_list(both, columns)} in include and in exclude: leave one")
         if len(set(own)) > size:
             whose = f" of component {j + 1}" if len(sizes) > 1 else ""
-            wrong.append(f"{len(set(own))} anchors{whose} for n_nonzero_coefs={size}")
+            wrong.append(
+                f"include has {len(set(own))} anchors{whose} for n_nonzero_coefs={size}: name at "
+                f"most {size}, or raise n_nonzero_coefs to {len(set(own))}"
+            )
     if disjoint:
         shared = Counter(feature for own in anchors for feature in set(own))
         twice = sorted(feature for feature, count in shared.items() if count > 1)
         if twice:
-            wrong.append(f"{_list(twice, columns)} in include for several disjoint components")
+            wrong.append(
+                f"{_list(twice, columns)} in include for several disjoint components: leave one"
+            )
     return wrong
 
 

@@ -77,7 +77,7 @@ class Certificate:
     nodes : int
         Nodes of the branch and bound.
     eliminated : int
-        Features that were proved unnecessary, or that carry no variance.
+        Features that were proved unnecessary, or that carry no variance; not those excluded.
     message : str
         What a user could do about the gap.
     guarantees : dict
@@ -144,7 +144,8 @@ class Result:
     weights : tuple of ndarray
         The loadings on those features, unit norm, the largest positive.
     variances : ndarray
-        Variance explained by each component (adjusted for those before it when supports overlap).
+        Variance explained by each component; with `objective="adjusted"`, the default for free
+        supports, what it explains beyond those before it.
     total_variance : float
         The trace of the covariance.
     n_features, n_samples : int
@@ -206,7 +207,8 @@ class Result:
 
     @property
     def adjusted_variance(self) -> float:
-        """What all components explain when each counts only beyond those before it."""
+        """What all components explain when each counts only beyond those before it, in the best
+        order (the best found, for more than eight); the order shown may be another one."""
         return self._redundancy("adjusted", self.value)
 
     def _redundancy(self, name: str, alone: float) -> float:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 HEAD = f"{'seconds':>8}  {'stage':<10}  {'value':>12}  {'bound':>12}  {'gap':>9}  {'nodes':>8}"
 
+SILENCE = 10.0  # seconds after which the last figures are written once more
+
 
 def progress_line(progress: Progress) -> str:
     """Return the figures of one moment, aligned under HEAD; an unknown figure is a dash."""
@@ -27,19 +29,21 @@ def progress_line(progress: Progress) -> str:
 
 
 class ProgressLines:
-    """This callback writes a line whenever the stage, the value or the bound has changed, and for
-    every tenth of a file that is read."""
+    """This callback writes a line whenever the stage, the value or the bound has changed, for every
+    tenth of a file that is read, and where nothing changes for a while."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
         self._last: tuple[object, ...] | None = None
+        self._at = 0.0
 
     def __call__(self, progress: Progress) -> None:
         stream = sys.stderr if self._stream is None else self._stream
         tenths = 10 * progress.done // progress.total if progress.done and progress.total else None
         now = (progress.stage, progress.value, progress.bound, tenths)
-        if now == self._last:
+        if now == self._last and progress.seconds < self._at + SILENCE:
             return
+        self._at = progress.seconds
         if self._last is None:
             stream.write(HEAD + "\n")
         self._last = now

@@ -258,16 +258,21 @@ def redundancy(result: Result) -> list[str]:
         return []
     told = [
         f"the scores of two components correlate by {correlation:.2f} at most; adjusted for that, "
-        f"all explain {at_least(adjusted)}"
+        f"in the best order, all explain {at_least(adjusted)}"
     ]
     if correlation > REDUNDANT and result.settings.get("objective") == "sum":
-        # adjusted variance is asked for with disjoint or free supports only
-        apart = result.settings.get("supports", "disjoint") == "disjoint"
+        # adjusted variance is asked for with disjoint or free supports only, and takes no anchors
+        # of single components and no total
+        settings = result.settings
+        apart = settings.get("supports", "disjoint") == "disjoint"
         other = "" if apart else "supports='free', "
-        told.append(
-            f"components repeat each other: {other}objective='adjusted' (--objective adjusted) "
-            "counts what each explains beyond those before it"
-        )
+        advice = "components repeat each other"
+        if not (settings.get("include") or settings.get("n_nonzero_total")):
+            advice += (
+                f": {other}objective='adjusted' (--objective adjusted) counts what each explains "
+                "beyond those before it, and leaves a wider gap"
+            )
+        told.append(advice)
     return told
 
 

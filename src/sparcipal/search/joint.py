@@ -111,8 +111,12 @@ class _Search:
         self.most = work / BATCH
         with ordered_map(n_jobs, self) as submit:
             pool = list(submit(_Search.improve, self._given(starts)))
+            if rounds:
+                self.monitor.update("search", message=f"all {self.k} components at once: starts")
             if (effort > 0 and not self.monitor.stopped) or not pool:
                 pool += self._first_states(effort, submit, FIRST * work)
+            if rounds:
+                self.monitor.update("search", message=f"all {self.k} at once: perturbations")
             left = max(work - sum(state.work for state in pool), 0.0)
             pool.sort(key=lambda state: -state.value)
             chains = [

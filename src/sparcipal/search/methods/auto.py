@@ -18,6 +18,7 @@ from ...bounds.enumeration import count_supports, exhaust
 from ...problem.components import newcomer_gain, refit, refit_one, removals
 from ...problem.constraints import Constraints
 from ...problem.covariance import Covariance
+from ...problem.monitor import Quiet
 from ...problem.problem import Component, Options, Problem
 from ..joint import joint_search
 from ..method import Found, Method
@@ -123,7 +124,8 @@ def _simple_answers(
         inside = problem.covariance.restrict(features).materialise()
         problem = replace(problem, covariance=inside)
     problem = replace(problem, constraints=Constraints())  # the search moves anchors in
-    found = [method.run(problem, options) for method in SIMPLE]
+    quiet = replace(options, monitor=Quiet(options.monitor))
+    found = [method.run(problem, quiet) for method in SIMPLE]
     return [[features[component.support] for component in answer.components] for answer in found]
 
 
