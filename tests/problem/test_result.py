@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 
-from sparcipal import Moments, Result, sparse_pca
+from sparcipal import Alternatives, Moments, Result, alternatives, sparse_pca
 from sparcipal.data.products import Gram
 
 X = np.random.default_rng(0).standard_normal((20, 5))
@@ -42,6 +42,7 @@ def test_load_refuses_the_proof_of_another_result(result, tmp_path):
     ("change", "message"),
     [
         (lambda d: d.update(sparcipal=99), "format 99 is not the format"),
+        (lambda d: d.update(more=1), "Result has no entry 'more'"),
         (lambda d: d["certificate"]["bounds"][0].update(data=3), "has no data"),
         (lambda d: d["certificate"]["bounds"][0].update(name=3), "no name or no value"),
         (lambda d: d["certificate"].update(guarantees={"a": "b"}), "guarantee is no number"),
@@ -56,6 +57,15 @@ def test_from_json_refuses_documents_with_wrong_parts(result, change, message):
     change(document)
     with pytest.raises(ValueError, match=message):
         Result.from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_entries_that_nobody_rechecks_are_refused_in_saved_alternatives(result, inside):
+    document = json.loads(alternatives(result, X).to_json())
+    Alternatives.from_json(json.dumps(document))
+    (document["components"][0] if inside else document)["more"] = 1
+    with pytest.raises(ValueError, match="has no entry 'more'"):
+        Alternatives.from_json(json.dumps(document))
 
 
 def test_save_leaves_the_old_result_when_it_cannot_write(tmp_path):

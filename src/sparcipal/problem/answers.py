@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from .result import Result, result_from
-from .saving import LIMIT, document_of, holds_alternatives, read_text, text_of, write_atomically
+from .saving import (
+    LIMIT,
+    document_of,
+    holds_alternatives,
+    read_text,
+    refuse_unknown,
+    text_of,
+    write_atomically,
+)
 
 TIE = 1e-12  # values closer than this are equal but for rounding
 
@@ -271,6 +279,7 @@ class Alternatives:
 
 
 def _alternatives(parts: dict[str, Any]) -> Alternatives:
+    refuse_unknown(parts, Alternatives)
     return Alternatives(
         result=result_from(parts["result"]),
         within=float(parts["within"]),
@@ -288,6 +297,7 @@ def _absent(parts: dict[str, Any]) -> str | None:
 
 
 def _nearby(parts: dict[str, Any]) -> Nearby:
+    refuse_unknown(parts, Nearby)
     known = {f.name: parts[f.name] for f in fields(Nearby)}
     known["supports"] = tuple(Listed(**entry) for entry in known["supports"])
     for name in ("drops", "forces"):

@@ -18,6 +18,7 @@ from .saving import (
     holds_alternatives,
     proof_path,
     read_text,
+    refuse_unknown,
     text_of,
     write_together,
 )
@@ -352,6 +353,7 @@ def result_from(parts: dict[str, Any]) -> Result:
 
 
 def _from_document(parts: dict[str, Any]) -> Result:
+    refuse_unknown(parts, Result)
     certificate = parts.pop("certificate")
     bounds = tuple(Bound(**b) for b in certificate.pop("bounds"))
     status = Status(certificate.pop("status"))

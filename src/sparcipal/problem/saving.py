@@ -47,6 +47,13 @@ def document_of(text: str) -> dict[str, Any]:
     return parts
 
 
+def refuse_unknown(parts: Any, kind: type) -> None:
+    """ValueError for an entry that a record of this kind does not have: nobody would recheck it."""
+    unknown = [name for name in parts if name not in {f.name for f in fields(kind)}]
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no entry {unknown[0]!a}")
+
+
 def holds_alternatives(parts: dict[str, Any]) -> bool:
     """Whether a document has the entries of alternatives to a result."""
     return {"result", "within", "components"} <= parts.keys() and type(parts["components"]) is list
