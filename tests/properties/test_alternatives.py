@@ -11,6 +11,8 @@ import sparcipal.bounds.joint as joint
 import sparcipal.questions.beside as beside
 from sparcipal import Alternatives, SparsePCA, alternatives, sparse_pca, verify
 from sparcipal.bounds.tree.core import prove_large
+from sparcipal.bounds.tree.listing import Listing
+from sparcipal.bounds.tree.search import Search
 from tests.support.nearly import PASSES, falling, in_blocks, nearly, wrong
 from tests.support.second_checker import check_alternatives
 
@@ -105,10 +107,38 @@ def test_a_full_list_and_a_stopped_one_say_so():
     assert full.status == "more"
     assert not full.components[0].complete
     assert "at least" in str(full)
+    assert "in every one" not in str(full)
     assert verify(full, X)
     stopped = alternatives(X, n_nonzero_coefs=4, within=0.4, callback=lambda progress: True)
     assert stopped.status == "interrupted"
     assert verify(stopped, X)
+
+
+def test_a_full_list_begins_with_the_answer(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((30, 16))
+    asked = {"n_nonzero_coefs": 5, "within": 0.5, "most": 1, "drop": False, "force": 0}
+    found = alternatives(X, **asked)
+    first, *others = found.components[0].supports
+    assert first.support.tolist() == found.result.supports[0].tolist()
+    assert all(entry.value <= first.value for entry in others)
+    assert verify(found, X)
+    monkeypatch.setattr(Listing, "start", Search.start)
+    without = alternatives(X, **asked)
+    verdict = verify(without, X)
+    assert not verdict
+    assert "does not have the component" in verdict.reason
+
+
+def test_an_unfinished_list_says_no_more_than_it_knows():
+    X = np.random.default_rng(0).standard_normal((30, 16))
+    found = alternatives(X, n_nonzero_coefs=5, within=0.5, most=1, drop=False, force=0)
+    (near,) = found.components
+    assert near.level > near.value
+    text = str(found)
+    assert "others may be as good or better" in text
+    assert "found so far" in text
+    assert "in every one" not in text
+    assert "none is missing" not in text
 
 
 def test_what_cannot_be_answered_is_refused():

@@ -243,14 +243,14 @@ def test_all_that_is_wrong_is_in_one_error(asked):
     assert "nowhere" in str(told.value)
 
 
-def test_a_component_that_a_stop_left_out_is_not_asked_yet(asked):
+def test_a_component_that_a_stop_left_out_is_not_answered_yet(asked):
     X, result = asked
     near = alternatives(
         result, X, within=0.9, most=1, callback=lambda progress: progress.stage == "alternatives"
     )
     assert near.status == "interrupted"  # though the first list was full before
     text = str(near)
-    assert "component 2, the others as they are: not asked yet" in text
+    assert "component 2, the others as they are: not answered yet" in text
     assert "incomplete: stopped by the user" in text
 
 

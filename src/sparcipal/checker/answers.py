@@ -201,6 +201,10 @@ class _Component:
         answer.budget.work(300.0 * len(short) * len(kinds), "supports inside others")
         again = len(kinds) < len(told) or any(a < b for a in short for b in kinds)
         require(not again, "a listed support is an exchange or a part of another")
+        component = frozenset(answer.result.supports[self.j].tolist())
+        first = _first_of_its_kind(component, claimed)
+        there = not kinds or any(first <= kind for kind in kinds)
+        require(there, "the list does not have the component that it is compared with")
 
     def _check_dropped(self, question: Question, level: float) -> None:
         """Of a screened table, supports with a dropped feature are no better than the level: those

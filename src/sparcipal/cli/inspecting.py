@@ -80,7 +80,11 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     help="The share by which others may fall short of the best.",
 )
 @click.option(
-    "--most", type=int, default=1000, show_default=True, help="The list ends with so many supports."
+    "--most",
+    type=int,
+    default=1000,
+    show_default=True,
+    help="The list ends once it has more supports than this.",
 )
 @click.option(
     "--costs/--no-costs",

@@ -13,6 +13,7 @@ from math import isqrt
 import numpy as np
 
 EPS = float(np.finfo(np.float64).eps)
+TIE = 1e-12  # the part by which values of supports that are equal but for rounding may differ
 
 
 def power_of_two(size: float) -> float:

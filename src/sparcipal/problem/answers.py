@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..numerics.margins import TIE
 from .result import Result, result_from
 from .saving import (
     LIMIT,
@@ -22,8 +23,6 @@ from .saving import (
     text_of,
     write_atomically,
 )
-
-TIE = 1e-12  # values closer than this are equal but for rounding
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,8 @@ def alternatives(
     within : float
         Supports are listed that explain at least 1 - within of what the component explains.
     most : int
-        The list ends with so many supports; it is then known to be complete above a higher level.
+        The list ends once it has more supports than this, and those met together go on it together:
+        it may hold some more. It is then known to be complete above a higher level.
     drop : bool
         Also find and prove the best answers without each feature that the answer uses, to a tenth
         of `within`, or to 0.1 % where that is more than a percent.

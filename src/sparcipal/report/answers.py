@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..numerics.margins import TIE
 from . import words
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Best(NamedTuple):
         """The share that is lost, at least (proved) and at most."""
         sure = self.value - self.rounding
         least = 1 - bound / sure if sure > 0 else 0.0
-        return max(least, 0.0), max(1 - value / self.value, 0.0)
+        most = 1 - value / self.value
+        return max(least, 0.0), most if most > TIE else 0.0
 
 
 def best_of(found: Alternatives) -> Best:
@@ -188,7 +190,7 @@ def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[
         yield label.removeprefix("the best one is "), text
     if near.drops:
         yield "lost without", _lost(found, _figures(near.drops), Best(near.value, near.rounding))
-    if not told and not near.supports:  # not asked
+    if not told:  # not answered
         return
     order = np.argsort(-near.with_value, kind="stable")
     if order.size and near.value > 0:
@@ -209,8 +211,9 @@ def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[
 
 def _less(found: Alternatives, near: Nearby, entry: Listed) -> str:
     """By how much a support falls short of the best one, and how it differs."""
-    share = max(1 - entry.value / near.supports[0].value, 0.0)
-    return f"{_percent(share)} less: {_change(found, near, entry)}"
+    share = 1 - entry.value / near.supports[0].value
+    less = f"{_percent(share)} less" if share > TIE else "as much"
+    return f"{less}: {_change(found, near, entry)}"
 
 
 def _change(found: Alternatives, near: Nearby, entry: Listed) -> str:
@@ -239,7 +242,7 @@ def _lost(
     for feature, value, bound in costs[:shown]:
         least, most = best.lost(value, bound)
         low, high = _percent(least, down=True), _percent(most)
-        close = most - least <= max(0.02 * most, 5e-4)
+        close = most - least <= (max(0.02 * most, 5e-4) if least > 0 else 0.0)
         figure = low if close else f"{low.removesuffix(' %')} to {high}"
         said.append(f"{_name(found, feature)} {figure}")
     more = len(costs) - shown
@@ -248,8 +251,9 @@ def _lost(
 
 def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     """How many supports are near a component, and which features they use."""
-    if near.level >= near.value and not near.supports and found.status in STOPS:
-        yield "not asked yet"
+    known = near.level < near.sure  # of all supports above some level
+    if not known and len(near.supports) < 2 and found.status in STOPS:
+        yield "not answered yet"
         return
     best = near.value
     reach = _percent(max(1 - near.level / near.sure, 0.0), down=True) if near.sure > 0 else "0 %"
@@ -261,22 +265,33 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
         yield f"not the best answer: one explains {more} more, and what follows is beside this one"
     if near.complete:
         yield f"{many} within {_percent(found.within)} of {whose}: proved, none is missing"
-    else:
+    elif known:
         yield f"at least {many}; above {words.at_most(near.level)} ({reach} below) none is missing"
+    else:
+        yield f"at least {many}; others may be as good or better"
     alone = near.everything and len(found.components) > 1
     yield NO_CHOICE if alone else _unique(near)
-    # where every feature is used, one support is listed, and others are parts of it
-    some = "can be left out" if near.everything else "in some"
-    for label, features in (("in every one", near.always()), (some, near.sometimes())):
+    for label, features in zip(_labels(near), (near.always(), near.sometimes())):
         if features:
             yield f"{label}: {_named(found, features)}"
-    used = len({feature for entry in near.supports for feature in near.reached(entry)})
-    if near.complete and found.result.n_features > used and not alone:
-        yield f"in none: the other {found.result.n_features - used:,} features"
+    used = {feature for entry in near.supports for feature in near.reached(entry)}
+    left = found.result.n_features - len(used)
+    if near.complete and left and not alone:
+        yield "in none: the other " + (f"{left:,} features" if left > 1 else "feature")
     for group in near.groups:
-        if near.complete and set(group.tolist()) <= set(near.always()):
-            continue  # all of them are in every one
-        yield f"can be exchanged: {_named(found, group.tolist())}"
+        # where one alone is used; not where no support has any of them, or all have them all
+        if used.issuperset(group.tolist()) and not set(near.always()).issuperset(group.tolist()):
+            yield f"can be exchanged: {_named(found, group.tolist())}"
+
+
+def _labels(near: Nearby) -> tuple[str, str]:
+    """What features in all supports of a list, and those in some, are called."""
+    if near.everything:  # one support is listed, and others are parts of it
+        return "in every one", "can be left out"
+    if near.complete:
+        return "in every one", "in some"
+    found = f"all {near.count:,}" if near.count > 1 else "the one"
+    return f"in {found} found so far", "in some of them"
 
 
 def using(found: Alternatives, near: Nearby, i: int) -> str:

@@ -45,6 +45,11 @@ class Listing(Search):
         self.level = question.level / self.unit
         self.listed: dict[bytes, np.ndarray] = {}
 
+    def start(self, incumbent: tuple[np.ndarray, float] | None) -> None:
+        """The support that others are compared with is on the list, wherever that ends."""
+        super().start(incumbent)
+        self._list(self.support)
+
     def find_twins(self, a: np.ndarray) -> Twins:
         return equal_twins(a, self.s, self.nonnegative, self.forced)
 

@@ -52,7 +52,7 @@ class TreeQuestion:
     level : float, optional
         List all supports of a larger value instead of proving one optimal; see listing.py.
     most : int
-        The list ends once it has more supports than this.
+        The list ends once it has more supports than this; those met together go on it together.
     limit : float
         Units of work that the default effort may take on a core and the tree inside it.
     share : float
