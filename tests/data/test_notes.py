@@ -106,7 +106,5 @@ def test_features_that_copy_used_ones_are_named_in_the_result():
     X[:, 3] = 32.0 - 1.8 * X[:, 1]
     X[:, 2] *= 0.1
     notes = sparse_pca(X, n_nonzero_coefs=2, feature_names=list("abcd")).info["notes"]
-    assert notes == [
-        "nearly copies of each other, so that one can stand for the other: 'b' and 'd'"
-    ]
+    assert notes == ["copies of each other, or nearly so: 'b' and 'd'"]
     assert "notes" not in sparse_pca(X[:, :3], n_nonzero_coefs=2).info

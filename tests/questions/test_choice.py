@@ -188,8 +188,19 @@ def test_folds_that_say_nothing_are_an_error_that_names_them():
         choose(X, permutations=0, **asked)
 
 
+def test_numbers_that_nobody_asked_for_fit_the_table():
+    few = choose(planted(60)[:, :7], permutations=0, certify=False)
+    assert few.n_components == (1, 2, 3)
+    assert few.n_nonzero_coefs == (2, 3, 5)
+    short = choose(planted(30), permutations=0, certify=False)
+    assert short.n_components == (1, 2)  # a fold has 6 rows
+    with pytest.raises(ValueError, match="needs 8 of 7 features; leave such numbers out"):
+        choose(planted(60)[:, :7], n_nonzero_coefs=[2, 8])
+
+
 def test_many_numbers_that_do_not_fit_are_counted():
     with pytest.raises(ValueError, match="n_components=5 with n_nonzero_coefs=5 needs") as error:
         choose(planted(), n_components=range(1, 30), n_nonzero_coefs=[5])
-    assert "22 other numbers do not fit either\n- folds=5 leaves" in str(error.value)
+    assert "22 other numbers do not fit either; leave such numbers out" in str(error.value)
+    assert "\n- folds=5 leaves" in str(error.value)
     assert len(str(error.value)) < 500

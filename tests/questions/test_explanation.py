@@ -193,6 +193,15 @@ def test_other_numbers_of_components_and_nonzeros_are_compared():
     )
 
 
+def test_why_other_numbers_are_not_compared_is_said():
+    X = planted()
+    page = explain(sparse_pca(X, n_nonzero_coefs=2, include=[5]), X, force=0, choice=True)
+    (line,) = page.sections["How many components and nonzeros"]
+    assert line.startswith("Not known: ")
+    assert "required (include)" in line
+    assert json.loads(page.to_json())["uncompared"] == page.uncompared
+
+
 def test_other_supports_are_told_by_what_they_lose(asked):
     X, result = asked
     page = explain(result, X, within=0.9, force=0)

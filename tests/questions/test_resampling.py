@@ -191,6 +191,15 @@ def test_selection_counts_only_features_that_could_come_in_by_mistake():
     assert found.selected.size
 
 
+def test_components_with_anchors_are_matched_by_them():
+    found = stability(
+        planted(p=20, seed=3), n_components=2, n_nonzero_coefs=2, n_resamples=6, certify=False,
+        include=[[19], []],
+    )  # fmt: skip
+    assert found.frequencies[0, 19] == 1.0
+    assert found.frequencies[1, 19] == 0.0
+
+
 def test_resample_that_cannot_be_fitted_is_named():
     second = np.isin(np.arange(80), np.random.default_rng([0, 0]).permutation(80)[40:])
     with pytest.raises(ValueError, match="resample 1 cannot be fitted: all of its rows have samp"):

@@ -89,3 +89,12 @@ def test_question_names_the_kind_of_components():
     assert told.endswith("free supports, adjusted variances")
     asked = {"n_components": 2, "n_nonzero_coefs": 2, "uncorrelated": True}
     assert "uncorrelated" in words.question(sparse_pca(TABLE, **asked))
+
+
+def test_required_features_of_loading_zero_are_named():
+    Z = X.copy()
+    Z[:, 1] = -Z[:, 0] + 0.1 * Z[:, 1]
+    result = sparse_pca(Z, n_nonzero_coefs=2, nonnegative=True, include=[0, 1], certify=False)
+    (hidden,) = {0, 1} - set(result.supports[0].tolist())
+    assert words.told(result) == [f"required, loading 0: x{hidden}"]
+    assert "required, loading 0" in str(result)

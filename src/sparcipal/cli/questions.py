@@ -50,13 +50,13 @@ plot = option(
 @option(
     QUESTION,
     "-k", "--components", "-K", "--try-components", "try_components", type=Range(),
-    default="1:5", show_default=True, metavar="RANGE",
+    show_default="1:5, those that fit", metavar="RANGE",
     help="Numbers of components to try: 1:6 or 2,4,8.",
 )  # fmt: skip
 @option(
     QUESTION,
     "-s", "--nonzero", "-S", "--try-nonzeros", "try_nonzeros", type=Range(),
-    default="2,3,5,8,12,20", show_default=True, metavar="RANGE",
+    show_default="2,3,5,8,12,20, those that fit", metavar="RANGE",
     help="Numbers of nonzeros to try: 2:10:2 or 5,10,20.",
 )  # fmt: skip
 @option(QUESTION, "--folds", type=int, default=5, show_default=True, help="Parts held out in turn.")

@@ -44,12 +44,12 @@ def on_constants(constant: np.ndarray, names: tuple[str, ...] | None) -> tuple[s
 
 
 def on_copies(pairs: list[tuple[int, int]], names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Say which features are nearly copies of each other."""
+    """Say which features are copies of each other, or nearly so."""
     if not pairs:
         return ()
     called = [tuple(f"x{j}" if names is None else repr(names[j]) for j in pair) for pair in pairs]
     shown = listed([" and ".join(pair) for pair in called])
-    return (f"nearly copies of each other, so that one can stand for the other: {shown}",)
+    return (f"copies of each other, or nearly so: {shown}",)
 
 
 def joined(notes: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

@@ -475,9 +475,10 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 
 def matched(
-    ones: Sequence[np.ndarray], others: Sequence[np.ndarray]
+    ones: Sequence[np.ndarray], others: Sequence[np.ndarray], same: Sequence[int] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Match supports of two lists, one to one, so that their Jaccard indices sum to the most.
+    """Match supports of two lists, one to one, so that their Jaccard indices sum to the most; those
+    at the places `same` are partners in any case.
 
     Returns which of the others each of the first has (-1: none), and the indices of the pairs.
     """
@@ -488,7 +489,9 @@ def matched(
             jaccard[i, j] = common / (one.size + other.size - common)
     from scipy.optimize import linear_sum_assignment  # here, as every fit would pay for the import
 
-    rows, columns = linear_sum_assignment(-jaccard)
+    score = jaccard.copy()
+    score[list(same), list(same)] += len(ones)
+    rows, columns = linear_sum_assignment(-score)
     partner = np.full(len(ones), -1)
     partner[rows] = columns
     return partner, jaccard[rows, columns]

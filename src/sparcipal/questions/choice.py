@@ -29,11 +29,11 @@ from ..problem.parameters import Complaints, integer, integers
 from ..problem.result import Result
 from ..report.words import told
 from ..settings import Settings
+from .room import Tried, fits, with_room
 
 COMPONENTS = range(1, 6)
 NONZEROS = (2, 3, 5, 8, 12, 20)
 NOT_TAKEN = ("init", "include", "rank", "method_options")  # keywords of `sparse_pca`
-NAMED = 3  # numbers that do not fit are named
 ABOVE_NOISE = 2.0  # standard deviations of the noise by which a component must beat it
 
 
@@ -131,8 +131,8 @@ class Choice:
 def choose(
     X: Any,
     *,
-    n_components: Iterable[int] = COMPONENTS,
-    n_nonzero_coefs: Iterable[int] = NONZEROS,
+    n_components: Iterable[int] | None = None,
+    n_nonzero_coefs: Iterable[int] | None = None,
     folds: int = 5,
     permutations: int = 5,
     sample_weight: Any = None,
@@ -150,7 +150,8 @@ def choose(
     X : what `sparse_pca` takes
         Rows that are read in passes are read again for every fold, with other weights.
     n_components, n_nonzero_coefs : iterables of int
-        The numbers to try. Pairs that do not fit are left out.
+        The numbers to try; pairs that do not fit are left out. By default 1 to 5 components of 2,
+        3, 5, 8, 12 and 20 nonzeros, as far as the columns and the rows of a fold suffice.
     folds : int
         Parts of the rows, each held out once; at least 2.
     permutations : int
@@ -178,8 +179,9 @@ def choose(
     (2, 3)
     """
     with Complaints() as check:
-        ks = check(_grid, "n_components", n_components, check)
-        sizes = check(_grid, "n_nonzero_coefs", n_nonzero_coefs, check)
+        ours = n_components is None, n_nonzero_coefs is None
+        ks = check(_grid, "n_components", n_components, COMPONENTS, check)
+        sizes = check(_grid, "n_nonzero_coefs", n_nonzero_coefs, NONZEROS, check)
         n_folds = check(integer, "folds", folds, 2, "each part of the rows is held out once")
         shuffles = check(integer, "permutations", permutations, 0)
         check(_check_keywords, question)
@@ -188,24 +190,32 @@ def choose(
         check(by_rows, settings.missing)
         monitor = settings.monitor()
 
-        def fits(columns: Columns, n: int | None) -> None:
-            _check_room(_Tried(ks or (), sizes or (), n_folds, n), settings, columns)
+        def tried(columns: Columns, n: int | None) -> Tried:
+            return with_room(Tried(ks or (), sizes or (), n_folds, n, ours), settings, columns)
+
+        def suits(columns: Columns, n: int | None) -> None:
+            tried(columns, n)
 
         with monitor.interruptible(), one_blas_thread:
             given = resolved(
                 X,
                 feature_names=feature_names,
                 sample_weight=sample_weight,
-                door=settings.door(monitor, check, fits),
+                door=settings.door(monitor, check, suits),
             )
             n = row_count(given, "choose")
-            fits(Columns(given.n_features, given.feature_names), n)
+            asked = tried(Columns(given.n_features, given.feature_names), n)
             if isinstance(given.source, Rows):
                 shuffles = 0
-            return _chosen(_Grid(given, settings, ks, sizes, n, n_folds, monitor), shuffles)
+            grid = _Grid(given, settings, asked.ks, asked.sizes, n, n_folds, monitor)
+            return _chosen(grid, shuffles)
 
 
-def _grid(name: str, given: Iterable[int], check: Complaints) -> tuple[int, ...]:
+def _grid(
+    name: str, given: Iterable[int] | None, default: Iterable[int], check: Complaints
+) -> tuple[int, ...]:
+    if given is None:
+        return tuple(default)
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"{name} must be a list or range of integers, got {given!r}")
     values = list(given)
@@ -222,72 +232,6 @@ def _check_keywords(question: dict[str, Any]) -> None:
     given = [name for name in NOT_TAKEN if question.get(name) is not None]
     if given:
         raise ValueError(f"choose does not take {', '.join(given)}; leave them out")
-
-
-def _fits(settings: Settings, k: int, s: int, n_features: int) -> bool:
-    """Say whether k components of s nonzeros each exist among so many features."""
-    return not _misfit(settings, k, s, n_features)
-
-
-def around(settings: Settings, k: int, s: int, n_features: int) -> tuple[list[int], list[int]]:
-    """Numbers of components and of nonzeros near k and s, each of which fits with k or s."""
-    ks = [near for near in (k - 1, k, k + 1) if near > 0 and _fits(settings, near, s, n_features)]
-    sizes = [
-        near for near in (s // 2, s, 2 * s) if near > 0 and _fits(settings, k, near, n_features)
-    ]
-    return ks, sorted(set(sizes))
-
-
-def _misfit(settings: Settings, k: int, s: int, n_features: int) -> str:
-    """Return what is missing for k components of s nonzeros each; "" if nothing is."""
-    pair = f"n_components={k} with n_nonzero_coefs={s}"
-    if k > s and (settings.supports == "common" or settings.uncorrelated):
-        return f"{pair} needs {k} nonzeros"
-    needed = k * s if settings.disjoint else max(k, s)
-    return f"{pair} needs {needed} of {n_features} features" if needed > n_features else ""
-
-
-@dataclass(frozen=True)
-class _Tried:
-    """The numbers to try; those that were refused are missing, rows may not be counted yet."""
-
-    ks: Sequence[int]
-    sizes: Sequence[int]
-    folds: int | None
-    rows: int | None
-
-
-def _check_room(tried: _Tried, settings: Settings, columns: Columns) -> None:
-    """Raise one error that names all that does not fit."""
-    with Complaints() as check:
-        available = check(settings.available, columns)
-        room = columns.count if available is None else available
-        check(settings.constraints, columns, [room], None)
-        if tried.sizes or not (settings.uncorrelated or settings.supports == "common"):
-            check(_refuse_misfits, tried.ks or (1,), tried.sizes or (1,), settings, room)
-        if tried.ks and tried.folds and tried.rows is not None:
-            check(_check_folds, tried.ks[-1], tried.rows, tried.folds)
-
-
-def _refuse_misfits(
-    ks: Sequence[int], sizes: Sequence[int], settings: Settings, n_features: int
-) -> None:
-    pairs = [[_misfit(settings, k, s, n_features) for s in sizes] for k in ks]
-    wrong = [row[0] for row in pairs if all(row)]
-    wrong += [column[0] for column in zip(*pairs) if all(column) and column[0] not in wrong]
-    if len(wrong) > NAMED:
-        wrong[NAMED:] = [f"{len(wrong) - NAMED} other numbers do not fit either"]
-    if wrong:
-        raise ValueError("; ".join(wrong))
-
-
-def _check_folds(most: int, n: int, folds: int) -> None:
-    least = 2 * (most + 1)  # rows of a fold, so that regression on k scores says something
-    if n // folds < least:
-        raise ValueError(
-            f"folds={folds} leaves {n // folds} of {n} rows in a fold, but {most} components "
-            f"need {least}; ask for fewer folds or components"
-        )
 
 
 @dataclass(frozen=True)
@@ -314,7 +258,7 @@ class _Grid:
         """The places of the numbers of nonzeros that fit with k components."""
         available = self.settings.available(self.columns)
         sizes = enumerate(self.sizes)
-        return [j for j, s in sizes if _fits(self.settings, k, s, available)]
+        return [j for j, s in sizes if fits(self.settings, k, s, available)]
 
     def fold(self, number: int) -> np.ndarray:
         """1 for the rows that are held out, 0 for the others."""

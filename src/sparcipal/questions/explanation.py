@@ -29,7 +29,7 @@ from ..problem.result import Result
 from ..report import explaining
 from ..report.answers import unlisted
 from ..settings import Settings
-from .choice import Choice, around, choose
+from .choice import Choice, choose
 from .nearby import (
     QUESTION,
     NotAnswered,
@@ -40,6 +40,7 @@ from .nearby import (
     question_of,
 )
 from .resampling import Plan, Stability, stability_of
+from .room import around
 from .same import in_order
 
 FORCE = 3  # outsiders of each component with proofs of their own, unless the user says
@@ -69,6 +70,8 @@ class Explanation:
         How many halves were asked for.
     choice : Choice or None
         What other numbers of components and nonzeros give on held-out rows, if that was asked.
+    uncompared : str
+        Why they were not compared though that was asked; empty otherwise.
     stopped : bool
         Whether time ended before all that was asked had begun.
     """
@@ -81,6 +84,7 @@ class Explanation:
     stability: Stability | None = None
     resamples: int = 0
     choice: Choice | None = None
+    uncompared: str = ""
     stopped: bool = False
 
     @property
@@ -232,6 +236,9 @@ def _halves(stability: Any) -> int:
 
 
 def _with_choice(page: Explanation, source: Input, asked: Settings) -> Explanation:
+    why = _incomparable(page.result, source)
+    if why:
+        return replace(page, uncompared=why)
     return replace(page, choice=_choice(page.result, source, asked))
 
 
@@ -242,11 +249,25 @@ def _with_stability(page: Explanation, source: Input, asked: Settings) -> Explan
     return replace(page, stability=found)
 
 
-def _choice(answer: Result, source: Input, asked: Settings) -> Choice | None:
-    """The map around the numbers of the answer; None where held-out rows cannot be asked."""
-    rows = isinstance(source.source, Table | Rows)
-    if not rows or asked.include is not None or "n_nonzero_total" in answer.settings:
-        return None
+def _incomparable(answer: Result, source: Input) -> str:
+    """Why held-out rows cannot be asked about other numbers; empty where they can."""
+    if not isinstance(source.source, Table | Rows):
+        return "other numbers are compared on held-out rows, and a covariance has none; pass X"
+    if answer.settings.get("include"):
+        return (
+            "other numbers are not compared where features are required (include); fit without "
+            "them to see others"
+        )
+    if "n_nonzero_total" in answer.settings:
+        return (
+            "other numbers are not compared where components share their nonzeros; fit with a "
+            "number for each"
+        )
+    return ""
+
+
+def _choice(answer: Result, source: Input, asked: Settings) -> Choice:
+    """The map around the numbers of the answer."""
     k, s = len(answer.supports), max(answer.settings["n_nonzero_coefs"])
     ks, sizes = around(
         asked, k, s, asked.available(Columns(source.n_features, source.feature_names))

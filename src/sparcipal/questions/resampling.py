@@ -391,7 +391,9 @@ class _Job:
             raise ValueError(f"resample {number + 1} cannot be fitted: {error}") from error
         if quiet.stopped is not None:
             return None
-        partner, jaccard = matched(self.reference.supports, result.supports)
+        include = self.reference.settings.get("include") or ()
+        anchored = [j for j, own in enumerate(include) if own]  # they have an order of their own
+        partner, jaccard = matched(self.reference.supports, result.supports, anchored)
         return tuple(result.supports[j] for j in partner), jaccard
 
     def _weights(self, number: int) -> np.ndarray:

@@ -124,6 +124,7 @@ def explanation_json(page: Explanation) -> str:
         "correlations": None if page.correlations is None else page.correlations.tolist(),
         "stability": None if page.stability is None else page.stability.records(),
         "choice": None if page.choice is None else _map(page.choice),
+        "uncompared": page.uncompared or None,
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -294,6 +295,8 @@ def _rows(page: Explanation) -> Iterator[str]:
 
 def _many(page: Explanation) -> Iterator[str]:
     found = page.choice
+    if page.uncompared:
+        yield f"Not known: {page.uncompared}."
     if found is None:
         if page.stopped and not page.resamples:
             yield "Incomplete: the run was stopped before other numbers were compared."

@@ -46,9 +46,10 @@ def _captured(result: Result) -> str:
     k = len(result.supports)
     used = np.unique(np.concatenate(result.supports)).size
     whole = result.total_variance
-    share = f"{words.share_percent(result.value / whole)} of their variance" if whole > 0 else ""
     few = f"{count(k).capitalize()} component{'s' if k > 1 else ''}"
     what = "words" if result.info.get("texts") else "features"
+    part = words.share_percent(result.value / whole) if whole > 0 else ""
+    share = f"{part} of the variance of all {what}" if part else ""
     features = f"{count(used)} of the {what}" if used < result.n_features else f"all {what}"
     if used == 1:
         features = f"one of the {what}"

@@ -240,10 +240,25 @@ def _counted(texts: Any) -> list[str]:
 
 
 def told(result: Result) -> list[str]:
-    """Return the sentences on what was set aside, filled or converted when the table was read."""
+    """Return the sentences on what was set aside, filled or converted when the table was read, and
+    on required features that no component shows."""
     notes = result.info.get("notes", ())
     known = notes if isinstance(notes, list | tuple) else []
-    return [visible(note) for note in known if isinstance(note, str)]
+    return [visible(note) for note in known if isinstance(note, str)] + _unloaded(result)
+
+
+def _unloaded(result: Result) -> list[str]:
+    """Name the required features whose best loading is 0, so that they are in no support."""
+    included = result.settings.get("include")
+    asked = included if isinstance(included, list | tuple) else ()
+    several = len(result.supports) > 1
+    return [
+        f"required, loading 0: {plain(result.feature_name(f))}"
+        + (f" (component {j + 1})" if several else "")
+        for j, (own, support) in enumerate(zip(asked, result.supports))
+        for f in (own if isinstance(own, list | tuple) else ())
+        if type(f) is int and 0 <= f < result.n_features and f not in support
+    ]
 
 
 def notes(result: Result) -> list[str]:

@@ -1,0 +1,97 @@
+"""Which numbers of components and of nonzeros fit a table, for `choose`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..problem.constraints import Columns
+from ..problem.parameters import Complaints
+from ..settings import Settings
+
+NAMED = 3  # numbers that do not fit are named
+
+
+def fits(settings: Settings, k: int, s: int, n_features: int) -> bool:
+    """Say whether k components of s nonzeros each exist among so many features."""
+    return not _misfit(settings, k, s, n_features)
+
+
+def around(settings: Settings, k: int, s: int, n_features: int) -> tuple[list[int], list[int]]:
+    """Numbers of components and of nonzeros near k and s, each of which fits with k or s."""
+    ks = [near for near in (k - 1, k, k + 1) if near > 0 and fits(settings, near, s, n_features)]
+    sizes = [
+        near for near in (s // 2, s, 2 * s) if near > 0 and fits(settings, k, near, n_features)
+    ]
+    return ks, sorted(set(sizes))
+
+
+def _misfit(settings: Settings, k: int, s: int, n_features: int) -> str:
+    """Return what is missing for k components of s nonzeros each; "" if nothing is."""
+    pair = f"n_components={k} with n_nonzero_coefs={s}"
+    if k > s and (settings.supports == "common" or settings.uncorrelated):
+        return f"{pair} needs {k} nonzeros"
+    needed = k * s if settings.disjoint else max(k, s)
+    return f"{pair} needs {needed} of {n_features} features" if needed > n_features else ""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The numbers to try; those that were refused are missing, rows may not be counted yet."""
+
+    ks: tuple[int, ...]
+    sizes: tuple[int, ...]
+    folds: int | None
+    rows: int | None
+    ours: tuple[bool, bool]  # numbers that nobody asked for
+
+    def fitting(self, settings: Settings, room: int) -> Tried:
+        """The same without numbers of ours that do not fit; the smallest stay."""
+        ks, sizes = self.ks, self.sizes
+        if self.ours[1]:
+            sizes = tuple(s for s in sizes if any(fits(settings, k, s, room) for k in ks))
+        if self.ours[0]:
+            ks = tuple(k for k in ks if any(fits(settings, k, s, room) for s in sizes))
+            if self.folds and self.rows is not None:
+                ks = tuple(k for k in ks if self.rows // self.folds >= _least_rows(k))
+        return replace(self, ks=ks or self.ks[:1], sizes=sizes or self.sizes[:1])
+
+
+def with_room(tried: Tried, settings: Settings, columns: Columns) -> Tried:
+    """The numbers that are tried; one error names all that does not fit."""
+    with Complaints() as check:
+        available = check(settings.available, columns)
+        room = columns.count if available is None else available
+        check(settings.constraints, columns, [room], None)
+        tried = tried.fitting(settings, room)
+        if tried.sizes or not (settings.uncorrelated or settings.supports == "common"):
+            check(_refuse_misfits, tried.ks or (1,), tried.sizes or (1,), settings, room)
+        if tried.ks and tried.folds and tried.rows is not None:
+            check(_check_folds, tried.ks[-1], tried.rows, tried.folds)
+    return tried
+
+
+def _refuse_misfits(
+    ks: Sequence[int], sizes: Sequence[int], settings: Settings, n_features: int
+) -> None:
+    pairs = [[_misfit(settings, k, s, n_features) for s in sizes] for k in ks]
+    wrong = [row[0] for row in pairs if all(row)]
+    wrong += [column[0] for column in zip(*pairs) if all(column) and column[0] not in wrong]
+    if len(wrong) > NAMED:
+        wrong[NAMED:] = [f"{len(wrong) - NAMED} other numbers do not fit either"]
+    if wrong:
+        raise ValueError("; ".join(wrong) + "; leave such numbers out, or ask for smaller ones")
+
+
+def _least_rows(k: int) -> int:
+    """Rows of a fold, so that regression on k scores says something."""
+    return 2 * (k + 1)
+
+
+def _check_folds(most: int, n: int, folds: int) -> None:
+    least = _least_rows(most)
+    if n // folds < least:
+        raise ValueError(
+            f"folds={folds} leaves {n // folds} of {n} rows in a fold, but {most} components "
+            f"need {least}; ask for fewer folds or components"
+        )
