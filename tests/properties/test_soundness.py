@@ -14,7 +14,7 @@ from sparcipal import sparse_pca, verify
 from tests.support import cases, families, judge, oracle
 
 # Cases that once were wrong: honest proofs that the checker refused, divisions by zero.
-ONCE_WRONG = (1003, 1311, 5514, 15081, 15164, 76782, 77135, 78407, 79011, 79266)
+ONCE_WRONG = (1003, 1311, 5514, 15081, 15164, 76782, 77135, 78407, 79011, 79266, 25801295)
 
 
 @pytest.mark.parametrize("seed", ONCE_WRONG)
