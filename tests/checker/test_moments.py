@@ -84,3 +84,10 @@ def test_other_variances_are_told_before_the_unit():
 
 def test_no_hint_where_both_tables_look_alike():
     assert "look" not in reason(X, X[:, ::-1])
+
+
+def test_names_are_told_as_they_are_written():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    result = sparse_pca(X, n_nonzero_coefs=2, feature_names=["Höhe", "b", "c"])
+    said = verify(result, Table(X, ["H\u202ehe", "b", "c"])).reason
+    assert "'Höhe' in the result, 'H\\u202ehe' in the data" in said

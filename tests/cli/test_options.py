@@ -67,6 +67,8 @@ def test_each_command_shows_only_options_that_act_on_it():
     assert "--rank" not in choose
     asked = CliRunner().invoke(main, ["transform", "m.json", "x.csv", "--missing", "mean"])
     assert "of transform: the model was made with it (sparcipal fit --missing)" in asked.stderr
+    asked = CliRunner().invoke(main, ["verify", "m.json", "x.csv", "-q"])
+    assert "of verify: it is one of fit, " in asked.stderr
     asked = CliRunner().invoke(main, ["fit", "x.csv", "--nonzeros", "2"])
     assert asked.stderr.endswith("Did you mean '--nonzero'?\n")
 

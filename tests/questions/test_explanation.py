@@ -202,6 +202,16 @@ def test_why_other_numbers_are_not_compared_is_said():
     assert json.loads(page.to_json())["uncompared"] == page.uncompared
 
 
+def test_gaps_that_the_answer_does_not_know_are_no_question_of_missing(asked):
+    X, result = asked
+    gaps = X.copy()
+    gaps[0, 0] = np.nan
+    for ask in (alternatives, explain):
+        with pytest.raises(ValueError, match="pass the data that the result came from") as told:
+            ask(result, gaps)
+        assert "missing=" not in str(told.value)
+
+
 def test_other_supports_are_told_by_what_they_lose(asked):
     X, result = asked
     page = explain(result, X, within=0.9, force=0)

@@ -134,8 +134,8 @@ def test_picture_has_a_panel_per_component():
     )  # fmt: skip
     display = found.plot()
     assert [ax.get_title(loc="left") for ax in display.axes_] == [
-        "component 1, mean overlap 1.00",
-        "component 2, mean overlap 1.00",
+        "component 1\nmean overlap 1.00",
+        "component 2\nmean overlap 1.00",
     ]
     assert [t.get_text() for t in display.axes_[0].get_yticklabels()] == ["x0", "x1", "x2"]
 
@@ -198,6 +198,12 @@ def test_components_with_anchors_are_matched_by_them():
     )  # fmt: skip
     assert found.frequencies[0, 19] == 1.0
     assert found.frequencies[1, 19] == 0.0
+
+
+def test_an_answer_in_place_of_data_is_refused():
+    answer = sparse_pca(planted(), n_nonzero_coefs=3, certify=False)
+    with pytest.raises(TypeError, match=r"X is a Result, not data; pass stability\(X"):
+        stability(answer)
 
 
 def test_resample_that_cannot_be_fitted_is_named():

@@ -173,6 +173,8 @@ def test_alternatives_are_rows_of_features_with_what_they_fall_short(rows):
     display.figure_.canvas.draw()
     with pytest.raises(ValueError, match="component=1 is not one of the 1"):
         plots.AlternativesDisplay(found, 1)
+    with pytest.raises(TypeError, match=r"is a Result; pass what sparcipal.alternatives\("):
+        plots.AlternativesDisplay.from_alternatives(found.result)
 
 
 def test_every_display_is_listed_and_others_are_unknown():

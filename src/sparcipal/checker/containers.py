@@ -248,7 +248,7 @@ def check_names(names: tuple[str, ...] | None, columns: tuple[str, ...] | None) 
     p, found = len(names), len(columns)
     require(found == p, f"the result speaks of {p} features, the data has {found}")
     j = next(j for j in range(p) if columns[j] != names[j])
-    first = f"feature {j} is {names[j]!a} in the result, {columns[j]!a} in the data"
+    first = f"feature {j} is {names[j]!r} in the result, {columns[j]!r} in the data"
     if sorted(columns) == sorted(names):
         raise Refused(
             f"the data have the same feature names in another order: {first}; pass the columns in "

@@ -112,7 +112,7 @@ def _check_moments(result: Result, own: Checked) -> None:
         fits = np.abs(claimed - found) <= error
         if not fits.all():
             j = int(np.argmin(fits))
-            feature = f"{j}" if result.feature_names is None else f"{result.feature_names[j]!a}"
+            feature = f"{j}" if result.feature_names is None else f"{result.feature_names[j]!r}"
             raise Refused(
                 f"{name} differs from the data's: that of feature {feature} is {claimed[j]:.10g} "
                 f"in the result, {found[j]:.10g} in the data{totals(result, own)}"

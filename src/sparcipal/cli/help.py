@@ -15,6 +15,7 @@ ORDER = (
     "Other files",
     "What comes out",
 )
+RUN = ("The effort", "What comes out")  # what a command does; the others say what a model is of
 
 
 class Option(click.Option):
@@ -32,12 +33,14 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            owners = [name for name, other in _commands(ctx) if _has(other, error.option_name)]
+            found = {name: _group(other, error.option_name) for name, other in _commands(ctx)}
+            owners = [name for name, group in found.items() if group]
             near = difflib.get_close_matches(error.option_name, error.possibilities or (), 3, 0.75)
             if not owners or near:
                 raise click.NoSuchOption(error.option_name, None, near, ctx) from error
             detail = f"it is one of {', '.join(owners)}"
-            if "model" in (parameter.name for parameter in self.params):
+            asked = found[owners[0]] not in RUN
+            if asked and "model" in (parameter.name for parameter in self.params):
                 detail = f"the model was made with it (sparcipal {owners[0]} {error.option_name})"
             raise click.UsageError(
                 f"No such option {error.option_name!r} of {self.name}: {detail}", ctx
@@ -62,8 +65,10 @@ def _commands(ctx: click.Context) -> list[tuple[str, click.Command]]:
     return list(root.commands.items()) if isinstance(root, click.Group) else []
 
 
-def _has(command: click.Command, option: str) -> bool:
-    return any(option in parameter.opts for parameter in command.params)
+def _group(command: click.Command, option: str) -> str:
+    """The heading of an option of the command; empty where it has none of that name."""
+    own = (parameter for parameter in command.params if option in parameter.opts)
+    return next((getattr(parameter, "group", ORDER[-1]) for parameter in own), "")
 
 
 def option(group: str, *names: str, **keywords: Any) -> Any:

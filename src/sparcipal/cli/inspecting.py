@@ -128,6 +128,8 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
     metavar="PICTURE",
     help="Draw the list, as .png, .svg or .pdf; of several components one picture each.",
 )
+@click.option("-j", "--jobs", type=int, help="Threads; -1 is every core.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @document_options
 @source_options
 def alternatives(model: str, source: str, **options: Any) -> None:
@@ -148,10 +150,11 @@ def alternatives(model: str, source: str, **options: Any) -> None:
     result = loaded(model, source)
     options = as_for_the_fit(result, source, options)
     data = or_error(data_of, result, source, options)
-    with live(options["time_limit"], quiet=False) as (_, update):
+    with live(options["time_limit"], options["quiet"]) as (_, update):
         found = run(
             result,
             **data,
+            n_jobs=options["jobs"],
             within=options["within"],
             most=options["most"],
             drop=options["costs"],

@@ -249,7 +249,8 @@ PAGES = {".json": "json", ".html": "html", ".htm": "html"}
     help="Of the page; what the name of --out says, or text.",
 )  # fmt: skip
 @option(
-    OUTPUT, "-o", "--out", type=Output(), metavar="FILE", help="Write the page to a file.",
+    OUTPUT, "-o", "--out", type=Output((".txt", *PAGES)), metavar="FILE",
+    help="Write the page to a file: .txt, .html or .json.",
 )  # fmt: skip
 @quiet
 def explain(model: str, source: str, **options: Any) -> None:

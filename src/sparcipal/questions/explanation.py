@@ -41,7 +41,7 @@ from .nearby import (
 )
 from .resampling import Plan, Stability, stability_of
 from .room import around
-from .same import in_order
+from .same import in_order, only_its_data
 
 FORCE = 3  # outsiders of each component with proofs of their own, unless the user says
 LEVEL, ERRORS = 0.95, 1.0  # of the intervals, and false selections, as in `stability`
@@ -179,7 +179,7 @@ def explain(
             "it came from as X"
         )
     run: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "callback": callback}
-    with Complaints() as check:
+    with only_its_data(answer), Complaints() as check:
         within = check(number, "within", within, 0.0, 1.0)
         force = check(integer, "force", force, 0)
         count = check(_halves, stability)

@@ -33,7 +33,7 @@ from ..problem.result import Result, answer_of
 from ..settings import Settings
 from .beside import Beside, Neighbours, Wanted
 from .refits import Fits
-from .same import check_same, in_order
+from .same import check_same, in_order, only_its_data
 
 MOST = 1000  # supports of a list, unless the user says
 FORCE = 10  # outsiders with fits of their own, unless the user says
@@ -123,7 +123,7 @@ def alternatives(
     """
     answer = answer_of(given)
     run = {"time_limit": time_limit, "n_jobs": n_jobs, "verbose": verbose, "callback": callback}
-    with Complaints() as check:
+    with only_its_data(answer), Complaints() as check:
         if answer is None:
             if given is not None and X is not None:
                 raise TypeError(

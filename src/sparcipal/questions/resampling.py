@@ -24,7 +24,7 @@ from ..problem.components import matched
 from ..problem.constraints import Columns
 from ..problem.monitor import Monitor, Quiet
 from ..problem.parameters import Complaints, choice, integer, number
-from ..problem.result import Result
+from ..problem.result import Result, answer_of
 from ..report.words import plain, told
 from ..settings import Settings
 
@@ -275,6 +275,11 @@ def stability(
     >>> found.frequencies[0, :2].tolist()
     [1.0, 1.0]
     """
+    if answer_of(X) is not None:
+        raise TypeError(
+            f"X is a {type(X).__name__}, not data; pass stability(X, ...) with the data and the "
+            "keywords of the fit, or explain(result, X, stability=50) for an answer that is known"
+        )
     with Complaints() as check:
         plan = Plan(
             check(choice, "scheme", scheme, SCHEMES),

@@ -6,10 +6,13 @@ feature. Sums in another order, of other containers or in passes, agree far bett
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 
+from ..data.checks import WAYS_OUT
 from ..data.inputs import Input
 from ..data.samples import aligned
 from ..data.searched import Data
@@ -18,6 +21,18 @@ from ..problem.result import Result
 
 NEAR = 1e-9  # relative difference that rounding in sums does not reach
 NAMED = 3  # features that an error names
+
+
+@contextmanager
+def only_its_data(answer: Result | None) -> Iterator[None]:
+    """While data are let in: of gaps, an answer says what was done with them."""
+    try:
+        yield
+    except ValueError as error:
+        if answer is None or WAYS_OUT not in str(error):
+            raise
+        remedy = "pass the data that the result came from, or fit these"
+        raise ValueError(str(error).replace(WAYS_OUT, remedy)) from None
 
 
 def in_order(answer: Result, source: Input) -> Input:

@@ -88,7 +88,8 @@ class ChoiceDisplay:
                 k, choice.noise[:, column], yerr=choice.noise_spread[:, column], fmt="s--",
                 color=common.GREY, capsize=3, markersize=4, label="held out, noise",
             )  # fmt: skip
-        ax.set_xticks(k)
+        measured = np.isfinite(held) | np.isfinite(choice.in_sample[:, column])
+        ax.set_xticks(k[measured])  # a tick without a point would widen the axis
         room = 1.35  # for the legend
         ax.set_ylim(0.0, room * ax.get_ylim()[1])
         ax.axvline(choice.best[0], ymax=1 / room, color=common.ORANGE, linewidth=1.0)

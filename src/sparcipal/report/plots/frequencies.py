@@ -34,7 +34,7 @@ class StabilityDisplay:
         often = self.stability.frequencies
         shown = [self._shown(j) for j in range(often.shape[0])]
         if ax is None:
-            height = 1.1 + 0.24 * max(len(features) for features in shown)
+            height = 1.3 + 0.24 * max(len(features) for features in shown)
             self.figure_, self.axes_ = common.grid(len(shown), 4.4, height, 2)
         else:
             self.figure_, self.axes_ = common.given_axes(ax, len(shown))
@@ -84,5 +84,6 @@ class StabilityDisplay:
         ax.set_xlim(0.0, 1.02)
         ax.set_xlabel(f"share of {found.n_resamples} resamples")
         mean = float(found.jaccard[:, j].mean()) if found.n_resamples else float("nan")
-        ax.set_title(f"component {j + 1}, mean overlap {mean:.2f}", fontsize="medium", loc="left")
+        # two lines: beside long names a panel is narrow
+        ax.set_title(f"component {j + 1}\nmean overlap {mean:.2f}", fontsize="medium", loc="left")
         common.plain_axes(ax)

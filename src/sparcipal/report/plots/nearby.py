@@ -36,6 +36,13 @@ class AlternativesDisplay:
     """
 
     def __init__(self, alternatives: Alternatives, component: int = 0) -> None:
+        from ...problem.answers import Alternatives
+
+        if not isinstance(alternatives, Alternatives):
+            raise TypeError(
+                f"alternatives is a {type(alternatives).__name__}; pass what "
+                "sparcipal.alternatives(result, X) returns"
+            )
         count = len(alternatives.components)
         if count == 0:
             raise ValueError(unlisted(alternatives))
