@@ -31,6 +31,7 @@ from .proof import Label, Proof, State, including, without
 from .start import Start, leading, started
 
 NAME = "labels"
+NOTHING = 1e-200  # of the largest variance: in the units of a core of such features prices overflow
 TIGHTER = 0.9  # part of the tolerance that a proof aims at
 LEFT = 0.2  # part of the gap that an attempt may leave open
 NEAR = 0.9  # features above this fraction of the level join the first core of a group
@@ -50,7 +51,9 @@ def labels_bound(
     split = KyFanSplit.of(start.data)
     known = np.isin(np.concatenate(question.supports), split.features).all()
     several = len(question.cardinalities) > 1 and question.total is None
-    if not several or question.value <= 0.0 or not known:
+    variance = question.cov.diagonal
+    tiny = (variance > 0.0) & (variance < NOTHING * variance.max())
+    if not several or question.value <= 0.0 or not known or tiny.any():
         return None
     best, lowest = None, start.value
     while lowest > question.value * (1 + question.tol) and not monitor.stopped:

@@ -29,7 +29,6 @@ from .leaf import Leaf
 from .start import Start, extended, single
 from .touch import Touch, touch_record, touching
 
-NOTHING = 1e-200  # of the largest variance
 ROUNDS = 12  # how often supports that proofs met may move the prices
 MOVES = 25  # of the prices until the local search finds no new support
 SHARE = 0.4  # of the room between the linear program and the target that the prices leave
@@ -79,12 +78,8 @@ def priced_leaf(
 ) -> PricedLeaf | None:
     """Return proofs for the groups of a leaf, the best met; None if there are none.
 
-    `supports` are some supports of each group. A core of next to nothing beside the prices has
-    none: in its units they overflow.
+    `supports` are some supports of each group.
     """
-    diagonal = np.abs(np.diagonal(start.rows.a))
-    if min(diagonal[group.core].max() for group in leaf.groups) < NOTHING * diagonal.max():
-        return None
     search = _Search(start, leaf, supports, monitor)
     best: PricedLeaf | None = None
     for _ in range(ROUNDS):
