@@ -135,7 +135,7 @@ def test_an_unfinished_list_says_no_more_than_it_knows():
     (near,) = found.components
     assert near.level > near.value
     text = str(found)
-    assert "others may be as good or better" in text
+    assert "what else there is, is not known" in text
     assert "found so far" in text
     assert "in every one" not in text
     assert "none is missing" not in text

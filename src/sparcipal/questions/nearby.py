@@ -91,7 +91,7 @@ def alternatives(
         it may hold some more. It is then known to be complete above a higher level.
     drop : bool
         Also find and prove the best answers without each feature that the answer uses, to a tenth
-        of `within`, or to 0.1 % where that is more than a percent.
+        of `within`, and to 0.1 % where `within` is more than 1 %.
     force : int
         For so many outsiders of each component, those that promise most, also find and prove the
         best answers with them. Of the others the list gives a bound.

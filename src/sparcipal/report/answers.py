@@ -268,7 +268,7 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     elif known:
         yield f"at least {many}; above {words.at_most(near.level)} ({reach} below) none is missing"
     else:
-        yield f"at least {many}; others may be as good or better"
+        yield f"at least {many}; what else there is, is not known"
     alone = near.everything and len(found.components) > 1
     yield NO_CHOICE if alone else _unique(near)
     for label, features in zip(_labels(near), (near.always(), near.sometimes())):
