@@ -142,3 +142,14 @@ def test_effort_has_a_limit_and_unfitted_estimators_are_named():
         sparse_pca(X, n_nonzero_coefs=2, method_options={"effort": 10**9})
     with pytest.raises(TypeError, match="SparsePCA is not fitted"):
         sparse_pca(X, n_nonzero_coefs=2, init=SparsePCA())
+
+
+def test_own_result_begins_another_search_whichever_component_is_larger():
+    for seed in range(6):
+        X = np.random.default_rng(seed).standard_normal((30, 8))
+        for sizes in ([3, 1], [1, 3]):
+            asked = {"n_components": 2, "n_nonzero_coefs": sizes}
+            known = sparse_pca(X, **asked)
+            assert sparse_pca(X, **asked, init=known).value >= known.value * (1 - 1e-12)
+    with pytest.raises(ValueError, match="component 2 may use 1"):
+        sparse_pca(X, n_components=2, n_nonzero_coefs=[3, 1], init=[[0, 1], [2, 3]])

@@ -195,7 +195,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     init : list of supports, one per component, or Result, default=None
         Features, by name or number, with which the search begins; a list of them for one component.
         A Result, or a fitted estimator, gives its own supports, but for excluded features.
-        The answer is never worse than the best weights on these.
+        An answer of disjoint components (sum of variances) is never worse than these supports are.
     rank : int, default=None
         Rank of the sketch, for methods that work on one.
     center : bool, default=True

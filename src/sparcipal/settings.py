@@ -365,6 +365,13 @@ class Settings:
             wrong.append(
                 f"{', '.join(map(columns.called, both))} in init and in exclude; leave out one"
             )
+        if not self.include:  # sizes go to components in whatever order
+            by_size = sorted(supports, key=lambda support: -support.size)
+            places = sorted(range(len(supports)), key=lambda j: -sizes[j]) if not wrong else []
+            if any(support.size > s for support, s in zip(supports, sizes)) and all(
+                support.size <= sizes[j] for support, j in zip(by_size, places)
+            ):
+                supports = tuple(by_size[places.index(j)] for j in range(len(places)))
         wrong += [
             f"init[{j}] has {support.size} features, but component {j + 1} may use {s}; name "
             "fewer, or raise n_nonzero_coefs"

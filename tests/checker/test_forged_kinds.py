@@ -188,6 +188,28 @@ def test_directions_that_hardly_vary_are_no_way_around():
     assert "mostly rounding" in refused(forged, Z)
 
 
+def test_ridge_that_makes_quotients_vanish_is_refused():
+    """nu / (nu + ridge) would be zero where variances are small in units that means have made."""
+    Z = 1e8 + np.random.default_rng(0).standard_normal((50, 6)) * [5, 4, 3, 1, 0.2, 0.1]
+    result = sparse_pca(Z, n_components=2, n_nonzero_coefs=2, supports="free", **QUICK)
+    assert verify(result, Z)
+    margin = bound_of(result, "adjusted").margin
+    for ridge in (1.7e308, 5e-324):
+        part = {"s": 2, "name": "trace", "value": 1e300, "data": {}}
+        data = {"parts": [part], "matrix": {"ridge": ridge, "of": "features"}}
+        forged = claiming(result, Bound("adjusted", 1.001 * result.value, data, margin))
+        assert "ridge" in refused(forged, Z)
+
+
+@pytest.mark.parametrize("kind", [{"supports": "free"}, {"objective": "adjusted"}])
+def test_fewer_samples_than_components_are_proved(kind):
+    for rows in (2, 3, 4):
+        Z = np.random.default_rng(rows).standard_normal((rows, 12))
+        result = sparse_pca(Z, n_components=rows + 1, n_nonzero_coefs=2, **kind)
+        assert verify(result, Z)
+        assert result.bound >= result.value * (1 - 1e-12)
+
+
 def test_given_matrix_is_shifted_until_it_is_positive_semidefinite():
     A = np.cov(X.T, bias=True)
     asked = {"n_components": 2, "n_nonzero_coefs": 3, "supports": "free", **QUICK}

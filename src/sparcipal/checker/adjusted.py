@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .arithmetic import Arithmetic, Numbers
+from .arithmetic import LEAST, Arithmetic, Numbers
 from .budget import Budget, require
 from .cheap import psd_shift, same_spectrum
 from .covariance import CheckedCovariance
@@ -112,7 +112,7 @@ def _ridge(record: Adjusted, matrix: RidgeMatrix, case: Case) -> Numbers:
     taus = _taus(record, case)
     c, total = ar.number(matrix.ridge), ar.number(0.0)
     for tau, top in zip(taus, tops):
-        nu = ar.maximum(top, 0.0) + shift
+        nu = ar.maximum(ar.maximum(top, 0.0) + shift, LEAST)
         total = total + (ar.number(tau) + lacking + c) * (nu / (nu + c))
     return total * (1 + (4 * k + 8) * ar.eps)
 

@@ -631,7 +631,8 @@ class RidgeMatrix:
     each j up to k prove that the j-th eigenvalue l of A is at most nu (M - ZZ' <= nu I, Z of j - 1
     columns), with d added; theta are the numbers nu / (nu + ridge)."""
 
-    ridge: float = entry(Number(above=0.0), "what is added to the diagonal of A")
+    # beyond these, quotients may underflow
+    ridge: float = entry(Number(low=2.0**-400, high=2.0**400), "what is added to the diagonal of A")
     of: str = entry(Word("features", "samples"), "whether A is factored, or the matrix of samples")
 
 

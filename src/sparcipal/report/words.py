@@ -281,10 +281,11 @@ def redundancy(result: Result) -> list[str]:
         settings = result.settings
         apart = settings.get("supports", "disjoint") == "disjoint"
         other = "" if apart else "supports='free', "
+        flag = "--objective adjusted" if apart else "--supports free"
         advice = "components repeat each other"
         if not (settings.get("include") or settings.get("n_nonzero_total")):
             advice += (
-                f": {other}objective='adjusted' (--objective adjusted) counts what each explains "
+                f": {other}objective='adjusted' ({flag}) counts what each explains "
                 "beyond those before it, and leaves a wider gap"
             )
         told.append(advice)

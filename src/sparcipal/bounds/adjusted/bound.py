@@ -139,7 +139,8 @@ def ridge_bound(problem: Problem, parts: dict[int, Bound]) -> Bound | None:
         return None
     shift = SAFETY * (cov.rounding(cov.n_features) + cov.psd_shift + error)
     tops = np.maximum(tops, 0.0) + shift
-    taus = np.sort([parts[s].value for s in problem.cardinalities])[::-1][:k]
+    # fewer samples than components: beyond their number eigenvalues are zero
+    taus = np.sort([parts[s].value for s in problem.cardinalities])[::-1][: tops.size]
     # the single component speaks of A, whose exact optimum the bound covers already
     taus = taus + SAFETY * cov.psd_shift
 
