@@ -96,3 +96,11 @@ def test_excluded_columns_beside_which_all_others_underflow_are_named():
     X[:, 0] *= 1e85
     with pytest.raises(ValueError, match="remove the excluded columns from X"):
         sparse_pca(X, n_nonzero_coefs=2, exclude=[0])
+
+
+def test_too_many_lists_do_not_hide_what_is_wrong_inside_them():
+    X = np.random.default_rng(0).standard_normal((20, 5))
+    with pytest.raises(ValueError, match="include has 3 lists for n_components=2") as error:
+        sparse_pca(X, n_components=2, n_nonzero_coefs=2, include=[[0], [0], [77]], exclude=[1, 99])
+    for named in ("77", "99", "several disjoint components"):
+        assert named in str(error.value)

@@ -122,15 +122,18 @@ def _anchors(include: Any, columns: Columns, k: int) -> tuple[list[list[int]], l
             f"include must be one list of features per component for n_components={k}, got "
             f"{include!r}; write for instance [['a', 'b'], []]"
         )
-    if len(items) > k:
-        return [[] for _ in range(k)], [f"include has {len(items)} lists for n_components={k}"]
     found, wrong = [], []
+    if len(items) > k:
+        wrong.append(
+            f"include has {len(items)} lists for n_components={k}: leave out some, or ask for more "
+            "components"
+        )
     for j, item in enumerate(items):
         name = f"include[{j}]" if k > 1 else "include"
         own, more = _features(name, [] if item is None else item, columns)
         found.append(own)
         wrong += more
-    return found + [[] for _ in range(k - len(items))], wrong
+    return (found + [[] for _ in range(k - len(items))])[:k], wrong
 
 
 def _features(name: str, items: Any, columns: Columns) -> tuple[list[int], list[str]]:
