@@ -366,12 +366,7 @@ class Settings:
                 f"{', '.join(map(columns.called, both))} in init and in exclude; leave out one"
             )
         if not self.include:  # sizes go to components in whatever order
-            by_size = sorted(supports, key=lambda support: -support.size)
-            places = sorted(range(len(supports)), key=lambda j: -sizes[j]) if not wrong else []
-            if any(support.size > s for support, s in zip(supports, sizes)) and all(
-                support.size <= sizes[j] for support, j in zip(by_size, places)
-            ):
-                supports = tuple(by_size[places.index(j)] for j in range(len(places)))
+            supports = _placed(supports, sizes)
         wrong += [
             f"init[{j}] has {support.size} features, but component {j + 1} may use {s}; name "
             "fewer, or raise n_nonzero_coefs"
@@ -468,3 +463,13 @@ def _supports_of(init: Any, columns: Columns, out: Collection[int]) -> Any:
     left_out = {columns.names[j] for j in out}
     named = [[answer.feature_names[j] for j in support] for support in answer.supports]
     return [[name for name in support if name not in left_out] for support in named]
+
+
+def _placed(supports: tuple[np.ndarray, ...], sizes: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """The supports in an order in which they fit the sizes; as they are where they do, or none
+    does."""
+    places = sorted(range(len(sizes)), key=lambda j: -sizes[j])
+    placed = dict(zip(places, sorted(supports, key=lambda support: -support.size)))
+    by_size = tuple(placed[j] for j in range(len(sizes)))
+    orders = (supports, by_size)
+    return next((o for o in orders if all(a.size <= s for a, s in zip(o, sizes))), supports)
