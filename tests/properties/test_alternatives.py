@@ -169,6 +169,26 @@ def test_lists_of_tables_read_in_passes_count_features_that_were_not_kept(seed):
     assert str(alternatives(result, case.X, within=within, force=2)) == str(found)
 
 
+def test_a_list_has_the_errors_of_a_table_in_memory_where_its_answer_has_them():
+    X = table(n=4000)
+    result = sparse_pca(X, n_nonzero_coefs=2)  # sums over blocks of the same rows lose less
+    rows = lambda: iter(np.array_split(X, 40))  # noqa: E731
+    found = alternatives(result, rows, within=0.02, force=1, memory_limit=100_000)
+    verdict = verify(found, X)
+    assert verdict, verdict.reason
+
+
+def test_a_list_has_the_unit_of_its_answer_where_rounding_moved_variances():
+    one = 1.0 + 4 * np.finfo(float).eps  # a variance of 1, or next to it
+    X = np.vstack([np.eye(3), -np.eye(3)]) * np.sqrt(3.0) * np.array([1.0, one, 1 / one])
+    result = sparse_pca(in_blocks(X), n_nonzero_coefs=2, memory_limit=1)
+    for unit in (0.5, 1.0, 2.0, 4.0):
+        other = replace(result, certificate=replace(result.certificate, unit=unit))
+        found = alternatives(other, in_blocks(X), within=0.1, force=0, memory_limit=1)
+        near = found.components[0]
+        assert near.level <= near.proof["screened"]["inside"] * unit <= near.value * (1 + 1e-9)
+
+
 @pytest.fixture(scope="module")
 def screened():
     X = table(p=12) * np.linspace(0.3, 1.5, 12) ** 2

@@ -278,6 +278,8 @@ def answered(case: Honest, folder: Path) -> tuple[list[Answer], dict[str, Any]] 
         return None  # a question without an answer: constant features, an option of other methods
     if case.beside == "alternatives":
         weights = {k: v for k, v in options.items() if k == "sample_weight"}
+        if not case.given:
+            held = {"X": contained(case.X, case.against, folder)}
         with suppress(ValueError):  # there are none of some kinds of components
             found.append(alternatives(found[0], **held, **weights, within=0.1, time_limit=3.0))
     if case.saved:
@@ -331,9 +333,14 @@ def _named(answer: Answer) -> list[str]:
 
 def small_enough(case: Honest, answer: Answer) -> bool:
     """Whether the second checker, which computes in fractions, is done in some seconds: cones, all
-    supports and lists are many where features are."""
+    supports and lists are many where features are, and so are those of a part."""
     p, many = case.X.shape[1], ("lowrank", "enumeration", "alternatives", "labels")
-    return p <= 12 or (p <= 60 and not any(name.startswith(many) for name in _named(answer)))
+    names = _named(answer)
+    if isinstance(answer, Result):
+        names += [
+            part["name"] for b in answer.certificate.bounds for part in b.data.get("parts", ())
+        ]
+    return p <= 12 or (p <= 60 and not any(name.startswith(many) for name in names))
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ then sees the kept features only, and bounds/dropped.py bounds what the others c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy as np
 from ..numerics import margins
 from ..numerics.margins import EPS, power_of_two
 from ..problem.covariance import (
-    Covariance,
     MatrixCovariance,
     covariance_of,
     proved_psd_shift,
@@ -211,12 +210,20 @@ def _rounded_sums(gram: Gram, center: bool) -> tuple[np.ndarray, float, np.ndarr
 class Survivors:
     """A screened table as the stages see it, in inside units."""
 
-    covariance: Covariance  # of the kept features
+    covariance: MatrixCovariance  # of the kept features
     kept: np.ndarray
     dropped: np.ndarray  # variances of the others, rounded up
     total: float  # the variances of all features
     n_dropped: int  # number of dropped features that vary
     n_features: int
+
+    def measured_in(self, unit: float) -> Survivors:
+        """The same in another unit, a power of two."""
+        ratio = self.covariance.unit / unit
+        covariance = self.covariance.measured_in(unit)
+        return replace(
+            self, covariance=covariance, dropped=self.dropped * ratio, total=self.total * ratio
+        )
 
 
 def survivors(screened: Screened, *, consume: bool = False) -> Survivors:

@@ -8,7 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from ..problem.covariance import Covariance, covariance_of, covariance_of_data
+from ..numerics import margins
+from ..numerics.margins import TINY
+from ..problem.covariance import (
+    MOSTLY_MEAN,
+    Covariance,
+    MatrixCovariance,
+    covariance_of,
+    covariance_of_data,
+)
 from ..problem.monitor import Monitor
 from ..problem.problem import Component
 from .inputs import Input
@@ -178,6 +186,14 @@ class Searched:
         self._read(stream, self._count, np.sort(wanted[first[: self._count]]))
         return True
 
+    def measure_in(self, unit: float) -> None:
+        """Use the unit of an answer. That of a table follows from its entries, but that of sums
+        over rows from variances, which rounding moves from one reading to another."""
+        kept = self.data.survivors
+        if kept is not None and kept.covariance.unit != unit:
+            kept = kept.measured_in(unit)
+            self._use(replace(self.data, covariance=kept.covariance, survivors=kept))
+
     @property
     def in_passes(self) -> bool:
         """Whether rows may be read once more."""
@@ -223,6 +239,26 @@ class Data:
     def formed(self) -> Covariance:
         """Return the covariance, its matrix formed where that pays."""
         return self.covariance.materialise()
+
+    def in_memory(self) -> Data:
+        """The same for an answer of a table in memory. Where rows were read in passes, errors are
+        those of products of its columns, sparse or dense, which may be larger than those of sums
+        over blocks: they are what the answer has, and what its checker has."""
+        if self.survivors is None:
+            return self
+        if self.n_samples is None or self.mean is None or self.scale is None:
+            return replace(self, survivors=None)
+        own, spread = self.survivors.covariance, self.scale if self.scaled else 1.0
+        variances = np.maximum(own.diagonal, TINY)
+        moments = 1 + np.square(self.mean / spread) / own.unit / variances
+        moments = np.minimum(moments, 2 * MOSTLY_MEAN)
+        weights = own.diagonal * (moments**2 if self.scaled else moments)
+        error = max(margins.scaled_sparse_products(self.n_samples), own.error_unit)
+        covariance = MatrixCovariance(
+            own.matrix, own.unit, n_samples=own.n_samples, inert=own.inert,
+            error_unit=error, error_weights=np.maximum(weights, own.error_weights),
+        )  # fmt: skip
+        return replace(self, covariance=covariance, survivors=None)
 
     @property
     def n_features(self) -> int:

@@ -148,6 +148,14 @@ class MatrixCovariance(Covariance):
             factor=None if self._factor is None else self._factor[:, keep],
         )  # fmt: skip
 
+    def measured_in(self, unit: float) -> MatrixCovariance:
+        """The same in another unit, a power of two."""
+        ratio = self.unit / unit
+        return MatrixCovariance(
+            self.matrix * ratio, unit, self.psd_shift * ratio, n_samples=self.n_samples,
+            error_unit=self.error_unit, error_weights=self.error_weights * ratio, inert=self.inert,
+        )  # fmt: skip
+
 
 class PartCovariance(Covariance):
     """Some features of a large matrix that is not copied for products."""

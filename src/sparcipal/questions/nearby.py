@@ -335,4 +335,5 @@ def data_of(answer: Result, source: Input, asked: Settings, monitor: Monitor) ->
     needed = sum(told["n_nonzero_coefs"]) + len(told.get("exclude") or ())
     searched.among(every if kept is None else kept, needed)
     check_same(answer, searched.data)
-    return searched.data if kept is not None else replace(searched.data, survivors=None)
+    searched.measure_in(answer.certificate.unit)  # for proofs of one unit
+    return searched.data if kept is not None else searched.data.in_memory()
