@@ -90,7 +90,8 @@ The value of a cost is at most what an answer behind it explains, and its bound 
 that is proved: by the fit, or, where there are more features than a support may have, by the list.
 Without a feature, the listed supports count that do without it after some exchange; with a feature
 those that have it after some exchange; and the level. Without a fit, an outsider is worth what its
-best vector with the members explains that stay.
+best vector with the members explains that stay. Nothing is said of a feature without a cost, but
+every outsider has its two numbers, so that the largest of them holds for any other feature.
 """
 
 

@@ -259,6 +259,12 @@ def test_forged_alternatives_are_refused():
     assert "a larger value" in said(proof=shorter, supports=near.supports[1:])
     assert "is proved of what is not listed" in said(level=near.level * 0.999)
     assert "another level" in said(asked=near.asked * 0.9)
+    for rest in (slice(1, None), slice(None, -1), slice(0)):
+        names = ("outsiders", "leaving", "with_value", "with_bound")
+        fewer = {name: getattr(near, name)[rest] for name in names}
+        assert "one is missing" in said(**fewer, forces=())
+        forged = replace(found, components=(replace(near, **fewer, forces=()),))
+        assert check_alternatives(forged.to_json(), X.tolist()) != "proved"
     first = replace(near.supports[0], value=near.supports[0].value * 1.01)
     assert "value is another one" in said(supports=(first, *near.supports[1:]))
     low = replace(near.supports[0], bound=near.supports[0].value * 0.99)

@@ -335,9 +335,12 @@ class _Component:
         """Each outsider in the place of a member, by a 2 x 2 problem; from the list; or by a fit
         that is `proved`."""
         claim, answer = self.claim, self.answer
-        outsiders, unit = claim.outsiders, answer.cov.unit
-        inside = np.isin(outsiders, self.kept) & ~np.isin(outsiders, self.taken[self.j])
-        require(bool(inside.all()), "an outsider that is none")
+        outsiders, unit, taken = claim.outsiders, answer.cov.unit, self.taken[self.j]
+        others = np.setdiff1d(self.kept, taken)
+        if taken.size >= self.s and np.isin(answer.result.supports[self.j], self.anchors).all():
+            others = others[:0]  # no member can leave, and there is no place beside them
+        # what is said of any other feature holds for all of them
+        require(np.array_equal(outsiders, others), "an outsider that is none, or one is missing")
         if outsiders.size == 0:
             return
         known, bound = self._swapped()

@@ -921,7 +921,9 @@ class NearbyClaim:
     forces: tuple[FeatureCost, ...] = entry(
         Many(Record(FeatureCost)), "some outsiders: the best answer with each"
     )
-    outsiders: np.ndarray = entry(Features("P", names="o"), "the other features of the proof")
+    outsiders: np.ndarray = entry(
+        Features("P", names="o"), "the other features of the proof; none if none has a place"
+    )
     leaving: np.ndarray = entry(
         Indices("o", "P"), "the member whose place each takes; itself where there is room"
     )

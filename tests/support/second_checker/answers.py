@@ -222,7 +222,10 @@ class Near:
             need(exact(cost["bound"]) >= fit["bound"], "a cost that is too small")
             forced[cost["feature"]] = cost
         outsiders = places(told["outsiders"], ask.p, 0)
-        need(set(forced) <= set(outsiders) <= set(kept) - self.used, "an outsider that is none")
+        support = set(self.answer.document["result"]["supports"][self.j])
+        place = len(self.used) < ask.s or support - ask.anchors
+        others = set(kept) - self.used if place else set()
+        need(set(forced) <= set(outsiders) == others, "an outsider that is none, or is missing")
         values, bounds = (
             vector(told[name], len(outsiders)) for name in ("with_value", "with_bound")
         )
