@@ -131,12 +131,14 @@ def smoothed_matrix(
     worth = np.empty(n)
     for i in range(n):
         q = float(s - n_forced)
+        others = n - n_forced  # features that row i may choose among
         if not forced[i]:
             q -= 1.0
+            others -= 1
         d = -price[i]
         high = pad[i]
         total = q * min(1.0, max(0.0, pad[i] / tau))
-        count = 0
+        last = 0
         for j in range(n):
             if j == i:
                 select[i, j] = 0.0
@@ -148,13 +150,14 @@ def smoothed_matrix(
             else:
                 high = max(high, w)
                 total += min(1.0, max(0.0, w / tau))
-                worth[count] = w
-                count += 1
+                worth[last] = w
+                last += 1
         theta = 0.0
         if q <= 0.0:
             theta = high + 2.0 * tau
         elif total > q:
-            theta = row_threshold(worth, count, pad[i], q, tau, level[i], high)
+            # not `last`: it begins as a literal, and the row search would be compiled twice
+            theta = row_threshold(worth, others, pad[i], q, tau, level[i], high)
             level[i] = theta
         c = min(1.0, max(0.0, (pad[i] - theta) / tau))
         d += q * (c * pad[i] - 0.5 * tau * c * c)
