@@ -287,6 +287,33 @@ def test_forged_alternatives_are_refused():
     )
 
 
+def test_small_features_that_differ_are_not_exchanged_beside_a_large_one():
+    A = np.diag([1.0, 1e-14, 3e-15])
+    found = alternatives(covariance=A, n_nonzero_coefs=1, within=1.0, force=0, drop=False)
+    near = found.components[0]
+    assert near.groups == ()
+    log = [dict(step) for step in near.proof["log"]]
+    one = np.array([1], dtype=np.int32)
+    log[0]["twins"] = {"features": 2 * one, "leaders": one, "factors": np.ones(1)}
+    log[0]["listed"] = [support for support in log[0]["listed"] if support.tolist() != [2]]
+    listed = [replace(entry, bound=entry.bound + 1e-12) for entry in near.supports[:2]]
+    forged = replace(
+        near,
+        proof={**near.proof, "log": log},
+        supports=(listed[0], replace(listed[1], count=2)),
+        groups=(np.array([1, 2]),),
+        with_bound=near.with_bound + 1e-11,
+    )
+    forged = replace(found, components=(forged,))
+    assert "cannot be exchanged" in verify(forged, covariance=A).reason
+    assert "are exchanged" in check_alternatives(forged.to_json(), covariance=A.tolist())
+    twins = np.array([[1.0, 0, 0], [0, 1e-14, -1e-14], [0, -1e-14, 1e-14 * (1 + 1e-15)]])
+    found = alternatives(covariance=twins, n_nonzero_coefs=1, within=1.0, force=0, drop=False)
+    assert [group.tolist() for group in found.components[0].groups] == [[1, 2]]
+    assert verify(found, covariance=twins)
+    assert check_alternatives(found.to_json(), covariance=twins.tolist()) == "proved"
+
+
 def test_a_component_that_uses_every_feature_has_costs():
     X = table(p=6)
     found = alternatives(X, n_components=2, n_nonzero_coefs=3, within=0.1, force=0)

@@ -26,7 +26,7 @@ from .records import Among, FeatureCost, ListedSupport, NearbyClaim, Problem, Tr
 from .tree import proved_by
 
 STATUS = ("complete", "more", "nodes", "time_limit", "interrupted", "memory", "dropped")
-# The part of the largest variance by which rows of features that are exchanged may differ.
+# The part of deviations by which covariances of features that are exchanged may differ.
 EQUAL = 2e-13
 # The part of a value by which listed supports may fall short of what was asked for.
 NEAR = 1e-5
@@ -224,17 +224,23 @@ class _Component:
         require(reached <= self.claim.level, "a support with a dropped feature may explain more")
 
     def _check_equal(self, twins: Twins, names: np.ndarray) -> None:
-        """Rows of features that are exchanged are the same up to sign, but for rounding."""
+        """Rows of features that are exchanged are the same up to sign, but for rounding in the
+        units of the two features."""
         leader, sign = np.arange(names.size), np.ones(names.size)
         leader[twins.features], sign[twins.features] = twins.leaders, twins.factors
         moved = np.unique(np.concatenate([twins.features, twins.leaders]))
         self.answer.budget.memory(24.0 * moved.size * names.size, "rows of equal features")
-        rows = self.answer.rounded.submatrix(names[moved], names)
-        same = self.answer.rounded.submatrix(names[leader[moved]], names[leader])
-        change = np.abs(rows - same * np.outer(sign[moved], sign)).max(initial=0.0)
-        size = float(np.abs(self.answer.rounded.diagonal[self.kept]).max(initial=0.0))
-        require(bool(change <= EQUAL * size), "features that differ cannot be exchanged")
-        self.change = float(change) + 4 * EPS * size  # the rows were rounded
+        cov = self.answer.rounded
+        rows = cov.submatrix(names[moved], names)
+        same = cov.submatrix(names[leader[moved]], names[leader])
+        change = np.abs(rows - same * np.outer(sign[moved], sign))
+        roots = np.sqrt(np.abs(cov.diagonal[names]))
+        errors = np.sqrt(4 * cov.error_unit * cov.weights[names])
+        roots, errors = (np.maximum(of, of[leader]) for of in (roots, errors))
+        most = EQUAL * np.outer(roots[moved], roots) + np.outer(errors[moved], errors)
+        require(bool((change <= most).all()), "features that differ cannot be exchanged")
+        size = float(np.abs(cov.diagonal[self.kept]).max(initial=0.0))
+        self.change = float(change.max(initial=0.0)) + 4 * EPS * size  # the rows were rounded
 
     def _check_entry(self, entry: ListedSupport) -> None:
         """What a listed support explains: the vector at least, no other more than the bound."""

@@ -152,6 +152,19 @@ class Near:
         several = sorted(group for group in groups.values() if len(group) > 1)
         need(several == sorted(list(group) for group in self.told["groups"]), "other groups")
         need(not self.ask.anchors.intersection(*[set().union(*several)]), "an anchor is exchanged")
+        self.check_equal(ask, core, tree.leader, tree.factor)
+
+    def check_equal(self, ask: Ask, core: list[int], leader: list[int], sign: list) -> None:
+        """Rows of features that are exchanged are the same but for signs, and for rounding in the
+        units of the two features of an entry."""
+        slack = (Fraction(2, 10**13) + (16 * (ask.n or 0) + 200) * EPS) ** 2
+        A = [[ask.A[i][j] for j in core] for i in core]
+        size_of = [max(abs(A[i][i]), abs(A[first][first])) for i, first in enumerate(leader)]
+        for i in (i for i, first in enumerate(leader) if first != i or leader.count(i) > 1):
+            for j in range(len(core)):
+                other = A[leader[i]][leader[j]] * sign[i] * sign[j]
+                size = size_of[i] * size_of[j]
+                need((A[i][j] - other) ** 2 <= slack * size, "features that differ are exchanged")
 
     def check_entry(self, entry: dict, groups: list[set[int]]) -> None:
         """A vector on a support, its value, and what no other vector exceeds."""

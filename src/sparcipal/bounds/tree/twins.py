@@ -84,13 +84,15 @@ def find_twins(
     apart: np.ndarray | tuple[int, ...] = (),
     equal: bool = False,
 ) -> Twins:
-    """Group the features whose rows are multiples of one another, up to sign the same if `equal`.
+    """Group the features whose rows are multiples of one another, up to sign the same if `equal`:
+    in the units of the features then, and not in those of the largest one.
 
     The features `apart` are in no group.
     """
     p = a.shape[0]
     diagonal = np.diagonal(a)
     scale = float(np.abs(a).max(initial=0.0))
+    units = np.sqrt(np.abs(diagonal)) if equal else np.full(p, np.sqrt(scale))
     leader_of, factor = np.arange(p), np.ones(p)
     order = np.argsort(-diagonal, kind="stable")
     taken = np.zeros(p, dtype=bool)
@@ -108,7 +110,8 @@ def find_twins(
             c = float(np.sign(c)) if abs(abs(c) - 1.0) <= 1e-12 else float(c)
             wrong_sign = nonnegative and c < 0.0
             other = equal and abs(c) != 1.0
-            if wrong_sign or other or abs(c) > 1.0 or np.abs(a[i] - c * a[j]).max() > CLOSE * scale:
+            far = bool((np.abs(a[i] - c * a[j]) > CLOSE * units * units[j]).any())
+            if wrong_sign or other or abs(c) > 1.0 or far:
                 continue
             leader_of[i], factor[i], taken[i] = j, c, True
         taken[j] = True
