@@ -81,6 +81,42 @@ def test_equal_features_are_groups_and_not_thousands_of_supports():
     assert verify(found, copies)
 
 
+def test_costs_of_nonnegative_components_are_as_close_as_promised():
+    """Without signs the listed supports would explain up to 20 % more."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((36, 12)) @ rng.standard_normal((12, 12))
+    found = alternatives(X, n_nonzero_coefs=6, nonnegative=True, within=0.02, force=0)
+    (near,) = found.components
+    free = [np.linalg.eigvalsh(np.cov(X.T, ddof=0)[np.ix_(e.support, e.support)])[-1]
+            for e in near.supports]  # fmt: skip
+    assert max(free) > 1.1 * near.value
+    assert all(entry.bound - entry.value <= 1e-8 * near.value for entry in near.supports)
+    assert all(cost.bound - cost.value <= 1e-3 * near.value for cost in near.drops)
+    assert verify(found, X, arithmetic="exact")
+    check_alternatives(found.to_json(), X)
+    loosest = max(near.supports, key=lambda entry: entry.bound)
+    lower = replace(loosest, bound=loosest.value - 1e-6 * near.value)
+    lower = replace(lower, value=lower.bound)
+    forged = tuple(lower if entry is loosest else entry for entry in near.supports)
+    assert not verify(replace(found, components=(replace(near, supports=forged),)), X)
+
+
+def test_supports_that_differ_at_zero_weight_hold_one_component():
+    A = np.full((5, 5), -0.25) + np.diag([3.0, 3.0, 2.0, 1.5, 1.4])
+    A[0, 1] = A[1, 0] = 1.0
+    found = alternatives(covariance=A, n_nonzero_coefs=3, nonnegative=True, force=1)
+    (near,) = found.components
+    assert [entry.weights[2] for entry in near.supports] == [0.0] * 3
+    assert near.unique is None
+    assert near.spare == [2, 3, 4]
+    assert "in 3 of them  x2, x3, x4 can be exchanged or left out" in str(found)
+    assert "the same component: x3 in place of x2" in str(found)
+    assert "not unique" not in str(found)
+    other = alternatives(covariance=np.diag([3.0, 3.0, 2.0]), n_nonzero_coefs=2, within=0.1)
+    assert other.components[0].unique is False
+    assert other.components[0].spare == []
+
+
 def test_what_a_list_says(tmp_path):
     X = table()
     model = SparsePCA(n_nonzero_coefs=3).fit(X)

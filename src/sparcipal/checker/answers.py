@@ -23,6 +23,7 @@ from .dropped import ScreenedCovariance, touching
 from .family import Case, family_of
 from .gate import parse
 from .records import Among, FeatureCost, ListedSupport, NearbyClaim, Problem, Tree, Twins
+from .signs import none_above
 from .tree import proved_by
 
 STATUS = ("complete", "more", "nodes", "time_limit", "interrupted", "memory", "dropped")
@@ -265,7 +266,12 @@ class _Component:
         near = entry.value >= self.claim.asked - NEAR * size
         require(near, "a listed support explains less than was asked for")
         limit = ar.number(entry.bound) / unit - doubt
-        require(ar.below(0.5 * (block + block.T), limit), "a listed support explains more")
+        block = 0.5 * (block + block.T)
+        if signed:
+            proved = ar.below(block, limit)
+        else:
+            proved = none_above(block, x, limit, ar, answer.budget)
+        require(proved, "a listed support explains more")
         sizes = [(g.size, int(np.isin(g, support).sum())) for g in self.claim.groups]
         answer.budget.work(sum(10.0 * n * q for n, q in sizes), "the exchanges of a support")
         require(entry.count == prod(comb(*pair) for pair in sizes), "another number of supports")

@@ -874,7 +874,7 @@ class ListedSupport:
     support: np.ndarray = entry(Features("P", least=1, names="m"), "its features")
     weights: np.ndarray = entry(Numbers("m"), "a unit vector on them; entries may be zero")
     value: float = entry(Number(), "what the vector explains")
-    bound: float = entry(Number(), "what no vector on this support exceeds")
+    bound: float = entry(Number(), "what no admissible vector on this support exceeds")
     count: int = entry(Integer(1), "how many supports are the same up to exchanges")
 
 

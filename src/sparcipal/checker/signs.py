@@ -1,10 +1,66 @@
-"""Nonnegative components: whether a support may be full."""
+"""Nonnegative components: whether a support may be full, and what no vector on one exceeds."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from .arithmetic import Arithmetic, Numbers
+from .budget import Budget
+
+STEPS = 20  # of a power iteration, for a guess
+TINY = 1e-6  # loadings that count as none, for a guess
+
+
+def none_above(
+    block: np.ndarray, x: np.ndarray, t: Numbers, ar: Arithmetic, budget: Budget
+) -> bool:
+    """Whether it is proved that no unit y >= 0 has y'By above t (docs/methods/listing.rst).
+
+    On each part of the support by a block with larger entries, or because the best y is on a
+    smaller part. The vector x says where to look, and decides nothing.
+    """
+    whole = tuple(range(block.shape[0]))
+    todo, seen = [whole], {whole}
+    while todo:
+        part = todo.pop()
+        own = np.array(part)
+        budget.work(1e5 + 20.0 * own.size**3, "the parts of a support")
+        inner = block[np.ix_(own, own)]
+        if any(ar.below(inner + ar.array(more), t) for more in _raises(ar.floats(inner), x[own])):
+            continue
+        if own.size == 1 or not no_positive_eigenvector(inner, t, ar):
+            return False
+        smaller = {part[:i] + part[i + 1 :] for i in range(own.size)} - seen
+        seen |= smaller
+        todo += sorted(smaller)
+    return True
+
+
+def _raises(near: np.ndarray, x: np.ndarray) -> Iterator[np.ndarray]:
+    """Matrices without a negative entry, some of which lower the largest eigenvalue."""
+    yield np.zeros_like(near)
+    yield _beside(near, x)
+    yield np.maximum(-near, 0.0)
+    top = np.linalg.eigh(near)[1][:, -1]
+    y = np.maximum(top if top.sum() > 0 else -top, 0.0)
+    for _ in range(STEPS):
+        image = np.maximum(near @ y, 0.0)
+        y = image / max(float(np.linalg.norm(image)), 1e-300)
+    yield _beside(near, np.where(y > 1e-3, y, 0.0))
+
+
+def _beside(near: np.ndarray, x: np.ndarray) -> np.ndarray:
+    used = x > TINY
+    more = np.maximum(-near, 0.0)
+    more[np.ix_(used, used)] = 0.0
+    if used.any():
+        y = x[used]
+        short = np.maximum(-(near[np.ix_(~used, used)] @ y), 0.0) / float(y @ y)
+        across = np.outer(short, y)
+        more[np.ix_(~used, used)], more[np.ix_(used, ~used)] = across, across.T
+    return more
 
 
 def no_positive_eigenvector(block: np.ndarray, t: Numbers, ar: Arithmetic) -> bool:

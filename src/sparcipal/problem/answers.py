@@ -24,6 +24,8 @@ from .saving import (
     write_atomically,
 )
 
+ZERO = 1e-7  # loadings of a unit vector that are zero up to rounding
+
 
 @dataclass(frozen=True)
 class Listed:
@@ -128,17 +130,49 @@ class Nearby:
         return sum(entry.count for entry in self.supports)
 
     @property
+    def ties(self) -> tuple[Listed, ...]:
+        """The listed supports that explain as much as the best one, up to rounding; it is first."""
+        most = max((entry.value for entry in self.supports), default=0.0)
+        return tuple(entry for entry in self.supports if entry.value >= most * (1 - TIE))
+
+    @property
     def unique(self) -> bool | None:
-        """Whether the best support is the only one of its value, up to rounding; None where that
-        is not known."""
+        """Whether no other features explain as much as the best ones, up to rounding; None where
+        that is not known. Features with a weight of zero count for nothing here: where these alone
+        differ, `spare` names them."""
         if not self.supports:
             return None
         first, *others = self.supports
-        if first.count > 1 or any(entry.value >= first.value * (1 - TIE) for entry in others):
+        used = {self._kind(entry) for entry in self.ties}
+        if len(used) > 1 or self._exchangeable(loaded(first)):
             return False
+        if first.count > 1 or len(self.ties) > 1:
+            return None  # the same features wherever a support explains as much
         sure = first.value - self.rounding
         alone = all(entry.bound < sure for entry in others)
         return True if alone and self.level < sure else None
+
+    @property
+    def spare(self) -> list[int]:
+        """The features that supports of the best component hold at a weight of zero and that can be
+        exchanged for each other, or left out; none where other features explain as much."""
+        ties = self.ties
+        if self.unique is not None or (len(ties) < 2 and not any(e.count > 1 for e in ties)):
+            return []
+        held = {feature for entry in ties for feature in self.reached(entry)}
+        return sorted(held - loaded(ties[0]))
+
+    def _kind(self, entry: Listed) -> frozenset[tuple[int, int]]:
+        """The features that a support has loadings on, those of a group by their number."""
+        own = loaded(entry)
+        counts = [(int(g[0]), len(own & set(g.tolist()))) for g in self.groups]
+        grouped = {int(f) for g in self.groups for f in g}
+        alone = [(feature, 1) for feature in own - grouped]
+        return frozenset([*alone, *(pair for pair in counts if pair[1])])
+
+    def _exchangeable(self, own: set[int]) -> bool:
+        """Whether some of these features have equals that are not among them."""
+        return any(own & set(g.tolist()) and not own >= set(g.tolist()) for g in self.groups)
 
     @property
     def surpassed(self) -> bool:
@@ -177,6 +211,11 @@ class Nearby:
     def reached(self, entry: Listed) -> list[int]:
         """The features that a listed support has after some exchange."""
         return reached(entry, self.groups)
+
+
+def loaded(entry: Listed) -> set[int]:
+    """The features of a support whose loadings are not zero, up to rounding."""
+    return set(entry.support[np.abs(entry.weights) > ZERO].tolist())
 
 
 def reached(entry: Listed, groups: tuple[np.ndarray, ...]) -> list[int]:

@@ -19,6 +19,7 @@ from ..bounds.strategy import WHOLE
 from ..bounds.tree.core import prove_large
 from ..bounds.tree.listing import list_above
 from ..bounds.tree.log import Proof
+from ..bounds.tree.positive import nonnegative_bound
 from ..bounds.tree.question import TreeQuestion
 from ..numerics.margins import EPS, SAFETY
 from ..problem.answers import Cost, Listed, Nearby, reached
@@ -184,9 +185,12 @@ class Neighbours:
         for support in proof.listed:
             block = problem.covariance.submatrix(support)
             weights = _weights(block, problem.nonnegative)
-            top = float(np.linalg.eigvalsh(block)[-1])
-            # the checker's own margins are some units of rounding, as those of this proof are
-            bound = proven_bound(block, top + 1e-12 * scale, scale) + rounding
+            if problem.nonnegative:
+                bound = nonnegative_bound(block, weights, scale) + rounding
+            else:
+                top = float(np.linalg.eigvalsh(block)[-1])
+                # the checker's own margins are some units of rounding, as those of this proof are
+                bound = proven_bound(block, top + 1e-12 * scale, scale) + rounding
             own = alive[support]
             value = float(weights @ block @ weights)
             count = prod(comb(g.size, int(np.isin(g, own).sum())) for g in groups)
@@ -245,17 +249,23 @@ class Neighbours:
         """The best answer without a feature: from the list, or by a fit."""
         others = [e for e in near.supports if feature not in near.needed(e)]
         # where no other feature could take its place, smaller supports are on no list
+        listed = None
         if others and near.proof["kept"].size > beside.s:
             best = max(entry.value for entry in others)
-            return Cost(feature, best, max(near.level, *(entry.bound for entry in others)))
+            listed = Cost(feature, best, max(near.level, *(entry.bound for entry in others)))
+            if listed.bound - listed.value <= self.fits.options.tol * near.value:
+                return listed
         if self.monitor.stopped is not None:
-            return None
+            return listed
         exclude = tuple(sorted({*beside.constraints.exclude, feature}))
         size = min(beside.s, self.answer.n_features - len(exclude))
         if not 1 <= size <= self.fits.free(exclude):
-            return None
+            return listed
         start = Start(np.setdiff1d(beside.support, feature), near.value, known)
         fit = self.fits.fit((size,), Constraints(beside.constraints.include, exclude), start)
+        if listed is not None:
+            value, bound = max(fit.value, listed.value), min(fit.bound, listed.bound)
+            return Cost(feature, value, bound, fit)
         most = near.level if near.proof["kept"].size > beside.s else np.inf
         return Cost(feature, fit.value, min(fit.bound, most), fit)
 

@@ -213,6 +213,8 @@ def _less(found: Alternatives, near: Nearby, entry: Listed) -> str:
     """By how much a support falls short of the best one, and how it differs."""
     share = 1 - entry.value / near.supports[0].value
     less = f"{_percent(share)} less" if share > TIE else "as much"
+    if share <= TIE and near.spare:
+        less = "the same component"
     return f"{less}: {_change(found, near, entry)}"
 
 
@@ -270,7 +272,7 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     else:
         yield f"at least {many}; what else there is, is not known"
     alone = near.everything and len(found.components) > 1
-    yield NO_CHOICE if alone else _unique(near)
+    yield NO_CHOICE if alone else _unique(found, near)
     for label, features in zip(_labels(near), (near.always(), near.sometimes())):
         if features:
             yield f"{label}: {_named(found, features)}"
@@ -300,6 +302,8 @@ def using(found: Alternatives, near: Nearby, i: int) -> str:
     shares = Best(near.value, near.rounding).lost(low, high)
     least, most = _percent(shares[0], down=True), _percent(shares[1])
     name = _name(found, int(near.outsiders[i]))
+    if int(near.outsiders[i]) in near.spare:
+        return f"using {name} costs nothing, at a weight of zero"
     return f"using {name} costs at least {least} (proved) and at most {most}"
 
 
@@ -322,7 +326,14 @@ def others(found: Alternatives, near: Nearby) -> Iterator[str]:
         yield f"and {len(near.supports) - SHOWN - 1:,} more"
 
 
-def _unique(near: Nearby) -> str:
+def _unique(found: Alternatives, near: Nearby) -> str:
+    if spare := near.spare:
+        many = sum(entry.count for entry in near.ties)
+        more = "" if near.complete else "; whether others explain as much is not known"
+        return (
+            f"the best one is in {many:,} of them: {_named(found, spare)} can be exchanged or left "
+            f"out, as their weight in it is zero{more}"
+        )
     if near.unique is None:
         return "unique or not: that is not known"
     if not near.unique:

@@ -155,6 +155,7 @@ def _component(page: Explanation, j: int) -> dict[str, Any]:
         "nearby": near.count,
         "nothing_missing": near.complete,
         "unique": near.unique,
+        "at_zero_weight": [result.feature_name(i) for i in near.spare],
         "in_every": [result.feature_name(i) for i in near.always()],
         "in_some": [result.feature_name(i) for i in near.sometimes()],
         "without": [_cost(found, cost, _best(near)) for cost in near.drops],
