@@ -441,6 +441,11 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         self._check_columns(rows.n_features, rows.feature_names)
         return rows
 
+    def _check_values(self) -> None:
+        """Refuse parameters that no data can make right."""
+        with Complaints() as check:
+            self._settings(None, check)
+
     def _settings(self, task: Any, check: Complaints) -> Settings:
         parameters = {name: getattr(self, name) for name in self._get_param_names()}
         used_up = [name for name in parameters if isinstance(parameters[name], Iterator)]

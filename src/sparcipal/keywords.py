@@ -35,6 +35,13 @@ def sizes_of(given: Any) -> Any:
         return integers("n_nonzero_coefs", given, 1, check)
 
 
+def fine(given: Any) -> tuple[int, ...]:
+    """The numbers of a list, some of whose entries were refused, that are none of those."""
+    listed = given if isinstance(given, Sequence | np.ndarray) else ()
+    counts = (v for v in listed if isinstance(v, Integral) and not isinstance(v, bool | np.bool_))
+    return tuple(v for v in map(int, counts) if v > 0)
+
+
 def count_of_lists(sizes: Any, *supports: Any) -> int:
     """The number of components that a list of sizes, or lists of features, are for; 1 if there are
     none."""

@@ -13,7 +13,7 @@ from .data.inputs import Door
 from .data.missing import RULES
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.searched import Data
-from .keywords import count, count_of_lists, kept, objective_of, options_of, sizes_of
+from .keywords import count, count_of_lists, fine, kept, objective_of, options_of, sizes_of
 from .problem.constraints import Columns, Constraints, asks_for_some, constraints_of, excluded
 from .problem.monitor import Monitor, Progress, reporter
 from .problem.parameters import (
@@ -38,7 +38,14 @@ CERTIFY = ("fast", "full", False)
 SUPPORTS = ("disjoint", "free", "orthogonal", "common")
 OBJECTIVES = ("sum", "adjusted")
 DEFAULT_NONZERO = 10
-REFUSED: Any = object()  # stands for numbers of nonzeros that were refused: any are enough
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Stands for numbers of nonzeros that were refused, any are enough; others beside them were
+    not."""
+
+    others: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -110,12 +117,13 @@ class Settings:
             uncorrelated=check(flag, "uncorrelated", asked.uncorrelated) or False,
         )
         options = check(options_of, asked.method, asked.method_options)
-        sizes, found = asked.n_nonzero_coefs, check(sizes_of, asked.n_nonzero_coefs)
+        sizes = kept(asked.n_nonzero_coefs)
+        found = check(sizes_of, sizes)
         return replace(
             asked,
             n_components=check(count, asked.n_components)
             or count_of_lists(sizes, asked.include, asked.init),
-            n_nonzero_coefs=REFUSED if found is None and sizes is not None else found,
+            n_nonzero_coefs=Refused(fine(sizes)) if found is None and sizes is not None else found,
             objective=check(
                 objective_of, asked.supports, asked.objective, asked.nonnegative, asked.uncorrelated
             )
@@ -259,16 +267,18 @@ class Settings:
 
         `available` features are not excluded.
         """
-        if self.n_nonzero_coefs is REFUSED:
-            replace(self, n_nonzero_coefs=None).budget(n_features, available)
+        if isinstance(self.n_nonzero_coefs, Refused):
+            with Complaints() as check:
+                check(replace(self, n_nonzero_coefs=None).budget, n_features, available)
+                others = _too_many(self.n_nonzero_coefs.others, available or n_features)
+                check(refuse, [_left(available, n_features) + sentence for sentence in others])
             return (n_features,) * self.n_components, None
         if available is None or available == n_features:
             return self._budget(n_features)
         try:
             return self._budget(available)
         except ValueError as error:
-            left = f"exclude leaves {available} of {n_features} features"
-            raise ValueError(f"{left}: {error}") from None
+            raise ValueError(_left(available, n_features) + str(error)) from None
 
     def _budget(self, n_features: int) -> tuple[tuple[int, ...], int | None]:
         n_nonzero_coefs, supports, method = self.n_nonzero_coefs, self.supports, self.method
@@ -420,11 +430,8 @@ class Settings:
                 f"n_nonzero_coefs={n_nonzero_coefs!r} has {len(checked)} entries for "
                 f"n_components={k}; pass one integer for all, or one per component"
             )
-        if self.n_nonzero_coefs is not None and max(checked, default=0) > n_features:
-            wrong.append(
-                f"n_nonzero_coefs={max(checked)} must be at most n_features={n_features}; for "
-                "dense loadings use ordinary PCA"
-            )
+        if self.n_nonzero_coefs is not None:
+            wrong += _too_many(checked, n_features)
         refuse(wrong)
         if supports == "disjoint" and sum(checked) > n_features:
             raise ValueError(
@@ -450,6 +457,24 @@ class Settings:
                 "have j nonzeros to be uncorrelated with the others; ask for at least "
                 f"{k} nonzeros each, or pass objective='adjusted'"
             )
+
+
+def _left(available: int | None, n_features: int) -> str:
+    """What goes before a sentence about the features that are left, where some are excluded."""
+    if available is None or available == n_features:
+        return ""
+    return f"exclude leaves {available} of {n_features} features: "
+
+
+def _too_many(sizes: Sequence[int], n_features: int) -> list[str]:
+    """What is wrong with numbers of nonzeros that no component can have."""
+    large = ", ".join(str(s) for s in sorted(set(sizes)) if s > n_features)
+    if not large:
+        return []
+    return [
+        f"n_nonzero_coefs={large} must be at most n_features={n_features}; for dense loadings use "
+        "ordinary PCA"
+    ]
 
 
 def _supports_of(init: Any, columns: Columns, out: Collection[int]) -> Any:

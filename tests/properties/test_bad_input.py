@@ -95,6 +95,34 @@ def test_all_that_is_wrong_is_named_at_once_before_any_work(name):
     assert caught.match(r"sample_weight must be one number per sample, shape \(30,\)")
 
 
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_unknown_keyword_is_named_with_the_rest_and_alone_before_any_work(name):
+    function, wrong = ENTRIES[name]
+    data = {"X": X} if name != "explain" else {"X": X.values}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'alpha'"):
+        function(**data, callback=never, alpha=1.0)
+    given = {key: value for key, (value, _) in wrong.items() if key in {*SETTINGS, "within"}}
+    with pytest.raises(ValueError, match=f"{len(given) + 2} problems:") as caught:
+        function(**data, callback=never, alpha=1.0, cardinality=3, **given)
+    for words in ("'alpha'", "'cardinality'; pass n_nonzero_coefs", *(wrong[k][1] for k in given)):
+        assert caught.match(words)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ([0, 50], ["=0 must be at least 1", "=50 must be at most n_features=6"]),
+        (iter([50, 40]), ["=40, 50 must be at most n_features=6"]),
+        ([50, 2.5], ["must be an integer", "=50 must be at most n_features=6"]),
+    ],
+)
+def test_all_numbers_of_a_list_are_named(sizes, told):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        sparse_pca(X, n_components=2, n_nonzero_coefs=sizes, callback=never)
+    for words in told:
+        assert caught.match(words)
+
+
 @pytest.mark.parametrize("name", [name for name in ENTRIES if name != "explain"])
 def test_a_table_that_cannot_be_used_is_named_with_the_rest(name):
     function, wrong = ENTRIES[name]

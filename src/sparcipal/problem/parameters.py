@@ -8,6 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
@@ -36,6 +37,8 @@ INSTEAD = {
     "cov": "covariance=...",
     "n_threads": "n_jobs=...",
 }
+# What was wrong with a call before its function began; its first Complaints tell it with the rest.
+_EARLIER: ContextVar[tuple[TypeError | ValueError, ...]] = ContextVar("earlier", default=())
 # A weight that is positive is at least this part of the largest: moments of others underflow.
 LIGHTEST = 1e-100
 
@@ -55,6 +58,8 @@ class Complaints:
         self._errors: list[TypeError | ValueError] = []
 
     def __enter__(self) -> Complaints:
+        self._errors += _EARLIER.get()
+        _EARLIER.set(())
         return self
 
     def __call__(self, check: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
@@ -129,13 +134,24 @@ def _refuse_unknown(function: str, name: str, known: Sequence[str]) -> None:
 
 
 def known_keywords(function: F) -> F:
-    """Let a function answer a keyword that it does not have with the right one."""
+    """Let a function answer a keyword that it does not have with the right one, and with all else
+    that is wrong: its Complaints end the call before any work."""
     known = [name for name in inspect.signature(function).parameters if name != "self"]
     name = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
     def checked(*args: Any, **keywords: Any) -> Any:
-        refuse_unknown(name, keywords, known)
+        try:
+            refuse_unknown(name, keywords, known)
+        except TypeError as error:
+            before = _EARLIER.set(tuple(getattr(error, "told", [error])))
+            try:
+                function(*args, **{key: keywords[key] for key in keywords if key in known})
+                if hasattr(args[0] if args else None, "_check_values"):  # what it was made with
+                    args[0]._check_values()
+            finally:
+                _EARLIER.reset(before)
+            raise
         return function(*args, **keywords)
 
     return cast(F, checked)

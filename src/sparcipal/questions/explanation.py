@@ -24,7 +24,7 @@ from ..numerics.threads import one_blas_thread
 from ..problem.answers import Alternatives
 from ..problem.constraints import Columns
 from ..problem.monitor import Progress
-from ..problem.parameters import Complaints, flag, integer, number, seconds
+from ..problem.parameters import Complaints, flag, integer, known_keywords, number, seconds
 from ..problem.result import Result
 from ..report import explaining
 from ..report.answers import unlisted
@@ -115,6 +115,7 @@ class Explanation:
         return explaining.explanation_json(self)
 
 
+@known_keywords
 def explain(
     given: Any,
     X: Any = None,
