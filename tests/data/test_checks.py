@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import read, sparse_pca
+from sparcipal import read, sparse_pca, verify
 
 X = np.random.default_rng(0).standard_normal((20, 5))
 
@@ -64,3 +64,23 @@ def test_infinities_are_named_beside_entries_that_are_missing():
     X[3, 7], X[4, 9] = np.nan, np.inf
     with pytest.raises(ValueError, match="1 infinity, the first in row 4, column 9; remove"):
         sparse_pca(X, n_nonzero_coefs=2, missing="rows")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool", "float32", "float64"])
+@pytest.mark.parametrize("container", [sp.csr_array, sp.csc_matrix])
+def test_entries_stored_twice_are_summed_as_scipy_does_and_not_in_the_caller_s_arrays(
+    container, dtype
+):
+    numbers = np.repeat(np.random.default_rng(0).integers(-1, 120, 60), 2).astype(dtype)
+    numbers[:30] = 0
+    rows = np.tile(np.repeat(np.arange(6)[::-1], 2), 10)
+    twice = container((numbers, rows, np.arange(0, 121, 12)))
+    before = [part.copy() for part in (twice.data, twice.indices, twice.indptr)]
+    plain = twice.toarray().astype(float)
+    for limit in (1, 1 << 30):
+        result = sparse_pca(twice, n_nonzero_coefs=2, certify=False, memory_limit=limit)
+        assert result.mean == pytest.approx(plain.mean(axis=0), rel=1e-12)
+        assert result.total_variance == pytest.approx(plain.var(axis=0).sum(), rel=1e-12)
+        assert verify(result, twice)
+    after = (twice.data, twice.indices, twice.indptr)
+    assert all(np.array_equal(a, b) for a, b in zip(before, after))

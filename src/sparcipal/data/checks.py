@@ -31,7 +31,7 @@ def check_array(X: np.ndarray, names: tuple[str, ...] | None, *, gaps: bool = Fa
 
 def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
     """Check that a sparse X has valid indices and real, finite entries, and return it as csr_array
-    or csc_array that shares its memory."""
+    or csc_array that shares its memory, unless entries are stored twice."""
     check_shape(X)
     _check_dtype(X.dtype)
     container = sp.csc_array if X.format == "csc" else sp.csr_array
@@ -45,6 +45,12 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
             X.check_format(full_check=True)
     except ValueError as error:
         raise ValueError(f"X is a broken sparse matrix: {error}; build it again") from error
+    # SciPy sums entries that are stored twice in their own type, and would do it in the caller's
+    # arrays when it is asked for the largest ones of columns.
+    summed = X.format == "csc" or X.dtype.itemsize < 8
+    if summed and not mixed and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     if X.dtype.kind == "f" and not np.isfinite(X.data).all():
         bad = np.flatnonzero(~np.isfinite(X.data))
         # The pointers give the row (csr) or column (csc) of an entry, the index gives the other.
