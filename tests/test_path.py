@@ -151,7 +151,7 @@ def test_a_path_on_sums_from_elsewhere():
     path = sparse_path(covariance=screened, n_nonzero_coefs=[2, 5])
     assert [result.status.value for result in path] == ["optimal"] * 2
     assert all(verify(result, X) for result in path)
-    with pytest.raises(ValueError, match=r"30 kept features, but the components have 31 nonzeros"):
+    with pytest.raises(ValueError, match=r"30 kept features, but the components need 31"):
         sparse_path(covariance=screened, n_nonzero_coefs=[31])
 
 

@@ -217,10 +217,9 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
         check_anchors(asked, kept.kept, columns)
         whole = whole.among(kept.kept, data.covariance)
         free = whole.covariance.n_features - len(whole.constraints.exclude)
-        if whole.disjoint and whole.n_nonzero > free:
-            raise ValueError(
-                f"covariance: {free} features are kept for {whole.n_nonzero} nonzeros; keep more"
-            )
+        needed = whole.n_nonzero if whole.disjoint else max(whole.s_max, whole.k)
+        if needed > free:
+            raise ValueError(f"covariance: {free} features are kept, {needed} needed; keep more")
         return replace(whole, dropped=float(kept.dropped.max(initial=0.0)))
 
     def answer(whole: Problem, before: Answer | None, part: Options) -> Answer:

@@ -205,7 +205,7 @@ def path_among(
     asked = settings.constraints(columns, sizes[:1] * k, None)
     needed = sizes[-1] if settings.supports == "common" else k * sizes[-1]
     searched.begin(needed + len(asked.exclude))
-    _check_kept(searched.data, needed if settings.disjoint else sizes[-1])
+    _check_kept(searched.data, needed if settings.disjoint else max(sizes[-1], k))
     steps = _Steps(settings, settings.options(monitor), asked, columns, thorough)
     results: list[Result] = []
     before: Answer | None = None
@@ -267,8 +267,8 @@ class _Steps:
 def _check_kept(data: Data, needed: int) -> None:
     if data.covariance.n_features < needed:
         raise ValueError(
-            f"covariance has {data.covariance.n_features} kept features, but the components have "
-            f"{needed} nonzeros; keep more features"
+            f"covariance has {data.covariance.n_features} kept features, but the components need "
+            f"{needed}; keep more features"
         )
 
 

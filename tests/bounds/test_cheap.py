@@ -187,13 +187,15 @@ def test_cheap_bounds_hold_for_the_covariance_in_fractions(layout):
             assert oracle.proves_below(scaled, range(4), Fraction(claim))
 
 
-def test_cheap_bounds_of_overlapping_components_are_sums_of_parts():
+def test_cheap_bounds_of_overlapping_components_are_sums_of_parts_and_the_trace():
     A, _ = next(iter(matrices(1)))
     cov = covariance_of(A)
     problem = Problem(cov, (2, 3, 2), supports="free", objective="adjusted")
-    (total,) = certify.cheap_bounds(problem)
+    by_name = {bound.name: bound for bound in certify.cheap_bounds(problem)}
+    total, most = by_name["parts"], by_name["trace"].value
     parts = [min(b.value for b in certify.cheap_bounds(Problem(cov, (s,)))) for s in (2, 3, 2)]
-    assert total.name == "parts"
+    assert most >= np.sort(cov.diagonal)[-7:].sum()
+    assert most <= np.sort(cov.diagonal)[-7:].sum() * (1 + 1e-12) + 7 * cov.psd_shift
     assert sum(map(Fraction, parts)) <= Fraction(total.value)
     assert total.value <= sum(parts) * (1 + 1e-14)
     values = [bound.value for bound in certify.cheap_bounds(Problem(cov, (3,)))]

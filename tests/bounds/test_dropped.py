@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import sparse_pca, verify
+from sparcipal import Result, Screened, sparse_pca, verify
 from sparcipal.bounds.kyfan.certificate import KyFanMatrix
 from sparcipal.bounds.outside import violators
 from sparcipal.problem.covariance import covariance_of
+from tests.support.second_checker import check
 
 
 def noisy(seed: int, n: int = 60, p: int = 14) -> np.ndarray:
@@ -149,3 +150,77 @@ def test_later_rounds_never_prove_less(seed):
     )  # fmt: skip
     assert result.bound <= min(b for b in bounds if b is not None) * (1 + 1e-12)
     assert verify(result, X)
+
+
+# --- components of other kinds ---
+
+
+def factors(p: int = 14) -> np.ndarray:
+    """Two factors that share features, and features that hardly vary."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, p)) * 0.5
+    X[:, :5] += 2.0 * rng.standard_normal((60, 1))
+    X[:, 3:8] += 1.5 * rng.standard_normal((60, 1))
+    X[:, 9:] *= 0.4
+    return X
+
+
+def screened_kind(kind: dict) -> tuple[np.ndarray, Result]:
+    X = factors()
+    asked = {"n_components": 2, "n_nonzero_coefs": 3, "method_options": {"effort": 0}, **kind}
+    return X, sparse_pca([X[:25], X[25:]], memory_limit=2000, **asked)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"supports": "free"},
+        {"objective": "adjusted", "n_nonzero_coefs": [4, 2]},
+        {"supports": "free", "nonnegative": True},
+    ],
+    ids=str,
+)
+def test_adjusted_variances_are_extended_in_their_own_matrix(kind):
+    X, result = screened_kind(kind)
+    bound = result.certificate.bounds[0]
+    assert bound.name == "adjusted"
+    parts = bound.data["screened"]["parts"]
+    assert result.certificate.screening["dropped"] > 0
+    assert result.gap < 0.1  # one bound for each component leaves more than a quarter
+    assert verify(result, X).verdict == "proved"
+    assert check(result.to_json(), X) == "proved"
+    unit, best = result.certificate.unit, {**bound.data["screened"]}
+    for change in (
+        {"touching": best["touching"] * (1 - 1e-6)},
+        {"inside": best["inside"] * (1 - 1e-6)},
+        {"parts": None, "touching": best["inside"]},
+        {"parts": parts[:-1]},
+        {"parts": [{**part, "rule": "nothing dropped"} for part in parts], "touching": 0.0},
+        {"parts": [{**part, "s": part["s"] + 1} for part in parts]},
+    ):
+        data = {**bound.data, "screened": {**best, **change}}
+        screening = {
+            **result.certificate.screening,
+            **{name: data["screened"][name] * unit for name in ("inside", "touching")},
+        }
+        forged = replace(
+            result.certificate, bounds=(replace(bound, data=data),), screening=screening
+        )
+        assert not verify(replace(result, certificate=forged), X), change
+
+
+def test_common_sets_with_dropped_features_explain_no_more_than_is_said():
+    X, result = screened_kind({"supports": "common"})
+    A = np.cov(X.T, bias=True)
+    sets = combinations(range(14), 3)
+    best = max(np.linalg.eigvalsh(A[np.ix_(T, T)])[-2:].sum() for T in sets)
+    assert best <= result.bound * (1 + 1e-12) <= best * 1.001
+    assert verify(result, X).verdict == "proved"
+    assert check(result.to_json(), X) == "proved"
+
+
+def test_fewer_kept_features_than_components_are_refused():
+    A = np.diag([3.0, 2.0, 1.0])
+    given = Screened(A[:1, :1], np.array([0]), np.diag(A).copy())
+    with pytest.raises(ValueError, match=r"1 features are kept, 2 needed; keep more"):
+        sparse_pca(covariance=given, n_components=2, n_nonzero_coefs=1, supports="free")

@@ -18,7 +18,7 @@ from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.cheap import psd_shift
 from sparcipal.checker.covariance import Question, covariance_of, covariance_of_data
 from sparcipal.checker.family import Case
-from sparcipal.checker.records import Dropped, DroppedPart, KyFan
+from sparcipal.checker.records import Dropped, DroppedPart, KyFan, Parts
 from tests.support import oracle
 from tests.support.margins import LESS, E, one
 
@@ -194,7 +194,10 @@ def test_touching_and_by_parts_keep_their_margins():
     given = one(2, 2)
     parts = (DroppedPart(s=2, inside=1.0, rule="variances"),)
     record = Dropped(kept=cov.kept, rule="variances", inside=1.0, touching=1.0, parts=parts)
-    touch, total = screened.by_parts(record, {2: 1.0}, Case(cov, given, Float(), Budget()))
+    case = Case(cov, given, Float(), Budget())
+    touch, total = screened.by_parts(
+        record, {2: 1.0}, screened.seen(Parts(parts=()), case, cov.inner)
+    )
     alone = touching(1.0, cov, one(2))
     assert min(touch, total) >= 2 * max(alone, 1.0) * (1 + 2 * E) * LESS
 

@@ -7,7 +7,9 @@ s_1..s_k features, s = max s_j and m = sum s_j. The computed matrix differs from
 most `covariance.rounding(m)` in that sum, so that is added to every bound of the computed matrix.
 
 eigenvalues  Orthonormal vectors: OPT <= the k largest eigenvalues (Ky Fan).
-trace        A is PSD: x'Ax <= trace of A on the support, so OPT <= the m largest variances.
+trace        A is PSD: x'Ax <= trace of A on the support, so OPT <= the m largest variances. Where
+             supports overlap, neither orthogonal components nor adjusted variances have more than
+             the trace of A on all features together.
 gershgorin   lambda_max(A_S) <= max over i in S of A_ii + the s-1 largest |A_ij|; supports are
              disjoint, so OPT <= the k largest of these row sums.
 clip         2 u x_i x_j <= |u| (x_i^2 + x_j^2): move U = clip(A, -rho, rho) off the matrix and
@@ -55,10 +57,8 @@ def cheap_bounds(problem: Problem) -> list[Bound]:
     The eigenvalue bound costs p^3; `prove` adds it where more than these is asked for.
     """
     if not problem.disjoint:
-        own = [_parts_bound(problem)]
-        return sorted(
-            [*own, trace_bound(problem)] if problem.common else own, key=lambda bound: bound.value
-        )
+        both = [_parts_bound(problem), trace_bound(problem)]
+        return sorted(both, key=lambda bound: bound.value)
     bounds = [trace_bound(problem)]
     if not problem.covariance.diagonal.any():
         return bounds  # nothing varies, and nothing is left to prove

@@ -30,7 +30,9 @@ all components have together. With B_n a bound for n nonzeros on K,
              those features are read that a variance does not dismiss, a strip of them by a pass.
              A feature of D has no price, so that n - 1 prices are paid at most.
 
-The bound for all features is the larger one of this and the bound on K.
+The bound for all features is the larger one of this and the bound on K. Adjusted variances are
+bounded by one component in another matrix (adjusted/), and overlapping ones of other kinds by one
+component each: then B_n is for one component, and N for its nonzeros. A common set has N = s.
 """
 
 from __future__ import annotations
@@ -45,8 +47,11 @@ from ..data.screening import Survivors
 from ..data.strips import EveryRow
 from ..numerics import margins
 from ..numerics.margins import SAFETY, top_sum
+from ..problem.covariance import Covariance
 from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound, Certificate
+from .adjusted.lowered import Lowered
+from .adjusted.optimise import worth
 from .kyfan import JointQuestion, kyfan_bound
 from .kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
 from .kyfan.optimise import KyFanOptimiser
@@ -86,33 +91,79 @@ def widened(
     certify: Any,
 ) -> Widened:
     """Extend the certificate of the screened features to all of them."""
-    value = certificate.value
-    inside = _inside(problem, certificate)
-    least = ROUGH * value - (inside.value - value) if certify == "fast" and problem.k > 1 else 0.0
-    target = inside.value + max(SHARE * (inside.value - value), options.tol * value, least)
-    if problem.disjoint:
-        known = Among(problem, inside.value, certificate.bounds, components)
-        found = beyond(known, survivors.dropped, target, options, certify)
-        touching, total = found.bound, max(found.bound, inside.value)
-        data = {**found.data, "inside": inside.value, "touching": touching}
-    else:
-        touching, total, data = _by_parts(problem, inside, components, survivors, options, certify)
-    new = _claimed(certificate, inside, total, data, survivors)
+    among, value = Kept(problem, components, certificate, survivors), certificate.value
+    extensible = _extensible(problem, certificate, certify)
+    target = _target(problem, extensible[0].value, value, options, certify)
+    best: Extension | None = None
+    for inside in extensible:
+        if best is None or max(inside.value, target) < best.total:
+            found = _extended(among, inside, options, certify)
+            best = found if best is None or found.total < best.total else best
+    assert best is not None
+    new = _claimed(certificate, best, survivors)
     pads = [float(b.data["pad"]) for b in certificate.bounds if b.name == "kyfan"]
-    return Widened(new, total <= target, max(pads, default=0.0))
+    target = _target(problem, best.inside.value, value, options, certify)
+    return Widened(new, best.total <= target, max(pads, default=0.0))
 
 
-def _claimed(
-    certificate: Certificate,
-    inside: Bound,
-    total: float,
-    data: dict[str, Any],
-    survivors: Survivors,
-) -> Certificate:
-    """Return the certificate for all features; `total` bounds every choice."""
-    value, touching = certificate.value, float(data["touching"])
-    data = {**data, "kept": survivors.kept.astype(np.int32)}
-    bound = replace(inside, value=max(total, value), data={**inside.data, "screened": data})
+@dataclass(frozen=True)
+class Extension:
+    """A bound on the screened features, and the bound for all that follows from it."""
+
+    inside: Bound
+    total: float
+    data: dict[str, Any]  # for the checker
+
+
+def _extensible(problem: Problem, certificate: Certificate, certify: Any) -> list[Bound]:
+    """Return the bounds on the screened features that can be extended, the lowest first."""
+    bounds = certificate.bounds
+    lowered = [b for b in bounds if b.name == "adjusted" and "y" in b.data["matrix"]]
+    first = bounds[0]
+    if not (problem.disjoint or problem.common):
+        first = next(b for b in bounds if b.name == "parts")
+    others = [b for b in lowered if b is not first][:1] if certify else []
+    return sorted([first, *others], key=lambda bound: bound.value)
+
+
+def _extended(among: Kept, inside: Bound, options: Options, certify: Any) -> Extension:
+    """Extend a bound in the best of the ways that there are for it."""
+    problem, found = among.problem, []
+    together = problem.disjoint or problem.common
+    if together and inside is among.certificate.bounds[0]:
+        found.append(_together(among, inside, options, certify))
+    if inside.name == "parts" and not together:
+        every = np.arange(problem.covariance.n_features)
+        seen = Seen(problem.covariance, every, np.ones(problem.k))
+        found.append(_by_parts(among, inside, seen, options, certify))
+    if inside.name == "adjusted" and "y" in inside.data["matrix"]:
+        found.append(_by_parts(among, inside, _seen(problem, inside), options, certify))
+    return min(found, key=lambda one: one.total)
+
+
+def _together(among: Kept, inside: Bound, options: Options, certify: Any) -> Extension:
+    """Extend a bound for the nonzeros of all components together."""
+    problem, certificate = among.problem, among.certificate
+    target = _target(problem, inside.value, certificate.value, options, certify)
+    known = Among(problem, inside.value, certificate.bounds, among.components)
+    # prices are paid by features of disjoint components
+    effort = certify if problem.disjoint else False
+    found = beyond(known, among.survivors.dropped, target, options, effort)
+    data = {**found.data, "inside": inside.value, "touching": found.bound}
+    return Extension(inside, max(found.bound, inside.value), data)
+
+
+def _target(problem: Problem, inside: float, value: float, options: Options, certify: Any) -> float:
+    """Return a bound for all features that is good enough, given that for the screened ones."""
+    least = ROUGH * value - (inside - value) if certify == "fast" and problem.k > 1 else 0.0
+    return inside + max(SHARE * (inside - value), options.tol * value, least)
+
+
+def _claimed(certificate: Certificate, found: Extension, survivors: Survivors) -> Certificate:
+    """Return the certificate for all features."""
+    value, inside, touching = certificate.value, found.inside, float(found.data["touching"])
+    data = {**found.data, "kept": survivors.kept.astype(np.int32)}
+    bound = replace(inside, value=max(found.total, value), data={**inside.data, "screened": data})
     screening = {
         "kept": int(survivors.kept.size),
         "dropped": int(survivors.n_dropped),
@@ -164,7 +215,7 @@ def narrowed(
     excess = wide.bound - certificate.bound
     if not (certify and problem.disjoint and problem.s_max > 1 and excess > WORTH * wide.value):
         return nothing
-    inside = _inside(problem, certificate)
+    inside = certificate.bounds[0]
     splits = [split_of(b.data) for b in certificate.bounds if b.name == "kyfan"]
     if not splits:
         supports = [component.support for component in among.components]
@@ -178,8 +229,8 @@ def narrowed(
             total=problem.n_nonzero,
         )
         pad = PAD * certificate.value / problem.n_nonzero
-        found = kyfan_bound(question, effort=certify, least_pad=pad, monitor=options.monitor)
-        splits = [split_of(found.data)]
+        joint = kyfan_bound(question, effort=certify, least_pad=pad, monitor=options.monitor)
+        splits = [split_of(joint.data)]
     by_rows = _by_rows(problem, splits[0], survivors.kept, every, certify)
     if by_rows is None:
         return nothing
@@ -193,8 +244,8 @@ def narrowed(
         "inside": inside.value,
         "touching": touching,
     }
-    total = max(touching, inside.value)
-    return Narrowed(_claimed(certificate, inside, total, data, survivors), missed)
+    found = Extension(inside, max(touching, inside.value), data)
+    return Narrowed(_claimed(certificate, found, survivors), missed)
 
 
 def _by_rows(
@@ -222,39 +273,56 @@ def _by_rows(
     return total, features[np.argsort(-heights, kind="stable")]
 
 
-def _inside(problem: Problem, certificate: Certificate) -> Bound:
-    """Return the bound on the screened features, which is to be extended."""
-    if problem.disjoint:
-        return certificate.bounds[0]
-    return next(b for b in certificate.bounds if b.name == "parts")
+@dataclass(frozen=True)
+class Seen:
+    """The matrix in which each component is bounded alone, and what every component counts for."""
+
+    covariance: Covariance
+    features: np.ndarray  # those of the matrix, among the screened ones
+    heights: np.ndarray  # (k,), the largest first
+    shift: float = 0.0  # that was added to every variance
 
 
-def _by_parts(
-    problem: Problem,
-    inside: Bound,
-    components: Sequence[Component],
-    survivors: Survivors,
-    options: Options,
-    certify: Any,
-) -> tuple[float, float, dict[str, Any]]:
-    """Extend the bound of each component alone, then add them (overlapping supports)."""
-    found: dict[int, Beyond] = {}
+def _seen(problem: Problem, bound: Bound) -> Seen:
+    """The matrix of a bound on adjusted variances."""
+    told, inner = bound.data["matrix"], problem.covariance
+    every = np.arange(inner.n_features)
+    features = np.asarray(bound.data.get("kept", every), dtype=np.intp)
+    inner = inner.restrict(features) if features.size < every.size else inner
+    lowered = Lowered(inner, np.asarray(told["features"], dtype=np.intp), told["y"])
+    assert lowered.heights is not None
+    heights = np.append(lowered.heights, np.ones(problem.k))[: problem.k]
+    return Seen(lowered.materialise(), features, heights, lowered.shift)
+
+
+def _by_parts(among: Kept, inside: Bound, seen: Seen, options: Options, certify: Any) -> Extension:
+    """Extend the bound of each component alone, then add them, each as often as it counts."""
+    problem, dropped = among.problem, among.survivors.dropped
+    varying = dropped[dropped > 0.0] + seen.shift
     own = {part["s"]: float(part["value"]) for part in inside.data["parts"]}
+    places = (np.searchsorted(seen.features, c.support) for c in among.components)
+    known = [Component(at, c.weights) for at, c in zip(places, among.components)]
+    first = max(known, key=lambda c: worth(seen.covariance, c))
+    found: dict[int, Beyond] = {}
     for s, value in own.items():
-        alone = Problem(problem.covariance, (s,), problem.nonnegative)
-        known = [Bound(p["name"], p["value"], p["data"]) for p in inside.data["parts"]]
-        own_bounds = [b for b in known if b.name == "kyfan"]
-        alone_known = Among(alone, value, own_bounds, components[:1])
-        found[s] = beyond(alone_known, survivors.dropped, value, options, certify)
-    highest = {s: max(found[s].bound, own[s]) for s in own}
-    total = sum(highest[s] for s in problem.cardinalities)
-    # at least one component uses a dropped feature
-    touching = max(total - highest[s] + found[s].bound for s in own)
-    rise = 1 + margins.packing(problem.k)
+        alone = Problem(seen.covariance, (s,), problem.nonnegative)
+        found[s] = beyond(Among(alone, value, (), (first,)), varying, value, options, certify)
+    highest = [max(found[s].bound, own[s]) for s in problem.cardinalities]
+    total = _weighted(highest, seen.heights)
+    touching = 0.0  # at least one component uses a dropped feature
+    for j, s in enumerate(problem.cardinalities):
+        others = [*highest[:j], *highest[j + 1 :]]
+        touching = max(touching, _weighted([found[s].bound, *others], seen.heights))
     parts = [{"s": s, "inside": own[s], **found[s].data} for s in own]
     rule = max(found.values(), key=lambda b: b.bound).rule
-    data = {"rule": rule, "parts": parts, "inside": inside.value, "touching": touching * rise}
-    return touching * rise, max(total * rise, inside.value), data
+    data = {"rule": rule, "parts": parts, "inside": inside.value, "touching": touching}
+    return Extension(inside, max(total, inside.value), data)
+
+
+def _weighted(bounds: Sequence[float], heights: np.ndarray) -> float:
+    """The largest bound counts for the largest height, and so on."""
+    total = float(np.sort(bounds)[::-1] @ heights)
+    return total * (1 + SAFETY * margins.sum_of(2 * heights.size + 4))
 
 
 @dataclass(frozen=True)

@@ -128,9 +128,7 @@ def _off_diagonal(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 
 FAMILIES = (
-    Family(
-        "trace", Nothing, trace, totals=True, kinds=("disjoint", "common"), margin=all_features_used
-    ),
+    Family("trace", Nothing, trace, totals=True, kinds=ALL_KINDS, margin=all_features_used),
     Family(
         "eigenvalues", Eigenvalues, eigenvalues, totals=True, kinds=ALL_KINDS, margin=every_feature
     ),

@@ -7,12 +7,13 @@ The mathematics is in docs/methods/dropped.rst; the code is not shared with the 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..problem.result import Bound, Result
 from . import kyfan
+from .adjusted import LoweredCovariance
 from .arithmetic import EPS, Arithmetic, Numbers
 from .budget import Budget, Refused, require
 from .cheap import psd_shift
@@ -20,7 +21,7 @@ from .constraints import numbered, own_proof, spoken_of
 from .covariance import LEAST_DEVIATION, Checked, CheckedCovariance
 from .family import Case, family_of, redone
 from .gate import parse
-from .records import Dropped, DroppedPart, Screening
+from .records import Adjusted, Dropped, DroppedPart, LoweredMatrix, Parts, Screening
 from .strips import EveryCovariance, Reading
 from .sums import Sums, summed
 from .tables import source_of
@@ -214,13 +215,25 @@ def _squared(relative: np.ndarray, total: Sums) -> np.ndarray:
 
 def touching(record: Dropped | DroppedPart, inside: float, case: Case) -> Numbers:
     """No choice with a dropped feature explains more; `inside` bounds the others."""
-    cov, question, ar, _ = case
+    cov = case.cov
     assert isinstance(cov, ScreenedCovariance)
     if record.rule == "rows":
         return _by_rows(record, case)
-    n, kept, case = question.n_nonzero, cov.inner, case._replace(cov=cov.inner)
+    others = _varying(cov, case.question.n_nonzero, case.ar)
+    return reach(record, inside, others, case._replace(cov=cov.inner))
+
+
+def _varying(cov: ScreenedCovariance, n: int, ar: Arithmetic) -> np.ndarray:
+    """The n largest variances of dropped features that vary."""
     others = ar.top(cov.others, n)
-    others = others[~np.asarray(others <= 0, dtype=bool)]
+    return others[~np.asarray(others <= 0, dtype=bool)]
+
+
+def reach(record: Dropped | DroppedPart, inside: float, others: np.ndarray, case: Case) -> Numbers:
+    """The same from a matrix of the kept features and what the others count for in it."""
+    kept, question, ar, _ = case
+    n = question.n_nonzero
+    others = ar.top(others, n)
     if others.size == 0:
         return ar.number(0.0)
     t = np.arange(1, others.size + 1)
@@ -230,6 +243,7 @@ def touching(record: Dropped | DroppedPart, inside: float, case: Case) -> Number
     traces = _sums(heavy + psd_shift(case), ar)[n - t] + kept.rounding(n)
     stay = ar.minimum(inside, traces * (1 + n * ar.eps))
     if record.rule == "prices":
+        require(question.disjoint, "prices are paid by features of disjoint components")
         price, split = record.price, record.split
         if price is None or split is None:
             raise Refused("screened: the certificate of the prices is missing")
@@ -259,15 +273,46 @@ def _sums(values: np.ndarray, ar: Arithmetic) -> np.ndarray:
     return np.append(ar.zeros(1), np.cumsum(values))
 
 
-def by_parts(record: Dropped, own: dict[int, float], case: Case) -> tuple[Numbers, Numbers]:
-    """Overlapping supports: (touching, total), one extension per component."""
-    ar, question = case.ar, case.question
-    reach = {part.s: touching(part, own[part.s], case.alone(part.s)) for part in record.parts or ()}
-    highest = {s: ar.maximum(reach[s], own[s]) for s in own}
-    total = sum(highest[s] for s in question.cardinalities)
-    touch = ar.top(np.array([total - highest[s] + reach[s] for s in own]), 1)[0]
-    rise = 1 + question.k * ar.eps
-    return touch * rise, total * rise
+class Seen(NamedTuple):
+    """The matrix in which each component is bounded alone, what each counts for, the largest first,
+    and what dropped features are worth there."""
+
+    case: Case
+    heights: np.ndarray
+    others: np.ndarray
+
+
+def seen(record: Parts | Adjusted, case: Case, among: CheckedCovariance) -> Seen:
+    """The covariance itself, or the matrix of adjusted variances on the features it speaks of: a
+    dropped feature has no larger variance there than in the covariance and its shift."""
+    cov, question, ar, _ = case
+    assert isinstance(cov, ScreenedCovariance)
+    others, ones = _varying(cov, question.s_max, ar), ar.array(np.ones(question.k))
+    if isinstance(record, Parts):
+        return Seen(case._replace(cov=cov.inner), ones, others)
+    matrix = record.matrix
+    if not isinstance(matrix, LoweredMatrix):
+        raise Refused("screened: eigenvalues of all features are not known")
+    H = LoweredCovariance(matrix, case._replace(cov=among))
+    heights = ar.top(np.append(H.heights, ones), question.k)
+    return Seen(case._replace(cov=H), heights, others + ar.number(matrix.shift))
+
+
+def by_parts(record: Dropped, own: dict[int, float], by: Seen) -> tuple[Numbers, Numbers]:
+    """(touching, total), one extension per component, each as often as it counts."""
+    ar, sizes = by.case.ar, by.case.question.cardinalities
+    beyond = {
+        part.s: reach(part, own[part.s], by.others, by.case.alone(part.s))
+        for part in record.parts or ()
+    }
+    highest = [ar.maximum(beyond[s], own[s]) for s in sizes]
+
+    def weighted(bounds: list[Numbers]) -> Numbers:
+        total = (ar.top(np.array(bounds), len(bounds)) * by.heights).sum()
+        return total * (1 + (2 * len(bounds) + 4) * ar.eps)
+
+    touch = [weighted([beyond[s], *highest[:j], *highest[j + 1 :]]) for j, s in enumerate(sizes)]
+    return ar.top(np.array(touch), 1)[0], weighted(highest)
 
 
 # --- bounds ---
@@ -284,19 +329,23 @@ def recheck(bound: Bound, case: Case, excluded: np.ndarray) -> Numbers:
     left_out = np.flatnonzero(np.isin(cov.kept, excluded))
     among, asked = spoken_of(told, cov.inner, numbered(question, cov.kept), left_out)
     inside = redone(bound.name, own_data, case._replace(cov=among, question=asked))
-    if question.disjoint:
-        reach = touching(dropped, dropped.inside, case)
-        total = ar.maximum(inside, reach)
+    if dropped.parts is None:
+        whole = question.disjoint or question.shared == "common"
+        require(whole, "overlapping supports are extended part by part")
+        touch = touching(dropped, dropped.inside, case)
+        total = ar.maximum(inside, touch)
     else:
-        require(bound.name == "parts", "overlapping supports are extended part by part")
         record = family_of(bound.name).read(own_data, among.p)
-        own = {part.s: part.value for part in record.parts}
-        extended = sorted(part.s for part in dropped.parts or ())
+        require(isinstance(record, Parts | Adjusted), "parts of a bound that has none")
+        own: dict[int, float] = {}
+        for part in record.parts:
+            own[part.s] = max(part.value, own.get(part.s, 0.0))
+        extended = sorted(part.s for part in dropped.parts)
         require(extended == sorted(own), "screened: there is not one part per cardinality")
-        reach, total = by_parts(dropped, own, case)
+        touch, total = by_parts(dropped, own, seen(record, case, among))
         total = ar.maximum(total, dropped.inside)
     require(ar.upper(inside) <= dropped.inside, "the kept features' bound is too small")
-    require(ar.upper(reach) <= dropped.touching, "a dropped feature may add more")
+    require(ar.upper(touch) <= dropped.touching, "a dropped feature may add more")
     return total
 
 

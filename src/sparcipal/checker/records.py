@@ -815,9 +815,11 @@ class Dropped:
     exceed the pad. ``touching`` is at least the largest of these over t >= 1; the bound is the
     larger one of ``inside`` and ``touching``. By the rule ``rows`` ``touching`` is at least the Ky
     Fan sum of the certificate over all features, dropped ones among those outside the core, and the
-    N - 1 largest prices: this needs rows of the covariance of all features, from the data. For
-    overlapping supports each cardinality has a part, and the larger ones of inside and touching are
-    added up."""
+    N - 1 largest prices: this needs rows of the covariance of all features, from the data. A common
+    set has N = s features, and no prices. With ``parts`` each cardinality has a number of its own,
+    for one component alone. A bound ``parts`` of overlapping supports adds up the larger ones of
+    inside and touching. A bound ``adjusted`` by Y does so with its matrix H in place of the
+    covariance, its heights as weights, and the shift added to every dropped variance."""
 
     kept: np.ndarray = entry(Features("P", least=1, names="p"), "the kept features, among all P")
     rule: str = entry(Word("variances", "prices", "rows", "nothing dropped"), "how it is bounded")
@@ -826,7 +828,7 @@ class Dropped:
     price: float | None = entry(Number(0.0), "prices: of every kept feature", optional=True)
     split: KyFan | None = entry(Record(KyFan), "prices, rows: the certificate", optional=True)
     parts: tuple[DroppedPart, ...] | None = entry(
-        Many(Record(DroppedPart), least=1), "overlapping supports: one per cardinality",
+        Many(Record(DroppedPart), least=1), "one component alone: one per cardinality",
         optional=True,
     )  # fmt: skip
 

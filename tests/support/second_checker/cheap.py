@@ -11,10 +11,10 @@ from .question import Ask
 from .reading import Matrix, exact, need
 
 
-@bound("trace", "disjoint common", totals=True)
+@bound("trace", EVERY, totals=True)
 def prove_trace(data: dict, ask: Ask, level: Fraction) -> bool:
     """The largest variances, as many as there are nonzeros."""
-    short = defect(ask.A) * (ask.m - ask.k) if ask.given else 0
+    short = defect(ask.A) * ask.m if ask.given else 0
     return largest([ask.A[i][i] for i in range(ask.p)], ask.m) + short <= level
 
 

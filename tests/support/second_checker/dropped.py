@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from .algebra import fan_value, largest
+from .algebra import defect, fan_value, largest
 from .pairsplit import ky_fan_matrix
 from .proving import prove
 from .question import Ask
 from .reading import EPS, exact, need, places
+from .shared import lowered
 
 
 def check_screening(certificate: dict, ask: Ask) -> None:
@@ -45,22 +46,37 @@ def prove_screened(name: str, data: dict, ask: Ask, level: Fraction) -> None:
     inside, touching = exact(told["inside"]), exact(told["touching"])
     told = renumbered(told)
     prove(name, own, kept, ask.strict(inside))
-    if not ask.overlapping:
-        need(
-            reach(told, inside, kept, rest, ask) <= ask.strict(touching),
-            "a dropped feature may add more",
-        )
+    if "parts" not in told:
+        need(not ask.overlapping or ask.supports == "common", "supports that overlap")
+        most = reach(told, inside, kept, rest, ask)
+        need(most <= ask.strict(touching), "a dropped feature may add more")
         need(max(inside, touching) <= level, f"{name} is not proved")
         return
-    alone = {part["s"]: exact(part["value"]) for part in own["parts"]}
+    need(name in ("parts", "adjusted"), "parts of dropped features")
+    among, heights = kept, [Fraction(1)] * ask.k
+    if name == "adjusted":
+        need("ridge" not in own["matrix"], "eigenvalues of all features")
+        among = kept.among(places(own["kept"], kept.p)) if "kept" in own else kept
+        H, found = lowered(own["matrix"], among.A, defect(among.A) if ask.given else Fraction(0))
+        among, heights = Ask(H, ask.sizes, nonnegative=ask.nonnegative), heights + found
+        rest = [x + exact(own["matrix"]["shift"]) for x in rest]
+    alone = {}
+    for part in own["parts"]:
+        alone[part["s"]] = max(exact(part["value"]), alone.get(part["s"], Fraction(0)))
     parts = {part["s"]: part for part in told["parts"]}
-    need(name == "parts" and set(parts) == set(alone), "parts of dropped features")
-    reached = {s: reach(parts[s], alone[s], kept.alone(s), rest, ask.alone(s)) for s in alone}
-    highest = {s: max(reached[s], alone[s]) for s in alone}
-    total = sum(highest[s] for s in ask.sizes)
-    most = max(total - highest[s] + reached[s] for s in alone)
+    need(set(parts) == set(alone), "parts of dropped features")
+    reached = {s: reach(parts[s], alone[s], among.alone(s), rest, ask.alone(s)) for s in alone}
+    heights = sorted(heights, reverse=True)[: ask.k]
+
+    def counted(bounds: list[Fraction]) -> Fraction:
+        return sum(a * b for a, b in zip(sorted(bounds, reverse=True), heights))
+
+    highest = [max(reached[s], alone[s]) for s in ask.sizes]
+    most = max(
+        counted([reached[s], *highest[:j], *highest[j + 1 :]]) for j, s in enumerate(ask.sizes)
+    )
     need(
-        most <= ask.strict(touching) and max(total, inside) <= level,
+        most <= ask.strict(touching) and max(counted(highest), inside) <= level,
         "a dropped feature may add more",
     )
 
