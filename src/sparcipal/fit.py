@@ -241,8 +241,9 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
 
 def remarked(result: Result, searched: Searched, more: str = "") -> Result:
     """Add to a result what is known of its table beside the numbers, and `more` if there is."""
-    copies = searched.on_copies(np.unique(np.concatenate(result.supports)))
-    notes, texts = [*searched.notes, *([more] if more else []), *copies], searched.given.texts
+    used = np.unique(np.concatenate(result.supports))
+    beside = [*searched.on_copies(used), *searched.on_trends(used)]
+    notes, texts = [*searched.notes, *([more] if more else []), *beside], searched.given.texts
     told: dict[str, Any] = {"notes": notes} if notes else {}
     if texts is not None:
         told["texts"] = texts

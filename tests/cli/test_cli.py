@@ -406,6 +406,7 @@ def test_errors_are_one_sentence(arguments, code, message, source):
         ("--report", "nowhere/r.html", "there is no folder"),
         ("-o", "", "is a folder; name a file"),
         ("--plot", "picture.xyz", "must end in .png, .svg, .pdf"),
+        ("-o", "page.html", "page.html writes a page"),
     ],
 )
 def test_files_that_cannot_be_written_are_refused_before_the_work(
@@ -671,6 +672,19 @@ def test_fit_reads_features_from_rows_with_transpose(tmp_path):
     assert found.value == pytest.approx(sparse_pca(SMALL, n_nonzero_coefs=2).value, rel=1e-9)
     assert found.settings["read"] == {"transpose": True}
     assert "proved" in run_line("verify", model, path).output
+
+
+def test_new_samples_of_a_transposed_table_need_not_be_transposed(tmp_path, small_table):
+    rows = [line.split(",") for line in small_table.read_text().splitlines()]
+    head = [["gene", *(f"s{i}" for i in range(len(rows) - 1))]]
+    turned = tmp_path / "turned.csv"
+    turned.write_text("\n".join(map(",".join, [*head, *map(list, zip(*rows, strict=True))])))
+    model = tmp_path / "m.json"
+    run_line("fit", turned, "--transpose", "-s", 2, "-o", model)
+    assert "proved" in run_line("verify", model, small_table, "--no-transpose").output
+    same = run_line("transform", model, turned).stdout.splitlines()
+    other = run_line("transform", model, small_table, "--no-transpose").stdout.splitlines()
+    assert [line.split(",")[1] for line in same[1:]] == other[1:]
 
 
 def test_model_remembers_the_input_format_given(tmp_path, small_table):

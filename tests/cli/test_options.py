@@ -126,7 +126,7 @@ def test_trends_leave_out_what_is_excluded(tmp_path):
     lines = ["cat dog", "cat dog dog", "dog cat cow", "star moon", "moon star", "moon sun star"]
     rows = (f"{text},{2001 + i // 3}" for i, text in enumerate(lines))
     source.write_text("text,year\n" + "\n".join(rows) + "\n")
-    asked = ["--text-field", "text", "--label-field", "year", "--windows", "year", "-k", "1"]
+    asked = ["--text-field", "text", "--label", "year", "--windows", "year", "-k", "1"]
     asked += ["-s", "2", "--format", "csv", "-q"]
     runner = CliRunner()
     assert "cow" in runner.invoke(main, ["trends", str(source), *asked]).stdout

@@ -34,7 +34,7 @@ def test_what_is_no_feature_is_set_aside_and_named(tmp_path):
     assert table.feature_names == ("income", "age", "zero", "price")
     assert table.X[:3, 3].tolist() == [1200.0, 850.0, 2400.0]
     sentence = str(told[0].message)
-    for words in ("'id' (identifier)", "'name' (text)", "'joined' (dates)",
+    for words in ("'id' (names the rows)", "'name' (text)", "'joined' (dates)",
                   "'group' (text, 2 categories)", "thousands separator in 'price'"):  # fmt: skip
         assert words in sentence
     assert table.notes
@@ -57,6 +57,30 @@ def test_columns_are_chosen_by_name_pattern_and_range(tmp_path):
     assert kept.label_name == "group"
     asked = read(path, columns=["id", "age"])  # asked for by name
     assert asked.feature_names == ("id", "age")
+
+
+@pytest.mark.parametrize(
+    ("head", "names"),
+    [
+        ("a,respondent,b", ("11", "12", "13")),
+        ("a,sample_id,b", ("11", "12", "13")),
+        ("a,distance,b", None),
+    ],
+)
+def test_a_column_of_distinct_integers_names_the_rows_by_its_own_name(head, names, tmp_path):
+    path = written(tmp_path / "x.csv", f"{head}\n1.5,11,2\n2.5,12,1\n3.5,13,2\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = read(path)
+    assert table.sample_names == names
+    assert table.shape == (3, 2 if names else 3)
+
+
+def test_identifiers_that_repeat_name_no_rows(tmp_path):
+    path = written(tmp_path / "x.csv", "a,patient,b\n1.5,11,2\n2.5,11,1\n3.5,13,2\n")
+    table = read(path)
+    assert table.sample_names is None
+    assert table.feature_names == ("a", "patient", "b")
 
 
 def test_categories_are_encoded_on_request(tmp_path):

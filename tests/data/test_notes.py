@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import SparsePCA, read, sparse_path, sparse_pca
-from sparcipal.data.notes import joined, on_constants, tell
+from sparcipal.data.notes import joined, on_constants, on_trends, tell
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 5))
@@ -108,3 +108,20 @@ def test_features_that_copy_used_ones_are_named_in_the_result():
     notes = sparse_pca(X, n_nonzero_coefs=2, feature_names=list("abcd")).info["notes"]
     assert notes == ["copies of each other, or nearly so: 'b' and 'd'"]
     assert "notes" not in sparse_pca(X[:, :3], n_nonzero_coefs=2).info
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e300])
+def test_levels_that_wander_are_told_from_their_changes(unit):
+    steps = np.random.default_rng(5).standard_normal((250, 6)) * unit / 1e3
+    levels = np.cumsum(steps, axis=0)
+    levels[3, 0] = np.nan
+    assert "pct_change" in on_trends(levels.T)[0]
+    assert on_trends(steps.T) == ()
+    assert on_trends(np.sort(levels, axis=0).T[:, :20]) == ()  # too few rows to tell
+
+
+def test_prices_are_told_from_returns_in_the_notes_of_a_result():
+    steps = 0.2 + np.random.default_rng(6).standard_normal((120, 4))
+    told = sparse_pca(np.cumsum(steps, axis=0), n_nonzero_coefs=2).info["notes"]
+    assert any("trend from row to row" in note for note in told)
+    assert "notes" not in sparse_pca(steps, n_nonzero_coefs=2).info

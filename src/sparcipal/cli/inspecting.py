@@ -24,7 +24,7 @@ from .options import (
 )
 from .output import note, print_csv, print_result, save_model, save_report
 from .phrases import in_the_shell
-from .values import FILE, PICTURES, Output
+from .values import FILE, PICTURES, Model, Output
 
 EXIT = {"proved": 0, "not proved": 3, "refused": 1}
 
@@ -292,7 +292,7 @@ def show(model: str, form: str, formula: str | None, report: str | None) -> None
 @click.command(cls=Command, short_help="Topics of the installed packages' docstrings, certified.")
 @click.option("-j", "--jobs", type=int, default=-1, show_default=True, help="Threads.")
 @click.option(
-    "-o", "--out", type=Output(), metavar="MODEL.JSON", help="Save the result and its proof."
+    "-o", "--out", type=Model(), metavar="MODEL.JSON", help="Save the result and its proof."
 )
 @click.option(
     "--report", type=Output(), metavar="REPORT.HTML", help="Write a report for the browser."

@@ -56,7 +56,8 @@ def source_options(command: F) -> F:
         option(FILES, "--layer", help="Which layer of an .h5ad file."),
         option(FILES, "--mask-var", metavar="NAME|all",
                help="Genes of an .h5ad file: a column of var; highly_variable if it is there."),
-        option(FILES, "--transpose", is_flag=True, help="Matrix Market with features in rows."),
+        option(FILES, "--transpose/--no-transpose", default=None,
+               help="A .csv, .tsv or Matrix Market file with features in rows."),
         option(FILES, "--encoding", type=Encoding(), help="Of text that is not utf-8."),
         option(FILES, "--delimiter", type=Delimiter(),
                help="What separates the fields of a .csv file, if not what its lines suggest."),
@@ -97,11 +98,20 @@ def column_options(command: F) -> F:
 
 def document_options(command: F) -> F:
     """Add the options that say how to count the words of documents."""
+    return _document_options(command)
+
+
+def text_options(command: F) -> F:
+    """Add the same to a command of texts alone, where --label can mean nothing else."""
+    return _document_options(command, "--label")
+
+
+def _document_options(command: F, *label: str) -> F:
     return _added(
         command,
         option(TEXTS, "--text-field", metavar="NAME",
                help="The field of a .jsonl or .csv file that holds the text."),
-        option(TEXTS, "--label-field", metavar="NAME",
+        option(TEXTS, "--label-field", *label, "label_field", metavar="NAME",
                help="The field that holds a label of the text, such as its date."),
         option(TEXTS, "--stop-words", type=StopWords(), metavar="english|none|FILE",
                help="Words not to count: english if not given; a file with one per line instead "
@@ -303,10 +313,7 @@ READING = (
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of `read` that the options stand for."""
-    found = {name: options[name] for name in READING if options.get(name) not in (None, ())}
-    given = {
-        name: value for name, value in found.items() if not (name == "transpose" and not value)
-    }
+    given = {name: options[name] for name in READING if options.get(name) not in (None, ())}
     if given.get("stop_words") == "none":
         given["stop_words"] = None
     if given.get("mask_var") == "all":
@@ -315,6 +322,8 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
         given["ngram_range"] = (1, options["ngrams"])
     if options.get("covariance"):
         given["aside"] = False
+    if "text_field" in given and "label" in given:  # the name that it has for tables
+        given.setdefault("label_field", given.pop("label"))
     return given
 
 
@@ -351,7 +360,8 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
     silent = {name: value for name, value in keywords.items() if name not in _given(options)}
     if silent:
         note(f"read as for the fit: {' '.join(_said(*item) for item in silent.items())}")
-    if reader.tabular and result.feature_names and "one_hot" not in keywords:
+    turned = {**keywords, **_given(options)}.get("transpose")
+    if reader.tabular and result.feature_names and "one_hot" not in keywords and not turned:
         # The columns of the model by name, whatever else the table has.
         keywords.pop("drop", None)
         keywords["columns"] = tuple(result.feature_names)

@@ -27,12 +27,13 @@ from .options import (
     or_error,
     question_options,
     source_options,
+    text_options,
     with_reading,
 )
 from .output import note, note_stop, print_csv, save_report
 from .phrases import in_the_shell
 from .solving import for_texts, memory, memory_keyword, nonzero, quiet
-from .values import FILE, PICTURES, Output, Range
+from .values import FILE, PICTURES, Model, Output, Range
 
 FORMATS = click.Choice(["table", "csv"])
 form = option(OUTPUT, "--format", "form", type=FORMATS, default="table", show_default=True)
@@ -182,7 +183,7 @@ def stability(source: str, **options: Any) -> None:
         help="How many topics in each window.")  # fmt: skip
 @nonzero
 @answer_options
-@document_options
+@text_options
 @source_options
 @plot
 @form
@@ -349,7 +350,7 @@ def _show(found: Any, options: dict[str, Any]) -> None:
     OUTPUT,
     "-o",
     "--out",
-    type=Output(),
+    type=Model(),
     metavar="MODEL.JSON",
     help="Save the result, its proof, and its sums for the next update; may be MODEL itself.",
 )

@@ -26,11 +26,12 @@ from .options import (
     or_error,
     question_options,
     source_options,
+    text_options,
     with_reading,
 )
 from .output import note, print_csv, print_result, print_rows, save_model, save_report
 from .phrases import in_the_shell
-from .values import FILE, PICTURES, Memory, Output, Range, Sizes
+from .values import FILE, PICTURES, Memory, Model, Output, Range, Sizes
 
 TOPICS = 5  # when their number is not given
 DEFAULT_NONZERO = 10  # as in settings.py
@@ -64,7 +65,7 @@ out = option(
     OUTPUT,
     "-o",
     "--out",
-    type=Output(),
+    type=Model(),
     metavar="MODEL.JSON",
     help="Save the result and its proof.",
 )
@@ -127,7 +128,7 @@ def fit(source: str, **options: Any) -> None:
 @answer_options
 @method
 @memory
-@document_options
+@text_options
 @source_options
 @option(
     OUTPUT,

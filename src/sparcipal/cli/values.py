@@ -49,6 +49,18 @@ class Output(click.Path):
         return super().convert(value, param, ctx)
 
 
+class Model(Output):
+    """This type is a file for a model; the name of a page or picture is one for another option."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        name = str(value).lower()
+        if name.endswith((".html", ".htm", *PICTURES)):
+            page = name.endswith((".html", ".htm"))
+            other = f"--report {value} writes a page" if page else "path --plot draws pictures"
+            self.fail(f"{value}: the model is saved as JSON, and {other}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class Sizes(click.ParamType):
     """This type is `10` or `10,8,5`: one size for all components, or one each."""
 

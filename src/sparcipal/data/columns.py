@@ -22,7 +22,12 @@ from .notes import ASIDE, listed
 NUMBER, TEXT, DATE, EMPTY = "numbers", "text", "dates", "empty"
 CATEGORIES = 30  # a column of text with at most so many distinct entries holds categories
 # Names that identifiers have; a column of distinct integers is one of them only by its name.
-_IDENTIFIER = re.compile(r"(.*[\s_.-])?(id|ids|uid|uuid|guid|key|index|idx|row|rownum|nr|no)", re.I)
+_IDENTIFIER = re.compile(
+    r"(.*[\s_.-])?(id|ids|uid|uuid|guid|key|index|idx|row|rownum|nr|no)"
+    r"|(sample|subject|patient|participant|respondent|person|customer|user|case|record|obs"
+    r"|observation)([\s_.-]?(id|nr|no|number|name|code))?",
+    re.I,
+)
 _CAMEL = re.compile(r".*[a-z](Id|ID|Key|Index)")
 _UNNAMED = re.compile(r"\s*|Unnamed: \d+")  # as pandas calls what has no name
 
@@ -299,16 +304,27 @@ def _index(
             return None
         return int(given)
     first = columns[0]
-    if len(columns) > 1 and first.unnamed and _numbers_rows(first):
+    if len(columns) == 1:
+        return None
+    if first.unnamed and _numbers_rows(first):
         return 0
     many = 2 * first.distinct > first.rows
     named = first.kind == TEXT and (many or first.unnamed)
     dated = first.kind == DATE and first.distinct_rows
-    return 0 if len(columns) > 1 and (named or dated) else None
+    if named or dated:
+        return 0
+    by_name = (j for j, column in enumerate(columns) if _is_identifier(column))
+    return next(by_name, None)
 
 
 def _numbers_rows(column: Column) -> bool:
     return column.kind != NUMBER or (column.whole and column.distinct_rows)
+
+
+def _is_identifier(column: Column) -> bool:
+    """Whether every row has another entry, a whole number or text, and the name says why."""
+    kind = column.kind == TEXT or (column.kind == NUMBER and column.whole)
+    return kind and column.distinct_rows and looks_like_identifier(column.name)
 
 
 def _no_feature(column: Column, *, asked: bool) -> str:
@@ -316,9 +332,7 @@ def _no_feature(column: Column, *, asked: bool) -> str:
     an identifier."""
     if column.kind != NUMBER:
         return column.words
-    if asked or not (column.whole and column.distinct_rows):
-        return ""
-    return "identifier" if looks_like_identifier(column.name) else ""
+    return "identifier" if not asked and _is_identifier(column) else ""
 
 
 def _hot(

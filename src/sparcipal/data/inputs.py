@@ -317,7 +317,8 @@ def read(
         frames) have `columns` and `drop` (names, patterns as "gene*", ranges as
         "q1:q25", or a mask over all columns), `index` (the column that names the rows), `label` (a
         column kept beside the features), `one_hot` (columns of categories to encode); "csv" and
-        "tsv" `header`, `decimal`, `thousands` and `na_values`, "csv" `delimiter`.
+        "tsv" `header`, `decimal`, `thousands`, `na_values` and `transpose` (lines are features and
+        columns samples, as in tables of genes), "csv" `delimiter`.
 
     Returns
     -------

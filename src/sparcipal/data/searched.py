@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..numerics import margins
 from ..numerics.margins import TINY
@@ -21,7 +22,7 @@ from ..problem.monitor import Monitor
 from ..problem.problem import Component
 from .inputs import Input
 from .missing import Gaps, Pairwise, pairwise
-from .notes import joined, on_constants, on_copies
+from .notes import joined, on_constants, on_copies, on_trends
 from .passes import Stream
 from .rows import Rows
 from .screening import Screened, Survivors, survivors
@@ -105,6 +106,13 @@ class Searched:
         alike &= (variances > 0) & (variances[used] > 0)[:, None]
         pairs = {tuple(sorted((int(used[i]), int(j)))) for i, j in np.argwhere(alike)}
         return on_copies(sorted((i, j) for i, j in pairs if i < j), self.given.feature_names)
+
+    def on_trends(self, used: np.ndarray) -> tuple[str, ...]:
+        """Say that the used features of a table in memory trend from row to row, if they do."""
+        source = self.given.source
+        if not isinstance(source, Table) or sp.issparse(source.X) or source.texts is not None:
+            return ()
+        return on_trends(np.asarray(source.X[:, j], dtype=float) for j in used)
 
     def begin(self, needed: int) -> None:
         """Read the rows, if data come in rows, for an answer of `needed` nonzeros."""

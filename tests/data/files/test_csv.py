@@ -151,3 +151,19 @@ def test_codes_of_missing_entries_are_texts_or_numbers(codes, tmp_path):
     path.write_text("a,b\n1,2\n3,5\n")
     with pytest.raises(TypeError, match=r"na_values=.*a text, a number, or a list of them"):
         read(path, na_values=codes)
+
+
+def test_a_csv_with_features_in_lines_is_transposed(tmp_path):
+    path = tmp_path / "genes.csv"
+    path.write_text("gene,s1,s2,s3\nTP53,1,2,4\nMYC,5,4,9\nMYC,7,8,0\n")
+    with pytest.warns(UserWarning, match="'gene' names the rows; if they are features"):
+        assert read(path).feature_names == ("s1", "s2", "s3")
+    with pytest.warns(UserWarning, match="names made distinct"):
+        table = read(path, transpose=True)
+    assert table.feature_names == ("TP53", "MYC", "MYC (2)")
+    assert table.sample_names == ("s1", "s2", "s3")
+    assert table.X.tolist() == [[1, 5, 7], [2, 4, 8], [4, 9, 0]]
+    with pytest.warns(UserWarning, match="names made distinct"):  # too large for its limit
+        assert np.array_equal(read(path, transpose=True, memory_limit=10).X, table.X)
+    with pytest.raises(ValueError, match="label='s1' names a column"):
+        read(path, transpose=True, label="s1")

@@ -6,19 +6,30 @@ that is wrong with a file is said at once.
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import io
 import numbers
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain, islice
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from ..columns import DATE, EMPTY, NUMBER, OPTIONS, TEXT, Column, Plan, Wanted, encoded, plan
+from ..columns import (
+    DATE,
+    EMPTY,
+    NUMBER,
+    OPTIONS,
+    TEXT,
+    Column,
+    Plan,
+    Wanted,
+    distinct,
+    encoded,
+    plan,
+)
+from .beginning import decoding, delimiter_of, first_lines
 from .bytes import Path_, open_bytes
 from .fields import (
     PLAIN,
@@ -32,11 +43,17 @@ from .fields import (
     style_of,
     without_codes,
 )
-from .reader import Parsed, Reader
+from .reader import NotInBlocks, Parsed, Reader
 
 Line = tuple[int, list[str]]  # its number, its fields
 FIELDS = 1 << 20  # fields parsed together
 OPENING = 1 << 18  # fields by which the columns are told
+# What names features, not samples.
+_FEATURES = re.compile(
+    r"\s*(gene|transcript|protein|probe|probe ?set|feature|metabolite|otu|asv|taxon|symbol)s?"
+    r"([ _.-]?(id|name|symbol)s?)?\s*",
+    re.I,
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +66,7 @@ class _Asked:
     decimal: str | None = None
     thousands: str | None = None
     na_values: Any = ()
+    transpose: bool = False
 
     @staticmethod
     def of(options: dict[str, Any]) -> tuple[_Asked, Wanted]:
@@ -57,6 +75,12 @@ class _Asked:
         for name, value in (("decimal", asked.decimal), ("thousands", asked.thousands)):
             if value not in (None, ",", "."):
                 raise ValueError(f"{name}={value!r} must be ',' or '.'")
+        for name in ("label", "one_hot"):
+            if asked.transpose and options.get(name):
+                raise ValueError(
+                    f"{name}={options[name]!r} names a column, and with transpose=True columns are "
+                    f"samples; leave out {name}, or transpose the file before"
+                )
         return asked, Wanted.of(options)
 
     @property
@@ -80,8 +104,9 @@ def read_csv(source: Path_, names: Any, **options: Any) -> Parsed:
 
     `header`, `index`, `delimiter`, `decimal` and `thousands` say so where the guess is wrong.
     Fields are separated by commas, or by semicolons or tabs where the first line has no comma.
+    With `transpose` lines are features and columns samples, as in tables of genes.
     """
-    blocks = list(csv_blocks(source, names, **options))
+    blocks = list(_blocks(source, options))
     matrices = [block.matrix for block in blocks]
     whole = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
     first = blocks[0]
@@ -91,20 +116,32 @@ def read_csv(source: Path_, names: Any, **options: Any) -> Parsed:
 
     samples = joined((block.samples for block in blocks), first.samples)
     labels = joined((block.labels for block in blocks), first.labels)
+    if options.get("transpose"):
+        lines, notes = (None, ()) if samples is None else distinct(samples)
+        told = (*first.notes, *notes)
+        return first._replace(
+            matrix=np.ascontiguousarray(whole.T), features=lines, samples=first.features, notes=told
+        )
     return first._replace(matrix=whole, samples=samples, labels=labels)
 
 
 def csv_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed]:
     """The table of `read_csv`, some lines at a time."""
+    if options.get("transpose"):
+        raise NotInBlocks("a sample is a column, which ends with the file")
+    return _blocks(source, options)
+
+
+def _blocks(source: Path_, options: dict[str, Any]) -> Iterator[Parsed]:
     asked, wanted = _Asked.of(options)
     problems = _Problems(source)
-    with open_bytes(source) as stream, _decoding(stream, source, asked.encoding) as text:
-        first = list(_first_lines(text))
+    with open_bytes(source) as stream, decoding(stream, source, asked.encoding) as text:
+        first = list(first_lines(text))
         delimiter = asked.delimiter
         if found := re.fullmatch(r"sep=(.)\s*", first[0] if first else ""):  # as Excel writes
             first, delimiter = first[1:], found[1]
             first += islice(text, 1)
-        delimiter = _delimiter("".join(first)) if delimiter is None else delimiter
+        delimiter = delimiter_of("".join(first)) if delimiter is None else delimiter
         lines = chain(first, text)
         rows = _rows(lines, delimiter)
         opening = list(islice(rows, 2))
@@ -129,9 +166,9 @@ def csv_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed]:
 
 def head_of(source: Path_, encoding: str) -> list[str]:
     """The fields of the first line."""
-    with open_bytes(source) as stream, _decoding(stream, source, encoding) as text:
-        first = list(_first_lines(text))
-    found = next(_rows(first, _delimiter("".join(first))), (0, []))
+    with open_bytes(source) as stream, decoding(stream, source, encoding) as text:
+        first = list(first_lines(text))
+    found = next(_rows(first, delimiter_of("".join(first))), (0, []))
     return [field.strip() for field in found[1]]
 
 
@@ -294,6 +331,11 @@ def _layout(
     columns, styles = _columns(rows, names, asked, problems)
     made = plan(columns, wanted, str(source))
     notes += _style_notes(made, styles)
+    if made.index is not None and not asked.transpose and _FEATURES.fullmatch(names[made.index]):
+        notes.append(
+            f"{names[made.index]!r} names the rows; if they are features and the columns samples, "
+            "pass transpose=True"
+        )
     all_used = made.features == tuple(range(width)[int(made.index == 0) :]) and not made.hot
     named = head is not None
     features = tuple(made.names[j] for j in made.features)
@@ -414,66 +456,6 @@ def _style_notes(made: Plan, styles: list[Style]) -> list[str]:
     ]
 
 
-@contextlib.contextmanager
-def _decoding(stream: BinaryIO, source: Path_, encoding: str) -> Iterator[Iterator[str]]:
-    """Decode a stream to lines with any kind of line end, and drop a byte order mark."""
-    seen = 0
-    start = stream.peek(2)[:2] if hasattr(stream, "peek") else b""
-    if encoding == "utf-8" and start in (b"\xff\xfe", b"\xfe\xff"):
-        encoding = "utf-16"  # Excel's "Unicode text"
-    text = io.TextIOWrapper(stream, encoding, newline="")
-
-    def lines() -> Iterator[str]:
-        nonlocal seen
-        for line in text:
-            seen += 1
-            yield line.removeprefix("\ufeff") if seen == 1 else line
-
-    try:
-        yield lines()
-        text.detach()  # closing the stream is left to the caller
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{source}: not {encoding} text (after line {seen}); name its encoding, for instance "
-            'encoding="latin-1"'
-        ) from error
-
-
-def _first_lines(text: Iterator[str]) -> Iterator[str]:
-    """Yield the lines up to the second one that is not empty."""
-    found = 0
-    for line in text:
-        yield line
-        found += bool(line.strip("\r\n"))
-        if found == 2:
-            return
-
-
-def _delimiter(text: str) -> str:
-    """Tell what separates the fields by the first two lines; a comma when in doubt."""
-    first, second = [*text.lstrip("\r\n").split("\n", 2), ""][:2]
-    for mark in ";\t":
-        if mark not in first or (second.strip() and mark not in second):
-            continue
-        if "," not in first or any(map(_has_decimal_comma, first.split(mark))):
-            return mark
-        if _numbers(first, second, mark) > max(_numbers(first, second, ","), 0):
-            return mark
-    return ","
-
-
-def _numbers(first: str, second: str, mark: str) -> int:
-    """Count the numbers of the second line if a mark parts both lines into as many fields."""
-    rows = list(csv.reader([first, second], delimiter=mark))
-    if len(rows) < 2 or len(rows[0]) != len(rows[1]):
-        return -1
-    return sum(is_number(e) or (mark != "," and _has_decimal_comma(e)) for e in rows[1])
-
-
-def _has_decimal_comma(field: str) -> bool:
-    return field.count(",") == 1 and is_number(field.replace(",", "."))
-
-
 READER = Reader(
     "csv",
     (".csv",),
@@ -486,6 +468,7 @@ READER = Reader(
         "decimal": (str,),
         "thousands": (str,),
         "na_values": (list, str, int, float),
+        "transpose": (bool,),
         **OPTIONS,
     },
     tabular=True,
