@@ -31,6 +31,7 @@ class Source:
     load: Callable[[], dict[str, Any]]
     file: str | None = None
     further: tuple[tuple[int, int], ...] = ()
+    further_nonnegative: tuple[tuple[int, int], ...] = ()
 
     @property
     def absent(self) -> bool:
@@ -64,6 +65,10 @@ def _set(name: str) -> Callable[[], dict[str, Any]]:
     return lambda: {"X": SETS[name].load(), "center": SETS[name].center}
 
 
+def _kos_centred() -> dict[str, Any]:
+    return {"X": SETS["BoW:KOS"].load()}
+
+
 def _colon() -> dict[str, Any]:
     return {"X": np.log(np.maximum(SETS["Colon"].load(), 1.0))}
 
@@ -95,11 +100,27 @@ SOURCES = {
             13,
             lambda: correlation("pitprops"),
             "pitprops.csv",
-            (*((1, s) for s in (4, 6, 7, 8, 9)), (2, 5), (4, 3)),
+            (*((1, s) for s in (4, 6, 7, 8, 9)), (2, 5), (3, 4), (4, 3)),
         ),
-        Source("wine", _UCI, "correlations", 13, lambda: correlation("wine"), _MATRICES, ((4, 3),)),
+        Source(
+            "wine",
+            _UCI,
+            "correlations",
+            13,
+            lambda: correlation("wine"),
+            _MATRICES,
+            ((3, 4), (4, 3)),
+        ),
         Source("wine-covariance", "scikit-learn", "covariance, over n - 1", 13, _wine_covariance),
-        Source("miniboone", _UCI, "correlations", 50, lambda: correlation("miniboone"), _MATRICES),
+        Source(
+            "miniboone",
+            _UCI,
+            "correlations",
+            50,
+            lambda: correlation("miniboone"),
+            _MATRICES,
+            ((3, 10),),
+        ),
         Source(
             "communities",
             _UCI,
@@ -123,7 +144,7 @@ SOURCES = {
         ),
         Source("digits", "scikit-learn", "centred", 64, _toy("digits")),
         Source("diabetes", "scikit-learn", "centred", 10, _toy("diabetes")),
-        Source("lrs", _UCI, "centred", 93, _set("LRS"), "lrs.npz"),
+        Source("lrs", _UCI, "centred", 93, _set("LRS"), "lrs.npz", ((3, 10),)),
         Source("mfeat", _UCI, "centred", 240, _set("Mfeat Pix"), "mfeat_pix.npz"),
         Source(
             "cbcl",
@@ -132,6 +153,7 @@ SOURCES = {
             361,
             _set("CBCL Face Train"),
             "cbcl_faces_raw.npz",
+            further_nonnegative=((1, 40), (3, 40)),
         ),
         Source("isolet", _UCI, "centred", 617, _set("Isolet-5"), "isolet5.npz"),
         Source("colon", "Alon et al. 1999", "log of max(x, 1), centred", 2000, _colon, "alon.npz"),
@@ -142,9 +164,26 @@ SOURCES = {
             6906,
             _set("BoW:KOS"),
             "docword.kos.txt.gz",
-            ((8, 15),),
+            ((1, 15), (8, 15)),
         ),
-        Source("arcene", _UCI, "centred", 10000, _set("Arcene Train"), "arcene_train.npz"),
+        Source(
+            "kos-centred",
+            _UCI,
+            "counts, centred",
+            6906,
+            _kos_centred,
+            "docword.kos.txt.gz",
+            ((1, 15),),
+        ),
+        Source(
+            "arcene",
+            _UCI,
+            "centred",
+            10000,
+            _set("Arcene Train"),
+            "arcene_train.npz",
+            ((1, 100),),
+        ),
         Source(
             "nips",
             _UCI,
@@ -152,9 +191,18 @@ SOURCES = {
             12419,
             _set("BoW:NIPS"),
             "docword.nips.txt.gz",
-            ((8, 10), (8, 15)),
+            ((1, 15), (8, 10), (8, 15)),
         ),
-        Source("leukemia", "Armstrong et al. 2001", "centred", 12582, _set("Leukemia"), "mll.npz"),
+        Source(
+            "leukemia",
+            "Armstrong et al. 2001",
+            "centred",
+            12582,
+            _set("Leukemia"),
+            "mll.npz",
+            ((1, 50),),
+            ((1, 50), (1, 100)),
+        ),
         Source(
             "pbmc", "10x Genomics", "counts, not centred", 32738, _set("PBMC 3k"), "pbmc3k_csr.npz"
         ),
@@ -183,7 +231,8 @@ def instances() -> Iterator[Instance]:
         yield from (Instance(source, 1, s, nonnegative=True) for s in NONNEGATIVE if s < p)
         joint = sorted({*JOINT, *source.further})  # and a few more of one component
         yield from (Instance(source, k, s) for k, s in joint if k * s <= p)
-        yield from (Instance(source, k, s, True) for k, s in JOINT_NONNEGATIVE if k * s <= p)
+        joint = sorted({*JOINT_NONNEGATIVE, *source.further_nonnegative})
+        yield from (Instance(source, k, s, True) for k, s in joint if k * s <= p)
 
 
 INSTANCES = {instance.name: instance for instance in instances()}

@@ -62,9 +62,9 @@ repeat. Bertsimas, Cory-Wright & Pauphilet: the optimal values in the script tha
 Gaps and times of the latter two, and the tables of Cory-Wright & Pauphilet, of Dey, Mazumder & Wang
 and of Behdin & Mazumder, are not at hand ("-"). `published.py` names the files.
 
-Some printed optima are above a bound that is proved here, or below our value, and the column "said"
-has it. The differences are in the last printed digits, at most 1e-5 of the value and for rounded
-ones 1e-4: rounding, and solvers that stop within a tolerance. The proofs of these are kept here."""
+Where a printed optimum is above a bound that is proved here, or below our value, by more than half
+a unit of its last digit, the column "said" has it. These are differences of at most 1e-5 of the
+value, of solvers that stop within a tolerance. Our proofs of these instances are kept here."""
 SCALE = """\
 What abstracts, and for Li & Xie the files of their paper, say of how far they go. Beside them: the
 instances of this library of that size, signed, one component unless said otherwise. A run takes
@@ -96,8 +96,8 @@ def write_table(archive: Archive) -> None:
     ]
     lines += ["", "## Instances", ""]
     lines += [
-        "| instance | value | bound | gap | by | proof |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| instance | value | bound | gap | by | proof | made |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [_row(archive, entries[name]) for name in INSTANCES if name in entries]
     lines += [*_published(entries), *_scales(entries)]
@@ -121,10 +121,10 @@ def _said(row: Published, ours: Entry) -> str:
     said = [row.said] if row.said else []
     if row.value != "-" and row.said != "no bound":
         printed = float(row.value)
-        last = 10.0 ** -len(row.value.partition(".")[2])
-        if printed > ours.bound:
+        half = 0.5 * 10.0 ** -len(row.value.partition(".")[2])  # of the last printed digit
+        if printed - half > ours.bound:
             said.append(f"above the proved bound {ours.bound:.8g}")
-        elif printed < ours.value - last:
+        elif printed + half < ours.value:
             said.append(f"below the value {ours.value:.9g}")
     return "; ".join(said)
 
@@ -165,6 +165,7 @@ def _row(archive: Archive, entry: Entry) -> str:
         _gap(entry),
         entry.proved_by,
         size,
+        entry.made,
     )
     return "| " + " | ".join(cells) + " |"
 
