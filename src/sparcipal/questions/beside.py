@@ -1,8 +1,8 @@
 """The supports near one component while the others stay as they are, for `alternatives`.
 
-The list is one of the features that were searched. In a table that is read in passes others were
-dropped: what a support with one of them explains at most (bounds/dropped.py) raises the level above
-which the list is complete.
+The list holds supports of the features that were searched. When a table is read in passes, other
+features were dropped. Supports with one of these are not listed, so the list is complete only above
+what they explain at most (bounds/dropped.py).
 """
 
 from __future__ import annotations
@@ -46,14 +46,13 @@ class Wanted:
 
     @property
     def precision(self) -> float:
-        """The gap at which a cost is known well enough: a tenth of what counts as nearly as good,
-        and of a percent where that is more."""
+        """The gap at which a cost is known well enough: a tenth of `within`, and at most 0.1 %."""
         return 0.1 * min(self.within, 0.01)
 
 
 @dataclass(frozen=True)
 class Beside:
-    """The question of one component, the others as they are."""
+    """The question of one component while the others stay as they are."""
 
     component: int
     s: int
@@ -70,7 +69,7 @@ class Neighbours:
         self.ended = ""
 
     def nearby(self, beside: Beside) -> Nearby:
-        """The list of one component, what its features are worth, and the proof of both."""
+        """Return the list of one component, what its features are worth, and the proof of both."""
         fits, wanted = self.fits, self.wanted
         whole = fits.question((beside.s,), beside.constraints)
         inner = np.union1d(informative(whole), fits.places(beside.support))
@@ -78,7 +77,8 @@ class Neighbours:
         alive = fits.kept[inner]
         place = np.searchsorted(alive, beside.support)
         value = float(self.answer.variances[beside.component]) / self.unit
-        # a value may be too large by its rounding, but what is as good as the answer is listed
+        # rounding may have raised the answer's value: the level is lower by that much, so that
+        # supports exactly as good as the answer are listed
         own = _rounding_of_values(problem)
         asked = (1.0 - wanted.within) * (value - own)
         rounding = SAFETY * problem.covariance.rounding(beside.s)
@@ -122,7 +122,7 @@ class Neighbours:
             self.monitor.update("alternatives", message=f"{what}, {place} of {count}")
 
     def stopped(self) -> str:
-        """What has stopped the run; "" if nothing has."""
+        """Return what has stopped the run, or "" if nothing has."""
         names = {"time": "time_limit", "user": "interrupted"}
         stopped = self.monitor.stopped
         return "" if stopped is None else names.get(stopped, stopped)
@@ -189,7 +189,7 @@ class Neighbours:
                 bound = nonnegative_bound(block, weights, scale) + rounding
             else:
                 top = float(np.linalg.eigvalsh(block)[-1])
-                # the checker's own margins are some units of rounding, as those of this proof are
+                # room for the margins of the checker, which proves the same with its own rounding
                 bound = proven_bound(block, top + 1e-12 * scale, scale) + rounding
             own = alive[support]
             value = float(weights @ block @ weights)
@@ -246,9 +246,10 @@ class Neighbours:
     # --- what features are worth ---
 
     def _drop(self, near: Nearby, beside: Beside, feature: int, known: Known) -> Cost | None:
-        """The best answer without a feature: from the list, or by a fit."""
+        """Return the best answer without a feature, from the list or by a fit."""
         others = [e for e in near.supports if feature not in near.needed(e)]
-        # where no other feature could take its place, smaller supports are on no list
+        # if no other feature can take its place, the answer is a smaller support, and lists have
+        # none that are contained in another
         listed = None
         if others and near.proof["kept"].size > beside.s:
             best = max(entry.value for entry in others)
@@ -270,8 +271,10 @@ class Neighbours:
         return Cost(feature, fit.value, min(fit.bound, most), fit)
 
     def _forces(self, near: Nearby, beside: Beside, known: Known) -> list[Cost]:
-        """The best answers with the outsiders that promise most, the cheapest first. An answer with
-        one of them often has others, which promise as much then."""
+        """Return the best answers with the outsiders that promise most, the cheapest first.
+
+        An answer with one outsider often uses others, too, which then promise as much.
+        """
         promise = np.maximum(near.with_value, self._partnered(near, beside))
         found: list[Cost] = []
         count = min(self.wanted.force, promise.size)
@@ -289,8 +292,10 @@ class Neighbours:
         return sorted(found, key=lambda cost: -cost.value)
 
     def _partnered(self, near: Nearby, beside: Beside) -> np.ndarray:
-        """What outsiders explain with the features that they covary with most, for those that do
-        best in the place of a member."""
+        """Return what each outsider explains together with the features it covaries with most.
+
+        Only the GUESSES that do best in the place of a member are tried; the others have -inf.
+        """
         fits, guess = self.fits, np.full(near.outsiders.size, -np.inf)
         anchors = np.array([f for own in beside.constraints.include for f in own], dtype=np.intp)
         none = self.wanted.force == 0 or anchors.size >= beside.s or guess.size == 0
@@ -314,7 +319,7 @@ class Neighbours:
         return guess
 
     def _force(self, near: Nearby, beside: Beside, i: int, known: Known) -> Cost | None:
-        """The best answer with an outsider: one with one anchor more."""
+        """Return the best answer that contains an outsider, by a fit with one more anchor."""
         feature, leaving = int(near.outsiders[i]), int(near.leaving[i])
         own = beside.constraints.include[0] if beside.constraints.include else ()
         if self.monitor.stopped is not None or len(own) >= beside.s:
@@ -327,7 +332,7 @@ class Neighbours:
 
 
 def _with_forces(near: Nearby, forces: list[Cost]) -> Nearby:
-    """The same with the answers that outsiders have of their own."""
+    """Return `near` with what the fits for single outsiders found and proved."""
     low, high = near.with_value.copy(), near.with_bound.copy()
     for cost in forces:
         place = near.outsiders == cost.feature
@@ -344,7 +349,7 @@ def _weights(block: np.ndarray, nonnegative: bool) -> np.ndarray:
 
 
 def _groups(proof: Proof, alive: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Groups of features that can be exchanged, as the log has them."""
+    """Return the groups of features that can be exchanged for each other, by the log."""
     if not proof.log or not proof.log[0]["twins"]:
         return ()
     core = alive if proof.touch is None else alive[proof.touch["core"]]
@@ -357,8 +362,10 @@ def _groups(proof: Proof, alive: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _rounding_of_values(problem: Problem) -> float:
-    """By how much rounding may have raised the value of any support: that of the largest
-    variances."""
+    """Return by how much rounding may have raised the value of any support.
+
+    The support of the largest variances has the largest rounding.
+    """
     variances, s = problem.covariance.diagonal, problem.cardinalities[0]
     largest = np.argsort(-variances, kind="stable")[:s]
     top = Component(np.sort(largest), np.full(largest.size, largest.size**-0.5))

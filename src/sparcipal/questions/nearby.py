@@ -158,7 +158,7 @@ def alternatives(
 
 
 def question_of(answer: Result, names: Sequence[str]) -> dict[str, Any]:
-    """The keywords of these names that ask the question of a result once more."""
+    """Return those keywords, of these names, that ask the question of a result once more."""
     settings = answer.settings
     asked = {name: settings[name] for name in names if name in settings}
     total = settings.get("n_nonzero_total")
@@ -166,8 +166,10 @@ def question_of(answer: Result, names: Sequence[str]) -> dict[str, Any]:
 
 
 def no_question(columns: Columns, n_samples: int | None) -> None:
-    """A question that has an answer fits the features of that: whether these are its features is
-    asked of the data."""
+    """Check nothing: the question has been answered, so it fits the features of its answer.
+
+    Whether the data have these features is checked once they are read.
+    """
 
 
 def _refuse_keywords(question: Iterable[str]) -> None:
@@ -233,13 +235,14 @@ class _Answers:
             for place, f in enumerate(used, 1):
                 near.announce(f"together without {answer.feature_name(int(f))}", place, used.size)
                 joint.append(self._joint_drop(int(f), components, shared))
-        status = near.stopped() or near.ended or "complete"  # a stop has ended all that follows
+        # after a stop the lists and costs that were still to come are missing
+        status = near.stopped() or near.ended or "complete"
         costs = tuple(cost for cost in joint if cost is not None)
         return Alternatives(answer, wanted.within, components, costs, status)
 
     def _checked(self, near: Nearby) -> Nearby:
-        """Refuse data whose moments are those of the result, but whose supports explain more than
-        it has proved possible."""
+        """Refuse other data with the same moments: one of their supports explains more than the
+        result has proved possible."""
         better = max((entry.value for entry in near.supports), default=near.value) - near.value
         if self.answer.value + better > self.answer.bound * (1 + 1e-6):
             raise ValueError(
@@ -260,8 +263,11 @@ class _Answers:
         return Beside(j, sizes[j], taken[j].astype(np.intp), Constraints(own, exclude))
 
     def _sizes_in_order(self, used: list[int]) -> list[int]:
-        """The cardinality of each component: anchors keep their order, otherwise the largest
-        components have the largest."""
+        """Return the cardinality of each component.
+
+        With anchors it is the one at its place; otherwise the component with the most features is
+        given the largest, and so on.
+        """
         if self.constraints.include:
             return list(self.sizes)
         order = sorted(range(len(used)), key=lambda i: -used[i])
@@ -271,7 +277,8 @@ class _Answers:
         return sizes
 
     def _shared(self) -> KyFanSplit | None:
-        """The split of the answer's own joint proof, on the features that were searched."""
+        """Return the Ky Fan split of the answer's joint proof, if it has one, on the features that
+        were searched."""
         named = [bound for bound in self.answer.certificate.bounds if bound.name == "kyfan"]
         best = min(named, key=lambda bound: bound.value, default=None)
         return None if best is None or "u" not in best.data else split_of(best.data)
@@ -279,7 +286,7 @@ class _Answers:
     def _joint_drop(
         self, feature: int, components: tuple[Nearby, ...], shared: KyFanSplit | None
     ) -> Cost | None:
-        """The best answer of all components without a feature in any of them."""
+        """Return the best answer in which no component uses the feature."""
         answer, total = self.answer, self.total
         anchors = {f for own in self.constraints.include for f in own}
         exclude = tuple(sorted({*self.constraints.exclude, feature}))
@@ -301,7 +308,11 @@ class _Answers:
         return Cost(feature, fit.value, min(fit.bound, answer.bound), fit)
 
     def _without(self, feature: int, components: tuple[Nearby, ...]) -> list[np.ndarray]:
-        """Supports of all components without a feature: of its own one the best known."""
+        """Return supports that do without the feature, for a search to start from.
+
+        The component that uses it is given its best known support without it, the others keep
+        theirs.
+        """
         supports = [np.asarray(support) for support in self.answer.supports]
         component = next(j for j, own in enumerate(supports) if feature in own)
         near = components[component]

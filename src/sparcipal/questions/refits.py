@@ -28,7 +28,7 @@ from ..search.registry import get_method
 from ..search.warm import grow
 from ..settings import Settings
 
-FAR = 0.1  # share of the variance after whose loss an answer is likely to be another one
+FAR = 0.1  # an answer that loses this share of the variance is searched for from the beginning
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Known:
     alive: np.ndarray
 
     def among(self, alive: np.ndarray) -> Touch | None:
-        """The core and its certificate for the features that another question has."""
+        """Return the core and its certificate for another question about the features `alive`."""
         touch = self.proof.again
         if not isinstance(touch, Touch) or alive.size <= WHOLE:
             return None
@@ -51,7 +51,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Start:
-    """A support to grow, what it came from explains, and what is known of that."""
+    """A support to grow; `value` and `known` are those of the answer it was taken from."""
 
     support: np.ndarray
     value: float
@@ -76,15 +76,15 @@ class Fits:
         self.options = self.settings.options(monitor)
 
     def places(self, features: np.ndarray) -> np.ndarray:
-        """The numbers of features, all of them searched, among those that were."""
+        """Return the positions of features among those that were searched, which has them all."""
         return np.searchsorted(self.kept, features).astype(np.intp)
 
     def free(self, exclude: Sequence[int]) -> int:
-        """How many of the features that were searched are not excluded."""
+        """Count the features that were searched and are not excluded."""
         return int(np.count_nonzero(~np.isin(self.kept, exclude)))
 
     def question(self, sizes: tuple[int, ...], constraints: Constraints) -> Problem:
-        """The question about the features that were searched, numbered as they are there."""
+        """Return the question with features numbered by their positions among those searched."""
         whole = Problem(self.cov, sizes, self.settings.nonnegative, constraints=constraints)
         if self.data.survivors is None:
             return whole
@@ -94,7 +94,7 @@ class Fits:
     def fit(
         self, sizes: tuple[int, ...], constraints: Constraints, start: Start | None = None
     ) -> Result:
-        """The answer to another question; a start saves the search where the proof closes."""
+        """Return the answer to another question; a start saves the search if its proof closes."""
         whole = self.question(sizes, constraints)
         answer = self._from(start, whole) if start is not None and start.support.size else None
         if answer is None:
@@ -108,8 +108,11 @@ class Fits:
         supports: Sequence[np.ndarray],
         shared: KyFanSplit | None,
     ) -> Result:
-        """The answer of several components to another question, from known `supports` and from the
-        split of a joint proof, on the features that were searched, that nearly fits."""
+        """Return several components that answer another question.
+
+        The search starts from known `supports`, the proof from `shared`: the split of a joint proof
+        of a similar question, on the features that were searched.
+        """
         whole = self.question(sizes, constraints)
         alive, auto = informative(whole), get_method("auto")
         certify = self.settings.certify
@@ -138,7 +141,7 @@ class Fits:
     def of_the_kind(
         self, sizes: tuple[int, ...], total: int | None, constraints: Constraints
     ) -> Problem:
-        """The question about components of the kind that was asked for, which may overlap."""
+        """Return the question for components of the kind that was asked for, which may overlap."""
         asked = self.asked
         return replace(
             self.question(sizes, constraints),
@@ -151,7 +154,7 @@ class Fits:
     def again(
         self, whole: Problem, constraints: Constraints, supports: Sequence[np.ndarray]
     ) -> Result:
-        """The answer to a question of the kind that was asked for, from known `supports`."""
+        """Return the answer to a question made by `of_the_kind`, searched from known `supports`."""
         known = tuple(map(self.places, supports))
         begun, effort = whole, {}
         if whole.total is None:  # a total is searched from starts of its own
@@ -162,7 +165,7 @@ class Fits:
     def _result(
         self, answer: Answer, whole: Problem, settings: Settings, constraints: Constraints
     ) -> Result:
-        """What was found and proved among the features that were searched, said of all."""
+        """Extend what was found and proved among the features searched to all features."""
         shown, _ = extended(answer, whole, self.data, self.options, settings.certify)
         record = settings.record(whole.cardinalities, whole.total, self.data, constraints)
         return result_of(shown, whole, self.data, record)

@@ -37,16 +37,16 @@ def _misfit(settings: Settings, k: int, s: int, n_features: int) -> str:
 
 @dataclass(frozen=True)
 class Tried:
-    """The numbers to try; those that were refused are missing, rows may not be counted yet."""
+    """The numbers to try, without those refused; `rows` is None until they are counted."""
 
     ks: tuple[int, ...]
     sizes: tuple[int, ...]
     folds: int | None
     rows: int | None
-    ours: tuple[bool, bool]  # numbers that nobody asked for
+    ours: tuple[bool, bool]  # whether `ks` and `sizes` are defaults, not the user's
 
     def fitting(self, settings: Settings, room: int) -> Tried:
-        """The same without numbers of ours that do not fit; the smallest stay."""
+        """Return the same without defaults that do not fit; the smallest ones stay."""
         ks, sizes = self.ks, self.sizes
         if self.ours[1]:
             sizes = tuple(s for s in sizes if any(fits(settings, k, s, room) for k in ks))

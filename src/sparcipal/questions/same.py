@@ -1,4 +1,4 @@
-"""Whether data are those that a result came from: what is said of it must not be of others.
+"""Checks that data are those that a result came from, before more is said of the result.
 
 Samples, means, scales and the total variance are compared, as `verify` does, in the units of each
 feature. Sums in another order, of other containers or in passes, agree far better than NEAR.
@@ -25,7 +25,7 @@ NAMED = 3  # features that an error names
 
 @contextmanager
 def only_its_data(answer: Result | None) -> Iterator[None]:
-    """While data are let in: of gaps, an answer says what was done with them."""
+    """Replace the remedy of an error about gaps: an answer has settled what is done with them."""
     try:
         yield
     except ValueError as error:
@@ -36,7 +36,7 @@ def only_its_data(answer: Result | None) -> Iterator[None]:
 
 
 def in_order(answer: Result, source: Input) -> Input:
-    """The data with the features of the result in its order; ValueError for other features."""
+    """Return the data with their features in the order of the result; refuse other features."""
     own = answer.feature_names
     if own is not None and isinstance(source.source, Table) and source.gaps is None:
         table = aligned(own, source.source)

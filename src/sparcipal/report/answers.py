@@ -287,7 +287,7 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
 
 
 def _labels(near: Nearby) -> tuple[str, str]:
-    """What features in all supports of a list, and those in some, are called."""
+    """Return what features in all supports of a list are called, and what those in some are."""
     if near.everything:  # one support is listed, and others are parts of it
         return "in every one", "can be left out"
     if near.complete:

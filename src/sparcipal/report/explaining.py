@@ -202,7 +202,7 @@ def _sure(page: Explanation) -> Iterator[str]:
     if found is None:
         return
     several = len(found.components) > 1
-    # of an open gap the best answer is not known, and shares are of this one
+    # while the gap is open the best answer is not known: shares are of this one
     best = "the best" if words.is_best(page.result.certificate) else "this answer"
     joint = {cost.feature for cost in found.drops}
     if several:

@@ -73,7 +73,7 @@ class Samples:
 
 
 def samples_of(result: Result, table: Any, labels: Any = None, label_name: str = "") -> Samples:
-    """Score the rows of a table; `labels` are instead of those that the table brings."""
+    """Score the rows of a table; `labels` replace those of the table."""
     values = scores(result, table.X)
     used = np.unique(np.concatenate(result.supports))
     columns = table.X[:, used]

@@ -262,7 +262,7 @@ def _unloaded(result: Result) -> list[str]:
 
 
 def notes(result: Result) -> list[str]:
-    """The same, and what the figures suggest."""
+    """Return the sentences of `told`, and what the figures suggest."""
     return [*told(result), *_unequal(result), *redundancy(result)]
 
 

@@ -78,7 +78,7 @@ class Start:
         return np.sort(np.argsort(-gain, kind="stable")[:size])
 
     def pads(self, theta: np.ndarray) -> np.ndarray:
-        """Return pads for rows that pay so much: they are positive, as features outside ask for."""
+        """Return pads, a part of what rows pay; features outside the core need positive ones."""
         return single(np.maximum(PAD * theta, 1e-9 * self.value))
 
     def core_size(self, count: int) -> int:
@@ -101,10 +101,10 @@ class Start:
         return group
 
     def near(self) -> np.ndarray:
-        """Return features beyond the field that the components may have to reckon with.
+        """Return features beyond the field that may exceed the level later.
 
-        That is when each is told apart, prices are left only where they compete, and rows pay no
-        more than their pads.
+        Once components are told apart, only features that they compete for keep prices, and rows
+        pay no more than their pads: features outside are then worth more than they are now.
         """
         rows, none = self.rows, np.zeros(self.price.size, dtype=bool)
         if rows.rest.size == 0 or not (self.theta > 0.0).all():

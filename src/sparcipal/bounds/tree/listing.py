@@ -46,7 +46,7 @@ class Listing(Search):
         self.listed: dict[bytes, np.ndarray] = {}
 
     def start(self, incumbent: tuple[np.ndarray, float] | None) -> None:
-        """The support that others are compared with is on the list, wherever that ends."""
+        """Begin the list with the answer's own support, which is on it wherever the list ends."""
         super().start(incumbent)
         self._list(self.support)
 
@@ -88,7 +88,7 @@ class Listing(Search):
         return True
 
     def _list(self, support: np.ndarray) -> None:
-        """Add a support, one of all that differ by exchanges of equal features."""
+        """Add a support, unless one is listed that differs only by exchanges of equal features."""
         first = self._first_of_its_kind(support)
         self.listed[first.astype(np.int32).tobytes()] = first
 
@@ -103,7 +103,7 @@ class Listing(Search):
         return np.sort(np.concatenate(members))
 
     def _below(self, a: np.ndarray, supports: np.ndarray) -> np.ndarray:
-        """Which supports are proved to lie at or below the threshold."""
+        """Return which supports are proved to lie at or below the threshold."""
         blocks = a[supports[:, :, None], supports[:, None, :]]
         tops = np.linalg.eigvalsh(blocks)[:, -1]
         proved = tops + proved_margins(blocks, tops) <= self.threshold
@@ -112,7 +112,7 @@ class Listing(Search):
         return np.asarray(proved)
 
     def _reaches(self, support: np.ndarray) -> bool:
-        """Whether a nonnegative vector on the support is above the threshold."""
+        """Return whether a nonnegative vector on the support is above the threshold."""
         return bool(self.rounder.evaluate(support)[0] > self.threshold)
 
     def _undecided(self, node: Node) -> None:
