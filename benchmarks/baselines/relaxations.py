@@ -14,7 +14,7 @@ from benchmarks.baselines.sets import SETS, words
 from sparcipal.problem.covariance import covariance_of_data
 from sparcipal.problem.problem import Options, Problem
 from sparcipal.search.methods import dspca
-from sparcipal.search.relaxation import Relaxation, ascend
+from sparcipal.search.relaxation import Relaxation, Sweeps, ascend
 
 GAP = 1e-2  # relative duality gap that both solvers have to reach
 # Features -> covariances for the ascent, whose sweeps vary, and for the first-order solver, whose
@@ -88,7 +88,7 @@ def compare_solvers(model: str) -> list[Cost]:
         for number in range(repeats):
             seed = SEED + number
             A = MODELS[model](n, np.random.default_rng(seed))
-            spent, fast = _timed(ascend, A, max_sweeps=1000, plain=True)
+            spent, fast = _timed(ascend, A, sweeps=Sweeps(1000, plain=True))
             gaps.append(judged_gap(A, fast))
             run = [spent, fast.n_iter, fast.looks, np.nan, np.nan]
             if number < slow_repeats:

@@ -8,8 +8,8 @@ import pytest
 from sparcipal.bounds.kyfan import bound as kyfan
 from sparcipal.bounds.kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
 from sparcipal.bounds.kyfan.optimise import KyFanOptimiser, fermi_dirac
-from sparcipal.bounds.kyfan.question import JointQuestion
-from sparcipal.bounds.outside import violators
+from sparcipal.bounds.kyfan.question import JointQuestion, Sizes
+from sparcipal.bounds.outside import Outside
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.numerics.lbfgs import minimise
@@ -54,7 +54,7 @@ def small_effort(rng: np.random.Generator, p: int) -> kyfan.Effort:
 @pytest.mark.parametrize("seed", range(4))
 def test_kyfan_bound_is_never_below_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
-    for _ in range(80):
+    for _ in range(50):
         A, sizes = adversarial(rng)
         if not A.any():
             continue
@@ -99,7 +99,7 @@ def test_kyfan_matrix_bounds_the_optimum_with_any_split() -> None:
         assert own >= best * (1 - 1e-13)
         cov = covariance_of(A)
         evaluated = kyfan_matrix(A[np.ix_(core, core)], split, s, nonnegative)
-        _, heights = violators(cov, core, evaluated, s, nonnegative, -np.inf)
+        _, heights = Outside(cov, core, evaluated, s, nonnegative).violators(-np.inf)
         total = proved_sum(evaluated.matrix, heights / 1.0, k) + evaluated.price.sum()
         assert total * cov.unit >= best * (1 - 1e-13) or cov.unit != 1.0
 
@@ -145,7 +145,7 @@ def test_extension_equals_the_whole_matrix() -> None:
         expected[j] = A[j, j] + sum(sorted(np.maximum(charges, 0.0))[-3:])
     between = float(np.mean(sorted(expected.values())[20:22]))
     for level in (-np.inf, between, 1e9):
-        features, heights = violators(cov, core, evaluated, 4, False, level)
+        features, heights = Outside(cov, core, evaluated, 4, False).violators(level)
         assert set(features) == {j for j in rest if expected[j] > level}
         np.testing.assert_allclose(heights, [expected[j] for j in features], rtol=1e-11)
 
@@ -160,7 +160,7 @@ def test_kyfan_gradient_matches_differences(nonnegative: bool, floor: float | No
         np.arange(9), 0.3 * rng.standard_normal(pairs), 0.5 * rng.standard_normal(pairs),
         rng.uniform(0.05, 0.2, 9), 0.03,
     )  # fmt: skip
-    smooth = KyFanOptimiser(A, split, 3, 2, 2.0, nonnegative, 5, floor)
+    smooth = KyFanOptimiser(A, split, Sizes(3, 2, 5, nonnegative), 2.0, floor)
     here = smooth.point.astype(np.float64)
     value, gradient = smooth._evaluate(here, 0.05)
     rough, single = smooth._evaluate(here.astype(np.float32), 0.05)

@@ -28,7 +28,9 @@ def of_data(source, kept, center, scale, weights, unit):
     rows = tables.source_of(source).whole()
     rows = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=float)
     about = np.average(rows, axis=0, weights=weights) * center
-    return screened.of_data(source, kept, center, scale, weights, unit, about, len(rows))
+    return screened.of_data(
+        source, kept, screened.Prepared(center, scale, weights, unit), about, len(rows)
+    )
 
 
 def screened_sources(X: np.ndarray):
@@ -246,7 +248,7 @@ def test_verify_opens_a_function_of_blocks_once(counts, arithmetic):
     """Screened tables of integers and of other numbers, redone in both arithmetics."""
     if arithmetic == "exact":
         pytest.importorskip("flint")
-    rows = np.random.default_rng(0).standard_normal((60, 30)) * np.linspace(3, 0.1, 30)
+    rows = np.random.default_rng(0).standard_normal((60, 20)) * np.linspace(3, 0.1, 20)
     rows = np.rint(5 * rows).astype(int) if counts else rows
     opened = []
 

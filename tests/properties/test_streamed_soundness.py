@@ -146,14 +146,15 @@ def test_heavy_rows_far_from_zero(monkeypatch, first, heavy, scale):
 
 
 def test_the_checker_sums_sparse_columns_about_their_means():
-    from sparcipal.checker.dropped import of_data
+    from sparcipal.checker.dropped import Prepared, of_data
 
     rng = np.random.default_rng(2)
     X = rng.standard_normal((30, 4)) + 1e7
     X[3:6, 3] = 0.0
     weights = rng.random(30)
     for source in (X, sp.csr_array(X)):
-        cov = of_data(source, np.array([0]), True, False, weights, 1.0, X.mean(axis=0), 30)[0]
+        prepared = Prepared(True, False, weights, 1.0)
+        cov = of_data(source, np.array([0]), prepared, X.mean(axis=0), 30)[0]
         exact = [np.cov(column, aweights=weights, ddof=0) for column in X.T]
         assert np.allclose(cov.diagonal, exact, rtol=1e-12)
         assert (cov.upper[1:3] - cov.diagonal[1:3] < 1e-12).all()
@@ -163,11 +164,11 @@ def test_the_checker_sums_sparse_columns_about_their_means():
 def test_constant_features_among_the_kept_ones():
     """The checker leaves them out of rows and columns alike."""
     from sparcipal.checker.budget import Refused
-    from sparcipal.checker.dropped import of_data
+    from sparcipal.checker.dropped import Prepared, of_data
 
     X = np.diag([100, 50, 0, 50, 100]) + np.eye(5, k=1, dtype=int)
     X[:, 2] = 0
-    cov = of_data(X, np.arange(4), False, False, None, 1.0, np.zeros(5), 5)[0].inner
+    cov = of_data(X, np.arange(4), Prepared(False, False, None, 1.0), np.zeros(5), 5)[0].inner
     part = cov.restrict(np.array([0, 1, 3]))
     assert np.array_equal(part.dense(), cov.dense()[np.ix_([0, 1, 3], [0, 1, 3])])
     with pytest.raises(Refused, match="varies"):

@@ -12,7 +12,7 @@ import numpy as np
 from sparcipal.bounds.common.branching import Question, Search
 from sparcipal.checker.arithmetic import Arithmetic
 from sparcipal.checker.budget import Budget, Refused
-from sparcipal.checker.covariance import CheckedCovariance
+from sparcipal.checker.covariance import CheckedCovariance, Precision
 from sparcipal.checker.covariance import Question as Asked
 from sparcipal.checker.exact import Ball
 from sparcipal.checker.exact_covariance import GivenCovariance
@@ -30,7 +30,7 @@ def given(A: np.ndarray, ar: Arithmetic) -> CheckedCovariance:
     p = len(A)
     if ar.exact:
         return GivenCovariance(ar.array(A), 1.0, 0.0, np.zeros(p))
-    return CheckedCovariance(A, None, 1.0, 0.0, np.zeros(p, dtype=bool), weights=np.zeros(p))
+    return CheckedCovariance(A, None, np.zeros(p, dtype=bool), Precision(1.0, 0.0, np.zeros(p)))
 
 
 def best_of_sets(A: np.ndarray, k: int, s: int) -> float:

@@ -55,7 +55,8 @@ from .adjusted.optimise import worth
 from .kyfan import JointQuestion, kyfan_bound
 from .kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
 from .kyfan.optimise import KyFanOptimiser
-from .outside import rows_asked, violators
+from .kyfan.question import Sizes
+from .outside import Outside
 
 # The rows are read again for twice as many features when the bound for all features exceeds that
 # for the screened ones by more than this share of the gap.
@@ -262,11 +263,10 @@ def _by_rows(
     level, where = -np.inf, kept[split.features]
     if split.features.size >= problem.k:
         level = float(np.linalg.eigvalsh(core.matrix)[split.features.size - problem.k])
-    if not split.pad > 0.0 or every.work(rows_asked(every, where, core, s, level)) > WORK[certify]:
+    outside = Outside(every, where, core, s, problem.nonnegative)
+    if not split.pad > 0.0 or every.work(outside.rows_asked(level)) > WORK[certify]:
         return None
-    features, heights = violators(
-        every, where, core, s, problem.nonnegative, level, every.block_rows
-    )
+    features, heights = outside.violators(level, every.block_rows)
     total = proved_sum(core.matrix, heights, problem.k)
     total += top_sum(core.price, n - 1) * (1 + margins.prices(n))
     total = (total + SAFETY * covariance.rounding(n)) * (1 + margins.dropped(n))
@@ -403,9 +403,8 @@ class _Table:
         level = 0.0  # what a component without a screened feature explains in K
         if matrix.shape[0] >= problem.k:
             level = max(level, float(np.linalg.eigvalsh(matrix)[matrix.shape[0] - problem.k]))
-        _, heights = violators(
-            covariance, split.features, core, s, problem.nonnegative, level, floor=price
-        )
+        outside = Outside(covariance, split.features, core, s, problem.nonnegative, price)
+        _, heights = outside.violators(level)
         rivals = np.append(heights[heights > level], np.zeros(problem.k))
         base = proved_sum(matrix, rivals, problem.k)
         base += SAFETY * covariance.rounding(n) + margins.flat_price(s) * price * problem.k
@@ -454,16 +453,8 @@ def _refined(
     """Optimise the split a little further with the larger pad."""
     a = problem.covariance.submatrix(split.features)
     split = replace(split, pad=float(np.float32(pad)))
-    optimiser = KyFanOptimiser(
-        0.5 * (a + a.T),
-        split,
-        problem.s_max,
-        problem.k,
-        value,
-        problem.nonnegative,
-        problem.n_nonzero,
-        None,
-    )
+    sizes = Sizes(problem.s_max, problem.k, problem.n_nonzero, problem.nonnegative)
+    optimiser = KyFanOptimiser(0.5 * (a + a.T), split, sizes, value)
     for mu in TEMPERATURES[certify]:
         optimiser.run(mu, STEPS[certify], options.monitor)
     return optimiser.split()

@@ -15,6 +15,7 @@ touch.py, which looks at supports by how many features they have outside.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -56,74 +57,73 @@ class Entries(Protocol):
     def submatrix(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray: ...
 
 
-def violators(
-    cov: Entries,
-    core: np.ndarray,
-    split: Charged,
-    s: int,
-    nonnegative: bool,
-    level: float,
-    block_rows: int = BLOCK,
-    floor: float = 0.0,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the features outside the core whose m_j may exceed `level`, and m_j rounded up.
+@dataclass(frozen=True)
+class Outside:
+    """The features outside a core, for supports of s features."""
 
-    Most features are dismissed by their variance alone (|A_ja|^2 <= A_jj A_aa), most others by
-    their covariances with the core; only the rest needs whole rows.
-    """
-    outside, variance = _by_variance(cov, core)
-    if outside.size == 0:
-        return outside, np.zeros(0)
-    rows = _Rows(split, s, variance[core], variance[outside], floor)
-    kept = outside[: rows.needed(variance[outside], level)]
-    found, levels = [], []
-    for start in range(0, kept.size, block_rows):
-        block = kept[start : start + block_rows]
-        charges = rows.core_charges(magnitudes(cov.submatrix(block, core), nonnegative))
-        total = cov.diagonal[block] - floor + rows.with_reach(charges, variance[block])
-        high = total > level
-        if high.any():
-            found.append(block[high])
-            levels.append(_exact(cov, block[high], outside, rows, charges[high], nonnegative))
-    if not found:
-        return outside[:0], np.zeros(0)
-    features, values = np.concatenate(found), np.concatenate(levels)
-    return features[values > level], values[values > level]
+    cov: Entries
+    core: np.ndarray
+    split: Charged
+    s: int
+    nonnegative: bool
+    floor: float = 0.0
 
+    def violators(self, level: float, block_rows: int = BLOCK) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features outside the core whose m_j may exceed `level`, and m_j rounded up.
 
-def rows_asked(cov: Entries, core: np.ndarray, split: Charged, s: int, level: float) -> int:
-    """Return how many features outside the core are not dismissed by their variance alone."""
-    outside, variance = _by_variance(cov, core)
-    rows = _Rows(split, s, variance[core], variance[outside], 0.0)
-    return rows.needed(variance[outside], level)
+        Most features are dismissed by their variance alone (|A_ja|^2 <= A_jj A_aa), most others by
+        their covariances with the core; only the rest needs whole rows.
+        """
+        cov, (outside, variance) = self.cov, self._by_variance()
+        if outside.size == 0:
+            return outside, np.zeros(0)
+        rows = self._rows(variance, outside)
+        kept = outside[: rows.needed(variance[outside], level)]
+        found, levels = [], []
+        for start in range(0, kept.size, block_rows):
+            block = kept[start : start + block_rows]
+            cross = magnitudes(cov.submatrix(block, self.core), self.nonnegative)
+            charges = rows.core_charges(cross)
+            total = cov.diagonal[block] - self.floor + rows.with_reach(charges, variance[block])
+            high = total > level
+            if high.any():
+                found.append(block[high])
+                levels.append(self._exact(block[high], outside, rows, charges[high]))
+        if not found:
+            return outside[:0], np.zeros(0)
+        features, values = np.concatenate(found), np.concatenate(levels)
+        return features[values > level], values[values > level]
 
+    def rows_asked(self, level: float) -> int:
+        """Return how many features outside the core are not dismissed by their variance alone."""
+        outside, variance = self._by_variance()
+        return self._rows(variance, outside).needed(variance[outside], level)
 
-def _by_variance(cov: Entries, core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the features outside the core by decreasing variance, and all variances rounded up."""
-    outside = np.setdiff1d(np.arange(cov.n_features), core)
-    variance = cov.diagonal + cov.error_unit * cov.error_weights + cov.psd_shift
-    return outside[np.argsort(-variance[outside], kind="stable")], variance
+    def _by_variance(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features outside the core by decreasing variance, and all variances rounded
+        up."""
+        cov = self.cov
+        outside = np.setdiff1d(np.arange(cov.n_features), self.core)
+        variance = cov.diagonal + cov.error_unit * cov.error_weights + cov.psd_shift
+        return outside[np.argsort(-variance[outside], kind="stable")], variance
 
+    def _rows(self, variance: np.ndarray, outside: np.ndarray) -> _Rows:
+        return _Rows(self.split, self.s, variance[self.core], variance[outside], self.floor)
 
-def _exact(
-    cov: Entries,
-    block: np.ndarray,
-    outside: np.ndarray,
-    rows: _Rows,
-    charges: np.ndarray,
-    nonnegative: bool,
-) -> np.ndarray:
-    """Return m_j with exact covariances among the outside features too."""
-    out = np.empty(block.size)
-    for start in range(0, block.size, BLOCK):
-        part = block[start : start + BLOCK]
-        among = magnitudes(cov.submatrix(part, outside), nonnegative) - rows.floor
-        among[outside[None, :] == part[:, None]] = 0.0
-        both = np.hstack([charges[start : start + BLOCK], _largest(among, rows.q)])
-        out[start : start + BLOCK] = (
-            cov.diagonal[part] - rows.floor + rows.rounded(_largest(both, rows.q))
-        )
-    return out
+    def _exact(
+        self, block: np.ndarray, outside: np.ndarray, rows: _Rows, charges: np.ndarray
+    ) -> np.ndarray:
+        """Return m_j with exact covariances among the outside features too."""
+        out = np.empty(block.size)
+        for start in range(0, block.size, BLOCK):
+            part = block[start : start + BLOCK]
+            among = magnitudes(self.cov.submatrix(part, outside), self.nonnegative) - self.floor
+            among[outside[None, :] == part[:, None]] = 0.0
+            both = np.hstack([charges[start : start + BLOCK], _largest(among, rows.q)])
+            out[start : start + BLOCK] = (
+                self.cov.diagonal[part] - self.floor + rows.rounded(_largest(both, rows.q))
+            )
+        return out
 
 
 class _Rows:

@@ -89,6 +89,18 @@ class Question:
         )
 
 
+@dataclass(frozen=True)
+class Precision:
+    """The unit of entries, and what rounding may do to them: A_ij is off by at most
+    error_unit sqrt(w_i w_j)."""
+
+    unit: float
+    error_unit: float
+    weights: np.ndarray | None = None  # w (p,); second moments, or variances, when None
+    allowed: np.ndarray | None = None  # error of a variance that an honest computation may count
+    largest: float = 1.0  # no variance can be larger, in the user's units
+
+
 class CheckedCovariance:
     """Entries of the covariance in the proofs' units, and how far rounding may have moved them.
 
@@ -103,25 +115,20 @@ class CheckedCovariance:
         self,
         left: Any,
         mean: np.ndarray | None,
-        unit: float,
-        error_unit: float,
         inert: np.ndarray,
+        precision: Precision,
         *,
         diagonal: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
-        allowed: np.ndarray | None = None,
-        largest: float = 1.0,
         given: bool | None = None,
     ) -> None:
         self.given = mean is None if given is None else given
         self.shifts: dict[bool, float] = {}  # by which it is positive semidefinite, once known
         self._left = left
         self._mean = mean
-        self.unit = unit
-        self.error_unit = error_unit
         self.inert = inert  # features that are constant, or rows that are zero
-        self.largest = largest  # no variance can be larger, in the user's units
-        self.allowed = allowed  # how much error of a variance an honest computation may count
+        self.unit, self.error_unit = precision.unit, precision.error_unit
+        self.allowed, self.largest = precision.allowed, precision.largest
+        weights = precision.weights
         if mean is None:
             own = np.diagonal(left).copy()
             self.diagonal = own if diagonal is None else diagonal
@@ -211,17 +218,14 @@ class CheckedCovariance:
         return self.part(kept)
 
     def part(self, kept: np.ndarray) -> CheckedCovariance:
-        square = self._mean is None
+        square, allowed = self._mean is None, self.allowed
+        allowed = None if allowed is None else allowed[kept]
         return CheckedCovariance(
             self._left[np.ix_(kept, kept)] if square else self._left[:, kept],
             None if self._mean is None else self._mean[kept],
-            self.unit,
-            self.error_unit,
             self.inert[kept],
+            Precision(self.unit, self.error_unit, self.weights[kept], allowed, self.largest),
             diagonal=self.diagonal[kept],
-            weights=self.weights[kept],
-            allowed=None if self.allowed is None else self.allowed[kept],
-            largest=self.largest,
             given=self.given,
         )
 
@@ -274,7 +278,8 @@ def covariance_of(matrix: Any, unit: float) -> CheckedCovariance:
         raise OverflowError("the unit does not fit the covariance")
     A = (A + A.T) / 2
     largest = float(np.abs(A).max(initial=0.0)) * unit
-    return CheckedCovariance(A, None, unit, 0.0, np.logical_not(A.any(axis=0)), largest=largest)
+    precision = Precision(unit, 0.0, largest=largest)
+    return CheckedCovariance(A, None, np.logical_not(A.any(axis=0)), precision)
 
 
 class Checked(NamedTuple):
@@ -330,9 +335,8 @@ def covariance_of_data(
         ratio = float(np.ldexp(1.0, int(exponents[0]))) / np.sqrt(unit)
         largest = float(np.maximum(np.abs(low), np.abs(high)).max()) ** 2
         allowed = (8 * n + 40) * EPS * moments * ratio**2
-        plain = CheckedCovariance(
-            Z * ratio, inner_mean * ratio, unit, error, inert, allowed=allowed, largest=largest
-        )
+        precision = Precision(unit, error, allowed=allowed, largest=largest)
+        plain = CheckedCovariance(Z * ratio, inner_mean * ratio, inert, precision)
         return Checked(plain, whole_mean, np.ones(p), rows, mean_error, np.zeros(p))
     inverse = np.where(constant, 0.0, 1.0 / spread)
     Z = sp.csc_array(Z.multiply(inverse[None, :])) if sp.issparse(Z) else Z * inverse
@@ -341,7 +345,7 @@ def covariance_of_data(
     at_most = moments / np.where(constant, 1.0, variance)
     weights, allowed = relative * relative, (8 * n + 40) * EPS * at_most**2
     scaled = CheckedCovariance(
-        Z, inner_mean * inverse, 1.0, more, inert, weights=weights, allowed=allowed
+        Z, inner_mean * inverse, inert, Precision(1.0, more, weights, allowed)
     )
     whole_spread = np.where(constant, 1.0, np.ldexp(spread, exponents))
     spread_error = sums * whole_spread * np.maximum(relative, 1.0) + DENORMAL

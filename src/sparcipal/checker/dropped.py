@@ -18,7 +18,7 @@ from .arithmetic import EPS, Arithmetic, Numbers
 from .budget import Budget, Refused, require
 from .cheap import psd_shift
 from .constraints import numbered, own_proof, spoken_of
-from .covariance import LEAST_DEVIATION, Checked, CheckedCovariance
+from .covariance import LEAST_DEVIATION, Checked, CheckedCovariance, Precision
 from .family import Case, family_of, redone
 from .gate import parse
 from .records import Adjusted, Dropped, DroppedPart, LoweredMatrix, Parts, Screening
@@ -30,6 +30,24 @@ from .weights import weights_of
 ONE_PASS = 1e-6  # the part of a variance that a computation by one reading of all columns may lose
 
 
+class Prepared(NamedTuple):
+    """How rows become a covariance, by the settings of a result."""
+
+    center: bool
+    scale: bool
+    sample_weight: Any
+    unit: float
+
+
+class Variances(NamedTuple):
+    """The variances of all features, in the proofs' units."""
+
+    computed: np.ndarray
+    upper: np.ndarray  # rounded up
+    loose: np.ndarray  # how far off those of another computation may be
+    inert: np.ndarray  # which features are constant
+
+
 class ScreenedCovariance(CheckedCovariance):
     """All features have a variance; entries are known between kept features only."""
 
@@ -37,20 +55,15 @@ class ScreenedCovariance(CheckedCovariance):
         self,
         inner: CheckedCovariance,
         kept: np.ndarray,
-        variances: np.ndarray,
-        upper: np.ndarray,
-        inert: np.ndarray,
-        loose: np.ndarray,
+        variances: Variances,
         every: Reading | CheckedCovariance | None = None,
     ) -> None:
         self.every = every  # where rows of all features come from
-        self.inner, self.kept, self.diagonal = inner, kept, variances
+        self.inner, self.kept, self.diagonal = inner, kept, variances.computed
         self.unit, self.error_unit = inner.unit, inner.error_unit
-        self.weights = np.zeros(variances.size)
+        self.weights = np.zeros(self.diagonal.size)
         self.weights[kept] = inner.weights
-        self.upper = upper  # the variances, rounded up
-        self.loose = loose  # how far off the variances of another computation may be
-        self.inert = inert
+        self.upper, self.loose, self.inert = variances.upper, variances.loose, variances.inert
         self.given, self.shifts = inner.given, {}
 
     def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
@@ -121,9 +134,11 @@ def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance
     errors = np.zeros(variances.size) if screened.errors is None else np.asarray(screened.errors)
     # what may vary by its error is not left out
     inert = np.logical_not(A.any(axis=0)) & (error * weights == 0) & (errors[kept] == 0)
-    inner = CheckedCovariance(A, None, unit, error, inert, weights=weights, largest=largest)
+    precision = Precision(unit, error, weights, largest=largest)
+    inner = CheckedCovariance(A, None, inert, precision)
     upper = variances * (1 + 2 * EPS) + errors / unit
-    return ScreenedCovariance(inner, kept, variances, upper, upper == 0, np.zeros(variances.size))
+    known = Variances(variances, upper, np.zeros(variances.size), upper == 0)
+    return ScreenedCovariance(inner, kept, known)
 
 
 def error_weights(screened: Any) -> np.ndarray:
@@ -145,10 +160,7 @@ def _check_errors(screened: Any) -> None:
 def of_data(
     X: Any,
     kept: np.ndarray,
-    center: bool,
-    scale: bool,
-    sample_weight: Any,
-    unit: float,
+    prepared: Prepared,
     about: np.ndarray,
     n: int,
 ) -> Checked:
@@ -157,7 +169,7 @@ def of_data(
     `about` are numbers near the means and `n` is about the number of rows: they say where sums
     begin, and nothing is believed of them.
     """
-    source = source_of(X)
+    source, (center, scale, sample_weight, unit) = source_of(X), prepared
     shares = None if sample_weight is None else weights_of(sample_weight)
     total = summed(source, kept, shares, about, n)
     variances, errors, mean = total.columns(center)
@@ -188,8 +200,8 @@ def of_data(
         largest = max(float(np.abs(side).max()) for side in (total.low, total.high)) ** 2
     matrix[np.diag_indices(kept.size)] = variances[kept]
     inner = CheckedCovariance(
-        matrix / unit, None, unit, error, still,
-        weights=second / unit, allowed=allowed / unit, largest=largest, given=False,
+        matrix / unit, None, still,
+        Precision(unit, error, second / unit, allowed / unit, largest), given=False,
     )  # fmt: skip
     upper = (variances * (1 + 2 * EPS) + errors) / unit
     divisor = spread if scale else np.full(spread.size, np.sqrt(unit))
@@ -197,7 +209,8 @@ def of_data(
     every = Reading(
         source, shares, center, scale, near, divisor, total.n, total.weight, mean
     )  # fmt: skip
-    out = ScreenedCovariance(inner, kept, variances / unit, upper, constant, loose / unit, every)
+    known = Variances(variances / unit, upper, loose / unit, constant)
+    out = ScreenedCovariance(inner, kept, known, every)
     sums = (2 * total.n + 40) * EPS
     mean_error = sums * (np.abs(mean) + np.maximum(total.high, 0) - np.minimum(total.low, 0))
     mean = mean if center else np.zeros(mean.size)

@@ -406,7 +406,8 @@ def exactly(
             inner.inert = inner.inert & (errors[kept] == 0)
         inert = np.array([variance == 0 for variance in variances], dtype=bool)
     none = np.zeros(variances.size)
-    return screened.ScreenedCovariance(inner, kept, variances, variances, inert, none, whole)
+    known = screened.Variances(variances, variances, none, inert)
+    return screened.ScreenedCovariance(inner, kept, known, whole)
 
 
 def check_exact_value(result: Result, cov: CheckedCovariance, budget: Budget) -> None:

@@ -73,15 +73,15 @@ def covariance_for(
             f"the result was computed {'with' if weighted else 'without'} sample weights",
         )
         weights = None if sample_weight is None else weights_of(sample_weight)
-        table = (settings["center"], settings["scale"], weights, unit)
+        prepared = screened.Prepared(settings["center"], settings["scale"], weights, unit)
         if dropped:
             about = result.mean if settings["center"] else np.zeros(result.n_features)
             if about is None:
                 raise Refused("mean is missing")
-            own = screened.of_data(source, kept, *table, about, int(result.n_samples or 0))
+            own = screened.of_data(source, kept, prepared, about, int(result.n_samples or 0))
         else:
             assert source is not None
-            own = covariance_of_data(source.whole(), *table)
+            own = covariance_of_data(source.whole(), *prepared)
         cov = own.covariance
         require(own.n == result.n_samples, f"{own.n} samples here, {result.n_samples} in the claim")
     p, names = result.n_features, result.feature_names

@@ -279,23 +279,22 @@ def read_table(source: str, options: dict[str, Any], callback: F | None = None) 
     them refuses them."""
     from ..data import inputs
     from ..data.files.formats import reader_for
+    from ..data.passes import MEMORY_LIMIT
 
     cache = options.get("cache")
     asked = {**options.get("recorded", {}), **_given(options)}
     format = options.get("input_format")
     if "aside" in asked and not reader_for(source, format, asked).tabular:
         del asked["aside"]
-    table = inputs.read_table(
-        source,
+    limit = options.get("memory_limit")
+    how = inputs.Reading(
         format=format,
         feature_names=options.get("names"),
         cache=False if cache == "off" else cache,
         callback=callback,
-        **(
-            {} if options.get("memory_limit") is None else {"memory_limit": options["memory_limit"]}
-        ),
-        **asked,
+        memory_limit=MEMORY_LIMIT if limit is None else limit,
     )
+    table = inputs.read_table(source, how, **asked)
     if not options.get("told"):  # the result says it
         for sentence in table.notes:
             note(in_the_shell(sentence))

@@ -332,49 +332,44 @@ def read(
     >>> sparcipal.read([[1, 2], [3, 4]], feature_names=["a", "b"])
     <Table: 2 samples x 2 named features, ndarray of int64>
     """
-    table = read_table(
-        source,
-        format=format,
-        feature_names=feature_names,
-        cache=cache,
-        callback=callback,
-        verbose=verbose,
-        memory_limit=memory_limit,
-        **options,
-    )
+    how = Reading(format, feature_names, cache, callback, verbose, memory_limit)
+    table = read_table(source, how, **options)
     tell(table.notes)
     return table
 
 
-def read_table(
-    source: Any,
-    *,
-    format: str | None = None,
-    feature_names: Iterable[str] | str | os.PathLike[str] | None = None,
-    cache: bool | str | os.PathLike[str] | None = None,
-    callback: Callable[[Progress], object] | None = None,
-    verbose: int = 0,
-    memory_limit: float | str = MEMORY_LIMIT,
-    like: Any = None,
-    **options: Any,
-) -> Table:
+@dataclass(frozen=True)
+class Reading:
+    """The keywords of `read` that all formats share."""
+
+    format: str | None = None
+    feature_names: Iterable[str] | str | os.PathLike[str] | None = None
+    cache: bool | str | os.PathLike[str] | None = None
+    callback: Callable[[Progress], object] | None = None
+    verbose: int = 0
+    memory_limit: float | str = MEMORY_LIMIT
+
+
+def read_table(source: Any, how: Reading = Reading(), *, like: Any = None, **options: Any) -> Table:
     """`read` without its warning: the notes of the table say the same."""
-    names = None if feature_names is None else _names(feature_names)
+    names = None if how.feature_names is None else _names(how.feature_names)
     if like is not None:
         names, counted = _counted_like(like)
         options = {**counted, **options}
     if not isinstance(source, str | os.PathLike):
-        return _of_data(source, format, names, options)
+        return _of_data(source, how.format, names, options)
     if source == "":  # Path("") would be the current folder
         raise ValueError("source='' is empty; name a file or folder")
     from .files.bytes import Source
     from .files.cache import cache_for
     from .files.formats import open_source
 
-    told = None if callback is None and not verbose else Monitor(reporter(callback, verbose))
-    limit = memory_bytes(memory_limit)
-    job = Source(source, told, cache_for(cache, source), limit)
-    found = open_source(job, format, names, options)
+    told = None
+    if how.callback is not None or how.verbose:
+        told = Monitor(reporter(how.callback, how.verbose))
+    limit = memory_bytes(how.memory_limit)
+    job = Source(source, told, cache_for(how.cache, source), limit)
+    found = open_source(job, how.format, names, options)
     table = untangled(found.matrix)
     names = names or table.feature_names
     if names is None and found.features is not None:

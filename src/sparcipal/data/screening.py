@@ -14,6 +14,7 @@ import numpy as np
 from ..numerics import margins
 from ..numerics.margins import EPS, power_of_two
 from ..problem.covariance import (
+    Doubt,
     MatrixCovariance,
     covariance_of,
     proved_psd_shift,
@@ -250,14 +251,8 @@ def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
             off = screened.error_unit * float(np.sum(screened.error_weights)) / unit
             slack += off / max(float(np.linalg.norm(matrix)), 1e-300)
             shift = proved_psd_shift(matrix, slack, unit)
-        covariance = MatrixCovariance(
-            matrix,
-            unit,
-            shift,
-            error_unit=screened.error_unit,
-            error_weights=screened.error_weights / unit,
-            **known,
-        )
+        doubt = Doubt(screened.error_unit, screened.error_weights / unit, shift)
+        covariance = MatrixCovariance(matrix, unit, doubt, **known)
     upper = np.delete(upper_variances(screened), kept) / covariance.unit
     return Survivors(
         covariance,

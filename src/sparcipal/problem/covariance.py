@@ -17,6 +17,7 @@ whatever the scale of the data; `unit` turns inside variances back into the user
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,15 @@ MOSTLY_MEAN = 1000.0
 UNEVEN = 1e-8
 # A part of a matrix with at least this many features is not copied.
 LARGE_PART = 500
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """An entry A_ij may be off by unit sqrt(w_i w_j), and A + shift I is positive semidefinite."""
+
+    unit: float = 0.0
+    weights: np.ndarray | None = None  # w (p,); the variances when None
+    shift: float = 0.0
 
 
 class Covariance(ABC):
@@ -94,13 +104,17 @@ class Covariance(ABC):
     def rounding(self, s: int) -> float:
         return self.error_unit * top_sum(self.error_weights, s) + TINY
 
+    @property
+    def doubt(self) -> Doubt:
+        return Doubt(self.error_unit, self.error_weights, self.psd_shift)
+
     def materialise(self) -> Covariance:
         """Return the covariance, with its matrix formed where that is small enough to pay."""
         if isinstance(self, MatrixCovariance) or self.n_features > DENSE_LIMIT:
             return self
         return MatrixCovariance(
-            self.dense(), self.unit, n_samples=self.n_samples, error_unit=self.error_unit,
-            error_weights=self.error_weights, inert=self.inert, factor=self.factor(),
+            self.dense(), self.unit, self.doubt, n_samples=self.n_samples, inert=self.inert,
+            factor=self.factor(),
         )  # fmt: skip
 
 
@@ -111,19 +125,17 @@ class MatrixCovariance(Covariance):
         self,
         matrix: np.ndarray,
         unit: float = 1.0,
-        psd_shift: float = 0.0,
+        doubt: Doubt = Doubt(),
         *,
         n_samples: int | None = None,
-        error_unit: float = 0.0,
-        error_weights: np.ndarray | None = None,
         inert: np.ndarray | None = None,
         factor: np.ndarray | None = None,
     ) -> None:
         self.matrix, self._factor = matrix, factor
         self.diagonal = np.ascontiguousarray(np.diagonal(matrix))
-        self.unit, self.psd_shift, self.n_samples = unit, psd_shift, n_samples
-        self.error_unit = error_unit
-        self.error_weights = np.abs(self.diagonal) if error_weights is None else error_weights
+        self.unit, self.psd_shift, self.n_samples = unit, doubt.shift, n_samples
+        self.error_unit = doubt.unit
+        self.error_weights = np.abs(self.diagonal) if doubt.weights is None else doubt.weights
         self.inert = np.logical_not(matrix.any(axis=0)) if inert is None else inert
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
@@ -143,10 +155,12 @@ class MatrixCovariance(Covariance):
 
     def restrict(self, keep: np.ndarray) -> Covariance:
         return MatrixCovariance(
-            self.submatrix(keep), self.unit, self.psd_shift, n_samples=self.n_samples,
-            error_unit=self.error_unit, error_weights=self.error_weights[keep],
+            self.submatrix(keep),
+            self.unit,
+            Doubt(self.error_unit, self.error_weights[keep], self.psd_shift),
+            n_samples=self.n_samples,
             factor=None if self._factor is None else self._factor[:, keep],
-        )  # fmt: skip
+        )
 
     def measured_in(self, unit: float) -> MatrixCovariance:
         """The same in another unit, a power of two."""
@@ -223,9 +237,8 @@ class SparseCovariance(Covariance):
         mean: np.ndarray,
         inert: np.ndarray,
         unit: float,
-        error_unit: float,
         diagonal: np.ndarray,
-        error_weights: np.ndarray,
+        error: tuple[float, np.ndarray],
     ) -> None:
         self.X = X
         self.mean = mean
@@ -233,7 +246,7 @@ class SparseCovariance(Covariance):
         self.n_samples = X.shape[0]
         self.unit = unit
         self.diagonal = diagonal
-        self.error_unit, self.error_weights = error_unit, error_weights
+        self.error_unit, self.error_weights = error
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.X.T @ (self.X @ Y) - np.outer(self.mean, self.mean @ Y)
@@ -248,8 +261,8 @@ class SparseCovariance(Covariance):
 
     def restrict(self, keep: np.ndarray) -> Covariance:
         return SparseCovariance(
-            self.X[:, keep], self.mean[keep], self.inert[keep], self.unit, self.error_unit,
-            self.diagonal[keep], self.error_weights[keep],
+            self.X[:, keep], self.mean[keep], self.inert[keep], self.unit, self.diagonal[keep],
+            (self.error_unit, self.error_weights[keep]),
         )  # fmt: skip
 
 
@@ -325,7 +338,7 @@ def covariance_of(
     if skew > 0:
         A = (A + A.T) / 2
     shift = proved_psd_shift(A, slack, unit)
-    return MatrixCovariance(A, unit, shift, n_samples=n_samples, inert=inert)
+    return MatrixCovariance(A, unit, Doubt(shift=shift), n_samples=n_samples, inert=inert)
 
 
 def covariance_of_data(
@@ -443,7 +456,7 @@ def _sparse_data(
         second = _second_moments(C)
         diagonal = np.where(inert, 0.0, np.maximum(second - mean * mean, 0.0))
         error = margins.sparse_products(n)
-        plain = SparseCovariance(C, mean, inert, unit, error, diagonal, second)
+        plain = SparseCovariance(C, mean, inert, unit, diagonal, (error, second))
         return plain, mean + removed, np.ones(p)
     spread = _sparse_deviations(entries, mean, weights)
     inert = inert | (spread == 0)  # the deviation underflowed
@@ -453,7 +466,7 @@ def _sparse_data(
     # moments.
     squares, ones = _second_moments(C) ** 2, np.where(inert, 0.0, 1.0)
     error = margins.scaled_sparse_products(n)
-    scaled = SparseCovariance(C, mean / spread, inert, unit, error, ones, squares)
+    scaled = SparseCovariance(C, mean / spread, inert, unit, ones, (error, squares))
     return scaled, mean + removed, spread
 
 

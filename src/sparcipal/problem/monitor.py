@@ -141,16 +141,16 @@ class Monitor:
         bound: float | None = None,
         nodes: int | None = None,
         message: str = "",
-        done: int | None = None,
-        total: int | None = None,
+        read: tuple[int | None, int | None] = (None, None),
     ) -> None:
+        """Tell the callback; `read` are the bytes read so far and the size of the file."""
         if value is not None:
             value *= self._unit
             self._value = value if self._value is None else max(value, self._value)
         if bound is not None:
             bound *= self._unit
             self._bound = bound if self._bound is None else min(bound, self._bound)
-        self._tell(Progress(stage, 0.0, None, None, nodes, message, done, total))
+        self._tell(Progress(stage, 0.0, None, None, nodes, message, *read))
 
     def _tell(self, news: Progress) -> None:
         if self._callback is None:

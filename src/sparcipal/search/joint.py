@@ -17,7 +17,6 @@ import numpy as np
 
 from ..numerics.threads import ordered_map
 from ..problem.components import support_value
-from ..problem.monitor import Monitor
 from ..problem.problem import Options
 from .assign import assign
 from .exchange import Exchange
@@ -51,7 +50,6 @@ def joint_search(
     options: Options | None = None,
     effort: int = 1,
     starts: Iterable[Sequence[np.ndarray]] | None = None,
-    anchors: Sequence[Sequence[int]] = (),
 ) -> list[np.ndarray]:
     """Return disjoint supports of large total variance, with cardinalities[j] features each.
 
@@ -63,34 +61,33 @@ def joint_search(
     effort : multiplies the numbers of starts and perturbations, and for several components the
         work they may take; 0 only improves the starts.
     starts : supports to improve, in the order of cardinalities; the result is never worse.
-    anchors : features that each component must have, no feature twice; none when empty.
 
     Returns
     -------
     Sorted supports in the order of cardinalities.
     """
-    options = options or Options()
-    search = _Search(A, cardinalities, nonnegative, options.seed, options.monitor, anchors)
-    return search.run(effort, options.n_jobs, starts or [])
+    search = JointSearch(A, cardinalities, nonnegative, options or Options())
+    return search.run(effort, starts or [])
 
 
-class _Search:
+class JointSearch:
+    """The search of `joint_search`; `anchors` are features that each component must have, no
+    feature twice."""
+
     def __init__(
         self,
         A: np.ndarray,
         cardinalities: Sequence[int],
         nonnegative: bool,
-        seed: int,
-        monitor: Monitor,
-        anchors: Sequence[Sequence[int]],
+        options: Options,
+        anchors: Sequence[Sequence[int]] = (),
     ) -> None:
         self.A = np.ascontiguousarray(A, dtype=np.float64)
         self.need = np.array(cardinalities, dtype=np.int64)
         self.k = self.need.size
         self.p = self.A.shape[0]
         self.nonnegative = nonnegative
-        self.seed = seed
-        self.monitor = monitor
+        self.seed, self.n_jobs, self.monitor = options.seed, options.n_jobs, options.monitor
         self.diagonal = np.diag(self.A).copy()
         self.most = np.inf  # work of one local search
         self.anchor = np.full(self.p, -1)  # the component that a feature anchors
@@ -103,14 +100,12 @@ class _Search:
         self.__dict__.update(state)
         self.A = np.require(self.A, requirements=("C", "ALIGNED"))
 
-    def run(
-        self, effort: int, n_jobs: int, starts: Iterable[Sequence[np.ndarray]]
-    ) -> list[np.ndarray]:
+    def run(self, effort: int, starts: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
         rounds = effort * self._rounds() // CHAINS if self.k > 1 else 0
         work = WORK * max(effort, 1) if self.k > 1 else np.inf
         self.most = work / BATCH
-        with ordered_map(n_jobs, self) as submit:
-            pool = list(submit(_Search.improve, self._given(starts)))
+        with ordered_map(self.n_jobs, self) as submit:
+            pool = list(submit(JointSearch.improve, self._given(starts)))
             if rounds:
                 self.monitor.update("search", message=f"all {self.k} components at once: starts")
             if (effort > 0 and not self.monitor.stopped) or not pool:
@@ -122,7 +117,7 @@ class _Search:
             chains = [
                 (start, chain, rounds, left / CHAINS) for chain, start in enumerate(pool[:CHAINS])
             ]
-            ends = submit(_Search._wander, chains) if rounds else ()
+            ends = submit(JointSearch._wander, chains) if rounds else ()
             best = max([pool[0], *ends], key=lambda state: state.value)
         return best.supports(self.k)
 
@@ -157,7 +152,7 @@ class _Search:
         basis = self._leading_subspace(rng)
         if self.k == 1:
             singles = self._single_starts(basis, rng, effort)
-            return list(submit(_Search.improve, self._best(singles, 1 + 2 * effort)))
+            return list(submit(JointSearch.improve, self._best(singles, 1 + 2 * effort)))
         owners = [self._deflated(basis)]
         # at most half as much work for random ascents as for what they start
         count = max(min(8 * effort, int(0.5 * most / (2 * self._ascent_work()))), 2)
@@ -166,7 +161,7 @@ class _Search:
             score = rng.standard_normal((self.k, rank)) @ basis[:rank]
             owners.append(self.ascend(score))
             if self.monitor.stopped:
-                return list(submit(_Search.improve, owners[:1]))
+                return list(submit(JointSearch.improve, owners[:1]))
         packed = self._packed(rng, max(4 * effort, 1))
         mixed = self._best(owners[1:], 1 + effort)
         # in turn, so that a search that ends early has met both kinds
@@ -174,7 +169,7 @@ class _Search:
         chosen = [owners[0], *(owner for turn in turns for owner in turn if owner is not None)]
         states: list[State] = []
         for first in range(0, len(chosen), BATCH):
-            states += submit(_Search.improve, chosen[first : first + BATCH])
+            states += submit(JointSearch.improve, chosen[first : first + BATCH])
             if sum(state.work for state in states) > most or self.monitor.stopped:
                 break
         return states

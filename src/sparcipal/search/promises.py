@@ -14,7 +14,7 @@ variances of the features that are used is lost twice.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,14 +59,22 @@ def error_term(problem: Problem, low: Sketch, options: Options) -> tuple[float, 
     return proved.value(rest) * unit, proved.lowest * unit
 
 
+class Matched(NamedTuple):
+    """Which points were matched ("net" or "random"), how many, and the best value of a matching."""
+
+    points: str
+    seen: int
+    level: float
+
+
 def guarantees(
-    problem: Problem, low: Sketch, eps: float, points: str, seen: int, level: float, error: float
+    problem: Problem, low: Sketch, eps: float, matched: Matched, error: float
 ) -> dict[str, Any]:
     """Return Theorems 1 to 3 for a net; for random points, the probability of Theorem 1.
 
-    `seen` points were matched, the best matching has the value `level`, and no s-sparse eigenvalue
-    of what the sketch misses exceeds `error`.
+    No s-sparse eigenvalue of what the sketch misses exceeds `error`.
     """
+    points, seen, level = matched
     k, rank, unit = problem.k, low.rank, problem.covariance.unit
     if points == "random":
         # P(<c, c*>^2 >= 1 - eps) for one random column; both signs count without x >= 0.

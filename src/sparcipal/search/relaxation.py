@@ -85,6 +85,15 @@ def soft_threshold(A: np.ndarray, penalty: float, nonnegative: bool) -> np.ndarr
     return M
 
 
+@dataclass(frozen=True)
+class Sweeps:
+    """How many sweeps a block may take; `plain` ones run the ascent of the paper alone, without
+    the steps of finish.py before and after it."""
+
+    most: int = 60
+    plain: bool = False
+
+
 def ascend(
     A: np.ndarray,
     penalty: float,
@@ -92,13 +101,11 @@ def ascend(
     nonnegative: bool = False,
     tol: float = 1e-3,
     starts: Sequence[Start] = (),
-    max_sweeps: int = 60,
-    plain: bool = False,
+    sweeps: Sweeps = Sweeps(),
 ) -> Relaxation:
-    """Solve the relaxation to a relative duality gap of `tol`, or as far as `max_sweeps` go.
+    """Solve the relaxation to a relative duality gap of `tol`, or as far as the sweeps go.
 
-    `starts` are solutions at other penalties. `plain` runs the ascent of the paper alone, without
-    the steps of finish.py before and after it.
+    `starts` are solutions at other penalties.
 
     Raises ValueError when the penalty is at least the largest variance, because then phi is not
     positive.
@@ -111,7 +118,7 @@ def ascend(
             "above no feature is worth its price"
         )
     if largest < TINY:
-        how = {"nonnegative": nonnegative, "tol": tol, "max_sweeps": max_sweeps, "plain": plain}
+        how = {"nonnegative": nonnegative, "tol": tol, "sweeps": sweeps}
         return _enlarged(A, penalty, starts, how)
     dual = soft_threshold(A, penalty, nonnegative)
     top = int(np.argmax(np.diagonal(A)))
@@ -125,9 +132,9 @@ def ascend(
         near = [start.on(features) for start in starts]
         pair = _Pair(block, penalty, nonnegative, potential, tol)
         pair.take(near)
-        if not plain and not pair.closed:
+        if not sweeps.plain and not pair.closed:
             pair.guess()
-        done, seen = _ascend_block(pair, potential, max_sweeps, plain)
+        done, seen = _ascend_block(pair, potential, sweeps)
         dual[np.ix_(features, features)] = pair.dual
         bound = max(bound, pair.bound)
         total, looks = total + done, looks + seen
@@ -232,7 +239,7 @@ class _Pair:
             self.finish()
 
 
-def _ascend_block(pair: _Pair, potential: float, max_sweeps: int, plain: bool) -> tuple[int, int]:
+def _ascend_block(pair: _Pair, potential: float, sweeps: Sweeps) -> tuple[int, int]:
     """Ascend until the pair is closed; return the number of sweeps and of reads of X.
 
     `potential` bounds the value from above and sets the scale of X and of beta (in units of A^2).
@@ -245,7 +252,7 @@ def _ascend_block(pair: _Pair, potential: float, max_sweeps: int, plain: bool) -
     lists = np.zeros((n, n), dtype=np.int32), np.zeros(n, dtype=np.int64)
     work = np.empty(n), np.empty(n), np.empty(n)
     beta, spare, done, looks = 0.5 * potential**2 / n, 0.3, 0, 0
-    while not pair.closed and done < max_sweeps:
+    while not pair.closed and done < sweeps.most:
         safe = X.copy(), lists[0].copy(), lists[1].copy()
         for _ in range(SWEEPS):
             looks += sweep(
@@ -261,7 +268,7 @@ def _ascend_block(pair: _Pair, potential: float, max_sweeps: int, plain: bool) -
         M[np.diag_indices(n)] = np.diagonal(A) - penalty
         pair.offer(X, M)
         close = n * beta <= CLOSE * pair.value * np.trace(X)
-        if close and not plain and not pair.closed and is_ripe(pair.Z):
+        if close and not sweeps.plain and not pair.closed and is_ripe(pair.Z):
             pair.finish()
         beta = max(SHRINK * beta, 0.3 * pair.tol * pair.value**2 / n)
     return done, looks

@@ -14,7 +14,7 @@ from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.problem import Options, Problem
 from sparcipal.problem.result import Bound
 from sparcipal.search.methods import dspca
-from sparcipal.search.relaxation import Start, ascend, soft_threshold
+from sparcipal.search.relaxation import Start, Sweeps, ascend, soft_threshold
 from tests.support.brute import best_value
 from tests.support.places import data_file
 from tests.support.replay import recheck
@@ -42,7 +42,7 @@ def test_agrees_with_a_conic_solver(n, fraction, nonnegative):
     A = gaussian(n, n)
     penalty = fraction * A.diagonal().max()
     phi = conic(A, penalty, nonnegative)
-    mine = ascend(A, penalty, nonnegative=nonnegative, tol=1e-4, max_sweeps=3000)
+    mine = ascend(A, penalty, nonnegative=nonnegative, tol=1e-4, sweeps=Sweeps(3000))
     assert mine.converged
     assert mine.value <= phi * (1 + 1e-6)
     assert mine.bound >= phi * (1 - 1e-6)
@@ -55,8 +55,8 @@ def test_every_iterate_is_a_feasible_pair(nonnegative):
     for seed in range(20):
         A = gaussian(10, seed)
         penalty = 0.2 * A.diagonal().max()
-        early = ascend(A, penalty, nonnegative=nonnegative, max_sweeps=3)
-        late = ascend(A, penalty, nonnegative=nonnegative, tol=1e-4, max_sweeps=2000)
+        early = ascend(A, penalty, nonnegative=nonnegative, sweeps=Sweeps(3))
+        late = ascend(A, penalty, nonnegative=nonnegative, tol=1e-4, sweeps=Sweeps(2000))
         assert early.value <= late.bound * (1 + 1e-12)
         assert early.bound >= late.value * (1 - 1e-12)
         for pair in (early, late):
@@ -71,8 +71,8 @@ def test_every_iterate_is_a_feasible_pair(nonnegative):
 def test_blocks_are_solved_apart_with_the_same_result():
     first, second = gaussian(6, 1), 0.8 * gaussian(5, 2)
     A = np.block([[first, np.full((6, 5), 0.05)], [np.full((5, 6), 0.05), second]])
-    whole = ascend(A, 0.3, tol=1e-5, max_sweeps=2000)
-    parts = [ascend(B, 0.3, tol=1e-5, max_sweeps=2000) for B in (first, second)]
+    whole = ascend(A, 0.3, tol=1e-5, sweeps=Sweeps(2000))
+    parts = [ascend(B, 0.3, tol=1e-5, sweeps=Sweeps(2000)) for B in (first, second)]
     assert whole.value == pytest.approx(max(part.value for part in parts), rel=3e-5)
     assert soft_threshold(A, 0.3, False)[:6, 6:].any() == np.False_
 
@@ -84,7 +84,7 @@ def _dual(problem, point):
 def test_elimination_changes_the_relaxation_but_not_the_certificate():
     """At l = 1 feature 2 is eliminated; phi of the rest is 99, phi of all is more."""
     A = np.array([[100.0, 5.0], [5.0, 0.5]])
-    everything = ascend(A, 1.0, tol=1e-6, max_sweeps=3000)
+    everything = ascend(A, 1.0, tol=1e-6, sweeps=Sweeps(3000))
     cov = covariance_of(A)
     point = dspca.solve_at(cov, 1.0 / cov.unit, False, 1e-6)
     assert point.core.tolist() == [0]
@@ -317,8 +317,10 @@ def test_the_plain_ascent_comes_to_the_same_value(nonnegative):
     """What is done before and after the sweeps saves some of them, and changes nothing else."""
     for seed in range(3):
         A = two_directions(seed)
-        rules = {"nonnegative": nonnegative, "tol": 1e-3, "max_sweeps": 2000}
-        plain, helped = ascend(A, 0.3, plain=True, **rules), ascend(A, 0.3, **rules)
+        rules = {"nonnegative": nonnegative, "tol": 1e-3}
+        plain, helped = (
+            ascend(A, 0.3, sweeps=Sweeps(2000, alone), **rules) for alone in (True, False)
+        )
         assert plain.converged
         assert helped.converged
         assert plain.looks > 0

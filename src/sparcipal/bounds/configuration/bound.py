@@ -38,7 +38,7 @@ from ...problem.result import Bound
 from ..enumeration import Kind
 from ..kyfan.certificate import KyFanMatrix, KyFanSplit, kyfan_matrix
 from ..kyfan.question import JointAnswer, JointQuestion
-from ..outside import violators
+from ..outside import Outside
 from ..pairsplit import Split
 from ..tree.log import Proof
 from ..tree.question import TreeQuestion
@@ -269,8 +269,8 @@ class _Prices:
         for factor in PADS:
             pads = (factor * self.evaluated.theta).astype(np.float32).astype(np.float64)
             charged = KyFanMatrix(self.evaluated.matrix, pads, price)
-            found = violators(self.cov, self.core, charged, s, self.nonnegative, target)[0]
-            if found.size == 0:
+            outside = Outside(self.cov, self.core, charged, s, self.nonnegative)
+            if outside.violators(target)[0].size == 0:
                 return pads
         return None
 

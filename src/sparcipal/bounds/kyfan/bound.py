@@ -20,10 +20,10 @@ from ...numerics.threads import one_blas_thread
 from ...problem.components import removals, support_value
 from ...problem.monitor import Monitor
 from ...problem.result import Bound
-from ..outside import violators
+from ..outside import Outside
 from .certificate import KyFanMatrix, KyFanSplit, kyfan_matrix, proved_sum
 from .optimise import KyFanOptimiser, step_work
-from .question import JointQuestion
+from .question import JointQuestion, Sizes
 from .starts import first_core, first_split, grown, guess
 
 __all__ = ["kyfan_bound"]
@@ -100,6 +100,7 @@ class _Run:
         self.cov, self.nonnegative = question.cov, question.nonnegative
         self.s, self.k = max(sizes), len(sizes)
         self.total = sum(sizes) if question.total is None else question.total
+        self.sizes = Sizes(self.s, self.k, self.total, self.nonnegative)
         self.overlapping = question.overlapping
         # Where the cardinalities allow more than the total, all prices have a floor.
         self.floor: float | None = None
@@ -122,7 +123,7 @@ class _Run:
             if features.size < self.cov.n_features:
                 pad = max(pad, self._usual_pad())
             a = self._core(features)
-            split = first_split(a, features, self.s, self.k, self.total, pad, self.nonnegative)
+            split = first_split(a, features, self.sizes, pad)
             if self.overlapping:
                 split = replace(split, price=np.zeros_like(split.price))
         if self.total < self.k * self.s:
@@ -184,14 +185,9 @@ class _Run:
     ) -> KyFanSplit:
         """Return the best split met while the temperature falls."""
         optimiser = KyFanOptimiser(
-            a, split, self.s, self.k, self.value, self.nonnegative, self.total, self.floor,
-            priced=not self.overlapping,
-        )  # fmt: skip
-
-        def guessed(split: KyFanSplit) -> float:
-            return guess(kyfan_matrix(a, split, self.s, self.nonnegative), self.k, self.total)
-
-        best, lowest = split, guessed(split)
+            a, split, self.sizes, self.value, self.floor, priced=not self.overlapping
+        )
+        best, lowest = split, guess(a, split, self.sizes)
         if lowest <= self.target or self.monitor.stopped:
             return split
         # where features may have to join, the work for that is kept back
@@ -201,7 +197,7 @@ class _Run:
                 mu, steps, self.monitor, self.left - last if last < np.inf else np.inf
             )
             split, self.floor = optimiser.split(), optimiser.floor
-            now = guessed(split)
+            now = guess(a, split, self.sizes)
             if now < lowest:
                 best, lowest = split, now
             if lowest <= self.target or self.monitor.stopped or self.left <= last < np.inf:
@@ -217,9 +213,8 @@ class _Run:
         level = -np.inf
         if n >= self.k:
             level = float(np.linalg.eigvalsh(evaluated.matrix)[n - self.k])
-        features, heights = violators(
-            self.cov, split.features, evaluated, self.s, self.nonnegative, min(level, NEAR * level)
-        )
+        outside = Outside(self.cov, split.features, evaluated, self.s, self.nonnegative)
+        features, heights = outside.violators(min(level, NEAR * level))
         rivals, margin = heights[heights > level], SAFETY * self.cov.rounding(self.total)
         if self.overlapping:
             # a component may lie on features that were left out, where it explains nothing

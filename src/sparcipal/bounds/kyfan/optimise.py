@@ -18,6 +18,7 @@ from ...numerics.lbfgs import MEMORY, minimise
 from ...numerics.subspace import LeadingSpace
 from ...problem.monitor import Monitor
 from .certificate import KyFanSplit
+from .question import Sizes
 
 FULL_EIGEN = 120  # below this size a full eigendecomposition is as fast as a partial one
 SHORT = 100  # steps of a run for which single precision is enough
@@ -32,19 +33,16 @@ class KyFanOptimiser:
         self,
         a: np.ndarray,
         split: KyFanSplit,
-        s: int,
-        k: int,
+        sizes: Sizes,
         value: float,
-        nonnegative: bool,
-        total: int,
         floor: float | None = None,
         *,
         priced: bool = True,
     ):
-        n = a.shape[0]
+        n, k, total = a.shape[0], sizes.k, sizes.total
         self.a = np.ascontiguousarray(a)
         self.features, self.pad = split.features, split.pad
-        self.s, self.k, self.nonnegative = s, k, nonnegative
+        self.s, self.k, self.nonnegative = sizes.s, k, sizes.nonnegative
         # The floor under the prices is one more variable; `total` features pay it.
         self.total, self.floored = total, floor is not None
         self.pairs = n * (n - 1) // 2

@@ -37,6 +37,16 @@ class JointQuestion:
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """k components of at most s nonzeros each, and at most `total` together."""
+
+    s: int
+    k: int
+    total: int
+    nonnegative: bool = False
+
+
+@dataclass(frozen=True)
 class JointAnswer:
     """A bound, if it is better than the known ones, and disjoint supports that are, if any were
     met."""

@@ -15,6 +15,7 @@ from ...problem.components import newcomer_gain
 from ...problem.covariance import Covariance
 from ..pairsplit.certificate import R_LIMIT
 from .certificate import KyFanMatrix, KyFanSplit, kyfan_matrix
+from .question import Sizes
 
 CLIPS = (0.03, 0.06, 0.12, 0.2, 0.35, 0.6, 1.0)
 FRACTIONS = (0.5, 0.75, 1.0)
@@ -39,11 +40,9 @@ def first_core(cov: Covariance, supports: Sequence[np.ndarray], size: int) -> np
     return np.unique(np.concatenate([by_score, by_variance]))
 
 
-def first_split(
-    a: np.ndarray, features: np.ndarray, s: int, k: int, total: int, pad: float, nonnegative: bool
-) -> KyFanSplit:
+def first_split(a: np.ndarray, features: np.ndarray, sizes: Sizes, pad: float) -> KyFanSplit:
     """Return the best of some U = clip(A) and fractions of the leading eigenpairs of A."""
-    n = a.shape[0]
+    n, k = a.shape[0], sizes.k
     upper = np.triu_indices(n, 1)
     zero = np.zeros(n)
     off = a[upper]
@@ -51,7 +50,7 @@ def first_split(
     candidates = []
     for fraction in CLIPS:
         rho = fraction * largest
-        u = np.minimum(off, rho) if nonnegative else np.clip(off, -rho, rho)
+        u = np.minimum(off, rho) if sizes.nonnegative else np.clip(off, -rho, rho)
         candidates.append(KyFanSplit.rounded(features, u, np.zeros(off.size), zero, pad))
     most = min(n, 4 * k)
     w, q = largest_eigenpairs(a, most)
@@ -61,14 +60,15 @@ def first_split(
         r = np.clip(logs[None, :] - logs[:, None], -R_LIMIT, R_LIMIT)[upper]
         for fraction in FRACTIONS:
             candidates.append(KyFanSplit.rounded(features, fraction * part[upper], r, zero, pad))
-    guesses = [guess(kyfan_matrix(a, split, s, nonnegative), k, total) for split in candidates]
+    guesses = [guess(a, split, sizes) for split in candidates]
     return candidates[int(np.argmin(guesses))]
 
 
-def guess(evaluated: KyFanMatrix, k: int, total: int) -> float:
+def guess(a: np.ndarray, split: KyFanSplit, sizes: Sizes) -> float:
     """Estimate the bound on the core, for comparisons only."""
-    w = largest_eigenvalues(evaluated.matrix, k)
-    return float(w.sum()) + top_sum(evaluated.price, total)
+    evaluated = kyfan_matrix(a, split, sizes.s, sizes.nonnegative)
+    w = largest_eigenvalues(evaluated.matrix, sizes.k)
+    return float(w.sum()) + top_sum(evaluated.price, sizes.total)
 
 
 def grown(

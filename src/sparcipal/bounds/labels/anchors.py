@@ -106,7 +106,10 @@ class _Search:
         return None
 
     def exchanged(self, j: int, kept: dict[int, int]) -> dict[int, int]:
-        """Return anchors with that of support j in place, where one other was exchanged for it."""
+        """Add the anchor of support j, if only one other is in its way and can be exchanged.
+
+        Returns the anchors as they were if that fails.
+        """
         b = self.features[j]
         against = [i for i, a in kept.items() if not self.apart(i, a, j, b)]
         if len(against) != 1:
@@ -124,9 +127,35 @@ class _Search:
         if (i, a, j, b) not in self.pairs:
             group = None
             if not self.monitor.stopped:
-                group = apart(self.start, i, a, j, b, self.target, self.monitor)
+                group = self._proved_apart(i, a, j, b)
             self.pairs[i, a, j, b] = group
         return self.pairs[i, a, j, b] is not None
+
+    def _proved_apart(self, i: int, a: int, j: int, b: int) -> Group | None:
+        """Return a certificate that supports with both features are worth at most the target."""
+        start, target = self.start, self.target
+        if known_worth(start, i, a, j, b) > target:
+            return None
+        none = np.zeros(start.price.size, dtype=bool)
+        core = start.first_core([i, j], [a, b], none)
+        group = start.group(1, [a, b], none, core)
+        group = start.completed(group, start.price, NEAR, rounds=4)
+        for mu, steps in ((0.0, 0), *PAIR):
+            if steps:
+                no_prices = np.zeros(0, dtype=np.intp)
+                optimiser = LeafOptimiser(
+                    start.rows, [group], start.price, no_prices, start.value, start.k
+                )
+                aim = float(start.price.sum()) + target * (1 - 1e-4)
+                optimiser.run(mu, steps, aim, self.monitor)
+                group = optimiser.certificates()[0]
+            found = evaluated(group, start.rows, start.price)
+            if found.total <= target * (1 - 1e-9):
+                return group
+            new = found.violators[found.violators < start.price.size]
+            if new.size:
+                group = extended(start, group, new, start.price)
+        return None
 
 
 def cover(names: list[int], failing: list[tuple[int, int]], worth: dict[int, float]) -> list[int]:
@@ -145,34 +174,6 @@ def without_feature(start: Start, a: int, monitor: Monitor) -> Leaf:
     price[a] = 0.0
     leaf = leaf_of(start, [start.whole.without(a)], price)
     return optimised(start, leaf, WITHOUT, monitor)
-
-
-def apart(
-    start: Start, i: int, a: int, j: int, b: int, target: float, monitor: Monitor
-) -> Group | None:
-    """Return a certificate that supports with both features are worth at most `target`."""
-    if known_worth(start, i, a, j, b) > target:
-        return None
-    none = np.zeros(start.price.size, dtype=bool)
-    core = start.first_core([i, j], [a, b], none)
-    group = start.group(1, [a, b], none, core)
-    group = start.completed(group, start.price, NEAR, rounds=4)
-    for mu, steps in ((0.0, 0), *PAIR):
-        if steps:
-            no_prices = np.zeros(0, dtype=np.intp)
-            optimiser = LeafOptimiser(
-                start.rows, [group], start.price, no_prices, start.value, start.k
-            )
-            aim = float(start.price.sum()) + target * (1 - 1e-4)
-            optimiser.run(mu, steps, aim, monitor)
-            group = optimiser.certificates()[0]
-        found = evaluated(group, start.rows, start.price)
-        if found.total <= target * (1 - 1e-9):
-            return group
-        new = found.violators[found.violators < start.price.size]
-        if new.size:
-            group = extended(start, group, new, start.price)
-    return None
 
 
 def known_worth(start: Start, i: int, a: int, j: int, b: int) -> float:

@@ -10,6 +10,7 @@ is an anchor for a component that had none, and a probe for one that had.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,14 +63,19 @@ def divided(
     Returns the cases that stay open; the others are in the proof.
     """
     choice = _chosen(start, branch, g, monitor)
-    return None if choice is None else _Division(start, proof, branch, g, *choice).run(monitor)
+    return None if choice is None else _Division(start, proof, branch, g, choice).run(monitor)
 
 
-def _chosen(
-    start: Start, branch: Branch, g: int, monitor: Monitor
-) -> tuple[int, int, Group] | None:
-    """Return which support of the group, which feature of it, and a certificate for the group
-    without that feature: one that closes the case, or the lowest of some."""
+class _Choice(NamedTuple):
+    """A feature by which a case is divided."""
+
+    number: int  # of the support of the group that has the feature
+    feature: int
+    lacking: Group  # a certificate for the group without the feature
+
+
+def _chosen(start: Start, branch: Branch, g: int, monitor: Monitor) -> _Choice | None:
+    """Return a feature whose certificate closes the case without it, or has the lowest of some."""
     leaf, best = branch.leaf, None
     for number, support in enumerate(branch.supports[g]):
         for b in _candidates(start, support, branch.state[g]):
@@ -80,7 +86,7 @@ def _chosen(
             lacking, total = below(start, lacking, leaf.price, target, monitor)
             left = total - target
             if best is None or left < best[0]:
-                best = left, (number, b, lacking)
+                best = left, _Choice(number, b, lacking)
             if left <= 0.0:
                 return best[1]
     return None if best is None else best[1]
@@ -101,17 +107,16 @@ def _candidates(start: Start, support: np.ndarray, label: Label) -> list[int]:
 class _Division:
     """The cases of one feature b: in group g, in another one, in none."""
 
-    def __init__(
-        self, start: Start, proof: Proof, branch: Branch, g: int, number: int, b: int,
-        lacking: Group,
-    ) -> None:  # fmt: skip
-        self.start, self.proof, self.branch = start, proof, branch
-        self.g, self.number, self.b, self.lacking = g, number, b, lacking
+    def __init__(self, start: Start, proof: Proof, branch: Branch, g: int, choice: _Choice) -> None:
+        self.start, self.proof, self.branch, self.g = start, proof, branch, g
+        self.number, self.b, self.lacking = choice
         leaf = branch.leaf
         self.prices = proof.add_prices(leaf.price)
         self.own = [proof.add_group(group, self.prices) for group in leaf.groups]
-        self.own[g] = proof.add_group(lacking, self.prices)  # in all cases but that of group g
-        self.saved = leaf.found[g].total - evaluated(lacking, start.rows, leaf.price).total
+        # in all cases but that of group g
+        self.own[g] = proof.add_group(choice.lacking, self.prices)
+        rest = evaluated(choice.lacking, start.rows, leaf.price)
+        self.saved = leaf.found[g].total - rest.total
 
     def run(self, monitor: Monitor) -> list[Branch]:
         start, branch, g, b = self.start, self.branch, self.g, self.b
@@ -227,7 +232,7 @@ def cut_down(start: Start, group: Group, support: np.ndarray, price: np.ndarray)
 
 
 def fitting(start: Start, support: np.ndarray, label: Label) -> np.ndarray:
-    """Return a support of a group, as much like the given one as can be."""
+    """Return a support that the label of its group allows, as near the given one as possible."""
     rows, forced = start.rows, np.array(sorted(label.forced), dtype=np.intp)
     allowed = np.ones(rows.field.size, dtype=bool)
     allowed[list(label.banned)] = False

@@ -133,7 +133,7 @@ class Watched(io.RawIOBase):
             message += "" if left is None else f", {time_words(left)} left"
         else:
             message = f"{self._name}: {size_words(self._done)}"
-        monitor.update("read", message=message, done=self._done, total=self._total)
+        monitor.update("read", message=message, read=(self._done, self._total))
         if monitor.stopped == "user":
             raise KeyboardInterrupt("reading was stopped by the callback")
 

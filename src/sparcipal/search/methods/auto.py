@@ -20,7 +20,7 @@ from ...problem.constraints import Constraints
 from ...problem.covariance import Covariance
 from ...problem.monitor import Quiet
 from ...problem.problem import Component, Options, Problem
-from ..joint import joint_search
+from ..joint import JointSearch
 from ..method import Found, Method
 from ..overlap import Overlap, Tools
 from ..shares import best_shares
@@ -160,15 +160,9 @@ def _search_within(
     if short > 0:  # zero rows stand for places that no feature fills
         A = np.pad(A, (0, short))
     local = [[np.searchsorted(features, support) for support in start] for start in starts]
-    found = joint_search(
-        A,
-        problem.cardinalities,
-        nonnegative=problem.nonnegative,
-        options=options,
-        effort=effort,
-        starts=local,
-        anchors=[np.searchsorted(features, list(own)).tolist() for own in problem.include],
-    )
+    anchors = [np.searchsorted(features, list(own)).tolist() for own in problem.include]
+    search = JointSearch(A, problem.cardinalities, problem.nonnegative, options, anchors)
+    found = search.run(effort, local)
     return [features[support[support < features.size]] for support in found]
 
 

@@ -105,7 +105,8 @@ def run(
     if error_term:
         at_least, error = promises.error_term(problem, low, options)
         info["error_term"] = {"at_least": at_least * unit, "at_most": error * unit}
-    info |= promises.guarantees(problem, low, eps, points, pool.seen, pool.level, error)
+    matched = promises.Matched(points, pool.seen, pool.level)
+    info |= promises.guarantees(problem, low, eps, matched, error)
     bounds: tuple[Bound, ...] = ()
     if bound and problem.total is None and low.rank <= MAX_RANK:
         at_most, bounds = _proved(problem, options, low, matcher, pool)

@@ -19,6 +19,7 @@ from .threshold import truncate
 
 # A support that did not change for so many steps is taken as final.
 SETTLED = 25
+GAIN = 1e-9
 
 
 def ascend(
@@ -28,13 +29,12 @@ def ascend(
     nonnegative: bool,
     *,
     max_iter: int = 200,
-    tol: float = 1e-9,
     cut: Callable[[np.ndarray, int, bool], np.ndarray] = truncate,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Take power steps from every column of X (p x m) at once, each `cut` to s entries.
 
     Returns the unit vectors, their values x'Ax and the number of products with A. A column stops
-    when a step gains less than `tol` of its value, or when its support has settled: the weights on
+    when a step gains less than GAIN of its value, or when its support has settled: the weights on
     it are found exactly later.
     """
     X = cut(X, s, nonnegative)
@@ -47,7 +47,7 @@ def ascend(
         Y = cov.matmat(X[:, moving])
         n_iter += 1
         now = np.einsum("ij,ij->j", X[:, moving], Y)
-        gained = now > values[moving] + tol * np.abs(now)
+        gained = now > values[moving] + GAIN * np.abs(now)
         gained &= quiet[moving] < SETTLED
         better = moving[now > values[moving]]
         values[better] = now[now > values[moving]]
