@@ -25,7 +25,7 @@ def spiked(p=40, n=60, seed=0) -> np.ndarray:
 
 @pytest.mark.parametrize("options", [{}, {"nonnegative": True}, {"supports": "free"}])
 def test_identical_for_every_n_jobs(options):
-    X = spiked(p=12 if "supports" in options else 20)
+    X = spiked(p=8 if "supports" in options else 20)
     asked = {"n_components": 2, "n_nonzero_coefs": 4, "method_options": {"effort": 1}, **options}
     runs = [sparse_pca(X, n_jobs=n_jobs, **asked) for n_jobs in (None, 2)]
     documents = {run.to_json() for run in runs}
@@ -103,7 +103,7 @@ def test_constant_features_are_set_aside_and_counted():
     assert verify(result, X)
 
 
-def test_more_room_than_features_that_vary():
+def test_more_nonzeros_than_varying_features_are_answered():
     X = np.zeros((10, 6))
     X[:, 2] = np.arange(10)
     result = sparse_pca(X, n_components=3, n_nonzero_coefs=2)

@@ -48,7 +48,7 @@ def test_branch_and_bound_finds_and_proves_the_best_of_too_many_sets():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_second_checker_agrees(seed):
+def test_the_second_checker_accepts_logs_of_common_supports(seed):
     A, k, s, data = random_log(seed)
     if k == 1:
         return

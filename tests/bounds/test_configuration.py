@@ -87,7 +87,7 @@ def test_configuration_bound_covers_features_outside_the_core(
     """Small cores, few nodes, values that are too low: a bound for all features all the same."""
     rng = np.random.default_rng(8)
     outside = 0
-    for _ in range(30):
+    for _ in range(18):
         p = int(rng.integers(5, 9))
         sizes = SIZES[rng.integers(len(SIZES))]
         spread = 10.0 ** rng.uniform(-1.5, 0.0, p)
@@ -121,7 +121,7 @@ def test_configuration_bound_covers_features_outside_the_core(
                     recheck("configuration", forged, checked, Question(sizes, False, True, value))
                     == np.inf
                 )
-    assert outside >= 5
+    assert outside >= 3
 
 
 def test_converted_prices_lose_nothing() -> None:

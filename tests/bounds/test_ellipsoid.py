@@ -60,7 +60,7 @@ def covers(F, T, W, features, slack=1e-9):
 def test_the_bound_holds_for_every_support(seed):
     rng = np.random.default_rng(seed)
     made = 0
-    for _ in range(40):
+    for _ in range(20):
         X = random_table(rng)
         s = int(rng.integers(1, X.shape[1] + 1))
         options = {"center": bool(rng.random() < 0.7), "scale": bool(rng.random() < 0.2)}
@@ -68,7 +68,7 @@ def test_the_bound_holds_for_every_support(seed):
         if bound is not None:
             made += 1
             assert bound.value >= best
-    assert made > 20
+    assert made > 8
 
 
 def test_any_ellipsoid_and_any_directions_give_a_bound():
@@ -178,7 +178,7 @@ def test_several_components_are_bounded_one_by_one():
         assert bound.value >= largest(A, 2)[1] + largest(A, 3)[1]
 
 
-def test_it_is_in_a_certificate_where_it_is_the_best_bound():
+def test_an_ellipsoid_is_in_a_certificate_where_it_is_the_best_bound():
     rng = np.random.default_rng(8)
     X = rng.standard_normal((8, 150)) * rng.uniform(0.5, 1.5, size=150)
     result = sparse_pca(X, n_nonzero_coefs=30, max_nodes=1)

@@ -216,11 +216,11 @@ def test_three_anchors_in_one_component_are_a_case_of_their_own() -> None:
         assert proof.bound * cov.unit >= best * (1 - 1e-13)
 
 
-@pytest.mark.parametrize("first", [0, 10])
+@pytest.mark.parametrize("first", [0, 5])
 def test_labels_of_a_ky_fan_split_bound_the_optimum(first: int, monkeypatch) -> None:
     """From rough Ky Fan splits on tiny cores, with wrong values and tolerances of all sizes."""
     better = 0
-    for seed in range(first, first + 10):
+    for seed in range(first, first + 5):
         rng = np.random.default_rng(seed)
         A, k, s = spread(rng, seed % 4)
         cov, nonnegative = covariance_of(A), seed % 3 == 0
@@ -242,7 +242,7 @@ def test_labels_of_a_ky_fan_split_bound_the_optimum(first: int, monkeypatch) -> 
         asked = Question(sizes, nonnegative, True, best)
         own = recheck("labels", found.data, checked_covariance(A, cov.unit), asked)
         assert best * (1 - 1e-13) <= own <= found.value * (1 + 1e-12)
-    assert better >= 4
+    assert better >= 2
 
 
 def spread(rng: np.random.Generator, kind: int) -> tuple[np.ndarray, int, int]:

@@ -50,7 +50,7 @@ def test_ky_fan_with_rows_outside_keeps_its_margins(factored):
 
 
 @pytest.mark.usefixtures("coarse")
-def test_below_keeps_its_margin(factored):
+def test_below_factors_less_than_the_matrix_by_its_margin(factored):
     for A, _ in matrices(6):
         for t in (3.0, 8.0):
             FLOAT.below(A, t)

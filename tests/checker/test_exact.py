@@ -102,7 +102,7 @@ def test_square_roots_of_balls_around_zero_hold_them():
 
 
 @pytest.mark.usefixtures("balls")
-def test_psd_is_told_truly():
+def test_exact_arithmetic_tells_definite_matrices_near_the_edge():
     """Near the edge, by exact elimination; a singular matrix is not proved, nor is one below."""
     yes = 0
     for seed in range(40):
@@ -167,7 +167,7 @@ def table(rng: np.random.Generator, kind: str):
 @pytest.mark.usefixtures("balls")
 @pytest.mark.parametrize("kind", KINDS)
 def test_entries_hold_the_exact_covariance(kind):
-    for seed in range(40):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         X = table(rng, kind)
         n, p = X.shape
@@ -247,7 +247,7 @@ def case(seed: int):
 @pytest.mark.parametrize("start", range(0, 300, 100))
 def test_what_floats_accept_balls_accept(start):
     seen = 0
-    for seed in range(20_000 + start, 20_100 + start):
+    for seed in range(20_000 + start, 20_050 + start):
         found = case(seed)
         if found is None:
             continue
@@ -256,7 +256,7 @@ def test_what_floats_accept_balls_accept(start):
         verdict = verify(result, **data, arithmetic="exact")
         assert verdict, (seed, verdict.reason)
         seen += 1
-    assert seen >= 15
+    assert seen >= 7
 
 
 @pytest.mark.parametrize("distance", [1e-9, 1e-13, 2.0**-52])
@@ -313,7 +313,7 @@ def test_values_above_the_loadings_are_refused():
     assert not verify(forged, X, arithmetic="exact")
 
 
-def test_arithmetics_have_names():
+def test_verify_refuses_an_unknown_arithmetic():
     X = np.random.default_rng(0).standard_normal((9, 4))
     with pytest.raises(ValueError, match="'float' or 'exact'"):
         verify(sparse_pca(X, n_nonzero_coefs=2), X, arithmetic="double")

@@ -112,19 +112,19 @@ def with_entry(result: Result, number: int, path: Path, value: Any) -> Result:
 def test_entries_that_are_not_what_the_schema_says_are_refused(subjects):
     tried = 0
     for turn, (subject, result, number, path, value) in enumerate(places(subjects)):
-        for wrong in list(wrong_values(value))[turn % 2 :: 2]:
+        for wrong in list(wrong_values(value))[turn % 4 :: 4]:
             verdict = verify(with_entry(result, number, path, wrong), **subject.given)
             named = f"{subject.name}, {result.certificate.bounds[number].name}, {path}: {wrong!r}"
             assert verdict.verdict != "proved", named
             assert "cannot be replayed" not in verdict.reason, f"{named}: {verdict.reason}"
             tried += 1
-    assert tried > 350
+    assert tried > 175
 
 
 def test_entries_that_are_missing_are_refused_unless_the_claim_stays_proved(subjects):
     """Only a pad, a clip or such may be absent, and then the numbers have to do without it."""
     for turn, (subject, result, number, path, _) in enumerate(places(subjects)):
-        if turn % 2 or isinstance(path[-1], int):
+        if turn % 5 or isinstance(path[-1], int):
             continue
         forged = with_entry(result, number, path, KeyError)
         said = forgeries.outcome(subject, forged.to_json(), ("certificate", "bounds"))

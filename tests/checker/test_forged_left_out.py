@@ -162,7 +162,7 @@ def near():
     return X, alternatives(X, n_nonzero_coefs=2, within=0.3)
 
 
-def test_groups_are_claimed_once(near):
+def test_verify_refuses_a_group_that_is_claimed_twice(near):
     X, found = near
     assert verify(found, X)
     component = found.components[0]

@@ -46,7 +46,7 @@ def test_supports_of_several_components_are_charged():
         enumerated(400, 3, 3, budget=Budget())
 
 
-def test_batches_are_charged():
+def test_batches_of_an_enumeration_are_charged_before_they_are_formed():
     with pytest.raises(Refused, match="GiB"):
         enumerated(40, 3, budget=Budget(memory=1e6))
 

@@ -81,7 +81,7 @@ def test_data_that_do_not_vary_explain_nothing(level):
 
 @pytest.mark.parametrize("size", [1e-139, 1e-20, 1.0, 2.0, 1e20, 1e143])
 @pytest.mark.parametrize("moved", [0.0, 1e6])
-def test_honest_units_fit(size, moved):
+def test_verify_accepts_data_in_any_units(size, moved):
     """Whatever the units of the data, and however small the variances beside the means."""
     for table in ((X + moved) * size, sp.csr_array((X + moved) * size)):
         result = sparse_pca(table, n_nonzero_coefs=2, certify=False)

@@ -60,15 +60,15 @@ def test_honest_results_carry_every_kind_of_proof(subjects):
 
 def test_verify_refuses_mutations_of_results(subjects):
     seen = {"refused": 0, "not loaded": 0}
-    for seed in range(150):
+    for seed in range(100):
         rng = np.random.default_rng(seed)
         subject = subjects[seed % len(subjects)]
         text, path = forgeries.forged(subject.document, rng)
         said = forgeries.outcome(subject, text, path)
         assert not said.startswith("WRONG"), f"seed {seed}, {subject.name}, {path}: {said}"
         seen[said] = seen.get(said, 0) + 1
-    assert seen["refused"] > 45
-    assert seen["not loaded"] > 10
+    assert seen["refused"] > 30
+    assert seen["not loaded"] > 6
 
 
 def test_verify_refuses_mutations_of_either_file(subjects, tmp_path):

@@ -37,7 +37,7 @@ def everything(n, s, nonnegative=False, price=None, forced=None, pad=None):
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_pairs_are_paid_for(nonnegative):
+def test_charges_of_a_pair_pay_for_its_entry(nonnegative):
     rng = np.random.default_rng(0)
     for scale in (1.0, 1e-6, 1e-200):
         u = np.triu(rng.standard_normal((7, 7)) * scale, 1)

@@ -67,7 +67,7 @@ def test_both_sides_of_a_branch_speak_of_one_feature():
         replay([header(), node(end="branch"), node(1, "left", 0)], A)
 
 
-def test_forced_features_stay():
+def test_a_replay_refuses_to_branch_on_a_forced_feature():
     log = [header(), node(end="branch"), node(1, "in", 0, "branch"), node(1, "out", 0)]
     with pytest.raises(Refused, match="branching on a forced feature"):
         replay([*log, node(2, "out", 0)], A)

@@ -120,7 +120,7 @@ def forged(document: dict, rng) -> dict:
     return document
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_two_checkers_agree_on_honest_results_and_refuse_false_bounds(seed):
     rng = np.random.default_rng(1000 + seed)
     for X, A, asked in questions(seed):

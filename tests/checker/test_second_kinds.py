@@ -47,9 +47,9 @@ def agree(result: Result, best: float, X=None, **data) -> None:
             prove(bound["name"], bound["data"], ask, exact(best * (1 - 1e-6)) / ask.unit)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", KINDS)
-def test_kinds_of_components(kind, seed):
+def test_both_checkers_agree_on_every_kind_of_components(kind, seed):
     case = mode_case(100 + seed, kind)
     result = case.run()
     best = max(result.value, best_competitor(case)[0] if kind == "common" else 0.0)
@@ -58,7 +58,7 @@ def test_kinds_of_components(kind, seed):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("k", [1, 2])
-def test_anchors_and_excluded_features(seed, k):
+def test_both_checkers_agree_on_anchors_and_excluded_features(seed, k):
     case = constrained(seed, k)
     result = sparse_pca(case.X, **case.keywords)
     agree(result, max(case.optimum(), result.value), case.X)
@@ -66,7 +66,7 @@ def test_anchors_and_excluded_features(seed, k):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("rule", ["rows", "mean", "median", "pairwise"])
-def test_missing_entries(rule, seed):
+def test_both_checkers_agree_on_tables_with_gaps(rule, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal([0, 100, 0, 3, 0, 0], 1.0, (15, 6)) * 10.0 ** rng.integers(-3, 4)
     X[:, 2] += X[:, 1]
@@ -83,7 +83,7 @@ def test_missing_entries(rule, seed):
     assert check(json.dumps(document), X, sample_weight=weights).startswith("refused")
 
 
-def test_fewer_nonzeros_bound_more():
+def test_both_checkers_agree_on_bounds_from_fewer_nonzeros():
     X = np.random.default_rng(0).standard_normal((30, 8)) * 2.0 ** -np.arange(8)
     X[:, :3] += 2 * np.random.default_rng(1).standard_normal((30, 1))
     few, more = (sparse_pca(X, n_nonzero_coefs=s) for s in (3, 4))
@@ -91,7 +91,7 @@ def test_fewer_nonzeros_bound_more():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_labels(seed):
+def test_both_checkers_agree_on_random_trees_of_labels(seed):
     """Random trees of cases, with certificates of any kind at random prices."""
     rng = np.random.default_rng([seed, 29])
     A = matrix(rng)
@@ -122,7 +122,7 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_alternatives(name):
+def test_both_checkers_agree_on_alternatives_and_refuse_forged_entries(name):
     X = np.random.default_rng(4).standard_normal((12, 7))
     X[:, 3], X[:, 5] = X[:, 0], 2 * X[:, 0]
     found = alternatives(sparse_pca(X, **QUESTIONS[name]), X, within=0.15, force=1)
@@ -154,7 +154,7 @@ READ_IN_PASSES = {
 
 
 @pytest.mark.parametrize("name", READ_IN_PASSES)
-def test_tables_read_in_passes(name):
+def test_both_checkers_agree_on_tables_read_in_passes(name):
     """Most features are dropped; rows of the covariance of all features bound what they add."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((40, 12)) * rng.uniform(0.5, 2, 12)

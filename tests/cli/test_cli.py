@@ -490,7 +490,7 @@ def test_a_file_that_is_no_text_is_no_model(tmp_path):
     assert "name the .json file" in message
 
 
-def test_remedies_name_options():
+def test_remedies_name_options_of_the_command_line():
     assert in_the_shell("pass certify='full', or certify=False") == (
         "pass --certify full, or --certify none"
     )

@@ -117,7 +117,7 @@ def test_supports_that_differ_at_zero_weight_hold_one_component():
     assert other.components[0].spare == []
 
 
-def test_what_a_list_says(tmp_path):
+def test_a_list_of_alternatives_states_level_and_weights_and_is_saved(tmp_path):
     X = table()
     model = SparsePCA(n_nonzero_coefs=3).fit(X)
     found = alternatives(model, X, within=0.2)

@@ -29,7 +29,7 @@ def check(case, result, verdict) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_one_component(seed):
+def test_one_component_with_constraints_lies_between_value_and_bound(seed):
     case = constrained(seed)
     method = "enumerate" if seed % 5 == 0 else "auto"
     data = {"covariance": case.covariance} if seed % 2 else {"X": case.X}
@@ -41,7 +41,7 @@ def test_one_component(seed):
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_several_components(seed):
+def test_components_with_constraints_are_optimal_and_rechecked(seed):
     case = constrained(seed, k=2)
     result = sparse_pca(case.X, **case.keywords, certify="full" if seed % 5 == 0 else "fast")
     check(case, result, verify(result, case.X))
@@ -49,7 +49,7 @@ def test_several_components(seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_prices_know_anchors(seed, monkeypatch):
+def test_a_proof_by_prices_holds_for_its_own_anchors_only(seed, monkeypatch):
     monkeypatch.setattr(joint, "EXHAUSTIBLE", {"fast": 0, "full": 0})
     case = constrained(seed + 2000, k=2)
     result = sparse_pca(case.X, **case.keywords)
@@ -62,7 +62,7 @@ def test_prices_know_anchors(seed, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_core_beside_anchors(seed, monkeypatch):
+def test_a_core_of_few_features_proves_components_with_anchors(seed, monkeypatch):
     monkeypatch.setattr(strategy, "WHOLE", 5)
     small = lambda cov, s, question: prove_large(cov, s, question, first_core=4)  # noqa: E731
     monkeypatch.setattr(strategy, "prove_large", small)

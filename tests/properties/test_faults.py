@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 NO_HOME = "/dev/null/home"  # no folder can be made below a file, not even by root
-ROUNDS = int(os.environ.get("SPARCIPAL_FAULTS", "4"))  # random moments that are tried
+ROUNDS = int(os.environ.get("SPARCIPAL_FAULTS", "2"))  # random moments that are tried
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ def test_a_result_for_another_question_is_not_taken(copied):
             take(copied, INSTANCE, sparse_pca(**{**question, **other}), "sent in")
 
 
-def test_only_improvements_are_taken(copied):
+def test_the_library_takes_improvements_only(copied):
     good = copied.result(NAME)
     with pytest.raises(archive.NotBetter, match="improve on neither"):
         take(copied, INSTANCE, good, "sent in")

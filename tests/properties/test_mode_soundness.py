@@ -25,7 +25,7 @@ from tests.support.mode_cases import (
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_admissible_components_exceed_the_bound(kind: str) -> None:
     # the first of them is verified in exact arithmetic as well
-    for seed in (4, 5):
+    for seed in (5, 6):
         assert not one_mode_case(seed, kind), mode_case(seed, kind)
 
 

@@ -29,7 +29,7 @@ def test_planted_numbers_are_recommended(found):
     assert found.best[1] in (2, 4)
     assert found.reason.startswith(f"Recommended: {found.best[0]} x {found.best[1]}.")
     again = choose(
-        planted(seed=5), n_components=[1, 2, 3], n_nonzero_coefs=[2, 4], permutations=4,
+        planted(seed=5), n_components=[1, 2, 3], n_nonzero_coefs=[2, 4], permutations=2,
         certify=False, random_state=3,
     )  # fmt: skip
     assert again.best[0] == 2

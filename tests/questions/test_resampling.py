@@ -84,7 +84,7 @@ def test_interval_is_where_the_score_test_does_not_reject():
 
 def test_resamples_do_not_depend_on_threads_or_container():
     X = np.round(4 * planted())
-    asked = {"n_components": 2, "n_nonzero_coefs": 3, "n_resamples": 4, "certify": False}
+    asked = {"n_components": 2, "n_nonzero_coefs": 3, "n_resamples": 2, "certify": False}
     one = stability(X, **asked)
     for other in (
         stability(X, n_jobs=2, **asked),

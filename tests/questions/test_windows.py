@@ -70,7 +70,7 @@ def test_windows_of_equal_length_are_cut_by_the_times():
         trends(table, numbers, windows=20)
 
 
-def test_trends_are_drawn(tmp_path):
+def test_trends_draw_one_line_per_thread(tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     table, times = corpus()
     found = trends(table, times, windows="year", n_components=2, n_nonzero_coefs=2)

@@ -250,7 +250,7 @@ TRAP = "<script>window.failures = []; window.onerror = (m) => window.failures.pu
 @pytest.mark.processes
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine: apt install chromium")
 @pytest.mark.parametrize("width", [390, 1280])
-def test_it_lives_in_a_browser(page, tmp_path, width):
+def test_the_page_works_in_a_browser(page, tmp_path, width):
     path = tmp_path / "page.html"
     path.write_text(page.replace("<title>", TRAP + "<title>").replace("</body>", PROBE))
     command = [

@@ -140,7 +140,7 @@ def test_thresholding_recovers_spikes_about_as_often_as_printed():
     V = np.zeros((500, 2))
     V[:10, 0] = V[10:20, 1] = 10**-0.5
     truth = {tuple(range(10)), tuple(range(10, 20))}
-    hits, repeats = 0, 100
+    hits, repeats = 0, 50
     for _ in range(repeats):
         X = rng.standard_normal((50, 500))
         # The variance along the spikes is 400 and 300, and nothing is added to the noise there.
@@ -150,8 +150,8 @@ def test_thresholding_recovers_spikes_about_as_often_as_printed():
         )
         found = threshold.run(problem, Options(), deflation="projection")
         hits += {tuple(c.support.tolist()) for c in found.components} == truth
-    # Three standard errors of a share of 0.98 in 100.
-    assert 0.938 <= hits / repeats <= 1.0
+    # Three standard errors of a share of 0.98 in 50.
+    assert 0.92 <= hits / repeats <= 1.0
 
 
 def test_truncated_power_steps_never_lose():
@@ -278,7 +278,7 @@ def test_a_cardinality_out_of_reach_is_said():
     assert "no component of exactly 1 nonzeros" in found.note
 
 
-def test_penalties_are_checked():
+def test_gpower_refuses_penalties_and_norms_it_does_not_know():
     problem = Problem(covariance_of(np.diag([1.0, 0.5])), (1,))
     with pytest.raises(ValueError, match=r"penalty=2 must lie in \[0, 1\)"):
         gpower.run(problem, Options(), penalty=2)

@@ -194,7 +194,7 @@ def test_joint_search_finds_the_optimum_where_deflation_fails() -> None:
 def test_joint_search_solves_small_problems(nonnegative: bool) -> None:
     rng = np.random.default_rng(4)
     missed = 0
-    for _ in range(25):
+    for _ in range(15):
         p = int(rng.integers(4, 9))
         sizes = [(1, 1), (2, 2), (3, 1), (2,), (p,), (1, 2, 1)][rng.integers(6)]
         A = random_covariance(rng, p)
@@ -255,8 +255,8 @@ def test_auto_is_never_below_the_simple_methods() -> None:
 def test_overlapping_supports_gain_by_exchanges() -> None:
     rng = np.random.default_rng(11)
     gained = 0
-    for _ in range(4):
-        cov = covariance_of(random_covariance(rng, 25))
+    for _ in range(3):
+        cov = covariance_of(random_covariance(rng, 18))
         problem = Problem(cov, (4, 4, 3), supports="free", objective="adjusted")
         ours = auto.METHOD.run(problem, Options(), effort=0)
         sizes = sorted(c.support.size for c in ours.components)

@@ -26,7 +26,7 @@ def test_every_file_of_the_folder_is_a_method_of_its_name():
     assert all(get_method(name).paper for name in METHODS)
 
 
-def test_methods_that_share_totals():
+def test_sharing_methods_are_those_that_share_a_total():
     assert sharing_methods() == ["auto", "bipartite"]
 
 

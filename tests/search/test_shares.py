@@ -22,7 +22,7 @@ def best_shared(A: np.ndarray, k: int, total: int, nonnegative: bool) -> float:
 def test_value_and_bound_enclose_the_optimum_of_a_total(nonnegative: bool) -> None:
     rng = np.random.default_rng(7)
     reached = []
-    for _ in range(12):
+    for _ in range(7):
         p, k = int(rng.integers(4, 9)), int(rng.integers(2, 4))
         total = int(rng.integers(k, min(p, 6) + 1))
         A = random_covariance(rng, p) * 10.0 ** rng.integers(-12, 13)
@@ -36,21 +36,21 @@ def test_value_and_bound_enclose_the_optimum_of_a_total(nonnegative: bool) -> No
         checked = verify(Result.from_json(result.to_json()), covariance=A)
         assert checked, checked.reason
         reached.append(result.value >= best * (1 - 1e-9))
-    assert sum(reached) >= 11
+    assert sum(reached) >= 6
 
 
 def test_the_bound_knows_the_total() -> None:
     """Far below what the largest possible component would be charged."""
     rng = np.random.default_rng(0)
-    Y = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 45))
+    Y = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 30))
     A = np.cov((Y + 2 * rng.standard_normal(Y.shape)).T)
     lazy = {"n_components": 3, "method_options": {"effort": 0}}
-    result = sparse_pca(covariance=A, n_nonzero_coefs={"total": 18}, **lazy)
-    loose = sparse_pca(covariance=A, n_nonzero_coefs=15, **lazy)
-    even = sparse_pca(covariance=A, n_nonzero_coefs=6, certify=False, **lazy)
+    result = sparse_pca(covariance=A, n_nonzero_coefs={"total": 12}, **lazy)
+    loose = sparse_pca(covariance=A, n_nonzero_coefs=10, certify=False, **lazy)
+    even = sparse_pca(covariance=A, n_nonzero_coefs=4, certify=False, **lazy)
     assert result.value >= even.value
     assert result.gap < 0.1
-    assert result.bound < 0.75 * loose.bound
+    assert result.bound < 0.8 * loose.value
     assert verify(result, covariance=A)
 
 

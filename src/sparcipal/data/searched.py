@@ -14,6 +14,7 @@ from ..numerics.margins import TINY
 from ..problem.covariance import (
     MOSTLY_MEAN,
     Covariance,
+    Doubt,
     MatrixCovariance,
     covariance_of,
     covariance_of_data,
@@ -262,10 +263,10 @@ class Data:
         moments = np.minimum(moments, 2 * MOSTLY_MEAN)
         weights = own.diagonal * (moments**2 if self.scaled else moments)
         error = max(margins.scaled_sparse_products(self.n_samples), own.error_unit)
+        doubt = Doubt(error, np.maximum(weights, own.error_weights))
         covariance = MatrixCovariance(
-            own.matrix, own.unit, n_samples=own.n_samples, inert=own.inert,
-            error_unit=error, error_weights=np.maximum(weights, own.error_weights),
-        )  # fmt: skip
+            own.matrix, own.unit, doubt, n_samples=own.n_samples, inert=own.inert
+        )
         return replace(self, covariance=covariance, survivors=None)
 
     @property

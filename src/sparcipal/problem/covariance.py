@@ -165,10 +165,10 @@ class MatrixCovariance(Covariance):
     def measured_in(self, unit: float) -> MatrixCovariance:
         """The same in another unit, a power of two."""
         ratio = self.unit / unit
+        doubt = Doubt(self.error_unit, self.error_weights * ratio, self.psd_shift * ratio)
         return MatrixCovariance(
-            self.matrix * ratio, unit, self.psd_shift * ratio, n_samples=self.n_samples,
-            error_unit=self.error_unit, error_weights=self.error_weights * ratio, inert=self.inert,
-        )  # fmt: skip
+            self.matrix * ratio, unit, doubt, n_samples=self.n_samples, inert=self.inert
+        )
 
 
 class PartCovariance(Covariance):

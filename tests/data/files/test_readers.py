@@ -225,7 +225,7 @@ def documents(tmp_path):
     yield write(tmp_path / "x.txt", "\n".join(TEXTS))
 
 
-def test_documents_are_counted(tmp_path):
+def test_words_of_documents_are_counted_in_every_container(tmp_path):
     for source in documents(tmp_path):
         table = read(source, stop_words="english")
         assert table.feature_names == ("cat", "dog", "owl", "saw")

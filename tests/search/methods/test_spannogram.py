@@ -202,7 +202,7 @@ def test_more_rank_than_budget_ends_with_an_honest_bound():
 
 
 def test_several_components_and_free_supports():
-    X = np.random.default_rng(1).standard_normal((50, 20))
+    X = np.random.default_rng(1).standard_normal((50, 12))
     for supports in ("disjoint", "free"):
         result = sparse_pca(
             X, n_components=3, n_nonzero_coefs=4, method="spannogram", supports=supports, rank=3
