@@ -75,7 +75,7 @@ def test_uncentred_constants_are_features_like_others():
 def test_sentences_on_columns_are_joined():
     constant = np.array([False, True, *[True] * 9])
     (note,) = on_constants(constant, None)
-    assert note.endswith("x8 (constant) and 2 more (constant)")
+    assert note.endswith("x7, x8 and 2 more (constant)")
     one = on_constants(constant[:2], ("a", "b"))
     assert joined(("set aside, not fitted: 'when' (dates)", "renamed"), one) == (
         "set aside, not fitted: 'when' (dates), 'b' (constant)",

@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from sparcipal import Table, alternatives, choose, sparse_pca, stability
+from sparcipal import Table, alternatives, choose, read, sparse_pca, stability
 from sparcipal.data.table import as_table
 from sparcipal.report.page import report_html, write_report
 
@@ -159,6 +159,15 @@ def test_one_component_is_drawn_in_lanes_and_many_samples_are_thinned(table):
     assert 'class="ramp"' in page
     assert 'class="biplot"' not in page
     assert "Do components say the same?" not in page
+
+
+def test_a_report_of_texts_speaks_of_documents_and_of_those_at_one_place():
+    texts = read([*["red green red", "blue grey blue grey"] * 2, *["something else"] * 8])
+    page = report_html(sparse_pca(texts, n_components=2, n_nonzero_coefs=2), table=texts)
+    for said in ("Every mark is a document", "Words over documents", "words used, in 2 components",
+                 "documents that score highest", "up to 8 lie at one place"):  # fmt: skip
+        assert said in page
+    assert "samples that" not in page
 
 
 def test_a_report_without_data_has_no_samples():

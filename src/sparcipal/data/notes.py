@@ -42,10 +42,9 @@ def on_constants(constant: np.ndarray, names: tuple[str, ...] | None) -> tuple[s
     still = np.flatnonzero(constant)
     if not still.size or still.size == constant.size:
         return ()
-    called = [repr(names[j]) if names is not None else f"x{j}" for j in still[: SHOWN + 1]]
-    shown = listed([f"{name} (constant)" for name in called[:SHOWN]])
-    more = f" and {still.size - SHOWN} more (constant)" if still.size > SHOWN else ""
-    return (f"{ASIDE}: {shown}{more}",)
+    called = [repr(names[j]) if names is not None else f"x{j}" for j in still[:SHOWN]]
+    more = f" and {still.size - SHOWN} more" if still.size > SHOWN else ""
+    return (f"{ASIDE}: {', '.join(called)}{more} (constant)",)
 
 
 def on_copies(pairs: list[tuple[int, int]], names: tuple[str, ...] | None) -> tuple[str, ...]:

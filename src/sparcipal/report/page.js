@@ -169,6 +169,10 @@
     for (const f of new Set(pair.flatMap((j) => data.own[j]))) {
       tip.append(line(data.features[f], data.values[i][f]));
     }
+    const [own, height] = places[i];
+    const beneath = places.filter(([a, b], other) => other !== i && seen(other)
+      && Math.abs(a - own) < 1 && Math.abs(b - height) < 1).length;
+    if (beneath > 0) tip.append(line("at the same place", beneath + " more"));
     tip.hidden = false;
     const unit = drawing.clientWidth / drawing.viewBox.baseVal.width;
     const [x, y] = places[i].map((at) => at * unit);

@@ -98,8 +98,9 @@ def report_html(
     if table is not None and result.mean is not None:
         gaps = "missing" in result.info
         samples = samples_of(result, features_of(result, table, gaps=gaps))
+    drawn = "" if samples is None else samples_section(result, samples)
     sections = [
-        ("samples", "The samples", "" if samples is None else samples_section(result, samples)),
+        ("samples", f"The {summary.nouns(result)[0]}s", drawn),
         ("components", "The components", _cards(rows, samples)),
         ("correlations", "Do components say the same?", _correlations(result, samples)),
         ("choice", "How many?", _choice(along, choice)),
@@ -153,7 +154,7 @@ def _head(result: Result, samples: Samples | None) -> str:
         (
             "",
             f"{used:,} of {result.n_features:,}",
-            f"features used, in {k} component{'s' * (k > 1)}",
+            f"{summary.nouns(result)[1]}s used, in {k} component{'s' * (k > 1)}",
         ),
         (verdict.tone, _short(result.certificate), escape(verdict.headline)),
     ]
@@ -202,7 +203,7 @@ def _card(result: Result, row: ComponentRow, both: bool, samples: Samples | None
     more = len(row.features) - 3
     figures = f"{words.share_percent(row.share)} of the variance ({words.variance(row.variance)})"
     said = escape(summary.component(result, row.component - 1))
-    strongest = "" if samples is None else _strongest(samples, row.component - 1)
+    strongest = "" if samples is None else _strongest(result, samples, row.component - 1)
     return (
         f'<article class="card"><h3>{row.component}. {escape(title)}{" …" if more > 0 else ""}</h3>'
         f'<p class="soft">{figures}</p>\n<p>{said}</p>\n{signed_bars(row, both=both)}\n{strongest}'
@@ -210,7 +211,7 @@ def _card(result: Result, row: ComponentRow, both: bool, samples: Samples | None
     )
 
 
-def _strongest(samples: Samples, component: int) -> str:
+def _strongest(result: Result, samples: Samples, component: int) -> str:
     """List the samples that score highest."""
     best = strongest_samples(samples.scores, component, TOP_SAMPLES)
     entries = "".join(
@@ -218,7 +219,7 @@ def _strongest(samples: Samples, component: int) -> str:
         f"({words.rounded(float(samples.scores[i, component]), 3)})</li>"
         for i in best
     )
-    return f"<h4>samples that score highest</h4><ol>{entries}</ol>"
+    return f"<h4>{summary.nouns(result)[0]}s that score highest</h4><ol>{entries}</ol>"
 
 
 def _labelled(samples: Samples, row: int) -> str:

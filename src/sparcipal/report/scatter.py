@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import svg, words
+from . import summary, svg, words
 from .samples import Colouring, Samples, colouring, component_name, even_rows
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST = 1500  # samples that are drawn
 CHOICE = 8  # components among which two are chosen
+CROWDED = 0.05  # share of the samples at one place from which on a caption says so
 VALUES = 5  # features of a component whose entries are shown for a row
 
 
@@ -29,24 +30,27 @@ def samples_section(result: Result, samples: Samples) -> str:
     if not len(samples):
         return ""
     rows = even_rows(len(samples), MOST)
+    row, column = summary.nouns(result)
     colours = colouring(samples.labels, len(samples))
     k = len(result.supports)
     pairs = list(combinations(range(min(k, CHOICE)), 2))
     if pairs:
         first = svg.scatter(samples, result, rows, colours, pairs[0])
         second = (
-            f"<figure><h3>Features over samples</h3>{svg.biplot(samples, result, rows, pairs)}"
-            "<figcaption>A biplot: an arrow points to the samples that have much of its feature; "
+            f"<figure><h3>{column.capitalize()}s over {row}s</h3>"
+            f"{svg.biplot(samples, result, rows, pairs)}"
+            f"<figcaption>A biplot: an arrow points to the {row}s that have much of its {column}; "
             "near the circle, two components tell nearly all about it.</figcaption></figure>"
         )
     else:
         first, second = svg.strip(samples, result, rows, colours), ""
     return (
         f"{_controls(result, pairs)}\n"
-        f'<div class="pictures"><figure id="cloud"><h3>Samples</h3>{_legend(samples, colours)}'
-        f'<div class="stage" tabindex="0" role="application" aria-label="samples: arrow keys go '
+        f'<div class="pictures"><figure id="cloud"><h3>{row.capitalize()}s</h3>'
+        f"{_legend(samples, colours)}"
+        f'<div class="stage" tabindex="0" role="application" aria-label="{row}s: arrow keys go '
         f'from one to the next">{first}<div id="tip" role="status" hidden></div></div>'
-        f"<figcaption>{escape(_caption(samples, rows, bool(pairs)))}</figcaption></figure>\n"
+        f"<figcaption>{escape(_caption(row, samples, rows, pairs))}</figcaption></figure>\n"
         f"{second}</div>\n{_data(result, samples, rows, colours)}"
     )
 
@@ -81,12 +85,22 @@ def _legend(samples: Samples, colours: Colouring) -> str:
     return f'<p class="legend"><span>{name}</span>{keys}</p>'
 
 
-def _caption(samples: Samples, rows: np.ndarray, two: bool) -> str:
-    what = "Every mark is a sample, placed by its scores"
-    what += " on two components." if two else "; its height within a lane means nothing."
+def _caption(noun: str, samples: Samples, rows: np.ndarray, pairs: list[tuple[int, int]]) -> str:
+    what = f"Every mark is a {noun}, placed by its scores"
+    what += " on two components." if pairs else "; its height within a lane means nothing."
     if rows.size < len(samples):
         what += f" {rows.size:,} of {len(samples):,} are drawn, at even distances in the table."
+    crowd = max((_crowd(samples.scores[rows][:, pair]) for pair in pairs), default=0)
+    if crowd > CROWDED * rows.size:
+        what += f" Marks hide others: up to {crowd:,} lie at one place."
     return what
+
+
+def _crowd(places: np.ndarray) -> int:
+    """Return how many of the places (n, 2) are the same as nearly as a picture shows."""
+    spread = np.ptp(places, axis=0)
+    grid = np.round(places / np.where(spread > 0, spread, 1.0) * svg.WIDTH)
+    return int(np.unique(grid, axis=0, return_counts=True)[1].max())
 
 
 def _data(result: Result, samples: Samples, rows: np.ndarray, colours: Colouring) -> str:

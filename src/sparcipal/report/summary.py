@@ -26,20 +26,25 @@ def sentences(result: Result, samples: Samples | None = None) -> list[str]:
     return [_data(result), _captured(result), proved(result), *alike]
 
 
+def nouns(result: Result) -> tuple[str, str]:
+    """Return what a row and a column of the table are called."""
+    return ("document", "word") if result.info.get("texts") else ("sample", "feature")
+
+
 def count(number: int) -> str:
     return NUMBERS[number] if 0 <= number < len(NUMBERS) else f"{number}"
 
 
 def _data(result: Result) -> str:
-    texts = bool(result.info.get("texts"))
-    p = f"{result.n_features:,} {'words' if texts else 'features'}"
+    row, column = nouns(result)
+    p = f"{result.n_features:,} {column}s"
     if result.n_samples is None:
         return f"The data are a matrix of covariances between {p}."
     scaled = result.settings.get("scale")
     weight = " Each feature counts alike, whatever its unit." if scaled else ""
-    if texts:
-        return f"The data are {result.n_samples:,} documents with {p}."
-    return f"The data are {result.n_samples:,} samples of {p}.{weight}"
+    if column == "word":
+        return f"The data are {result.n_samples:,} {row}s with {p}."
+    return f"The data are {result.n_samples:,} {row}s of {p}.{weight}"
 
 
 def _captured(result: Result) -> str:
@@ -47,7 +52,7 @@ def _captured(result: Result) -> str:
     used = np.unique(np.concatenate(result.supports)).size
     whole = result.total_variance
     few = f"{count(k).capitalize()} component{'s' if k > 1 else ''}"
-    what = "words" if result.info.get("texts") else "features"
+    what = f"{nouns(result)[1]}s"
     part = words.share_percent(result.value / whole) if whole > 0 else ""
     share = f"{part} of the variance of all {what}" if part else ""
     features = f"{count(used)} of the {what}" if used < result.n_features else f"all {what}"
