@@ -7,6 +7,7 @@ import pytest
 
 from sparcipal import SparsePCA, read, sparse_pca, verify
 from sparcipal.data import arrow
+from sparcipal.data.sources import as_rows
 
 NAMES = [f"f{j}" for j in range(6)]
 X = np.random.default_rng(0).standard_normal((300, 6)) * np.geomspace(3, 1, 6)
@@ -82,3 +83,31 @@ def test_folder_of_parquet_files_is_read(tmp_path):
     found = read(tmp_path / "parts")
     np.testing.assert_array_equal(found.X, X)
     assert found.feature_names == tuple(NAMES)
+
+
+def test_datasets_are_read_as_pyarrow_scans_them(tmp_path):
+    """Partitions, chosen rows and columns, and unions; Parquet says how many rows there are."""
+    pa, datasets = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.dataset")
+    whole = pa.table({"a": X[:, 0], "b": X[:, 1], "g": np.repeat([1, 2, 3], 100)})
+    hive = datasets.partitioning(pa.schema([("g", pa.int64())]), flavor="hive")
+    datasets.write_dataset(whole, tmp_path / "p", format="parquet", partitioning=hive)
+    parted, plain = datasets.dataset(tmp_path / "p", partitioning="hive"), dataset(tmp_path)
+    cases = {
+        "parted": (parted, 300),
+        "filtered": (plain.filter(datasets.field("f0") > 0), None),
+        "one column": (plain.replace_schema(pa.schema([("f0", pa.float64())])), 300),
+        "union": (datasets.dataset([plain, plain]), None),
+        "in memory": (datasets.dataset(whole), None),
+    }
+    for name, (source, rows) in cases.items():
+        found = arrow.in_batches(source)
+        assert found.n_samples == rows, name
+        assert pa.concat_tables(list(found())).equals(source.to_table()), name
+
+
+def test_rows_that_are_counted_are_not_held_beyond_half_of_the_limit(tmp_path):
+    """A table and its centred copy must fit: below that limit blocks are summed as they come."""
+    rows = as_rows(chunked(tmp_path))
+    assert rows.gathered(2 * X.nbytes - 1) is None
+    assert rows.moments is None  # no pass was needed to know it
+    np.testing.assert_array_equal(rows.gathered(2 * X.nbytes).X, X)

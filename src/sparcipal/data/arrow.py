@@ -7,12 +7,25 @@ any other source of blocks: names and columns without numbers are treated as tho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-BYTES = 1 << 22  # of numbers in a block, about
+BYTES = 1 << 21  # of numbers in a block, about
+BUFFER = 1 << 14  # bytes of a column of Parquet that are read together, instead of a whole one
 
 
-def in_batches(X: Any) -> Callable[[], Iterator[Any]] | None:
+@dataclass(frozen=True)
+class Batches:
+    """A function that returns blocks of rows, and how many rows where the source says so."""
+
+    blocks: Callable[[], Iterator[Any]]
+    n_samples: int | None = None
+
+    def __call__(self) -> Iterator[Any]:
+        return self.blocks()
+
+
+def in_batches(X: Any) -> Batches | None:
     """Return a function of blocks for what is scanned or stored in chunks; None for other data."""
     maker = type(X).__module__.partition(".")[0].lstrip("_")
     found = _MAKERS.get(maker)
@@ -34,15 +47,57 @@ def is_read_once(X: Any) -> bool:
     return known and type(X).__name__ == "RecordBatchReader"
 
 
-def _of_pyarrow(X: Any) -> Callable[[], Iterator[Any]] | None:
+def _of_pyarrow(X: Any) -> Batches | None:
     if not hasattr(X, "to_batches") or not hasattr(X, "scanner"):
         return None  # a table in memory
     step = _rows(len(X.schema.names))
-    return lambda: map(plain_batch, filter(len, X.to_batches(batch_size=step, **sparing(X))))
+    return Batches(lambda: map(plain_batch, filter(len, batches_of(X, step))), _counted(X))
 
 
-def sparing(data: Any) -> dict[str, Any]:
-    """Return the keywords with which a dataset of pyarrow is scanned in little memory.
+def _counted(data: Any) -> int | None:
+    """Return the number of rows of a dataset, if files of Parquet say it."""
+    import pyarrow.dataset as dataset
+
+    if not isinstance(getattr(data, "format", None), dataset.ParquetFileFormat):
+        return None
+    try:
+        return sum(part.count_rows() for part in data.get_fragments())
+    except ValueError:  # rows of it were chosen
+        return None
+
+
+def batches_of(data: Any, step: int) -> Iterator[Any]:
+    """Yield the rows of a dataset of pyarrow, at most `step` at a time, in little memory.
+
+    A scan holds some row groups of Parquet at once even if it reads nothing ahead. A file that has
+    the columns of the dataset is read by itself instead, which holds one.
+    """
+    try:
+        parts = list(data.get_fragments())
+    except ValueError:  # rows or columns of it were chosen
+        yield from data.to_batches(batch_size=step, **_sparing(data))
+        return
+    for part in parts:
+        if hasattr(part, "row_groups") and part.physical_schema.equals(data.schema):
+            with part.open() as stream:
+                yield from file_batches(stream, step, [group.id for group in part.row_groups])
+        else:
+            yield from part.to_batches(schema=data.schema, batch_size=step, **_sparing(part))
+
+
+def file_batches(source: Any, step: int, groups: list[int] | None = None) -> Iterator[Any]:
+    """Yield the rows of a Parquet file, or of some of its row groups."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    with parquet.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False) as file:
+        for batch in file.iter_batches(step, row_groups=groups, use_threads=False):
+            yield batch
+            pa.default_memory_pool().release_unused()  # it would keep what was freed
+
+
+def _sparing(data: Any) -> dict[str, Any]:
+    """Return the keywords with which pyarrow reads little ahead, where it has to scan.
 
     By default it reads 16 batches of 4 files ahead, and the columns of a Parquet file whole.
     """
@@ -55,18 +110,36 @@ def sparing(data: Any) -> dict[str, Any]:
     return kept
 
 
-def _of_polars(X: Any) -> Callable[[], Iterator[Any]] | None:
+def _of_polars(X: Any) -> Batches | None:
     if type(X).__name__ != "LazyFrame":
         return None
     if not hasattr(X, "collect_batches"):
-        return lambda: iter([X.collect()])
+        return Batches(lambda: iter([X.collect()]))
     step = _rows(len(X.collect_schema().names()))
-    return lambda: filter(
-        len, X.collect_batches(chunk_size=step, maintain_order=True, engine="streaming")
+    if X.explain(optimized=False).startswith("Parquet SCAN"):
+        import polars as pl
+
+        return Batches(lambda: _slices(X, step), X.select(pl.len()).collect().item())
+    return Batches(
+        lambda: filter(
+            len, X.collect_batches(chunk_size=step, maintain_order=True, engine="streaming")
+        )
     )
 
 
-def _of_duckdb(X: Any) -> Callable[[], Iterator[Any]] | None:
+def _slices(X: Any, step: int) -> Iterator[Any]:
+    """Yield some rows of a scan of Parquet after the other: polars goes to their row groups.
+
+    Its streaming engine reads files ahead, as many row groups at once as it finds good.
+    """
+    start, part = 0, X.head(step).collect()
+    while len(part):
+        yield part
+        start += len(part)
+        part = X.slice(start, step).collect()
+
+
+def _of_duckdb(X: Any) -> Batches | None:
     if not hasattr(X, "columns") or not hasattr(X, "project"):
         return None
     step = _rows(len(X.columns))
@@ -76,15 +149,15 @@ def _of_duckdb(X: Any) -> Callable[[], Iterator[Any]] | None:
         reader = getattr(again, "to_arrow_reader", None) or again.fetch_record_batch
         yield from map(plain_batch, filter(len, reader(step)))
 
-    return blocks
+    return Batches(blocks)
 
 
-def _of_zarr(X: Any) -> Callable[[], Iterator[Any]] | None:
+def _of_zarr(X: Any) -> Batches | None:
     if len(getattr(X, "shape", ())) != 2:
         return None
     n, chunk = X.shape[0], max(1, X.chunks[0])
     step = max(1, _rows(X.shape[1]) // chunk) * chunk
-    return lambda: (X[start : start + step] for start in range(0, n, step))
+    return Batches(lambda: (X[start : start + step] for start in range(0, n, step)), n)
 
 
 def _rows(columns: int) -> int:

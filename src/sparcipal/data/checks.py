@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 # Entries are checked in blocks of this size, so that a memory map is never read into memory whole.
-BLOCK = 4_000_000
+BLOCK = 1_000_000
 LARGEST = 2**53  # float64 holds all integers up to this one
 
 

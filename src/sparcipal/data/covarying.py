@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from ..numerics.margins import power_of_two
 from ..problem.components import newcomer_gain
 from ..problem.problem import Component
-from .moments import Moments
+from .moments import TILE, Moments
 
 FEWEST, MOST = 16, 64  # test vectors of random signs
 BYTES = 64  # of memory for each of them and each feature
@@ -80,18 +80,26 @@ class Covarying:
 
     def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
         loadings = self._tests / self._spread[:, None]
-        if not sp.issparse(block):
-            block = np.asarray(block, dtype=np.float64) - self._mean
-            scores = block @ loadings
-        else:
-            scores = np.asarray(block @ loadings) - self._mean @ loadings
-        if weights is not None:
-            scores *= weights[:, None]
-        self._cross += np.asarray(block.T @ scores)
-        if sp.issparse(block):
-            self._sums += scores.sum(axis=0)  # the means are subtracted in the end
+        # of the rows of a tile, or of their scores, there are no more numbers than there are sums
+        step = self._tests.shape[0 if sp.issparse(block) else 1]
+        step = max(step, TILE // self._tests.shape[1 if sp.issparse(block) else 0])
+        for start in range(0, block.shape[0], step):
+            heavy = None if weights is None else weights[start : start + step, None]
+            self._add(block[start : start + step], loadings, heavy)
         self._rows += block.shape[0]
         return self
+
+    def _add(self, tile: Any, loadings: np.ndarray, heavy: np.ndarray | None) -> None:
+        if not sp.issparse(tile):
+            tile = np.subtract(tile, self._mean, dtype=np.float64)
+            scores = tile @ loadings
+        else:
+            scores = np.asarray(tile @ loadings) - self._mean @ loadings
+        if heavy is not None:
+            scores *= heavy
+        self._cross += np.asarray(tile.T @ scores)
+        if sp.issparse(tile):
+            self._sums += scores.sum(axis=0)  # the means are subtracted in the end
 
     def merge(self, other: Covarying) -> Self:
         self._rows += other._rows

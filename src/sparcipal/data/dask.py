@@ -102,7 +102,7 @@ class DaskRows(Rows):
         which comes here otherwise."""
         size = self.nbytes(watch)
         few = size <= max(SMALL, 8 * self.n_features**2)
-        return self.gather() if few and size <= limit else None
+        return self.gather() if few and 2 * size <= limit else None
 
     def nbytes(self, watch: Watch | None = None) -> int:
         """Return the bytes of all rows; if unknown, a pass counts them, with the moments."""

@@ -302,8 +302,8 @@ def read(
     verbose : int
         1 writes a line to stderr for every tenth of the source.
     memory_limit : int or str
-        Bytes, or a size as "500MB": numbers that would take more are read in blocks, where the
-        format has them, and stay in a file that is mapped into memory.
+        Bytes, or a size as "500MB": numbers that would take more than half of it are read in
+        blocks, where the format has them, and stay in a file that is mapped into memory.
     **options
         Of that format. Documents ("folder", "jsonl", "lines", and a column of "csv" with
         `text_field`) have `stop_words` ("english" unless given; None or a list), `min_df`,

@@ -21,7 +21,7 @@ from ..numerics.margins import EPS
 from .entries import WORD, largest_magnitude, number, signed, summable, words
 from .products import Gram, check_exact
 
-TILE = 1 << 20  # entries of a dense block worked on together
+TILE = 1 << 18  # entries of a dense block worked on together
 # Columns with zeros whose squared mean is this many times their variance are summed about the mean.
 MOSTLY_MEAN = 1000.0
 
@@ -189,7 +189,7 @@ class Moments:
         self.sums, self.squares = np.zeros(self.n_features), np.zeros(self.n_features)
         start = 0
         for part in tiles(block):
-            tile = part.astype(np.float64) - self._shift
+            tile = np.subtract(part, self._shift, dtype=np.float64)
             heavy = tile
             if weights is not None:
                 heavy = tile * weights[start : start + tile.shape[0], None]

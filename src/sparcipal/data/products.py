@@ -13,7 +13,7 @@ from scipy.linalg import blas
 
 from .entries import WORD, largest_magnitude, number, signed, summable, words
 
-ENTRIES = 1 << 20  # entries of a dense tile
+FEW, ENTRIES = 1 << 18, 1 << 20  # entries of a dense tile: few, unless there are as many sums
 # Above this share of nonzeros among the chosen columns, a dense product is faster.
 FULL = 0.25
 # Sums of integers below these are exact in floating point, whatever the order.
@@ -178,6 +178,12 @@ class Gram:
             self._add_floats(block, weights)
         self.n_samples += block.shape[0]
 
+    @property
+    def _step(self) -> int:
+        """Rows of a dense tile."""
+        m = max(self.columns.size, 1)
+        return max(1, min(max(m * m, FEW), ENTRIES) // m)
+
     def _add_integers(self, block: Any) -> None:
         largest = int(largest_magnitude(block))
         rows = block.shape[0]
@@ -190,7 +196,7 @@ class Gram:
         if sp.issparse(block) and self._share(block) < FULL:
             self._pairs(block, largest)
             return
-        step = max(1, ENTRIES // max(self.columns.size, 1))
+        step = self._step
         square = max(largest * largest, 1)
         kind: Any = np.float32 if square * 64 < SINGLE else np.float64
         step = min(step, max(1, ((SINGLE if kind is np.float32 else DOUBLE) - 1) // square))
@@ -200,7 +206,7 @@ class Gram:
             self.second += _product(tile).astype(np.int64)
 
     def _add_floats(self, block: Any, weights: np.ndarray | None) -> None:
-        rows, step = block.shape[0], max(1, ENTRIES // max(self.columns.size, 1))
+        rows, step = block.shape[0], self._step
         shifted = self.shift is not None and bool(self.shift.any())
         if sp.issparse(block) and not shifted and self._share(block) < FULL:
             self._float_pairs(block, weights)
@@ -333,7 +339,7 @@ class Strip:
         if sp.issparse(block):
             self._add_sparse(block.astype(np.float64), weights)
         else:
-            step = max(1, ENTRIES // self.shift.size)
+            step = max(1, FEW // self.shift.size)
             for start in range(0, block.shape[0], step):
                 heavy = None if weights is None else weights[start : start + step, None]
                 self._add_dense((block[start : start + step] - self.shift) * self.factor, heavy)

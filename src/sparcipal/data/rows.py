@@ -25,8 +25,9 @@ from .frames import column_names, from_frame, is_frame
 from .moments import Moments
 from .table import Table, as_table, checked_names, stacked, table_of, untangled
 
-DENSE_BLOCK = 1 << 25  # bytes of a dense block
-SPARSE_BLOCK = 1 << 23  # stored entries of a sparse block
+DENSE_BLOCK = 1 << 23  # bytes of a dense block
+# Stored entries of a sparse block; the sums copy entries that are no integers.
+SPARSE_BLOCK, COPIED_BLOCK = 1 << 23, 1 << 20
 # Sparse tables of at least so many columns are read in passes even if they fit when columns times
 # stored entries are more than this: 50,000 columns with 3 million entries are quicker in memory
 # (6.6 CPU s, not 12.5), with 12 million in passes (11.6, not 26.8), as are a million with 4 (14.7,
@@ -113,21 +114,22 @@ class Rows(ABC):
         return self.moments
 
     def gathered(self, limit: int, watch: Watch | None = None) -> Table | None:
-        """Return all rows if they take at most `limit` bytes in memory, otherwise None.
+        """Return all rows if they, and a copy of them, take at most `limit` bytes; otherwise None.
 
-        Rows of unknown size are read. Once they exceed the limit, the blocks held are counted and
-        dropped, and the same pass goes on to count the moments.
+        They are copied when they are put together, and when they are centred. Rows of unknown size
+        are read. Once they are too many, the blocks held are counted and dropped, and the same pass
+        goes on to count the moments.
         """
         size = self.nbytes(watch)
         if size is not None:
-            return self.gather() if size <= limit else None
+            return self.gather() if 2 * size <= limit else None
         held: deque[Any] = deque()
         rows = total = 0
         reading = self.blocks()
         for block in reading:
             held.append(block)
             rows, total = rows + block.shape[0], total + working_bytes(block)
-            if total > limit:
+            if 2 * total > limit:
                 gathered = (held.popleft() for _ in range(len(held)))  # frees counted blocks
                 blocks = itertools.chain(gathered, reading)
                 self.moments = self._summed(Moments(self.n_features), blocks, watch)
@@ -228,9 +230,10 @@ class MatrixRows(Rows):
             yield from ((start, min(start + step, n)) for start in range(0, n, step))
             return
         indptr = self.X.indptr
+        most = SPARSE_BLOCK if self.X.dtype.kind in "iub" else COPIED_BLOCK
         start = 0
         while start < n:
-            stop = int(np.searchsorted(indptr, int(indptr[start]) + SPARSE_BLOCK, side="right")) - 1
+            stop = int(np.searchsorted(indptr, int(indptr[start]) + most, side="right")) - 1
             stop = min(max(stop, start + 1), n)
             yield start, stop
             start = stop
@@ -253,9 +256,13 @@ class CalledRows(Rows):
         first = next(tables, None)
         if first is None:
             raise ValueError("the source of blocks gives no block; there must be at least one row")
-        super().__init__(first.shape[1], None, first.feature_names)
+        self._told: int | None = getattr(call, "n_samples", None)
+        super().__init__(first.shape[1], self._told, first.feature_names)
         self.notes = first.notes
         self._begun: Iterator[Table] | None = itertools.chain([first], tables)
+
+    def nbytes(self, watch: Watch | None = None) -> int | None:
+        return None if self._told is None else 8 * self._told * self.n_features
 
     def _tables(self) -> Iterator[Table]:
         made = self._call()

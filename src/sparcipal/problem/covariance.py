@@ -400,7 +400,7 @@ def _dense_data(
     constant = np.equal(X, X[:1]).all(axis=0)
     inert = constant if center else constant & np.equal(X[0], 0)
     Y = np.array(X, dtype=np.float64, order="F", copy=True)
-    Y = np.asfortranarray(np.ldexp(Y, -exponents))
+    np.ldexp(Y, -exponents, out=Y)
     mean = np.zeros(p)
     if center:
         mean[constant] = Y[0, constant]

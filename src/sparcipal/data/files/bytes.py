@@ -64,7 +64,7 @@ class Source(os.PathLike[str]):
         self.path = path
         self.monitor = monitor
         self.cache = cache
-        self.memory_limit = memory_limit  # bytes of numbers that may be held while it is read
+        self.memory_limit = memory_limit
         self.content: str | None = None
         self.state: os.stat_result | None = None
 
@@ -86,6 +86,11 @@ class Source(os.PathLike[str]):
         They are taken to be at most four times as large as the file.
         """
         return self.cache is not None and 4 * self.size >= self.cache.least
+
+    @property
+    def room(self) -> int:
+        """Bytes of numbers that may be held: half of the limit, since a fit has a copy of them."""
+        return self.memory_limit // 2
 
     def beside(self, path: Path_) -> Source:
         """Another file that is read in the course of the same one; it has no entry of its own."""

@@ -46,7 +46,7 @@ from .fields import (
 from .reader import NotInBlocks, Parsed, Reader
 
 Line = tuple[int, list[str]]  # its number, its fields
-FIELDS = 1 << 20  # fields parsed together
+FIELDS = 1 << 18  # fields parsed together
 OPENING = 1 << 18  # fields by which the columns are told
 # What names features, not samples.
 _FEATURES = re.compile(

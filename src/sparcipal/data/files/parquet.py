@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import frames
-from ..arrow import sparing
+from ..arrow import batches_of, file_batches
 from ..columns import OPTIONS, Wanted
 from .bytes import Path_, Source, open_bytes
 from .reader import NotInBlocks, Parsed, Reader, check_same_columns
 
 ROWS = 1 << 16  # rows read together, if they are not too wide
-BUFFER = 1 << 16  # bytes of a column that are read together, instead of all of a row group
 PARTS = 16  # of the memory limit, of which rows that are read together take one
 
 
@@ -55,7 +54,6 @@ def _parsed(frame: Any, wanted: Wanted, source: Path_ = "X") -> Parsed:
 def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed]:
     import pyarrow as pa
     import pyarrow.dataset as dataset
-    import pyarrow.parquet as parquet
 
     wanted = _wanted(options)
     if wanted.one_hot:
@@ -66,14 +64,10 @@ def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed
     if any(isinstance(index, str) for index in about.get("index_columns", ())):
         raise NotInBlocks("the rows have labels")
     step = _step(source, len(data.schema.names))
-    if whole:
-        batches = data.to_batches(batch_size=step, **sparing(data))
+    # pyarrow opens the files itself; open_bytes hashes one and notices when it changes
+    with contextlib.nullcontext() if whole else open_bytes(source):
+        batches = batches_of(data, step) if whole else file_batches(os.fspath(source), step)
         yield from (_parsed(pa.Table.from_batches([b]), wanted, source) for b in batches if len(b))
-        return
-    # pyarrow opens the file itself; open_bytes hashes it and notices when it changes
-    with open_bytes(source), parquet.ParquetFile(os.fspath(source), buffer_size=BUFFER) as file:
-        for batch in file.iter_batches(step, use_threads=False):
-            yield _parsed(pa.Table.from_batches([batch]), wanted, source)
 
 
 def _folder(source: Path_, wanted: Wanted) -> Any:
@@ -116,7 +110,7 @@ def _numbers(source: Source) -> int:
 
 def _is_large(source: Source) -> bool:
     """Whether the numbers may not fit into memory: parsing is fast and no reason for the cache."""
-    return _numbers(source) > source.memory_limit
+    return _numbers(source) > source.room
 
 
 READER = Reader(

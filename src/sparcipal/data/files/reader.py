@@ -95,7 +95,7 @@ class Reader:
         Whether the columns may hold anything: those that cannot be features are set aside.
     numbers : callable, optional
         About how many bytes the numbers of a source take; without it four times those of the file.
-        What takes more than the memory limit is read in blocks, if there are any.
+        What takes more than half of the memory limit is read in blocks, if there are any.
     """
 
     name: str
@@ -113,9 +113,9 @@ class Reader:
     numbers: Callable[[Source], int] | None = None
 
     def is_large(self, source: Source) -> bool:
-        """Whether the numbers of a source may take more than the memory limit."""
+        """Whether the numbers of a source may be too many to be held."""
         size = 4 * source.size if self.numbers is None else self.numbers(source)
-        return size > source.memory_limit
+        return size > source.room
 
     def caches(self, source: Source) -> bool:
         """Whether what is parsed of this source should go to the cache."""

@@ -29,9 +29,9 @@ def read_several(
         )
     parts = [source.beside(path) for path in paths]
     whole = sum(_size(reader, part) for part in parts)
-    held = _each(reader, parts, names, options, in_blocks=whole > source.memory_limit)
+    held = _each(reader, parts, names, options, in_blocks=whole > source.room)
     blocks = _alike(held, paths)
-    if whole > source.memory_limit:
+    if whole > source.room:
         return spooled((parsed for parsed, _ in blocks), source)
     return _stacked([parsed for parsed, _ in blocks])
 
