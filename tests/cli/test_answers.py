@@ -171,13 +171,14 @@ def test_update_goes_on_with_the_sums_beside_the_model(folder):
     assert run("verify", "n.json", "bc.csv").stdout.startswith("proved")
 
 
-def test_a_csv_that_was_stopped_says_so_beside_it(folder):
+def test_a_csv_that_was_stopped_says_so_beside_it_and_by_its_exit_code(folder):
     fitted("-k", 2)
-    done = run("alternatives", "m.json", "t.csv", "--time-limit", "1e-9", "--format", "csv")
+    stop = ("--time-limit", "1e-9", "--format", "csv")
+    done = run("alternatives", "m.json", "t.csv", *stop, code=3)
     assert "incomplete: stopped by the time limit" in done.stderr
-    done = run("stability", "t.csv", "-s", 2, "--time-limit", "1e-9", "--format", "csv")
+    done = run("stability", "t.csv", "-s", 2, *stop, code=3)
     assert "incomplete: stopped after 0 of 50" in done.stderr
-    done = run("fit", "t.csv", "-s", 2, "--time-limit", "1e-9", "--format", "csv")
+    done = run("fit", "t.csv", "-s", 2, *stop, code=3)
     assert "incomplete: stopped by the time limit" in done.stderr
     done = run("alternatives", "m.json", "t.csv", "--format", "csv")
     assert "incomplete" not in done.stderr

@@ -13,10 +13,12 @@ import click
 from .. import __version__
 from .caching import cache
 from .inspecting import alternatives, demo, doctor, show, transform, verify
-from .output import note
+from .output import INCOMPLETE, note
 from .phrases import in_the_shell
 from .questions import choose, explain, stability, trends, update
 from .solving import compare, fit, path, topics
+
+STOPPED = 3  # the exit code of a CSV that holds less than was asked for
 
 
 class _Group(click.Group):
@@ -26,7 +28,10 @@ class _Group(click.Group):
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _as_note
-                return super().invoke(ctx)
+                done = super().invoke(ctx)
+                if ctx.meta.get(INCOMPLETE):
+                    ctx.exit(STOPPED)
+                return done
         except BrokenPipeError:
             raise  # the reader of stdout has closed it: click exits silently
         except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
@@ -74,7 +79,8 @@ def main(debug: bool) -> None:
     each gzipped or not, or - for standard input.
 
     Exit code 0: done, or stopped by Ctrl-C or --time-limit with what is known so far, which is then
-    marked as incomplete (beside CSV on stderr). 1: an error, 2: a wrong option.
+    marked as incomplete. 1: an error, 2: a wrong option. 3: CSV, which has no place for such a
+    mark, of a run that was stopped; stderr says why.
     """
 
 

@@ -22,7 +22,7 @@ from .options import (
     row_options,
     source_options,
 )
-from .output import note, print_csv, print_result, save_model, save_report
+from .output import note, note_incomplete, print_csv, print_result, save_model, save_report
 from .phrases import in_the_shell
 from .values import FILE, PICTURES, Model, Output
 
@@ -182,7 +182,7 @@ def _print_alternatives(found: Any, form: str) -> None:
         if not found.complete:  # the other forms say so themselves
             from ..report.answers import ENDS
 
-            note(f"incomplete: {in_the_shell(ENDS.get(found.status, found.status))}")
+            note_incomplete(in_the_shell(ENDS.get(found.status, found.status)))
     else:
         click.echo(str(found) if found.components else in_the_shell(str(found)))
 

@@ -11,6 +11,8 @@ import click
 
 from .phrases import said_in_the_shell
 
+INCOMPLETE = "sparcipal.incomplete"  # in the meta of a context: a CSV holds less than was asked for
+
 
 def print_result(result: Any, form: str, *, feature: str = "feature") -> None:
     """Print a result; a table has colours on a terminal and is plain text elsewhere."""
@@ -72,7 +74,13 @@ def print_rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 def note_stop(result: Any) -> None:
     """Say beside a CSV that a run was stopped; the other forms say so themselves."""
     if result.status.value in ("interrupted", "time_limit"):
-        note(f"incomplete: {result.status.sentence}")
+        note_incomplete(result.status.sentence)
+
+
+def note_incomplete(sentence: str) -> None:
+    """Say beside a CSV, which cannot, that it is incomplete; the exit code says so as well."""
+    note(f"incomplete: {sentence}")
+    click.get_current_context().meta[INCOMPLETE] = True
 
 
 def note(sentence: str) -> None:

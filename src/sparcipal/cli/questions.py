@@ -30,7 +30,7 @@ from .options import (
     text_options,
     with_reading,
 )
-from .output import note, note_stop, print_csv, save_report
+from .output import note, note_incomplete, note_stop, print_csv, save_report
 from .phrases import in_the_shell
 from .solving import for_texts, memory, memory_keyword, nonzero, quiet
 from .values import FILE, PICTURES, Model, Output, Range
@@ -318,7 +318,7 @@ def _show(found: Any, options: dict[str, Any]) -> None:
         print_csv(tuple(records[0]) if records else (), (tuple(r.values()) for r in records))
         if not getattr(found, "complete", True):  # the text says so itself
             many = f" after {found.n_resamples} of {found.asked}" if hasattr(found, "asked") else ""
-            note(f"incomplete: stopped{many}; the lines hold what is known so far")
+            note_incomplete(f"stopped{many}; the lines hold what is known so far")
     else:
         click.echo(str(found))
     if options["plot"]:
