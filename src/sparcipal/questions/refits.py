@@ -158,7 +158,9 @@ class Fits:
         known = tuple(map(self.places, supports))
         begun, effort = whole, {}
         if whole.total is None:  # a total is searched from starts of its own
-            begun, effort = replace(whole, starts=(known,)), {"effort": 1}
+            # uncorrelated components without a feature are often far from those with it
+            begun = replace(whole, starts=(known,))
+            effort = {"effort": int(whole.uncorrelated)}
         answer = solve(begun, get_method("auto"), effort, self.options, self.asked.certify)
         return self._result(answer, whole, self.asked, constraints)
 

@@ -58,6 +58,9 @@ class Overlap:
         problem = self.problem
         if problem.common:
             return self._common()
+        if self.effort == 0 and problem.starts and not problem.uncorrelated:
+            # near an answer that is known, those of other kinds hardly lead to a better one
+            return ascend(problem, self._shared(), self.one, self.options, 0)
         if problem.orthogonal:
             return self._orthogonal()
         if problem.uncorrelated:
