@@ -81,6 +81,22 @@ def test_configuration_bound_is_never_below_the_optimum(
     assert sharp >= 2
 
 
+def test_full_components_leave_no_gap_where_smaller_supports_would() -> None:
+    # two groups of four alike and a loner: with prices at least zero, supports that spare the
+    # loner's price are worth too much, and no prices prove the optimum
+    rng = np.random.default_rng(4)
+    sharp = 0
+    for _ in range(4):
+        factors = rng.standard_normal((40, 2))
+        X = factors[:, [0, 0, 0, 1, 1, 1, 0, 1]] + 0.7 * rng.standard_normal((40, 8))
+        A = np.corrcoef(X.T)
+        best = best_value(A, (4, 4), False)
+        claimed, own = both_bounds(A, (4, 4), False, best)
+        assert best * (1 - 1e-12) <= own <= claimed * (1 + 1e-12)
+        sharp += claimed <= best * (1 + 1e-5)
+    assert sharp == 4
+
+
 def test_configuration_bound_covers_features_outside_the_core(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -199,7 +215,9 @@ def test_packing_finds_the_best_packing() -> None:
 def best_packing(A: np.ndarray, price: np.ndarray, alone: float, target: float, work: float = 1e9):
     root = Part(np.arange(7), A, np.zeros(7, dtype=bool), price, 2, False, np.zeros(7))
     start = best_start(root)[0]
-    question = packing.PackingQuestion(A, 2, 2, price, alone, target, start, work)
+    question = packing.PackingQuestion(
+        A, 2, 2, price, float(price.sum()), alone, target, start, work
+    )
     return packing.best_packing(question, Monitor())
 
 

@@ -45,7 +45,7 @@ def test_recheck_of_a_configuration_keeps_its_margins(monkeypatch):
     assert recheck("configuration", data, cov, one(2, 2)) >= 7.0 * (1 + 8 * E) * LESS
     assert np.allclose(given[0], cov.dense())
     monkeypatch.setattr(configuration, "replay", lambda *_, **__: -3.0)
-    assert recheck("configuration", data, cov, one(2, 1)) >= 1.0
+    assert recheck("configuration", data, cov, one(2, 1)) >= 0.9, "three features are paid"
     packed = {**data, "packing": {"target": 5.0, "u": np.zeros(6), "r": np.zeros(6)}}
     matrix: list[np.ndarray] = []
     for best, least in ((4.0, 5.0), (6.0, 6.0)):
@@ -58,3 +58,21 @@ def test_recheck_of_a_configuration_keeps_its_margins(monkeypatch):
     assert recheck("configuration", packed, cov, one(2, 2)) >= 6.0 + cov.rounding(4)
     monkeypatch.setattr(configuration, "replay", lambda *_, **__: 3.0)
     assert recheck("configuration", data, cov, one(2, 2)) >= 7.0 + 2 * cov.rounding(2)
+
+
+def test_rewards_are_refused_where_not_every_component_can_be_full(monkeypatch):
+    price = np.array([-9.0, -8.0, -7.0])
+    header = {**HEADER, "prices": price, "step": "problem"}
+    data = {"price": price, "parts": [{"s": 2, "log": [header]}]}
+    monkeypatch.setattr(configuration, "replay", lambda *_, **__: 30.0)
+    plain = covariance_of(np.diag([3.0, 2.0, 1.0]), 1.0)
+    assert recheck("configuration", data, plain, one(2)) == pytest.approx(30.0 - 15.0)
+    refused = [
+        (plain, one(2, 2)),  # four nonzeros of three features
+        (covariance_of(np.diag([3.0, 2.0, -1e-20]), 1.0), one(2)),  # emptiness is worth more
+    ]
+    for cov, question in refused:
+        assert recheck("configuration", data, cov, question) == np.inf
+    core = {**data, "features": np.array([0, 1, 2])}
+    larger = covariance_of(np.diag([3.0, 2.0, 1.0, 0.5]), 1.0)
+    assert recheck("configuration", core, larger, one(2)) == np.inf

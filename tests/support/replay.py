@@ -82,6 +82,7 @@ def packing_of(
     question = Question(sizes, False, True, 0.0)
     try:
         record = Packing(**packing)
-        return largest_packing(record, A, price, pi, Case(None, question, FLOAT, Budget(budget)))
+        case = Case(None, question, FLOAT, Budget(budget))
+        return largest_packing(record, A, price, price.sum(), pi, case)
     except Refused:
         return np.inf

@@ -19,12 +19,18 @@ def recheck(record: Configuration, case: Case) -> Numbers:
     """sum beta + sum_j max_S (value(S) - beta(S)): every feature serves at most one component.
 
     A proof that speaks only of supports with some features serves components with these anchors.
+    Where the components can use all the features they are allowed, only full supports need to
+    count: prices may be rewards, and the largest of as many as are used are paid.
     """
     cov, question, ar, budget = case
     require(question.k == 1 or question.disjoint, "this bound holds for disjoint supports only")
     core = np.arange(cov.p) if record.features is None else record.features
     a, price = case.entries(core), ar.array(record.price)
     require(question.include == () or len(question.include) == question.k, "anchors are missing")
+    used = sum(question.cardinalities)
+    full = core.size == cov.p >= used and ar.at_most(-np.diagonal(a), 0.0)
+    require(full or bool((record.price >= 0.0).all()), "rewards need features for all components")
+    paid = price[np.argsort(record.price)[-used:] if full else ...].sum()
     proved: dict[tuple[int, frozenset[int]], Numbers] = {}
     for part in record.parts:
         problem = part.log[0]
@@ -47,11 +53,10 @@ def recheck(record: Configuration, case: Case) -> Numbers:
         equal = set(question.cardinalities) == {s} and free in proved and not question.nonnegative
         require(equal, "supports are packed for equal cardinalities and signed components only")
         require(core.size == cov.p, "supports are packed only where no feature is left out")
-        best = largest_packing(record.packing, a, price, proved[free], case)
+        best = largest_packing(record.packing, a, price, paid, proved[free], case)
         best = ar.maximum(best, record.packing.target) * (1 + 4 * ar.eps)
         return best + cov.rounding(sum(question.cardinalities))
-    total = price.sum()
-    size = total
+    total, size = paid, abs(price).sum()
     for s, anchors in zip(question.cardinalities, question.include or ((),) * question.k):
         allowed = [
             bound for (most, own), bound in proved.items() if most >= s and own.issubset(anchors)

@@ -1,7 +1,8 @@
 """All supports that could be part of an answer above a target, and the best way to pack them.
 
 With prices beta and pi >= value(S) - beta(S) for every support, an answer above the target T uses
-only supports with value(S) - beta(S) > T - sum beta - (k - 1) pi. They are found here once more,
+only supports with value(S) - beta(S) > T - paid - (k - 1) pi, where paid is at least the price of
+all features that are used. They are found here once more,
 with the (U, R) of the certificate and one proof for every branch that is cut and every support
 that is looked at.
 """
@@ -22,14 +23,13 @@ from .records import Packing
 
 
 def largest_packing(
-    record: Packing, a: np.ndarray, price: np.ndarray, pi: Numbers, case: Case
+    record: Packing, a: np.ndarray, price: np.ndarray, paid: Numbers, pi: Numbers, case: Case
 ) -> Numbers:
     """The largest value of k disjoint supports, if above the target; infinity if the target lies
     too low for its proof."""
     _, question, ar, budget = case
     n, s, k = a.shape[0], question.s_max, question.k
-    paid = price.sum()
-    slack = 64 * (n + s + 8) * ar.eps * (abs(np.diagonal(a)).sum() + paid)
+    slack = 64 * (n + s + 8) * ar.eps * (abs(np.diagonal(a)).sum() + abs(price).sum())
     tau = record.target - paid - (k - 1) * pi - slack
     if not tau > 0.0:
         return float("inf")
@@ -123,6 +123,7 @@ class Charges:
         self.budget.work(20_000 + m**3, "supports that could be packed")
         zero = ar.number(0.0)
         price = self.price[order]
+        largest = ar.top(self.v[grid], 1)[:, 0] + ar.top(abs(price), 1)[0]
         u, gain = self.u[grid].copy(), self.v[grid] - price
         u[:f, :f] = zero
         gain[:f, :f] = -price[:f]
@@ -131,7 +132,7 @@ class Charges:
         d = gain[:, :f].sum(axis=1) - price
         d[:f] += ar.top_sum(choice[:f], s - f)
         d[f:] += ar.top_sum(choice[f:], s - f - 1)
-        d += term("charges", s) * s * ar.eps * (ar.top(self.v[grid], 1)[:, 0] + ar.top(price, 1)[0])
+        d += term("charges", s) * s * ar.eps * largest
         M = self.a[grid] - u
         M[np.diag_indices(m)] += d
         return ar.below(M, tau), M

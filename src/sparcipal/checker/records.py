@@ -449,7 +449,7 @@ class PricedPart:
 @dataclass(frozen=True)
 class Packing:
     """For equal cardinalities, signed components and a core of all features. With pi the bound of
-    the part, an answer above the target T uses only supports worth more than T - the sum of prices
+    the part, an answer above the target T uses only supports worth more than T - the prices paid
     - (k - 1) pi. They are enumerated by branching on features and cutting with the pair-split bound
     of (U, R), and the best k disjoint ones among them are found: the bound is the larger one of
     their value and T, see :doc:`methods/configuration`."""
@@ -465,13 +465,17 @@ class Packing:
 class Configuration:
     """For disjoint components; the statement is that of :doc:`methods/configuration`: the sum of
     all prices and, for each component, of the smallest bound of a part for its cardinality or more.
-    A part whose log forces features serves the components that have these among their anchors; a
+    Where the core has all features, no variance is negative and the cardinalities sum to t <= p,
+    the t largest prices are paid, not all, and prices may be negative; elsewhere they may not. A
+    part whose log forces features serves the components that have these among their anchors; a
     bound below zero counts as zero if nothing is forced."""
 
     features: np.ndarray | None = entry(
         Features("p", least=1, names="n"), "the core; all features if absent", optional=True
     )
-    price: np.ndarray = entry(Numbers("n", 0.0), "the price of each feature of the core")
+    price: np.ndarray = entry(
+        Numbers("n"), "the price of each feature of the core, negative for a reward"
+    )
     parts: tuple[PricedPart, ...] = entry(
         Many(Record(PricedPart), least=1), "one tree for each cardinality and each list of anchors"
     )

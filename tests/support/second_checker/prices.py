@@ -17,7 +17,11 @@ from .tree import Tree
 def prove_configuration(data: dict, ask: Ask, level: Fraction) -> bool:
     """All prices, and for each component what a tree proves of supports at these prices."""
     core = places(data.get("features", range(ask.p)), ask.p)
-    price = vector(data["price"], len(core), 0)
+    price = vector(data["price"], len(core))
+    used = sum(ask.sizes)
+    full = len(core) == ask.p >= used and all(ask.A[i][i] >= 0 for i in range(ask.p))
+    need(full or min(price) >= 0, "rewards where not every component can be full")
+    paid = sum(sorted(price)[-used:] if full else price)
     bounds = {id(part): exact(part["log"][0]["bound"]) for part in data["parts"]}
     own = {id(part): {core[i] for i in part["log"][0].get("forced", ())} for part in data["parts"]}
     chosen = []
@@ -28,17 +32,17 @@ def prove_configuration(data: dict, ask: Ask, level: Fraction) -> bool:
     worths = [bounds[id(part)] for part in chosen]  # without anchors it may be empty
     worths = [x if own[id(part)] else max(x, Fraction(0)) for x, part in zip(worths, chosen)]
     target = exact(data["packing"]["target"]) if "packing" in data else None
-    slack = (level - sum(price) - sum(worths)) / ask.k
+    slack = (level - paid - sum(worths)) / ask.k
     need(slack >= 0 or target is not None, "prices and parts sum to more")
     slack = max(slack, abs(level) * EPS)
     for part in {id(part): part for part in chosen}.values():
         group = own[id(part)], ()
         prove_priced(part, ask, core, price, bounds[id(part)] + slack, group)
-    if target is None or sum(price) + sum(worths) + slack * ask.k <= level:
+    if target is None or paid + sum(worths) + slack * ask.k <= level:
         return True
     need(len(set(ask.sizes)) == 1 and not ask.nonnegative and len(core) == ask.p, "a packing")
     need(target <= level and ask.m <= ask.p, "the target is above the bound")
-    least = target - sum(price) - sum(worths[1:]) - slack * (ask.k - 1)
+    least = target - paid - sum(worths[1:]) - slack * (ask.k - 1)
     values, table = Values(ask.A, False), []
     for S in combinations(range(ask.p), ask.s):
         if not worth(ask.A, S, least + sum(price[i] for i in S), False):

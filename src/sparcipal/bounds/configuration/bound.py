@@ -51,12 +51,16 @@ MOST_CORE = 700  # features of a core; a branch and bound on more takes too long
 MOST_PACKED = 400  # features among which supports are enumerated
 ROUNDS = 60  # how often prices may be moved
 MOVES = 30  # of the prices, at most, until the local search finds no new support
+# Where components use nearly all features, many supports bind before prices settle: as many moves,
+# each of so many units of work for a feature.
+MOVES_FULL, MOVE = 400, 2.5e5
 MIXTURES = 60  # random starts of the first local search
 LEVELS = (0.0, 0.5)  # targets, as fractions of the gap: the optimum, then half way to it
 IMPROVED = 1e-9  # relative gain from which a packing counts as better
 SOONER = 0.25  # factor on the target after a success
 PARTS = (0.6, 0.8)  # of the work that is left, for each of these targets; packing has the rest
 DEAR = 4.0  # the price of an anchor for other components, in units of the value
+REWARD = 2.0  # more than one: how much more a feature is rewarded than it costs
 PADS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)  # factors on what rows of the Ky Fan split pay
 
 
@@ -151,11 +155,20 @@ class _Prices:
         unit = power_of_two(float(np.abs(self.a).max()))
         wanted = kinds_on(self.core, self.sizes, self.include)
         self.starts: dict[Kind, Split] = dict.fromkeys(wanted, pair.scaled(1.0 / unit))
-        self.pool = Pool(self.a, wanted, self.nonnegative, self.value)
+        unused = self.cov.n_features - sum(self.sizes)
+        every = self.core.size == self.cov.n_features and float(np.diagonal(self.a).min()) >= 0.0
+        self.full = every and 0 <= unused <= s
+        self.pool = Pool(self.a, wanted, self.nonnegative, self.value, full=self.full)
         self.anchored = np.zeros(self.core.size)
         dear = DEAR * power_of_two(max(self.value, float(np.abs(self.a).max())))
-        for kind, support in zip(wanted, supports):
-            self.pool.add(np.union1d(np.searchsorted(self.core, support), kind.anchors).astype(int))
+        given = [
+            np.union1d(np.searchsorted(self.core, support), kind.anchors).astype(int)
+            for kind, support in zip(wanted, supports)
+        ]
+        if self.full:
+            given = _filled(given, wanted, self.core.size)
+        for kind, support in zip(wanted, given):
+            self.pool.add(support)
             self.anchored[list(kind.anchors)] = dear
         self.pool.search(self.center, self._mixtures(MIXTURES))
 
@@ -175,7 +188,7 @@ class _Prices:
             price, level, levels = prices
             room = max(level - float(price.sum()) - float(self.pool.counts @ levels), 0.0) / self.k
             room = max(room, 0.02 * self.tol * self.value / self.k)
-            price, levels = self._dear(price, levels)
+            price, levels = self._rewarded(*self._dear(price, levels))
             proofs = self._priced(price, levels + room, room, self.left - last)
             if proofs is None:
                 return None
@@ -198,11 +211,30 @@ class _Prices:
         paid = [float((dear - price)[list(kind.anchors)].sum()) for kind in self.pool.kinds]
         return dear, levels - np.array(paid)
 
+    def _rewarded(self, price: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Reward every feature by more than it costs, where all components may be full.
+
+        No support of fewer features is then worth more than one of all that are allowed.
+        """
+        if not self.full:
+            return price, levels
+        reward = power_of_two(REWARD * float(price.max()))
+        sizes = np.array([kind.s for kind in self.pool.kinds])
+        return price - reward, levels + reward * sizes
+
+    def _paid(self, price: np.ndarray) -> float:
+        """Return at least the prices of all features that components use together."""
+        return float(np.sort(price)[-sum(self.sizes) :].sum() if self.full else price.sum())
+
     def _prices(self, aim: float) -> tuple[np.ndarray, float, np.ndarray] | None:
         """Return prices near the centre, the total they aim at, and the level of each size."""
         level = self.value * (1.0 + aim)
         found = None
-        for move in range(MOVES):
+        for move in range(MOVES_FULL if self.full else MOVES):
+            if self.full:
+                self.left -= MOVE * self.core.size
+                if self.left <= 0.0 and found is not None:
+                    break
             least = self.pool.least_total()
             if least > level and self._improved():
                 level = self.value * (1.0 + aim)
@@ -279,8 +311,8 @@ class _Prices:
             return np.inf
         found = [kind.least(proof.bound) for kind, proof in zip(self.pool.kinds, proofs)]
         parts = float(self.pool.counts @ np.array(found))
-        size = float(price.sum()) + float(self.pool.counts @ np.abs(found))
-        return float(price.sum()) + parts + SAFETY * margins.priced(price.size) * size
+        size = float(np.abs(price).sum()) + float(self.pool.counts @ np.abs(found))
+        return self._paid(price) + parts + SAFETY * margins.priced(price.size) * size
 
     # the end --------------------------------------------------------------------------------
 
@@ -290,7 +322,7 @@ class _Prices:
             {"s": kind.s, "log": proof.log} for kind, proof in zip(self.pool.kinds, attempt.proofs)
         ]
         price = attempt.price
-        data: dict[str, Any] = {"price": price.astype(np.float32), "parts": parts}
+        data: dict[str, Any] = {"price": price, "parts": parts}
         if self.core.size < self.cov.n_features:
             data["features"] = self.core.astype(np.int32)
             return Bound(NAME, attempt.total + margin, data, margin), ()
@@ -316,9 +348,8 @@ class _Prices:
         target = self.value * (1.0 + 0.5 * self.tol)
         kind = self.pool.kinds[0]
         s, start = kind.s, self.starts[kind].scaled(power_of_two(float(np.abs(self.a).max())))
-        question = PackingQuestion(
-            self.a, s, self.k, price, proof.bound, target, start, max(self.left, 0.0)
-        )
+        paid, work = self._paid(price), max(self.left, 0.0)
+        question = PackingQuestion(self.a, s, self.k, price, paid, proof.bound, target, start, work)
         found = best_packing(question, self.monitor)
         if found is None:
             return None
@@ -326,7 +357,17 @@ class _Prices:
         if found.value <= target:
             return data, target * (1 + SAFETY * margins.claim()), ()
         # Eigenvalues of the supports are rounded, here and in the checker.
-        size = float(np.abs(np.diagonal(self.a)).sum() + price.sum())
+        size = float(np.abs(np.diagonal(self.a)).sum() + np.abs(price).sum())
         rounding = margins.packing_slack(price.size, s) * size
         total = found.value * (1 + SAFETY * margins.claim()) + SAFETY * self.k * rounding
         return data, total, tuple(found.supports)
+
+
+def _filled(supports: list[np.ndarray], kinds: list[Kind], n: int) -> list[np.ndarray]:
+    """Return disjoint supports with all the features that their kinds allow, unused ones added."""
+    free = np.setdiff1d(np.arange(n), np.concatenate(supports)).tolist()
+    filled = []
+    for support, kind in zip(supports, kinds):
+        more = [free.pop(0) for _ in range(kind.s - support.size)]
+        filled.append(np.sort(np.array([*support.tolist(), *more])))
+    return filled

@@ -58,6 +58,7 @@ class PackingQuestion:
     s: int
     k: int
     price: np.ndarray  # (n,)
+    paid: float  # at least the prices of all features that are used together
     best_priced: float
     target: float
     start: Split
@@ -71,9 +72,9 @@ def best_packing(question: PackingQuestion, monitor: Monitor) -> Packed | None:
     checker allows for the rounding of sums of prices and values.
     """
     a, price, k, best_priced = question.a, question.price, question.k, question.best_priced
-    scale = float(np.abs(np.diagonal(a)).sum() + price.sum())
+    scale = float(np.abs(np.diagonal(a)).sum() + np.abs(price).sum())
     slack = 2 * margins.packing_slack(a.shape[0], question.s) * scale
-    tau = question.target - float(price.sum()) - (k - 1) * best_priced - slack
+    tau = question.target - question.paid - (k - 1) * best_priced - slack
     steps = len(SMOOTHING) * STEPS * step_work(a.shape[0])
     if tau <= 0.0 or steps > question.work:
         return None
@@ -83,7 +84,7 @@ def best_packing(question: PackingQuestion, monitor: Monitor) -> Packed | None:
         return None
     values = np.array([_proved_value(a[np.ix_(S, S)]) + slack for S in supports])
     missing = np.array([best_priced - v + price[S].sum() for v, S in zip(values, supports)])
-    room = float(price.sum()) + k * best_priced - question.target + (k + 1) * slack
+    room = question.paid + k * best_priced - question.target + (k + 1) * slack
     chosen = _packed(supports, missing, values, room, k)
     if chosen is None:
         return None

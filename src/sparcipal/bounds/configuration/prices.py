@@ -78,10 +78,17 @@ class Pool:
     """The supports met so far, with their values."""
 
     def __init__(
-        self, a: np.ndarray, wanted: Sequence[Kind], nonnegative: bool, value: float
+        self,
+        a: np.ndarray,
+        wanted: Sequence[Kind],
+        nonnegative: bool,
+        value: float,
+        *,
+        full: bool = False,
     ) -> None:
-        """`wanted` has the kind of each component."""
-        self.a, self.nonnegative, self.value = a, nonnegative, value
+        """`wanted` has the kind of each component; `full` says that only supports with as many
+        features as their kind allows count."""
+        self.a, self.nonnegative, self.value, self.full = a, nonnegative, value, full
         self.wanted = tuple(wanted)
         self.kinds = sorted(set(wanted))
         self.counts = np.array([self.wanted.count(kind) for kind in self.kinds])
@@ -95,6 +102,10 @@ class Pool:
         self.columns[key] = self.value_of(np.array(key))
         return True
 
+    def serves(self, kind: Kind, key: tuple[int, ...]) -> bool:
+        """Return whether a support counts for components of a kind."""
+        return kind.admits(key) and (not self.full or len(key) == kind.s)
+
     def value_of(self, support: np.ndarray) -> float:
         block = self.a[np.ix_(support, support)]
         if self.nonnegative:
@@ -107,7 +118,7 @@ class Pool:
 
     def best(self, price: np.ndarray, kind: Kind) -> tuple[np.ndarray, float]:
         """Return the support of this kind that is worth most, and its worth."""
-        keys = [key for key in self.columns if kind.admits(key)]
+        keys = [key for key in self.columns if self.serves(kind, key)]
         found = max(keys, key=lambda key: self.worth(key, price))
         return np.array(found), self.worth(found, price)
 
@@ -190,7 +201,7 @@ class Pool:
         values: list[float] = []
         for key, value in self.columns.items():
             for t, kind in enumerate(self.kinds):
-                if kind.admits(key):
+                if self.serves(kind, key):
                     rows += [len(values)] * (len(key) + 1)
                     cols += [*key, n + t]
                     values.append(value)
