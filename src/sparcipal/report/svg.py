@@ -164,8 +164,8 @@ def _across_axis(scale: Scale, name: str) -> str:
 RADIUS = 165.0
 CENTRE = (WIDTH / 2, 205.0)
 BESIDE = 75  # a biplot is wider on both sides, for the names
-LINE = 16.0  # from one name to the next
-LETTER = 8.6  # about the width of one, on a phone
+LINE = 18.5  # from one name to the next
+LETTER = 9.6  # about the width of one, on a phone
 SHORTEST = 12  # letters: names in a column are not cut below
 
 
