@@ -17,7 +17,7 @@ import pytest
 from sparcipal import sparse_pca
 
 AT_ONCE = int(os.environ.get("SPARCIPAL_LOAD", "12"))
-IN_A_ROW = int(os.environ.get("SPARCIPAL_FITS", "100"))
+IN_A_ROW = int(os.environ.get("SPARCIPAL_FITS", "60"))
 X = np.random.default_rng(0).standard_normal((40, 10))
 
 
