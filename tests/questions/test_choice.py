@@ -99,6 +99,7 @@ def test_stopped_run_is_marked():
     )  # fmt: skip
     assert not found.complete
     assert "Stopped before the end" in str(found)
+    assert "Recommended so far, from 2 of 5 folds: " in found.reason
 
 
 def test_all_that_does_not_fit_is_in_one_error():

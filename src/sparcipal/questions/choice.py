@@ -343,6 +343,11 @@ def _chosen(grid: _Grid, permutations: int) -> Choice:
     spread = noises.std(axis=0, ddof=1) if len(null) > 1 else nothing
     mean, noise = shares.mean(axis=0), noises.mean(axis=0)
     best, reason = recommended(grid.ks, grid.sizes, mean, error, noises)
+    complete = all(part is not None for part in parts) and grid.monitor.stopped is None
+    if not complete:
+        known = f"{len(held)} of {grid.folds} folds"
+        known += f" and {len(null)} of {permutations} tables of noise" if permutations else ""
+        reason = reason.replace("Recommended:", f"Recommended so far, from {known}:")
 
     def shared(figure: str) -> np.ndarray:
         return np.array(
@@ -366,7 +371,7 @@ def _chosen(grid: _Grid, permutations: int) -> Choice:
         permutations,
         best,
         reason,
-        complete=all(part is not None for part in parts) and grid.monitor.stopped is None,
+        complete,
     )
 
 
