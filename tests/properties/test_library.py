@@ -69,13 +69,25 @@ def test_multipliers_are_kept_with_as_few_bits_as_prove_the_bound(monkeypatch):
     result, (bound,) = Archive().result(name), Archive().result(name).certificate.bounds
     monkeypatch.setattr(archive, "SMALL", 0)
     monkeypatch.setattr(archive, "BITS", (2, 12))  # two bits prove nothing
-    content = archive._packed(INSTANCES[name], result)
+    same, content = archive._packed(INSTANCES[name], result)
+    assert same is result
     kept = Result.from_json(lzma.decompress(content).decode())
     assert verify(kept, **given("digits"))
     assert len(content) <= Archive().file(name).stat().st_size
     coarse = replace(bound, data=archive._rounded(bound.data, 2))
     result = replace(result, certificate=replace(result.certificate, bounds=(coarse,)))
     assert not archive._proved(INSTANCES[name], result)
+
+
+def test_a_proof_that_is_too_large_is_kept_for_a_larger_bound(monkeypatch):
+    name = "digits-3x10-nonnegative"
+    result = Archive().result(name)
+    monkeypatch.setattr(archive, "BITS", ())
+    monkeypatch.setattr(archive, "LARGEST", 90_000)
+    kept, content = archive._packed(INSTANCES[name], result)
+    assert len(content) <= 90_000 < Archive().file(name).stat().st_size
+    assert kept.gap == pytest.approx(1.2 * result.gap)
+    assert verify(Result.from_json(lzma.decompress(content).decode()), **given("digits"))
 
 
 @pytest.mark.parametrize(
