@@ -17,9 +17,10 @@ from tests.support.replay import replay
 
 @pytest.fixture(autouse=True)
 def rounds(monkeypatch):
-    """Small rounds from the first node on; the root leaves more to the tree than it would."""
+    """Small rounds from the first node on; nodes leave more to their children than they would."""
     monkeypatch.setattr(exact, "ALONE", 0.0)
     monkeypatch.setattr(exact, "ROOT_SMOOTHING", ())
+    monkeypatch.setattr(exact, "NODE_STEPS", 30)
     monkeypatch.setattr(subtrees, "SUBTREES", 4)
     monkeypatch.setattr(subtrees, "WORK", 2e7)
 
@@ -142,6 +143,7 @@ def test_supports_that_shrink_in_several_subtrees_are_looked_at_once(seed, monke
     """Supports shrink to the same ones in several subtrees; each is looked at once."""
     monkeypatch.setattr(exact, "ALONE", 0.0)
     monkeypatch.setattr(exact, "ROOT_SMOOTHING", ())
+    monkeypatch.setattr(exact, "NODE_STEPS", 30)
     monkeypatch.setattr(subtrees, "SUBTREES", 3)
     monkeypatch.setattr(subtrees, "WORK", 1.0)
     X = np.random.default_rng(seed).standard_normal((40, 8))

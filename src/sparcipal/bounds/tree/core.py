@@ -32,8 +32,11 @@ from .search import prove
 CORE = 90  # features of the first core, besides the support
 MOST_CORE = 900
 ROUNDS = 10
-COLD = (1e-2, 3e-3, 1e-3)  # smoothing from a start, relative to the value
-WARM = (1e-3, 3e-4)  # and from the certificate of a smaller core
+# Smoothing from a start, relative to the value, and from the certificate of a smaller core; where
+# features that joined put that one far above the level, a few steps lead it back first.
+COLD = (1e-2, 3e-3, 1e-3)
+WARM = (1e-3, 3e-4)
+FAR, BACK = 1e-2, 50
 STEPS = 100  # of a smoothing, at most
 EASY = 30  # nonzeros up to which a level is tried after every smoothing
 ROOT_STEPS = 60
@@ -402,18 +405,22 @@ class _Extension:
     ) -> Iterator[tuple[Split, bool]]:
         """Certificates of the core, with pads, after each smoothing, and whether it is the last."""
         part = self._part(core, pad)
+        unit, first_steps = max(self.value, self.scale), STEPS
         smoothing = COLD if split is None else WARM
         if split is None:
             split, count = best_start(part)
             self.n_eigen += count
             self.work += count * 0.4 * float(part.n) ** 3
+        elif top_eigenvalue(split_matrix(part, split).matrix) > target + FAR * unit:
+            smoothing, first_steps = (FAR, *WARM), BACK
         if self.s == 1:
             yield split, True
             return
         for mu in smoothing:
             optimiser = Optimiser(part, split)
             left = ROUNDS_END * self.limit - self.work
-            optimiser.run(mu * max(self.value, self.scale), STEPS, target, self.monitor, left)
+            steps = first_steps if mu == smoothing[0] else STEPS
+            optimiser.run(mu * unit, steps, target, self.monitor, left)
             self.n_eigen += optimiser.n_eigen
             self.work += optimiser.work
             split = optimiser.split()

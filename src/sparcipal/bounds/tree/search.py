@@ -41,6 +41,9 @@ LOG_LIMIT = 1_000_000_000  # bytes of proof
 CLOSE = 0.04  # gap up to which a given certificate is not compared with others
 # smoothing of the rounds at the root, relative to the value
 ROOT_SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
+# Steps of a round. A child begins where its parent ended, so that steps saved there are taken in
+# both children; only at prices, where supports tie, branching lowers the bound by more than steps.
+STEPS, NODE_STEPS = 30, 60
 
 
 def prove(A: np.ndarray, s: int, question: TreeQuestion | None = None) -> Proof:
@@ -275,7 +278,7 @@ class Search:
                 if self._out_of_budget() is not None:
                     return False
                 size = root.part.n
-                if self._optimise(root, mu * self.scale_of_value, 30, incumbents=True):
+                if self._optimise(root, mu * self.scale_of_value, STEPS, incumbents=True):
                     return True
                 message = self._eliminated_text(root)
                 self.monitor.update("root", value=self.value * self.unit, message=message)
@@ -296,9 +299,10 @@ class Search:
 
     def _expand(self, node: Node) -> None:
         gap = max((node.guess - self.value) / self.scale_of_value, 1e-5)
+        steps = STEPS if self.priced else NODE_STEPS
         for mu in (min(1e-2, gap / 4), min(3e-3, gap / 16)):
             look = self.nodes < 20 or self.nodes % 10 == 0
-            if self._optimise(node, mu * self.scale_of_value, 30, incumbents=look):
+            if self._optimise(node, mu * self.scale_of_value, steps, incumbents=look):
                 return
             if self._out_of_budget() in ("time", "user"):
                 break
