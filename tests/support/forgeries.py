@@ -462,7 +462,8 @@ def solved_again(subject: Subject, result: Result) -> str:
     """
     known = signature(sparse_pca).parameters
     asked = {key: value for key, value in result.settings.items() if key in known}
-    ways = ("method", "method_options", "rank")  # an optimum does not depend on how it was sought
+    # an optimum does not depend on how it was sought
+    ways = ("method", "method_options", "rank", "random_state")
     for name in ("sample_weight", "max_nodes", "time_limit", *ways):
         asked.pop(name, None)
     asked["n_nonzero_coefs"] = list(asked["n_nonzero_coefs"])
