@@ -97,7 +97,7 @@ def explanation_page(page: Explanation) -> str:
         '<meta name="viewport" content="width=device-width">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{title}</title>\n"
-        "<style>body{max-width:60em;margin:1.5em auto;padding:0 1em;"
+        "<style>h3{break-after:avoid}body{max-width:60em;margin:1.5em auto;padding:0 1em;"
         "font:16px/1.45 system-ui,sans-serif}h1{font-size:1.5em}</style>\n"
         f"<body>\n<h1>{title}</h1>\n{told}{cards}\n"
         f"{explanation_html(page)}\n</body>\n</html>\n"
