@@ -179,9 +179,10 @@ def test_command_says_so_when_its_output_is_full(data):
     assert b"Traceback" not in done.stderr
 
 
-def test_folder_that_is_not_there(data, tmp_path):
-    done = run(SAVE, data, tmp_path / "nowhere" / "model.json", "plain")
-    assert "said" in done.stdout, done.stderr
+def test_saving_says_so_when_the_folder_is_not_there(data, tmp_path):
+    result = sparse_pca(np.load(data), n_nonzero_coefs=2, certify=False)
+    with pytest.raises(OSError, match="nowhere"):
+        result.save(tmp_path / "nowhere" / "model.json")
 
 
 FIT = """
