@@ -31,10 +31,11 @@ own setting (its rank, its accuracy, its algorithm, random restarts where it has
 that is known here, with the gap that is proved; how the second compares with the first; and why
 not, where there is a reason that we know of.
 
-"To the digit" means equal at the precision that is printed. Values are recomputed from the data
-on the supports that a method returned. ``make tables`` measures all of it again (``python -m
-benchmarks.tables printed``); ``make library`` rechecks the best values and bounds. This page is
-made by ``docs/printed.py``.
+"To the digit" means equal at the precision that is printed. Values are recomputed from the data on
+the supports that a method returned. ``make tables`` measures all of it again (``python -m
+benchmarks.tables printed``); ``make library`` rechecks the best values and bounds;
+``benchmarks/joint`` has smaller gaps of long runs, whose proofs are too large to be kept. This page
+is made by ``docs/printed.py``.
 """
 FACES = """
 **Faces.** The preparation of the CBCL faces is not described. A share of variance does not depend

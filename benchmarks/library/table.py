@@ -18,7 +18,8 @@ supports, loadings of any sign or nonnegative. A value is the sum of the largest
 each support; covariances A divide by the number of samples, and what is not centred has second
 moments. `library.jsonl` has the best value, the best bound and the supports of each, `results/` the
 result itself, and with it the proof where that is at most 3 MB, compressed (in files of at most
-900 kB: `.2` and so on are the rest of a file that is longer).
+900 kB: `.2` and so on are the rest of a file that is longer). A proof that is larger than that is
+kept with coarser multipliers where these prove a bound that is a quarter of the gap larger.
 
     make library                                         recheck all of it with `verify` alone
     python -m benchmarks.library check digits-1x10       the same, of one instance
@@ -28,9 +29,10 @@ result itself, and with it the proof where that is at most 3 MB, compressed (in 
 `make library` fails, and says what is wrong, if a line of the list is missing, listed twice, of no
 instance or of wrong types; if value, bound, supports or `proved_by` are not those of the stored
 result; if `verify` refuses that; or if the proof is not where the list says so. "-" in the last
-column means that no proof is kept: the value is rechecked then and the bound is **not**, and
-`make library` counts these as "bound not rechecked". They were found when proofs up to 900 kB were
-kept, or are larger than 3 MB; a run that proves the bound again (`make NAME`) brings the proof.
+column but one means that no proof is kept: the value is rechecked then and the bound is **not**,
+and `make library` counts these as "bound not rechecked". Their proofs are larger than 3 MB as they
+are kept here (13 to 48 MB as they are written), or the bounds were found when proofs up to 900 kB
+were kept; a run that proves the bound again (`make NAME`) brings the proof.
 {count}
 
 `make NAME` starts from the known components with the effort recorded in the stored result:
@@ -48,7 +50,8 @@ A result to send in is made with `sparse_pca(**INSTANCES[NAME].question())`, `IN
 is a larger value or a smaller bound, rechecked before it replaces anything; a pull request consists
 of what `take` changed. `take` says why something is not taken: another question, not proved, not
 better. A bound that comes with its proof replaces one without, if the gap grows by at most a
-quarter.
+quarter: what can be rechecked is worth more here than what cannot. `benchmarks/joint` has gaps as
+they were reached.
 """
 SAID = """\
 As printed; ours are the best value, the gap of the list, and how it was made (CPU seconds on a

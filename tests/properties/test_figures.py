@@ -139,3 +139,22 @@ def test_the_error_terms_of_theorem_2_are_shown_as_they_were_measured():
         assert low - 0.001 <= float(at_least) <= low
         assert high <= float(at_most) <= high + 0.001
         assert float(there) == pytest.approx(eigenvalue, abs=0.0005)
+
+
+def test_joint_gaps_of_the_readme_are_those_of_the_benchmark():
+    default = {
+        (row["data"].split()[0], row["components x nonzeros"]): percent(row["proved"])
+        for row in rows("README.md", "data |")
+    }
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    long = re.search(r"joint gaps to ([\d.]+) % and ([\d.]+) % in three CPU minutes", text)
+    for name, sizes, gap in (("KOS", "8, 15", long[1]), ("Leukemia", "5, 40", long[2])):
+        by_full = _row("set | k, s | full before", name, sizes)["full now"]
+        assert by_full == f"{gap} %"
+        by_default = percent(_row("set | k, s | db7e602", name, sizes)["now"])
+        assert by_default <= default[name, sizes.replace(", ", " x ")] < by_default + 0.001
+
+
+def _row(head: str, name: str, sizes: str) -> dict[str, str]:
+    found = rows("benchmarks/joint/README.md", head)
+    return next(row for row in found if row["set"].split()[0] == name and row["k, s"] == sizes)
