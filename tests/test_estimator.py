@@ -145,6 +145,10 @@ def test_estimator_keeps_names_everywhere(wine):
     assert list(frame.columns) == ["sparsepca0", "sparsepca1"]
     with pytest.raises(ValueError, match="feature names"):
         model.transform(X.rename(columns={X.columns[0]: "other"}))
+    for other in (X.assign(more=1.0), X[X.columns[::-1]]):
+        with pytest.raises(ValueError, match=r"model.result_.transform\(X\), which finds columns"):
+            model.transform(other)
+        assert model.result_.transform(other) == pytest.approx(model.transform(X))
 
 
 def test_a_table_brings_its_names(wine):

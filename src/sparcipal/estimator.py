@@ -128,9 +128,11 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         try:
             return scorer(validate_data(self, X, reset=False, **checks))
         except ValueError as error:
-            if "must be in the same order" in str(error):  # the remedy, as scikit-learn has none
+            told = str(error)
+            more = "unseen at fit time" in told and "now missing" not in told
+            if more or "must be in the same order" in told:  # the remedy: scikit-learn has none
                 raise ValueError(
-                    f"{str(error).rstrip()}\nWrite X[list(model.feature_names_in_)], or use "
+                    f"{told.rstrip()}\nWrite X[list(model.feature_names_in_)], or use "
                     "model.result_.transform(X), which finds columns by their names."
                 ) from error
             if is_frame(X):

@@ -200,6 +200,8 @@ def test_frames_without_a_column_of_numbers_are_refused_by_name():
     for frame in (pandas.DataFrame(columns), polars.DataFrame(columns)):
         with pytest.raises(ValueError, match=r"no column of numbers: 'place' \(text.*'day'"):
             as_table(frame)
+    with pytest.raises(ValueError, match=r"sparcipal.read\(X, one_hot=True\)"):
+        as_table(pandas.DataFrame({"place": ["x", "y"]}))
     with pytest.raises(ValueError, match="numbers but for some entries: 'a'"):
         as_table(pandas.DataFrame({"a": np.array([1, "x"], dtype=object)}))
     with pytest.raises(ValueError, match="no column of numbers: 'a'"):

@@ -188,7 +188,8 @@ def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
     if problems:
         raise ValueError(f"{where} has {'; '.join(problems)}")
     if not features:
-        ways = "encode categories with one_hot=..., or pass another table"
+        call = "one_hot=..." if where != "X" else "sparcipal.read(X, one_hot=True)"
+        ways = f"encode categories with {call}, or pass another table"
         if any(column.written for column in columns):
             ways = "convert them, for instance by X.astype(float)"
         raise ValueError(
