@@ -175,6 +175,12 @@ def test_an_unfinished_list_says_no_more_than_it_knows():
     assert "found so far" in text
     assert "in every one" not in text
     assert "none is missing" not in text
+    A = np.diag(np.linspace(2.0, 1.0, 12))
+    A[0, 1] = A[1, 0] = 1.5
+    known = alternatives(covariance=A, n_nonzero_coefs=4, most=1, force=0)
+    assert not known.components[0].complete
+    assert known.components[0].indispensable() == [0, 1]
+    assert "x0, x1, which is proved of all within 1 % of the best" in str(known)
 
 
 def test_what_cannot_be_answered_is_refused():

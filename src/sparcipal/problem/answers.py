@@ -193,6 +193,11 @@ class Nearby:
         kept = [set(self.needed(entry)) for entry in self.supports]
         return sorted(set.intersection(*kept)) if kept else []
 
+    def indispensable(self) -> list[int]:
+        """The features without which no answer is above `asked`, as their costs prove whether the
+        list is complete or not."""
+        return sorted(cost.feature for cost in self.drops if cost.bound <= self.asked)
+
     def sometimes(self) -> list[int]:
         """The features that some answers above the level use and some do not."""
         if self.everything:

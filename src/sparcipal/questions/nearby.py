@@ -91,7 +91,8 @@ def alternatives(
         it may hold some more. It is then known to be complete above a higher level.
     drop : bool
         Also find and prove the best answers without each feature that the answer uses, to a tenth
-        of `within`, and to 0.1 % where `within` is more than 1 %.
+        of `within`, and to 0.1 % where `within` is more than 1 %, or as far as the proof of a fit
+        comes.
     force : int
         For so many outsiders of each component, those that promise most, also find and prove the
         best answers with them. Of the others the list gives a bound.

@@ -273,6 +273,9 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
         yield f"at least {many}; what else there is, is not known"
     alone = near.everything and len(found.components) > 1
     yield NO_CHOICE if alone else _unique(found, near)
+    if not near.complete and (needed := near.indispensable()):
+        reach = f"within {_percent(found.within)} of {whose}"
+        yield f"in every one: {_named(found, needed)}, which is proved of all {reach}"
     for label, features in zip(_labels(near), (near.always(), near.sometimes())):
         if features:
             yield f"{label}: {_named(found, features)}"
