@@ -224,3 +224,26 @@ def test_every_method_returns_the_kind_asked_for(kind: str, method: str) -> None
     asked = {"n_components": 2, "n_nonzero_coefs": 3, **KINDS[kind]}
     result = sparse_pca(covariance=A, method=method, certify=False, **asked)
     assert verify(result, covariance=A).verdict == "proved"
+
+
+def test_components_that_count_first_have_features_they_would_not_want_beside_others() -> None:
+    """A feature of another component explains nothing beyond it, and much before it."""
+    A = np.array(
+        [
+            [1.0, 0.0877, 0.1397, 0.5],
+            [0.0877, 0.0515, 0.0482, 0.0438],
+            [0.1397, 0.0482, 0.0577, 0.0698],
+            [0.5, 0.0438, 0.0698, 0.25],
+        ]
+    )
+    asked = {"supports": "free", "nonnegative": True, "certify": False}
+    A += 1e-6 * np.eye(4)
+    result = sparse_pca(covariance=A, n_components=3, n_nonzero_coefs=[1, 4, 1], **asked)
+    assert result.value > 1.3295  # 1.3024 without them
+
+
+def test_scores_of_nothing_but_rounding_are_uncorrelated_with_all_others() -> None:
+    x = np.array([0.3248, 0.3526, -0.4945, -1.0])
+    asked = {"uncorrelated": True, "certify": False}
+    result = sparse_pca(covariance=np.outer(x, x), n_components=2, n_nonzero_coefs=2, **asked)
+    assert result.value == pytest.approx(x[2] ** 2 + 1, rel=1e-9)

@@ -5,6 +5,7 @@ from numba import njit
 
 DEPENDENT = 1e-12  # a column that keeps less than this part of its norm adds no direction
 LOST = 1e-9  # so does a free vector
+NOISE = 4e-15  # of the sizes of its terms: what rounding may leave of a sum that is zero
 
 
 @njit(cache=True, nogil=True)
@@ -20,14 +21,17 @@ def tied(A, B, places, first, y, X, Q, R, a, size, slope, gradient):
     for j in range(k):
         low, s = first[j], first[j + 1] - first[j]
         for i in range(j):
-            norm = 0.0
+            norm, terms = 0.0, 0.0
             for t in range(s):
-                total = 0.0
+                total, sizes = 0.0, 0.0
                 for u in range(first[i], first[i + 1]):
-                    total += B[places[low + t], places[u]] * X[u]
+                    term = B[places[low + t], places[u]] * X[u]
+                    total += term
+                    sizes += abs(term)
                 Q[j, i, t] = total
                 norm += total * total
-            norm = np.sqrt(norm)
+                terms += sizes * sizes
+            norm = max(np.sqrt(norm), NOISE / DEPENDENT * np.sqrt(terms))
             for m in range(i):
                 R[j, m, i] = 0.0
             for _ in range(2):

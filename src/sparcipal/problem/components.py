@@ -124,9 +124,12 @@ def with_direction(problem: Problem, basis: np.ndarray, one: Component) -> np.nd
     """Return the constraints of later components with that of `one` added, as columns."""
     direction = one.vector(problem.covariance.n_features)
     if problem.uncorrelated:
+        spread = np.sqrt(np.abs(problem.covariance.diagonal))
         direction = problem.covariance.image(one.support, one.weights)
-        size = float(np.linalg.norm(direction))
-        direction = direction / size if size > 0.0 else direction
+        # scores that are zero but for rounding are uncorrelated with all others
+        noise = 4e-15 * np.linalg.norm(spread) * (spread[one.support] @ abs(one.weights))
+        size = np.linalg.norm(direction)
+        direction = direction / size if size > noise else 0.0 * direction
     return np.column_stack([basis, direction])
 
 

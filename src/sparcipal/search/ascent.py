@@ -42,8 +42,10 @@ EXCHANGES = 30  # of one component in one sweep
 DENSE = 400  # up to so many features a matrix that is seen is formed
 POLISH = 40  # L-BFGS steps on the weights
 PERTURBED = 10  # starts near the best answer, for each unit of effort
+SMALL, RANDOM = 12, 8  # up to so many features there are so many starts anywhere
 CHANGED, NEAR = 3, 10  # features of a component that change then, and among how many others
 PROMISING = 0.98  # of the best value: exchanges of uncorrelated components are worth their time
+LIFTED, LEAST = 1e-3, 1e-6  # nonnegative weights where a polish begins, and those that it drops
 BETTER = 1.0 + 1e-10
 
 Search = Callable[[Covariance, int], np.ndarray]
@@ -68,10 +70,11 @@ def ascend(
     best = ascent.exchanged(best, options)
     rng = np.random.default_rng(options.seed)
     seen = {_supports(end) for end in [*ends, *ranked]}
-    for _ in range(PERTURBED * effort):
+    few = RANDOM * effort if problem.covariance.n_features <= SMALL else 0
+    for turn in range(PERTURBED * effort + few):
         if options.monitor.stopped:
             break
-        near = ascent.perturbed(best, rng)
+        near = ascent.random(rng) if turn < few else ascent.perturbed(best, rng)
         if _supports(near) in seen:
             continue
         trial = ascent.run(near, options, 0)
@@ -111,6 +114,19 @@ class _Ascent:
         longest = sorted(components, key=lambda c: -c.support.size)
         slots = dict(zip(places, longest))
         return tuple(slots[j] for j in range(len(sizes)))
+
+    def random(self, rng: np.random.Generator) -> tuple[Component, ...]:
+        """Return components on any supports."""
+        order, at, made = rng.permutation(self.cov.n_features), 0, []
+        for s in self.problem.cardinalities:
+            support = np.sort(order[at : at + s])
+            weights = np.abs(rng.standard_normal(s))
+            made.append(Component(support, weights / np.linalg.norm(weights)))
+            if self.problem.disjoint:
+                at += s
+            else:
+                order = rng.permutation(order)
+        return self.admitted(tuple(made))
 
     def perturbed(
         self, components: tuple[Component, ...], rng: np.random.Generator
@@ -279,14 +295,37 @@ class _Ascent:
         """Improve all weights together on their supports."""
         if self.constrained:
             return list(refined(self.problem, components) or components)
-        if not self.problem.adjusted or self.problem.nonnegative:
+        if not self.problem.adjusted:
             return components
+        sign = self.problem.nonnegative
+        if sign:
+            components = [self._filled(components, j) for j in range(len(components))]
         ordered = best_order(self.problem, tuple(components))
         places = [next(i for i, c in enumerate(components) if c is one) for one in ordered]
         if len(set(places)) < len(places):  # one component twice
             return components
-        better = dict(zip(places, polished(self.cov, ordered)))
+        better = dict(zip(places, polished(self.cov, ordered, sign)))
         return [better[j] for j in range(len(components))]
+
+    def _filled(self, components: list[Component], j: int) -> Component:
+        """Return the j-th component with all features that it may have. Beside the others it may
+        not want them; it does if it counts before them."""
+        own, p = components[j], self.cov.n_features
+        used = own.weights > 0.0
+        allowed = np.ones(p, dtype=bool)
+        for i, other in enumerate(components):
+            if i == j:
+                allowed[other.support[used]] = False
+            elif self.problem.disjoint:
+                allowed[other.support] = False
+        image = np.where(allowed, self.cov.image(own.support, own.weights), -np.inf)
+        count = self.problem.cardinalities[j] - int(np.count_nonzero(used))
+        more = np.argsort(-image, kind="stable")[:count]
+        more = more[allowed[more]]
+        support = np.append(own.support[used], more)
+        order = np.argsort(support)
+        weights = np.append(own.weights[used], np.zeros(more.size))
+        return Component(support[order], weights[order])
 
     def _on(self, rest: Covariance, support: np.ndarray, basis: np.ndarray) -> Component | None:
         """Return the best vector on the support, or None if the constraints leave none."""
@@ -295,11 +334,14 @@ class _Ascent:
         return best_within(rest, support, basis)
 
 
-def polished(cov: Covariance, components: Sequence[Component]) -> list[Component]:
-    """Return components with the same supports whose adjusted variances sum to no less.
+def polished(
+    cov: Covariance, components: Sequence[Component], nonnegative: bool = False
+) -> list[Component]:
+    """Return components with the same supports whose adjusted variances sum to no less, or hardly.
 
-    With G = X'AX and v_j the coefficients of x_j beyond those before it, the j-th adjusted variance
-    is v_j'G v_j, and its gradient in X is 2 A X v_j v_j'.
+    Nonnegative weights are squares of what moves. With G = X'AX and v_j the coefficients of x_j
+    beyond those before it, the j-th adjusted variance is v_j'G v_j, and its gradient in X is
+    2 A X v_j v_j'.
     """
     features = np.unique(np.concatenate([c.support for c in components]))
     A = cov.submatrix(features)
@@ -308,7 +350,7 @@ def polished(cov: Covariance, components: Sequence[Component]) -> list[Component
 
     def matrix(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         X = np.zeros((features.size, k))
-        for j, part in enumerate(np.split(y, ends)):
+        for j, part in enumerate(np.split(y * y if nonnegative else y, ends)):
             X[places[j], j] = part
         norms = np.maximum(np.linalg.norm(X, axis=0), 1e-150)
         return X / norms, norms
@@ -322,11 +364,16 @@ def polished(cov: Covariance, components: Sequence[Component]) -> list[Component
             V[:j, j] = -np.linalg.lstsq(G[:j, :j], G[:j, j], rcond=1e-12)[0]
         slope = 2.0 * image @ (V @ V.T)
         slope -= X * np.einsum("ij,ij->j", X, slope)
-        grad = [slope[places[j], j] / norms[j] for j in range(k)]
-        return -float(np.einsum("ij,il,lj->", V, G, V)), -np.concatenate(grad)
+        grad = np.concatenate([slope[places[j], j] / norms[j] for j in range(k)])
+        return -float(np.einsum("ij,il,lj->", V, G, V)), -grad * (2 * y if nonnegative else 1.0)
 
     start = np.concatenate([c.weights for c in components])
+    if nonnegative:
+        start = np.sqrt(np.maximum(start, LIFTED))
     X, _ = matrix(minimise(evaluate, start, POLISH, _still))
+    if nonnegative:
+        X = np.where(X > LEAST, X, 0.0)
+        X /= np.linalg.norm(X, axis=0)
     return [Component(c.support, X[places[j], j]) for j, c in enumerate(components)]
 
 
