@@ -54,7 +54,7 @@ class TrendsDisplay:
             ha="right" if len(windows) > 5 else "center",
         )
         ax.set_xlim(-0.3, len(windows) - 0.7)
-        ax.set_ylim(bottom=0.0)
+        ax.set_ylim(0.0, 1.05 * ax.dataLim.y1)  # the margin of what is drawn may be far less
         ax.set_xlabel("from")
         ax.set_ylabel("share of the variance, %")
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.01, 0.5))
