@@ -192,8 +192,10 @@ def test_path_draws_itself_when_matplotlib_is_there():
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    path = sparse_path(X, n_nonzero_coefs=[1, 2], time_limit=60.0)
-    assert len(path.plot().results) == 2
+    drawn = sparse_path(X, n_components=2, n_nonzero_coefs=[1, 2], time_limit=60.0).plot()
+    assert len(drawn.results) == 2
+    assert drawn.ax_.get_xlabel() == "nonzeros allowed in each of 2 components"
+    assert all(tick == round(tick) for tick in drawn.ax_.get_xticks())
     plt.close("all")
 
 

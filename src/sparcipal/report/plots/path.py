@@ -134,6 +134,7 @@ class PathDisplay:
                 xytext=(4, 3), textcoords="offset points", ha="left", fontsize="small",
                 color=common.GREY,
             )  # fmt: skip
+        ax.locator_params(axis="x", integer=True)  # half a nonzero is none
         k = len(self.results[0].supports)
         ax.set_xlabel("nonzeros allowed" + (f" in each of {k} components" if k > 1 else ""))
         whole = "total variance" if self.leading is None else "leading eigenvalue"
