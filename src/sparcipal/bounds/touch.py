@@ -127,9 +127,6 @@ class Strata:
         self.trusted = not (isinstance(cov, MatrixCovariance) and cov.n_samples is None)
         excess = 4 * cov.error_unit * cov.error_weights + cov.psd_shift
         self.variance = np.maximum(cov.diagonal, 0.0) + excess
-        # work for an entry of the covariance that is not in memory
-        formed = isinstance(cov, MatrixCovariance)
-        self._forming = 0.0 if formed else (cov.n_samples or 0) / 4
         self.groups = groups_of(s if self.alone else s - anchors + 1)
         u = split.u.astype(np.float64)
         both = np.logical_and.outer(self.forced, self.forced)
@@ -212,9 +209,9 @@ class Strata:
         """Entries of the features of `near` to the core, and their largest ones to the others."""
         s, cov = self.s, self.cov
         self._near = near
+        self.work += near.size * self.core.size * 20.0 + cov.forming(near, self.core)
         self.squares = magnitudes(cov.submatrix(near, self.core), self.nonnegative) ** 2
         self.uniform = _prefix_sums(self.squares, s)
-        self.work += near.size * self.core.size * (20.0 + self._forming)
         self.others = self._outer_sums(near)
         self.own = cov.diagonal[near]
 
@@ -225,13 +222,15 @@ class Strata:
         if self.trusted and near.size > NEAR:
             far, among = self.outside, np.zeros((near.size, 0))
         elif not self.trusted and far.size:
+            self.work += cov.forming(near, self.outside)
             among = magnitudes(cov.submatrix(near, self.outside), self.nonnegative)
             among[np.arange(near.size), np.searchsorted(self.outside, near)] = 0.0
             far = far[:0]
         else:
+            self.work += cov.forming(near, near)
             among = magnitudes(cov.submatrix(near), self.nonnegative)
             np.fill_diagonal(among, 0.0)
-        self.work += among.size * (10.0 + self._forming)
+        self.work += among.size * 10.0
         top = np.sort(np.sqrt(self.variance[far]))[::-1][: s - 1]
         root = np.sqrt(self.variance[near])[:, None]
         return _prefix_sums(np.hstack([row_tops(among, s - 1), root * top]), s)

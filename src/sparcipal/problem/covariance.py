@@ -73,6 +73,10 @@ class Covariance(ABC):
     @abstractmethod
     def restrict(self, keep: np.ndarray) -> Covariance: ...
 
+    def forming(self, rows: np.ndarray, cols: np.ndarray) -> float:
+        """Estimate the nanoseconds of one core that entries take which are not in memory."""
+        return (self.n_samples or 0) / 4 * rows.size * cols.size
+
     def matvec(self, x: np.ndarray) -> np.ndarray:
         return self.matmat(x[:, None])[:, 0]
 
@@ -138,6 +142,9 @@ class MatrixCovariance(Covariance):
         self.error_weights = np.abs(self.diagonal) if doubt.weights is None else doubt.weights
         self.inert = np.logical_not(matrix.any(axis=0)) if inert is None else inert
 
+    def forming(self, rows: np.ndarray, cols: np.ndarray) -> float:
+        return 0.0
+
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.matrix @ Y
 
@@ -180,6 +187,9 @@ class PartCovariance(Covariance):
         self.unit, self.psd_shift, self.n_samples = whole.unit, whole.psd_shift, whole.n_samples
         self.error_unit, self.error_weights = whole.error_unit, whole.error_weights[keep]
         self._formed: np.ndarray | None = None
+
+    def forming(self, rows: np.ndarray, cols: np.ndarray) -> float:
+        return 0.0
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         padded = np.zeros((self.whole.n_features, Y.shape[1]))
@@ -250,6 +260,12 @@ class SparseCovariance(Covariance):
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.X.T @ (self.X @ Y) - np.outer(self.mean, self.mean @ Y)
+
+    def forming(self, rows: np.ndarray, cols: np.ndarray) -> float:
+        stored = np.diff(self.X.indptr)
+        # the products of stored entries, if columns are independent, and an array for the sums
+        products = float(stored[rows].sum()) * float(stored[cols].sum()) / self.X.shape[0]
+        return 2.0 * products + 30.0 * rows.size * cols.size
 
     def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
         every = np.array_equal(rows, np.arange(self.n_features))  # whose copy would cost most

@@ -76,6 +76,10 @@ class RememberedCovariance(Covariance):
     def matmat(self, Y: np.ndarray) -> np.ndarray:
         return self.inner.matmat(Y)
 
+    def forming(self, rows: np.ndarray, cols: np.ndarray) -> float:
+        kept = self.block.holds(self.keep[rows]) and self.block.holds(self.keep[cols])
+        return 0.0 if kept else self.inner.forming(rows, cols)
+
     def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
         own, block = self.keep[rows], self.block
         if cols is None:
