@@ -260,11 +260,11 @@ def test_init_needs_a_method_that_begins_with_it():
 
 
 def test_an_unknown_keyword_is_answered_by_the_right_one():
-    for call in (sparse_pca, SparsePCA):
+    for call, given in ((sparse_pca, {"covariance": np.eye(3)}), (SparsePCA, {})):
         with pytest.raises(TypeError, match=r"'alpha'; pass n_nonzero_coefs"):
-            call(alpha=1.0)
+            call(alpha=1.0, **given)
         with pytest.raises(TypeError, match="'n_compnents'; did you mean 'n_components'"):
-            call(n_compnents=2)
+            call(n_compnents=2, **given)
     with pytest.raises(TypeError, match="a share of the variance does not say how many"):
         sparse_pca(covariance=np.eye(3), n_components=0.95)
 
