@@ -161,6 +161,18 @@ def test_of_a_stream_only_the_first_block_is_read_to_know_what_is_wrong(function
     assert read == [0]
 
 
+@pytest.mark.parametrize("function", [alternatives, explain])
+def test_features_that_an_answer_lacks_are_named_with_the_rest(function):
+    other = X.rename(columns={"a": "A", "c": "C"})
+    with pytest.raises(ValueError, match="2 problems:") as caught:
+        function(RESULT, other, within=3, callback=never)
+    assert caught.match("within=3.0 must lie in")
+    assert caught.match("the data have no feature 'a', 'c', but the result has")
+    with pytest.raises(ValueError, match="2 problems:") as caught:
+        function(RESULT, X.to_numpy()[:, :4], within=3, callback=never)
+    assert caught.match("n_features=6, but the data have 4")
+
+
 def test_stand_ins_for_what_was_refused_make_no_complaints():
     include = [["a", "b"], ["c"]]
     for wrong in (

@@ -172,7 +172,7 @@ def test_bad_input_is_named(asked):
         explain(result, X, stability=1)
     with pytest.raises(ValueError, match="n_features=9, but the data have 8"):
         explain(result, X[:, :8])
-    with pytest.raises(ValueError, match="'b' where the result has '<a>'"):
+    with pytest.raises(ValueError, match="no feature '<a>', but the result has"):
         explain(result, X, feature_names=[*NAMES[1:], "z"])
     with pytest.raises(ValueError, match="the data that it came from"):
         explain(result, X + planted(seed=1))

@@ -36,12 +36,11 @@ from .nearby import (
     alternatives,
     answer_of,
     data_of,
-    no_question,
     question_of,
 )
 from .resampling import Plan, Stability, stability_of
 from .room import around
-from .same import in_order, only_its_data
+from .same import in_order, its_features, only_its_data
 
 FORCE = 3  # outsiders of each component with proofs of their own, unless the user says
 LEVEL, ERRORS = 0.95, 1.0  # of the intervals, and false selections, as in `stability`
@@ -196,7 +195,7 @@ def explain(
             covariance,
             feature_names=feature_names,
             sample_weight=sample_weight,
-            door=asked.door(asked.monitor(), check, no_question),
+            door=asked.door(asked.monitor(), check, its_features(answer)),
         )
         source = in_order(answer, source)
         _check(source, count)

@@ -33,7 +33,7 @@ from ..problem.result import Result, answer_of
 from ..settings import Settings
 from .beside import Beside, Neighbours, Wanted
 from .refits import Fits
-from .same import check_same, in_order, only_its_data
+from .same import check_same, in_order, its_features, only_its_data
 
 MOST = 1000  # supports of a list, unless the user says
 FORCE = 10  # outsiders with fits of their own, unless the user says
@@ -150,7 +150,7 @@ def alternatives(
                 covariance,
                 feature_names=feature_names,
                 sample_weight=sample_weight,
-                door=asked.door(monitor, check, None if answer is None else no_question),
+                door=asked.door(monitor, check, None if answer is None else its_features(answer)),
             )
             if answer is None:
                 answer = fitted(source, asked, monitor)
@@ -164,13 +164,6 @@ def question_of(answer: Result, names: Sequence[str]) -> dict[str, Any]:
     asked = {name: settings[name] for name in names if name in settings}
     total = settings.get("n_nonzero_total")
     return asked if total is None else {**asked, "n_nonzero_coefs": {"total": total}}
-
-
-def no_question(columns: Columns, n_samples: int | None) -> None:
-    """Check nothing: the question has been answered, so it fits the features of its answer.
-
-    Whether the data have these features is checked once they are read.
-    """
 
 
 def _refuse_keywords(question: Iterable[str]) -> None:

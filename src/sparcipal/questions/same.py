@@ -6,7 +6,7 @@ feature. Sums in another order, of other containers or in passes, agree far bett
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -17,6 +17,7 @@ from ..data.inputs import Input
 from ..data.samples import aligned
 from ..data.searched import Data
 from ..data.table import Table
+from ..problem.constraints import Columns
 from ..problem.result import Result
 
 NEAR = 1e-9  # relative difference that rounding in sums does not reach
@@ -35,17 +36,40 @@ def only_its_data(answer: Result | None) -> Iterator[None]:
         raise ValueError(str(error).replace(WAYS_OUT, remedy)) from None
 
 
+def its_features(answer: Result) -> Callable[[Columns, int | None], None]:
+    """What is asked of the features of data that a result is said to come from."""
+
+    def asked(columns: Columns, n_samples: int | None) -> None:
+        if answer.feature_names is None or columns.names is None:
+            _check_count(answer, columns.count)
+            return
+        known = set(columns.names)
+        gone = [repr(name) for name in answer.feature_names if name not in known]
+        if gone:
+            more = f" and {len(gone) - NAMED:,} more" if len(gone) > NAMED else ""
+            raise ValueError(
+                f"the data have no feature {', '.join(gone[:NAMED])}{more}, but the result has; "
+                "pass the data that it came from"
+            )
+
+    return asked
+
+
+def _check_count(answer: Result, n_features: int) -> None:
+    if n_features != answer.n_features:
+        raise ValueError(
+            f"the result has n_features={answer.n_features}, but the data have {n_features}; pass "
+            "the data that it came from"
+        )
+
+
 def in_order(answer: Result, source: Input) -> Input:
     """Return the data with their features in the order of the result; refuse other features."""
     own = answer.feature_names
     if own is not None and isinstance(source.source, Table) and source.gaps is None:
         table = aligned(own, source.source)
         source = replace(source, source=table, feature_names=table.feature_names)
-    if source.n_features != answer.n_features:
-        raise ValueError(
-            f"the result has n_features={answer.n_features}, but the data have "
-            f"{source.n_features}; pass the data that it came from"
-        )
+    _check_count(answer, source.n_features)
     names = source.feature_names
     if own is not None and names is not None and tuple(own) != tuple(names):
         first = next((a, b) for a, b in zip(own, names) if a != b)
