@@ -228,14 +228,14 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
             whole = replace(whole, starts=(*whole.starts, known))
         return solve(whole, settings.search, settings.method_options, part, settings.certify)
 
-    searched.begin((sum(sizes) if total is None else total) + len(asked.exclude))
+    needed = (sum(sizes) if total is None else total) + len(asked.exclude)
+    searched.begin(needed, rough=len(sizes) > 1 and settings.certify == "fast")
     if aloud:
         remark = settings.remark(sizes)
         tell((*([remark] if remark else []), *searched.on_constants))
     _, shown = settled(searched, question, answer, options, settings.certify)
     data = searched.data
-    record = settings.record(sizes, total, data, asked)
-    result = result_of(shown, question(data), data, record)
+    result = result_of(shown, question(data), data, settings.record(sizes, total, data, asked))
     return remarked(result, searched, settings.remark(sizes))
 
 

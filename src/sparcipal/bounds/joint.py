@@ -144,7 +144,9 @@ def _short(stage: Stage, amount: float) -> JointAnswer:
 
 
 def _rough(stage: Stage, amount: float) -> JointAnswer:
-    return _kyfan(stage, "rough")
+    # a little less than is enough, since features that were dropped may add to it
+    tol = max(stage.question.tol, ROUGH * 2 / 3)
+    return _kyfan(replace(stage, question=replace(stage.question, tol=tol)), "rough")
 
 
 def _wide(stage: Stage, amount: float) -> JointAnswer:

@@ -23,6 +23,9 @@ from .strips import EveryRow
 
 MEMORY_LIMIT = 1 << 30
 FIRST = 1000  # features kept at first
+# Several components, whose default proof leaves a small gap, do not miss features that vary less
+# than this share of what the largest variances are on average, one for each nonzero.
+LITTLE = 0.05
 CLOSE = 1.5  # times as many must fit: for a few more, search and proof are not repeated
 SQUARES = 5  # matrices of the size of the covariance that the stages hold at once
 
@@ -100,10 +103,16 @@ class Stream:
         allowed = int(np.sqrt(self.memory_limit / (8 * SQUARES)))
         return min(max(allowed, 2 * needed, 2), self._varying(needed))
 
-    def first(self, needed: int) -> int:
-        """Return how many features to keep at first."""
+    def first(self, needed: int, rough: bool = False) -> int:
+        """Return how many features to keep at first; fewer where a small gap is good enough."""
         most, first = self.most(needed), max(FIRST, 4 * needed)
-        return most if self.scale else min(most, first)
+        if self.scale:
+            return most
+        if rough:
+            variances = np.sort(self.moments.variances(self.center))[::-1]
+            enough = LITTLE * float(variances[:needed].mean())
+            first = min(first, max(int(np.count_nonzero(variances > enough)), 4 * needed))
+        return min(most, first)
 
     def full(self, count: int, needed: int) -> bool:
         """Return whether no more features fit, or few."""

@@ -382,7 +382,7 @@ def _kernel_pairs(
     from ..kernels.stream import add_pairs
 
     sums = np.zeros(part.shape[0], dtype=np.int64 if part.dtype.kind == "i" else np.float64)
-    column = np.empty(scratch.size, dtype=np.int32)
+    column = np.empty(scratch.size, dtype=np.uint32)
     of_rows = block.indptr, block.indices, data, place, rows.start, rows.stop
     add_pairs(*of_rows, part, sums, column, scratch)
     return sums

@@ -115,14 +115,15 @@ class Searched:
             return ()
         return on_trends(np.asarray(source.X[:, j], dtype=float) for j in used)
 
-    def begin(self, needed: int) -> None:
-        """Read the rows, if data come in rows, for an answer of `needed` nonzeros."""
+    def begin(self, needed: int, rough: bool = False) -> None:
+        """Read the rows, if data come in rows, for an answer of `needed` nonzeros; `rough` where
+        its proof may leave a small gap."""
         self._needed = needed
         stream = self._stream
         if stream is None:
             return
         stream.count(self._monitor)
-        count = stream.first(needed)
+        count = stream.first(needed, rough)
         if self._data is not None and self._count >= count:
             return
         if stream.scale and count < stream.n_features and not stream.looked:
