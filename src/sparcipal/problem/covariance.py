@@ -146,6 +146,8 @@ class MatrixCovariance(Covariance):
         return 0.0
 
     def matmat(self, Y: np.ndarray) -> np.ndarray:
+        if self._factor is not None and 4 * len(self._factor) < self.n_features:
+            return self._factor.T @ (self._factor @ Y)  # of few samples, less to read
         return self.matrix @ Y
 
     def image(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
