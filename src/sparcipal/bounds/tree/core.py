@@ -64,7 +64,7 @@ ROUGH_FROM, ROUGH = 150, 0.008
 ENOUGH = 0.6  # of the work: where less was spent for such a level, a lower one is tried
 MOST_ROUGH = 1100  # features of a core at such a level
 CLOSING = 0.1  # features that should join, relative to the core, up to which work may go on
-LONGER = 1.4  # and how far, as for the tree where that alone is missing
+LONGER = 2.0  # and how far, as for the tree where that alone is missing
 # Where uniform pads reach no lower than SLOW times what they did, STALLED times in a row, the core
 # is given up.
 SLOW, STALLED = 0.9, 2
