@@ -216,6 +216,16 @@ def test_common_sets_with_dropped_features_explain_no_more_than_is_said():
     assert best <= result.bound * (1 + 1e-12) <= best * 1.001
     assert verify(result, X).verdict == "proved"
     assert check(result.to_json(), X) == "proved"
+    for rule in ("prices", "rows"):  # which count features, and roundings, once for all components
+        (bound,) = result.certificate.bounds
+        data = {**bound.data, "screened": {**bound.data["screened"], "rule": rule}}
+        screening = {**result.certificate.screening, "rule": rule}
+        forged = replace(
+            result.certificate, bounds=(replace(bound, data=data),), screening=screening
+        )
+        forged = replace(result, certificate=forged)
+        assert "are for disjoint components" in verify(forged, X).reason
+        assert "components that overlap" in check(forged.to_json(), X)
 
 
 def test_fewer_kept_features_than_components_are_refused():

@@ -256,7 +256,7 @@ def reach(record: Dropped | DroppedPart, inside: float, others: np.ndarray, case
     traces = _sums(heavy + psd_shift(case), ar)[n - t] + kept.rounding(n)
     stay = ar.minimum(inside, traces * (1 + n * ar.eps))
     if record.rule == "prices":
-        require(question.disjoint, "prices are paid by features of disjoint components")
+        _check_apart(case)
         price, split = record.price, record.split
         if price is None or split is None:
             raise Refused("screened: the certificate of the prices is missing")
@@ -272,6 +272,7 @@ def _by_rows(record: Dropped | DroppedPart, case: Case) -> Numbers:
     """The Ky Fan sum over all features; a dropped one has no price, so that n - 1 are paid."""
     cov, question, ar, budget = case
     assert isinstance(cov, ScreenedCovariance)
+    _check_apart(case)
     if record.split is None:
         raise Refused("screened: the certificate of the rows is missing")
     split = replace(record.split, features=cov.kept[record.split.features])
@@ -279,6 +280,11 @@ def _by_rows(record: Dropped | DroppedPart, case: Case) -> Numbers:
     base, prices = kyfan.spectrum(split, whole)
     paid = ar.top(prices, n - 1).sum() * (1 + n * ar.eps) if n > 1 else 0.0
     return (base + paid + cov.inner.rounding(n)) * (1 + (n + 4) * ar.eps)
+
+
+def _check_apart(case: Case) -> None:
+    """Features pay prices once, and entries are rounded once, for components that share none."""
+    require(case.question.disjoint, "prices and rows are for disjoint components")
 
 
 def _sums(values: np.ndarray, ar: Arithmetic) -> np.ndarray:

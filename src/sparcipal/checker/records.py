@@ -820,7 +820,7 @@ class Dropped:
     larger one of ``inside`` and ``touching``. By the rule ``rows`` ``touching`` is at least the Ky
     Fan sum of the certificate over all features, dropped ones among those outside the core, and the
     N - 1 largest prices: this needs rows of the covariance of all features, from the data. A common
-    set has N = s features, and no prices. With ``parts`` each cardinality has a number of its own,
+    set has N = s features, and neither. With ``parts`` each cardinality has a number of its own,
     for one component alone. A bound ``parts`` of overlapping supports adds up the larger ones of
     inside and touching. A bound ``adjusted`` by Y does so with its matrix H in place of the
     covariance, its heights as weights, and the shift added to every dropped variance."""

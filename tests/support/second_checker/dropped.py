@@ -48,6 +48,8 @@ def prove_screened(name: str, data: dict, ask: Ask, level: Fraction) -> None:
     prove(name, own, kept, ask.strict(inside))
     if "parts" not in told:
         need(not ask.overlapping or ask.supports == "common", "supports that overlap")
+        apart = not ask.overlapping or told["rule"] not in ("prices", "rows")
+        need(apart, "prices and rows of components that overlap")
         most = reach(told, inside, kept, rest, ask)
         need(most <= ask.strict(touching), "a dropped feature may add more")
         need(max(inside, touching) <= level, f"{name} is not proved")
