@@ -212,7 +212,7 @@ def test_verify_refuses_cardinalities_that_are_no_positive_integers(results, siz
 @pytest.fixture
 def dropping(monkeypatch):
     monkeypatch.setattr(Stream, "most", lambda self, needed: 4)
-    monkeypatch.setattr(Stream, "first", lambda self, needed: 4)
+    monkeypatch.setattr(Stream, "first", lambda self, needed, rough: 4)
 
 
 def told(result, **changes):

@@ -92,7 +92,7 @@ def test_the_bound_holds_for_all_features(chunk, monkeypatch):
         most = lambda self, needed, cap=cap: min(max(cap, needed), self._varying(needed))  # noqa: E731
         monkeypatch.setattr(Stream, "most", most)
         monkeypatch.setattr(
-            Stream, "first", lambda self, n, first=first: min(self.most(n), max(first, n))
+            Stream, "first", lambda self, n, rough, first=first: min(self.most(n), max(first, n))
         )
         source = source_of(X, FORMATS[rng.integers(3)], int(rng.integers(n)))
         try:

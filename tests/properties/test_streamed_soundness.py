@@ -107,7 +107,7 @@ def test_sparse_columns_with_large_means():
 
 def keep_the_first(monkeypatch, count):
     monkeypatch.setattr(Stream, "most", lambda self, needed: count)
-    monkeypatch.setattr(Stream, "first", lambda self, needed: count)
+    monkeypatch.setattr(Stream, "first", lambda self, needed, rough: count)
     monkeypatch.setattr(Stream, "order", lambda self: np.arange(self.n_features))
 
 

@@ -145,7 +145,7 @@ def handed(case: Case) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     def most(self: Stream, needed: int) -> int:
         return min(max(keep, needed), self._varying(needed))
 
-    def begin(self: Stream, needed: int) -> int:
+    def begin(self: Stream, needed: int, rough: bool) -> int:
         return min(self.most(needed), max(first, needed))
 
     with contextlib.ExitStack() as stack:
