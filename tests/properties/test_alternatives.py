@@ -11,8 +11,6 @@ import sparcipal.bounds.joint as joint
 import sparcipal.questions.beside as beside
 from sparcipal import Alternatives, SparsePCA, alternatives, sparse_pca, verify
 from sparcipal.bounds.tree.core import prove_large
-from sparcipal.bounds.tree.listing import Listing
-from sparcipal.bounds.tree.search import Search
 from tests.support.nearly import PASSES, falling, in_blocks, nearly, wrong
 from tests.support.second_checker import check_alternatives
 
@@ -157,11 +155,16 @@ def test_a_full_list_begins_with_the_answer(monkeypatch):
     assert first.support.tolist() == found.result.supports[0].tolist()
     assert all(entry.value <= first.value for entry in others)
     assert verify(found, X)
-    monkeypatch.setattr(Listing, "start", Search.start)
-    without = alternatives(X, **asked)
-    verdict = verify(without, X)
-    assert not verdict
-    assert "does not have the component" in verdict.reason
+    monkeypatch.setattr(beside, "NODES", 1)  # so that any list is complete above its level
+    found = alternatives(X, **asked)
+    (near,) = found.components
+    other = np.sort(np.append(near.supports[0].support[1:], near.outsiders[0]))
+    values, vectors = np.linalg.eigh(np.cov(X[:, other].T, bias=True))
+    value = values[-1]
+    listed = replace(near.supports[0], support=other, weights=vectors[:, -1], value=value)
+    log = [{**near.proof["log"][0], "listed": [other.astype(np.int32)]}, *near.proof["log"][1:]]
+    near = replace(near, supports=(listed,), proof={**near.proof, "log": log})
+    assert "have the component" in verify(replace(found, components=(near,)), X).reason
 
 
 def test_an_unfinished_list_says_no_more_than_it_knows():
