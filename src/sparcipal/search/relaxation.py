@@ -14,7 +14,7 @@ with beta falling to zero; finish.py improves both solutions at the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +23,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ..numerics.eigen import is_definite, largest_eigenpairs, largest_eigenvalues
 from ..numerics.margins import power_of_two
+from ..problem.monitor import Monitor
 from .finish import box, is_ripe, leading, objective, purified, pushed_down
 
 # The duality gap is computed every so many sweeps.
@@ -87,11 +88,16 @@ def soft_threshold(A: np.ndarray, penalty: float, nonnegative: bool) -> np.ndarr
 
 @dataclass(frozen=True)
 class Sweeps:
-    """How many sweeps a block may take; `plain` ones run the ascent of the paper alone, without
-    the steps of finish.py before and after it."""
+    """How many sweeps a block may take, and who may stop them; `plain` ones run the ascent of the
+    paper alone, without the steps of finish.py before and after it."""
 
     most: int = 60
     plain: bool = False
+    monitor: Monitor = field(default_factory=Monitor)
+
+    @property
+    def stopped(self) -> bool:
+        return self.monitor.stopped is not None
 
 
 def ascend(
@@ -252,13 +258,15 @@ def _ascend_block(pair: _Pair, potential: float, sweeps: Sweeps) -> tuple[int, i
     lists = np.zeros((n, n), dtype=np.int32), np.zeros(n, dtype=np.int64)
     work = np.empty(n), np.empty(n), np.empty(n)
     beta, spare, done, looks = 0.5 * potential**2 / n, 0.3, 0, 0
-    while not pair.closed and done < sweeps.most:
+    while not pair.closed and done < sweeps.most and not sweeps.stopped:
         safe = X.copy(), lists[0].copy(), lists[1].copy()
-        for _ in range(SWEEPS):
+        for turn in range(SWEEPS):
+            if turn and sweeps.stopped:
+                break
             looks += sweep(
                 A, X, U, penalty, pair.nonnegative, beta, spare * beta, *lists, *work, PASSES
             )
-        done += SWEEPS
+            done += 1
         if not (np.isfinite(X).all() and is_definite(X)):
             # Too many entries were dropped from the columns: restore X and drop fewer.
             X, lists = safe[0], (safe[1], safe[2])
@@ -268,7 +276,7 @@ def _ascend_block(pair: _Pair, potential: float, sweeps: Sweeps) -> tuple[int, i
         M[np.diag_indices(n)] = np.diagonal(A) - penalty
         pair.offer(X, M)
         close = n * beta <= CLOSE * pair.value * np.trace(X)
-        if close and not sweeps.plain and not pair.closed and is_ripe(pair.Z):
+        if close and not (sweeps.plain or pair.closed or sweeps.stopped) and is_ripe(pair.Z):
             pair.finish()
         beta = max(SHRINK * beta, 0.3 * pair.tol * pair.value**2 / n)
     return done, looks

@@ -11,6 +11,7 @@ from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance_of
 from sparcipal.kernels import dspca as kernel
 from sparcipal.problem.covariance import covariance_of, covariance_of_data
+from sparcipal.problem.monitor import Monitor
 from sparcipal.problem.problem import Options, Problem
 from sparcipal.problem.result import Bound
 from sparcipal.search.methods import dspca
@@ -356,3 +357,15 @@ def test_dspca_solves_nothing_when_everything_is_explained():
     )
     assert result.variances[0] == pytest.approx(5.0)
     assert abs(result.variances[1]) < 1e-9
+
+
+def test_sweeps_end_when_the_run_is_stopped() -> None:
+    A = gaussian(30)
+    counts = []
+    for limit in (None, 0.0):
+        sweeps = Sweeps(plain=True, monitor=Monitor(time_limit=limit))
+        found = ascend(A, 0.1, tol=1e-9, sweeps=sweeps)
+        assert found.value <= found.bound
+        counts.append(found.n_iter)
+    assert counts[0] > 10
+    assert counts[1] == 0

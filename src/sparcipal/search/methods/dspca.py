@@ -22,7 +22,7 @@ from ...problem.result import Bound
 from ..deflation import Single, deflate
 from ..method import Found, Method
 from ..penalty import check_penalty, fewer
-from ..relaxation import Relaxation, Start, ascend, soft_threshold
+from ..relaxation import Relaxation, Start, Sweeps, ascend, soft_threshold
 from .threshold import truncate
 
 # The relaxation is solved for at most so many features at a time.
@@ -33,6 +33,7 @@ NEGLIGIBLE = 1e-2
 COARSE = 5e-3
 # Up to this relative distance of the penalties one solution is a start for the other.
 NEARBY = 0.15
+UNSTOPPED = Sweeps()
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def solve_at(
     nonnegative: bool,
     gap: float,
     known: Sequence[Point] = (),
+    sweeps: Sweeps = UNSTOPPED,
 ) -> Point:
     """Eliminate, solve the relaxation (from solutions nearby), and read off the loadings."""
     # The certificate stores U in single precision, so the penalty that limits U has to be a single
@@ -73,7 +75,7 @@ def solve_at(
         # different rounding errors.
         penalty = float(np.float32(np.diagonal(A).max() / 2))
     starts = [_carried(p, core, A, penalty, nonnegative) for p in _neighbours(known, penalty)]
-    relaxation = ascend(A, penalty, nonnegative=nonnegative, tol=gap, starts=starts)
+    relaxation = ascend(A, penalty, nonnegative=nonnegative, tol=gap, starts=starts, sweeps=sweeps)
     x = relaxation.direction()
     if nonnegative:
         x = np.maximum(x, 0.0)
@@ -113,15 +115,15 @@ def _lowest_penalty(cov: Covariance) -> float:
 
 
 def search_penalty(
-    cov: Covariance,
-    s: int,
-    nonnegative: bool,
+    single: Problem,
     *,
     gap: float,
     cardinality: str,
     max_solves: int,
+    sweeps: Sweeps,
 ) -> list[Point]:
     """Bisect over the penalty and return all points; the last one has the best cardinality."""
+    cov, s, nonnegative = single.covariance, single.s_max, single.nonnegative
     largest = float(cov.diagonal.max())
     low, high = _lowest_penalty(cov), largest
     if low >= largest * (1 - 1e-6):
@@ -135,7 +137,7 @@ def search_penalty(
     points: list[Point] = []
     for _ in range(max_solves):
         middle = (low + high) / 2
-        point = solve_at(cov, middle, nonnegative, max(gap, COARSE), points)
+        point = solve_at(cov, middle, nonnegative, max(gap, COARSE), points, sweeps)
         points.append(point)
         if abs(point.count - s) <= slack:
             return points
@@ -143,7 +145,7 @@ def search_penalty(
             low = point.relaxation.penalty
         else:
             high = point.relaxation.penalty
-        if high - low <= 1e-6 * largest:
+        if high - low <= 1e-6 * largest or sweeps.stopped:
             break
     # A point with too many nonzeros can be cut to size; one with too few cannot be filled.
     points.sort(key=lambda point: (point.count >= s, -abs(point.count - s)))
@@ -151,27 +153,27 @@ def search_penalty(
 
 
 def tighten(
-    cov: Covariance,
+    single: Problem,
     points: list[Point],
-    s: float,
-    nonnegative: bool,
     *,
     gap: float,
     solves: int,
+    sweeps: Sweeps,
 ) -> list[Point]:
     """Return more points, at penalties for which phi(l) + l s comes closer to its minimum.
 
     It is convex in l, and |Z|_1 - s is minus its slope: the bisection finds the change of sign.
     """
+    cov, s, nonnegative = single.covariance, single.s_max, single.nonnegative
     norms = {p.relaxation.penalty: float(np.abs(p.relaxation.Z).sum()) for p in points}
     low = max((level for level, norm in norms.items() if norm > s), default=_lowest_penalty(cov))
     high = min((level for level, norm in norms.items() if norm <= s), default=cov.diagonal.max())
     extra: list[Point] = []
     for _ in range(solves):
-        if high - low <= 1e-3 * high:
+        if high - low <= 1e-3 * high or sweeps.stopped:
             break
         middle = (low + high) / 2
-        point = solve_at(cov, middle, nonnegative, gap, [*points, *extra])
+        point = solve_at(cov, middle, nonnegative, gap, [*points, *extra], sweeps)
         extra.append(point)
         if np.abs(point.relaxation.Z).sum() > s:
             low = point.relaxation.penalty
@@ -249,6 +251,7 @@ def run(
         raise ValueError(f"max_solves={max_solves} must be at least 1")
     seen: list[Point] = []
     trail: list[dict[str, float]] = []
+    sweeps = Sweeps(monitor=options.monitor)
 
     def solve(single: Problem, rng: np.random.Generator) -> Single:
         cov, s, nonnegative = single.covariance, single.s_max, single.nonnegative
@@ -256,16 +259,16 @@ def run(
             return Single(Component(np.zeros(1, dtype=np.intp), np.ones(1)))
         if penalty is not None:
             level = penalty * float(cov.diagonal.max())
-            points = [solve_at(cov, level, nonnegative, gap)]
+            points = [solve_at(cov, level, nonnegative, gap, sweeps=sweeps)]
         else:
             points = search_penalty(
-                cov, s, nonnegative, gap=gap, cardinality=cardinality, max_solves=max_solves
+                single, gap=gap, cardinality=cardinality, max_solves=max_solves, sweeps=sweeps
             )
         late = ""
         if not trail:
             extra: list[Point] = []
             if bound_solves and penalty is None:
-                extra = tighten(cov, points, s, nonnegative, gap=gap, solves=bound_solves)
+                extra = tighten(single, points, gap=gap, solves=bound_solves, sweeps=sweeps)
                 late = _late(extra, gap)
             seen.extend([*points, *extra])
         trail.extend(_record(point, cov) for point in points)
