@@ -14,7 +14,7 @@ Both only choose which features are looked at; no bound rests on them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from .moments import TILE, Moments
 
 FEWEST, MOST = 16, 64  # test vectors of random signs
 BYTES = 64  # of memory for each of them and each feature
+GROUP = 8  # test vectors at a time, or more where they are short: what is formed of them is small
 # Figures that differ by less count as equal, so that the order of summation chooses no feature.
 STEPS = 1 << 20
 
@@ -56,20 +57,47 @@ class Covarying:
     ) -> None:
         p = moments.n_features
         self._moments, self._center, self._scale = moments, center, scale
-        self._components, self._n_signs = tuple(components), n_signs
-        signs = np.random.default_rng(p).choice(np.array([-1.0, 1.0]), size=(p, n_signs))
-        self._tests = np.column_stack([signs, *(c.vector(p) for c in components)])
+        self._components = tuple(components)
+        self._signs = np.random.default_rng(p).integers(0, 2, size=(p, n_signs), dtype=np.int8)
+        self._signs += self._signs - np.int8(1)
         variances = moments.variances(center)
         spread = np.sqrt(variances) if scale else np.ones(p)
         self._spread = np.where(spread > 0.0, spread, 1.0)
         self._variances = variances / self._spread**2
         self._mean = moments.means() if center else np.zeros(p)
+        self._clear()
+
+    def _clear(self) -> None:
+        p, tests = self._signs.shape[0], self._n_signs + len(self._components)
         self._rows = 0
-        self._sums = np.zeros(self._tests.shape[1])  # of the tests' scores
-        self._cross = np.zeros(self._tests.shape)  # X' scores
+        self._sums = np.zeros(tests)  # of the tests' scores
+        self._cross = np.zeros((p, tests))  # X' scores
+
+    @property
+    def _n_signs(self) -> int:
+        return self._signs.shape[1]
+
+    def _tests(self, part: slice) -> np.ndarray:
+        """Return some of the test vectors, the signs first."""
+        signs = self._signs[:, part]
+        which = range(self._sums.size)[part]
+        tests = np.zeros((signs.shape[0], len(which)))
+        tests[:, : signs.shape[1]] = signs
+        for j in range(signs.shape[1], len(which)):
+            component = self._components[which[j] - self._n_signs]
+            tests[component.support, j] = component.weights
+        return tests
+
+    def _groups(self, stop: int) -> Iterator[slice]:
+        """Divide the first `stop` test vectors."""
+        size = max(GROUP, TILE // self._signs.shape[0])
+        return (slice(start, min(start + size, stop)) for start in range(0, stop, size))
 
     def copy_empty(self) -> Covarying:
-        return Covarying(self._moments, self._center, self._scale, self._components, self._n_signs)
+        new = Covarying.__new__(Covarying)
+        new.__dict__.update(self.__dict__)  # the signs are the same, and never changed
+        new._clear()
+        return new
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Send an empty one without its zeros; the signs are drawn again."""
@@ -79,27 +107,30 @@ class Covarying:
         return super().__reduce_ex__(protocol)
 
     def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
-        loadings = self._tests / self._spread[:, None]
         # of the rows of a tile, or of their scores, there are no more numbers than there are sums
-        step = self._tests.shape[0 if sp.issparse(block) else 1]
-        step = max(step, TILE // self._tests.shape[1 if sp.issparse(block) else 0])
+        step = self._cross.shape[0 if sp.issparse(block) else 1]
+        step = max(step, TILE // self._cross.shape[1 if sp.issparse(block) else 0])
         for start in range(0, block.shape[0], step):
             heavy = None if weights is None else weights[start : start + step, None]
-            self._add(block[start : start + step], loadings, heavy)
+            self._add(block[start : start + step], heavy)
         self._rows += block.shape[0]
         return self
 
-    def _add(self, tile: Any, loadings: np.ndarray, heavy: np.ndarray | None) -> None:
-        if not sp.issparse(tile):
+    def _add(self, tile: Any, heavy: np.ndarray | None) -> None:
+        sparse = sp.issparse(tile)
+        if not sparse:
             tile = np.subtract(tile, self._mean, dtype=np.float64)
-            scores = tile @ loadings
-        else:
-            scores = np.asarray(tile @ loadings) - self._mean @ loadings
-        if heavy is not None:
-            scores *= heavy
-        self._cross += np.asarray(tile.T @ scores)
-        if sp.issparse(tile):
-            self._sums += scores.sum(axis=0)  # the means are subtracted in the end
+        for part in self._groups(self._sums.size):
+            loadings = self._tests(part)
+            loadings /= self._spread[:, None]
+            scores = np.asarray(tile @ loadings)
+            if sparse:
+                scores -= self._mean @ loadings
+            if heavy is not None:
+                scores *= heavy
+            self._cross[:, part] += np.asarray(tile.T @ scores)
+            if sparse:
+                self._sums[part] += scores.sum(axis=0)  # the means are subtracted in the end
 
     def merge(self, other: Covarying) -> Self:
         self._rows += other._rows
@@ -110,7 +141,10 @@ class Covarying:
     @property
     def name(self) -> str:
         """What the cache calls these sums: the same for the same tests of the same columns."""
-        tests = hashlib.sha256(self._tests.tobytes())
+        tests = hashlib.sha256(self._signs.tobytes())
+        for component in self._components:
+            tests.update(component.support.astype("<i8").tobytes())
+            tests.update(component.weights.astype("<f8").tobytes())
         tests.update(bytes([self._center, self._scale]))
         return f"covariation-{tests.hexdigest()[:24]}"
 
@@ -124,28 +158,29 @@ class Covarying:
         new._sums, new._cross = np.array(arrays["sums"]), np.array(arrays["cross"])
         return new
 
-    @property
-    def _images(self) -> np.ndarray:
-        """Return A times every test vector, (p, tests)."""
-        centred = self._cross - np.outer(self._mean, self._sums)
-        images: np.ndarray = centred / self._spread[:, None] / self._moments.weight
+    def _images(self, part: slice) -> np.ndarray:
+        """Return A times some of the test vectors, (p, tests)."""
+        images: np.ndarray = self._cross[:, part] - np.outer(self._mean, self._sums[part])
+        images /= self._spread[:, None]
+        images /= self._moments.weight
         return images
 
     def strength(self) -> np.ndarray:
         """How strongly each feature covaries with all others, beyond chance."""
         unit = power_of_two(float(self._variances.max(initial=0.0)))  # no square may overflow
         variances = self._variances / unit
-        signs = self._tests[:, : self._n_signs]
-        others = self._images[:, : self._n_signs] / unit - variances[:, None] * signs
-        energy = np.square(others).mean(axis=1)
+        energy = np.zeros(variances.size)
+        for part in self._groups(self._n_signs):
+            others = self._images(part) / unit - variances[:, None] * self._signs[:, part]
+            energy += np.square(others, out=others).sum(axis=1)
         chance = variances * (variances.sum() - variances) / max(self._rows, 1)
-        return _rounded(np.maximum(energy - chance, 0.0))
+        return _rounded(np.maximum(energy / self._n_signs - chance, 0.0))
 
     def gains(self, values: Sequence[float], nonnegative: bool) -> np.ndarray:
         """The largest share of its value that a feature could add to a known component."""
         best = np.zeros(self._variances.size)
-        images = self._images[:, self._n_signs :]
-        for value, component, image in zip(values, self._components, images.T):
+        for j, (value, component) in enumerate(zip(values, self._components), self._n_signs):
+            image = self._images(slice(j, j + 1))[:, 0]
             # one that explains nothing has no shares; any feature that varies adds to it
             unit = value if value > 0.0 else float(self._variances.max(initial=0.0)) or 1.0
             gain = newcomer_gain(value / unit, self._variances / unit, image / unit, nonnegative)
@@ -166,6 +201,7 @@ def _rounded(figures: np.ndarray) -> np.ndarray:
 
 def taken_in_turn(count: int, *orders: np.ndarray) -> np.ndarray:
     """The first `count` different features when the orders are read in turn, increasing."""
-    interleaved = np.stack(orders, axis=1).ravel()
+    reach = 2 * count  # an order names a feature twice at most
+    interleaved = np.stack([order[:reach] for order in orders], axis=1).ravel()
     first = np.sort(np.unique(interleaved, return_index=True)[1])
     return np.sort(interleaved[first[:count]])
