@@ -102,9 +102,13 @@ def widened(
             best = found if best is None or found.total < best.total else best
     assert best is not None
     new = _claimed(certificate, best, survivors)
-    pads = [float(b.data["pad"]) for b in certificate.bounds if b.name == "kyfan"]
+    enough = max(
+        (float(b.data["pad"]) for b in certificate.bounds if b.name == "kyfan"), default=0.0
+    )
     target = _target(problem, best.inside.value, value, options, certify)
-    return Widened(new, best.total <= target, max(pads, default=0.0))
+    if best.data["rule"] == "variances":  # prices of that size do not help
+        enough = min(enough, (target - best.inside.value) / problem.n_nonzero)
+    return Widened(new, best.total <= target, enough)
 
 
 @dataclass(frozen=True)
