@@ -50,7 +50,7 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.library")
     parser.add_argument(
         "what", nargs="?", default="check", choices=("check", "make", "take", "table")
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--proofs", type=Path)
     parser.add_argument("--folder", type=Path, default=FOLDER)
-    asked = parser.parse_intermixed_args()
+    asked = parser.parse_intermixed_args(arguments)
     archive = Archive(asked.folder)
     try:
         if asked.what == "check":
@@ -81,10 +81,14 @@ def main() -> None:
 
 def recheck_all(archive: Archive, asked: argparse.Namespace) -> int:
     """Recheck what is asked for; 1 if anything does not hold, or nothing could be rechecked."""
+    if asked.proofs is not None and not asked.proofs.is_dir():
+        raise SystemExit(f"--proofs {asked.proofs}: no such folder; `make` writes one")
     entries, faults = archive.read()
+    faults = [f"library.jsonl, {fault}" for fault in faults]
+    faults += [f"results/{stray}: of no line of the list" for stray in archive.strays(entries)]
     counts = {"proved": 0, "bound not rechecked": 0, "data absent": 0, "wrong": len(faults)}
     for fault in faults:
-        say(f"WRONG: library.jsonl, {fault}")
+        say(f"WRONG: {fault}")
     for instance in chosen(asked.names):
         start = time.process_time()
         said, reason = _verdict(archive, instance, entries.get(instance.name), asked.proofs)
@@ -149,4 +153,5 @@ def _effort(before: Result | None, asked: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import lzma
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
+from benchmarks.library import __main__ as library
 from benchmarks.library import archive
 from benchmarks.library.archive import FOLDER, Archive, NotTaken, check, take
 from benchmarks.library.instances import INSTANCES, SOURCES, given
 from benchmarks.library.published import PUBLISHED
+from benchmarks.library.table import write_table
 
 from sparcipal import Result, sparse_pca, verify
 
@@ -47,6 +49,7 @@ def test_every_line_of_the_list_is_an_instance_with_a_file():
         assert len(entry.supports) == instance.k
         assert all(len(support) <= instance.s for support in entry.supports)
     assert {row.instance for row in PUBLISHED} <= set(INSTANCES)
+    assert {name for name in entries if not entries[name].proof} == archive.WITHOUT_PROOF
 
 
 def test_the_library_stays_small():
@@ -57,6 +60,75 @@ def test_the_library_stays_small():
 def test_entries_on_data_that_are_always_there_hold(name):
     entry = Archive().entries()[name]
     assert bool(check(Archive(), INSTANCES[name], entry)) is entry.proof
+
+
+def test_what_is_called_optimal_is_what_the_certificates_call_so():
+    near = [entry for entry in Archive().entries().values() if 5e-7 < entry.gap < 5e-6]
+    # By gap, the first and the last below the tolerance, and what is above it.
+    near.sort(key=lambda entry: entry.gap)
+    beyond = [entry for entry in near if not entry.optimal]
+    assert beyond
+    for entry in (near[0], near[-len(beyond) - 1], *beyond):
+        assert (Archive().result(entry.name).status == "optimal") is entry.optimal
+
+
+def test_an_entry_whose_proof_was_stripped_is_wrong(copied):
+    document = json.loads(lzma.decompress(copied.file(NAME).read_bytes()))
+    bound = document["certificate"]["bounds"][0]
+    bound["data"] = {}
+    bound["value"] = document["certificate"]["bound"] = document["certificate"]["value"] * 1.0000001
+    copied.file(NAME).write_bytes(lzma.compress(json.dumps(document).encode()))
+    forged = replace(copied.entries()[NAME], bound=bound["value"], proof=False)
+    with pytest.raises(NotTaken, match="no proof, and it is none of those that may lack one"):
+        check(copied, INSTANCE, forged)
+    line = json.dumps(asdict(forged)) + "\n"
+    (copied.folder / "library.jsonl").write_text(line, encoding="utf-8")
+    with pytest.raises(NotTaken, match="may lack one"):
+        write_table(copied)
+    assert not (copied.folder / "README.md").exists()
+
+
+def test_a_bound_below_a_published_value_is_wrong():
+    entries = Archive().entries()
+    for entry in entries.values():
+        entry.require_credible()
+    # SPCABiPart has 3.34e3 there: at least 3335.
+    for bound in (3334.0, 3336.0):
+        entry = replace(entries["nips-8x15"], value=3300.0, bound=bound)
+        if bound < 3335:
+            with pytest.raises(NotTaken, match=r"below 3\.34e3, which Asteris"):
+                entry.require_credible()
+        else:
+            entry.require_credible()
+    # An optimum of a solver with a tolerance may be above a bound that is proved, by that.
+    proved = entries["pitprops-1x6"]
+    assert any(row.least > proved.bound for row in PUBLISHED if row.instance == proved.name)
+    with pytest.raises(NotTaken, match="which Li & Xie"):
+        replace(proved, bound=proved.bound * (1 - 2e-5)).require_credible()
+
+
+def test_optimal_with_a_wide_gap_is_refused_for_the_gap(copied):
+    result = copied.result(NAME)
+    wide = replace(result.certificate, bound=1.41 * result.bound)
+    verdict = verify(replace(result, certificate=wide), given("breast-cancer")["X"])
+    assert verdict.verdict == "refused"
+    assert "the bound is 3.51 above the value" in verdict.reason
+
+
+def test_a_stray_file_and_a_folder_that_is_not_there_are_named(copied, capsys):
+    asked = ["check", NAME, "--folder", str(copied.folder)]
+    with pytest.raises(SystemExit) as left:
+        library.main(asked)
+    assert left.value.code == 0
+    (copied.folder / "results" / "stray").mkdir()
+    (copied.folder / "results" / "stray" / "more.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(SystemExit) as left:
+        library.main(asked)
+    assert left.value.code == 1
+    said = capsys.readouterr().out
+    assert "WRONG: results/stray/more.json: of no line of the list" in said
+    with pytest.raises(SystemExit, match="nowhere: no such folder"):
+        library.main([*asked, "--proofs", str(copied.folder / "nowhere")])
 
 
 def test_sources_name_their_features_and_files():
@@ -98,7 +170,7 @@ def test_a_proof_that_is_too_large_is_kept_for_a_larger_bound(monkeypatch):
         ({"bound": 8.7}, "the list has bound"),
         ({"supports": [[0, 1, 2]]}, "the list has supports"),
         ({"proved_by": "clip"}, "the list has proved_by"),
-        ({"proof": False}, "the list has proof"),
+        ({"proof": False}, "may lack one"),
         ({"made": "certify='full'"}, "made is"),
         ({"made": "sent in, 0.001 CPU s"}, "made is"),
     ],
@@ -247,6 +319,9 @@ def test_a_proof_that_is_not_kept_is_not_counted_and_may_lie_beside(copied, monk
     good = copied.result(NAME)
     (copied.folder / "library.jsonl").unlink()
     monkeypatch.setattr(archive, "LARGEST", 0)
+    with pytest.raises(NotTaken, match="may lack one"):
+        take(copied, INSTANCE, good, "sent in")
+    monkeypatch.setattr(archive, "WITHOUT_PROOF", {NAME})
     take(copied, INSTANCE, good, "sent in")
     entry = copied.entries()[NAME]
     assert not entry.proof

@@ -59,7 +59,8 @@ def check_value(result: Result, cov: CheckedCovariance) -> float:
     short = certificate.bound - (total - margin)
     require(
         certificate.status is not Status.OPTIMAL or short <= (2 * certificate.tol + 1e-6) * total,
-        f"rounding may hide {margin:.3g} of the value: too much for {Status.OPTIMAL.value!r}",
+        f"the bound is {short - margin:.3g} above the value, and rounding may hide {margin:.3g} "
+        f"more: too much for {Status.OPTIMAL.value!r} with a value of {total:.9g}",
     )
     if settings["uncorrelated"] and k > 1:
         products = W.T @ A @ W
