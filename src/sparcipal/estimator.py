@@ -569,6 +569,10 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         scaled as in `transform`, and T their scores, tr(Z'T (T'T)^+ T'Z) / tr(Z'Z). What two
         components have in common counts once. `GridSearchCV` and `cross_val_score` use it.
 
+        Compare numbers of nonzeros with it, not numbers of components: the regression is fitted
+        on these very rows, so that each component adds about 1 / n_samples even where it means
+        nothing. `sparcipal.choose` measures that on noise and compares numbers of components.
+
         Parameters
         ----------
         X : what `fit` takes

@@ -91,6 +91,19 @@ def test_recommendation_follows_the_two_rules():
     assert "within one standard error of the best, 60.0 % with 6" in reason
 
 
+def test_words_of_a_choice_say_what_is_not_above_noise_and_what_was_the_largest_tried():
+    held = np.array([[0.084, 0.089]])
+    error = np.full((1, 2), 0.001)
+    noise = np.array([[[0.088, 0.09]], [[0.086, 0.088]]])
+    _, reason = recommended((1,), (3, 5), held, error, noise)
+    assert "explain 8.9 % of the held-out variance, the most of the numbers tried" in reason
+    assert "the largest of them: more may explain more" in reason
+    assert "not above noise: noise of the same columns reaches 9.2 %" in reason
+    _, above = recommended((1,), (3, 5), 2 * held[:, ::-1], error, noise)
+    assert "noise" not in above
+    assert "largest" not in above
+
+
 def test_stopped_run_is_marked():
     calls = iter(range(10**6))
     found = choose(

@@ -99,7 +99,7 @@ def test_everything_that_was_promised_is_there(page):
         "Three components",
         "3 sparse components, at most 2 nonzeros each",
         "Three components that use all features capture",
-        "it is proved that no other choice captures more",
+        "it is proved that no other choice has a larger sum of variances",
         "Do components say the same?",
         "What is proved",
         "out of reach",

@@ -99,3 +99,21 @@ def test_required_features_of_loading_zero_are_named():
     (hidden,) = {0, 1} - set(result.supports[0].tolist())
     assert words.told(result) == [f"required, loading 0: x{hidden}"]
     assert "required, loading 0" in str(result)
+
+
+def test_the_best_sum_is_not_called_the_most_that_can_be_captured():
+    """Two components that share variance: another choice may explain more, counted once."""
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((40, 1)) + 0.5 * rng.standard_normal((40, 4))
+    asked = {"n_components": 2, "n_nonzero_coefs": 2}
+    summed = sparse_pca(shared, **asked)
+    assert summed.adjusted_variance < 0.95 * summed.value
+    assert "no other choice has a larger sum of variances" in summary.proved(summed)
+    alone = sparse_pca(shared, n_nonzero_coefs=2)
+    assert "no other choice captures more" in summary.proved(alone)
+
+
+def test_the_correlation_of_two_scores_keeps_its_sign():
+    told = summary.related(np.array([[1.0, -0.34], [-0.34, 1.0]]))
+    assert "correlate by -0.34" in told
+    assert "share" not in told

@@ -314,8 +314,9 @@ class Result:
         full = _read_from(beside, limit)
         if full.to_json(proof=False) != claim.to_json(proof=False):
             raise ValueError(
-                f"{beside} belongs to another result than {target}; remove it, or save the result "
-                "again"
+                f"{beside} belongs to another result than {target}: one of the two was changed or "
+                "replaced since they were saved together, so that nothing is proved; take both "
+                "from where they were saved, or fit and save again"
             )
         return full
 

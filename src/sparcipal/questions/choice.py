@@ -395,13 +395,31 @@ def recommended(
     column = int(np.flatnonzero(shares >= least)[0])
     s = sizes[column]
     if column == top:
-        size = f"{s} nonzeros explain most of the held-out variance, {100 * shares[top]:.1f} %"
+        size = (
+            f"{s} nonzeros explain {100 * shares[top]:.1f} % of the held-out variance, the most of "
+            "the numbers tried"
+        )
     else:
         size = (
             f"{s} nonzeros explain {100 * shares[column]:.1f} % of the held-out variance, within "
             f"one standard error of the best, {100 * shares[top]:.1f} % with {sizes[top]}"
         )
+    if len(sizes) > 1 and column == np.flatnonzero(~np.isnan(shares))[-1]:
+        size += ", and the largest of them: more may explain more"
+    reached = _by_noise(noises[:, row, column])
+    if shares[column] <= reached:
+        size += (
+            f". That is not above noise: noise of the same columns reaches {100 * reached:.1f} %"
+        )
     return (ks[row], s), f"Recommended: {ks[row]} x {s}.{why} {size}."
+
+
+def _by_noise(shares: np.ndarray) -> float:
+    """Return what noise reaches, by the shares of the tables of noise; 0 if not measured."""
+    if np.isnan(shares).any():
+        return 0.0
+    spread = float(shares.std(ddof=1)) if shares.size > 1 else 0.0
+    return float(shares.mean()) + ABOVE_NOISE * spread
 
 
 def _components(
@@ -418,10 +436,7 @@ def _components(
             return row, f" {ks[i]} components do not fit beside any common number of nonzeros."
         j = int(common[-1])
         gain = held_out[i, j] - held_out[i - 1, j]
-        by_noise = noises[:, i, j] - noises[:, i - 1, j]
-        needed = 0.0 if np.isnan(by_noise).any() else float(by_noise.mean())
-        if by_noise.size > 1:
-            needed += ABOVE_NOISE * float(by_noise.std(ddof=1))
+        needed = _by_noise(noises[:, i, j] - noises[:, i - 1, j])
         if not gain > needed:
             beyond = f"noise of the same columns reaches {100 * needed:.1f} points"
             beyond = beyond if needed > 0.0 else "that is no gain"

@@ -70,6 +70,13 @@ def _once(result: Result) -> str:
     return f", or {words.share_percent(adjusted / whole)} if what they share counts once"
 
 
+def _sums(result: Result) -> bool:
+    """Whether what is proved is about a sum of variances that counts something twice."""
+    if len(result.supports) == 1 or result.settings.get("objective") != "sum":
+        return False
+    return not result.adjusted_variance >= (1 - 1e-6) * result.value  # an unknown one is nan
+
+
 def proved(result: Result) -> str:
     """Return what is proved, as one would say it."""
     certificate, whole = result.certificate, result.total_variance
@@ -79,12 +86,16 @@ def proved(result: Result) -> str:
     limits = words.limits(result.settings)
     given = f" with {' and '.join(limits)}" if limits else ""
     if words.is_best(certificate):
-        return f"This is the best there is: it is proved that no other choice{given} captures more."
+        more = "has a larger sum of variances" if _sums(result) else "captures more"
+        return f"This is the best there is: it is proved that no other choice{given} {more}."
     if not whole > 0:
         more = words.gap_percent(gap)
         return f"It is proved that no other choice{given} is better by more than {more}."
     most = words.gap_percent(certificate.bound / whole)  # rounded up, unlike a share
-    return f"It is proved that no other choice of features{given} captures more than {most} of it."
+    more = f"captures more than {most} of it"
+    if _sums(result):
+        more = f"has a sum of variances above {most} of it"
+    return f"It is proved that no other choice of features{given} {more}."
 
 
 def component(result: Result, j: int) -> str:
@@ -132,9 +143,10 @@ def related(correlations: np.ndarray) -> str:
         found.append(f"{verb} {'; '.join(partly)}{' say partly the same' if not found else ''}.")
     if found:
         return " ".join(found)
-    most = float(np.abs(correlations - np.eye(len(correlations))).max())
-    if most >= LITTLE:
-        return f"Components share some of what they say: two scores correlate by {most:.2f}."
+    apart = (correlations - np.eye(len(correlations))).ravel()
+    most = float(apart[np.abs(apart).argmax()])
+    if abs(most) >= LITTLE:
+        return f"Components are related in part: two scores correlate by {most:.2f}."
     return "Each component says something of its own: their scores correlate little."
 
 
