@@ -328,7 +328,7 @@ class Node:
     leaf has supports of all sizes up to s if features have prices; otherwise the largest are
     enough. Where supports may hold features outside (pads), a leaf must have s forced features,
     and there are neither twins nor shrinking. A node that shrinks has all its features forced, and
-    each child loses one of them."""
+    each child loses one of them; below it no support is settled by being part of a listed one."""
 
     parent: int = entry(Integer(-1), "the place of the parent among the steps; -1 for the root")
     side: str = entry(Word("root", "in", "out", "shrink"), "which child of it this is")

@@ -94,10 +94,15 @@ def replay(
 
 @dataclass(frozen=True)
 class State:
-    """The supports S with forced <= S <= alive; bit j is feature j."""
+    """The supports S with forced <= S <= alive; bit j is feature j.
+
+    `part` says that they stand for a larger support, whose best vector lies on one of them: that
+    they are part of a listed one says nothing of it.
+    """
 
     alive: int
     forced: int
+    part: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,8 @@ class _Walk:
             free = state.alive & ~state.forced
             require((out | into) & ~free == 0, "a fixed feature is not free")
             # what can neither be in nor out leaves no support at all
-            state = State(0, 0) if out & into else State(state.alive & ~out, state.forced | into)
+            state = State(state.alive & ~out, state.forced | into, state.part)
+            state = State(0, 0) if out & into else state
             if state.alive == 0:
                 break
         self.left[position] = state
@@ -166,7 +172,7 @@ class _Walk:
             missing.remove(int(node.moved[0]))
             if not missing:
                 del self.pending[node.parent]
-            return State(parent.alive & ~moved, parent.forced & ~moved)
+            return State(parent.alive & ~moved, parent.forced & ~moved, True)
         assert missing is not None
         fresh = node.side in ("in", "out") and node.side not in missing
         require(fresh, "a child that does not belong to its parent")
@@ -176,8 +182,8 @@ class _Walk:
             self.prover.check_branch(missing["in"], missing["out"])
             del self.pending[node.parent]
         if node.side == "in":
-            return State(parent.alive, parent.forced | moved)
-        return State(parent.alive & ~moved, parent.forced)
+            return State(parent.alive, parent.forced | moved, parent.part)
+        return State(parent.alive & ~moved, parent.forced, parent.part)
 
     def _settle(self, position: int, node: Node, state: State) -> None:
         prover, end = self.prover, node.end
@@ -332,7 +338,7 @@ class Prover:
     def _check_leaf(self, state: State) -> None:
         """Every support that is on no list, one by one."""
         for support in self._supports(state):
-            if self.listed is not None and self.listed.holds(support):
+            if self.listed is not None and not state.part and self.listed.holds(support):
                 continue
             block = self.a[np.ix_(support, support)]
             price = self.price[support].sum()
