@@ -88,6 +88,8 @@ def test_categories_are_encoded_on_request(tmp_path):
     table = read(path, columns=["age", "group"], one_hot=["group"])
     assert table.feature_names == ("age", "group=a", "group=b")
     assert table.X[:2].tolist() == [[33.0, 1.0, 0.0], [41.0, 0.0, 1.0]]
+    beside = read(path, columns=["ag*"], one_hot=["group"])  # asked for by its name
+    assert beside.feature_names == table.feature_names
     frame = pandas.read_csv(path)
     same = read(frame, columns=["age", "group"], one_hot=True)
     assert np.array_equal(same.X, table.X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,3 +55,29 @@ def test_formulas_of_words_say_what_a_column_holds():
     assert first.startswith("-- a column holds the count of the word times its idf")
     assert first.endswith("divided by the length of the document's vector")
     assert formula(sparse_pca(np.eye(4)), "python").startswith("def scores")
+
+
+def test_formulas_fill_missing_entries_as_transform_does():
+    """Codes of missing entries are named; gaps of a pairwise fit are left to transform."""
+    X = np.random.default_rng(1).standard_normal((30, 3)).round(3)
+    X[::7, 0] = X[3::9, 1] = np.nan
+    table = Table(X, ("a", "b", "c"))
+    estimator = SparsePCA(n_components=1, n_nonzero_coefs=3, missing="median").fit(table)
+    expected = estimator.transform(table)
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE data (a REAL, b REAL, c REAL)")
+    empty = [[None if np.isnan(x) else x for x in row] for row in X]
+    database.executemany("INSERT INTO data VALUES (?, ?, ?)", empty)
+    sql = formula(estimator.result_, "sql")
+    np.testing.assert_allclose(database.execute(sql).fetchall(), expected, atol=1e-12)
+    space: dict = {}
+    exec(formula(estimator.result_, "python"), space)
+    rows = [space["scores"](dict(zip("abc", row))) for row in empty]
+    np.testing.assert_allclose(rows, expected, atol=1e-12)
+    equation = formula(estimator.result_, "equation")
+    assert f"a = {np.nanmedian(X[:, 0]):.4g}" in equation
+    found = estimator.result_
+    coded = replace(found, settings={**found.settings, "read": {"na_values": ["-999"]}})
+    assert "entries of '-999' are missing ones: make them NULL" in formula(coded, "sql")
+    pairs = sparse_pca(table, n_nonzero_coefs=2, missing="pairwise")
+    assert "those with gaps need `sparcipal transform`" in formula(pairs, "sql")

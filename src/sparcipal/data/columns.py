@@ -158,8 +158,10 @@ def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
         picked, exact = matching(wanted.columns, names, "columns", problems)
         chosen = set(picked)
     dropped, _ = matching(wanted.drop, names, "drop", problems)
+    hot, named = _hot(columns, names, wanted, problems)
+    chosen |= named  # a category that is asked for by its name is a column that is wanted
     chosen -= {*dropped, *(j for j in (index, label) if j is not None and j not in exact)}
-    hot = _hot(columns, names, wanted, problems) & chosen
+    hot &= chosen
     features: list[int] = []
     aside: list[str] = []
     unusable: list[str] = []
@@ -338,10 +340,11 @@ def _no_feature(column: Column, *, asked: bool) -> str:
 
 def _hot(
     columns: Sequence[Column], names: Sequence[str], wanted: Wanted, problems: list[str]
-) -> set[int]:
+) -> tuple[set[int], set[int]]:
+    """The columns to encode, and those of them that are asked for by their names."""
     if wanted.one_hot is True:
-        return {j for j, column in enumerate(columns) if column.categories}
-    found, _ = matching(wanted.one_hot, names, "one_hot", problems)
+        return {j for j, column in enumerate(columns) if column.categories}, set()
+    found, named = matching(wanted.one_hot, names, "one_hot", problems)
     many = [
         f"{names[j]!r} ({columns[j].distinct} of {columns[j].rows} entries differ)"
         for j in found
@@ -349,7 +352,7 @@ def _hot(
     ]
     if many:
         problems.append(f"too many categories for one_hot: {listed(many)}")
-    return set(found)
+    return set(found), named
 
 
 def _find(name: str, names: Sequence[str], option: str, problems: list[str]) -> int | None:

@@ -134,8 +134,8 @@ def _frequency_row(record: dict[str, Any]) -> str:
 
 
 def parts(found: Alternatives) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Everything that is known in titles with rows of a label and a text; values round down,
-    bounds up."""
+    """Everything that is known in titles with rows of a label and a text; what is lost rounds
+    down, and what may be lost at most rounds up."""
     out = []
     several = len(found.components) > 1
     for near in found.components:
@@ -212,7 +212,7 @@ def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[
 def _less(found: Alternatives, near: Nearby, entry: Listed) -> str:
     """By how much a support falls short of the best one, and how it differs."""
     share = 1 - entry.value / near.supports[0].value
-    less = f"{_percent(share)} less" if share > TIE else "as much"
+    less = f"{_percent(share, down=True)} less" if share > TIE else "as much"
     if share <= TIE and near.spare:
         less = "the same component"
     return f"{less}: {_change(found, near, entry)}"
@@ -244,8 +244,8 @@ def _lost(
     for feature, value, bound in costs[:shown]:
         least, most = best.lost(value, bound)
         low, high = _percent(least, down=True), _percent(most)
-        close = most - least <= (max(0.02 * most, 5e-4) if least > 0 else 0.0)
-        figure = low if close else f"{low.removesuffix(' %')} to {high}"
+        alike = low == _percent(most, down=True)  # in all digits that are shown
+        figure = low if alike else f"{low.removesuffix(' %')} to {high}"
         said.append(f"{_name(found, feature)} {figure}")
     more = len(costs) - shown
     return ", ".join(said) + (f" and {more:,} more" if more > 0 else "")
@@ -348,7 +348,9 @@ def _unique(found: Alternatives, near: Nearby) -> str:
         return f"the best one is unique: all others explain at least {gap} less"
     sure = near.supports[0].value - near.rounding
     gap = _percent(1 - max(entry.bound for entry in near.supports[1:]) / sure, down=True)
-    return f"the best one is unique: the next one explains {gap} less"
+    shown = _percent(1 - near.supports[1].value / near.supports[0].value, down=True)
+    least = "" if gap == shown else "at least "  # the list shows what was found, not what is proved
+    return f"the best one is unique: the next one explains {least}{gap} less"
 
 
 def without(found: Alternatives, cost: Cost, best: Best, whose: str = "the best") -> str:

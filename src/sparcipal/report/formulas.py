@@ -11,20 +11,33 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from . import words
 
 if TYPE_CHECKING:
     from ..problem.result import Result
 
 FORMS = ("sql", "python", "equation")
+# Lines of a function that fills an entry, or a column of a pandas frame.
+_FILLED = (
+    "def filled(x, fill):",
+    '    if hasattr(x, "fillna"):',
+    "        return x.fillna(fill)",
+    "    return fill if x is None or x != x else x",
+    "",
+    "",
+)
 
 
 class Term(NamedTuple):
-    """What one feature adds to a score: weight * (x - center)."""
+    """What one feature adds to a score: weight * (x - center), with x the fill where it is
+    missing."""
 
     name: str
     weight: float
     center: float
+    fill: float | None
 
 
 def formula(result: Result, form: str) -> str:
@@ -33,8 +46,37 @@ def formula(result: Result, form: str) -> str:
         raise ValueError(f"form={form!r} is unknown; choose one of {', '.join(FORMS)}")
     made = [list(_terms(result, j)) for j in range(len(result.supports))]
     text = {"sql": _sql, "python": _python, "equation": _equation}[form](made)
-    told = _weighting(result)
-    return f"{'--' if form == 'sql' else '#'} {told}\n{text}" if told else text
+    mark = "--" if form == "sql" else "#"
+    comments = [_weighting(result), _coded(result, form), _gaps(result, form, made)]
+    return "\n".join([*(f"{mark} {told}" for told in comments if told), text])
+
+
+def _coded(result: Result, form: str) -> str:
+    """Say which entries stood for missing ones when the file was read; empty if none did."""
+    read = result.settings.get("read")
+    codes = read.get("na_values") if isinstance(read, dict) else None
+    if codes is None or codes == []:
+        return ""
+    codes = codes if isinstance(codes, list | tuple) else [codes]
+    none = {"sql": "make them NULL", "python": "make them None or nan"}.get(form, "leave them out")
+    return f"entries of {', '.join(repr(code) for code in codes)} are missing ones: {none} before"
+
+
+def _gaps(result: Result, form: str, components: list[list[Term]]) -> str:
+    """Say what a missing entry means for the scores; empty where none was met."""
+    rule = result.settings.get("missing")
+    if rule in ("mean", "median"):
+        if form != "equation":
+            return f"a missing entry counts as the {rule} of its column in the fit"
+        fills = {t.name: t.fill for terms in components for t in terms if t.fill is not None}
+        listed = ", ".join(f"{_bare(name)} = {fill:.4g}" for name, fill in fills.items())
+        return f"a missing entry counts as the {rule} of its column in the fit: {listed}"
+    if rule == "pairwise":
+        return (
+            "for rows without missing entries only: those with gaps need `sparcipal transform`, "
+            "which estimates what is missing from the entries that are there"
+        )
+    return "a row with a missing entry has no score" if rule == "rows" else ""
 
 
 def _weighting(result: Result) -> str:
@@ -55,20 +97,31 @@ def _weighting(result: Result) -> str:
 def _terms(result: Result, component: int) -> Iterator[Term]:
     """Yield the terms of a component, the strongest first."""
     support, weights = result.supports[component], result.weights[component]
+    missing = result.info.get("missing")
+    fill = missing.get("fill") if isinstance(missing, dict) else None
+    if not (isinstance(fill, np.ndarray) and fill.shape == (result.n_features,)):
+        fill = None
     for i in sorted(range(len(support)), key=lambda i: -abs(weights[i])):
         j = int(support[i])
         scale = 1.0 if result.scale is None else float(result.scale[j])
         center = 0.0 if result.mean is None else float(result.mean[j])
-        yield Term(result.feature_name(j), float(weights[i]) / scale, center)
+        own = None if fill is None else float(fill[j])
+        yield Term(result.feature_name(j), float(weights[i]) / scale, center, own)
 
 
 def _sql(components: list[list[Term]]) -> str:
     """One select with a column per component; names are quoted as standard SQL quotes them."""
     columns = []
     for number, terms in enumerate(components, start=1):
-        parts = [f"{t.weight!r} * ({_quoted(t.name)} - {_signed(t.center)})" for t in terms]
+        parts = [f"{t.weight!r} * ({_entry(t)} - {_signed(t.center)})" for t in terms]
         columns.append("    " + "\n  + ".join(parts) + f" AS component{number}")
     return "SELECT\n" + ",\n".join(columns) + "\nFROM data;"
+
+
+def _entry(term: Term) -> str:
+    """A column in SQL, filled where that was asked for."""
+    quoted = _quoted(term.name)
+    return quoted if term.fill is None else f"COALESCE({quoted}, {term.fill!r})"
 
 
 def _quoted(name: str) -> str:
@@ -81,12 +134,21 @@ def _signed(number: float) -> str:
 
 def _python(components: list[list[Term]]) -> str:
     """A function of a row: a dict, or a frame with these columns."""
+    filled = any(t.fill is not None for terms in components for t in terms)
     lines = [
+        *(_FILLED if filled else ()),
         "def scores(row):",
         '    """Scores of a row (a dict, or a frame) on the components."""',
     ]
     for number, terms in enumerate(components, start=1):
-        parts = [f"{t.weight!r} * (row[{t.name!r}] - {_signed(t.center)})" for t in terms]
+        entries = (
+            f"row[{t.name!r}]" if t.fill is None else f"filled(row[{t.name!r}], {t.fill!r})"
+            for t in terms
+        )
+        parts = [
+            f"{t.weight!r} * ({x} - {_signed(t.center)})"
+            for t, x in zip(terms, entries, strict=True)
+        ]
         lines.append(
             f"    component{number} = (\n        " + "\n        + ".join(parts) + "\n    )"
         )
