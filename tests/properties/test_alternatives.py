@@ -66,6 +66,34 @@ def test_a_list_beside_a_core(seed, monkeypatch):
     assert verify(found, case.X)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"X": np.array([[1.0, 0], [0, 1], [1, 0], [0, 1]]), "nonnegative": True},
+        {"covariance": np.eye(2)},
+        {"covariance": np.kron(np.eye(2), np.ones((2, 2)))},
+    ],
+)
+def test_a_component_of_every_feature_is_not_called_unique_where_parts_do_as_well(asked):
+    s = next(iter(asked.values())).shape[1]
+    near = alternatives(**asked, n_nonzero_coefs=s).components[0]
+    assert near.everything
+    assert near.unique is None
+
+
+def test_a_component_that_needs_every_feature_is_unique():
+    found = alternatives(covariance=np.array([[2.0, 1.0], [1.0, 2.0]]), n_nonzero_coefs=2)
+    assert found.components[0].unique
+    assert "without any of its features at least 33.3 % is lost" in str(found)
+
+
+def test_no_feature_is_in_every_answer_while_nothing_is_known():
+    near = alternatives(table(), n_nonzero_coefs=3, force=0).components[0]
+    assert near.always()
+    unknown = replace(near, level=near.value)
+    assert unknown.always() == unknown.sometimes() == []
+
+
 def test_equal_features_are_groups_and_not_thousands_of_supports():
     X = table()
     copies = np.hstack([X, np.repeat(X[:, 8:], 30, axis=1), -X[:, 8:]])

@@ -149,6 +149,9 @@ class Nearby:
         if first.count > 1 or len(self.ties) > 1:
             return None  # the same features wherever a support explains as much
         sure = first.value - self.rounding
+        if self.everything:  # supports inside the one that is listed are on no list
+            lost = {cost.feature for cost in self.drops if cost.bound < sure}
+            return True if lost.issuperset(first.support.tolist()) else None
         alone = all(entry.bound < sure for entry in others)
         return True if alone and self.level < sure else None
 
@@ -186,8 +189,17 @@ class Nearby:
         widest = max((entry.support.size for entry in self.supports), default=0)
         return bool(self.proof["kept"].size <= widest)
 
+    @property
+    def known(self) -> bool:
+        """Whether the level is below what the best listed support explains, so that the list says
+        something of all supports; otherwise others may explain as much as any of it."""
+        most = max((entry.value for entry in self.supports), default=self.value)
+        return self.level < max(most, self.value) - self.rounding
+
     def always(self) -> list[int]:
-        """The features that every answer above the level uses."""
+        """The features that every answer above the level uses; none while nothing is known."""
+        if not self.known:
+            return []
         if self.everything:
             return sorted(cost.feature for cost in self.drops if cost.bound <= self.level)
         kept = [set(self.needed(entry)) for entry in self.supports]
@@ -199,7 +211,10 @@ class Nearby:
         return sorted(cost.feature for cost in self.drops if cost.bound <= self.asked)
 
     def sometimes(self) -> list[int]:
-        """The features that some answers above the level use and some do not."""
+        """The features that some answers above the level use and some do not; none while nothing
+        is known."""
+        if not self.known:
+            return []
         if self.everything:
             return sorted(cost.feature for cost in self.drops if cost.value > self.level)
         used = {feature for entry in self.supports for feature in self.reached(entry)}

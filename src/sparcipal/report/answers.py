@@ -337,12 +337,16 @@ def _unique(found: Alternatives, near: Nearby) -> str:
             f"the best one is in {many:,} of them: {_named(found, spare)} can be exchanged or left "
             f"out, as their weight in it is zero{more}"
         )
+    if near.unique is None and near.everything:
+        return "unique or not: it may use every feature there is for it, and needs not use all"
     if near.unique is None:
         return "unique or not: that is not known"
     if not near.unique:
         return "the best one is not unique: others explain as much"
     if near.everything:
-        return "the best one is unique: it may use every feature there is for it"
+        most = max(cost.bound for cost in near.drops)
+        gap = _percent(1 - most / (near.supports[0].value - near.rounding), down=True)
+        return f"the best one is unique: without any of its features at least {gap} is lost"
     if len(near.supports) < 2:
         gap = _percent(max(1 - near.level / near.sure, 0.0), down=True)
         return f"the best one is unique: all others explain at least {gap} less"
