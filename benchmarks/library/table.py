@@ -16,12 +16,10 @@ each support; covariances A divide by the number of samples, and what is not cen
 moments. `library.jsonl` has the best value and the supports of each, and the best bound of which a
 proof is kept, or, of the instances without one, the best that was brought here. It is not always
 the best that is known: `benchmarks/joint` has smaller gaps of long runs whose proofs take 13 to
-48 MB (KOS and NIPS 8 x 15, NIPS 8 x 10, Mfeat, Arcene, Isolet and Leukemia 5 x 40), and
-`benchmarks/tables/measured.json` what was reached when the tables of the papers were made
-(leukemia-1x50-nonnegative: a value of at least 99.008 % of the optimum). `results/` has the result
-itself, and with it the proof where that is at most 3 MB, compressed (in files of at most 900 kB:
-`.2` and so on are the rest of a file that is longer). A proof that is larger than that is kept with
-coarser multipliers where these prove a bound that is a quarter of the gap larger.
+48 MB (KOS and NIPS 8 x 15, NIPS 8 x 10, Mfeat, Arcene, Isolet and Leukemia 5 x 40). `results/` has
+the result itself, and with it the proof where that is at most 3 MB, compressed (in files of at most
+900 kB: `.2` and so on are the rest of a file that is longer). A proof that is larger than that is
+kept with coarser multipliers where these prove a bound that is a quarter of the gap larger.
 
     make library                                         recheck all of it with `verify` alone
     python -m benchmarks.library check digits-1x10       the same, of one instance
