@@ -27,10 +27,11 @@ def certificate_of(
     bounds = tuple(sorted(proved.bounds, key=lambda bound: bound.value))
     lowest = bounds[0]
     if lowest.value < value - rounding:
+        unit = problem.covariance.unit
         raise ArithmeticError(
-            f"the bound {lowest.name!r} of {lowest.value:.12g} is below the value {value:.12g} "
-            f"by more than rounding ({rounding:.3g}), so that one of them is wrong; please report "
-            "it with the data"
+            f"the bound {lowest.name!r} of {lowest.value * unit:.12g} is below the value "
+            f"{value * unit:.12g} by more than rounding ({rounding * unit:.3g}), so that one of "
+            "them is wrong; please report it with the data"
         )
     # A bound can come out below the computed value by rounding only; the claim must not.
     bounds = tuple(replace(b, value=max(b.value, value)) for b in bounds)

@@ -247,3 +247,15 @@ def test_scores_of_nothing_but_rounding_are_uncorrelated_with_all_others() -> No
     asked = {"uncorrelated": True, "certify": False}
     result = sparse_pca(covariance=np.outer(x, x), n_components=2, n_nonzero_coefs=2, **asked)
     assert result.value == pytest.approx(x[2] ** 2 + 1, rel=1e-9)
+
+
+def test_nonnegative_adjusted_components_that_are_filled_up_stay_disjoint() -> None:
+    X = np.random.default_rng(23).integers(-2, 3, (21, 7)).astype(float)
+    covariance = covariance_of(np.cov(X.T, bias=True))
+    problem = Problem(covariance, (2, 2, 2), True, objective="adjusted")
+    ascent = _Ascent(problem, lambda cov, s: np.arange(s))
+    lean = [Component(np.array([j, 6 - j]), np.array([1.0, 0.0])) for j in range(3)]
+    used = np.concatenate([c.support for c in ascent._polished(lean)])
+    assert np.unique(used).size == used.size
+    shared = [Component(np.array([j, 6]), np.array([0.6, 0.8])) for j in range(3)]
+    assert ascent.value(shared) == -np.inf

@@ -98,8 +98,12 @@ class _Ascent:
         self._alone: dict[int, np.ndarray] = {}
 
     def value(self, components: Sequence[Component]) -> float:
-        """Return what the components explain, in the best of their orders."""
+        """Return what the components explain, in the best of their orders; nothing counts less
+        than components that share features where none may, which no answer is then."""
         chosen = tuple(components)
+        used = np.concatenate([c.support for c in chosen])
+        if self.problem.disjoint and np.unique(used).size < used.size:
+            return -np.inf
         if self.problem.adjusted:
             chosen = best_order(self.problem, chosen)
         return float(variances(self.problem, chosen).sum())
@@ -299,7 +303,9 @@ class _Ascent:
             return components
         sign = self.problem.nonnegative
         if sign:
-            components = [self._filled(components, j) for j in range(len(components))]
+            components = list(components)
+            for j in range(len(components)):  # in turn: what one takes, no other may
+                components[j] = self._filled(components, j)
         ordered = best_order(self.problem, tuple(components))
         places = [next(i for i, c in enumerate(components) if c is one) for one in ordered]
         if len(set(places)) < len(places):  # one component twice
