@@ -87,6 +87,27 @@ def test_a_component_that_needs_every_feature_is_unique():
     assert "without any of its features at least 33.3 % is lost" in str(found)
 
 
+def test_what_is_near_an_answer_that_is_not_the_best_is_told_beside_it():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(25, 7))
+    X[:, :3] += 0.4 * rng.normal(size=(25, 1))
+    answer = sparse_pca(X, n_nonzero_coefs=3, method="threshold", certify=False)
+    told = str(alternatives(answer, X, within=0.1, force=0))
+    assert "8 supports within 10 % of this answer or above" in told
+    assert "3.63 % more: x2 in place of x0" in told
+    assert "unique" not in told
+
+
+def test_ties_are_told_as_changes_to_the_component_that_was_found():
+    X = np.random.default_rng(50).integers(0, 3, size=(8, 5))
+    found = alternatives(X, n_nonzero_coefs=2, force=0)
+    (own,) = (set(support.tolist()) for support in found.result.supports)
+    first, second = (set(entry.support.tolist()) for entry in found.components[0].supports)
+    (other,) = (first | second) - own
+    (gone,) = own - (first & second)
+    assert f"as much: x{other} in place of x{gone}" in str(found)
+
+
 def test_no_feature_is_in_every_answer_while_nothing_is_known():
     near = alternatives(table(), n_nonzero_coefs=3, force=0).components[0]
     assert near.always()
@@ -135,7 +156,7 @@ def test_supports_that_differ_at_zero_weight_hold_one_component():
     assert near.unique is None
     assert near.spare == [2, 3, 4]
     assert "in 3 of them  x2, x3, x4 can be exchanged or left out" in str(found)
-    assert "the same component: x3 in place of x2" in str(found)
+    assert "the same component: also x3" in str(found)
     assert "not unique" not in str(found)
     other = alternatives(covariance=np.diag([3.0, 3.0, 2.0]), n_nonzero_coefs=2, within=0.1)
     assert other.components[0].unique is False

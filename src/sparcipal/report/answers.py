@@ -203,29 +203,55 @@ def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[
                 SHOWN // 2,
             ),
         )
-    for rank, entry in enumerate(near.supports[1 : NEXT + 1], start=2):
+    listed = ranked(found, near)
+    for rank, entry in listed[:NEXT]:
         yield f"{rank}.", _less(found, near, entry)
-    if len(near.supports) > NEXT + 1:
-        yield "", f"and {len(near.supports) - NEXT - 1:,} more"
+    if len(listed) > NEXT:
+        yield "", f"and {len(listed) - NEXT:,} more"
+
+
+def ranked(found: Alternatives, near: Nearby) -> list[tuple[int, Listed]]:
+    """The listed supports beside the component's own, with their ranks; its own is the first of
+    those that explain as much."""
+    seen = set(found.result.supports[near.component].tolist())
+    own = next((e for e in near.supports if seen <= _closest(near, e, seen)), None)
+    if own is not None and near.surpassed:
+        return [(i, e) for i, e in enumerate(near.supports, start=1) if e is not own]
+    return list(enumerate((e for e in near.supports if e is not own), start=2))
 
 
 def _less(found: Alternatives, near: Nearby, entry: Listed) -> str:
-    """By how much a support falls short of the best one, and how it differs."""
-    share = 1 - entry.value / near.supports[0].value
-    less = f"{_percent(share, down=True)} less" if share > TIE else "as much"
-    if share <= TIE and near.spare:
+    """By how much a support falls short of the component, or exceeds it, and how it differs."""
+    if near.value <= 0:
+        return _change(found, near, entry)
+    share = 1 - entry.value / near.value
+    less = f"{_percent(share)} less" if share > TIE else "as much"
+    if share < -1e-9:
+        less = f"{_percent(-share, down=True)} more"
+    elif share <= TIE and near.spare:
         less = "the same component"
     return f"{less}: {_change(found, near, entry)}"
 
 
 def _change(found: Alternatives, near: Nearby, entry: Listed) -> str:
-    """How a support differs from the best one."""
-    first, own = (set(e.support.tolist()) for e in (near.supports[0], entry))
+    """How a support differs from the component."""
+    first = set(found.result.supports[near.component].tolist())
+    own = _closest(near, entry, first)
     new, gone = (_named(found, sorted(part)) for part in (own - first, first - own))
     times = f" ({entry.count:,} by exchanges)" if entry.count > 1 else ""
     if not new:
         return f"without {gone}{times}"
     return (f"{new} in place of {gone}" if gone else f"also {new}") + times
+
+
+def _closest(near: Nearby, entry: Listed, seen: set[int]) -> set[int]:
+    """The support, after exchanges, that has the most of the features seen."""
+    own = set(entry.support.tolist())
+    for group in near.groups:
+        members = group.tolist()
+        order = sorted(members, key=lambda f: (f not in seen, f not in own, f))
+        own = own.difference(members) | set(order[: len(own.intersection(members))])
+    return own
 
 
 def _figures(costs: Iterable[Cost]) -> list[tuple[int, float, float]]:
@@ -266,15 +292,17 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
         more = _percent(near.supports[0].value / best - 1, down=True) if best > 0 else "more"
         yield f"not the best answer: one explains {more} more, and what follows is beside this one"
     if near.complete:
-        yield f"{many} within {_percent(found.within)} of {whose}: proved, none is missing"
+        reach = f"within {_percent(found.within)} of {whose}" + " or above" * near.surpassed
+        yield f"{many} {reach}: proved, none is missing"
     elif known:
         yield f"at least {many}; above {words.at_most(near.level)} ({reach} below) none is missing"
     else:
         yield f"at least {many}; what else there is, is not known"
     alone = near.everything and len(found.components) > 1
-    yield NO_CHOICE if alone else _unique(found, near)
+    if alone or not near.surpassed:  # whether a better answer is unique says nothing of this one
+        yield NO_CHOICE if alone else _unique(found, near)
     if not near.complete and (needed := near.indispensable()):
-        reach = f"within {_percent(found.within)} of {whose}"
+        reach = f"within {_percent(found.within)} of {whose}" + " or above" * near.surpassed
         yield f"in every one: {_named(found, needed)}, which is proved of all {reach}"
     for label, features in zip(_labels(near), (near.always(), near.sometimes())):
         if features:
@@ -320,13 +348,12 @@ def using_others(near: Nearby) -> Iterator[str]:
 
 
 def others(found: Alternatives, near: Nearby) -> Iterator[str]:
-    """The first supports of the list, as changes to the best one, which is told if it is new."""
-    if near.surpassed:
-        yield f"the best one: {_named(found, near.supports[0].support.tolist())}"
-    for entry in near.supports[1 : SHOWN + 1]:
+    """The first supports of the list, as changes to the component."""
+    listed = ranked(found, near)
+    for _, entry in listed[:SHOWN]:
         yield _less(found, near, entry)
-    if len(near.supports) > SHOWN + 1:
-        yield f"and {len(near.supports) - SHOWN - 1:,} more"
+    if len(listed) > SHOWN:
+        yield f"and {len(listed) - SHOWN:,} more"
 
 
 def _unique(found: Alternatives, near: Nearby) -> str:
