@@ -259,3 +259,11 @@ def test_nonnegative_adjusted_components_that_are_filled_up_stay_disjoint() -> N
     assert np.unique(used).size == used.size
     shared = [Component(np.array([j, 6]), np.array([0.6, 0.8])) for j in range(3)]
     assert ascent.value(shared) == -np.inf
+
+
+def test_covariances_that_are_rounding_tie_no_uncorrelated_components() -> None:
+    a, b = np.array([3.0, -3.0, 3.0, -3.0]), np.array([3.0, -3.0, -3.0, 3.0])
+    X = np.column_stack([a, 0.9 * b, 0.8 * b])
+    asked = {"supports": "free", "uncorrelated": True, "certify": False, **SHORT}
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=[1, 2], **asked)
+    assert result.value == pytest.approx(9.0 * (1 + 0.9**2 + 0.8**2))

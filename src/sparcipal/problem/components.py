@@ -24,6 +24,7 @@ MANY = 100
 TINY = 1e-16
 # Scores count as uncorrelated below this part of what their features could have in common.
 UNCORRELATED = 1e-13
+NOISE = 4e-15  # of two deviations: covariances below this are rounding and tie nothing
 RANK = 1e-10  # singular values below this fraction of the largest count as zero
 # Up to this many components the order of adjusted variances is the best of all orders.
 ORDERED = 8
@@ -126,10 +127,9 @@ def with_direction(problem: Problem, basis: np.ndarray, one: Component) -> np.nd
     if problem.uncorrelated:
         spread = np.sqrt(np.abs(problem.covariance.diagonal))
         direction = problem.covariance.image(one.support, one.weights)
-        # scores that are zero but for rounding are uncorrelated with all others
-        noise = 4e-15 * np.linalg.norm(spread) * (spread[one.support] @ abs(one.weights))
-        size = np.linalg.norm(direction)
-        direction = direction / size if size > noise else 0.0 * direction
+        noise = NOISE * (spread[one.support] @ abs(one.weights)) * spread
+        alive = (abs(direction) > noise) & (np.linalg.norm(direction) > np.linalg.norm(noise))
+        direction = alive * direction / max(float(np.linalg.norm(direction)), 1e-300)
     return np.column_stack([basis, direction])
 
 

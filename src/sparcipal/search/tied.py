@@ -21,7 +21,7 @@ from math import comb, prod
 import numpy as np
 
 from ..numerics.lbfgs import minimise
-from ..problem.components import best_within, with_direction
+from ..problem.components import NOISE, best_within, with_direction
 from ..problem.problem import Component, Options, Problem
 
 EVERY = 300  # so many tuples of supports are all tried
@@ -43,7 +43,7 @@ class _Weights:
     def __init__(self, problem: Problem, supports: Sequence[np.ndarray]) -> None:
         features = np.unique(np.concatenate(supports))
         self.A = problem.covariance.submatrix(features)
-        self.B = self.A if problem.uncorrelated else np.eye(features.size)
+        self.B = _without_noise(self.A) if problem.uncorrelated else np.eye(features.size)
         self.supports = list(supports)
         self.places = np.searchsorted(features, np.concatenate(supports))
         sizes = [support.size for support in supports]
@@ -75,6 +75,12 @@ class _Weights:
         """Return better free vectors, and what their components explain."""
         y = minimise(self.evaluate, y.copy(), steps, _still)
         return y, -self.evaluate(y)[0]
+
+
+def _without_noise(A: np.ndarray) -> np.ndarray:
+    """Return a covariance in which features that covary by rounding only do not covary."""
+    spread = np.sqrt(np.abs(np.diagonal(A)))
+    return np.where(np.abs(A) > NOISE * np.outer(spread, spread), A, 0.0)
 
 
 def _still(history: list[float]) -> bool:
