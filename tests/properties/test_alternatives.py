@@ -108,6 +108,13 @@ def test_ties_are_told_as_changes_to_the_component_that_was_found():
     assert f"as much: x{other} in place of x{gone}" in str(found)
 
 
+def test_a_covariance_in_place_of_rows_is_named_in_the_refusal():
+    X = table()
+    answer = sparse_pca(X, n_nonzero_coefs=3)
+    with pytest.raises(ValueError, match="a covariance here, 40 samples there"):
+        alternatives(answer, covariance=np.cov(X.T))
+
+
 def test_no_feature_is_in_every_answer_while_nothing_is_known():
     near = alternatives(table(), n_nonzero_coefs=3, force=0).components[0]
     assert near.always()

@@ -189,7 +189,10 @@ class Stability:
         low, high = self.intervals
         chosen = self.selected_in
         for j, support in enumerate(self.reference.supports):
-            mean = float(self.jaccard[:, j].mean()) if self.n_resamples else float("nan")
+            if not self.n_resamples:
+                lines.append(f"component {j + 1}: mean overlap - (Jaccard)")
+                continue
+            mean = float(self.jaccard[:, j].mean())
             lines.append(f"component {j + 1}: mean overlap {mean:.2f} (Jaccard)")
             shown = np.union1d(support, np.flatnonzero(often[j] >= SHOWN))
             shown = shown[np.argsort(-often[j, shown], kind="stable")]

@@ -96,7 +96,11 @@ def _difference(answer: Result, data: Data) -> str:
     if weighted != data.weighted:
         return f"it was fitted {'with' if weighted else 'without'} sample_weight"
     if answer.n_samples != data.n_samples:
-        return f"{data.n_samples} samples here, {answer.n_samples} there"
+        these, those = (
+            "a covariance" if n is None else f"{n} samples"
+            for n in (data.n_samples, answer.n_samples)
+        )
+        return f"{these} here, {those} there"
     total, own = answer.total_variance, data.total_variance * data.covariance.unit
     mass = total
     if answer.mean is not None and answer.scale is not None:
