@@ -24,7 +24,7 @@ from ...problem.monitor import Monitor
 
 Path_ = str | os.PathLike[str]
 BUFFER = 1 << 18  # bytes taken from the file at once
-LINES = 1 << 24  # bytes of whole lines that are parsed together
+LINES = 1 << 21  # bytes of whole lines that are parsed together
 TELL = 0.1  # seconds between two reports of progress
 # A file that unpacks to more bytes than LARGE and to RATIO times its own size is refused: it was
 # probably made to fill the memory.

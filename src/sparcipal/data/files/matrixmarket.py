@@ -156,6 +156,9 @@ class _Numbers:
         return data
 
     def _check(self, data: bytes) -> None:
+        if data and self._last in (SPACE, DIGIT) and not data.translate(None, b"0123456789 \n"):
+            self._count_integers(data)  # any order of these is a list of numbers
+            return
         kinds = np.empty(len(data) + 1, dtype=np.uint8)
         kinds[0] = self._last
         kinds[1:] = _KINDS[np.frombuffer(data, dtype=np.uint8)]
@@ -172,6 +175,14 @@ class _Numbers:
             raise ValueError(f"line {line}: {around!r} is no list of numbers")
         self._count += int(np.count_nonzero((kinds[:-1] == SPACE) & (kinds[1:] != SPACE)))
         self._last, self._within = int(kinds[-1]), int(marks[-1])
+        self._lines += data.count(b"\n")
+
+    def _count_integers(self, data: bytes) -> None:
+        digit = np.frombuffer(data, dtype=np.uint8) > ord(" ")
+        self._count += int(np.count_nonzero(digit[1:] > digit[:-1]))
+        self._count += int(digit[0] and self._last == SPACE)
+        self._last = DIGIT if digit[-1] else SPACE
+        self._within = self._within if digit.all() else SPACE
         self._lines += data.count(b"\n")
 
     def finish(self) -> None:
