@@ -354,3 +354,10 @@ def test_proved_values_of_packed_supports_hold_by_exact_elimination():
         for proved in (packing._proved_value(A), own):
             assert oracle.proves_below(exact, range(4), Fraction(proved))
             assert proved <= top * (1 + 1e-12)
+
+
+def test_supports_are_filled_while_unused_features_are_left() -> None:
+    kinds = [Kind(1), Kind(1), Kind(2)]
+    given = [np.array([0, 2]), np.array([1]), np.array([3])]  # in another order than the sizes
+    assert [s.tolist() for s in configuration._filled(given, kinds, 4)] == [[0, 2], [1], [3]]
+    assert [s.tolist() for s in configuration._filled(given, kinds, 5)] == [[0, 2], [1], [3, 4]]

@@ -94,11 +94,8 @@ def replay(
 
 @dataclass(frozen=True)
 class State:
-    """The supports S with forced <= S <= alive; bit j is feature j.
-
-    `part` says that they stand for a larger support, whose best vector lies on one of them: that
-    they are part of a listed one says nothing of it.
-    """
+    """The supports S with forced <= S <= alive; bit j is feature j. `part` says that they stand for
+    a larger one, whose best vector lies on them: being part of a listed one does not settle it."""
 
     alive: int
     forced: int
@@ -172,7 +169,8 @@ class _Walk:
             missing.remove(int(node.moved[0]))
             if not missing:
                 del self.pending[node.parent]
-            return State(parent.alive & ~moved, parent.forced & ~moved, True)
+            listing = self.prover.listed is not None
+            return State(parent.alive & ~moved, parent.forced & ~moved, listing)
         assert missing is not None
         fresh = node.side in ("in", "out") and node.side not in missing
         require(fresh, "a child that does not belong to its parent")

@@ -364,10 +364,11 @@ class _Prices:
 
 
 def _filled(supports: list[np.ndarray], kinds: list[Kind], n: int) -> list[np.ndarray]:
-    """Return disjoint supports with all the features that their kinds allow, unused ones added."""
+    """Return supports with the features that their kinds allow, while unused ones are left."""
     free = np.setdiff1d(np.arange(n), np.concatenate(supports)).tolist()
     filled = []
     for support, kind in zip(supports, kinds):
-        more = [free.pop(0) for _ in range(kind.s - support.size)]
+        count = max(kind.s - support.size, 0)
+        more, free = free[:count], free[count:]
         filled.append(np.sort(np.array([*support.tolist(), *more])))
     return filled
