@@ -461,3 +461,19 @@ def test_covariances_of_pairs_have_a_way_out():
     assert alternatives(
         covariance=result.certificate.repair["matrix"], n_nonzero_coefs=3, force=0, drop=False
     ).complete
+
+
+def test_costs_of_a_named_answer_are_confirmed_with_rows_that_have_no_names():
+    X = np.random.default_rng(0).standard_normal((34, 12))
+    names = [f"c{j}" for j in range(12)]
+    answer = sparse_pca(X, n_nonzero_coefs=1, method="greedy", feature_names=names)
+    near = alternatives(answer, X, within=0.001)
+    costs = [cost.fit for cost in near.components[0].drops if cost.fit is not None]
+    assert [list(fit.feature_names) for fit in costs] == [names] * len(costs) != []
+    assert verify(near, X).verdict == "proved"
+
+
+def test_a_component_that_explains_nothing_is_one_of_these_data():
+    X = np.random.default_rng(1).standard_normal((3, 6))
+    answer = sparse_pca(X, n_components=4, n_nonzero_coefs=4, supports="common")
+    assert verify(alternatives(answer, X), X).verdict == "proved"

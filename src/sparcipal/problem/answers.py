@@ -202,8 +202,7 @@ class Nearby:
             return []
         if self.everything:
             return sorted(cost.feature for cost in self.drops if cost.bound <= self.level)
-        kept = [set(self.needed(entry)) for entry in self.supports]
-        return sorted(set.intersection(*kept)) if kept else []
+        return self.shared()[0]
 
     def indispensable(self) -> list[int]:
         """The features without which no answer is above `asked`, as their costs prove whether the
@@ -217,8 +216,14 @@ class Nearby:
             return []
         if self.everything:
             return sorted(cost.feature for cost in self.drops if cost.value > self.level)
+        return self.shared()[1]
+
+    def shared(self) -> tuple[list[int], list[int]]:
+        """The features of all listed supports, and those of some."""
+        kept = [set(self.needed(entry)) for entry in self.supports]
+        every = set.intersection(*kept) if kept else set()
         used = {feature for entry in self.supports for feature in self.reached(entry)}
-        return sorted(used - set(self.always()))
+        return sorted(every), sorted(used - every)
 
     def needed(self, entry: Listed) -> list[int]:
         """The features that a listed support has whatever is exchanged."""

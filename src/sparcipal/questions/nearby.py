@@ -190,7 +190,9 @@ class _Answers:
     def __init__(
         self, source: Input, asked: Settings, monitor: Monitor, answer: Result, wanted: Wanted
     ) -> None:
-        self.data: Data = data_of(answer, source, asked, monitor)
+        # fits behind costs speak of features by the names that the answer has
+        found: Data = data_of(answer, source, asked, monitor)
+        self.data = replace(found, feature_names=answer.feature_names)
         self.asked, self.monitor, self.answer, self.wanted = asked, monitor, answer, wanted
         self.fits = Fits(self.data, asked, monitor, wanted.precision)
         self.cov: Covariance = self.fits.cov
@@ -208,8 +210,10 @@ class _Answers:
         components = tuple(map(Component, map(fits.places, answer.supports), answer.weights))
         kind = fits.of_the_kind(self.sizes, self.total, self.constraints)
         explained = variances(kind, components) * self.cov.unit
-        for own, told in zip(explained, answer.variances):
-            if abs(own - told) > 1e-6 * max(abs(own), abs(told)):
+        for one, own, told in zip(components, explained, answer.variances):
+            # a component that explains nothing is off by rounding of its features' variances
+            largest = float(self.cov.diagonal[one.support].max()) * self.cov.unit
+            if abs(own - told) > 1e-6 * max(abs(own), abs(told), 1e-6 * largest):
                 raise ValueError(
                     f"a component explains {own:.6g} of these data, but the result says "
                     f"{told:.6g}; pass the data that it came from"

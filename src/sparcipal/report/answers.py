@@ -225,7 +225,7 @@ def _less(found: Alternatives, near: Nearby, entry: Listed) -> str:
     if near.value <= 0:
         return _change(found, near, entry)
     share = 1 - entry.value / near.value
-    less = f"{_percent(share)} less" if share > TIE else "as much"
+    less = f"{_percent(share, down=True)} less" if share > TIE else "as much"
     if share < -1e-9:
         less = f"{_percent(-share, down=True)} more"
     elif share <= TIE and near.spare:
@@ -304,7 +304,9 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     if not near.complete and (needed := near.indispensable()):
         reach = f"within {_percent(found.within)} of {whose}" + " or above" * near.surpassed
         yield f"in every one: {_named(found, needed)}, which is proved of all {reach}"
-    for label, features in zip(_labels(near), (near.always(), near.sometimes())):
+    # while nothing is known of all supports, those that were found are told as such
+    told = (near.always(), near.sometimes()) if near.known else near.shared()
+    for label, features in zip(_labels(near), told):
         if features:
             yield f"{label}: {_named(found, features)}"
     used = {feature for entry in near.supports for feature in near.reached(entry)}
