@@ -298,8 +298,8 @@ class Settings:
             wrong.append(f"{given} must be at most n_features={n_features}")
         if supports != "disjoint":
             wrong.append(
-                f"{given} needs supports='disjoint', got {supports!r}; with overlapping supports "
-                "pass one integer per component"
+                f"{given} needs supports='disjoint', got {supports!r}; with these supports pass "
+                f"one integer{'' if supports == 'common' else ' per component'}"
             )
         elif self.objective != "sum" and k > 1:
             wrong.append(
@@ -454,8 +454,8 @@ class Settings:
         if self.uncorrelated and any(s < j for j, s in enumerate(sorted(sizes), 1)):
             raise ValueError(
                 f"uncorrelated=True with n_nonzero_coefs={list(sizes)}: one of j components must "
-                "have j nonzeros to be uncorrelated with the others; ask for at least "
-                f"{k} nonzeros each, or pass objective='adjusted'"
+                f"have j nonzeros to be uncorrelated with the others; ask for at least 1 to {k} "
+                "nonzeros, in any order, or pass objective='adjusted'"
             )
 
 
