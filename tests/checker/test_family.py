@@ -29,10 +29,10 @@ def test_families_say_what_they_cover():
         *("trace", "eigenvalues", "gershgorin", "frobenius", "clip", "kyfan"),
     }
     assert {n for n, f in known.items() if "adjusted" in f.kinds} == {
-        *("eigenvalues", "parts", "lowrank", "dspca-dual", "adjusted"),
+        *("trace", "eigenvalues", "parts", "lowrank", "dspca-dual", "adjusted"),
     }
     assert {n for n, f in known.items() if "orthogonal" in f.kinds} == {
-        *("eigenvalues", "parts", "lowrank", "dspca-dual", "kyfan", "orthogonal"),
+        *("trace", "eigenvalues", "parts", "lowrank", "dspca-dual", "kyfan", "orthogonal"),
     }
     assert {n for n, f in known.items() if "common" in f.kinds} == {
         *("trace", "eigenvalues", "parts", "lowrank", "dspca-dual", "common"),

@@ -108,7 +108,8 @@ def test_rewards_count_for_components_that_lie_partly_on_constant_features(arith
     for sum_, verdict in ((paid, "refused"), (paid + 3 * reward, "proved")):
         value = sum_ * unit * (1 + 1e-6)
         margin = sum(b.margin for b in result.certificate.bounds if b.name == "orthogonal")
-        bound = Bound("orthogonal", value, data, margin or result.certificate.bounds[0].margin)
+        every = {b.name: b.margin for b in result.certificate.bounds}
+        bound = Bound("orthogonal", value, data, margin or every["eigenvalues"])
         bounds = (*result.certificate.bounds, bound)
         bounds = tuple(sorted(bounds, key=lambda bound: bound.value))
         forged = replace(result, certificate=replace(result.certificate, bounds=bounds))

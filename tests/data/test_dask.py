@@ -534,8 +534,8 @@ def test_the_proof_runs_on_workers(client, tmp_path, monkeypatch):
     monkeypatch.setattr(exact, "ROOT_SMOOTHING", ())
     monkeypatch.setattr(subtrees, "SUBTREES", 4)
     monkeypatch.setattr(subtrees, "WORK", 2e7)
-    X = np.random.default_rng(0).standard_normal((600, 30))
-    question = {"n_nonzero_coefs": 6, "certify": "full"}
+    X = np.random.default_rng(0).standard_normal((100, 30))
+    question = {"n_nonzero_coefs": 8, "certify": "full"}
     here = sparse_pca(X, **question)
     assert here.certificate.nodes > 5
     monkeypatch.setattr(subtrees, "grow", DeadlyElsewhere(subtrees.grow, str(tmp_path)))
