@@ -305,7 +305,8 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
         reach = f"within {_percent(found.within)} of {whose}" + " or above" * near.surpassed
         yield f"in every one: {_named(found, needed)}, which is proved of all {reach}"
     # while nothing is known of all supports, those that were found are told as such
-    told = (near.always(), near.sometimes()) if near.known else near.shared()
+    sure = near.known or near.everything
+    told = (near.always(), near.sometimes()) if sure else near.shared()
     for label, features in zip(_labels(near), told):
         if features:
             yield f"{label}: {_named(found, features)}"
@@ -367,7 +368,7 @@ def _unique(found: Alternatives, near: Nearby) -> str:
             f"out, as their weight in it is zero{more}"
         )
     if near.unique is None and near.everything:
-        return "unique or not: it may use every feature there is for it, and needs not use all"
+        return "unique or not: it may use every feature there is for it, which does not say"
     if near.unique is None:
         return "unique or not: that is not known"
     if not near.unique:
