@@ -36,7 +36,7 @@ def sizes_of(given: Any) -> Any:
 
 
 def fine(given: Any) -> tuple[int, ...]:
-    """The numbers of a list, some of whose entries were refused, that are none of those."""
+    """The positive integers of a list; its other entries were refused."""
     listed = given if isinstance(given, Sequence | np.ndarray) else ()
     counts = (v for v in listed if isinstance(v, Integral) and not isinstance(v, bool | np.bool_))
     return tuple(v for v in map(int, counts) if v > 0)

@@ -42,8 +42,8 @@ DEFAULT_NONZERO = 10
 
 @dataclass(frozen=True)
 class Refused:
-    """Stands for numbers of nonzeros that were refused, any are enough; others beside them were
-    not."""
+    """Stands for numbers of nonzeros some of which were refused, so that no more complaints are
+    made of their number; `others` are those that were not refused."""
 
     others: tuple[int, ...]
 
@@ -491,8 +491,7 @@ def _supports_of(init: Any, columns: Columns, out: Collection[int]) -> Any:
 
 
 def _placed(supports: tuple[np.ndarray, ...], sizes: Sequence[int]) -> tuple[np.ndarray, ...]:
-    """The supports in an order in which they fit the sizes; as they are where they do, or none
-    does."""
+    """Return the supports in an order that fits the sizes: their own, else by size if that fits."""
     places = sorted(range(len(sizes)), key=lambda j: -sizes[j])
     placed = dict(zip(places, sorted(supports, key=lambda support: -support.size)))
     by_size = tuple(placed[j] for j in range(len(sizes)))

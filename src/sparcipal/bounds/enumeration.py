@@ -84,7 +84,7 @@ class Kind:
     banned: tuple[int, ...] = ()
 
     def admits(self, support: tuple[int, ...]) -> bool:
-        """Return whether a support contains the anchors and is none too long or banned."""
+        """Return whether a support has all anchors, nothing banned and at most s features."""
         own = set(support)
         return len(own) <= self.s and own.issuperset(self.anchors) and own.isdisjoint(self.banned)
 

@@ -131,7 +131,7 @@ def plan(problem: Problem, certify: str) -> list[Step]:
     else:
         steps = [Step(_thorough), Step(_labels), Step(_prices, 1e11)]
     # Prices and labels close a gap in the sum of variances, which an adjusted variance does not
-    # reach; labels know nothing of anchors, and would look for a proof that there is not.
+    # reach; labels know nothing of anchors, and would look for a proof that does not exist.
     plain = problem.total is None and not problem.adjusted
     useless = () if plain else (*PRICED, _labels)
     if problem.include:

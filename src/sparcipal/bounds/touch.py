@@ -189,7 +189,7 @@ class Strata:
     # --- features outside ---
 
     def _by_variance(self, t: float, scales: dict[int, float]) -> np.ndarray:
-        """Which features outside their variances alone do not clear."""
+        """Return which features outside are not cleared by variances alone."""
         if not self.trusted:
             return np.ones(self.outside.size, dtype=bool)
         v = self.variance[self.outside]
@@ -241,7 +241,7 @@ class Strata:
         """Try to certify the level t; new shapes of pads may take so much work.
 
         Pads that were shaped at other levels are used in any case. Once the monitor says stop, no
-        more are shaped. Most attempts fail, so that of large cores scales are proved at the end.
+        more are shaped. On a large core scales are proved at the end, as most attempts fail before.
         """
         self._monitor = monitor
         self._at_once = self.core.size <= LATER

@@ -87,7 +87,7 @@ def check_alternatives(found: Alternatives, answer: Answer) -> None:
     require(type(found.status) is str and found.status in STATUS, "a status that is none")
     for listed in (found.components, found.drops):
         require(type(listed) in (list, tuple), "components and drops: not lists")
-    lists = k if plain else 0  # what a component is worth beside others that it overlaps is open
+    lists = k if plain else 0  # there are no lists for components that overlap
     require(len(found.components) == lists, "there is not one list per component")
     complete = True
     for j, near in enumerate(found.components):
@@ -208,8 +208,10 @@ class _Component:
         require(there, "the list does not have the component that it is compared with")
 
     def _check_dropped(self, question: Question, level: float) -> None:
-        """Of a screened table, supports with a dropped feature are no better than the level: those
-        without are either, or listed, so that what bounds them is known."""
+        """Check, for a screened table, that no support with a dropped feature is above the level.
+
+        The other supports are listed or below the level, so that what bounds them is known.
+        """
         cov, record, ar = self.answer.cov, self.among.screened, self.answer.ar
         if not isinstance(cov, ScreenedCovariance):
             require(record is None, "alternatives of a screened table")

@@ -26,7 +26,7 @@ def trace(record: Nothing, case: Case) -> Numbers:
 
 
 def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
-    """Of the matrix that was factored: the roundings of the two differ."""
+    """The sum of the k largest, of that matrix which the solver took: the two round differently."""
     cov, question, ar, _ = case
     k = min(question.k, cov.p)
     # What overlapping supports explain is at most that in A + dI, where it is positive

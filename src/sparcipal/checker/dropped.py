@@ -105,7 +105,7 @@ class ScreenedCovariance(CheckedCovariance):
         return np.delete(self.upper, self.kept)
 
     def every_row(self, budget: Budget) -> CheckedCovariance:
-        """The covariance of all features, for those who ask for rows of it only."""
+        """The covariance of all features, of which only some rows can be asked for."""
         if self.every is None:
             raise Refused("screened: rows of all features need the data")
         if isinstance(self.every, CheckedCovariance):

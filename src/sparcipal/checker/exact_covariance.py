@@ -72,7 +72,7 @@ class ExactCovariance(CheckedCovariance):
 
 
 class GivenCovariance(ExactCovariance):
-    """A matrix that somebody else computed, symmetrised."""
+    """A matrix that was given instead of data, symmetrised."""
 
     def __init__(
         self,

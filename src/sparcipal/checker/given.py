@@ -41,8 +41,10 @@ def check_semidefinite(cov: CheckedCovariance, given: Any) -> None:
 
 
 def check_signs(cov: CheckedCovariance, settings: dict[str, Any]) -> None:
-    """Refuse a negative variance where what components explain counts as zero at least: disjoint
-    ones, by adjusted variances, may have to lie on such a feature."""
+    """Refuse a negative variance beside adjusted variances of disjoint components.
+
+    Adjusted variances count as zero at least, but a component may have to lie on that feature.
+    """
     apart = settings["supports"] == "disjoint" and settings["n_components"] > 1
     signs = bool((cov.diagonal >= 0).all()) or settings["objective"] == "sum" or not apart
     require(signs, "adjusted variances of disjoint components beside a negative variance")

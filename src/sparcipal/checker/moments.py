@@ -48,7 +48,7 @@ def covariance_for(
         cov: CheckedCovariance = screened.of_given(covariance, kept, unit)
         inner = allowed_features(cov, excluded_features(result))
         check_semidefinite(inner, covariance.matrix)
-        # components elsewhere explain zero, and more than such features
+        # a component on no kept feature explains zero, which would be more
         require(bool((inner.diagonal >= 0).all()), "a kept feature has a negative variance")
         same = (covariance.n_samples, covariance.center, covariance.scaled, covariance.weighted)
         asked = (settings["center"], settings["scale"], settings["sample_weight"])

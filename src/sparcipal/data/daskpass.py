@@ -26,7 +26,7 @@ from .rows import TELL, Watch, block_table, working_bytes
 from .table import stacked
 
 TOGETHER = 1 << 25  # bytes of blocks that one task sums
-# What a task is called after, by the sums it makes: as the stage that reports them.
+# The sums that a task makes -> its name on dask's dashboard, which is that of the reporting stage.
 PASSES = {"Moments": "moments", "Gram": "products", "Covarying": "covariation", "Strip": "rows"}
 
 
@@ -278,7 +278,7 @@ def computed(task: Delayed, total: int, watch: Watch | None) -> Any:
 
 
 def _done(client: Any, group: str, total: int) -> int:
-    """Ask the scheduler how many tasks of a group are done: nothing is kept there for that."""
+    """Ask the scheduler how many tasks of a group are done; it counts them without our help."""
     waiting = client.run_on_scheduler(_waiting, group=group)
     return 0 if waiting is None else max(total - waiting, 0)
 

@@ -43,7 +43,7 @@ def summable(
 
 
 def _whole(block: Any) -> bool:
-    """Whether all entries are integers of 32 bits; most tables of others are told by a glance."""
+    """Whether all entries are integers of 32 bits; the first row settles most tables of others."""
     entries = block.data if sp.issparse(block) else block
     for part in (entries[:1], entries):
         with np.errstate(invalid="ignore"):

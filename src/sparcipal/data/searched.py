@@ -251,9 +251,12 @@ class Data:
         return self.covariance.materialise()
 
     def in_memory(self) -> Data:
-        """The same for an answer of a table in memory. Where rows were read in passes, errors are
-        those of products of its columns, sparse or dense, which may be larger than those of sums
-        over blocks: they are what the answer has, and what its checker has."""
+        """Return the same data for an answer that came from a table in memory.
+
+        Where rows were read in passes, errors become those of products of whole columns, sparse or
+        dense. These may be larger than those of sums over blocks, but the answer was computed with
+        them, and the checker allows for them.
+        """
         if self.survivors is None:
             return self
         if self.n_samples is None or self.mean is None or self.scale is None:

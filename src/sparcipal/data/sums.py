@@ -94,7 +94,7 @@ class Sums:
 
     @property
     def exact(self) -> bool:
-        """Whether all sums are of integers, and so neither rounded nor beyond subtraction."""
+        """Whether all sums are of integers: nothing is rounded, and rows can be subtracted."""
         return self.moments.exact and self.gram.exact
 
     def __repr__(self) -> str:

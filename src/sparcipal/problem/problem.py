@@ -139,8 +139,8 @@ def informative(whole: Problem) -> np.ndarray:
 
     A constant feature has zero covariance with every other one, so it adds nothing to any
     component. When fewer others are left than there are nonzeros, some of them stay to fill the
-    supports, and so do anchors. In a given matrix rounding can leave a negative variance: zero is
-    more, so that all stay.
+    supports, and so do anchors. Where rounding has left a negative variance in a given matrix, all
+    stay, because the zero of a constant feature is then better.
     """
     covariance, asked = whole.covariance, whole.constraints
     allowed = np.ones(covariance.n_features, dtype=bool)

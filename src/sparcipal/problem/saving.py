@@ -48,7 +48,7 @@ def document_of(text: str) -> dict[str, Any]:
 
 
 def refuse_unknown(parts: Any, kind: type) -> None:
-    """ValueError for an entry that a record of this kind does not have: nobody would recheck it."""
+    """Raise ValueError for entries that such a record does not have: they would go unchecked."""
     unknown = [name for name in parts if name not in {f.name for f in fields(kind)}]
     if unknown:
         raise ValueError(f"{kind.__name__} has no entry {unknown[0]!a}")

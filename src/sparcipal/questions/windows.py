@@ -212,7 +212,7 @@ def trends(
         monitor = settings.monitor()
         with monitor.interruptible(), one_blas_thread:
             given = resolved(part, door=Door(settings.memory_limit, monitor))
-            # not aloud: words that a window does not have are no news
+            # without warnings: many words do not occur in every window
             result = fitted(given, settings, monitor)
         some = sorted((labels[i] for i in rows), key=_moment)
         out.append(_window(result, out[-1] if out else None, (some[0], some[-1]), _next(out)))

@@ -98,8 +98,8 @@ class _Ascent:
         self._alone: dict[int, np.ndarray] = {}
 
     def value(self, components: Sequence[Component]) -> float:
-        """Return what the components explain, in the best of their orders; nothing counts less
-        than components that share features where none may, which no answer is then."""
+        """Return what the components explain, in the best of their orders; minus infinity if they
+        share features and may not."""
         chosen = tuple(components)
         used = np.concatenate([c.support for c in chosen])
         if self.problem.disjoint and np.unique(used).size < used.size:
@@ -214,8 +214,8 @@ class _Ascent:
         return [self._exchanged(rest, one, basis, allowed, s) for one in found if one is not None]
 
     def _searched(self, rest: Covariance, allowed: np.ndarray, s: int) -> np.ndarray:
-        """Return a support for one component; where nothing but constraints tells it of the others,
-        it is always the same."""
+        """Return a support for one component. It is searched for once where the others change
+        neither the matrix nor the allowed features, but only its constraints."""
         same = self.constrained and bool(allowed.all())
         if same and s in self._alone:
             return self._alone[s]
@@ -304,7 +304,7 @@ class _Ascent:
         sign = self.problem.nonnegative
         if sign:
             components = list(components)
-            for j in range(len(components)):  # in turn: what one takes, no other may
+            for j in range(len(components)):  # no other may take what one took
                 components[j] = self._filled(components, j)
         ordered = best_order(self.problem, tuple(components))
         places = [next(i for i, c in enumerate(components) if c is one) for one in ordered]
@@ -314,8 +314,11 @@ class _Ascent:
         return [better[j] for j in range(len(components))]
 
     def _filled(self, components: list[Component], j: int) -> Component:
-        """Return the j-th component with all features that it may have. Beside the others it may
-        not want them; it does if it counts before them."""
+        """Return the j-th component, filled up to its size with features of weight zero.
+
+        Beyond what the others explain such features may be useless, but not when this component
+        comes before the others.
+        """
         own, p = components[j], self.cov.n_features
         used = own.weights > 0.0
         allowed = np.ones(p, dtype=bool)

@@ -154,7 +154,7 @@ class JointSearch:
             singles = self._single_starts(basis, rng, effort)
             return list(submit(JointSearch.improve, self._best(singles, 1 + 2 * effort)))
         owners = [self._deflated(basis)]
-        # at most half as much work for random ascents as for what they start
+        # random ascents take at most half as much work as the searches that start from them
         count = max(min(8 * effort, int(0.5 * most / (2 * self._ascent_work()))), 2)
         for _ in range(count):
             rank = rng.integers(self.k, basis.shape[0] + 1)

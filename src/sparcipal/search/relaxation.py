@@ -88,7 +88,7 @@ def soft_threshold(A: np.ndarray, penalty: float, nonnegative: bool) -> np.ndarr
 
 @dataclass(frozen=True)
 class Sweeps:
-    """How many sweeps a block may take, and who may stop them; `plain` ones run the ascent of the
+    """How many sweeps a block may take, and what may stop them; `plain` ones run the ascent of the
     paper alone, without the steps of finish.py before and after it."""
 
     most: int = 60

@@ -29,7 +29,7 @@ NEGLIGIBLE = 1e-6  # weight of a point that is left out when others join
 NEW = 0.1  # of all weight, for the points that join
 FLATTEST = 1e-3  # of the longest squared semi-axis, what others are at least
 TINY = 1e-200  # variances that are as good as none
-WORKING = 200  # features of a search by variance, and as many by what the points see
+WORKING = 200  # features of a search that vary most, and as many that covary most with the points
 
 
 class Around:

@@ -72,8 +72,11 @@ def common_bound(
 def _core(
     problem: Problem, known: np.ndarray, effort: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the features that vary most, with those of the best set known, their covariance, and
-    what the s largest of the others are worth; as few as the relaxation does with."""
+    """Return the features of the core, their covariance, and what the s largest others are worth.
+
+    The core has those that vary most and those of the best set known: FIRST of them, or CORE where
+    the relaxation takes too many others.
+    """
     cov, s = problem.covariance, problem.s_max
     order = np.argsort(-cov.diagonal, kind="stable")
     most = max(CORE[effort], 2 * s)

@@ -178,7 +178,7 @@ class Search:
         self._try(np.sort(order[: min(self.question.s, int(state.alive.sum()))])[None])
 
     def _relaxed(self, state: State, group: np.ndarray | None) -> Relaxed:
-        """Return the relaxation on the features that are alive, told by those of the core."""
+        """Return the relaxation on the features that are alive, its shares by those of the core."""
         asked, alive = self.question, np.flatnonzero(state.alive)
         own = asked.a[np.ix_(alive, alive)]
         inside = None if group is None else group[alive]

@@ -164,7 +164,7 @@ class _Point:
 
     def _newton(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
         """Return Newton's matrix and slope in y = (free z, those outside) after l is eliminated,
-        how the trace of W changes with y and with l, and what it lacks."""
+        how the trace of W changes with y and with l, and how far it is from its optimum."""
         mu, Q, inside = self.mu, self.Q, slice(self.free.size)
         both, none = np.outer(self.q, self.q), np.outer(self.e, self.e)
         E = (Q.T * self.z) @ Q

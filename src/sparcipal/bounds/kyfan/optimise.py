@@ -54,7 +54,7 @@ class KyFanOptimiser:
         above = np.maximum(split.price - (floor or 0.0), 0.0)
         prices = above if floor is None else np.append(above, floor)
         self.point = np.concatenate([split.u / self.u_unit, split.r, prices / self.price_unit])
-        self.price_unit *= priced  # nothing moves prices that are not allowed
+        self.price_unit *= priced  # in units of zero, prices that are not allowed stay at zero
         self._pads = np.full(n, split.pad)
         self._forced = np.zeros(n, dtype=bool)
         self._charge, self._select, self._matrix = np.empty((3, n, n))

@@ -31,7 +31,7 @@ from .proof import Label, Proof, State, including, without
 from .start import Start, leading, started
 
 NAME = "labels"
-NOTHING = 1e-200  # of the largest variance: in the units of a core of such features prices overflow
+NOTHING = 1e-200  # of the largest variance: prices overflow in the units of so small features
 TIGHTER = 0.9  # part of the tolerance that a proof aims at
 LEFT = 0.2  # part of the gap that an attempt may leave open
 NEAR = 0.9  # features above this fraction of the level join the first core of a group

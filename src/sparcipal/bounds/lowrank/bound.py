@@ -61,7 +61,7 @@ def low_rank_work(p: int) -> float:
 
 
 def rounding_on(cov: Covariance, s: int) -> float:
-    """Return what rounds between a support's value on the covariance and on a sketch of it."""
+    """Bound by how much rounding moves the value of a support, here and on a sketch."""
     diagonal = top_sum(np.abs(cov.diagonal), s)
     return SAFETY * (cov.rounding(s) + margins.sum_of(s) * diagonal)
 

@@ -70,7 +70,7 @@ class Optimiser:
 
     def run_pool(self, mu: float, steps: int, monitor: Monitor) -> None:
         """Take up to so many steps on the maximum over the pool."""
-        split = self.point[self._first :].copy()  # rests
+        split = self.point[self._first :].copy()  # the pool does not move it
         point = minimise(
             lambda y: self._with_pool(y, mu),
             self.point[: self._first].copy(),

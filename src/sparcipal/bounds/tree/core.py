@@ -64,7 +64,7 @@ ROUGH_FROM, ROUGH = 150, 0.008
 ENOUGH = 0.6  # of the work: where less was spent for such a level, a lower one is tried
 MOST_ROUGH = 1100  # features of a core at such a level
 CLOSING = 0.1  # features that should join, relative to the core, up to which work may go on
-LONGER = 2.0  # and how far, as for the tree where that alone is missing
+LONGER = 2.0  # times the work may be spent there, and where only the tree is missing
 # Where uniform pads reach no lower than SLOW times what they did, STALLED times in a row, the core
 # is given up.
 SLOW, STALLED = 0.9, 2
@@ -101,8 +101,7 @@ def affordable(s: int, effort: str | float) -> bool:
 
 
 def _affordable_core(work: float, now: int, spent: float) -> int:
-    """The most features for which that much work suffices, given what a round took with those of
-    now."""
+    """Return how many features a core may have for so much work, if `now` features took `spent`."""
     return int(now * min(max(work / spent, 0.0), 1e6) ** (1 / ORDER))
 
 

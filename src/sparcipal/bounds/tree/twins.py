@@ -84,10 +84,10 @@ def find_twins(
     apart: np.ndarray | tuple[int, ...] = (),
     equal: bool = False,
 ) -> Twins:
-    """Group the features whose rows are multiples of one another, up to sign the same if `equal`:
-    in the units of the features then, and not in those of the largest one.
+    """Group the features whose rows are multiples of one another, up to rounding.
 
-    The features `apart` are in no group.
+    With `equal`, only rows that are the same up to sign count, and rounding is relative to the
+    features themselves instead of the largest one. The features `apart` are in no group.
     """
     p = a.shape[0]
     diagonal = np.diagonal(a)

@@ -157,7 +157,8 @@ def _blocks(source: Path_, options: dict[str, Any]) -> Iterator[Parsed]:
                 break
             yield plain
             done += len(block)
-        # From a line that needs more care on: a quoted field may go on in the next block.
+        # From the first line that needs more care on, rows are parsed across blocks, since a quoted
+        # field may go on in the next one.
         rows = _rows(chain(block, lines), delimiter, done)
         while some := list(islice(rows, step)):
             yield layout.parsed(some, problems)
