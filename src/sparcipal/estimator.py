@@ -565,13 +565,15 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of the variance of these rows that the components explain together.
 
-        Every feature is predicted by its regression on the scores: with Z the rows, centred and
-        scaled as in `transform`, and T their scores, tr(Z'T (T'T)^+ T'Z) / tr(Z'Z). What two
-        components have in common counts once. `GridSearchCV` and `cross_val_score` use it.
+        Every feature is predicted from the scores by its regression in the fit. With Z the rows,
+        centred and scaled as in `transform`, T their scores and B the coefficients of the fit, it
+        is 1 - |Z - TB|^2 / |Z|^2. What two components have in common counts once. Features that a
+        table read in passes did not keep are predicted by their means. `GridSearchCV` and
+        `cross_val_score` use it.
 
-        Compare numbers of nonzeros with it, not numbers of components: the regression is fitted
-        on these very rows, so that each component adds about 1 / n_samples even where it means
-        nothing. `sparcipal.choose` measures that on noise and compares numbers of components.
+        A component explains the features that it consists of, so that a further one may raise the
+        score even of noise, by about 1 / n_features: `sparcipal.choose` measures that on shuffled
+        columns and recommends a number of components.
 
         Parameters
         ----------
@@ -582,8 +584,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         Returns
         -------
         share : float
-            Between 0 and 1; nan, with a warning, when the rows do not vary. As many components as
-            there are rows explain them entirely.
+            At most 1; negative where the means of the fit predict these rows better than the scores
+            do; nan, with a warning, when the rows are these means.
         """
         from .data.explained import explained
 
@@ -600,14 +602,14 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         assert isinstance(given.source, Table | Rows)
         with one_blas_thread:
             sums = explained(self.result_, given.source, given.sample_weight)
-        if np.isnan(sums.share):
+        if np.isnan(sums.score):
             warnings.warn(
-                f"score is nan: the {sums.n_samples} row(s) of X do not vary, so that there is "
-                "nothing to explain; pass rows that differ",
+                f"score is nan: the {sums.n_samples} row(s) of X are the means of the fit, so "
+                "that there is nothing to explain; pass rows that vary",
                 UndefinedMetricWarning,
                 stacklevel=2,
             )
-        return sums.share
+        return sums.score
 
     def save(self, path: str | os.PathLike[str], *, proof: bool = True) -> None:
         """Write what was found to `path`, and its proof to `<path>.proof`, for `load` and for

@@ -15,9 +15,11 @@ import numpy as np
 from .bounds.dropped import Kept, Widened, narrowed, widened
 from .bounds.proved import Proved
 from .bounds.strategy import prove
+from .data.explained import predicting
 from .data.inputs import Input, resolved
 from .data.notes import tell
 from .data.passes import MEMORY_LIMIT
+from .data.scores import filling
 from .data.searched import Data, Known, Searched
 from .numerics.threads import one_blas_thread
 from .problem.components import redundancy, refit, variances
@@ -475,7 +477,12 @@ def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, An
         certificate=certificate,
         n_iter=answer.found.n_iter,
         note=answer.found.note,
-        info={**answer.found.info, **_missing(answer, data), **_redundancy(whole, answer)},
+        info={
+            **answer.found.info,
+            **filling(data, answer.components),
+            **_redundancy(whole, answer),
+            **predicting(data, answer.components),
+        },
     )
 
 
@@ -485,16 +492,3 @@ def _repair(data: Data) -> dict[str, Any]:
     if found is None:
         return {}
     return {"moved": found.moved, "relative": found.relative, "matrix": found.matrix}
-
-
-def _missing(answer: Answer, data: Data) -> dict[str, Any]:
-    """What scoring rows with gaps needs."""
-    gaps = data.gaps
-    if gaps is None:
-        return {}
-    told: dict[str, Any] = {"rule": gaps.rule, "entries": gaps.entries, "rows": gaps.rows}
-    if gaps.fill is not None:
-        return {"missing": {**told, "fill": gaps.fill}}
-    used = np.unique(np.concatenate([c.support for c in answer.components]))
-    covariance = data.covariance.submatrix(used) * data.covariance.unit
-    return {"missing": {**told, "covariance": covariance}}

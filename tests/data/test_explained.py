@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -16,13 +18,13 @@ def table(n=60, p=8, seed=0):
     return rng.standard_normal((n, p)) @ rng.standard_normal((p, p)) + 3.0
 
 
-def by_least_squares(model, X, weights=None):
-    Z = (X - model.mean_) / model.scale_
-    T = model.transform(X)
-    if weights is not None:
-        Z, T = Z * np.sqrt(weights)[:, None], T * np.sqrt(weights)[:, None]
-    rest = Z - T @ np.linalg.lstsq(T, Z, rcond=None)[0]
-    return 1.0 - np.square(rest).sum() / np.square(Z).sum()
+def by_least_squares(model, X, new, weights=None):
+    """The share of new rows by the regression of X, with weights of both."""
+    root = [np.sqrt(w) for w in weights or [np.ones(len(rows)) for rows in (X, new)]]
+    Z, new_Z = (r[:, None] * (x - model.mean_) / model.scale_ for x, r in zip((X, new), root))
+    T, new_T = (r[:, None] * model.transform(x) for x, r in zip((X, new), root))
+    rest = new_Z - new_T @ np.linalg.lstsq(T, Z, rcond=None)[0]
+    return 1.0 - np.square(rest).sum() / np.square(new_Z).sum()
 
 
 LAZY = {"certify": False, "method_options": {"effort": 0}}
@@ -31,14 +33,13 @@ LAZY = {"certify": False, "method_options": {"effort": 0}}
 @pytest.mark.parametrize("supports", ["disjoint", "free"])
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("center", [False, True])
-def test_share_is_that_of_least_squares_on_new_rows(supports, scale, center):
+def test_score_is_that_of_least_squares_on_the_rows_of_the_fit(supports, scale, center):
     model = SparsePCA(2, 3, supports=supports, scale=scale, center=center, **LAZY)
-    model.fit(table())
-    new = table(25, seed=1)
-    assert model.score(new) == pytest.approx(by_least_squares(model, new), rel=1e-10)
-    weights = np.random.default_rng(2).random(25)
-    weighted = model.score(new, sample_weight=weights)
-    assert weighted == pytest.approx(by_least_squares(model, new, weights), rel=1e-10)
+    X, new = table(), table(25, seed=1)
+    assert model.fit(X).score(new) == pytest.approx(by_least_squares(model, X, new), rel=1e-10)
+    weights = [np.random.default_rng(2).random(n) for n in (60, 25)]
+    weighted = model.fit(X, sample_weight=weights[0]).score(new, sample_weight=weights[1])
+    assert weighted == pytest.approx(by_least_squares(model, X, new, weights), rel=1e-10)
 
 
 def test_share_is_the_same_for_every_container():
@@ -75,19 +76,66 @@ def test_score_serves_grid_search_and_cross_validation_without_y():
     assert ((scores > 0) & (scores < 1)).all()
 
 
-def test_score_of_rows_that_do_not_vary_is_nan_and_says_so():
+def test_score_of_rows_that_are_the_means_of_the_fit_is_nan_and_says_so():
     X = table()
     model = SparsePCA(2, 3, certify=False).fit(X)
-    for rows in (np.ones((5, 8)), X[:1], np.tile(model.mean_, (3, 1))):
-        with pytest.warns(UndefinedMetricWarning, match="do not vary"):
-            assert np.isnan(model.score(rows))
+    with pytest.warns(UndefinedMetricWarning, match="are the means of the fit"):
+        assert np.isnan(model.score(np.tile(model.mean_, (3, 1))))
+    assert np.isfinite(model.score(X[:1]))  # one row is enough
+
+
+def test_score_of_noise_does_not_grow_by_components_where_columns_are_many():
+    noise = np.random.default_rng(0).standard_normal((60, 400))
+    one, five = (SparsePCA(k, 4, **LAZY).fit(noise[:40]).score(noise[40:]) for k in (1, 5))
+    assert five < one < 0.01
+
+
+def test_score_after_every_kind_of_fit_is_that_of_least_squares(tmp_path):
+    X, new = np.round(table()), table(25, seed=1)
+    share = SparsePCA(2, 3, **LAZY).fit(X).score(new)
+    blocks = SparsePCA(2, 3, **LAZY).fit(lambda: iter([X[:7], X[7:]]))
+    parts = SparsePCA(2, 3, **LAZY).partial_fit(X[:30]).partial_fit(X[30:])
+    blocks.save(tmp_path / "model.json")
+    loaded = SparsePCA.load(tmp_path / "model.json")
+    for model in (blocks, parts, loaded, SparsePCA.load(blocks.result_)):
+        assert model.score(new) == pytest.approx(share, rel=1e-9)
+
+
+def test_score_of_a_screened_table_predicts_dropped_features_by_their_means():
+    X, new = table(p=40), table(25, p=40, seed=1)
+    X[:, 12:] *= 1e-3
+    model = SparsePCA(1, 2, memory_limit=2000, **LAZY).fit(lambda: iter([X]))
+    kept = model.result_.info["regression"]["features"]
+    assert kept.size < 40
+    Z, new_Z = X - model.mean_, new - model.mean_
+    B = np.zeros((1, 40))
+    B[:, kept] = np.linalg.lstsq(model.transform(X), Z[:, kept], rcond=None)[0]
+    rest = new_Z - model.transform(new) @ B
+    share = 1.0 - np.square(rest).sum() / np.square(new_Z).sum()
+    assert model.score(new) == pytest.approx(share, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (None, "no regression on the scores.*fit again"),
+        ({"coefficients": np.zeros((1, 3))}, "damaged"),
+        ({"coefficients": np.zeros((2, 1)), "features": np.array([99])}, "damaged"),
+        ([], "damaged"),
+    ],
+)
+def test_score_refuses_a_model_without_its_regression(told, message):
+    model = SparsePCA(2, 3, **LAZY).fit(table())
+    model.result_ = replace(model.result_, info={} if told is None else {"regression": told})
+    with pytest.raises(ValueError, match=message):
+        model.score(table())
 
 
 def test_share_of_a_small_score_beside_a_large_one_is_not_lost():
     a, b = np.random.default_rng(0).standard_normal((2, 50))
     X = np.column_stack([1e9 * a, b, 1e9 * b])
     model = SparsePCA(2, 1, exclude=[2], certify=False).fit(X)
-    assert model.score(X) == pytest.approx(by_least_squares(model, X), rel=1e-9)
+    assert model.score(X) == pytest.approx(by_least_squares(model, X, X), rel=1e-9)
     assert model.score(X) == pytest.approx(1.0)
 
 
@@ -97,4 +145,4 @@ def test_share_of_a_feature_that_did_not_vary_in_the_fit_counts_in_its_own_unit(
     with pytest.warns(UserWarning, match="constant"):
         model = SparsePCA(2, 2, scale=True, certify=False).fit(X)
     assert model.result_.scale[5] == 1.0
-    assert model.score(new) == pytest.approx(by_least_squares(model, new), rel=1e-9)
+    assert model.score(new) == pytest.approx(by_least_squares(model, X, new), rel=1e-9)

@@ -102,6 +102,8 @@ def test_words_of_a_choice_say_what_is_not_above_noise_and_what_was_the_largest_
     _, above = recommended((1,), (3, 5), 2 * held[:, ::-1], error, noise)
     assert "noise" not in above
     assert "largest" not in above
+    _, nothing = recommended((1,), (3, 5), held - 1.0, error, np.full((1, 1, 2), np.nan))
+    assert "That is nothing: the means of the columns predict held-out rows as well." in nothing
 
 
 def test_stopped_run_is_marked():
@@ -176,11 +178,10 @@ def test_figures_are_those_of_plain_regressions_on_weighted_rows(asked):
         out = np.isin(np.arange(n), order[fold::folds])
         model = SparsePCA(1, 3, certify=False, **asked)
         result = model.fit(table[~out], sample_weight=weights[~out]).result_
-        root = np.sqrt(weights[out])[:, None]
-        Z = root * (table[out] - result.mean) / result.scale
+        Z = np.sqrt(weights)[:, None] * (table - result.mean) / result.scale
         T = Z @ result.components.T
-        rest = Z - T @ np.linalg.lstsq(T, Z, rcond=None)[0]
-        return 1 - (rest**2).sum() / (Z**2).sum()
+        rest = Z[out] - T[out] @ np.linalg.lstsq(T[~out], Z[~out], rcond=None)[0]
+        return 1 - (rest**2).sum() / (Z[out] ** 2).sum()
 
     shares = [share(X, fold) for fold in range(folds)]
     noise = [share(np.random.default_rng([0, 2, i]).permuted(X, axis=0), i) for i in range(2)]
@@ -197,8 +198,8 @@ def test_folds_that_say_nothing_are_an_error_that_names_them():
     weights[out] = 0.0
     with pytest.raises(ValueError, match="fold 1 of 3: all of its rows have sample_weight 0"):
         choose(X, sample_weight=weights, permutations=0, **asked)
-    X[out] = 1.0
-    with pytest.raises(ValueError, match="fold 1 of 3: the rows that it holds out do not vary"):
+    X[out] = np.delete(X, out, axis=0).mean(axis=0)
+    with pytest.raises(ValueError, match="fold 1 of 3: the rows that it holds out are the means"):
         choose(X, permutations=0, **asked)
 
 

@@ -1,11 +1,12 @@
 """The share of the variance of rows that components explain by regression on their scores.
 
 Each feature is predicted by its regression on the scores of all components. With Z the rows,
-centred and scaled as the model says, and T their scores, the share is
+centred and scaled as the model says, and T their scores, coefficients B leave
 
-    tr(Z'T (T'T)^+ T'Z) / tr(Z'Z).
+    |Z - TB|^2 = tr(Z'Z) - 2 tr(B'T'Z) + tr(B'T'TB)
 
-It counts what two components have in common once, whether supports overlap or scores correlate.
+unexplained. B is that of the fit, (T'T)^+ T'Z of its rows, or that of the rows at hand. What two
+components have in common counts once, whether supports overlap or scores correlate.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import pinvh
 
+from ..problem.problem import Component
 from ..problem.result import Result
 from .moments import Moments
 from .rows import Rows
 from .scores import Scorer
+from .searched import Data
 from .table import Table
 
 ROWS = 1 << 14  # rows of a table that are scored together
+ROUNDING = 1e-15  # relative distance of means that are equal
+DEPENDENT = 1e-12  # scores, and directions among them, that vary less are rounding
 
 
 class Explained:
@@ -90,28 +95,44 @@ class Explained:
         return found
 
     @property
+    def score(self) -> float:
+        """The share by the regression of the fit: at most 1, and negative where it predicts these
+        rows worse than the means do; nan for rows that are these means, or weightless."""
+        return self._share(_coefficients(self._result))
+
+    @property
     def share(self) -> float:
-        """Return the share, between 0 and 1; nan for rows that do not vary or have no weight.
+        """The share by the regression of these rows, between 0 and 1; nan for rows that do not vary
+        or have no weight.
 
         Any score would explain such rows entirely, by their distance from the mean of the fit.
         """
+        if not (self._weight > 0.0 and self._moments.variances().any()):
+            return float("nan")
+        return max(0.0, self._share(None))
+
+    def _share(self, coefficients: np.ndarray | None) -> float:
         result = self._result
         assert result.mean is not None
         assert result.scale is not None
         if not self._weight > 0.0:
             return float("nan")
+        off = self._moments.means() - result.mean
+        off[np.abs(off) <= ROUNDING * np.abs(result.mean)] = 0.0
+        total = float(((self._moments.variances() + off**2) / result.scale**2).sum())
+        if total <= 0.0:
+            return float("nan")
         # scores of unit length, so that a small one is not taken for rounding of a large one
         length = np.sqrt(np.diag(self._gram))
         unit = 1.0 / np.where(length > 0.0, length, 1.0)
-        cross = unit[:, None] * self._cross / result.scale
-        off = self._moments.means() - result.mean
-        variances = self._moments.variances()
-        total = float(((variances + off**2) / result.scale**2).sum())
-        if total <= 0.0 or not variances.any():
-            return float("nan")
         gram = self._gram * np.outer(unit, unit)
-        explained = float((pinvh(gram) * (cross @ cross.T)).sum())
-        return min(1.0, max(0.0, explained / (self._weight * total)))
+        cross = unit[:, None] * self._cross / result.scale
+        if coefficients is None:
+            found = float((pinvh(gram) * (cross @ cross.T)).sum())
+        else:
+            B = length[:, None] * coefficients
+            found = float((B * (2.0 * cross - gram @ B)).sum())
+        return min(1.0, found / (self._weight * total))
 
 
 def explained(
@@ -126,3 +147,46 @@ def explained(
         rows = slice(start, start + ROWS)
         sums.add(X[rows], None if sample_weight is None else sample_weight[rows])
     return sums
+
+
+def predicting(data: Data, components: tuple[Component, ...]) -> dict[str, Any]:
+    """How the scores predict the features that were searched, as a result keeps it: coefficients of
+    the regression by their covariance. Others are predicted by their means."""
+    if data.mean is None:
+        return {}
+    covariance = data.covariance
+    images = np.array([covariance.image(c.support, c.weights) for c in components])
+    products = np.array([images[:, c.support] @ c.weights for c in components])
+    deviations = np.sqrt(np.maximum(covariance.diagonal, 0.0))
+    reach = np.array([deviations[c.support] @ np.abs(c.weights) for c in components])
+    variances = np.diagonal(products)
+    varies = variances > DEPENDENT * reach**2
+    unit = np.where(varies, 1.0 / np.sqrt(np.where(varies, variances, 1.0)), 0.0)
+    inverse = pinvh(products * np.outer(unit, unit), rtol=DEPENDENT)
+    told = {"coefficients": unit[:, None] * (inverse @ (unit[:, None] * images))}
+    kept = data.survivors
+    if kept is not None and kept.kept.size < kept.n_features:
+        told["features"] = kept.kept
+    return {"regression": told}
+
+
+def _coefficients(result: Result) -> np.ndarray:
+    """The coefficients of all features. A file may say anything, so that what is no regression of
+    these components is an error."""
+    told = result.info.get("regression")
+    if told is None:
+        raise ValueError(
+            "the result was saved by a version that kept no regression on the scores, so that new "
+            "rows have no score; fit again"
+        )
+    told = told if isinstance(told, dict) else {}
+    found, features = told.get("coefficients"), told.get("features")
+    every = np.arange(result.n_features)
+    places = every if features is None else features
+    known = isinstance(places, np.ndarray) and np.isin(places, every).all()
+    shape = (len(result.supports), len(places) if known else 0)
+    if not (isinstance(found, np.ndarray) and found.shape == shape and np.isfinite(found).all()):
+        raise ValueError("the result is damaged: its regression on the scores cannot be used")
+    whole = np.zeros((shape[0], every.size))
+    whole[:, places] = found
+    return whole

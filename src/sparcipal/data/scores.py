@@ -11,7 +11,9 @@ import scipy.sparse as sp
 from .notes import listed, tell
 
 if TYPE_CHECKING:
+    from ..problem.problem import Component
     from ..problem.result import Result
+    from .searched import Data
 
 RULES_WITH_SCORES = "missing='mean', missing='rows' or missing='pairwise'"
 BLOCK = 1 << 22  # entries of the used columns of a dense array that are worked on together
@@ -143,6 +145,19 @@ def _rule(result: Result, used: np.ndarray) -> _Filled | _Predicted | None:
     if covariance is not None and square and np.isfinite(covariance).all():
         return _Predicted(covariance.astype(np.float64))
     raise ValueError("the result is damaged: what it says of missing entries cannot be used")
+
+
+def filling(data: Data, components: tuple[Component, ...]) -> dict[str, Any]:
+    """What scoring rows with gaps needs, as a result keeps it."""
+    gaps = data.gaps
+    if gaps is None:
+        return {}
+    told: dict[str, Any] = {"rule": gaps.rule, "entries": gaps.entries, "rows": gaps.rows}
+    if gaps.fill is not None:
+        return {"missing": {**told, "fill": gaps.fill}}
+    used = np.unique(np.concatenate([c.support for c in components]))
+    covariance = data.covariance.submatrix(used) * data.covariance.unit
+    return {"missing": {**told, "covariance": covariance}}
 
 
 def scores(result: Result, X: Any) -> np.ndarray:

@@ -287,9 +287,9 @@ class _Grid:
                 if quiet.stopped is not None:
                     return None
                 for j, result in zip(places, path):
-                    shares[i, j] = explained(result, judge.source, judge.sample_weight).share
+                    shares[i, j] = explained(result, judge.source, judge.sample_weight).score
                     if np.isnan(shares[i, j]):
-                        raise ValueError("the rows that it holds out do not vary")
+                        raise ValueError("the rows that it holds out are the means of the others")
         except (KeyboardInterrupt, TimeoutError):
             return None
         except ValueError as error:
@@ -407,7 +407,9 @@ def recommended(
     if len(sizes) > 1 and column == np.flatnonzero(~np.isnan(shares))[-1]:
         size += ", and the largest of them: more may explain more"
     reached = _by_noise(noises[:, row, column])
-    if shares[column] <= reached:
+    if shares[column] <= 0.0:
+        size += ". That is nothing: the means of the columns predict held-out rows as well"
+    elif shares[column] <= reached:
         size += (
             f". That is not above noise: noise of the same columns reaches {100 * reached:.1f} %"
         )
