@@ -107,7 +107,9 @@ class ClaimedBound:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a result asserts about the data; everything else in it is commentary."""
+    """What a result asserts about the data; everything else in it is commentary. Covariances are
+    about the means (about zero if not centred), divided by the number of rows or the sum of their
+    weights, and ``scale`` is the root of a variance so divided."""
 
     n_features: int = entry(
         Integer(1, MOST_FEATURES, names="p"), "the number of features of the data"
@@ -304,11 +306,11 @@ class Problem:
 class Pass:
     """A round of fixing: with one certificate, features are shown to be in no support, or in every
     support, of this node above the bound, each by itself: what the round fixes counts from the next
-    one on. The certificate may stand anywhere in the log; pairs that it does not name have U = 0. A
-    feature that is in both lists shows that there is
-    none. Replay: find l < t and B with M <= l I + BB' (leading eigenvectors are a good guess, a
-    Cholesky factorisation proves it) and test each feature as :doc:`methods/tree` says, with the
-    drops rounded down."""
+    one on. The certificate may stand anywhere in the log. It names every feature that is alive, in
+    a pass as in a closed node; pairs of them that it gives no entry have U = 0. A feature that is
+    in both lists shows that the node has no such support. Replay: find l < t and B with M <= l I +
+    BB' (leading eigenvectors are a good guess, a Cholesky factorisation proves it) and test each
+    feature as :doc:`methods/tree` says, with the drops rounded down."""
 
     split: int = entry(Integer(1), "the place of the certificate in the list of steps")
     out: np.ndarray = entry(Features("n"), "features in no such support")
@@ -318,17 +320,20 @@ class Pass:
 @dataclass(frozen=True)
 class Node:
     """The supports S with forced <= S <= alive, |S| <= s. The first node of a list is the root:
-    everything alive, nothing forced. ``moved`` says how a node differs from its parent after the
-    parent's passes: "in" forces the one feature moved, "out" excludes the features moved (that one
-    and twins that it can replace), "shrink" excludes one feature of a full support. A node is
-    settled at once when nothing is alive or more than s features are forced. Otherwise by its
-    ``end``: "closed" by the bound of a certificate, "leaf" by all its supports one by one, "branch"
-    by two children, "in" and "out" of the same feature, "shrink" by one child for each feature,
-    "same" by an earlier node whose sets, before its passes, are those of this node after its own. A
-    leaf has supports of all sizes up to s if features have prices; otherwise the largest are
-    enough. Where supports may hold features outside (pads), a leaf must have s forced features,
-    and there are neither twins nor shrinking. A node that shrinks has all its features forced, and
-    each child loses one of them; below it no support is settled by being part of a listed one."""
+    everything alive, the ``forced`` of the problem forced. ``moved`` says how a node differs from
+    its parent after the parent's passes: "in" forces the one feature moved, "out" excludes the
+    features moved (that one and twins that it can replace), "shrink" excludes one feature of a full
+    support. A node is settled at once, and its ``end`` is "empty", when nothing is alive, more than
+    s features are forced or a pass has named a feature in both of its lists. Otherwise it is
+    settled by its ``end``: "closed" by the bound of a certificate, "leaf" by all its supports one
+    by one, "branch" by two children, "in" and "out" of the same feature, "shrink" by one child for
+    each feature, "same" by an earlier node whose sets, before its passes, are those of this node
+    after its own. A leaf has supports of all sizes up to s if features have prices; otherwise the
+    largest are enough. The leading eigenvalue of each must be at most t, for nonnegative components
+    too: only shrinking tells a leading vector of two signs. Where supports may hold features
+    outside (pads), a leaf must have s forced features, and there are neither twins nor shrinking. A
+    node that shrinks has all its features forced, and each child loses one of them; below it no
+    support is settled by being part of a listed one."""
 
     parent: int = entry(Integer(-1), "the place of the parent among the steps; -1 for the root")
     side: str = entry(Word("root", "in", "out", "shrink"), "which child of it this is")
@@ -372,8 +377,9 @@ class Touch:
     tau from 1 to s (less the number of anchors, which lie in the core). Those that are not in
     ``near`` pass with the first pad of each group, with v_j v_a for A_ja^2 and sqrt(v_j v_l) for
     |A_jl|, v being variances; of a given matrix, variances plus a d for which A + dI is positive
-    semidefinite. Those in ``near`` pass with any pad, with their covariances to the core and among
-    each other as they are, and sqrt(v_j v_l) for l outside of ``near``."""
+    semidefinite. Those in ``near`` pass with any pad, with their variances and covariances to the
+    core and among each other as they are (of a given matrix, too), and sqrt(v_j v_l) for l outside
+    of ``near``."""
 
     core: np.ndarray = entry(Features("p", least=1, names="n"), "the features of the core, H")
     split: ClipSplit | RankOneSplit | PairSplit = entry(
@@ -406,7 +412,7 @@ class Tree:
     features that are alive and not forced. In the end no branch may lack a child. Then the
     matrices: each pass, each closed node, each leaf and each shrunk support is one claim about
     M = A - U + Diag(d) of :doc:`methods/pairsplit` on the features alive, with t the bound divided
-    by the unit, less s times the largest change that exact twins make to A."""
+    by the unit, less s times the largest change that exact twins make to A divided by the unit."""
 
     touch: Touch | None = entry(Record(Touch), "when the log speaks of a core only", optional=True)
     log: tuple[Problem | ClipSplit | RankOneSplit | PairSplit | Node, ...] = entry(
