@@ -18,6 +18,7 @@ the Ky Fan split are taken. Local search then looks for supports that violate th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -193,35 +194,29 @@ class Pool:
 
     # linear programs ------------------------------------------------------------------------
 
-    def _rows(self) -> tuple[sp.csr_array, np.ndarray]:
-        """Return the constraints level_t + beta(S) >= value(S) over (beta, levels)."""
-        n = self.a.shape[0]
-        rows: list[int] = []
-        cols: list[int] = []
-        values: list[float] = []
-        for key, value in self.columns.items():
-            for t, kind in enumerate(self.kinds):
-                if self.serves(kind, key):
-                    rows += [len(values)] * (len(key) + 1)
-                    cols += [*key, n + t]
-                    values.append(value)
-        shape = (len(values), n + len(self.kinds))
-        return sp.csr_array((np.ones(len(rows)), (rows, cols)), shape=shape), np.array(values)
+    def _program(self) -> Program:
+        return Program.of(
+            self.a.shape[0],
+            self.counts,
+            [
+                (t, key, value)
+                for key, value in self.columns.items()
+                for t, kind in enumerate(self.kinds)
+                if self.serves(kind, key)
+            ],
+        )
 
     def least_total(self) -> float:
         """Solve the configuration LP over the known supports; no prices give less on them."""
-        matrix, values = self._rows()
-        cost = np.concatenate([np.ones(self.a.shape[0]), self.counts])
-        options: dict[str, Any] = {"A_ub": -matrix, "b_ub": -values, "method": "highs"}
-        answer = _linprog(cost, **options)
-        return float(answer.fun) if answer.x is not None else np.inf
+        return self._program().least_total()
 
     def best_disjoint(self) -> tuple[float, list[np.ndarray]] | None:
         """Return the known disjoint supports of the largest value together, in the order of the
         components; None where the known supports do not suffice or the solver gives up."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
-        rows, values = self._rows()  # (columns of all kinds, n + kinds)
+        program = self._program()
+        rows, values = program.rows, program.values
         most = np.concatenate([np.ones(self.a.shape[0]), self.counts])
         least = np.concatenate([np.zeros(self.a.shape[0]), self.counts])
         answer = milp(
@@ -247,35 +242,76 @@ class Pool:
         return float(sum(self.value_of(support) for support in supports)), supports
 
     def central(self, center: np.ndarray, level: float) -> np.ndarray | None:
-        """Return the prices closest to `center` that keep the known supports below `level`.
-
-        Distance is the largest relative change plus a part of the mean; None if none exist.
-        """
-        n, kinds = self.a.shape[0], len(self.kinds)
-        matrix, values = self._rows()
+        """Return the prices closest to `center` that keep the known supports below `level`."""
         width = center + 0.1 * self.value / float(sum(kind.s for kind in self.wanted))
+        return self._program().closest(center, width, level)
+
+
+@dataclass(frozen=True)
+class Program:
+    """The linear program of prices beta and levels, level_t + beta(S) >= value(S) for some S.
+
+    A level belongs to a kind t of supports; count_t components have it.
+    """
+
+    rows: sp.csr_array  # (supports, n + kinds), ones at the features of S and at n + t
+    values: np.ndarray  # (supports,)
+    counts: np.ndarray  # (kinds,)
+    least_level: float | None = 0.0  # None where levels may be negative
+
+    @staticmethod
+    def of(
+        n: int,
+        counts: np.ndarray,
+        supports: Sequence[tuple[int, tuple[int, ...], float]],
+        least_level: float | None = 0.0,
+    ) -> Program:
+        """Make the program of n prices from the kind, the features and the value of supports."""
+        places = [i for i, (_, key, _) in enumerate(supports) for _ in range(len(key) + 1)]
+        columns = [column for t, key, _ in supports for column in (*key, n + t)]
+        rows = sp.csr_array(
+            (np.ones(len(places)), (places, columns)), shape=(len(supports), n + len(counts))
+        )
+        return Program(rows, np.array([value for _, _, value in supports]), counts, least_level)
+
+    @property
+    def _total(self) -> np.ndarray:
+        n = self.rows.shape[1] - self.counts.size
+        return np.concatenate([np.ones(n), self.counts])
+
+    def least_total(self) -> float:
+        """Return the least total of prices and levels; infinity if the solver gives up."""
+        answer = self._solved(self._total, -self.rows, -self.values)
+        return float(answer.fun) if answer.x is not None else np.inf
+
+    def closest(self, center: np.ndarray, width: np.ndarray, level: float) -> np.ndarray | None:
+        """Return the prices closest to `center` whose total is at most `level`, or None.
+
+        Distance is the largest change, in units of `width`, plus a part of the mean.
+        """
+        n, kinds = center.size, self.counts.size
         one, zero = sp.identity(n, format="csr"), sp.csr_array((n, kinds))
-        none = sp.csr_array((values.size, n + 1))
-        column, empty = sp.csr_array(-width[:, None]), sp.csr_array((n, 1))
-        total = np.concatenate([np.ones(n), self.counts, np.zeros(n + 1)])
+        empty = sp.csr_array((n, 1))
         above = sp.vstack(
             [
-                sp.hstack([-matrix, none]),
+                sp.hstack([-self.rows, sp.csr_array((self.values.size, n + 1))]),
                 sp.hstack([one, zero, -one, empty]),
                 sp.hstack([-one, zero, -one, empty]),
-                sp.hstack([sp.csr_array((n, n + kinds)), one, column]),
-                sp.csr_array(total[None, :]),
+                sp.hstack([sp.csr_array((n, n + kinds)), one, sp.csr_array(-width[:, None])]),
+                sp.csr_array(np.concatenate([self._total, np.zeros(n + 1)])[None, :]),
             ],
             format="csr",
         )
-        limits = np.concatenate([-values, center, -center, np.zeros(n), [level]])
+        limits = np.concatenate([-self.values, center, -center, np.zeros(n), [level]])
         cost = np.concatenate([np.zeros(n + kinds), SPREAD / (n * width), [1.0]])
-        options: dict[str, Any] = {"A_ub": above, "b_ub": limits, "method": "highs"}
-        answer = _linprog(cost, **options)
+        answer = self._solved(cost, above, limits)
         return np.maximum(answer.x[:n], 0.0) if answer.x is not None else None
 
+    def _solved(self, cost: np.ndarray, above: sp.csr_array, limits: np.ndarray) -> Any:
+        from scipy.optimize import linprog  # imported here: few proofs need it, and it takes 20 MB
 
-def _linprog(cost: np.ndarray, **options: Any) -> Any:
-    from scipy.optimize import linprog  # imported here: few proofs need it, and it takes 20 MB
-
-    return linprog(cost, **options)
+        kinds = self.counts.size
+        n = self.rows.shape[1] - kinds
+        bounds = [(0.0, None)] * n + [(self.least_level, None)] * kinds
+        bounds += [(0.0, None)] * (cost.size - n - kinds)
+        return linprog(cost, A_ub=above, b_ub=limits, bounds=bounds, method="highs")

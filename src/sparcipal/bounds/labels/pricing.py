@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ...numerics.margins import power_of_two
 from ...problem.monitor import Monitor, Quiet
-from ..configuration.prices import Pool
+from ..configuration.prices import Pool, Program
 from ..enumeration import Kind
 from ..tree.log import Proof as TreeProof
 from ..tree.question import TreeQuestion
@@ -33,7 +32,6 @@ ROUNDS = 12  # how often supports that proofs met may move the prices
 MOVES = 25  # of the prices until the local search finds no new support
 SHARE = 0.4  # of the room between the linear program and the target that the prices leave
 MOST_ROOM = 5e-4  # of the value: more room makes no proof easier
-SPREAD = 2.0  # weight of the mean change of prices beside the largest
 FAR = 10.0  # times the value: what forced and banned features are made to cost in a local search
 PADS = (0.05, 0.1, 0.17, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0, 1.2)  # fractions of theta
 GROW_AT, MOST_NEW = 0.4, 60  # a core may grow by so many features so that smaller pads are enough
@@ -125,84 +123,45 @@ class _Search:
     def prices(self) -> tuple[np.ndarray, np.ndarray, float] | None:
         """Return prices, what the best support known of each group is worth, and the room left."""
         target, value = self.start.target, self.start.value
+        width = self.center + 0.1 * value / (self.start.k * self.start.s)
         found = None
         for _ in range(MOVES):
-            least = self._program(None)
-            if least is None or least[0] >= target:
+            program = self._program()
+            least = program.least_total()
+            if least >= target:
                 return None
-            room = min((1 - SHARE) * (target - least[0]), MOST_ROOM * value)
+            room = min((1 - SHARE) * (target - least), MOST_ROOM * value)
             level = target - room
-            moved = self._program(level)
+            moved = program.closest(self.center, width, level)
             if moved is None:
                 return None
-            price = single(np.maximum(moved[1], 0.0))
+            price = single(moved)
             new = False
             for pool, shift in zip(self.pools, self.shifts):
                 new |= pool.search(price + shift)
             best = np.array([self._best(j, price)[1] for j in range(len(self.pools))])
             total = float(price.sum() + self.counts @ best)
             found = price, best, target - total
-            if not new or total <= level + 0.1 * min(target - least[0], MOST_ROOM * value):
+            if not new or total <= level + 0.1 * min(target - least, MOST_ROOM * value):
                 break
         return found if found is not None and found[2] > 0.0 else None
 
     def _best(self, j: int, price: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the support of a group that is worth most."""
         pool, group = self.pools[j], self.groups[j]
-        forced = set(group.forced.tolist())
-        keys = [
-            key for key in pool.columns if forced <= set(key) and not group.banned[list(key)].any()
-        ]
+        keys = [key for key in pool.columns if _admits(group, key)]
         key = max(keys, key=lambda key: pool.worth(key, price))
         return np.array(key), pool.worth(key, price)
 
-    def _program(self, level: float | None) -> tuple[float, np.ndarray] | None:
-        """Return the least total of prices for the supports known, or prices that reach a level.
-
-        The latter are those closest to the prices of the leaf: the largest relative change and a
-        part of the mean count.
-        """
-        from scipy.optimize import linprog  # imported here: few proofs need it
-
-        n, m = self.center.size, len(self.pools)
-        matrix, values = self._constraints()
-        every = np.concatenate([np.ones(n), self.counts])
-        free = [(0.0, None)] * n + [(None, None)] * m
-        if level is None:
-            answer = linprog(every, A_ub=-matrix, b_ub=-values, bounds=free, method="highs")
-            return None if answer.x is None else (float(answer.fun), answer.x[:n])
-        width = self.center + 0.1 * self.start.value / (self.start.k * self.start.s)
-        one, zero = sp.identity(n, format="csr"), sp.csr_array((n, m))
-        above = sp.vstack(
-            [
-                sp.hstack([-matrix, sp.csr_array((values.size, n + 1))]),
-                sp.hstack([one, zero, -one, sp.csr_array((n, 1))]),
-                sp.hstack([-one, zero, -one, sp.csr_array((n, 1))]),
-                sp.hstack([sp.csr_array((n, n + m)), one, sp.csr_array(-width[:, None])]),
-                sp.csr_array(np.concatenate([every, np.zeros(n + 1)])[None, :]),
-            ],
-            format="csr",
-        )
-        limits = np.concatenate([-values, self.center, -self.center, np.zeros(n), [level]])
-        cost = np.concatenate([np.zeros(n + m), SPREAD / (n * width), [1.0]])
-        bounds = free + [(0.0, None)] * (n + 1)
-        answer = linprog(cost, A_ub=above, b_ub=limits, bounds=bounds, method="highs")
-        return None if answer.x is None else (level, answer.x[:n])
-
-    def _constraints(self) -> tuple[sp.csr_array, np.ndarray]:
-        """Return level_j + beta(S) >= value(S) for the supports S of every group."""
-        n, values = self.center.size, list[float]()
-        rows: list[int] = []
-        cols: list[int] = []
-        for j, (pool, group) in enumerate(zip(self.pools, self.groups)):
-            forced = set(group.forced.tolist())
-            for key, value in pool.columns.items():
-                if forced <= set(key) and not group.banned[list(key)].any():
-                    rows += [len(values)] * (len(key) + 1)
-                    cols += [*key, n + j]
-                    values.append(value)
-        shape = (len(values), n + len(self.pools))
-        return sp.csr_array((np.ones(len(rows)), (rows, cols)), shape=shape), np.array(values)
+    def _program(self) -> Program:
+        """Return the program of prices on which no support known of a group exceeds its level."""
+        supports = [
+            (j, key, value)
+            for j, (pool, group) in enumerate(zip(self.pools, self.groups))
+            for key, value in pool.columns.items()
+            if _admits(group, key)
+        ]
+        return Program.of(self.center.size, self.counts, supports, least_level=None)
 
     # --- proofs ---
 
@@ -296,6 +255,11 @@ class _Search:
             else:
                 break
         return replace(group, pad=pads)
+
+
+def _admits(group: Group, key: tuple[int, ...]) -> bool:
+    """Return whether a support has the forced features of a group and no banned one."""
+    return set(group.forced.tolist()) <= set(key) and not group.banned[list(key)].any()
 
 
 def _closed(priced: Priced | None) -> bool:
