@@ -140,29 +140,3 @@ def is_definite(matrix: np.ndarray) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
-
-
-FULL_EIGEN = 150  # below this order a full eigendecomposition is as fast as a partial one
-REACH = 14.0  # temperatures below the top at which a softmax weight no longer counts
-
-
-class SoftTops:
-    """The largest eigenpairs of matrices that change little: those whose softmax weight counts."""
-
-    def __init__(self, n: int) -> None:
-        self._n, self._kept = n, min(n, 24)
-
-    def pairs(self, matrix: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return eigenvalues, increasing, and eigenvectors that count at the temperature mu."""
-        if self._n <= FULL_EIGEN:
-            w, q = np.linalg.eigh(matrix)
-            first = int(np.searchsorted(w, w[-1] - 2 * REACH * mu))
-            return w[first:], q[:, first:]
-        while True:
-            w, q = largest_eigenpairs(matrix, self._kept)
-            if self._kept == self._n or w[0] < w[-1] - REACH * mu:
-                break
-            self._kept = min(self._n, 2 * self._kept)
-        needed = int(np.count_nonzero(w >= w[-1] - REACH * mu))
-        self._kept = min(self._n, max(12, needed + needed // 3 + 4))
-        return w, q

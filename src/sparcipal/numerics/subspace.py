@@ -93,6 +93,41 @@ class LeadingSpace:
             self._basis = now / np.maximum(np.linalg.norm(now, axis=0), np.float32(1e-30))
 
 
+class SoftTops:
+    """The eigenpairs, of matrices of order n that change little, whose softmax weight counts.
+
+    Up to the order `whole` all eigenpairs are computed, and those below exp(-cut) are left out;
+    beyond, only those above exp(-reach), from `space` if there is one.
+    """
+
+    def __init__(
+        self, n: int, whole: int, reach: float, cut: float, space: LeadingSpace | None = None
+    ) -> None:
+        self._n, self._kept = n, min(n, 24)
+        self._whole, self._reach, self._cut, self._space = whole, reach, cut, space
+
+    def pairs(self, matrix: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return eigenvalues, increasing, and eigenvectors that count at the temperature mu."""
+        n = self._n
+        if n <= self._whole:
+            w, q = np.linalg.eigh(matrix)
+            first = int(np.searchsorted(w, w[-1] - self._cut * mu))
+            return w[first:], q[:, first:]
+        while True:
+            kept = self._kept
+            if self._space is None:
+                w, q = largest_eigenpairs(matrix, kept)
+            else:
+                w, q = self._space.pairs(matrix, kept, mu)
+            if kept == n or w[0] < w[-1] - self._reach * mu:
+                break
+            self._kept = min(n, 2 * kept)
+        # ask for a third more than was needed, so that the next call rarely has to repeat
+        needed = int(np.count_nonzero(w >= w[-1] - self._reach * mu))
+        self._kept = min(n, max(12, needed + needed // 3 + 4))
+        return w, q
+
+
 def _ritz(matrix: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ritz values, increasing, Ritz vectors, and the squares of their residuals."""
     q: np.ndarray = np.linalg.qr(basis.astype(np.float64))[0]

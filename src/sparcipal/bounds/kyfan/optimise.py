@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.eigen import all_eigenpairs, partly
+from ...numerics.eigen import all_eigenpairs, largest_eigenpairs, partly
 from ...numerics.lbfgs import MEMORY, minimise
 from ...numerics.subspace import LeadingSpace
 from ...problem.monitor import Monitor
@@ -59,9 +59,7 @@ class KyFanOptimiser:
         self._forced = np.zeros(n, dtype=bool)
         self._charge, self._select, self._matrix = np.empty((3, n, n))
         self._level = np.zeros(n)
-        self._space = LeadingSpace()
-        self._kept = min(n, max(2 * k, k + 12))
-        self._work = 0.0
+        self._occupied = Occupied(n, k, LeadingSpace())
 
     def split(self) -> KyFanSplit:
         u, r, price, floor = self._unpacked(self.point)
@@ -78,14 +76,14 @@ class KyFanOptimiser:
 
         Ends after about `work` nanoseconds of one core, by count, and returns what was spent.
         """
-        self._work = 0.0
+        self._occupied.work = 0.0
         absolute = mu * self.mu_unit
         least = 0.01 * absolute * self.k
 
         def stop(history: list[float]) -> bool:
             slow = len(history) > 25 and history[-26] - history[-1] < least
             stopped = monitor is not None and monitor.stopped is not None
-            return slow or stopped or self._work >= work
+            return slow or stopped or self._occupied.work >= work
 
         early = self.a.shape[0] > SINGLE and (max_iter < SHORT or work < np.inf)
         self.point = minimise(
@@ -97,7 +95,7 @@ class KyFanOptimiser:
             nonnegative=self.a.shape[0] + self.floored,
             memory_size=min(MEMORY, max(max_iter // 8, 5)),
         )
-        return self._work
+        return self._occupied.work
 
     def _unpacked(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """Return U, R, the prices above the floor and the floor."""
@@ -117,7 +115,7 @@ class KyFanOptimiser:
             self.a, u, r, self._forced, price + floor, self._pads, self.s, width, width,
             self.nonnegative, self._charge, self._select, self._matrix, self._level,
         )  # fmt: skip
-        q, weight, value = self._occupied(mu)
+        q, weight, value, _ = self._occupied.pairs(self._matrix, mu)
         scaled = q * np.sqrt(weight)
         # this overwrites the matrix, which is not needed after its eigenvectors are known
         density = np.matmul(scaled, scaled.T, out=self._matrix)
@@ -135,25 +133,37 @@ class KyFanOptimiser:
             gradient[-1] = (self.total - float(used.sum())) * self.price_unit
         return value + float(price.sum()) + floor * self.total, gradient
 
-    def _occupied(self, mu: float) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return the leading eigenvectors, their Fermi-Dirac weights and the smoothed sum of the k
-        largest eigenvalues; the matrix is overwritten."""
-        n = self.a.shape[0]
+
+class Occupied:
+    """The leading eigenpairs of matrices of order n that change little, with the weights that sum
+    to k; `work` counts what they take."""
+
+    def __init__(self, n: int, k: int, space: LeadingSpace | None = None) -> None:
+        self._n, self._k, self._space = n, k, space
+        self._kept = min(n, max(2 * k, k + 12))
+        self.work = 0.0
+
+    def pairs(self, matrix: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """Return eigenvectors, their Fermi-Dirac weights, the smoothed sum of the k largest
+        eigenvalues and that sum itself; the matrix is overwritten."""
+        n, k = self._n, self._k
         while True:
             whole = n <= FULL_EIGEN or not partly(self._kept, n)
-            self._work += step_work(n, None if whole else self._kept)
+            self.work += step_work(n, None if whole else self._kept)
             if whole:
-                w, q = all_eigenpairs(self._matrix)
+                w, q = all_eigenpairs(matrix)
+            elif self._space is None:
+                w, q = largest_eigenpairs(matrix, self._kept)
             else:
-                w, q = self._space.pairs(self._matrix, self._kept, mu, alike=self.k)
-            weight, nu, value = fermi_dirac(w, self.k, mu)
+                w, q = self._space.pairs(matrix, self._kept, mu, alike=k)
+            weight, nu, value = fermi_dirac(w, k, mu)
             if whole or w[0] < nu - REACH * mu:
                 break
             self._kept = min(n, self._kept + self._kept // 2)
         needed = int(np.count_nonzero(w >= nu - REACH * mu))
-        self._kept = min(n, max(self.k + 4, needed + needed // 4 + 4))
+        self._kept = min(n, max(k + 4, needed + needed // 4 + 4))
         used = weight > 1e-12
-        return q[:, used], weight[used], value
+        return q[:, used], weight[used], value, float(w[-k:].sum())
 
 
 def step_work(n: int, kept: int | None) -> float:

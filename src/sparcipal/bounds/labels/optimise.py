@@ -13,9 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...numerics.eigen import all_eigenpairs, largest_eigenpairs, partly
 from ...numerics.lbfgs import minimise
-from ..kyfan.optimise import FULL_EIGEN, REACH, fermi_dirac
+from ..kyfan.optimise import Occupied
 from ..pairsplit import Split
 from .groups import Group
 from .rows import Rows
@@ -99,7 +98,7 @@ class LeafOptimiser:
                 group.pad, s, width, width, self.rows.nonnegative, work.charge, work.select,
                 work.matrix, work.level,
             )  # fmt: skip
-            q, weight, value, top = work.occupied(group.count, mu)
+            q, weight, value, top = work.occupied.pairs(work.matrix, mu)
             scaled = q * np.sqrt(weight)
             density = np.matmul(scaled, scaled.T, out=work.matrix)
             smoothed_gradient(
@@ -131,23 +130,4 @@ class _Work:
         self.forced = np.isin(group.core, group.forced)
         self.charge, self.select, self.matrix = np.empty((3, n, n))
         self.level = np.zeros(n)
-        self.kept = min(n, max(2 * group.count, group.count + 12))
-
-    def occupied(self, count: int, mu: float) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Return the leading eigenvectors, their weights, the smoothed sum of the `count` largest
-        eigenvalues and that sum itself; the matrix is overwritten."""
-        n = self.matrix.shape[0]
-        while True:
-            whole = n <= FULL_EIGEN or not partly(self.kept, n)
-            if whole:
-                w, q = all_eigenpairs(self.matrix)
-            else:
-                w, q = largest_eigenpairs(self.matrix, self.kept)
-            weight, nu, value = fermi_dirac(w, count, mu)
-            if whole or w[0] < nu - REACH * mu:
-                break
-            self.kept = min(n, self.kept + self.kept // 2)
-        needed = int(np.count_nonzero(w >= nu - REACH * mu))
-        self.kept = min(n, max(count + 4, needed + needed // 4 + 4))
-        used = weight > 1e-12
-        return q[:, used], weight[used], value, float(w[-count:].sum())
+        self.occupied = Occupied(n, group.count)

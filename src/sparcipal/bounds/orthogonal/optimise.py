@@ -13,12 +13,14 @@ from math import comb
 
 import numpy as np
 
-from ...numerics.eigen import SoftTops
 from ...numerics.lbfgs import minimise
+from ...numerics.subspace import SoftTops
 from ...problem.monitor import Monitor
 from ..pairsplit import Part
 from ..pairsplit.starts import best_start
 
+FULL_EIGEN = 150  # below this order a full eigendecomposition is as fast as a partial one
+REACH = 14.0  # weights below exp(-REACH) are neglected where not all eigenpairs are computed
 POOL = 3000  # supports that are looked at in one evaluation
 
 
@@ -54,7 +56,7 @@ class Optimiser:
         )
         self._charge, self._select, self._matrix = (np.empty((n, n)) for _ in range(3))
         self._level = np.zeros(n)
-        self._tops = SoftTops(n)
+        self._tops = SoftTops(n, FULL_EIGEN, REACH, 2 * REACH)
         self.pool = np.empty((0, s), dtype=np.intp)
 
     def moved(self) -> Moved:

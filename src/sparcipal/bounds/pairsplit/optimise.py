@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...numerics.lbfgs import minimise
-from ...numerics.subspace import LeadingSpace
+from ...numerics.subspace import LeadingSpace, SoftTops
 from ...problem.monitor import Monitor
 from .certificate import Part, Split
 
@@ -50,8 +50,7 @@ class Optimiser:
         self._select = np.empty((n, n))
         self._matrix = np.empty((n, n))
         self._level = np.zeros(n)
-        self._kept = min(n, 24)
-        self._space = LeadingSpace()
+        self._tops = SoftTops(n, FULL_EIGEN, REACH, 3 * REACH, LeadingSpace())
 
     def split(self) -> Split:
         """The current point as a certificate of single precision."""
@@ -114,7 +113,7 @@ class Optimiser:
             self._matrix,
             self._level,
         )
-        w, q = self._top_eigenpairs(mu)
+        w, q = self._tops.pairs(self._matrix, mu)
         weight = np.exp((w - w[-1]) / mu)
         total = weight.sum()
         scaled = q * np.sqrt(weight / total)
@@ -138,24 +137,6 @@ class Optimiser:
         self.n_eigen += 1
         self.work += step_work(n)
         return float(w[-1] + mu * np.log(total)), float(w[-1]), grad
-
-    def _top_eigenpairs(self, mu: float) -> tuple[np.ndarray, np.ndarray]:
-        """The eigenpairs whose softmax weight is not negligible (all of them for small n)."""
-        n = self.part.n
-        if n <= FULL_EIGEN:
-            w, q = np.linalg.eigh(self._matrix)
-            first = int(np.searchsorted(w, w[-1] - 30.0 * mu))
-            return w[first:], q[:, first:]
-        while True:
-            kept = self._kept
-            w, q = self._space.pairs(self._matrix, kept, mu)
-            if kept == n or w[0] < w[-1] - REACH * mu:
-                break
-            self._kept = min(n, 2 * kept)
-        # ask for a third more than was needed, so that the next call rarely has to repeat
-        needed = int(np.count_nonzero(w >= w[-1] - REACH * mu))
-        self._kept = min(n, max(12, needed + needed // 3 + 4))
-        return w, q
 
 
 def step_work(n: int) -> float:
