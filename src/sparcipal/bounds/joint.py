@@ -8,9 +8,7 @@ before more branching does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..problem.components import refit
 from ..problem.problem import Options, Problem
@@ -61,10 +59,13 @@ class Stage:
 
 @dataclass(frozen=True)
 class Step:
-    """One bound of the plan, with its effort or its units of work."""
+    """One bound of the plan: "prices", "labels", or a Ky Fan bound by the name of its effort.
 
-    ask: Callable[[Stage, float], JointAnswer | None]
-    amount: float = 0.0
+    Prices may take so much `work`, or without it what the account of the default leaves.
+    """
+
+    name: str
+    work: float | None = None
 
 
 def prove_jointly(
@@ -89,26 +90,26 @@ def prove_jointly(
         if bound is not None:
             return replace(proved, bounds=(*proved.bounds, bound))
     steps = plan(problem, certify)
-    if steps[0].ask is _thorough and options.monitor.limited:
+    if steps[0].name == "full" and options.monitor.limited:
         # a clock may stop the first long step before it proves much: the default plan goes first
-        steps = [step for step in plan(problem, "fast") if step.ask is not _rough] + steps
+        steps = [step for step in plan(problem, "fast") if step.name != "rough"] + steps
     if options.monitor.stopped:
         # the cheap bounds hold; a split that is not optimised does better where the core is small
-        steps = [Step(_rough)] if problem.n_nonzero <= HASTY else []
+        steps = [Step("rough")] if problem.n_nonzero <= HASTY else []
     elif start is not None:
-        steps = [Step(_again), *(step for step in steps[1:2] if step.ask in PRICED)]
+        steps = [Step("again"), *(step for step in steps[1:2] if step.name == "prices")]
     for step in steps:
         asked = _question(problem, proved, options)
         stage = Stage(asked, proved.bounds, options, problem.dropped, start)
-        options.monitor.update("bounds", message=_GOING_ON.get(step.ask, "Ky Fan bound"))
-        answer = step.ask(stage, step.amount)
+        options.monitor.update("bounds", message=_GOING_ON.get(step.name, "Ky Fan bound"))
+        answer = _answer(step, stage)
         if answer is not None:
             if answer.bound is not None:
                 proved = replace(proved, bounds=(*proved.bounds, answer.bound))
             proved = proved.with_supports(problem, answer.supports)
         value = proved.value(problem)
         options.monitor.update("bounds", value=value, bound=proved.lowest)
-        enough = max(options.tol, ROUGH) if step.ask is _rough else options.tol
+        enough = max(options.tol, ROUGH) if step.name == "rough" else options.tol
         if proved.lowest <= value * (1 + enough) or options.monitor.stopped:
             break
     return proved
@@ -119,110 +120,67 @@ def plan(problem: Problem, certify: str) -> list[Step]:
     small = problem.covariance.n_features <= SMALL
     if certify == "fast" and small:
         # with many nonzeros more steps pay, branching does not
-        steps = [Step(_short), Step(_affordable)] if problem.s_max <= FEW else [Step(_many)]
+        steps = [Step("short"), Step("prices")] if problem.s_max <= FEW else [Step("many")]
     elif certify == "fast":
-        steps = [Step(_rough), Step(_wide)] if problem.dropped > 0.0 else [Step(_wide)]
+        steps = [Step("rough"), Step("wide")] if problem.dropped > 0.0 else [Step("wide")]
     elif small and problem.s_max <= FEW:
-        steps = [Step(_short), Step(_prices, 1e10), Step(_longer), Step(_prices, 1e11)]
-        steps.append(Step(_labels))
+        steps = [Step("short"), Step("prices", 1e10), Step("longer"), Step("prices", 1e11)]
+        steps.append(Step("labels"))
     elif problem.covariance.n_features <= MOST_CORE:
         # prices close most where every feature is in the core; labels go on from there
-        steps = [Step(_thorough), Step(_prices, 1.5e11), Step(_labels), Step(_prices, 1e12)]
+        steps = [Step("full"), Step("prices", 1.5e11), Step("labels"), Step("prices", 1e12)]
     else:
-        steps = [Step(_thorough), Step(_labels), Step(_prices, 1e11)]
+        steps = [Step("full"), Step("labels"), Step("prices", 1e11)]
     # Prices and labels close a gap in the sum of variances, which an adjusted variance does not
     # reach; labels know nothing of anchors, and would look for a proof that does not exist.
     plain = problem.total is None and not problem.adjusted
-    useless = () if plain else (*PRICED, _labels)
+    useless = set() if plain else {"prices", "labels"}
     if problem.include:
-        useless = (*useless, _labels)
-    return [step for step in steps if step.ask not in useless]
+        useless.add("labels")
+    return [step for step in steps if step.name not in useless]
 
 
-def _short(stage: Stage, amount: float) -> JointAnswer:
-    return _kyfan(stage, "short")
+def _answer(step: Step, stage: Stage) -> JointAnswer | None:
+    if step.name in EFFORTS:
+        return JointAnswer(_kyfan(step.name, stage))
+    start, monitor = stage.last("kyfan"), stage.options.monitor
+    if start is None:
+        return None
+    if step.name == "labels":
+        bound = labels_bound(stage.question, start, monitor=monitor)
+        return None if bound is None else JointAnswer(bound)
+    work = _left(stage.question, start) if step.work is None else step.work
+    if work <= BRANCHING[0]:
+        return None
+    n_jobs = stage.options.n_jobs
+    return configuration_bound(stage.question, start, work=work, monitor=monitor, n_jobs=n_jobs)
 
 
-def _rough(stage: Stage, amount: float) -> JointAnswer:
-    # a little less than is enough, since features that were dropped may add to it
-    tol = max(stage.question.tol, ROUGH * 2 / 3)
-    return _kyfan(replace(stage, question=replace(stage.question, tol=tol)), "rough")
-
-
-def _wide(stage: Stage, amount: float) -> JointAnswer:
-    return _kyfan(stage, "wide")
-
-
-def _many(stage: Stage, amount: float) -> JointAnswer:
-    return _kyfan(stage, "many")
-
-
-def _thorough(stage: Stage, amount: float) -> JointAnswer:
-    return _kyfan(stage, "full")
-
-
-def _longer(stage: Stage, amount: float) -> JointAnswer:
-    return _kyfan(stage, "longer", stage.last("kyfan"))
-
-
-def _again(stage: Stage, amount: float) -> JointAnswer:
-    return _kyfan(stage, "again", stage.start)
-
-
-def _kyfan(stage: Stage, effort: str, start: Bound | None = None) -> JointAnswer:
+def _kyfan(effort: str, stage: Stage) -> Bound:
     question, pad = stage.question, 1.001 * stage.dropped  # room for single precision
     each = question.value / (question.total or sum(question.cardinalities))
     if pad > each:
         # No price can keep features away that vary more than a nonzero is worth on average; their
         # covariances may (bounds/dropped.py), and are charged at a pad of the usual size.
         pad = PAD * each
+    if effort == "rough":
+        # a little less than is enough, since features that were dropped may add to it
+        question = replace(question, tol=max(question.tol, ROUGH * 2 / 3))
+    start = {"longer": stage.last("kyfan"), "again": stage.start}.get(effort)
     monitor = stage.options.monitor
-    bound = kyfan_bound(stage.question, effort=effort, least_pad=pad, start=start, monitor=monitor)
-    return JointAnswer(bound)
+    return kyfan_bound(question, effort=effort, least_pad=pad, start=start, monitor=monitor)
 
 
-def _prices(stage: Stage, amount: float) -> JointAnswer | None:
-    start = stage.last("kyfan")
-    if start is None:
-        return None
-    return configuration_bound(
-        stage.question,
-        start,
-        work=amount,
-        monitor=stage.options.monitor,
-        n_jobs=stage.options.n_jobs,
-    )
-
-
-def _affordable(stage: Stage, amount: float) -> JointAnswer | None:
-    """Ask for prices with what the account leaves, if that may be enough."""
-    question, start = stage.question, stage.last("kyfan")
-    if start is None:
-        return None
+def _left(question: JointQuestion, start: Bound) -> float:
+    """Return what the account of the default leaves for branch and bound at prices."""
     n, gap = len(start.data["features"]), start.value / question.value - 1.0
     spent = EFFORTS["short"].most_work(n, len(question.cardinalities))
     spent += PRICING * n * sum(question.cardinalities) * min(gap / HOPELESS, 1.0)
-    left = (WORK - spent) / UNCOUNTED
-    return _prices(stage, min(left, BRANCHING[1])) if left > BRANCHING[0] else None
-
-
-PRICED = (_prices, _affordable)
-
-
-def _labels(stage: Stage, amount: float) -> JointAnswer | None:
-    start = stage.last("kyfan")
-    if start is None:
-        return None
-    bound = labels_bound(stage.question, start, monitor=stage.options.monitor)
-    return None if bound is None else JointAnswer(bound)
+    return min((WORK - spent) / UNCOUNTED, BRANCHING[1])
 
 
 # What is said of a step while it takes place.
-_GOING_ON: dict[Any, str] = {
-    _prices: "prices",
-    _affordable: "prices",
-    _labels: "components told apart by labels",
-}
+_GOING_ON = {"prices": "prices", "labels": "components told apart by labels"}
 
 
 def _question(problem: Problem, proved: Proved, options: Options) -> JointQuestion:

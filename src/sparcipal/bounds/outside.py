@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from ..numerics import margins
-from ..numerics.largest import magnitudes, row_tops
+from ..numerics.largest import magnitudes, positive_tops
 
 BLOCK = 512  # rows of the covariance read at once
 
@@ -119,9 +119,9 @@ class Outside:
             part = block[start : start + BLOCK]
             among = magnitudes(self.cov.submatrix(part, outside), self.nonnegative) - self.floor
             among[outside[None, :] == part[:, None]] = 0.0
-            both = np.hstack([charges[start : start + BLOCK], _largest(among, rows.q)])
+            both = np.hstack([charges[start : start + BLOCK], positive_tops(among, rows.q)])
             out[start : start + BLOCK] = (
-                self.cov.diagonal[part] - self.floor + rows.rounded(_largest(both, rows.q))
+                self.cov.diagonal[part] - self.floor + rows.rounded(positive_tops(both, rows.q))
             )
         return out
 
@@ -138,12 +138,12 @@ class _Rows:
         self.reach = np.sqrt(np.maximum(outside[: self.q], 0.0))  # the largest deviations outside
 
     def core_charges(self, cross: np.ndarray) -> np.ndarray:
-        return _largest(np.square(cross) / self.theta - self.price, self.q)
+        return positive_tops(np.square(cross) / self.theta - self.price, self.q)
 
     def with_reach(self, charges: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return row sums in which variances bound the charges of the outside features."""
         among = np.sqrt(np.maximum(variance, 0.0))[:, None] * self.reach[None, :] - self.floor
-        return self.rounded(_largest(np.hstack([charges, among]), self.q))
+        return self.rounded(positive_tops(np.hstack([charges, among]), self.q))
 
     def needed(self, variance: np.ndarray, level: float) -> int:
         """Count the features, by decreasing variance, that their variance does not dismiss."""
@@ -151,7 +151,7 @@ class _Rows:
         while low < high:
             middle = (low + high) // 2
             v = variance[middle : middle + 1]
-            charges = _largest((v * self.core / self.theta - self.price)[None], self.q)
+            charges = positive_tops((v * self.core / self.theta - self.price)[None], self.q)
             if v[0] - self.floor + self.with_reach(charges, v)[0] > level:
                 low = middle + 1
             else:
@@ -163,8 +163,3 @@ class _Rows:
         total = charges.sum(axis=1)
         largest = float(self.price.max(initial=self.floor))
         return total + margins.priced_outside(self.q + 1) * (total + 2 * self.q * largest)
-
-
-def _largest(rows: np.ndarray, count: int) -> np.ndarray:
-    """The `count` largest entries of each row, unordered, negative ones counted as zero."""
-    return np.maximum(row_tops(rows, count), 0.0)

@@ -26,3 +26,8 @@ def row_tops(rows: np.ndarray, count: int) -> np.ndarray:
     out = np.empty((rows.shape[0], count), dtype=rows.dtype)
     tops(np.ascontiguousarray(rows), out)
     return out
+
+
+def positive_tops(rows: np.ndarray, count: int) -> np.ndarray:
+    """Return the `count` largest entries of each row, unordered, negative ones counted as zero."""
+    return np.maximum(row_tops(rows, count), 0.0)

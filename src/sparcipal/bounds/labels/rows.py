@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...numerics import margins
-from ...numerics.largest import magnitudes, row_tops
+from ...numerics.largest import magnitudes, positive_tops
 from ...problem.covariance import Covariance
 
 BLOCK = 512  # rows of the covariance read at once
@@ -100,7 +100,7 @@ class Rows:
             if b >= h:
                 row[b - h] = 0.0
             top = np.zeros(self.q)
-            found = _largest(row[None, :], self.q)[0]
+            found = positive_tops(row[None, :], self.q)[0]
             top[: found.size] = found
             self._among[b] = top
         return self._among[b]
@@ -158,15 +158,10 @@ class _Charge:
         inner = np.square(block[:, self.core]) / (self.theta + own[:, None]) - price[self.core]
         outer = block[:, self.others] - price[self.others]
         outer[features[:, None] == self.others[None, :]] = 0.0
-        return _largest(np.hstack([inner, outer]), self.q)
+        return positive_tops(np.hstack([inner, outer]), self.q)
 
     def total(self, variance: np.ndarray, price: np.ndarray, charges: np.ndarray) -> np.ndarray:
         """Return m_b, rounded up; prices may cancel most digits of a charge."""
-        charges = _largest(charges, self.q).sum(axis=1)
+        charges = positive_tops(charges, self.q).sum(axis=1)
         size = np.abs(variance) + charges + 2 * (self.q + 1) * float(self.price.max(initial=0.0))
         return variance - price + charges + margins.priced_outside(self.q + 1) * size
-
-
-def _largest(rows: np.ndarray, count: int) -> np.ndarray:
-    """The `count` largest entries of each row, unordered, negative ones counted as zero."""
-    return np.maximum(row_tops(rows, count), 0.0)
