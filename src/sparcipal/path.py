@@ -394,7 +394,7 @@ def _grown(
     # constant features are set aside before the search
     alive = informative(whole)
     support = np.flatnonzero(np.isin(alive, wanted))
-    found = Found((Component(support, np.full(support.size, support.size**-0.5)),))
+    found = Found((Component.even(support),))
     warm = replace(fresh, run=lambda problem, options: found)
     return solve(whole, warm, {}, options, certify, before.again)
 

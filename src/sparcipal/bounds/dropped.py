@@ -221,7 +221,7 @@ def narrowed(
     if not (certify and problem.disjoint and problem.s_max > 1 and excess > WORTH * wide.value):
         return nothing
     inside = certificate.bounds[0]
-    splits = [split_of(b.data) for b in certificate.bounds if b.name == "kyfan"]
+    splits = [KyFanSplit.of(b.data) for b in certificate.bounds if b.name == "kyfan"]
     if not splits:
         supports = [component.support for component in among.components]
         question = JointQuestion(
@@ -235,7 +235,7 @@ def narrowed(
         )
         pad = PAD * certificate.value / problem.n_nonzero
         joint = kyfan_bound(question, effort=certify, least_pad=pad, monitor=options.monitor)
-        splits = [split_of(joint.data)]
+        splits = [KyFanSplit.of(joint.data)]
     by_rows = _by_rows(problem, splits[0], survivors.kept, every, certify)
     if by_rows is None:
         return nothing
@@ -426,7 +426,7 @@ def _attempts(
     """Yield splits with the price for every feature, the cheap ones first."""
     problem = known.problem
     value = max(target - highest, 0.5 * target)
-    splits = [split_of(b.data) for b in known.bounds if b.name == "kyfan"]
+    splits = [KyFanSplit.of(b.data) for b in known.bounds if b.name == "kyfan"]
     if not splits:
         # bound one nonzero less: this is tight where the last nonzero is worth much
         question = JointQuestion(
@@ -439,7 +439,7 @@ def _attempts(
             total=problem.n_nonzero - 1,
         )
         found = kyfan_bound(question, effort=certify, monitor=options.monitor)
-        splits = [split_of(found.data)]
+        splits = [KyFanSplit.of(found.data)]
         yield splits[0], 0.0
     for split in splits:
         yield split, split.pad
@@ -462,11 +462,3 @@ def _refined(
     for mu in TEMPERATURES[certify]:
         optimiser.run(mu, STEPS[certify], options.monitor)
     return optimiser.split()
-
-
-def split_of(data: dict[str, Any]) -> KyFanSplit:
-    """The split of a Ky Fan bound, on the features that the problem knows."""
-    features = np.asarray(data["features"], dtype=np.intp)
-    if "kept" in data:
-        features = np.asarray(data["kept"], dtype=np.intp)[features]
-    return KyFanSplit(features, data["u"], data["r"], data["price"], float(data["pad"]))

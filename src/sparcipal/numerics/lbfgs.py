@@ -57,6 +57,11 @@ def minimise(
     return y
 
 
+def slow(history: list[float], steps: int, least: float) -> bool:
+    """Return whether the last so many steps have gained less than `least` together."""
+    return len(history) > steps and history[-1 - steps] - history[-1] < least
+
+
 class _Memory:
     """The last steps and gradient changes."""
 

@@ -55,7 +55,7 @@ def refit(problem: Problem, components: tuple[Component, ...]) -> tuple[Componen
 def conforming(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
     """Return components that are what the problem asks for, near the given ones and in order."""
     if problem.common:
-        return principal(problem, _common_set(problem, components))
+        return principal(problem, common_set(problem, components))
     if not _conform(problem, components):
         components = _made_orthogonal(problem, components)
     tidy = tuple(_tidy(c.support, c.weights, TINY) for c in components)
@@ -71,7 +71,7 @@ def principal(problem: Problem, features: np.ndarray) -> tuple[Component, ...]:
     return tuple(_tidy(features, x, TINY) for x in leading.T)
 
 
-def _common_set(problem: Problem, components: tuple[Component, ...]) -> np.ndarray:
+def common_set(problem: Problem, components: tuple[Component, ...]) -> np.ndarray:
     """Return s features, those of the components with the largest parts in what they explain."""
     cov, s = problem.covariance, problem.s_max
     part = np.zeros(cov.n_features)

@@ -109,6 +109,11 @@ class Component:
     weights: np.ndarray  # (m,) float64, unit norm
 
     @staticmethod
+    def even(support: np.ndarray) -> Component:
+        """Return the component of equal weights on a support."""
+        return Component(support, np.full(support.size, support.size**-0.5))
+
+    @staticmethod
     def from_vector(x: np.ndarray) -> Component:
         support = np.flatnonzero(x)
         weights = np.asarray(x[support], dtype=np.float64)

@@ -144,7 +144,7 @@ class Neighbours:
         bounds = [entry.bound / self.unit for entry in supports]
         inside = max([level, *bounds]) * (1 + 4 * EPS)
         support = fits.places(beside.support)
-        own = Component(support, np.full(support.size, support.size**-0.5))
+        own = Component.even(support)
         among = Among(whole, inside, (), (own,))
         found = beyond(among, survivors.dropped, asked, fits.options, fits.settings.certify)
         data, bound = found.data, found.bound
@@ -368,7 +368,7 @@ def _rounding_of_values(problem: Problem) -> float:
     """
     variances, s = problem.covariance.diagonal, problem.cardinalities[0]
     largest = np.argsort(-variances, kind="stable")[:s]
-    top = Component(np.sort(largest), np.full(largest.size, largest.size**-0.5))
+    top = Component.even(np.sort(largest))
     return rounding_of_value(problem, (top,))
 
 

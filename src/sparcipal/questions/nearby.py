@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ..bounds.dropped import split_of
 from ..bounds.kyfan.certificate import KyFanSplit
 from ..data.inputs import Input, resolved
 from ..data.passes import MEMORY_LIMIT
@@ -279,7 +278,7 @@ class _Answers:
         were searched."""
         named = [bound for bound in self.answer.certificate.bounds if bound.name == "kyfan"]
         best = min(named, key=lambda bound: bound.value, default=None)
-        return None if best is None or "u" not in best.data else split_of(best.data)
+        return None if best is None or "u" not in best.data else KyFanSplit.of(best.data)
 
     def _joint_drop(
         self, feature: int, components: tuple[Nearby, ...], shared: KyFanSplit | None

@@ -120,10 +120,7 @@ class Fits:
         if shared is not None:
             split = shared.among(alive)
             start = Bound("kyfan", np.inf, split.data()) if split.features.size else None
-        known = tuple(
-            Component(np.searchsorted(alive, self.places(own)), np.full(own.size, own.size**-0.5))
-            for own in supports
-        )
+        known = tuple(Component.even(np.searchsorted(alive, self.places(own))) for own in supports)
         warm = replace(auto, run=lambda problem, options: Found(known))
         answer = solve(whole, warm, {}, self.options, certify, start)
         closed = answer.certificate.status is Status.OPTIMAL
@@ -179,7 +176,7 @@ class Fits:
         if not whole.include:  # growing knows of no anchors
             cov = self.cov.restrict(alive).materialise()
             support = grow(cov, support, whole.cardinalities[0], whole.nonnegative)
-        even = Component(alive[support], np.full(support.size, support.size**-0.5))
+        even = Component.even(alive[support])
         near = refit_one(self.cov, even, whole.nonnegative)
         value = float(near.weights @ self.cov.submatrix(near.support) @ near.weights)
         if value * self.cov.unit < (1 - FAR) * start.value:

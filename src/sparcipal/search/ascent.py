@@ -20,7 +20,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from ..numerics.lbfgs import minimise
+from ..numerics.lbfgs import minimise, slow
 from ..problem.components import (
     RANK,
     best_order,
@@ -387,7 +387,7 @@ def polished(
 
 
 def _still(history: list[float]) -> bool:
-    return len(history) > 5 and history[-6] - history[-1] < 1e-12 * abs(history[-1])
+    return slow(history, 5, 1e-12 * abs(history[-1]))
 
 
 def _weakest(component: Component) -> list[int]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..problem.components import newcomer_gain, principal
+from ..problem.components import common_set, newcomer_gain, principal
 from ..problem.problem import Component, Options, Problem
 
 ENTERING = 40  # features that are tried in an exchange
@@ -23,7 +23,7 @@ def best_set(
 ) -> tuple[Component, ...]:
     """Return the principal components of the best set from the starts and from simple ones."""
     search = _Search(problem, options)
-    sets = [search.completed(start) for start in starts]
+    sets = [common_set(problem, tuple(start)) for start in starts]
     sets += [search.of_variances(), search.of_loadings(), search.grown()]
     ends = [search.climb(one) for one in _distinct(sets)]
     best = max(ends, key=search.value)
@@ -42,14 +42,6 @@ class _Search:
 
     def value(self, features: np.ndarray) -> float:
         return float(np.linalg.eigvalsh(self.cov.submatrix(features))[-self.k :].sum())
-
-    def completed(self, components: Sequence[Component]) -> np.ndarray:
-        """Return the set that `principal` would use, from the weights of any components."""
-        part = np.zeros(self.cov.n_features)
-        for c in components:
-            own = float(c.weights @ self.cov.submatrix(c.support) @ c.weights)
-            part[c.support] += max(own, 0.0) * c.weights**2
-        return np.sort(np.lexsort((-self.cov.diagonal, -part))[: self.s])
 
     def of_variances(self) -> np.ndarray:
         return np.sort(np.argsort(-self.cov.diagonal, kind="stable")[: self.s])

@@ -90,7 +90,7 @@ class Overlap:
     def _one_by_one(self) -> Answer:
         def single(problem: Problem, rng: np.random.Generator) -> Single:
             support = self.one(problem.covariance, problem.s_max)
-            return Single(Component(support, np.full(support.size, support.size**-0.5)))
+            return Single(Component.even(support))
 
         free = self._as(supports="free", objective="adjusted", uncorrelated=False)
         return self._weighted(deflate(free, self.options, single).components)
@@ -118,8 +118,7 @@ class Overlap:
         for s in self.sizes:
             rest = beyond(cov, found).restrict(free)
             places = self.one(rest, s)
-            even = Component(places, np.full(places.size, places.size**-0.5))
-            best = refit_one(rest, even, self.problem.nonnegative)
+            best = refit_one(rest, Component.even(places), self.problem.nonnegative)
             found.append(Component(free[best.support], best.weights))
             free = np.setdiff1d(free, free[places])
         return tuple(found)
@@ -176,7 +175,7 @@ class Overlap:
                 own = np.append(own, spare.pop(0))
             if own.size == 0:
                 return self._largest_sum()
-            made.append(Component(np.sort(own), np.full(own.size, own.size**-0.5)))
+            made.append(Component.even(np.sort(own)))
         return self._weighted(tuple(made))
 
     def _as(self, *, sizes: tuple[int, ...] | None = None, **changed: object) -> Problem:

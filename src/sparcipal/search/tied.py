@@ -20,7 +20,7 @@ from math import comb, prod
 
 import numpy as np
 
-from ..numerics.lbfgs import minimise
+from ..numerics.lbfgs import minimise, slow
 from ..problem.components import NOISE, best_within, with_direction
 from ..problem.problem import Component, Options, Problem
 
@@ -84,7 +84,7 @@ def _without_noise(A: np.ndarray) -> np.ndarray:
 
 
 def _still(history: list[float]) -> bool:
-    return len(history) > 5 and history[-6] - history[-1] < 1e-11 * abs(history[-1])
+    return slow(history, 5, 1e-11 * abs(history[-1]))
 
 
 def refined(problem: Problem, components: Sequence[Component], steps: int = MANY) -> Answer | None:

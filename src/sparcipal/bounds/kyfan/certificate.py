@@ -65,9 +65,11 @@ class KyFanSplit:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> KyFanSplit:
-        """Return the split that a bound's data hold."""
+        """Return the split of a bound's data, on the features that the problem knows."""
         features = np.asarray(data["features"], dtype=np.intp)
-        return KyFanSplit(features, data["u"], data["r"], data["price"], data["pad"])
+        if "kept" in data:
+            features = np.asarray(data["kept"], dtype=np.intp)[features]
+        return KyFanSplit(features, data["u"], data["r"], data["price"], float(data["pad"]))
 
     def data(self) -> dict[str, Any]:
         return {

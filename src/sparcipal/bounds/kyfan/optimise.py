@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...numerics.eigen import all_eigenpairs, largest_eigenpairs, partly
-from ...numerics.lbfgs import MEMORY, minimise
+from ...numerics.lbfgs import MEMORY, minimise, slow
 from ...numerics.subspace import LeadingSpace
 from ...problem.monitor import Monitor
 from .certificate import KyFanSplit
@@ -81,9 +81,8 @@ class KyFanOptimiser:
         least = 0.01 * absolute * self.k
 
         def stop(history: list[float]) -> bool:
-            slow = len(history) > 25 and history[-26] - history[-1] < least
             stopped = monitor is not None and monitor.stopped is not None
-            return slow or stopped or self._occupied.work >= work
+            return slow(history, 25, least) or stopped or self._occupied.work >= work
 
         early = self.a.shape[0] > SINGLE and (max_iter < SHORT or work < np.inf)
         self.point = minimise(

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...numerics.lbfgs import minimise
+from ...numerics.lbfgs import minimise, slow
 from ..kyfan.optimise import Occupied
 from ..pairsplit import Split
 from .groups import Group
@@ -50,8 +50,11 @@ class LeafOptimiser:
         absolute = mu * self.mu_unit
 
         def stop(history: list[float]) -> bool:
-            slow = len(history) > 25 and history[-26] - history[-1] < 0.01 * absolute * self.k
-            return slow or self.lowest <= target or bool(getattr(stopped, "stopped", None))
+            return (
+                slow(history, 25, 0.01 * absolute * self.k)
+                or self.lowest <= target
+                or bool(getattr(stopped, "stopped", None))
+            )
 
         self.point = minimise(
             lambda y: self._evaluate(y, absolute),

@@ -13,7 +13,7 @@ from math import comb
 
 import numpy as np
 
-from ...numerics.lbfgs import minimise
+from ...numerics.lbfgs import minimise, slow
 from ...numerics.subspace import SoftTops
 from ...problem.monitor import Monitor
 from ..pairsplit import Part
@@ -180,7 +180,6 @@ class Optimiser:
 
 def _stopping(mu: float, monitor: Monitor) -> Callable[[list[float]], bool]:
     def stop(history: list[float]) -> bool:
-        slow = len(history) > 15 and history[-16] - history[-1] < 0.01 * mu
-        return slow or monitor.stopped is not None
+        return slow(history, 15, 0.01 * mu) or monitor.stopped is not None
 
     return stop

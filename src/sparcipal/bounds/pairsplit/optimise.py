@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.lbfgs import minimise
+from ...numerics.lbfgs import minimise, slow
 from ...numerics.subspace import LeadingSpace, SoftTops
 from ...problem.monitor import Monitor
 from .certificate import Part, Split
@@ -84,7 +84,7 @@ class Optimiser:
                 return True
             if monitor is not None and monitor.stopped is not None:
                 return True
-            return len(history) > 25 and history[-26] - history[-1] < 0.01 * mu
+            return slow(history, 25, 0.01 * mu)
 
         # long vectors in single precision, as a certificate is stored
         kind = np.float32 if part.n > SINGLE else np.float64

@@ -190,8 +190,7 @@ def _newcomers(
 
 
 def _weighted(problem: Problem, support: np.ndarray) -> Component:
-    even = Component(support, np.full(support.size, support.size**-0.5))
-    return refit_one(problem.covariance, even, problem.nonnegative)
+    return refit_one(problem.covariance, Component.even(support), problem.nonnegative)
 
 
 def _without_empty(supports: list[np.ndarray], cov: Covariance) -> list[np.ndarray]:
