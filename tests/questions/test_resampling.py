@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -49,10 +50,15 @@ def test_selection_obeys_the_stated_bound():
     q, p = 6, 40
     assert pytest.approx(q**2 / ((2 * found.threshold - 1) * p)) == 2.0
     assert found.selected.tolist() == [0, 1, 2, 10, 11, 12]
+    assert "at most 2 of them false on average, if" in found.sentence
+    assert (
+        "6 of them false on average: all of these could be"
+        in replace(found, false_selections=6.0).sentence
+    )
     hopeless = stability(planted(p=13), n_nonzero_coefs=6, n_resamples=2, certify=False)
     assert hopeless.threshold > 1
     assert hopeless.selected.size == 0
-    assert "None is selected: with so many nonzeros" in str(hopeless)
+    assert "No feature can be selected, however often it came back: a half uses" in str(hopeless)
     assert "let stability allow 3 false ones" in hopeless.sentence
     noise = np.random.default_rng(1).standard_normal((40, 30))
     rare = stability(noise, n_nonzero_coefs=2, n_resamples=8, certify=False, random_state=0)
@@ -120,8 +126,10 @@ def test_questions_that_make_no_sense_are_refused():
         stability(X, scheme="thirds")
     with pytest.raises(ValueError, match="n_resamples=1 must be at least 2"):
         stability(X, n_resamples=1)
-    with pytest.raises(ValueError, match=r"level=2\.0 must lie in"):
+    with pytest.raises(ValueError, match=r"level=2\.0 must lie in .* write 0\.95 for 95 %"):
         stability(X, level=2)
+    with pytest.raises(TypeError, match=r"stability\(\).* 'resamples'; did you mean 'n_resamples'"):
+        stability(X, resamples=10)
     with pytest.raises(ValueError, match="X has 3 rows, but resamples need at least 4"):
         stability(X[:3], n_nonzero_coefs=2)
 

@@ -29,7 +29,7 @@ from ..problem.parameters import Complaints, integer, integers
 from ..problem.result import Result
 from ..report.words import told
 from ..settings import Settings
-from .room import Tried, fits, with_room
+from .room import Tried, fits, handed_on, with_room
 
 COMPONENTS = range(1, 6)
 NONZEROS = (2, 3, 5, 8, 12, 20)
@@ -186,7 +186,7 @@ def choose(
         shuffles = check(integer, "permutations", permutations, 0)
         check(_check_keywords, question)
         taken = {name: question[name] for name in question if name not in NOT_TAKEN}
-        settings = Settings.noted(check, **taken)
+        settings = handed_on(choose, taken, check)
         check(by_rows, settings.missing)
         monitor = settings.monitor()
 

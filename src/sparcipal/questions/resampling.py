@@ -27,6 +27,7 @@ from ..problem.parameters import Complaints, choice, integer, number
 from ..problem.result import Result, answer_of
 from ..report.words import plain, told
 from ..settings import Settings
+from .room import handed_on
 
 SCHEMES = ("halves", "bootstrap")
 
@@ -160,20 +161,23 @@ class Stability:
             return "Error control needs halves of the rows; the bootstrap has intervals only."
         if not self.supports:
             return "Nothing was counted: the run was stopped too early."
+        allowed = f"{self.false_selections:g}"
         if not self.threshold <= 1.0:
             least = self.threshold_at_one
             return (
-                "None is selected: with so many nonzeros, chance alone may bring "
-                f"{least:.3g} features into every half, and {self.false_selections:g} was allowed. "
-                f"Ask for fewer nonzeros, or let stability allow {math.ceil(least)} false ones."
+                "No feature can be selected, however often it came back: a half uses so many of "
+                f"the {self.candidates} features that the theorem counts up to {least:.3g} false "
+                f"ones even among those in every half, and {allowed} was allowed. The frequencies "
+                f"stand. Ask for fewer nonzeros, or let stability allow {math.ceil(least)} false "
+                "ones."
             )
         share = f"{100 * self.threshold:.0f} % of the halves"
         if not self.selected.size:
             return f"None is selected: that needs a feature that is in at least {share}."
+        weak = "" if self.selected.size > self.false_selections else ": all of these could be"
         return (
-            f"Selected: features in at least {share}; at most {self.false_selections:g} of them "
-            "false on average, if false ones are exchangeable and the search does no worse than "
-            "guessing."
+            f"Selected: features in at least {share}; at most {allowed} of them false on average"
+            f"{weak}, if false ones are exchangeable and the search does no worse than guessing."
         )
 
     @property
@@ -287,10 +291,10 @@ def stability(
         plan = Plan(
             check(choice, "scheme", scheme, SCHEMES),
             check(integer, "n_resamples", n_resamples, 2),
-            check(number, "level", level, 0.0, 1.0, open_low=True, open_high=True),
+            check(_level, level),
             check(number, "false_selections", false_selections, 0.0, np.inf, open_low=True),
         )
-        settings = Settings.noted(check, **question)
+        settings = handed_on(stability, question, check)
         check(by_rows, settings.missing)
         monitor = settings.monitor()
 
@@ -309,9 +313,16 @@ def stability(
             return stability_of(given, settings, monitor, plan)
 
 
+def _level(level: float) -> float:
+    try:
+        return number("level", level, 0.0, 1.0, open_low=True, open_high=True)
+    except ValueError as error:
+        raise ValueError(f"{error}; write 0.95 for 95 %") from error
+
+
 def _check_rows(n: int | None) -> None:
     if n is not None and n < 4:
-        raise ValueError(f"X has {n} rows, but resamples need at least 4")
+        raise ValueError(f"X has {n} rows, but resamples need at least 4; pass more rows")
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,14 @@
-"""Which numbers of components and of nonzeros fit a table, for `choose`."""
+"""Numbers of components and of nonzeros that fit a table, and keywords that are handed on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from inspect import signature
+from typing import Any
 
 from ..problem.constraints import Columns
-from ..problem.parameters import Complaints
+from ..problem.parameters import Complaints, refuse_unknown
 from ..settings import Settings
 
 NAMED = 3  # numbers that do not fit are named
@@ -95,3 +97,13 @@ def _check_folds(most: int, n: int, folds: int) -> None:
             f"folds={folds} leaves {n // folds} of {n} rows in a fold, but {most} components "
             f"need {least}; ask for fewer folds or components"
         )
+
+
+def handed_on(
+    function: Callable[..., Any], question: dict[str, Any], check: Complaints
+) -> Settings:
+    """The settings of keywords that a function hands on to `sparse_pca`; one that neither of them
+    has is told as its own."""
+    known = [field.name for field in fields(Settings)]
+    check(refuse_unknown, function.__name__, question, [*signature(function).parameters, *known])
+    return Settings.noted(check, **{name: question[name] for name in question if name in known})
