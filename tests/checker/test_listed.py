@@ -11,6 +11,7 @@ import pytest
 from sparcipal import alternatives, sparse_pca, verify
 from sparcipal.checker.budget import Budget, Refused
 from sparcipal.checker.listed import Listing
+from tests.support.second_checker import check_alternatives
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -91,3 +92,82 @@ def test_a_support_that_shrinks_to_a_part_of_a_listed_one_is_not_settled_by_the_
     checked = verify(replace(found, components=(forged,)), covariance=A)
     assert checked.verdict == "refused"
     assert "leaf" in checked.reason
+
+
+def _other_weights(near, at, weights, A):
+    """The list with other weights of one support, and what they explain."""
+    weights = weights / np.linalg.norm(weights)
+    S = near.supports[at].support
+    value = float(weights @ A[np.ix_(S, S)] @ weights)
+    entries = [*near.supports]
+    entries[at] = replace(entries[at], weights=weights, value=value)
+    return replace(near, supports=tuple(sorted(entries, key=lambda entry: -entry.value)))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["signed", "nonnegative"])
+def listed(request):
+    X = np.random.default_rng(5).standard_normal((40, 6))
+    X[:, 1] += 0.9 * X[:, 0]
+    X[:, 2] += 0.89 * X[:, 0]
+    A = np.cov(X.T, bias=True)
+    found = alternatives(
+        covariance=A, n_nonzero_coefs=2, within=0.3, drop=False, force=0, nonnegative=request.param
+    )
+    assert len(found.components[0].supports) > 1
+    return found, A
+
+
+@pytest.mark.parametrize("arithmetic", ["float", "exact"])
+def test_weights_of_a_list_that_are_not_the_best_are_refused(listed, arithmetic):
+    if arithmetic == "exact":
+        pytest.importorskip("flint")
+    found, A = listed
+    near = found.components[0]
+    assert verify(found, covariance=A, arithmetic=arithmetic)
+    weights = near.supports[1].weights + np.array([0.0, 1e-6])
+    forged = replace(found, components=(_other_weights(near, 1, weights, A),))
+    assert "near them surpass" in verify(forged, covariance=A, arithmetic=arithmetic).reason
+    assert "near them surpass" in check_alternatives(forged.to_json(), covariance=A)
+
+
+def test_another_eigenvector_of_a_listed_support_is_refused():
+    A = np.diag([2.0, 1.99, 1.98, 1.0])
+    found = alternatives(covariance=A, n_nonzero_coefs=2, within=0.3, drop=False, force=0)
+    near = found.components[0]
+    at = next(i for i, one in enumerate(near.supports) if one.support.tolist() == [1, 2])
+    forged = _other_weights(near, at, np.array([0.0, 1.0]), A)
+    claim = replace(found, components=(forged,))
+    assert "not the best" in verify(claim, covariance=A).reason
+    assert "not the best" in check_alternatives(claim.to_json(), covariance=A)
+
+
+def test_a_list_whose_component_explains_less_than_the_answer_says_is_refused():
+    A = np.diag([2.0, 1.99, 1.98, 1.0])
+    found = alternatives(
+        covariance=A, n_nonzero_coefs=2, within=0.3, drop=False, force=0, nonnegative=True
+    )
+    near = found.components[0]
+    at = next(i for i, one in enumerate(near.supports) if one.support.tolist() == [0, 1])
+    forged = _other_weights(near, at, np.array([0.0, 1.0]), A)
+    claim = replace(found, components=(forged,))
+    assert "than the list says" in verify(claim, covariance=A).reason
+    assert "component explains more" in check_alternatives(claim.to_json(), covariance=A)
+
+
+def test_an_outsider_that_does_better_in_the_place_of_another_member_is_refused(listed):
+    found, A = listed
+    near, support = found.components[0], found.result.supports[0]
+    worse = np.where(near.leaving == support[0], support[1], support[0])
+    forged = replace(found, components=(replace(near, leaving=worse),))
+    assert "place of another member" in verify(forged, covariance=A).reason
+    assert "another member" in check_alternatives(forged.to_json(), covariance=A)
+
+
+def test_nothing_is_said_of_ties_that_bounds_do_not_prove():
+    found = alternatives(covariance=np.diag([2.0, 2.0, 1.0]), n_nonzero_coefs=1, within=0.3)
+    near = found.components[0]
+    assert near.unique is False
+    loose = [replace(entry, bound=1.1 * entry.bound) for entry in near.supports]
+    doubtful = replace(near, supports=tuple(loose))
+    assert doubtful.unique is None
+    assert "that is not known" in str(replace(found, components=(doubtful,)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparcipal.problem.components import nonnegative_leading
+from sparcipal.problem.nonnegative import nonnegative_leading
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ STATUS = ("complete", "more", "nodes", "time_limit", "interrupted", "memory", "d
 EQUAL = 2e-13
 # The part of a value by which listed supports may fall short of what was asked for.
 NEAR = 1e-5
+# The part of a value by which bounds of listed supports may exceed it where weights have signs, and
+# the part that the search for weights without signs may leave of their gradient.
+BEST = 1e-9
 AMONG = ("kept", "screened")  # what a proof says beside the record of a tree
 # What the fit behind a cost has in common with the answer.
 SAME = ("nonnegative", "center", "scale", "sample_weight", "missing")
@@ -196,16 +199,19 @@ class _Component:
         require(len(claim.groups) == len(claimed), "a group twice")
         exchanged = set().union(*claimed)
         require(exchanged.isdisjoint(self.anchors), "an anchor cannot be exchanged")
-        kinds = {_first_of_its_kind(support, claimed) for support in told}
+        kinds = [_first_of_its_kind(support, claimed) for support in told]
         most = max(map(len, kinds), default=0)
         short = [kind for kind in kinds if len(kind) < most]
         answer.budget.work(300.0 * len(short) * len(kinds), "supports inside others")
-        again = len(kinds) < len(told) or any(a < b for a in short for b in kinds)
+        again = len(set(kinds)) < len(told) or any(a < b for a in short for b in kinds)
         require(not again, "a listed support is an exchange or a part of another")
-        component = frozenset(answer.result.supports[self.j].tolist())
-        first = _first_of_its_kind(component, claimed)
-        there = not kinds or any(first <= kind for kind in kinds)
-        require(there, "the list does not have the component that it is compared with")
+        component = answer.result.supports[self.j]
+        first = _first_of_its_kind(frozenset(component.tolist()), claimed)
+        holders = [e.value for e, own in zip(claim.supports, kinds) if first <= own]
+        require(bool(holders) or not kinds, "the list does not have the component")
+        slack = (2 * self._slack(component) + self.s * self.change) * answer.cov.unit
+        least = min(holders, default=claim.value)
+        require(least >= claim.value - slack, "the component explains more than the list says")
 
     def _check_dropped(self, question: Question, level: float) -> None:
         """Check, for a screened table, that no support with a dropped feature is above the level.
@@ -259,6 +265,10 @@ class _Component:
         own = float(x @ block @ x)
         slack = self._slack(support)
         require(abs(entry.value - own * unit) <= slack * unit, "a listed value is another one")
+        rest = block @ x - own * x
+        rest = rest if signed else np.where(x > 0, rest, np.maximum(rest, 0.0))
+        still = float(np.linalg.norm(rest)) <= slack + (0.0 if signed else BEST * abs(own))
+        require(still, "listed weights that others near them surpass")
         self._check_least(entry.value, support, x, "a listed support explains less")
         answer.cov.known()[0].charge(answer.budget, support.size, support.size)
         ar, block = answer.ar, answer.cov.submatrix(support)
@@ -271,6 +281,8 @@ class _Component:
         block = 0.5 * (block + block.T)
         if signed:
             proved = ar.below(block, limit)
+            most = (BEST + 32 * support.size**2 * EPS) * size + 2 * (doubt + slack) * unit
+            require(entry.bound - entry.value <= most, "listed weights that are not the best")
         else:
             proved = none_above(block, x, limit, ar, answer.budget)
         require(proved, "a listed support explains more")
@@ -375,31 +387,38 @@ class _Component:
         require(bool((claim.with_bound >= most).all()), "an outsider may add more")
 
     def _swapped(self) -> tuple[np.ndarray, np.ndarray]:
-        """What outsiders in the place of the members that leave explain, and the rounding."""
+        """What outsiders in the place of the members that leave explain, and the rounding; no other
+        member that may leave makes room for more."""
         answer, anchors, s = self.answer, np.array(self.anchors, dtype=np.intp), self.s
         support, x = answer.result.supports[self.j], answer.result.weights[self.j]
         outsiders, leaving, cov = self.claim.outsiders, self.claim.leaving, answer.rounded
-        stays = leaving == outsiders
-        size = np.union1d(support, anchors).size
-        require(size < s or not stays.any(), "an outsider without a place")
-        free = np.setdiff1d(support, anchors)
-        require(
-            bool(np.isin(leaving[~stays], free).all()), "a member leaves that is none, or must stay"
-        )
         answer.budget.work(60.0 * outsiders.size * support.size * (cov.n or 1), "outsiders")
         A, cross = cov.submatrix(support), cov.submatrix(outsiders, support)
-        y = np.where(support[None, :] == leaving[:, None], 0.0, x[None, :])
-        length = np.sqrt((y * y).sum(axis=1))
-        y = y / np.where(length > 0, length, 1.0)[:, None]
-        value = ((y @ A) * y).sum(axis=1)
-        link = (cross * y).sum(axis=1)
+        if np.union1d(support, anchors).size < s:
+            require(bool((leaving == outsiders).all()), "a member leaves where there is room")
+            vectors, place = x[None, :], np.zeros(outsiders.size, dtype=np.intp)
+        else:
+            free = np.setdiff1d(support, anchors)
+            require(
+                bool(np.isin(leaving, free).all()), "a member leaves that is none, or must stay"
+            )
+            vectors = np.where(support[None, :] == free[:, None], 0.0, x[None, :])
+            place = np.searchsorted(free, leaving)
+        length = np.sqrt((vectors * vectors).sum(axis=1))
+        vectors = vectors / np.where(length > 0, length, 1.0)[:, None]
+        value = ((vectors @ A) * vectors).sum(axis=1)
+        link, variance = cross @ vectors.T, cov.diagonal[outsiders][:, None]
         if answer.result.settings["nonnegative"]:
             link = np.maximum(link, 0.0)
-        half = 0.5 * (value - cov.diagonal[outsiders])
+        half = 0.5 * (value - variance)
         top = value - half + np.sqrt(half * half + link * link)
-        top = np.where(length > 0, top, cov.diagonal[outsiders])  # an outsider alone
-        size = 16 * (s + 8) * EPS * (np.abs(A).sum() + np.abs(cov.diagonal[outsiders]))
-        return top, size + np.array([cov.apart(np.append(support, o)) for o in outsiders])
+        top = np.where(length > 0, top, variance)  # an outsider alone
+        own = np.take_along_axis(top, place[:, None], axis=1)[:, 0]
+        doubt = 16 * (s + 8) * EPS * (np.abs(A).sum() + np.abs(variance[:, 0]))
+        doubt = doubt + np.array([cov.apart(np.append(support, o)) for o in outsiders])
+        best = bool((own >= top.max(axis=1) - 2 * doubt).all())
+        require(best, "an outsider does better in the place of another member")
+        return own, doubt
 
 
 def _first_of_its_kind(support: frozenset[int], groups: set[frozenset[int]]) -> frozenset[int]:

@@ -884,9 +884,16 @@ class ListedSupport:
     """A support that may be above the level, with a vector on it."""
 
     support: np.ndarray = entry(Features("P", least=1, names="m"), "its features")
-    weights: np.ndarray = entry(Numbers("m"), "a unit vector on them; entries may be zero")
-    value: float = entry(Number(), "what the vector explains")
-    bound: float = entry(Number(), "what no admissible vector on this support exceeds")
+    weights: np.ndarray = entry(
+        Numbers("m"), "a unit vector on them that none near it surpasses; entries may be zero"
+    )
+    value: float = entry(
+        Number(), "what the vector explains; no less than the component, where it is inside"
+    )
+    bound: float = entry(
+        Number(),
+        "what no admissible vector on this support exceeds; near the value, unless nonnegative",
+    )
     count: int = entry(Integer(1), "how many supports are the same up to exchanges")
 
 
@@ -937,7 +944,7 @@ class NearbyClaim:
         Features("P", names="o"), "the other features of the proof; none if none has a place"
     )
     leaving: np.ndarray = entry(
-        Indices("o", "P"), "the member whose place each takes; itself where there is room"
+        Indices("o", "P"), "the member in whose place each does best; itself where there is room"
     )
     with_value: np.ndarray = entry(Numbers("o"), "what an answer with each explains")
     with_bound: np.ndarray = entry(Numbers("o"), "what no answer with each exceeds")

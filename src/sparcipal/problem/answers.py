@@ -25,6 +25,7 @@ from .saving import (
 )
 
 ZERO = 1e-7  # loadings of a unit vector that are zero up to rounding
+BEST = 1e-9  # the part by which a proof may leave a value below its bound
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,11 @@ class Listed:
     Attributes
     ----------
     support, weights : ndarray
-        Features and the best loadings on them, which may be zero.
+        Features and the best loadings on them, which may be zero; of nonnegative loadings the best
+        that were found.
     value, bound : float
-        What the loadings explain, and what no loadings on this support exceed.
+        What the loadings explain, and what no loadings on this support exceed: the same up to
+        rounding, unless loadings are nonnegative and no closer bound was proved.
     count : int
         How many supports it stands for: features that can be exchanged give others of equal value.
     """
@@ -142,10 +145,9 @@ class Nearby:
         differ, `spare` names them."""
         if not self.supports:
             return None
+        if self._tied:
+            return False if self._proved else None
         first, *others = self.supports
-        used = {self._kind(entry) for entry in self.ties}
-        if len(used) > 1 or self._exchangeable(loaded(first)):
-            return False
         if first.count > 1 or len(self.ties) > 1:
             return None  # the same features wherever a support explains as much
         sure = first.value - self.rounding
@@ -160,10 +162,25 @@ class Nearby:
         """The features that supports of the best component hold at a weight of zero and that can be
         exchanged for each other, or left out; none where other features explain as much."""
         ties = self.ties
-        if self.unique is not None or (len(ties) < 2 and not any(e.count > 1 for e in ties)):
+        alone = len(ties) < 2 and not any(entry.count > 1 for entry in ties)
+        if alone or self._tied or self.unique or not self._proved:
             return []
         held = {feature for entry in ties for feature in self.reached(entry)}
         return sorted(held - loaded(ties[0]))
+
+    @property
+    def _proved(self) -> bool:
+        """Whether no support explains more than the best listed one, up to rounding: bounds prove
+        it, not the search for weights."""
+        most = max((entry.value for entry in self.supports), default=-np.inf)
+        limit = max([self.level, *(entry.bound for entry in self.supports)])
+        return bool(limit <= most + BEST * abs(most) + 4 * self.rounding)
+
+    @property
+    def _tied(self) -> bool:
+        """Whether other features explain as much as those of the first support."""
+        kinds = {self._kind(entry) for entry in self.ties}
+        return len(kinds) > 1 or self._exchangeable(loaded(self.supports[0]))
 
     def _kind(self, entry: Listed) -> frozenset[tuple[int, int]]:
         """The features that a support has loadings on, those of a group by their number."""

@@ -10,14 +10,9 @@ import numpy as np
 from ..numerics import margins
 from ..numerics.margins import SAFETY
 from .covariance import Covariance
+from .nonnegative import NEGLIGIBLE, nonnegative_leading
 from .problem import Component, Problem
 
-# Weights this far below the largest change the value by less than rounding does.
-NEGLIGIBLE = 1e-10
-# Up to this size, the nonnegative optimum on a support is found by trying each of its subsets.
-EXHAUSTIVE = 10
-# On larger ones ascents begin at so many points, times the square of its size.
-CLIMBING = 4e6
 # Beyond so many members a support without one of them has nearly the same weights.
 MANY = 100
 # The same where dropping weights must not spoil orthogonality.
@@ -166,67 +161,6 @@ def refit_one(covariance: Covariance, component: Component, nonnegative: bool) -
     else:
         weights = np.linalg.eigh(A)[1][:, -1]
     return _tidy(component.support, weights)
-
-
-def nonnegative_leading(A: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
-    """Return a unit x >= 0 with large x'Ax, the optimum for up to EXHAUSTIVE features.
-
-    An optimal x is the leading eigenvector of A on its own support, so only
-    eigenvectors on subsets have to be tried.
-    """
-    size = A.shape[0]
-    vectors = np.linalg.eigh(A)[1][:, ::-1]
-    lead = vectors[:, 0] * np.sign(vectors[np.argmax(np.abs(vectors[:, 0])), 0])
-    if (lead >= -NEGLIGIBLE).all():
-        return _unit(np.maximum(lead, 0.0))
-    if size <= EXHAUSTIVE:
-        return _best_part(A)
-    most = max(2, int(CLIMBING / float(size) ** 2) // 4)  # of each kind
-    vectors = vectors[:, :most]
-    strong = np.argsort(-np.square(np.maximum(A, 0.0)).sum(axis=0), kind="stable")[:most]
-    heavy = np.argsort(-np.diagonal(A), kind="stable")[:most]
-    given = [] if start is None else [start[:, None]]
-    return _climb(A, np.hstack([vectors, -vectors, A[:, strong], np.eye(size)[:, heavy], *given]))
-
-
-def _best_part(A: np.ndarray) -> np.ndarray:
-    """Try all 2^m - 1 subsets, those of one size in one call."""
-    size = A.shape[0]
-    masks = (np.arange(1, 2**size)[:, None] >> np.arange(size)) & 1
-    best, answer = -np.inf, np.zeros(size)
-    for m in range(1, size + 1):
-        parts = np.nonzero(masks[masks.sum(axis=1) == m])[1].reshape(-1, m)
-        w, Q = np.linalg.eigh(A[parts[:, :, None], parts[:, None, :]])
-        lead = Q[:, :, -1]
-        lead = np.where(lead.sum(axis=1, keepdims=True) < 0, -lead, lead)
-        positive = (lead >= -NEGLIGIBLE).all(axis=1)
-        top = np.where(positive, w[:, -1], -np.inf)
-        i = int(np.argmax(top))
-        if top[i] > best:
-            best, answer = top[i], np.zeros(size)
-            answer[parts[i]] = np.maximum(lead[i], 0.0)
-    return _unit(answer)
-
-
-def _climb(A: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Take projected power steps from every column (monotone for PSD A); polish the best end."""
-    X = np.maximum(starts, 0.0)
-    X = X[:, X.any(axis=0)]
-    for _ in range(300):
-        X = X / np.linalg.norm(X, axis=0)
-        image = np.maximum(A @ X, 0.0)
-        X = np.where(image.any(axis=0), image, X)
-    X = X / np.linalg.norm(X, axis=0)
-    values = np.einsum("ij,ij->j", X, A @ X)
-    x, value = X[:, int(np.argmax(values))], float(values.max())
-    support = np.flatnonzero(x > NEGLIGIBLE)
-    part = A[np.ix_(support, support)]
-    lead = np.linalg.eigh(part)[1][:, -1]
-    lead *= np.sign(lead.sum())
-    if (lead > 0).all() and float(lead @ part @ lead) > value:
-        x = np.zeros_like(x)
-        x[support] = lead
-    return x
 
 
 def support_value(

@@ -21,11 +21,12 @@ from ..bounds.tree.listing import list_above
 from ..bounds.tree.log import Proof
 from ..bounds.tree.positive import nonnegative_bound
 from ..bounds.tree.question import TreeQuestion
-from ..numerics.margins import EPS, SAFETY
+from ..numerics.margins import EPS, SAFETY, TIE
 from ..problem.answers import Cost, Listed, Nearby, reached
-from ..problem.components import newcomer_gain, nonnegative_leading, rounding_of_value
+from ..problem.components import newcomer_gain, rounding_of_value
 from ..problem.constraints import Constraints
 from ..problem.monitor import Monitor
+from ..problem.nonnegative import nonnegative_leading
 from ..problem.problem import Component, Problem, informative
 from ..problem.result import Result
 from .refits import Fits, Known, Start
@@ -88,7 +89,9 @@ class Neighbours:
             "" if level <= asked else self.stopped() or _word_for(proof.status)
         )
         groups = _groups(proof, alive)
-        supports = self._listed(problem, proof, groups, alive)
+        answer, j = self.answer, beside.component
+        found = Component(answer.supports[j], answer.weights[j])
+        supports = self._listed(problem, proof, groups, alive, found)
         level, dropped = self._beyond(whole, beside, supports, level, asked)
         if level > asked:
             self.ended = self.ended or "dropped"
@@ -176,22 +179,27 @@ class Neighbours:
         return prove_large(cov, s, question)
 
     def _listed(
-        self, problem: Problem, proof: Proof, groups: tuple[np.ndarray, ...], alive: np.ndarray
+        self,
+        problem: Problem,
+        proof: Proof,
+        groups: tuple[np.ndarray, ...],
+        alive: np.ndarray,
+        found: Component,
     ) -> tuple[Listed, ...]:
-        """The listed supports with their weights, values and bounds, the best first."""
+        """The listed supports with their weights, values and bounds, the best first; one that holds
+        the component that was found explains no less."""
         rounding = SAFETY * problem.covariance.rounding(problem.cardinalities[0])
         scale = max(float(problem.covariance.diagonal.max()), 1e-300)
         entries = []
         for support in proof.listed:
-            block = problem.covariance.submatrix(support)
-            weights = _weights(block, problem.nonnegative)
+            block, own = problem.covariance.submatrix(support), alive[support]
+            weights = _weights(block, problem.nonnegative, _carried(found, own, groups))
             if problem.nonnegative:
                 bound = nonnegative_bound(block, weights, scale) + rounding
             else:
                 top = float(np.linalg.eigvalsh(block)[-1])
                 # room for the margins of the checker, which proves the same with its own rounding
                 bound = proven_bound(block, top + 1e-12 * scale, scale) + rounding
-            own = alive[support]
             value = float(weights @ block @ weights)
             count = prod(comb(g.size, int(np.isin(g, own).sum())) for g in groups)
             entries.append(Listed(own, weights, value * self.unit, bound * self.unit, count))
@@ -341,11 +349,33 @@ def _with_forces(near: Nearby, forces: list[Cost]) -> Nearby:
     return replace(near, forces=tuple(forces), with_value=low, with_bound=high)
 
 
-def _weights(block: np.ndarray, nonnegative: bool) -> np.ndarray:
-    """The best unit vector for a block; its largest entry is positive."""
-    x = nonnegative_leading(block) if nonnegative else np.linalg.eigh(block)[1][:, -1]
+def _weights(block: np.ndarray, nonnegative: bool, known: np.ndarray | None) -> np.ndarray:
+    """The best unit vector for a block that is found, no worse than the known one; its largest
+    entry is positive."""
+    if nonnegative:
+        x = nonnegative_leading(block, known)
+        if known is not None and known @ block @ known > (1 + TIE) * (x @ block @ x):
+            x = known
+    else:
+        x = np.linalg.eigh(block)[1][:, -1]
     x = x / np.linalg.norm(x)
     return x if x[int(np.argmax(np.abs(x)))] > 0 else -x
+
+
+def _carried(
+    found: Component, own: np.ndarray, groups: tuple[np.ndarray, ...]
+) -> np.ndarray | None:
+    """The component as a vector on a support that holds it, perhaps after exchanges."""
+    moved: dict[int, int] = {}
+    for group in groups:
+        pair = (of[np.isin(of, group)].tolist() for of in (found.support, own))
+        moved.update(zip(*pair))
+    places = [moved.get(f, f) for f in found.support.tolist()]
+    if len(set(places)) < len(places) or not np.isin(places, own).all():
+        return None
+    x = np.zeros(own.size)
+    x[np.searchsorted(own, places)] = found.weights
+    return x
 
 
 def _groups(proof: Proof, alive: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -225,7 +225,8 @@ def _less(found: Alternatives, near: Nearby, entry: Listed) -> str:
     if near.value <= 0:
         return _change(found, near, entry)
     share = 1 - entry.value / near.value
-    less = f"{_percent(share, down=True)} less" if share > TIE else "as much"
+    least, most = Best(near.value, near.rounding).lost(entry.value, entry.bound)
+    less = f"{_between(least, most)} less" if share > TIE else "as much"
     if share < -1e-9:
         less = f"{_percent(-share, down=True)} more"
     elif share <= TIE and near.spare:
@@ -268,13 +269,16 @@ def _lost(
         return "nothing, because nothing is explained"
     said = []
     for feature, value, bound in costs[:shown]:
-        least, most = best.lost(value, bound)
-        low, high = _percent(least, down=True), _percent(most)
-        alike = low == _percent(most, down=True)  # in all digits that are shown
-        figure = low if alike else f"{low.removesuffix(' %')} to {high}"
-        said.append(f"{_name(found, feature)} {figure}")
+        said.append(f"{_name(found, feature)} {_between(*best.lost(value, bound))}")
     more = len(costs) - shown
     return ", ".join(said) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _between(least: float, most: float) -> str:
+    """A share that lies between two, as one figure where they agree in all digits shown."""
+    low = _percent(least, down=True)
+    alike = low == _percent(most, down=True)
+    return low if alike else f"{low.removesuffix(' %')} to {_percent(most)}"
 
 
 def overview(found: Alternatives, near: Nearby) -> Iterator[str]:

@@ -26,11 +26,11 @@ from ..problem.components import (
     best_order,
     best_within,
     conforming,
-    nonnegative_leading,
     variances,
     with_direction,
 )
 from ..problem.covariance import Covariance, MatrixCovariance
+from ..problem.nonnegative import nonnegative_leading
 from ..problem.problem import Component, Options, Problem
 from .deflation import beyond
 from .tied import exchanged, refined

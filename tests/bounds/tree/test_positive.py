@@ -8,7 +8,7 @@ import pytest
 from sparcipal.bounds.tree.positive import no_interior_solution, nonnegative_bound
 from sparcipal.checker.budget import Budget
 from sparcipal.checker.signs import none_above
-from sparcipal.problem.components import nonnegative_leading
+from sparcipal.problem.nonnegative import nonnegative_leading
 from tests.support.brute import best_value
 from tests.support.replay import FLOAT
 

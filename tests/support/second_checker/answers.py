@@ -6,8 +6,9 @@ import json
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
-from .algebra import largest, worth
+from .algebra import largest, root, worth
 from .claim import check_document, told
 from .dropped import dropped, reach, renumbered
 from .question import Ask
@@ -113,6 +114,7 @@ class Near:
         need(values == sorted(values, reverse=True), "the order of the list")
         for entry in told["supports"]:
             self.check_entry(entry, groups)
+        self.check_holders(result["supports"][self.j], value, groups)
         for cost in told["drops"]:
             self.check_drop(cost, kept, groups, level)
         self.check_outsiders(kept, groups, level)
@@ -183,8 +185,31 @@ class Near:
         need(
             worth(ask.A, S, exact(entry["bound"]) / ask.unit, ask.nonnegative), "a support's bound"
         )
+        slack, part = self.rounding(S), Fraction(1, 10**9)
+        image = [sum(ask.A[i][j] * ask.unit * b for b, j in zip(x, S)) for i in S]
+        rest = [y - form * a for y, a in zip(image, x)]
+        if ask.nonnegative:
+            rest = [r if a else max(r, 0) for r, a in zip(rest, x)]
+            slack += part * abs(form)
+        else:
+            most = (part + 32 * len(S) ** 2 * EPS) * size + 4 * slack
+            need(exact(entry["bound"]) - exact(entry["value"]) <= most, "weights not the best")
+        need(sum(r * r for r in rest) <= slack**2, "weights that others near them surpass")
         ways = math.prod(math.comb(len(G), len(G & set(S))) for G in groups)
         need(entry["count"] == ways, "how many supports are the same")
+
+    def check_holders(self, own, value: Fraction, groups: list[set[int]]) -> None:
+        """A listed support that holds the component, after exchanges, explains no less."""
+
+        def counts(S) -> dict[int, int]:
+            leaders = [min([min(G) for G in groups if i in G], default=i) for i in S]
+            return {i: leaders.count(i) for i in leaders}
+
+        for entry in self.told["supports"]:
+            there = counts(entry["support"])
+            if all(there.get(i, 0) >= many for i, many in counts(own).items()):
+                least = value - 4 * self.rounding(own)
+                need(exact(entry["value"]) >= least, "the component explains more")
 
     def explained(self, S, weights) -> Fraction:
         """What weights on a support explain, at unit length."""
@@ -255,6 +280,9 @@ class Near:
                 known.append(exact(forced[o]["value"]))
                 limits.append(exact(forced[o]["bound"]))
             swapped = self.swapped(o, leaving)
+            best = max(map(partial(self.top, o), self.may_leave(o)))
+            rounding = 4 * self.rounding(sorted(self.used | {o}))
+            need(self.top(o, leaving) >= best - rounding, "another member makes more room")
             slack = self.rounding(swapped)
             explains = any(value <= x for x in known) or not worth(
                 ask.A, swapped, (value - slack) / ask.unit, ask.nonnegative
@@ -264,9 +292,25 @@ class Near:
 
     def swapped(self, outsider: int, leaving: int) -> list[int]:
         """The support with an outsider in the place of a member, or beside all where is room."""
-        ask = self.ask
-        if leaving == outsider:
-            need(len(self.used) < ask.s, "an outsider without a place")
-        else:
-            need(leaving in self.used - ask.anchors, "a member that must stay")
+        need(leaving in self.may_leave(outsider), "a member that must stay")
         return sorted(self.used - {leaving} | {outsider})
+
+    def may_leave(self, outsider: int) -> list[int]:
+        """The members that may make room; itself where there is room."""
+        support = self.answer.document["result"]["supports"][self.j]
+        room = len(self.used) < self.ask.s
+        return [outsider] if room else sorted(set(support) - self.ask.anchors)
+
+    def top(self, outsider: int, leaving: int) -> Fraction:
+        """What the outsider and the others with their weights explain together."""
+        result, A = self.answer.document["result"], self.ask.A
+        S, w = result["supports"][self.j], result["weights"][self.j]
+        x = {i: a for i, a in zip(S, vector(w, len(S))) if i != leaving}
+        norm = sum(a * a for a in x.values())
+        if not norm:
+            return A[outsider][outsider] * self.ask.unit
+        own = sum(a * b * A[i][j] for i, a in x.items() for j, b in x.items()) / norm
+        link = sum(a * A[i][outsider] for i, a in x.items())
+        link = max(link, Fraction(0)) if self.ask.nonnegative else link
+        half = (own - A[outsider][outsider]) / 2
+        return (own - half + root(half * half + link * link / norm)) * self.ask.unit

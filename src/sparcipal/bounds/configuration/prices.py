@@ -25,7 +25,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...numerics.largest import magnitudes
-from ...problem.components import nonnegative_leading, replacements
+from ...problem.components import replacements
+from ...problem.nonnegative import nonnegative_leading
 from ..enumeration import Kind
 from ..kyfan.certificate import KyFanSplit, kyfan_matrix
 from ..pairsplit import Split

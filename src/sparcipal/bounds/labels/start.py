@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...problem.components import newcomer_gain, nonnegative_leading
+from ...problem.components import newcomer_gain
+from ...problem.nonnegative import nonnegative_leading
 from ..configuration.prices import converted
 from ..kyfan.certificate import KyFanSplit
 from ..kyfan.question import JointQuestion

@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...bounds.duals import greedy_dual
-from ...problem.components import newcomer_gain, nonnegative_leading
+from ...problem.components import newcomer_gain
 from ...problem.covariance import Covariance
+from ...problem.nonnegative import nonnegative_leading
 from ...problem.problem import Component, Options, Problem
 from ..deflation import Single, deflate
 from ..method import Found, Method

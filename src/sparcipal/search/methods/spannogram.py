@@ -17,8 +17,8 @@ import numpy as np
 
 from ...bounds.lowrank.bound import STARTS, LowRank
 from ...bounds.lowrank.sphere import SphereResult, check_eps, check_rank
-from ...problem.components import nonnegative_leading
 from ...problem.covariance import Covariance
+from ...problem.nonnegative import nonnegative_leading
 from ...problem.problem import Component, Options, Problem
 from ...problem.sketch import NEGLIGIBLE, Spectrum, lowered, majorant, rank_note, spectrum
 from ...problem.sketch import sketch as make_sketch
