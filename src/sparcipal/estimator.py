@@ -567,8 +567,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
 
         Every feature is predicted from the scores by its regression in the fit. With Z the rows,
         centred and scaled as in `transform`, T their scores and B the coefficients of the fit, it
-        is 1 - |Z - TB|^2 / |Z|^2. What two components have in common counts once. Features that a
-        table read in passes did not keep are predicted by their means. `GridSearchCV` and
+        is ``1 - |Z - TB|^2 / |Z|^2``. What two components have in common counts once. Features
+        that a table read in passes did not keep are predicted by their means. `GridSearchCV` and
         `cross_val_score` use it.
 
         A component explains the features that it consists of, so that a further one may raise the
