@@ -233,3 +233,69 @@ def test_fewer_kept_features_than_components_are_refused():
     given = Screened(A[:1, :1], np.array([0]), np.diag(A).copy())
     with pytest.raises(ValueError, match=r"1 features are kept, 2 needed; keep more"):
         sparse_pca(covariance=given, n_components=2, n_nonzero_coefs=1, supports="free")
+
+
+OVERLAPPING = [
+    {"supports": "free"},
+    {"supports": "orthogonal"},
+    {"supports": "free", "nonnegative": True},
+]
+
+
+@pytest.mark.parametrize("certify", ["fast", False])
+@pytest.mark.parametrize("kind", OVERLAPPING, ids=str)
+def test_overlapping_components_of_screened_tables_explain_no_more_than_the_variances(
+    kind, certify
+):
+    X = factors()
+    X /= X.std(axis=0)  # all vary alike: the worst that there is for dropped features
+    asked = {"n_components": 2, "n_nonzero_coefs": 3, "method": "threshold", "certify": certify}
+    result = sparse_pca([X[:25], X[25:]], memory_limit=1000, **asked, **kind)
+    assert result.certificate.screening["dropped"] > 0
+    assert result.bound <= 6 * (1 + 1e-9)  # six nonzeros, each of variance one
+    assert verify(result, X).verdict == "proved"
+    assert check(result.to_json(), X) == "proved"
+
+
+@pytest.mark.parametrize("kind", OVERLAPPING, ids=str)
+def test_bounds_of_a_table_that_is_kept_whole_are_those_of_the_table_in_memory(kind):
+    X = factors()[:, :6]
+    asked = {"n_components": 2, "n_nonzero_coefs": 3, "method": "threshold", **kind}
+    whole, passed = (
+        sparse_pca(given, memory_limit=limit, **asked)
+        for given, limit in ((X, 10**9), ([X[:25], X[25:]], 2000))
+    )
+    assert passed.certificate.screening["rule"] == "nothing dropped"
+    assert passed.bound == pytest.approx(whole.bound, rel=1e-6)
+    assert "keep more" not in passed.certificate.message
+    assert verify(passed, X).verdict == "proved"
+    assert check(passed.to_json(), X) == "proved"
+
+
+def test_rows_bound_orthogonal_components_without_prices():
+    X = noisy(1, n=200)[:, :9]
+    asked = {"n_components": 2, "n_nonzero_coefs": 2, "method": "threshold", "scale": True}
+    result = sparse_pca([X[:25], X[25:]], memory_limit=400, supports="orthogonal", **asked)
+    (bound,) = result.certificate.bounds
+    told = bound.data["screened"]
+    assert (bound.name, told["rule"]) == ("orthogonal", "rows")
+    assert result.gap < 0.002  # the variances leave 7 %
+    for arithmetic in ("float", "exact"):
+        assert verify(result, X, arithmetic=arithmetic).verdict == "proved"
+    assert check(result.to_json(), X) == "proved"
+    price = np.full(len(told["split"]["features"]), 0.01)
+    for change in (
+        {"touching": told["touching"] * (1 - 1e-6)},
+        {"split": {**told["split"], "price": price}},
+        {"rule": "variances", "touching": told["inside"]},
+    ):
+        data = {**bound.data, "screened": {**told, **change}}
+        screening = dict(result.certificate.screening)
+        screening["touching"] = data["screened"]["touching"] * result.certificate.unit
+        screening["rule"] = data["screened"]["rule"]
+        certificate = replace(
+            result.certificate, bounds=(replace(bound, data=data),), screening=screening
+        )
+        forged = replace(result, certificate=certificate)
+        assert verify(forged, X).verdict == "refused", change
+        assert check(forged.to_json(), X) != "proved", change

@@ -33,6 +33,9 @@ all components have together. With B_n a bound for n nonzeros on K,
 The bound for all features is the larger one of this and the bound on K. Adjusted variances are
 bounded by one component in another matrix (adjusted/), and overlapping ones of other kinds by one
 component each: then B_n is for one component, and N for its nonzeros. A common set has N = s.
+Components that overlap are, without their dropped features, no longer of their kind: then B_n is
+the sum of the n largest variances alone, or the eigenvalues, which bound what the features of all
+components together explain. Orthogonal ones also have "rows", without prices.
 """
 
 from __future__ import annotations
@@ -72,6 +75,7 @@ STEPS = {"fast": 30, "full": 150}
 WORTH = 0.05
 PAD = 0.03  # what a core pays for a feature outside it, in what a nonzero is worth on average
 WORK = {"fast": 6e10, "full": 6e11}
+UNION = ("eigenvalues", "trace")  # bounds on all features together, however they are shared
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def widened(
 ) -> Widened:
     """Extend the certificate of the screened features to all of them."""
     among, value = Kept(problem, components, certificate, survivors), certificate.value
-    extensible = _extensible(problem, certificate, certify)
+    extensible = _extensible(among, certify)
     target = _target(problem, extensible[0].value, value, options, certify)
     best: Extension | None = None
     for inside in extensible:
@@ -120,24 +124,24 @@ class Extension:
     data: dict[str, Any]  # for the checker
 
 
-def _extensible(problem: Problem, certificate: Certificate, certify: Any) -> list[Bound]:
+def _extensible(among: Kept, certify: Any) -> list[Bound]:
     """Return the bounds on the screened features that can be extended, the lowest first."""
-    bounds = certificate.bounds
-    lowered = [b for b in bounds if b.name == "adjusted" and "y" in b.data["matrix"]]
-    first = bounds[0]
-    if not (problem.disjoint or problem.common):
-        first = next(b for b in bounds if b.name == "parts")
-    others = [b for b in lowered if b is not first][:1] if certify else []
-    return sorted([first, *others], key=lambda bound: bound.value)
+    bounds = among.certificate.bounds
+    others = [b for b in bounds if b.name == "adjusted" and "y" in b.data["matrix"]][:1]
+    others = others if certify else []
+    if not among.whole(bounds[0]):
+        others += [b for b in bounds if b.name == "parts"][:1]
+        others += [b for b in bounds if b.name in UNION][:1]
+    chosen = {id(bound): bound for bound in (bounds[0], *others)}
+    return sorted(chosen.values(), key=lambda bound: bound.value)
 
 
 def _extended(among: Kept, inside: Bound, options: Options, certify: Any) -> Extension:
     """Extend a bound in the best of the ways that there are for it."""
     problem, found = among.problem, []
-    together = problem.disjoint or problem.common
-    if together and inside is among.certificate.bounds[0]:
+    if inside is among.certificate.bounds[0] or inside.name in UNION:
         found.append(_together(among, inside, options, certify))
-    if inside.name == "parts" and not together:
+    if inside.name == "parts" and not (problem.disjoint or problem.common):
         every = np.arange(problem.covariance.n_features)
         seen = Seen(problem.covariance, every, np.ones(problem.k))
         found.append(_by_parts(among, inside, seen, options, certify))
@@ -150,7 +154,8 @@ def _together(among: Kept, inside: Bound, options: Options, certify: Any) -> Ext
     """Extend a bound for the nonzeros of all components together."""
     problem, certificate = among.problem, among.certificate
     target = _target(problem, inside.value, certificate.value, options, certify)
-    known = Among(problem, inside.value, certificate.bounds, among.components)
+    stays = inside.value if among.whole(inside) else np.inf
+    known = Among(problem, stays, certificate.bounds, among.components)
     # prices are paid by features of disjoint components
     effort = certify if problem.disjoint else False
     found = beyond(known, among.survivors.dropped, target, options, effort)
@@ -198,6 +203,10 @@ class Kept:
     certificate: Certificate
     survivors: Survivors
 
+    def whole(self, bound: Bound) -> bool:
+        """Return whether a bound also holds for what is left without the dropped features."""
+        return self.problem.disjoint or self.problem.common or bound.name in UNION
+
 
 @dataclass(frozen=True)
 class Narrowed:
@@ -218,7 +227,8 @@ def narrowed(
     problem, certificate, survivors = among.problem, among.certificate, among.survivors
     assert wide.screening is not None
     excess = wide.bound - certificate.bound
-    if not (certify and problem.disjoint and problem.s_max > 1 and excess > WORTH * wide.value):
+    joint = problem.disjoint or problem.orthogonal
+    if not (certify and joint and problem.s_max > 1 and excess > WORTH * wide.value):
         return nothing
     inside = certificate.bounds[0]
     splits = [KyFanSplit.of(b.data) for b in certificate.bounds if b.name == "kyfan"]
@@ -232,10 +242,11 @@ def narrowed(
             nonnegative=problem.nonnegative,
             tol=0.0,
             total=problem.n_nonzero,
+            overlapping=problem.orthogonal,
         )
         pad = PAD * certificate.value / problem.n_nonzero
-        joint = kyfan_bound(question, effort=certify, least_pad=pad, monitor=options.monitor)
-        splits = [KyFanSplit.of(joint.data)]
+        found = kyfan_bound(question, effort=certify, least_pad=pad, monitor=options.monitor)
+        splits = [KyFanSplit.of(found.data)]
     by_rows = _by_rows(problem, splits[0], survivors.kept, every, certify)
     if by_rows is None:
         return nothing
@@ -249,8 +260,8 @@ def narrowed(
         "inside": inside.value,
         "touching": touching,
     }
-    found = Extension(inside, max(touching, inside.value), data)
-    return Narrowed(_claimed(certificate, found, survivors), missed)
+    by_all = Extension(inside, max(touching, inside.value), data)
+    return Narrowed(_claimed(certificate, by_all, survivors), missed)
 
 
 def _by_rows(
@@ -271,9 +282,13 @@ def _by_rows(
     if not split.pad > 0.0 or every.work(outside.rows_asked(level)) > WORK[certify]:
         return None
     features, heights = outside.violators(level, every.block_rows)
-    total = proved_sum(core.matrix, heights, problem.k)
+    rivals, rounding = heights, covariance.rounding(n)
+    if not problem.disjoint:  # a component may lie on features that were left out
+        rivals = np.append(heights, np.zeros(problem.k))
+        rounding = problem.k * covariance.rounding(s)
+    total = proved_sum(core.matrix, rivals, problem.k)
     total += top_sum(core.price, n - 1) * (1 + margins.prices(n))
-    total = (total + SAFETY * covariance.rounding(n)) * (1 + margins.dropped(n))
+    total = (total + SAFETY * rounding) * (1 + margins.dropped(n))
     return total, features[np.argsort(-heights, kind="stable")]
 
 
@@ -334,7 +349,7 @@ class Among:
     """The problem on the screened features, its answer and the bounds proved for it."""
 
     problem: Problem
-    inside: float  # no choice within K explains more
+    inside: float  # what is left of a choice within K explains no more
     bounds: Sequence[Bound]
     components: Sequence[Component]
 

@@ -18,8 +18,8 @@ from .arithmetic import EPS, Arithmetic, Numbers
 from .budget import Budget, Refused, require
 from .cheap import psd_shift
 from .constraints import numbered, own_proof, spoken_of
-from .covariance import LEAST_DEVIATION, Checked, CheckedCovariance, Precision
-from .family import Case, family_of, redone
+from .covariance import LEAST_DEVIATION, Checked, CheckedCovariance, Precision, Question
+from .family import Case, Rounding, all_nonzeros, family_of, redone
 from .gate import parse
 from .records import Adjusted, Dropped, DroppedPart, LoweredMatrix, Parts, Screening
 from .strips import EveryCovariance, Reading
@@ -27,6 +27,7 @@ from .sums import Sums, summed
 from .tables import source_of
 from .weights import weights_of
 
+UNION = ("eigenvalues", "trace")  # bounds on all features together, however they are shared
 ONE_PASS = 1e-6  # the part of a variance that a computation by one reading of all columns may lose
 
 
@@ -256,7 +257,7 @@ def reach(record: Dropped | DroppedPart, inside: float, others: np.ndarray, case
     traces = _sums(heavy + psd_shift(case), ar)[n - t] + kept.rounding(n)
     stay = ar.minimum(inside, traces * (1 + n * ar.eps))
     if record.rule == "prices":
-        _check_apart(case)
+        _check_apart(question)
         price, split = record.price, record.split
         if price is None or split is None:
             raise Refused("screened: the certificate of the prices is missing")
@@ -272,19 +273,21 @@ def _by_rows(record: Dropped | DroppedPart, case: Case) -> Numbers:
     """The Ky Fan sum over all features; a dropped one has no price, so that n - 1 are paid."""
     cov, question, ar, budget = case
     assert isinstance(cov, ScreenedCovariance)
-    _check_apart(case)
+    if question.disjoint or question.shared != "orthogonal":  # orthogonal ones pay no prices
+        _check_apart(question)
     if record.split is None:
         raise Refused("screened: the certificate of the rows is missing")
     split = replace(record.split, features=cov.kept[record.split.features])
     n, whole = question.n_nonzero, case._replace(cov=cov.every_row(budget))
     base, prices = kyfan.spectrum(split, whole)
     paid = ar.top(prices, n - 1).sum() * (1 + n * ar.eps) if n > 1 else 0.0
-    return (base + paid + cov.inner.rounding(n)) * (1 + (n + 4) * ar.eps)
+    rounding = all_nonzeros(Rounding(split, question, cov.inner, cov.inner.rounding))
+    return (base + paid + rounding) * (1 + (n + 4) * ar.eps)
 
 
-def _check_apart(case: Case) -> None:
-    """Features pay prices once, and entries are rounded once, for components that share none."""
-    require(case.question.disjoint, "prices and rows are for disjoint components")
+def _check_apart(question: Question) -> None:
+    """Features pay prices once for components that share none."""
+    require(question.disjoint, "prices and rows are for disjoint components")
 
 
 def _sums(values: np.ndarray, ar: Arithmetic) -> np.ndarray:
@@ -349,9 +352,9 @@ def recheck(bound: Bound, case: Case, excluded: np.ndarray) -> Numbers:
     among, asked = spoken_of(told, cov.inner, numbered(question, cov.kept), left_out)
     inside = redone(bound.name, own_data, case._replace(cov=among, question=asked))
     if dropped.parts is None:
-        whole = question.disjoint or question.shared == "common"
-        require(whole, "overlapping supports are extended part by part")
-        touch = touching(dropped, dropped.inside, case)
+        # components that overlap: without dropped features they are no longer of their kind
+        whole = question.disjoint or question.shared == "common" or bound.name in UNION
+        touch = touching(dropped, dropped.inside if whole else np.inf, case)
         total = ar.maximum(inside, touch)
     else:
         record = family_of(bound.name).read(own_data, among.p)

@@ -826,10 +826,13 @@ class Dropped:
     larger one of ``inside`` and ``touching``. By the rule ``rows`` ``touching`` is at least the Ky
     Fan sum of the certificate over all features, dropped ones among those outside the core, and the
     N - 1 largest prices: this needs rows of the covariance of all features, from the data. A common
-    set has N = s features, and neither. With ``parts`` each cardinality has a number of its own,
-    for one component alone. A bound ``parts`` of overlapping supports adds up the larger ones of
-    inside and touching. A bound ``adjusted`` by Y does so with its matrix H in place of the
-    covariance, its heights as weights, and the shift added to every dropped variance."""
+    set has N = s features, and neither. Free and orthogonal components have no ``prices``; B(n) is
+    for them of the n largest variances alone, unless the bound is ``eigenvalues`` or ``trace``, and
+    orthogonal ones have ``rows`` if all prices of the certificate are zero. With ``parts`` each
+    cardinality has a number of its own, for one component alone. A bound ``parts`` of overlapping
+    supports adds up the larger ones of inside and touching. A bound ``adjusted`` by Y does so with
+    its matrix H in place of the covariance, its heights as weights, and the shift added to every
+    dropped variance."""
 
     kept: np.ndarray = entry(Features("P", least=1, names="p"), "the kept features, among all P")
     rule: str = entry(Word("variances", "prices", "rows", "nothing dropped"), "how it is bounded")

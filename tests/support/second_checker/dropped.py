@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from .algebra import defect, fan_value, largest
 from .pairsplit import ky_fan_matrix
-from .proving import prove
+from .proving import prove, zeros
 from .question import Ask
 from .reading import EPS, exact, need, places
 from .shared import lowered
@@ -47,10 +47,11 @@ def prove_screened(name: str, data: dict, ask: Ask, level: Fraction) -> None:
     told = renumbered(told)
     prove(name, own, kept, ask.strict(inside))
     if "parts" not in told:
-        need(not ask.overlapping or ask.supports == "common", "supports that overlap")
-        apart = not ask.overlapping or told["rule"] not in ("prices", "rows")
+        union = not ask.overlapping or ask.supports == "common" or name in ("trace", "eigenvalues")
+        paid = ("prices",) if ask.supports == "orthogonal" else ("prices", "rows")
+        apart = not ask.overlapping or told["rule"] not in paid
         need(apart, "prices and rows of components that overlap")
-        most = reach(told, inside, kept, rest, ask)
+        most = reach(told, inside if union else None, kept, rest, ask)
         need(most <= ask.strict(touching), "a dropped feature may add more")
         need(max(inside, touching) <= level, f"{name} is not proved")
         return
@@ -94,15 +95,21 @@ def renumbered(told: dict) -> dict:
     return found
 
 
-def reach(record: dict, inside: Fraction, kept: Ask, rest: list[Fraction], ask: Ask) -> Fraction:
-    """A number that no choice with a dropped feature exceeds; `ask` is about all features."""
+def reach(
+    record: dict, inside: Fraction | None, kept: Ask, rest: list[Fraction], ask: Ask
+) -> Fraction:
+    """A number that no choice with a dropped feature exceeds; `ask` is about all features, and
+    `inside` bounds what is left of a choice without its dropped features."""
     if not rest:
         return Fraction(0)
     if record["rule"] == "rows":
         M, others, prices = ky_fan_matrix(record["split"], ask)
-        return fan_value(M, ask.k, others) + largest(prices, ask.m - 1)
+        need(not (ask.overlapping and any(prices)), "prices of features that serve twice")
+        return fan_value(M, ask.k, others + zeros(ask)) + largest(prices, ask.m - 1)
     variances = [kept.A[i][i] for i in range(kept.p)]
-    stays = {n: min(inside, largest(variances, n)) for n in range(kept.m)}
+    stays = {n: largest(variances, n) for n in range(kept.m)}
+    if inside is not None:
+        stays = {n: min(inside, stay) for n, stay in stays.items()}
     if record["rule"] == "prices":
         split, price = record["split"], exact(record["price"])
         need(0 <= price <= exact(split["pad"]), "a price that the pad does not cover")
