@@ -178,6 +178,13 @@ def test_path_keeps_its_results_when_a_callback_stops_it():
 TABLE = np.random.default_rng(0).standard_normal((20, 5))
 
 
+def test_a_path_lists_no_bound_twice_where_proofs_stay_open():
+    X = np.random.default_rng(0).normal(size=(30, 40))
+    for result in sparse_path(X, n_nonzero_coefs=[5, 6], max_nodes=1):
+        names = [bound.name for bound in result.certificate.bounds]
+        assert result.certificate.gap > 1e-3 and len(set(names)) == len(names)
+
+
 def test_results_of_a_nonnegative_path_verify():
     path = sparse_path(TABLE, n_nonzero_coefs=[1, 2, 4], nonnegative=True, certify=False)
     for result in path.results:

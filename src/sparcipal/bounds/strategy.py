@@ -62,12 +62,12 @@ def prove(
     options = replace(options, meter=Meter(WORK if certify == "fast" else np.inf))
     if start is not None and certify and problem.k == 1:
         # a certificate that nearly fits costs less than the cheap bounds
-        near = _prove_one(
-            problem, Proved(components, (*known, trace_bound(problem))), options, certify, start
-        )
+        trace = trace_bound(problem)
+        near = _prove_one(problem, Proved(components, (*known, trace)), options, certify, start)
         if _closed(problem, near, options):
             return near
-        near = replace(near, bounds=(*near.bounds, *cheap_bounds(problem)))
+        found = (bound for bound in near.bounds if bound is not trace)
+        near = replace(near, bounds=(*found, *cheap_bounds(problem)))
         return _where_wide(problem, near, options, certify)
     if certify is False and problem.disjoint and _close_enough(problem, components, known):
         return Proved(components, (*known, trace_bound(problem)))
