@@ -182,7 +182,8 @@ def test_a_path_lists_no_bound_twice_where_proofs_stay_open():
     X = np.random.default_rng(0).normal(size=(30, 40))
     for result in sparse_path(X, n_nonzero_coefs=[5, 6], max_nodes=1):
         names = [bound.name for bound in result.certificate.bounds]
-        assert result.certificate.gap > 1e-3 and len(set(names)) == len(names)
+        assert result.certificate.gap > 1e-3
+        assert len(set(names)) == len(names)
 
 
 def test_results_of_a_nonnegative_path_verify():
