@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.sparse import load_npz
 
 from sparcipal import read
 
@@ -17,6 +18,7 @@ FILES = {
     "arcene": "arcene_train.npz",
     "lrs": "lrs.npz",
     "isolet": "isolet5.npz",
+    "mfeat": "mfeat_pix.npz",
 }
 # Genes in blocks: size of the largest block, ratio of one to the next, seed.
 GENES = {
@@ -39,6 +41,9 @@ def correlation(name: str) -> dict[str, Any]:
 
 def table(name: str) -> dict[str, Any]:
     """A data set at full dimension; words are not centred unless the name says so."""
+    if name in ("pbmc", "pbmc centred"):
+        counts = load_npz(data.path("pbmc3k_csr.npz"))
+        return {"X": counts, "center": name.endswith("centred")}
     if name in WORDS or name == "kos centred":
         file = WORDS[name.split()[0]]
         return {"X": read(data.path(file)), "center": name.endswith("centred")}

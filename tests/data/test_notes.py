@@ -115,9 +115,9 @@ def test_levels_that_wander_are_told_from_their_changes(unit):
     steps = np.random.default_rng(5).standard_normal((250, 6)) * unit / 1e3
     levels = np.cumsum(steps, axis=0)
     levels[3, 0] = np.nan
-    assert "pct_change" in on_trends(levels.T)[0]
-    assert on_trends(steps.T) == ()
-    assert on_trends(np.sort(levels, axis=0).T[:, :20]) == ()  # too few rows to tell
+    assert "pct_change" in on_trends(levels)[0]
+    assert on_trends(steps) == ()
+    assert on_trends(np.sort(levels, axis=0)[:20]) == ()  # too few rows to tell
 
 
 def test_prices_are_told_from_returns_in_the_notes_of_a_result():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -56,10 +55,13 @@ def on_copies(pairs: list[tuple[int, int]], names: tuple[str, ...] | None) -> tu
     return (f"copies of each other, or nearly so: {shown}",)
 
 
-def on_trends(columns: Iterable[np.ndarray]) -> tuple[str, ...]:
-    """Say that at least half of these columns wander from row to row, as prices do."""
-    wander = [_wanders(column) for column in columns]
-    if 2 * sum(wander) < max(len(wander), 1):
+def on_trends(columns: np.ndarray) -> tuple[str, ...]:
+    """Say that at least half of these columns (n, m) wander from row to row, as prices do."""
+    if columns.size and np.isnan(columns).any():
+        wander = np.concatenate([_wandering(x[~np.isnan(x)][:, None]) for x in columns.T])
+    else:
+        wander = _wandering(columns)
+    if 2 * wander.sum() < max(wander.size, 1):
         return ()
     return (
         "the features trend from row to row, as prices and other levels do, and components show "
@@ -68,15 +70,19 @@ def on_trends(columns: Iterable[np.ndarray]) -> tuple[str, ...]:
     )
 
 
-def _wanders(column: np.ndarray) -> bool:
-    there = column[~np.isnan(column)]
-    if there.size < TRENDING:
-        return False
-    largest = float(np.abs(there).max())
-    centred = there / (largest or 1.0)
-    centred -= centred.mean()
-    spread = float(centred @ centred)
-    return bool(0 < there.size * np.square(np.diff(centred)).sum() <= 2 * TREND * spread)
+def _wandering(columns: np.ndarray) -> np.ndarray:
+    """Which of these columns, without gaps, change less from row to row than they vary."""
+    n, m = columns.shape
+    if n < TRENDING:
+        return np.zeros(m, dtype=bool)
+    largest = np.abs(columns).max(axis=0)
+    centred = columns / np.where(largest > 0, largest, 1.0)
+    centred -= centred.mean(axis=0)
+    spread = np.einsum("ij,ij->j", centred, centred)
+    step = np.diff(centred, axis=0)
+    change = n * np.einsum("ij,ij->j", step, step)
+    wander: np.ndarray = (change > 0) & (change <= 2 * TREND * spread)
+    return wander
 
 
 def joined(notes: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

@@ -194,8 +194,9 @@ def newcomer_gain(
     if nonnegative:
         link = np.maximum(link, 0.0)
     half = 0.5 * (value - variance)
-    gain: np.ndarray = np.sqrt(half * half + link * link) - half
-    return gain
+    gain: np.ndarray = half * half + link * link
+    gain = np.sqrt(gain, out=gain)  # in place: searches ask for many at a time
+    return np.subtract(gain, half, out=gain)
 
 
 def removals(
@@ -224,7 +225,7 @@ def replacements(
     the other members. Of more than MANY members that vector is the one given without its t-th
     weight, which is close to the best and takes no product of matrices.
     """
-    rows, diagonal = A[members], np.diagonal(A)
+    rows, diagonal = A[members], A.diagonal().copy()
     if members.size <= MANY:
         vectors, values = removals(rows[:, members], weights, nonnegative)
         cross = vectors @ rows
@@ -234,10 +235,8 @@ def replacements(
         left = np.maximum(1.0 - weights**2, 1e-12)
         values = (weights @ own - 2 * weights * own + diagonal[members] * weights**2) / left
         cross = (image - weights[:, None] * rows) / np.sqrt(left)[:, None]
-    estimate: np.ndarray = values[:, None] + newcomer_gain(
-        values[:, None], diagonal, cross, nonnegative
-    )
-    return estimate
+    gain = newcomer_gain(values[:, None], diagonal, cross, nonnegative)
+    return np.add(gain, values[:, None], out=gain)
 
 
 def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...numerics import margins
 from ...numerics.margins import power_of_two
-from ...problem.components import newcomer_gain
+from ...problem.components import newcomer_gain, removals
 from ...problem.covariance import Covariance
 from ..pairsplit import Optimiser, Part, Split, best_start, split_matrix
 from ..pairsplit.certificate import top_eigenvalue
@@ -46,7 +46,6 @@ BELOW = 0.3  # how far below the level the optimisation aims
 ROOM = 0.15  # least distance of M^1 from a level that is tried
 LIFT = 0.5  # how far above M^1 features that should join are looked for, where it is closer
 CLOSE = 0.1  # gap of the root up to which the value itself is tried
-FEW = 60  # nonzeros up to which each is left out in turn
 CLIPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)
 SHAPING = 1e9  # work for shapes of pads in one attempt, with the default effort
 WORK = 8.5e9  # of the default effort in all, unless a proof is about to close
@@ -171,22 +170,11 @@ class _Extension:
         return np.union1d(self.support, best)
 
     def last_gain(self) -> float:
-        """About how far the optimum for s - 1 features lies below that for s; not too small.
-
-        Without feature i the other weights explain (v - 2 v x_i^2 + A_ii x_i^2) / (1 - x_i^2),
-        which is close to the optimum where there are many.
-        """
+        """About how far the optimum for s - 1 features lies below that for s; not too small."""
         block, n = self.cov.submatrix(self.support), self.support.size
         rounder = Rounder(block, self.s, np.zeros(n), self.nonnegative)
-        if 1 < n <= FEW:
-            rests = (np.delete(np.arange(n), i) for i in range(n))
-            smaller = max(rounder.evaluate(rest)[0] for rest in rests)
-        elif n > FEW:
-            squares = rounder.evaluate(np.arange(n))[1] ** 2
-            left = self.value * (1 - 2 * squares) + np.diagonal(block) * squares
-            smaller = float((left / np.maximum(1 - squares, 1e-12)).max())
-        else:
-            smaller = 0.0
+        weights = rounder.evaluate(np.arange(n))[1]
+        smaller = float(removals(block, weights, self.nonnegative)[1].max())
         return max(self.value - smaller, 0.02 * max(self.value, self.scale) / self.s)
 
     def touching(self, start: Touch | None) -> Touch:
