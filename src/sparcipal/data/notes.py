@@ -30,9 +30,10 @@ def tell(notes: tuple[str, ...]) -> None:
     warnings.warn(text, UserWarning, stacklevel=_outside())
 
 
-def listed(entries: list[str]) -> str:
-    """The first of them, and how many more there are."""
-    more = f" and {len(entries) - SHOWN} more" if len(entries) > SHOWN else ""
+def listed(entries: list[str], of: int | None = None) -> str:
+    """The first of `of` entries (of those given), and how many more there are."""
+    of = len(entries) if of is None else of
+    more = f" and {of - SHOWN} more" if of > SHOWN else ""
     return ", ".join(entries[:SHOWN]) + more
 
 
@@ -42,17 +43,16 @@ def on_constants(constant: np.ndarray, names: tuple[str, ...] | None) -> tuple[s
     if not still.size or still.size == constant.size:
         return ()
     called = [repr(names[j]) if names is not None else f"x{j}" for j in still[:SHOWN]]
-    more = f" and {still.size - SHOWN} more" if still.size > SHOWN else ""
-    return (f"{ASIDE}: {', '.join(called)}{more} (constant)",)
+    return (f"{ASIDE}: {listed(called, still.size)} (constant)",)
 
 
-def on_copies(pairs: list[tuple[int, int]], names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Say which features are copies of each other, or nearly so."""
-    if not pairs:
+def on_copies(pairs: np.ndarray, names: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Say which features, pairs (m, 2), are copies of each other, or nearly so."""
+    if not len(pairs):
         return ()
-    called = [tuple(f"x{j}" if names is None else repr(names[j]) for j in pair) for pair in pairs]
-    shown = listed([" and ".join(pair) for pair in called])
-    return (f"copies of each other, or nearly so: {shown}",)
+    called = [f"x{j}" if names is None else repr(names[j]) for j in pairs[:SHOWN].flat]
+    shown = list(map(" and ".join, zip(called[::2], called[1::2])))
+    return (f"copies of each other, or nearly so: {listed(shown, len(pairs))}",)
 
 
 def on_trends(columns: np.ndarray) -> tuple[str, ...]:

@@ -106,8 +106,12 @@ class Searched:
         beside = np.square(covariance.submatrix(used, np.arange(covariance.n_features)))
         alike = beside >= ALIKE**2 * np.outer(variances[used], variances)
         alike &= (variances > 0) & (variances[used] > 0)[:, None]
-        pairs = {tuple(sorted((int(used[i]), int(j)))) for i, j in np.argwhere(alike)}
-        return on_copies(sorted((i, j) for i, j in pairs if i < j), self.given.feature_names)
+        row, other = np.nonzero(alike)
+        first, second = np.minimum(used[row], other), np.maximum(used[row], other)
+        different = first < second
+        codes = np.unique(first[different] * covariance.n_features + second[different])
+        pairs = np.stack(np.divmod(codes, covariance.n_features), axis=1)
+        return on_copies(pairs, self.given.feature_names)
 
     def on_trends(self, used: np.ndarray) -> tuple[str, ...]:
         """Say that the used features of a table in memory trend from row to row, if they do."""
