@@ -251,7 +251,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         The largest correlation between the scores of two components.
     adjusted_variance_ : float
         What all components explain when each counts only beyond those before it, in the best order
-        (the best found, for more than eight).
+        (in their own order, for more than eight).
     certificate_ : Certificate
         Value, proven upper bound, gap, and how it was proved.
     result_ : Result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -155,6 +156,41 @@ def test_best_order_of_components_that_add_nothing_is_confirmed(kind):
         told = result.info["redundancy"]
         more = {**told, "adjusted": told["adjusted"] * (1 + 1e-6)}
         assert not verify(replace(result, info={**result.info, "redundancy": more}), X)
+
+
+def test_what_components_explain_in_another_order_is_not_the_best():
+    """Of three components, the first two of this order explain what the third does, and more."""
+    A = np.eye(3) + 0.9 * (np.ones((3, 3)) - np.eye(3))
+    A[0, 1] = A[1, 0] = 0.63
+    result = sparse_pca(covariance=A, n_components=3, n_nonzero_coefs=1)
+    assert verify(result, covariance=A)
+    told = result.info["redundancy"]
+    totals = []
+    for order in permutations(range(3)):
+        R = np.linalg.cholesky(A[np.ix_(order, order)])
+        totals.append(float((np.diagonal(R) ** 2).sum()))
+    assert told["adjusted"] == pytest.approx(max(totals), rel=1e-12)
+    assert min(totals) < max(totals) - 0.01
+    less = {**told, "adjusted": min(totals)}
+    verdict = verify(replace(result, info={**result.info, "redundancy": less}), covariance=A)
+    assert "adjusted, all explain" in verdict.reason
+
+
+def test_more_than_eight_components_count_in_their_own_order():
+    """Where all variances are one, rounding would choose the first of any other order."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((30, 12))
+    X[:, :6] += X[:, 6:] * rng.random()
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    result = sparse_pca(
+        X, n_components=9, n_nonzero_coefs=1, certify=False, method_options={"effort": 0}
+    )
+    assert verify(result, X)
+    assert check(result.to_json(), X) == "proved"
+    scores = X[:, [support[0] for support in result.supports]]
+    R = np.linalg.qr(scores / np.sqrt(len(X)))[1]
+    assert result.adjusted_variance == pytest.approx((np.diagonal(R) ** 2).sum(), rel=1e-9)
+    assert "in this order" in str(result)
 
 
 def test_the_second_checker_knows_correlations_too(alike):

@@ -161,7 +161,9 @@ class Redundancy:
         Number(0.0, 1.0, whole=True), "the largest correlation between the scores of two"
     )
     adjusted: float = entry(
-        Number(), "what all explain, in their best order, each beyond those before it"
+        Number(),
+        "what all explain, each beyond those before it: in their best order, or, if they are more "
+        "than eight, their own; what adds nothing comes last",
     )
 
 

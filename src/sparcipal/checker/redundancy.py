@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from .gate import parse
 from .records import Redundancy
 
 LOST = 1e-12  # the part of its reach below which a component may be nothing but rounding
-ORDERED = 8  # up to so many components, every order is looked at
+ORDERED = 8  # up to so many components, the best order is found
 LOOSELY = 1e-4  # the part of adjusted variances that rounding may move, however errors grow
 
 
@@ -45,34 +45,19 @@ def check_redundancy(info: Any, result: Result, cov: CheckedCovariance) -> None:
         bool(between and told.correlation <= most[pairs].max() + 16 * EPS),
         f"scores correlate otherwise than by {told.correlation:.6g}",
     )
-    # In their own order they explain no less than is said, in the best one no more.
-    lowest, _ = _pivots(products, reach, list(range(k)))
-    orders = _orders(products, reach)
-    highest, growth = max(_pivots(products, reach, list(order)) for order in orders)
-    slack = 2 * float(off.sum())
-    slack = max(slack, min(slack * growth, LOOSELY * highest)) + 64 * k * EPS * highest
+    # Of more components than ORDERED the order is their own.
+    order = _best_order(products, reach) if k <= ORDERED else range(k)
+    order = _useful_first(order, products, reach)
+    pivots, growth = eliminated(products[np.ix_(order, order)], reach[order])
+    adjusted, slack = float(pivots.sum()), 2 * float(off.sum())
+    slack = max(slack, min(slack * growth, LOOSELY * adjusted)) + 64 * k * EPS * adjusted
     require(
-        (lowest - slack) * unit <= told.adjusted <= (highest + slack) * unit,
-        f"adjusted, all explain {highest * unit:.12g}, not {told.adjusted:.12g}",
+        abs(told.adjusted / unit - adjusted) <= slack,
+        f"adjusted, all explain {adjusted * unit:.12g}, not {told.adjusted:.12g}",
     )
 
 
-def _orders(products: np.ndarray, reach: np.ndarray) -> Iterator[tuple[int, ...]]:
-    """The orders of components in which they may explain the most: all of a few, and otherwise
-    their own and the one in which each adds the most to those before it."""
-    k = len(reach)
-    if k <= ORDERED:
-        yield _useful_first(_best_order(products, reach), products, reach)
-    yield tuple(range(k))
-    rest, order = products.copy(), list[int]()
-    while len(order) < k:
-        left = [j for j in range(k) if j not in order]
-        order.append(max(left, key=lambda j: float(rest[j, j])))
-        rest = _without(rest, order[-1], reach)
-    yield tuple(order)
-
-
-def _best_order(products: np.ndarray, reach: np.ndarray) -> tuple[int, ...]:
+def _best_order(products: np.ndarray, reach: np.ndarray) -> Sequence[int]:
     """By the best order of each set: what one more adds does not depend on the order of a set."""
     k = len(reach)
     best: dict[int, tuple[float, tuple[int, ...], np.ndarray]] = {0: (0.0, (), products)}
@@ -87,25 +72,20 @@ def _best_order(products: np.ndarray, reach: np.ndarray) -> tuple[int, ...]:
     return best[2**k - 1][1]
 
 
-def _useful_first(order: Sequence[int], rest: np.ndarray, reach: np.ndarray) -> tuple[int, ...]:
+def _useful_first(order: Sequence[int], rest: np.ndarray, reach: np.ndarray) -> list[int]:
     """What adds nothing comes last, because nothing after it is counted."""
     useful = []
     for j in order:
         if rest[j, j] > LOST * reach[j]:
             useful.append(j)
         rest = _without(rest, j, reach)
-    return (*useful, *(j for j in order if j not in useful))
+    return [*useful, *(j for j in order if j not in useful)]
 
 
 def _without(rest: np.ndarray, j: int, reach: np.ndarray) -> np.ndarray:
     """What is left of all components beyond one."""
     pivot = float(rest[j, j])
     return rest - np.outer(rest[:, j], rest[j]) / pivot if pivot > LOST * reach[j] else rest
-
-
-def _pivots(products: np.ndarray, reach: np.ndarray, order: list[int]) -> tuple[float, float]:
-    out, growth = eliminated(products[np.ix_(order, order)], reach[order])
-    return float(out.sum()), growth
 
 
 def reach_of(A: np.ndarray, W: np.ndarray) -> np.ndarray:

@@ -251,7 +251,7 @@ def variances(problem: Problem, components: tuple[Component, ...]) -> np.ndarray
 
 def redundancy(covariance: Covariance, components: tuple[Component, ...]) -> tuple[float, float]:
     """Return the largest correlation between the scores of two components, and the adjusted
-    variances of all in their best order, summed."""
+    variances of all, summed: in their best order, or their own if they are more than ORDERED."""
     products, reach = _products(covariance, components)
     variance = np.diagonal(products)
     # scores without variance but for rounding correlate with nothing
@@ -259,13 +259,12 @@ def redundancy(covariance: Covariance, components: tuple[Component, ...]) -> tup
     scale = np.outer(deviation, deviation)
     off = np.divide(np.abs(products), scale, out=np.zeros_like(scale), where=scale > 0.0)
     np.fill_diagonal(off, 0.0)
-    adjusted = Problem(
-        covariance,
-        tuple(c.support.size for c in components),
-        supports="free",
-        objective="adjusted",
-    )
-    total = float(variances(adjusted, best_order(adjusted, components)).sum())
+    lost = _lost(reach)
+    if reach.size <= ORDERED:
+        order = _exact_order(products, lost)
+    else:  # of so many, no best order is found, nor need two computers find the same
+        order = _useful_first(range(reach.size), products, lost)
+    total = float(_elimination(products[np.ix_(order, order)], reach[order])[0].sum())
     return min(float(off.max()), 1.0), total
 
 
@@ -336,7 +335,7 @@ def best_order(problem: Problem, components: tuple[Component, ...]) -> tuple[Com
     """
     products, reach = _products(problem.covariance, components)
     find = _exact_order if len(components) <= ORDERED else _greedy_order
-    order = find(products, np.array([_lost(r) for r in reach]))
+    order = find(products, _lost(reach))
     # The order in which components were asked for may explain more than the greedy one.
     choices = [tuple(components), tuple(components[j] for j in order)]
     return max(choices, key=lambda c: float(variances(problem, c).sum()))
@@ -366,13 +365,16 @@ def _exact_order(products: np.ndarray, lost: np.ndarray) -> list[int]:
             (_added(best[chosen ^ (1 << j)], rest[chosen ^ (1 << j)], j, lost) for j in members),
             key=lambda pair: pair[0],
         )
-    order = best[2**k - 1][1]
-    # What adds nothing comes last, because nothing after it is counted.
-    useful, now = [], products
+    return _useful_first(best[2**k - 1][1], products, lost)
+
+
+def _useful_first(order: Sequence[int], products: np.ndarray, lost: np.ndarray) -> list[int]:
+    """Return an order in which what adds nothing comes last, because nothing after it counts."""
+    useful, rest = list[int](), products
     for j in order:
-        if now[j, j] > lost[j]:
+        if rest[j, j] > lost[j]:
             useful.append(j)
-            now = _without(now, j, lost)
+            rest = _without(rest, j, lost)
     return useful + [j for j in order if j not in useful]
 
 

@@ -209,7 +209,7 @@ class Result:
     @property
     def adjusted_variance(self) -> float:
         """What all components explain when each counts only beyond those before it, in the best
-        order (the best found, for more than eight); the order shown may be another one."""
+        order, which may be another one than shown; of more than eight, in the order shown."""
         return self._redundancy("adjusted", self.value)
 
     def _redundancy(self, name: str, alone: float) -> float:

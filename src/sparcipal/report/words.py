@@ -47,6 +47,7 @@ BOUNDS = {
 
 NOTE = "note of the solver: "
 REDUNDANT = 0.5  # correlation of scores above which another objective is advised
+ORDERED = 8  # up to so many components, adjusted variances are those of the best order
 
 
 def rounded(x: float, digits: int, mode: str = ROUND_HALF_EVEN) -> str:
@@ -271,9 +272,10 @@ def redundancy(result: Result) -> list[str]:
     correlation, adjusted = result.largest_correlation, result.adjusted_variance
     if len(result.supports) == 1 or not (math.isfinite(correlation) and math.isfinite(adjusted)):
         return []
+    order = "the best" if len(result.supports) <= ORDERED else "this"
     told = [
         f"the scores of two components correlate by {correlation:.2f} at most; adjusted for that, "
-        f"in the best order, all explain {at_least(adjusted)}"
+        f"in {order} order, all explain {at_least(adjusted)}"
     ]
     if correlation > REDUNDANT and result.settings.get("objective") == "sum":
         # adjusted variance is asked for with disjoint or free supports only, and takes no anchors
