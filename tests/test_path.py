@@ -9,11 +9,11 @@ import pytest
 
 import sparcipal.path
 from sparcipal import Result, sparse_pca, verify
-from sparcipal.fit import Answer
 from sparcipal.path import sparse_path
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.monitor import Progress
 from sparcipal.problem.problem import Component, Options, Problem
+from sparcipal.rounds import Answer
 from tests.bounds.tree.test_search import PITPROPS
 from tests.support.places import data_file
 

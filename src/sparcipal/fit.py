@@ -7,12 +7,11 @@ This is the only file that names all stages. Each takes what the one before it g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .bounds.dropped import Kept, Widened, narrowed, widened
 from .bounds.proved import Proved
 from .bounds.strategy import prove
 from .data.explained import predicting
@@ -20,17 +19,18 @@ from .data.inputs import Input, resolved
 from .data.notes import tell
 from .data.passes import MEMORY_LIMIT
 from .data.scores import filling
-from .data.searched import Data, Known, Searched
+from .data.searched import Data, Searched
 from .numerics.threads import one_blas_thread
 from .problem.components import redundancy, refit, variances
 from .problem.constraints import Columns, check_anchors, check_left
-from .problem.monitor import Monitor, Partial, Progress
+from .problem.monitor import Monitor, Progress
 from .problem.parameters import Complaints, known_keywords
 from .problem.problem import Component, Options, Problem, informative
-from .problem.result import Certificate, Result
-from .search.method import Found, Method
+from .problem.result import Result
+from .rounds import Answer, settled
+from .search.method import Method
 from .settings import Settings
-from .verdict import certificate_of, cut_short, extended_claim, kept_promises
+from .verdict import certificate_of, kept_promises
 
 SEARCHES = 4  # more searches, with new seeds, where a full proof leaves a gap
 
@@ -250,131 +250,6 @@ def remarked(result: Result, searched: Searched, more: str = "") -> Result:
     if texts is not None:
         told["texts"] = texts
     return replace(result, info={**result.info, **told}) if told else result
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Components on all features, with what was proved; still in inside units."""
-
-    components: tuple[Component, ...]
-    certificate: Certificate
-    found: Found
-    again: Any = None  # what the proof for a neighbouring cardinality may begin with
-    left: float = 0.0  # the gap of the proof that neighbouring cardinalities are bounded by
-
-
-def settled(
-    searched: Searched,
-    question: Callable[[Data], Problem],
-    answer: Callable[[Problem, Answer | None, Options], Answer],
-    options: Options,
-    certify: Any,
-    before: Answer | None = None,
-) -> tuple[Answer, Answer]:
-    """Solve, and keep more features until what is proved of them holds for all.
-
-    Returns the answer among the kept features, and what is said of all. `before` is an answer to a
-    similar question, among the same kept features.
-    """
-    options.monitor.begin_question()
-    best: Round | None = None
-    while True:
-        data = searched.data
-        whole = question(data)
-        # what is proved of the kept features is not yet of all
-        part = options if data.survivors is None else _partial(options)
-        inside = answer(whole, before, part)
-        shown, wide = extended(inside, whole, data, part, certify)
-        if wide is not None:
-            claim = shown.certificate
-            options.monitor.update("all features", value=claim.value, bound=claim.bound)
-        if wide is None or wide.settled:
-            break
-        values = variances(whole, inside.components).tolist()
-        known = Known(inside.components, values, whole.nonnegative)
-        try:
-            best = Round.of(inside, shown, data).unless(best)
-            if not searched.more(wide.enough, known):
-                if not searched.in_passes or data.survivors is None:
-                    break
-                among = Kept(whole, inside.components, inside.certificate, data.survivors)
-                shown, missed = _narrowed(among, shown, searched, options, certify)
-                best = Round.of(inside, shown, data).unless(best)
-                if not searched.exchange(missed, known):
-                    break
-        except (KeyboardInterrupt, TimeoutError):
-            claim = cut_short(shown.certificate, options.monitor.stopped)
-            return inside, replace(shown, certificate=claim)
-        before = _moved(inside, data, searched.data)
-    last = Round.of(inside, shown, data)
-    best = last.unless(best)
-    if best is not last and best.kept is not None:
-        try:  # the data that the better answer speaks of
-            searched.back_to(best.kept)
-        except (KeyboardInterrupt, TimeoutError):
-            return inside, shown
-    return best.inside, best.shown
-
-
-@dataclass(frozen=True, eq=False)
-class Round:
-    """An answer among some kept features; the data are not held beyond it."""
-
-    inside: Answer
-    shown: Answer
-    kept: np.ndarray | None
-    unit: float
-
-    @staticmethod
-    def of(inside: Answer, shown: Answer, data: Data) -> Round:
-        kept = None if data.survivors is None else data.survivors.kept
-        return Round(inside, shown, kept, data.covariance.unit)
-
-    def unless(self, before: Round | None) -> Round:
-        """Return this round, unless the one before it is as good and more was proved of it."""
-        if before is None:
-            return self
-        old, new = before.shown.certificate, self.shown.certificate
-        ratio = before.unit / self.unit
-        as_good = old.value * ratio * (1 + 1e-12) >= new.value
-        return before if as_good and old.bound * ratio < new.bound else self
-
-
-def _narrowed(
-    among: Kept, shown: Answer, searched: Searched, options: Options, certify: Any
-) -> tuple[Answer, np.ndarray]:
-    """What is said of all features by rows of their covariance; also features that were missed."""
-    every = searched.every_row()
-    found = narrowed(among, shown.certificate, every, _partial(options), certify)
-    claim = extended_claim(found.certificate, among.certificate, searched.data.scaled)
-    options.monitor.update("all features", value=claim.value, bound=claim.bound)
-    return replace(shown, certificate=claim), found.missed
-
-
-def _partial(options: Options) -> Options:
-    return replace(options, monitor=Partial(options.monitor))
-
-
-def _moved(answer: Answer, old: Data, new: Data) -> Answer:
-    """The same components among more kept features."""
-    assert old.survivors is not None
-    assert new.survivors is not None
-    kept, now = old.survivors.kept, new.survivors.kept
-    components = tuple(
-        Component(np.searchsorted(now, kept[c.support]), c.weights) for c in answer.components
-    )
-    return replace(answer, components=components, again=None)
-
-
-def extended(
-    answer: Answer, whole: Problem, data: Data, options: Options, certify: Any
-) -> tuple[Answer, Widened | None]:
-    """What was proved of the kept features, said of all; None where none was dropped."""
-    if data.survivors is None:
-        return answer, None
-    wide = widened(whole, answer.certificate, answer.components, data.survivors, options, certify)
-    certificate = extended_claim(wide.certificate, answer.certificate, data.scaled)
-    return replace(answer, certificate=certificate), wide
 
 
 def solve(

@@ -26,13 +26,14 @@ from .data.inputs import resolved
 from .data.notes import tell
 from .data.passes import MEMORY_LIMIT
 from .data.searched import Data, Searched
-from .fit import Answer, remarked, result_of, settled, solve
+from .fit import remarked, result_of, solve
 from .numerics.threads import one_blas_thread
 from .problem.constraints import Columns, Constraints, check_anchors
 from .problem.monitor import Monitor
 from .problem.parameters import Complaints, integers, known_keywords, refuse
 from .problem.problem import Component, Options, Problem, informative
 from .problem.result import Bound, Result, Status
+from .rounds import Answer, settled
 from .search.method import Found
 from .search.registry import get_method
 from .search.warm import grow, warm_support

@@ -11,7 +11,7 @@ import numpy as np
 
 from .data.inputs import Door
 from .data.missing import RULES
-from .data.passes import MEMORY_LIMIT, memory_bytes
+from .data.passes import MEMORY_LIMIT, SQUARES, memory_bytes
 from .data.searched import Data
 from .keywords import count, count_of_lists, fine, kept, objective_of, options_of, sizes_of
 from .problem.constraints import Columns, Constraints, asks_for_some, constraints_of, excluded
@@ -180,6 +180,7 @@ class Settings:
             n_jobs=self.n_jobs or 1,
             tol=self.tol,
             max_nodes=self.max_nodes,
+            room=self.memory_limit * (SQUARES - 1) / SQUARES,  # beside the covariance
             monitor=monitor,
         )
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sparcipal.bounds.kyfan import bound as kyfan
+from sparcipal.bounds.kyfan import optimise
 from sparcipal.bounds.kyfan.certificate import KyFanSplit, kyfan_matrix, proved_sum
 from sparcipal.bounds.kyfan.optimise import KyFanOptimiser, fermi_dirac
 from sparcipal.bounds.kyfan.question import JointQuestion, Sizes
@@ -254,3 +255,19 @@ def test_a_split_among_fewer_features_has_their_entries():
     np.testing.assert_array_equal(part.price, split.price[stay])
     for whole, less in zip(split.full(), part.full()):
         np.testing.assert_array_equal(less, whole[np.ix_(stay, stay)])
+
+
+def test_steps_that_do_not_fit_the_room_are_not_stored(monkeypatch):
+    stored = []
+    monkeypatch.setattr(
+        optimise, "minimise", lambda f, point, *args, **own: stored.append(own) or point
+    )
+    n, pairs = 30, 435
+    plain = KyFanSplit.rounded(np.arange(n), np.zeros(pairs), np.zeros(pairs), np.ones(n), 0.1)
+    for room in (np.inf, 300 * n**2, 1.0):
+        KyFanOptimiser(np.eye(n), plain, Sizes(5, 2, 10, False), 4.0).run(0.1, 400, room=room)
+    most, some, fewest = (own["memory_size"] for own in stored)
+    assert (most, fewest) == (optimise.MEMORY, optimise.FEWEST)
+    assert fewest < some < most
+    assert 8 * (optimise.MATRICES + optimise.VECTORS + 2 * some) * n**2 <= 300 * n**2
+    assert optimise.largest_core(100 * n**2) < n < optimise.largest_core(110 * n**2)

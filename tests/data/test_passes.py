@@ -125,3 +125,22 @@ def test_several_components_keep_features_down_to_a_share_of_the_variances():
     assert stream.first(10) == 290
     assert stream.first(10, rough=True) == 90
     assert stream.first(30, rough=True) == 120  # four for each nonzero at least
+
+
+def test_variances_that_are_alike_do_not_say_which_features_to_keep():
+    """Covariances say it instead: then as many are kept at first as for a close proof."""
+
+    def stream(spread, scale=False):
+        table = np.array([[-1.0], [1.0]]) * np.sqrt(spread)
+        found = Stream(as_rows(table), center=True, scale=scale, memory_limit=1 << 30)
+        found.count(Monitor())
+        return found
+
+    even, steep = np.ones(1200), np.r_[np.full(20, 10.0), np.ones(1180)]
+    assert stream(even).alike(10, 1000)
+    assert not stream(steep).alike(10, 1000)
+    assert stream(steep, scale=True).alike(10, 1000)
+    assert not stream(even[:900]).alike(10, 1000)  # all are kept
+    assert stream(even).first(10, rough=True) == stream(even).first(10) == 1000
+    assert stream(even, scale=True).first(10, rough=True) == 1000
+    assert stream(even, scale=True).first(10) == 1200

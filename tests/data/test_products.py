@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal.data.products import Gram
+from sparcipal.data.moments import Moments
+from sparcipal.data.products import Gram, Strip
+from sparcipal.data.screening import screened_of
 from tests.support.brute import sparse_rows
 
 
@@ -65,3 +69,34 @@ def test_gram_of_sparse_fractions_is_that_of_dense_ones():
     dense = wide.toarray()[:, columns]
     np.testing.assert_allclose(gram.second * 4.0**-gram.exponent, dense.T @ dense, atol=1e-12)
     assert not gram.exact
+
+
+def peak_of(work) -> int:
+    """The most that NumPy holds at once while `work` runs, in bytes."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_products_and_what_is_made_of_them_take_one_matrix_more_than_the_sums(center):
+    X = np.random.default_rng(0).standard_normal((16, 700))
+    columns, moments = np.arange(700), Moments(700).add(X)
+    gram, matrix = Gram(columns), 8 * 700**2
+    gram.add(X[:1])
+    assert peak_of(lambda: gram.add(X[1:])) < 1.3 * matrix
+    whole = screened_of(moments, gram, center, False)
+    assert peak_of(lambda: screened_of(moments, gram, center, False, consume=True)) < 1.3 * matrix
+    used = X - X.mean(axis=0) if center else X
+    np.testing.assert_allclose(whole.matrix, used.T @ used / 16, atol=1e-12)
+
+
+def test_strips_are_added_to_in_place():
+    X = np.random.default_rng(0).standard_normal((6, 4000))
+    strip = Strip(np.arange(100), X.mean(axis=0), np.ones(4000))
+    assert peak_of(lambda: strip.add(X[:3]).add(X[3:])) < 0.3 * strip.cross.nbytes
+    centred = X - X.mean(axis=0)
+    np.testing.assert_allclose(strip.cross, centred[:, :100].T @ centred, atol=1e-12)

@@ -26,7 +26,7 @@ ORDER = [
     {"data"},
     {"bounds"},
     {"search"},
-    {"keywords", "settings", "verdict", "fit", "path"},
+    {"keywords", "settings", "verdict", "rounds", "fit", "path"},
     {"estimator", "questions", "comparison", "anndata", "demo", "report", "cli"},
 ]
 # Imports against the order, each with its reason.

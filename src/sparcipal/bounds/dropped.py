@@ -83,8 +83,12 @@ class Widened:
     """A certificate for all features, and whether more of them should be screened in."""
 
     certificate: Certificate
-    settled: bool
+    target: float  # a bound that is good enough; inside units
     enough: float  # dropped features below this variance would not matter; inside units
+
+    @property
+    def settled(self) -> bool:
+        return self.certificate.bound <= self.target
 
 
 def widened(
@@ -112,7 +116,7 @@ def widened(
     target = _target(problem, best.inside.value, value, options, certify)
     if best.data["rule"] == "variances":  # prices of that size do not help
         enough = min(enough, (target - best.inside.value) / problem.n_nonzero)
-    return Widened(new, best.total <= target, enough)
+    return Widened(new, target, enough)
 
 
 @dataclass(frozen=True)
@@ -243,6 +247,7 @@ def narrowed(
             tol=0.0,
             total=problem.n_nonzero,
             overlapping=problem.orthogonal,
+            room=options.room,
         )
         pad = PAD * certificate.value / problem.n_nonzero
         found = kyfan_bound(question, effort=certify, least_pad=pad, monitor=options.monitor)
@@ -452,6 +457,7 @@ def _attempts(
             nonnegative=problem.nonnegative,
             tol=0.0,
             total=problem.n_nonzero - 1,
+            room=options.room,
         )
         found = kyfan_bound(question, effort=certify, monitor=options.monitor)
         splits = [KyFanSplit.of(found.data)]
@@ -475,5 +481,5 @@ def _refined(
     sizes = Sizes(problem.s_max, problem.k, problem.n_nonzero, problem.nonnegative)
     optimiser = KyFanOptimiser(0.5 * (a + a.T), split, sizes, value)
     for mu in TEMPERATURES[certify]:
-        optimiser.run(mu, STEPS[certify], options.monitor)
+        optimiser.run(mu, STEPS[certify], options.monitor, room=options.room)
     return optimiser.split()

@@ -194,4 +194,5 @@ def _question(problem: Problem, proved: Proved, options: Options) -> JointQuesti
         tol=options.tol,
         total=problem.total,
         include=problem.include,
+        room=options.room,
     )

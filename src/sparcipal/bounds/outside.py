@@ -23,7 +23,8 @@ import numpy as np
 from ..numerics import margins
 from ..numerics.largest import magnitudes, positive_tops
 
-BLOCK = 512  # rows of the covariance read at once
+BLOCK = 512  # rows of the covariance read at once,
+FEWEST, ENTRIES = 16, 1 << 18  # but no more of whole rows than these
 
 
 class Charged(Protocol):
@@ -115,12 +116,13 @@ class Outside:
     ) -> np.ndarray:
         """Return m_j with exact covariances among the outside features too."""
         out = np.empty(block.size)
-        for start in range(0, block.size, BLOCK):
-            part = block[start : start + BLOCK]
+        step = min(BLOCK, max(FEWEST, ENTRIES // outside.size))
+        for start in range(0, block.size, step):
+            part = block[start : start + step]
             among = magnitudes(self.cov.submatrix(part, outside), self.nonnegative) - self.floor
             among[outside[None, :] == part[:, None]] = 0.0
-            both = np.hstack([charges[start : start + BLOCK], positive_tops(among, rows.q)])
-            out[start : start + BLOCK] = (
+            both = np.hstack([charges[start : start + step], positive_tops(among, rows.q)])
+            out[start : start + step] = (
                 self.cov.diagonal[part] - self.floor + rows.rounded(positive_tops(both, rows.q))
             )
         return out

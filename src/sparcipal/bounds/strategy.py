@@ -263,7 +263,7 @@ def _prove_kind(problem: Problem, proved: Proved, options: Options, effort: str)
         supports = [c.support for c in proved.components]
         question = JointQuestion(
             problem.covariance, problem.cardinalities, supports, proved.value(problem),
-            tol=options.tol, overlapping=True,
+            tol=options.tol, overlapping=True, room=options.room,
         )  # fmt: skip
         plan = {"fast": "wide", "full": "full"}[effort]
         bound = kyfan_bound(question, effort=plan, monitor=options.monitor)

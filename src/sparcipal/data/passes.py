@@ -26,6 +26,7 @@ FIRST = 1000  # features kept at first
 # Several components, whose default proof leaves a small gap, do not miss features that vary less
 # than this share of what the largest variances are on average, one for each nonzero.
 LITTLE = 0.05
+FLAT = 0.5  # share of the largest variances above which so many say nothing
 REACH = 8  # times as many are kept at once, where variances ask for it: each round is a search
 CLOSE = 1.5  # times as many must fit: for a few more, search and proof are not repeated
 SQUARES = 5  # matrices of the size of the covariance that the stages hold at once
@@ -107,13 +108,21 @@ class Stream:
     def first(self, needed: int, rough: bool = False) -> int:
         """Return how many features to keep at first; fewer where a small gap is good enough."""
         most, first = self.most(needed), max(FIRST, 4 * needed)
-        if self.scale:
+        if self.scale and not rough:
             return most
-        if rough:
+        if rough and not self.alike(needed, first):
             variances = np.sort(self.moments.variances(self.center))[::-1]
             enough = LITTLE * float(variances[:needed].mean())
             first = min(first, max(int(np.count_nonzero(variances > enough)), 4 * needed))
         return min(most, first)
+
+    def alike(self, needed: int, count: int) -> bool:
+        """Return whether variances hardly say which features to keep: those of standardised ones,
+        or where more than `count` vary half as much as the largest do on average."""
+        if self.scale or count >= self.n_features:
+            return self.scale
+        variances = np.sort(self.moments.variances(self.center))[::-1]
+        return bool(variances[count] > FLAT * variances[:needed].mean())
 
     def full(self, count: int, needed: int) -> bool:
         """Return whether no more features fit, or few."""

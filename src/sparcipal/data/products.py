@@ -16,6 +16,7 @@ from .entries import WORD, largest_magnitude, number, signed, summable, words
 FEW, ENTRIES = 1 << 18, 1 << 20  # entries of a dense tile: few, unless there are as many sums
 # Above this share of nonzeros among the chosen columns, a dense product is faster.
 FULL = 0.25
+ROWS = 64  # rows of a matrix that are worked on together
 # Sums of integers below these are exact in floating point, whatever the order.
 SINGLE, DOUBLE = 2**24, 2**53
 FEWEST = 4096  # 32-bit sums pay if at least so many rows fit between two carries to 64 bits
@@ -349,7 +350,9 @@ class Strip:
 
     def _add_dense(self, tile: np.ndarray, heavy: np.ndarray | None) -> None:
         weighed = tile if heavy is None else heavy * tile
-        self.cross += weighed[:, self.columns].T @ tile
+        # in place: the product of a strip would take as much as the strip does
+        chosen = weighed[:, self.columns]
+        self.cross = blas.dgemm(1.0, tile.T, chosen, 1.0, self.cross.T, overwrite_c=1).T
         self.sums += weighed.sum(axis=0)
         self.mass += (weighed * tile).sum(axis=0)
 
@@ -399,9 +402,13 @@ def _add_symmetric(total: np.ndarray, part: np.ndarray) -> None:
 def _product(tile: np.ndarray) -> np.ndarray:
     """Return tile' tile, exactly symmetric."""
     syrk = blas.ssyrk if tile.dtype == np.float32 else blas.dsyrk
-    upper = syrk(1.0, tile.T)
-    upper += np.triu(upper, 1).T
-    return upper
+    whole: np.ndarray = syrk(1.0, tile.T)
+    for start in range(0, whole.shape[0], ROWS):  # some rows at a time: there is no second matrix
+        rows = slice(start, start + ROWS)
+        corner = np.triu(whole[rows, rows])
+        whole[rows, rows] = corner + np.triu(corner, 1).T
+        whole[start + ROWS :, rows] = whole[rows, start + ROWS :].T
+    return whole
 
 
 def _same_shift(a: np.ndarray | None, b: np.ndarray | None) -> bool:

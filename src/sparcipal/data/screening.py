@@ -20,10 +20,8 @@ from ..problem.covariance import (
     proved_psd_shift,
 )
 from .moments import WORD, Moments
-from .products import Gram
+from .products import ROWS, Gram
 from .same_rows import check_same_rows
-
-ROWS = 64  # rows of a matrix that are worked on together
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +122,9 @@ def screened_of(
     """Do what `Screened.of` does; with `consume`, the matrix overwrites the sums in `gram`."""
     check_same_rows(moments, gram)
     sums = (
-        _exact_sums(moments, gram, center, consume) if gram.exact else _rounded_sums(gram, center)
+        _exact_sums(moments, gram, center, consume)
+        if gram.exact
+        else _rounded_sums(gram, center, consume)
     )
     matrix, error_unit, weights = sums
     kept = gram.columns
@@ -143,7 +143,8 @@ def screened_of(
         spread = np.sqrt(np.where(variances > 0, variances, errors))
         spread = np.where(spread > 0, spread, 1.0)
         ratio = np.where(still, 0.0, weights / np.maximum(variances[kept], 1e-300))
-        matrix /= np.outer(spread[kept], spread[kept])
+        for row, own in zip(matrix, spread[kept]):  # so that no second matrix is held
+            row /= own * spread[kept]
         # the entry and the deviations that divide it both have this error
         weights, error_unit = ratio**2, 2 * error_unit
         errors = np.where(constant, 0.0, 4 * EPS)
@@ -190,21 +191,28 @@ def _exact_sums(
     return matrix, 12 * EPS, weights
 
 
-def _rounded_sums(gram: Gram, center: bool) -> tuple[np.ndarray, float, np.ndarray]:
+def _rounded_sums(gram: Gram, center: bool, consume: bool) -> tuple[np.ndarray, float, np.ndarray]:
     """Return the same from sums in double precision about `gram.shift`."""
     depth = max(gram.depth, margins.height(gram.n_samples))
     shift = np.zeros(gram.columns.size) if gram.shift is None else gram.shift
     exponent = gram.exponent
-    matrix, mean = gram.second / gram.weight, gram.sums / gram.weight
-    weights = np.diagonal(matrix).copy()
-    if center:
-        matrix = matrix - np.outer(mean, mean)
-    else:
-        moved = np.ldexp(shift, exponent)
-        matrix = matrix + np.outer(moved, mean) + np.outer(mean, moved) + np.outer(moved, moved)
+    in_place = consume and gram.second.flags.writeable
+    matrix = np.divide(gram.second, gram.weight, out=gram.second if in_place else None)
+    mean, moved = gram.sums / gram.weight, np.ldexp(shift, exponent)
+    weights, back = np.diagonal(matrix).copy(), -2 * exponent
+    for start in range(0, mean.size, ROWS):
+        rows = slice(start, start + ROWS)
+        part = matrix[rows]
+        if center:
+            part -= np.outer(mean[rows], mean)
+        else:
+            part += np.outer(moved[rows], mean)
+            part += np.outer(mean[rows], moved)
+            part += np.outer(moved[rows], moved)
+        np.ldexp(part, back, out=part)
+    if not center:
         weights = 2 * (weights + moved * moved)
-    back = -2 * exponent
-    return np.ldexp(matrix, back), (6 * depth + 40) * EPS, np.ldexp(weights, back)
+    return matrix, (6 * depth + 40) * EPS, np.ldexp(weights, back)
 
 
 @dataclass(frozen=True)

@@ -131,8 +131,8 @@ class Searched:
         count = stream.first(needed, rough)
         if self._data is not None and self._count >= count:
             return
-        if stream.scale and count < stream.n_features and not stream.looked:
-            stream.look(self._monitor)  # the variances of standardised features say nothing
+        if count < stream.n_features and not stream.looked and stream.alike(needed, count):
+            stream.look(self._monitor)
         self._read(stream, count)
 
     def back_to(self, kept: np.ndarray) -> None:
@@ -208,6 +208,11 @@ class Searched:
         if kept is not None and kept.covariance.unit != unit:
             kept = kept.measured_in(unit)
             self._use(replace(self.data, covariance=kept.covariance, survivors=kept))
+
+    @property
+    def looked(self) -> bool:
+        """Whether the kept features were chosen by what they covary with."""
+        return self._stream is not None and self._stream.looked
 
     @property
     def in_passes(self) -> bool:

@@ -19,7 +19,7 @@ from .same_rows import check_same_columns
 from .screening import Screened, upper_variances
 
 MOST_ROWS = 512  # of a strip
-PARTS = 4  # of the memory limit, of which a strip takes one and its product another
+PARTS = 4  # of the memory limit, of which a strip takes one
 READ, PRODUCT = 1.0, 0.1  # nanoseconds to read an entry, and to add a product
 LOST = 1e-3  # relative errors of deviations above this are not carried through a quotient
 
@@ -39,7 +39,7 @@ class EveryRow:
     unit : float
         Of the inside units.
     memory_limit : int
-        Bytes, of which strips take half.
+        Bytes, of which a strip takes a quarter.
     monitor : Monitor
     """
 
@@ -105,9 +105,6 @@ class EveryRow:
         own, divisor = sums.columns, self._divisor
         mean, mass = sums.sums / sums.weight / divisor, sums.mass / sums.weight / divisor**2
         matrix = sums.cross
-        matrix /= np.outer(divisor[own] * sums.weight, divisor)
-        if self._center:
-            matrix -= np.outer(mean[own], mean)
         size = np.sqrt(mass)
         error = SAFETY * margins.strip(sums.n_samples)
         if self._scale:
@@ -115,6 +112,9 @@ class EveryRow:
             error, size = 2 * error, np.maximum(mass, 1.0)
         size[self._still] = 0.0
         for row, feature in enumerate(own):  # row by row, so that no second strip is held
+            matrix[row] /= divisor[feature] * sums.weight * divisor
+            if self._center:
+                matrix[row] -= mean[feature] * mean
             off = error * size[feature] * size
             # Cauchy-Schwarz: no covariance exceeds the product of the deviations
             most = np.sqrt(self.diagonal[feature] * self.diagonal) * (1 + margins.claim())

@@ -29,6 +29,7 @@ from ..numerics.margins import EPS, TINY, power_of_two, top_sum
 
 # Up to this many features the matrix is formed once: products with it beat passes over the data.
 DENSE_LIMIT = 3000
+COPIED = 1 << 22  # entries of chosen columns that are copied at once
 # Sparse columns whose second moment is this many times their variance are centred entry by entry.
 MOSTLY_MEAN = 1000.0
 # Means are centred more often where the least weight is below this fraction of the largest.
@@ -226,10 +227,17 @@ class DenseCovariance(Covariance):
 
     def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
         left = self.Y[:, rows]
-        return left.T @ (left if cols is None else self.Y[:, cols])
+        step = max(1, COPIED // len(left))
+        if cols is None or cols.size <= step:
+            return left.T @ (left if cols is None else self.Y[:, cols])
+        out = np.empty((rows.size, cols.size))
+        for start in range(0, cols.size, step):
+            out[:, start : start + step] = left.T @ self.Y[:, cols[start : start + step]]
+        return out
 
     def restrict(self, keep: np.ndarray) -> Covariance:
-        Y = np.asfortranarray(self.Y[:, keep])
+        Y = np.empty((self.Y.shape[0], keep.size), order="F")
+        np.take(self.Y.T, keep, axis=0, out=Y.T)
         return DenseCovariance(Y, self.inert[keep], self.unit, self.error_unit)
 
     def gram(self) -> np.ndarray:

@@ -135,6 +135,7 @@ class Options:
     tol: float = 1e-6
     aim: float = 0.0  # a proof of one component need not close a gap below this
     max_nodes: int | None = None
+    room: float = np.inf  # bytes that a proof may take
     monitor: Monitor = field(default_factory=Monitor)
     meter: Meter = field(default_factory=Meter)  # what the proof of one component may take
 

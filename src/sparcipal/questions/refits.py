@@ -16,13 +16,14 @@ from ..bounds.strategy import WHOLE
 from ..bounds.touch import Touch
 from ..bounds.tree.log import Proof
 from ..data.searched import Data
-from ..fit import Answer, extended, result_of, solve
+from ..fit import result_of, solve
 from ..problem.components import refit_one
 from ..problem.constraints import Constraints
 from ..problem.monitor import Monitor
 from ..problem.problem import Component, Problem, informative
 from ..problem.remembered import remembering
 from ..problem.result import Bound, Result, Status
+from ..rounds import Answer, extended
 from ..search.method import Found
 from ..search.registry import get_method
 from ..search.warm import grow

@@ -22,7 +22,7 @@ from ...problem.monitor import Monitor
 from ...problem.result import Bound
 from ..outside import Outside
 from .certificate import KyFanMatrix, KyFanSplit, kyfan_matrix, proved_sum
-from .optimise import KyFanOptimiser, step_work
+from .optimise import KyFanOptimiser, largest_core, step_work
 from .question import JointQuestion, Sizes
 from .starts import first_core, first_split, grown, guess
 
@@ -111,6 +111,7 @@ class _Run:
         self.monitor = monitor
         self.least_pad = least_pad
         self.left = effort.work
+        self.room = question.room
         self.growing = True  # whether features may have to join the core
 
     def bound(self, supports: list[np.ndarray], start: Bound | None = None) -> Bound:
@@ -146,7 +147,11 @@ class _Run:
                 break
             if in_the_way:
                 new = features[heights > NEAR * level]
-                if step_work(a.shape[0] + new.size, 4 * self.k) * WORTH > self.left:
+                size = a.shape[0] + new.size
+                if (
+                    size > largest_core(self.room)
+                    or step_work(size, 4 * self.k) * WORTH > self.left
+                ):
                     break
                 width = 10 * self.effort.later[0] * self.value / self.total
                 a, split = grown(self.cov, split, evaluated, np.sort(new), width)
@@ -193,9 +198,8 @@ class _Run:
         # where features may have to join, the work for that is kept back
         last = KEPT * self.left if self.growing else 0.0
         for mu in temperatures:
-            self.left -= optimiser.run(
-                mu, steps, self.monitor, self.left - last if last < np.inf else np.inf
-            )
+            work = self.left - last if last < np.inf else np.inf
+            self.left -= optimiser.run(mu, steps, self.monitor, work, self.room)
             split, self.floor = optimiser.split(), optimiser.floor
             now = guess(a, split, self.sizes)
             if now < lowest:

@@ -23,6 +23,9 @@ from .question import Sizes
 FULL_EIGEN = 120  # below this size a full eigendecomposition is as fast as a partial one
 SHORT = 100  # steps of a run for which single precision is enough
 SINGLE = 150  # up to this size double precision costs little, and saves a second compilation
+# What a core of n features takes, in vectors or matrices of n^2 numbers: those in double precision,
+# those in the precision of a run, and two for each of the steps that are stored, FEWEST at least.
+MATRICES, VECTORS, FEWEST = 5, 6, 5
 REACH = 12.0  # weights below exp(-REACH) are neglected
 
 
@@ -70,11 +73,17 @@ class KyFanOptimiser:
         return self._unpacked(self.point)[3] if self.floored else None
 
     def run(
-        self, mu: float, max_iter: int, monitor: Monitor | None = None, work: float = np.inf
+        self,
+        mu: float,
+        max_iter: int,
+        monitor: Monitor | None = None,
+        work: float = np.inf,
+        room: float = np.inf,
     ) -> float:
         """Take up to max_iter L-BFGS steps at temperature mu (relative to value / k).
 
-        Ends after about `work` nanoseconds of one core, by count, and returns what was spent.
+        Ends after about `work` nanoseconds of one core, by count, and returns what was spent. Fewer
+        steps are stored where more would take more than `room` bytes.
         """
         self._occupied.work = 0.0
         absolute = mu * self.mu_unit
@@ -85,14 +94,21 @@ class KyFanOptimiser:
             return slow(history, 25, least) or stopped or self._occupied.work >= work
 
         early = self.a.shape[0] > SINGLE and (max_iter < SHORT or work < np.inf)
+        kind = np.dtype(np.float32 if early else np.float64)
         self.point = minimise(
             lambda y: self._evaluate(y, absolute),
             # single precision is enough for a run that ends early, if the vectors are long
-            self.point.astype(np.float32 if early else np.float64, copy=False),
+            self.point.astype(kind, copy=False),
             max_iter,
             stop,
             nonnegative=self.a.shape[0] + self.floored,
-            memory_size=min(MEMORY, max(max_iter // 8, 5)),
+            memory_size=int(
+                min(
+                    MEMORY,
+                    max(max_iter // 8, FEWEST),
+                    _stored(self.a.shape[0], room, kind.itemsize),
+                )
+            ),
         )
         return self._occupied.work
 
@@ -190,3 +206,13 @@ def fermi_dirac(w: np.ndarray, k: int, mu: float) -> tuple[np.ndarray, float, fl
     entropy = -(weight * np.log(np.maximum(weight, 1e-300))).sum()
     entropy -= (empty * np.log(np.maximum(empty, 1e-300))).sum()
     return weight, nu, float((w * weight).sum() + mu * entropy)
+
+
+def largest_core(room: float) -> float:
+    """Return how many features can be in a core that takes `room` bytes, in single precision."""
+    return float(np.sqrt(room / (8 * MATRICES + 4 * (VECTORS + 2 * FEWEST))))
+
+
+def _stored(n: int, room: float, itemsize: int) -> float:
+    """Return how many steps can be stored beside a core of n features."""
+    return max((room / n**2 - 8 * MATRICES) / itemsize - VECTORS, 2 * FEWEST) // 2

@@ -22,7 +22,8 @@ class JointQuestion:
     cores and scales, a bound is valid whatever they are. A proof may end within `tol` of the value.
     With `total`, components have at most so many nonzeros together. `include` has the anchors of
     each component, or is empty; a bound may leave them aside. With `overlapping`, supports may
-    overlap while components are orthogonal, and there are no prices.
+    overlap while components are orthogonal, and there are no prices. `room` is what a proof may
+    take, in bytes.
     """
 
     cov: Covariance
@@ -34,6 +35,7 @@ class JointQuestion:
     total: int | None = None
     include: tuple[tuple[int, ...], ...] = ()
     overlapping: bool = False
+    room: float = np.inf
 
 
 @dataclass(frozen=True)
