@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcipal import sparse_path, sparse_pca
+from sparcipal import alternatives, sparse_path, sparse_pca
 from sparcipal.problem import monitor
+from tests.support.mode_cases import KINDS
 
 SLACK = 1e-9
 
@@ -58,7 +59,7 @@ def in_blocks(X: np.ndarray) -> Any:
 @pytest.mark.parametrize("stream", [False, True], ids=["held", "screened"])
 @pytest.mark.parametrize("k", [1, 2])
 def test_reported_figures_hold_for_the_question(k, stream):
-    for seed, X in tables(12):
+    for seed, X in tables(8):
         A = np.cov(X, rowvar=False, bias=True)
         optimum = truth(A, k, 2)
         rng = np.random.default_rng(seed)
@@ -85,8 +86,41 @@ def test_reported_figures_hold_for_the_question(k, stream):
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["held", "screened"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_reported_figures_of_every_kind_hold_for_all_components(kind, stream, monkeypatch):
+    """What one component is bounded by alone, on the way, is no bound for several."""
+    monkeypatch.setattr(monitor, "PULSE", 0.0)
+    X = next(tables(1))[1][:, :6]
+    limit = {"memory_limit": 4 * 8 * 8 * 5} if stream else {}
+    asked = {"n_components": 2, "n_nonzero_coefs": 2, "method_options": {"effort": 0}}
+    seen = []
+    source = in_blocks(X) if stream else X
+    whole = sparse_pca(source, callback=seen.append, **KINDS[kind], **asked, **limit)
+    heard = []
+    stop = int(np.random.default_rng(len(kind)).integers(1, len(seen)))
+
+    def stopping(progress):
+        heard.append(progress)
+        return len(heard) >= stop
+
+    cut = sparse_pca(source, callback=stopping, **KINDS[kind], **asked, **limit)
+    for told in (*seen, *heard, whole, cut):
+        assert told.bound is None or told.bound >= whole.value * (1 - SLACK), told
+        assert told.value is None or told.value <= whole.bound * (1 + SLACK), told
+
+
+def test_figures_beside_alternatives_are_those_of_the_answer():
+    for _, X in tables(2):
+        seen = []
+        near = alternatives(X, n_nonzero_coefs=3, callback=seen.append)
+        optimum = truth(np.cov(X, rowvar=False, bias=True), 1, 3)
+        assert near is not None
+        assert all(p.bound is None or p.bound >= optimum * (1 - SLACK) for p in seen)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["held", "screened"])
 def test_figures_of_a_path_speak_of_the_size_at_hand(stream):
-    for _, X in tables(4):
+    for _, X in tables(2):
         A = np.cov(X, rowvar=False, bias=True)
         optima = {s: truth(A, 1, s) for s in (1, 2, 3)}
         size = [0]

@@ -12,7 +12,7 @@ import numpy as np
 from ..numerics.margins import SAFETY
 from ..problem.components import refit, variances
 from ..problem.constraints import Constraints
-from ..problem.monitor import Meter
+from ..problem.monitor import Aside, Meter
 from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
 from .adjusted import adjusted_bound, ridge_bound
@@ -288,13 +288,13 @@ def _prove_parts(
     anchors = problem.include or ((),) * problem.k
     asked = list(zip(problem.cardinalities, anchors))
     parts: dict[tuple[int, tuple[int, ...]], Bound] = {}
-    nodes = proved.nodes
+    nodes, aside = proved.nodes, replace(options, monitor=Aside(options.monitor))
     for s, own in sorted(set(asked)):
         constraints = Constraints((own,) if own else ())
         alone = Problem(problem.covariance, (s,), problem.nonnegative, constraints=constraints)
         known = proved.components[asked.index((s, own)) if problem.include else 0]
         first = refit(alone, _shortened(known, s))
-        one = prove(alone, first, (), options, certify)
+        one = prove(alone, first, (), aside, certify)
         parts[s, own] = min(one.bounds, key=lambda bound: bound.value)
         nodes += one.nodes
     total = sum_of_parts([parts[part] for part in asked], problem.cardinalities)

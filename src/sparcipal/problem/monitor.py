@@ -226,3 +226,18 @@ class Partial(Quiet):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Partial, (self.outer,)
+
+
+class Aside(Quiet):
+    """A monitor of another question, asked on the way: neither values nor bounds are reported.
+
+    One component alone, or one in another matrix, says nothing of what several explain.
+    """
+
+    def update(
+        self, stage: str, *, value: float | None = None, bound: float | None = None, **news: Any
+    ) -> None:
+        self.outer.update(stage, **news)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Aside, (self.outer,)

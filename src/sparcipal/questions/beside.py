@@ -25,7 +25,7 @@ from ..numerics.margins import EPS, SAFETY, TIE
 from ..problem.answers import Cost, Listed, Nearby, reached
 from ..problem.components import newcomer_gain, rounding_of_value
 from ..problem.constraints import Constraints
-from ..problem.monitor import Monitor
+from ..problem.monitor import Aside, Monitor
 from ..problem.nonnegative import nonnegative_leading
 from ..problem.problem import Component, Problem, informative
 from ..problem.result import Result
@@ -168,7 +168,7 @@ class Neighbours:
             incumbent=(support, value),
             tol=TOL,
             max_nodes=NODES,
-            monitor=self.monitor,
+            monitor=Aside(self.monitor),
             effort="fast",
             forced=problem.forced,
             level=level - TOL * scale,

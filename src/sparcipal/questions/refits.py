@@ -19,7 +19,7 @@ from ..data.searched import Data
 from ..fit import result_of, solve
 from ..problem.components import refit_one
 from ..problem.constraints import Constraints
-from ..problem.monitor import Monitor
+from ..problem.monitor import Aside, Monitor
 from ..problem.problem import Component, Problem, informative
 from ..problem.remembered import remembering
 from ..problem.result import Bound, Result, Status
@@ -74,7 +74,7 @@ class Fits:
         self.settings = replace(
             self.asked, supports="disjoint", objective="sum", uncorrelated=False
         )
-        self.options = self.settings.options(monitor)
+        self.options = self.settings.options(Aside(monitor))
 
     def places(self, features: np.ndarray) -> np.ndarray:
         """Return the positions of features among those that were searched, which has them all."""

@@ -18,6 +18,7 @@ from ...numerics import margins
 from ...numerics.eigen import factorises, largest_eigenpairs
 from ...numerics.margins import SAFETY
 from ...problem.covariance import DENSE_LIMIT, Covariance
+from ...problem.monitor import Aside
 from ...problem.problem import Component, Options, Problem
 from ...problem.result import Bound
 from ..tree.core import affordable, prove_large
@@ -91,7 +92,7 @@ def _proved(
             incumbent=(incumbent.support, 0.0) if most else None,
             tol=max(TREE_TOL[effort], 0.1 * options.tol),
             max_nodes=options.max_nodes,
-            monitor=options.monitor,
+            monitor=Aside(options.monitor),
             effort=TREE_WORK[effort],
             known=known / float(heights.sum()) if most else np.inf,
             n_jobs=options.n_jobs,

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...numerics import margins
 from ...numerics.margins import SAFETY, top_sum
+from ...problem.monitor import Aside
 from ...problem.problem import Component, Options, Problem
 from ...problem.result import Bound
 from ..tree.question import TreeQuestion
@@ -135,7 +136,7 @@ def _proved(
             prices=-gamma,
             tol=max(plan.tol, 0.1 * options.tol),
             max_nodes=options.max_nodes,
-            monitor=options.monitor,
+            monitor=Aside(options.monitor),
             effort=plan.work,
             n_jobs=options.n_jobs,
         )
