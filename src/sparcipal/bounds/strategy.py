@@ -66,8 +66,8 @@ def prove(
         near = _prove_one(problem, Proved(components, (*known, trace)), options, certify, start)
         if _closed(problem, near, options):
             return near
-        found = (bound for bound in near.bounds if bound is not trace)
-        near = replace(near, bounds=(*found, *cheap_bounds(problem)))
+        others = (bound for bound in near.bounds if bound is not trace)
+        near = replace(near, bounds=(*others, *cheap_bounds(problem)))
         return _where_wide(problem, near, options, certify)
     if certify is False and problem.disjoint and _close_enough(problem, components, known):
         return Proved(components, (*known, trace_bound(problem)))
