@@ -9,6 +9,13 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import SparsePCA, Status, sparse_pca, verify
+from sparcipal.bounds.proved import Proved
+from sparcipal.fit import SEARCHING, searched_on
+from sparcipal.problem.covariance import covariance_of
+from sparcipal.problem.monitor import Meter
+from sparcipal.problem.problem import Component, Options, Problem
+from sparcipal.problem.result import Bound
+from sparcipal.search.method import Found, Method
 from sparcipal.verdict import _percent
 from tests.support.nearly import PASSES, falling, in_blocks
 
@@ -274,3 +281,20 @@ def test_better_answer_of_an_earlier_round_is_found_again_beside_excluded_featur
     case = falling(1125109)
     result = sparse_pca(in_blocks(case.X), **case.keywords, memory_limit=PASSES)
     assert verify(result, in_blocks(case.X))
+
+
+@pytest.mark.parametrize(("work", "found"), [(0.4, 1), (0.6, 3)])
+def test_the_default_searches_on_only_while_its_account_holds_another_search(work, found):
+    problem = Problem(covariance_of(np.diag([2.0, 1.0, 1.0, 0.5])), (1, 1))
+
+    def run(problem, options):
+        """Return two features, the best two with seed 1."""
+        options.meter.spend(work * SEARCHING)
+        second = 1 if options.seed == 1 else 3
+        return Found((Component.even(np.array([0])), Component.even(np.array([second]))))
+
+    method = Method("auto", "", run)
+    options = Options(meter=Meter(SEARCHING))
+    proved = Proved(run(problem, options).components, (Bound("trace", 4.5),))
+    better = searched_on(problem, proved, method, {}, options, "fast")
+    assert better.components[1].support == [found]

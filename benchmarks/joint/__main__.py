@@ -386,4 +386,5 @@ def main(arguments: list[str]) -> None:
             alone[part]()
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -137,7 +137,7 @@ class Options:
     max_nodes: int | None = None
     room: float = np.inf  # bytes that a proof may take
     monitor: Monitor = field(default_factory=Monitor)
-    meter: Meter = field(default_factory=Meter)  # what the proof of one component may take
+    meter: Meter = field(default_factory=Meter)  # of searches, or of the proof of one component
 
 
 def informative(whole: Problem) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,7 @@ class JointSearch:
         self.p = self.A.shape[0]
         self.nonnegative = nonnegative
         self.seed, self.n_jobs, self.monitor = options.seed, options.n_jobs, options.monitor
+        self.meter = options.meter
         self.diagonal = np.diag(self.A).copy()
         self.most = np.inf  # work of one local search
         self.anchor = np.full(self.p, -1)  # the component that a feature anchors
@@ -112,13 +113,15 @@ class JointSearch:
                 pool += self._first_states(effort, submit, FIRST * work)
             if rounds:
                 self.monitor.update("search", message=f"all {self.k} at once: perturbations")
-            left = max(work - sum(state.work for state in pool), 0.0)
+            spent = sum(state.work for state in pool)
+            left = max(work - spent, 0.0)
             pool.sort(key=lambda state: -state.value)
             chains = [
                 (start, chain, rounds, left / CHAINS) for chain, start in enumerate(pool[:CHAINS])
             ]
-            ends = submit(JointSearch._wander, chains) if rounds else ()
+            ends = list(submit(JointSearch._wander, chains)) if rounds else []
             best = max([pool[0], *ends], key=lambda state: state.value)
+        self.meter.spend(spent + sum(state.work for state in ends))
         return best.supports(self.k)
 
     def _rounds(self) -> int:
@@ -274,13 +277,15 @@ class JointSearch:
     # perturbations --------------------------------------------------------------------------
 
     def _wander(self, given: tuple[State, int, int, float]) -> State:
-        """Perturb and improve repeatedly, accepting slightly worse states; return the best one.
+        """Perturb and improve repeatedly, accepting slightly worse states; return the best one with
+        the work of all.
 
         `given` holds the start, the number of the chain, of rounds, and the work they may take. A
         whole chain is one task because a step takes milliseconds, as long as sending it to a worker
         does.
         """
-        start, chain, rounds, left = given
+        start, chain, rounds, most = given
+        left = most
         best = current = start
         for number in range(rounds):
             unchanged = number == PATIENCE and best is start
@@ -300,7 +305,7 @@ class JointSearch:
             current = max(others, key=lambda state: state.value, default=current)
             if number % RETURN == RETURN - 1:
                 current = best
-        return best
+        return replace(best, work=most - left)
 
     def _perturbed(self, state: State, seed: tuple[int, ...]) -> list[State]:
         ways = (self._rebuild_one_by_one, self._kick, self._rebuild_jointly, self._shake)
