@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -279,3 +280,18 @@ def test_covariance_is_refused_when_it_is_none(arguments, error, words):
         sparse_pca(**arguments)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_columns_of_a_dense_table_are_formed_without_a_copy_of_it(monkeypatch):
+    monkeypatch.setattr("sparcipal.problem.covariance.COPIED", 4000)
+    X = np.random.default_rng(0).standard_normal((400, 300))
+    cov, A = covariance_of_data(X)[0], reference(X)
+    some = np.array([7, 3])
+    tracemalloc.start()
+    columns = cov.columns(some) * cov.unit
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.2 * X.nbytes
+    np.testing.assert_allclose(columns, A[:, some], atol=1e-13)
+    np.testing.assert_array_equal(cov.submatrix(some, np.arange(300)) * cov.unit, columns.T)
+    np.testing.assert_allclose(cov.dense() * cov.unit, A, atol=1e-13)

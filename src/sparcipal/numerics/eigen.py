@@ -134,9 +134,5 @@ def range_finder(
 
 
 def is_definite(matrix: np.ndarray) -> bool:
-    """Return whether the lower triangle has a Cholesky factorisation; keeps the matrix."""
-    try:
-        np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    """Return whether a symmetric matrix has a Cholesky factorisation; keeps the matrix."""
+    return factorises(matrix.copy())

@@ -226,14 +226,16 @@ class DenseCovariance(Covariance):
         return self.Y.T @ (self.Y @ Y)
 
     def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
-        left = self.Y[:, rows]
-        step = max(1, COPIED // len(left))
-        if cols is None or cols.size <= step:
-            return left.T @ (left if cols is None else self.Y[:, cols])
-        out = np.empty((rows.size, cols.size))
-        for start in range(0, cols.size, step):
-            out[:, start : start + step] = left.T @ self.Y[:, cols[start : start + step]]
-        return out
+        every = np.arange(self.n_features)
+        if cols is None:
+            left = self.Y if np.array_equal(rows, every) else self.Y[:, rows]
+            return left.T @ left
+        few, many = (rows, cols) if rows.size <= cols.size else (cols, rows)
+        left, step = self.Y[:, few], max(1, COPIED // len(self.Y))
+        out = np.empty((few.size, many.size))
+        for start in range(0, many.size, step):
+            out[:, start : start + step] = left.T @ self.Y[:, many[start : start + step]]
+        return out if few is rows else np.ascontiguousarray(out.T)
 
     def restrict(self, keep: np.ndarray) -> Covariance:
         Y = np.empty((self.Y.shape[0], keep.size), order="F")

@@ -212,16 +212,17 @@ def prove(cov: Covariance, guess: Sketch, level: float | None) -> Sketch:
 
 def prove_dense(cov: Covariance, B: np.ndarray, guess: Sketch, level: float | None) -> Sketch:
     """Prove B <= tail I + VV' for B (p x p) by a Cholesky factorisation of order p."""
-    M = B - guess.V @ guess.V.T
+    K = guess.V @ guess.V.T  # in one place, as it may be large
+    K -= B
     if level is None:
-        level = _largest_eigenvalue(M)
-    p = M.shape[0]
+        level = _largest_eigenvalue(-K)
+    p = K.shape[0]
     size = float(np.abs(np.diagonal(B)).sum() + (guess.V**2).sum()) + (p + 1) * abs(level)
     delta = margins.sketch(p) * size + cov.error_unit * float(cov.error_weights.sum())
+    diagonal = np.diagonal(K).copy()
     for attempt in range(24):
         shift = level + (2.0**attempt - 1) * delta
-        K = -M
-        K[np.diag_indices(p)] += shift
+        K[np.diag_indices(p)] = diagonal + shift
         if is_definite(K):
             return _proved(guess, shift, delta, "features")
     return guess
