@@ -28,10 +28,10 @@ KINDS = {
 SHORT = {"method_options": {"effort": 1}}  # one unit of search, a third of the default
 
 
-def some_covariance(seed: int) -> np.ndarray:
+def some_covariance(seed: int, features: tuple[int, int] = (6, 10)) -> np.ndarray:
     """Twins, low rank, a constant feature, and plain ones."""
     rng = np.random.default_rng(seed)
-    p = int(rng.integers(6, 10))
+    p = int(rng.integers(*features))
     n = 3 if seed % 4 == 1 else 2 * p
     X = rng.standard_normal((n, p)) @ rng.standard_normal((p, p))
     if seed % 4 == 2:
@@ -75,20 +75,49 @@ def test_components_are_of_the_kind_asked_for(kind: str, seed: int) -> None:
     assert verify(result, covariance=A).verdict == "proved"
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+NESTED = {  # what contains what
+    "orthogonal": ("disjoint", "common"),
+    "adjusted": ("disjoint", "both"),
+    "uncorrelated": ("both",),
+    "free": ("adjusted", "orthogonal", "common", "uncorrelated", "disjoint"),
+}
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_a_larger_choice_never_has_the_smaller_value(seed: int) -> None:
-    A = some_covariance(seed)
-    same = {"n_components": 2, "n_nonzero_coefs": 2 + seed % 2, "certify": False, **SHORT}
+    A = some_covariance(seed, features=(4, 7))
+    effort = {"method_options": {"effort": int(seed == 1)}}
+    same = {"n_components": 2, "n_nonzero_coefs": 2, "certify": False, **effort}
     found = {kind: sparse_pca(covariance=A, **same, **asked) for kind, asked in KINDS.items()}
-    value = {kind: result.value * (1 + 1e-9) for kind, result in found.items()}
-    assert value["orthogonal"] >= found["disjoint"].value
-    assert value["orthogonal"] >= found["common"].value
-    assert value["free"] >= found["adjusted"].value >= found["both"].value * (1 - 1e-9)
-    assert value["free"] >= found["uncorrelated"].value
-    assert value["free"] >= found["common"].value
-    for kind in ("orthogonal", "disjoint"):
-        assert value["free"] >= adjusted_variance(A, found[kind].components) * (1 - 1e-9)
-    assert value["adjusted"] >= adjusted_variance(A, found["disjoint"].components) * (1 - 1e-9)
+    for larger, smaller in NESTED.items():
+        for kind in smaller:
+            least = found[kind].value
+            if larger in ("adjusted", "free") and kind in ("disjoint", "orthogonal"):
+                least = adjusted_variance(A, found[kind].components)
+            assert found[larger].value >= least * (1 - 1e-9), (larger, kind)
+
+
+def test_sizes_in_another_order_give_the_same_value() -> None:
+    X = np.random.default_rng(99).integers(-2, 3, (5, 5)).astype(float)
+    asked = {"n_components": 2, "supports": "free", "certify": False}
+    asked["method_options"] = {"effort": 0}
+    values = [
+        sparse_pca(covariance=X.T @ X, n_nonzero_coefs=sizes, **asked).value
+        for sizes in ([1, 3], [3, 1])
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+    assert values[0] > 27.3  # 26.7 if the shortest was always found first
+
+
+def test_uncorrelated_components_among_parallel_features_keep_their_room() -> None:
+    """The long support has less choice than a short one: three of its features are parallel."""
+    A = np.array([[9.1, 1.5, 5.8], [1.5, 10.1, -2.0], [5.8, -2.0, 11.8]])
+    parallel = [0, 0, 1, 2, 0]
+    A = A[np.ix_(parallel, parallel)]
+    asked = {"uncorrelated": True, "supports": "free", "certify": False, **SHORT}
+    result = sparse_pca(covariance=A, n_components=3, n_nonzero_coefs=[1, 3, 4], **asked)
+    assert result.value > 40.8  # 26.4 if the shortest were made uncorrelated first
+    assert verify(result, covariance=A).verdict == "proved"
 
 
 def best_uncorrelated_pair(A: np.ndarray, sizes: tuple[int, int]) -> float:

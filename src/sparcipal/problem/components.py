@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ NOISE = 4e-15  # of two deviations: covariances below this are rounding and tie 
 RANK = 1e-10  # singular values below this fraction of the largest count as zero
 # Up to this many components the order of adjusted variances is the best of all orders.
 ORDERED = 8
+TURNS = 3  # up to so many, uncorrelated ones are made in any order
 # A component is a combination of others if, after these are projected out, its scores keep less
 # than this fraction of the variance they could have had.
 DEPENDENT = 1e-12
@@ -94,23 +96,40 @@ def _conform(problem: Problem, components: tuple[Component, ...]) -> bool:
 def _made_orthogonal(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
     """Make each component orthogonal to (or uncorrelated with) those before on its own support.
 
-    The shortest supports come first, because they leave the least choice. Where one leaves none,
-    single features serve as components; uncorrelated ones always find a direction.
+    The shortest supports come first, because they leave the least choice, or of few components
+    those first after which all explain most: among features that are parallel a long support may
+    have less choice than a short one. Where one leaves none, single features serve as components;
+    uncorrelated ones always find a direction.
     """
+    shortest = sorted(range(problem.k), key=lambda j: components[j].support.size)
+    first = _made_in_turn(problem, components, shortest)
+    if first is None:
+        largest = np.argsort(-problem.covariance.diagonal, kind="stable")[: problem.k]
+        return tuple(Component(np.array([i]), np.ones(1)) for i in largest)
+    if not problem.uncorrelated or problem.k > TURNS:
+        return first
+    others = (_made_in_turn(problem, components, order) for order in permutations(shortest))
+    able = [one for one in others if one is not None and _conform(problem, one)]
+    return max([first, *able], key=lambda one: float(variances(problem, one).sum()))
+
+
+def _made_in_turn(
+    problem: Problem, components: tuple[Component, ...], order: Sequence[int]
+) -> tuple[Component, ...] | None:
+    """Make components orthogonal in this order; None if one of them has no direction left."""
     cov = problem.covariance
-    order = sorted(range(problem.k), key=lambda j: components[j].support.size)
-    sizes = sorted(problem.cardinalities)
+    shortest = sorted(range(problem.k), key=lambda j: components[j].support.size)
+    sizes = dict(zip(shortest, sorted(problem.cardinalities)))
     taken = [c.support for c in components]
     made: dict[int, Component] = {}
     basis = np.zeros((cov.n_features, 0))
-    for j, s in zip(order, sizes):
+    for j in order:
         support = taken[j]
         if problem.uncorrelated and support.size <= len(made):
-            taken[j] = support = _longer(problem, support, s, taken)
+            taken[j] = support = _longer(problem, support, sizes[j], taken)
         one = best_within(cov, support, basis)
         if one is None:
-            largest = np.argsort(-cov.diagonal, kind="stable")[: problem.k]
-            return tuple(Component(np.array([i]), np.ones(1)) for i in largest)
+            return None
         made[j] = one
         basis = with_direction(problem, basis, one)
     return tuple(made[j] for j in range(problem.k))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -33,6 +34,11 @@ def _apart(sizes: tuple[int, ...], p: int) -> tuple[int, ...]:
     while sum(left) > p:
         left[int(np.argmax(left))] -= 1
     return tuple(left)
+
+
+def _orders(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the orders in which components of such sizes are made one after the other."""
+    return list(dict.fromkeys([sizes, sizes[::-1]]))
 
 
 @dataclass(frozen=True)
@@ -85,14 +91,22 @@ class Overlap:
 
     def _shared(self) -> list[Answer]:
         """Return components found one after the other, and those of simple methods."""
-        return [self._once("one by one", self._one_by_one), *self.simple]
+        return [*self._in_turn(), *self.simple]
 
-    def _one_by_one(self) -> Answer:
+    def _in_turn(self) -> list[Answer]:
+        """Return components found one after the other, the longest or the shortest first."""
+        return [
+            self._once(f"in turn {sizes}", partial(self._one_by_one, sizes))
+            for sizes in _orders(self.problem.cardinalities)
+        ]
+
+    def _one_by_one(self, sizes: tuple[int, ...]) -> Answer:
         def single(problem: Problem, rng: np.random.Generator) -> Single:
             support = self.one(problem.covariance, problem.s_max)
             return Single(Component.even(support))
 
-        free = self._as(supports="free", objective="adjusted", uncorrelated=False)
+        kind = {"supports": "free", "objective": "adjusted", "uncorrelated": False}
+        free = self._as(sizes=sizes, **kind)
         return self._weighted(deflate(free, self.options, single).components)
 
     def _weighted(self, components: Answer) -> Answer:
@@ -104,18 +118,18 @@ class Overlap:
         return self._once("disjoint", self._search_disjoint)
 
     def _search_disjoint(self) -> Answer:
-        starts = [self._largest_sum(), self._apart_one_by_one()]
-        starts += [self._made_disjoint(a) for a in (*self._shared()[:1], *self.simple)]
+        starts = [self._largest_sum(), *map(self._apart_one_by_one, _orders(self.sizes))]
+        starts += [self._made_disjoint(answer) for answer in self._shared()]
         return self._ascended(
             starts, supports="disjoint", objective="adjusted", uncorrelated=False, sizes=self.sizes
         )
 
-    def _apart_one_by_one(self) -> Answer:
+    def _apart_one_by_one(self, sizes: tuple[int, ...]) -> Answer:
         """Return components of which each explains most beyond those before, on other features."""
         cov = self.problem.covariance
         free = np.arange(cov.n_features)
         found: list[Component] = []
-        for s in self.sizes:
+        for s in sizes:
             rest = beyond(cov, found).restrict(free)
             places = self.one(rest, s)
             best = refit_one(rest, Component.even(places), self.problem.nonnegative)
@@ -124,7 +138,7 @@ class Overlap:
         return tuple(found)
 
     def _orthogonal(self) -> Answer:
-        starts = [self._largest_sum(), *self._shared()[:1]]
+        starts = [self._largest_sum(), *self._in_turn()]
         sizes = self.problem.cardinalities
         if len(set(sizes)) == 1 and self.problem.k <= sizes[0]:
             starts.append(self._common())

@@ -14,9 +14,10 @@ them are tried.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations, permutations
-from math import comb, prod
+from math import comb, factorial, prod
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from ..numerics.lbfgs import minimise, slow
 from ..problem.components import NOISE, best_within, with_direction
 from ..problem.problem import Component, Options, Problem
 
-EVERY = 300  # so many tuples of supports are all tried
+EVERY = 600  # so many tuples of supports are all tried
 SAMPLES = 24  # random weights on each of them
 FINALISTS = 12  # of all tuples, those whose weights are found to the end
 FEW, MANY = 15, 60  # L-BFGS steps on weights
@@ -144,12 +145,14 @@ def of_every_support(problem: Problem, options: Options) -> Answer | None:
 
 
 def _count(p: int, sizes: Sequence[int], disjoint: bool) -> int:
-    if not disjoint:
-        return prod(comb(p, s) for s in sizes)
-    left, count = p, 1
-    for s in sizes:
-        count, left = count * comb(left, s), left - s
-    return count
+    """Return how many tuples of supports there are, about: of equal sizes each set counts once."""
+    if disjoint:
+        left, count = p, 1
+        for s in sizes:
+            count, left = count * comb(left, s), left - s
+    else:
+        count = prod(comb(p, s) for s in sizes)
+    return count // prod(factorial(times) for times in Counter(sizes).values())
 
 
 def _tuples(p: int, sizes: Sequence[int], disjoint: bool) -> Iterator[list[np.ndarray]]:

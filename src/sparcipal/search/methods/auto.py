@@ -55,6 +55,8 @@ def run(problem: Problem, options: Options, *, effort: int = 3) -> Found:
 
 def _overlapping(problem: Problem, options: Options, effort: int) -> tuple[Component, ...]:
     """Search for components that share features, or that count beyond one another."""
+    # whichever of them is which: the order in which sizes are given changes nothing
+    problem = replace(problem, cardinalities=tuple(sorted(problem.cardinalities, reverse=True)))
 
     def apart(sizes: tuple[int, ...]) -> tuple[Component, ...]:
         given = Problem(problem.covariance, sizes, problem.nonnegative)
