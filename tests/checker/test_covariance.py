@@ -32,8 +32,8 @@ def test_verify_refuses_weights_that_are_negative_or_all_zero(weights, message):
 
 
 def test_verify_refuses_tables_that_are_not_finite_matrices(result):
-    with pytest.raises(ValueError, match="100 missing entries"):
-        verify(result, X * np.nan)
+    assert "100 missing entries" in verify(result, X * np.nan).reason
+    assert "100 missing entries" in verify(result, np.full((20, 5), None)).reason
     for table in (X[0], X * np.inf, np.full((20, 5), "a")):
         with pytest.raises(ValueError, match="two-dimensional table of finite numbers"):
             verify(result, table)

@@ -48,7 +48,10 @@ def test_load_refuses_the_proof_of_another_result(result, tmp_path):
         (lambda d: d["certificate"].update(guarantees={"a": "b"}), "guarantee is no number"),
         (lambda d: d["certificate"].update(guarantees={"a": math.inf}), "guarantee is no number"),
         (lambda d: d["certificate"].update(guarantees={"a": 10**400}), "too large"),
-        (lambda d: d["mean"].update(shape=[math.inf]), "infinity"),
+        (lambda d: d["mean"].update(shape=[math.inf]), "array of the shape"),
+        (lambda d: d["mean"].update(more=1), "other entries"),
+        (lambda d: d.update(feature_names="abcde"), "no list of texts"),
+        (lambda d: d.update(supports=[[0.5, 1.5]]), "no integers"),
         (lambda d: d.update(mean={"$array": "", "dtype": "<O", "shape": [0]}), "unknown dtype"),
     ],
 )

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .budget import Refused
+
 TABLE = "two-dimensional table of finite numbers"
 LARGEST = 2**53  # float64 holds all integers up to this one
 
@@ -22,18 +24,18 @@ def doubles(
     name: str, numbers: np.ndarray, *, gaps: bool = False, rounded: bool = False
 ) -> np.ndarray:
     """Finite numbers as they are, or as float64 where they are longer; ValueError if that rounds,
-    or has: where integers come `rounded` as floating-point numbers.
+    or has: where integers come `rounded` as floating-point numbers. Gaps refute a claim of none.
 
     Python's numbers are one by one the nearest float64, whole ones exactly.
     """
     if numbers.dtype == object:
-        numbers = _of_objects(name, numbers, gaps)
+        numbers = _of_objects(name, numbers)
     if numbers.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be a {TABLE}, not of {numbers.dtype}")
     finite = np.isfinite(numbers)
     nan = np.isnan(numbers)
     if not gaps and nan.any():
-        raise ValueError(
+        raise Refused(
             f"{name} has {int(nan.sum())} missing entries (NaN), but the result speaks of complete "
             "data; pass the data that it came from"
         )
@@ -55,10 +57,10 @@ def doubles(
     return numbers
 
 
-def _of_objects(name: str, numbers: np.ndarray, gaps: bool) -> np.ndarray:
+def _of_objects(name: str, numbers: np.ndarray) -> np.ndarray:
     out = np.empty(numbers.shape)
     for place, entry in np.ndenumerate(numbers):
-        if gaps and (entry is None or type(entry).__name__ == "NAType"):
+        if entry is None or type(entry).__name__ == "NAType":
             out[place] = np.nan
             continue
         if not isinstance(entry, Real | Decimal):

@@ -364,7 +364,7 @@ def _from_document(parts: dict[str, Any]) -> Result:
             parts[name] = _array(parts[name], np.float64)
     return Result(
         certificate=Certificate(status=status, bounds=bounds, **certificate),
-        feature_names=None if names is None else tuple(str(n) for n in names),
+        feature_names=None if names is None else _texts(names),
         supports=tuple(_array(a, np.intp) for a in parts.pop("supports")),
         weights=tuple(_array(a, np.float64) for a in parts.pop("weights")),
         variances=_array(parts.pop("variances"), np.float64),
@@ -440,9 +440,17 @@ def _check_shapes(result: Result) -> None:
         raise ValueError("the screening is incomplete")
 
 
+def _texts(names: Any) -> tuple[str, ...]:
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise ValueError("feature_names is no list of texts")
+    return tuple(names)
+
+
 def _array(value: Any, dtype: Any) -> np.ndarray:
     if isinstance(value, list) and all(type(entry) in (int, float) for entry in value):
-        value = np.array(value, dtype=dtype)  # as `to_json(plain=True)` writes it
+        value = np.array(value)  # as `to_json(plain=True)` writes it
     if not isinstance(value, np.ndarray) or value.ndim != 1:
         raise ValueError("an array is missing")
+    if dtype is np.intp and value.size and value.dtype.kind not in "iu":
+        raise ValueError("an array of features has numbers that are no integers")
     return value.astype(dtype)

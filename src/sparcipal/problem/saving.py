@@ -91,10 +91,15 @@ def _decoded(value: Any) -> Any:
     if isinstance(value, dict):
         if "$array" not in value:
             return {key: _decoded(item) for key, item in value.items()}
-        if value.get("dtype") not in _DTYPES:
-            raise ValueError(f"array of unknown dtype {value.get('dtype')!r}")
+        if set(value) != {"$array", "dtype", "shape"}:
+            raise ValueError("an array is written with other entries than its bytes, dtype, shape")
+        dtype, shape = value["dtype"], value["shape"]
+        if dtype not in _DTYPES:
+            raise ValueError(f"array of unknown dtype {dtype!r}")
+        if not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
+            raise ValueError(f"array of the shape {shape!r}")
         raw = base64.b64decode(value["$array"], validate=True)
-        array = np.frombuffer(raw, dtype=value["dtype"]).reshape([int(n) for n in value["shape"]])
+        array = np.frombuffer(raw, dtype=dtype).reshape(shape)
         return array.astype(array.dtype.newbyteorder("="))
     if isinstance(value, list):
         return [_decoded(item) for item in value]
