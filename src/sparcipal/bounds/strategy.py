@@ -217,6 +217,7 @@ def _prove_one(
     else:
         proof = prove_large(covariance, s, question)
     options.meter.spend(proof.work)
+    limited = options.max_nodes is not None and proof.nodes >= options.max_nodes
     margin = SAFETY * covariance.rounding(s)
     bound = Bound("tree", proof.bound + margin, proof.data(), margin)
     best = proved.components
@@ -230,7 +231,7 @@ def _prove_one(
         (*proved.bounds, bound),
         nodes=proof.nodes,
         eliminated=proof.eliminated,
-        out_of_nodes=proof.status == "nodes" and options.max_nodes is not None,
+        out_of_nodes=proof.status == "nodes" and limited,
         again=proof.again,
     )
 

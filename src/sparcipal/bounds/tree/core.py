@@ -41,7 +41,8 @@ STEPS = 100  # of a smoothing, at most
 EASY = 30  # nonzeros up to which a level is tried after every smoothing
 ROOT_STEPS = 60
 # In units of what the last feature adds to the value:
-PAD = 0.6  # what the core is charged for a feature outside while it is optimised
+PAD = 0.6  # what the core is charged for a feature outside while it is optimised, at first
+LESS, LEAST_PAD = 0.4, 0.03  # from these pads to smaller ones, where the core stays above the level
 BELOW = 0.3  # how far below the level the optimisation aims
 ROOM = 0.15  # least distance of M^1 from a level that is tried
 LIFT = 0.5  # how far above M^1 features that should join are looked for, where it is closer
@@ -83,11 +84,11 @@ def prove_large(
     search.start(question.incumbent)
     touch = search.touching(question.start)
     inside = search.inside(touch, question)
-    while question.effort == "full" and inside.bound < touch.level and inside.status == "optimal":
+    if question.effort == "full" and inside.bound < touch.level and inside.status == "optimal":
         # the tree closes: whatever is left is the level beyond the core
-        lower = search.lowered(touch, max(inside.bound, search.threshold))
-        if lower is None:
-            break
+        if inside.value > search.value:
+            search.support, search.value = touch.core[inside.support], inside.value
+        lower = search.lowered(touch, search.threshold)
         if lower.core.size > touch.core.size:
             inside = search.inside(lower, question)
         touch = lower
@@ -113,16 +114,14 @@ class _Extension:
                 f"s must lie between 1 and the number of features {cov.n_features}, got {s}"
             )
         self.cov, self.s, self.nonnegative = cov, s, question.nonnegative
-        self.tol, self.monitor, self.core_size = (
-            max(question.tol, 1e-9),
-            question.monitor,
-            core_size,
-        )
+        self.tol, self.monitor = max(question.tol, 1e-9), question.monitor
+        self.core_size = core_size
         self.scale = max(float(cov.diagonal.max()), 1e-300)
         self.value, self.support = -np.inf, np.empty(0, dtype=np.intp)
         self.work, self.n_eigen, self.limit = 0.0, 0, np.inf
         self.known = question.known
         self.clip = len(CLIPS) // 2  # the one that served last
+        self.pad = PAD
         self.forced = question.anchors
         self.level = question.level
         fast = question.effort == "fast"
@@ -191,7 +190,7 @@ class _Extension:
         if start is None:
             core = self.first_core()
         else:
-            core, split = self._grow(start.core, start.split, self.support, PAD * gain)
+            core, split = self._grow(start.core, start.split, self.support, self.pad * gain)
             as_it_is = self._unchanged(core, split, level, gain)
             if as_it_is is not None:
                 return as_it_is
@@ -202,21 +201,25 @@ class _Extension:
             strata, tried, attempt = self._round(core, split, level, gain)
             spent = (self.work - before) * (len(WARM) / len(COLD) if split is None else 1.0)
             split = strata.split
-            if number == 0 and attempt.touch is None and self.level is None and not self.rough:
+            done = attempt.touch is not None and tried == level
+            if number == 0 and not done and self.level is None and not self.rough:
                 level = self._lifted(core, split, gain)
                 if level > self.threshold:
                     tried, attempt = self._attempt(strata, level, gain, shaping=0.0)
             if attempt.touch is not None:
                 if best is None or attempt.touch.level < best.level:
                     best = attempt.touch
-                if tried == level and not (self.rough and self.work < ENOUGH * budget):
-                    return best
                 if tried == level:
-                    self.rough, self.shaping = False, SHAPING
+                    if level <= self.threshold or not self.work < ENOUGH * budget < np.inf:
+                        return best
                     level = self._lifted(core, split, gain)
+                    if level > self.threshold and not self.rough:
+                        return best
+                    self.rough, self.shaping = False, SHAPING
                     continue
             largest = MOST_ROUGH if self.rough else MOST_CORE
-            closing = attempt.joining.size <= CLOSING * core.size
+            above = tried > level  # the core itself
+            closing = not above and attempt.joining.size <= CLOSING * core.size
             self.limit = (LONGER if closing else 1.0) * budget
             room_for = _affordable_core(self.limit - self.work, core.size, spent)
             room = min(room_for, largest) - core.size
@@ -225,17 +228,26 @@ class _Extension:
             too_few = joining.size < HELPFUL * attempt.joining.size
             reach = strata.uniform_level() - level
             least, stalled = min(least, reach), stalled + 1 if reach > SLOW * least else 0
-            given_up = np.isfinite(budget) and stalled >= STALLED and not closing
+            hopeless = (stalled >= STALLED and not above) or strata.top() >= self.known
+            given_up = np.isfinite(budget) and hopeless and not closing
             out_of_budget = self.monitor.stopped is not None or room < 0 or too_few or given_up
+            if above and not self._smaller_pads() and not joining.size:
+                break
             if out_of_budget or core.size >= largest:
                 break
             if core.size + joining.size >= self.cov.n_features:
                 return self._everything()
-            if joining.size:
-                core, split = self._grow(core, split, joining, PAD * gain)
+            core, split = self._grow(core, split, joining, self.pad * gain)
         if self.cov.n_features <= MOST_CORE and not out_of_budget:
             return self._everything()
-        return best if best is not None else self._lowest(strata, tried, gain)
+        return self._lowest(strata, tried if attempt.touch is None else level, gain, best)
+
+    def _smaller_pads(self) -> bool:
+        """Optimise with smaller pads from now on, unless they are hardly worth mentioning."""
+        if self.pad <= LEAST_PAD:
+            return False
+        self.pad *= LESS
+        return True
 
     def _unchanged(self, core: np.ndarray, split: Split, level: float, gain: float) -> Touch | None:
         """The certificate of a neighbouring cardinality if it serves as it is."""
@@ -244,19 +256,25 @@ class _Extension:
             return None
         return self._attempt(strata, level, gain, self.shaping / 8)[1].touch
 
-    def lowered(self, touch: Touch, level: float) -> Touch | None:
-        """A certificate at a lower level, from the core and the split of another one."""
+    def lowered(self, touch: Touch, level: float) -> Touch:
+        """The lowest certificate from this level on, from the core and the split of another one."""
         gain = self.last_gain()
         core, split = touch.core, touch.split
         for _ in range(ROUNDS):
             strata, tried, attempt = self._round(core, split, level, gain)
+            split = strata.split
             if attempt.touch is not None and tried < touch.level:
-                return attempt.touch
-            joining = attempt.joining[: 2 * core.size]
-            if self.monitor.stopped is not None or core.size >= MOST_CORE or not joining.size:
-                return None
-            core, split = self._grow(core, strata.split, joining, PAD * gain)
-        return None
+                touch = attempt.touch
+            if touch.level <= level:
+                return touch
+            joining, room = attempt.joining[: 2 * core.size], MOST_CORE - core.size
+            too_few = room < HELPFUL * joining.size
+            smaller = tried > level and self._smaller_pads()
+            if self.monitor.stopped is not None or too_few or not (joining.size or smaller):
+                break
+            core, split = self._grow(core, split, joining[:room], self.pad * gain)
+        low = tried if attempt.touch is None else level
+        return self._lowest(strata, low, gain, touch)
 
     def inside(self, touch: Touch, question: TreeQuestion) -> Proof:
         """Branch and bound on the core; what bounds the others is a good start."""
@@ -294,7 +312,7 @@ class _Extension:
         self, core: np.ndarray, split: Split | None, level: float, gain: float
     ) -> tuple[Strata, float, Attempt]:
         """Optimise the core's certificate and try the level; easy ones after every smoothing."""
-        stages = self._optimised(core, split, PAD * gain, level - BELOW * gain)
+        stages = self._optimised(core, split, self.pad * gain, level - BELOW * gain)
         for made, final in stages:
             if not final and self.s > EASY:
                 continue
@@ -317,17 +335,22 @@ class _Extension:
         self.work += strata.work - before
         return tried, attempt
 
-    def _lowest(self, strata: Strata, low: float, gain: float) -> Touch:
-        """About the lowest level that this core can certify, as far as the budget goes."""
-        before, touch = strata.work, None
+    def _lowest(self, strata: Strata, low: float, gain: float, touch: Touch | None) -> Touch:
+        """About the lowest level that this core can certify, as far as the budget goes.
+
+        `low` is too low, and `touch` is the best certificate so far.
+        """
+        before = strata.work
         last = before + max(self.limit - self.work, LOWEST * self.limit)
         low = max(low, strata.top())
         step = max(gain, strata.uniform_level() - low)
-        while touch is None:
-            touch = strata.attempt(low + step, shaping=0.0).touch
-            if touch is None:
-                longer = 2 if self.monitor.stopped is None and strata.work < last else 8
-                low, step = low + step, longer * step
+        while touch is None or low + step < touch.level:
+            found = strata.attempt(low + step, shaping=0.0).touch
+            if found is not None:
+                touch = found
+                break
+            longer = 2 if self.monitor.stopped is None and strata.work < last else 8
+            low, step = low + step, longer * step
         while self.monitor.stopped is None and strata.work < last and low < self.known:
             near = NEAR * max(gain, min(touch.level, self.known) - self.threshold)
             if touch.level - low <= near:
