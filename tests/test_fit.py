@@ -298,3 +298,18 @@ def test_the_default_searches_on_only_while_its_account_holds_another_search(wor
     proved = Proved(run(problem, options).components, (Bound("trace", 4.5),))
     better = searched_on(problem, proved, method, {}, options, "fast")
     assert better.components[1].support == [found]
+
+
+@pytest.mark.parametrize("screened", [False, True])
+def test_the_default_does_not_search_on_for_the_gap_of_a_rough_proof(screened, monkeypatch):
+    """Where features were screened out, the gap is what the proof leaves, not the search."""
+    again = []
+    monkeypatch.setattr(
+        "sparcipal.fit.searched_on", lambda problem, proved, *rest: again.append(1) or proved
+    )
+    X = np.random.default_rng(0).standard_normal((60, 30)) * np.linspace(3, 1, 30)
+    limit = {"memory_limit": 8 * 5 * 12**2} if screened else {}
+    asked = {"n_components": 2, "n_nonzero_coefs": 3, "method_options": {"effort": 0}}
+    result = sparse_pca(lambda: iter([X]), **asked, **limit)
+    assert bool(result.certificate.screening) == screened
+    assert bool(again) != screened

@@ -276,7 +276,9 @@ def solve(
     monitor.update("search", value=float(variances(problem, components).sum()), message=found.note)
     proved = prove(problem, components, found.bounds, options, certify, start)
     apart = method.name == "auto" and problem.k > 1 and problem.disjoint
-    quick = certify == "fast" and start is None and not problem.adjusted
+    # where features were screened out, the default proof is rough, and its gap says little
+    close = start is None and not problem.adjusted and not problem.dropped
+    quick = certify == "fast" and close
     if apart and (quick or certify == "full"):
         proved = searched_on(problem, proved, method, method_options, searching, certify)
     if method.name != "auto":
