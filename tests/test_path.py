@@ -9,6 +9,7 @@ import pytest
 
 import sparcipal.path
 from sparcipal import Result, sparse_pca, verify
+from sparcipal.bounds import strategy
 from sparcipal.path import sparse_path
 from sparcipal.problem.covariance import covariance_of
 from sparcipal.problem.monitor import Progress
@@ -56,6 +57,16 @@ def test_path_chooses_sizes_by_default(p, last):
     path = sparse_path(covariance=np.diag(np.arange(1.0, p + 1)))
     assert path.n_nonzero_coefs.tolist() == list(range(1, last + 1))
     np.testing.assert_allclose(path.values, p)
+
+
+def test_a_proof_among_fewer_features_is_no_start_when_constant_ones_join(monkeypatch):
+    """Without them the tree is on all features, with them on a core."""
+    monkeypatch.setattr(strategy, "WHOLE", 2)
+    X = np.array([[0.0, 955.0, 1026.0], [0.0, 1032.0, 944.0]])
+    asked = {"n_nonzero_coefs": [1, 3], "nonnegative": True, "certify": "full", "tol": 0.0}
+    path = sparse_path(X, scale=True, **asked)
+    assert path.values.tolist() == pytest.approx([1.0, 1.0])
+    assert all(verify(result, X) for result in path)
 
 
 def test_constant_features_join_when_nothing_else_is_left():
@@ -251,15 +262,15 @@ def test_path_of_a_common_set_begins_with_as_many_features_as_components():
 @pytest.mark.parametrize(("left", "proofs"), [(0.0, 1), (0.02, 1), (0.03, 0)])
 def test_a_proof_that_left_much_open_serves_longer(monkeypatch, left, proofs):
     cov = covariance_of(np.eye(20) + 0.3)
-    asked = []
+    asked, every = [], np.arange(20)
 
     def solve(whole, method, keywords, options, certify, again=None):
         asked.append(certify)
-        return Answer((), SimpleNamespace(gap=0.04 if certify is False else 0.01), None)
+        return Answer((), SimpleNamespace(gap=0.04 if certify is False else 0.01), None, every)
 
     monkeypatch.setattr(sparcipal.path, "solve", solve)
     first = Component(np.arange(4), np.full(4, 0.5))
-    before = Answer((first,), SimpleNamespace(bounds=()), None, left=left)
+    before = Answer((first,), SimpleNamespace(bounds=()), None, every, left=left)
     monkeypatch.setattr(sparcipal.path, "_scaled", lambda *args: ())
     answer = sparcipal.path._scaled_step(Problem(cov, (5,)), before, Options(), thorough=False)
     assert asked.count("fast") == proofs

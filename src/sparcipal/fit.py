@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .bounds.joint import prove_better
 from .bounds.proved import Proved
 from .bounds.strategy import prove
 from .data.explained import predicting
@@ -292,7 +293,7 @@ def solve(
     bounds = certificate.bounds
     if eliminated:  # a proof speaks of the features that are left: it says which
         bounds = tuple(replace(b, data={**b.data, "kept": alive}) for b in bounds)
-    return Answer(lifted, replace(certificate, bounds=bounds), found, proved.again)
+    return Answer(lifted, replace(certificate, bounds=bounds), found, alive, proved.again)
 
 
 def searched_on(
@@ -306,8 +307,9 @@ def searched_on(
     """Search with new seeds while the gap is open: a bound can be tight where the search is not.
 
     By default all searches share one account, and another one begins if it holds the mean of
-    those before.
+    those before. A better value is proved anew where that costs no more than the first proof.
     """
+    first = proved.value(problem)
     for done in range(1, 1 + SEARCHES):
         value, meter = proved.value(problem), options.meter
         spent = certify == "fast" and meter.left < (SEARCHING - meter.left) / done
@@ -318,6 +320,9 @@ def searched_on(
         if better.value(problem) > value:
             proved = better
             options.monitor.update("search", value=proved.value(problem), message=again.note)
+    value = proved.value(problem)
+    if first * (1 + options.tol) < value * (1 + options.tol) < proved.lowest:
+        proved = prove_better(problem, proved, options, certify)
     return proved
 
 

@@ -253,6 +253,8 @@ class _Steps:
             return replace(among, dropped=float(data.survivors.dropped.max(initial=0.0)))
 
         def answer(whole: Problem, before: Answer | None, part: Options) -> Answer:
+            if before is not None and not np.array_equal(before.alive, informative(whole)):
+                before = replace(before, again=None)  # constant features fill larger supports
             if settings.certify == "fast" and before is not None and _serves_several(whole):
                 aimed = replace(part, aim=AIM) if dense else part
                 return _scaled_step(whole, before, aimed, self.thorough)

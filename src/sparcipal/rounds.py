@@ -29,6 +29,7 @@ class Answer:
     components: tuple[Component, ...]
     certificate: Certificate
     found: Found
+    alive: np.ndarray  # the features that were searched, by which `again` numbers them
     again: Any = None  # what the proof for a neighbouring cardinality may begin with
     left: float = 0.0  # the gap of the proof that neighbouring cardinalities are bounded by
 

@@ -331,7 +331,7 @@ def test_eigenvalue_bound_from_few_samples_is_that_of_the_features(k, monkeypatc
     A = cov.submatrix(np.arange(40))
     plain = float(np.linalg.eigvalsh(A)[-k:].sum())
     assert plain * (1 + 1e-14) <= bound.value <= plain * (1 + 1e-10)
-    gram = cov.gram()
+    gram = cov.factor() @ cov.factor().T
     due = k * (42 * 2.0**-52 * float(np.trace(gram)) + cov.rounding(40))
     assert bound.value - certify.proved_eigenvalue_sum(gram, k) >= 1.99 * due
     monkeypatch.setattr(checked, "FACTOR_LIMIT", 20)
@@ -343,6 +343,16 @@ def test_eigenvalue_bound_from_few_samples_is_that_of_the_features(k, monkeypatc
     assert certify.eigenvalue_bound(Problem(cov, (2,) * k)) is None
     monkeypatch.setattr(checked, "FACTOR_LIMIT", 5)
     assert recheck("eigenvalues", bound.data, own, Question((2,) * k, False, True, 0.0)) == np.inf
+
+
+def test_eigenvalue_bound_takes_the_smaller_matrix_of_the_two():
+    X = np.random.default_rng(1).standard_normal((40, 60))
+    wide, high = (covariance_of_data(table)[0] for table in (X, X.T))
+    bounds = [certify.eigenvalue_bound(Problem(cov, (3,))) for cov in (wide, high)]
+    assert [bound.data.get("matrix") for bound in bounds] == ["samples", None]
+    own = checked_covariance_of_data(scipy.sparse.csr_array(X), True, False, None, wide.unit)[0]
+    again = recheck("eigenvalues", bounds[0].data, own, Question((3,), False, True, 0.0))
+    assert again <= bounds[0].value  # sparse rows have only the matrix of features at hand
 
 
 def test_proved_eigenvalue_sum_holds_with_and_without_lanczos(monkeypatch):
@@ -375,7 +385,7 @@ def test_eigenvalue_bound_counts_the_rounding_of_the_matrix_of_samples(monkeypat
     """Eigenvalues from n x n: forming that matrix rounds by (p + 2) eps of its trace."""
     X = 30.0 * np.random.default_rng(0).standard_normal((5, 2000))
     cov = covariance_of_data(X)[0]
-    truth = float(np.linalg.eigvalsh(cov.gram())[-2:].sum())
+    truth = float(np.linalg.eigvalsh(cov.factor() @ cov.factor().T)[-2:].sum())
     monkeypatch.setattr(certify, "DENSE_LIMIT", 20)
     monkeypatch.setattr(margins, "EPS", 1e-9)
     slack = 2 * 2002 * 1e-9 * float(cov.diagonal.sum())

@@ -11,8 +11,10 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from sparcipal import Result, sparse_pca, verify
+from sparcipal.bounds.adjusted.optimise import Around
 from sparcipal.bounds.kyfan import JointQuestion, kyfan_bound
-from sparcipal.problem.covariance import covariance_of_data
+from sparcipal.problem.covariance import covariance_of, covariance_of_data
+from sparcipal.problem.problem import Component, Problem
 from sparcipal.problem.result import Status
 
 
@@ -104,3 +106,12 @@ def test_without_prices_the_bound_holds_for_orthogonal_components_that_overlap(s
     priced = replace(replaced, data={**bound.data, "price": np.full(7, 1e-3, np.float32)})
     forged = replace(honest, certificate=replace(honest.certificate, bounds=(priced,)))
     assert "prices" in verify(forged, X).reason
+
+
+def test_points_of_one_support_grow_by_one_point_in_a_round():
+    """They doubled, so that a proof of six features did not end."""
+    F, axes, every = np.random.default_rng(0).standard_normal((6, 4)), np.eye(4), np.arange(4)
+    problem = Problem(covariance_of(F.T @ F), (4, 4), supports="free")
+    around = Around(problem, [Component(every, axes[0]), Component(every, axes[1])])
+    assert around.grown(around.fitted())
+    assert len(around.points) == 3

@@ -238,3 +238,11 @@ def test_below_keeps_a_distance_from_the_largest_eigenvalue():
         for test in (prove_below, FLOAT.below):
             step = next(j for j in range(1, 10**5) if test(A, top + j * 2.0**-53))
             assert step * 2.0**-53 >= 8 * 2.0**-52 * trace
+
+
+def test_splits_are_optimised_in_units_that_do_not_overflow_where_variances_are_denormal():
+    n = 3
+    a = np.full((n, n), 0.1)
+    a[np.diag_indices(n)] = 3e-311
+    part = Part(np.arange(n), a, np.zeros(n, bool), np.zeros(n), 2, False, np.zeros(n))
+    assert np.isfinite(Optimiser(part, clipped(part, 0.05)).point).all()

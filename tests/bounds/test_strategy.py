@@ -24,6 +24,19 @@ def test_few_samples_and_few_nonzeros_are_proved_by_a_tree():
     assert "tree" in names
 
 
+def test_one_component_is_clipped_by_its_tree_alone_unless_there_is_none():
+    X = np.random.default_rng(0).standard_normal((30, 9))
+    for certify, more in (("fast", "tree"), (False, "clip")):
+        bounds = sparse_pca(X, n_nonzero_coefs=3, certify=certify).certificate.bounds
+        assert {bound.name for bound in bounds} & {"tree", "clip"} == {more}
+
+
+def test_no_bound_is_tried_after_one_that_closes_the_gap():
+    result = sparse_pca(covariance=np.diag([3.0, 2.0, 1.0]), n_nonzero_coefs=2)
+    assert result.status == "optimal"
+    assert "eigenvalues" not in [bound.name for bound in result.certificate.bounds]
+
+
 def test_a_full_proof_against_a_clock_begins_with_what_the_default_proves():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((100, 46)) @ rng.standard_normal((46, 46))

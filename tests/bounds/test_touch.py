@@ -201,3 +201,25 @@ def test_scales_that_are_proved_at_the_end_are_those_proved_at_once(monkeypatch,
             assert all(strata._holds(group, one.level) for group in one.groups)
     assert levels[0] == levels[1]
     assert any(level is not None for level in levels[0])
+
+
+@pytest.mark.parametrize("factor", [1.02, 1.1])
+def test_covariances_outside_are_formed_only_where_variances_leave_a_level_open(factor):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 60)) * np.r_[np.full(10, 3.0), np.linspace(2.8, 0.3, 50)]
+    cov, core = covariance_of_data(X)[0], np.arange(10)
+    split = random_split(rng, cov.dense(), core, False)
+    strata, whole = (kind(cov, 4, False, core, split) for kind in (Strata, AllFormed))
+    found, same = (one.attempt(factor * strata.top()) for one in (strata, whole))
+    assert 0 < np.count_nonzero(strata._formed) < strata._near.size
+    assert whole._formed.all()
+    assert (found.touch is None) == (same.touch is None) == (factor < 1.1)
+    assert found.joining.tolist() == same.joining.tolist()
+
+
+class AllFormed(Strata):
+    """Features are looked at with all of their covariances."""
+
+    def _look_at(self, near):
+        super()._look_at(near)
+        self._form(np.arange(near.size))

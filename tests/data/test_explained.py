@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -146,3 +147,12 @@ def test_share_of_a_feature_that_did_not_vary_in_the_fit_counts_in_its_own_unit(
         model = SparsePCA(2, 2, scale=True, certify=False).fit(X)
     assert model.result_.scale[5] == 1.0
     assert model.score(new) == pytest.approx(by_least_squares(model, X, new), rel=1e-9)
+
+
+def test_regression_and_score_overflow_nowhere_with_tiny_columns():
+    """Two whose variances are denormal numbers: products of their units are too large."""
+    X = np.random.default_rng(0).standard_normal((20, 3)) * [1.0, 1e-158, 1e-158]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pca = SparsePCA(n_components=3, n_nonzero_coefs=1, certify=False).fit(X)
+        assert pca.score(X) == pytest.approx(1.0)

@@ -144,3 +144,16 @@ def test_variances_that_are_alike_do_not_say_which_features_to_keep():
     assert stream(even).first(10, rough=True) == stream(even).first(10) == 1000
     assert stream(even, scale=True).first(10, rough=True) == 1000
     assert stream(even, scale=True).first(10) == 1200
+
+
+def test_a_further_round_keeps_all_variances_that_matter_or_twice_as_many():
+    table = np.array([[-1.0], [1.0]]) * np.sqrt(np.r_[np.full(30, 10.0), np.ones(970)])
+
+    def more(count, enough, limit=1 << 30):
+        stream = Stream(as_rows(table), center=True, scale=False, memory_limit=limit)
+        stream.count(Monitor())
+        return stream.more(count, 10, enough)
+
+    assert more(20, 0.5) == 1000
+    assert more(20, 5.0) == 40
+    assert more(20, 0.5, limit=40 * 300**2) == 300  # as many as fit

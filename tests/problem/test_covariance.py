@@ -116,10 +116,10 @@ def test_a_part_that_is_not_copied_is_the_same_matrix():
     assert part.rounding(2) == copied.rounding(2)
 
 
-def test_covariance_and_its_gram_have_the_same_eigenvalues():
+def test_covariance_and_the_matrix_of_its_samples_have_the_same_eigenvalues():
     cov, _, _ = covariance_of_data(data(n=6))
     eigenvalues = np.linalg.eigvalsh(cov.dense())[-5:]
-    assert np.allclose(np.linalg.eigvalsh(cov.gram())[-5:], eigenvalues)
+    assert np.allclose(np.linalg.eigvalsh(cov.factor() @ cov.factor().T)[-5:], eigenvalues)
 
 
 @pytest.mark.parametrize("offset", [0.0, 3.0, 1e5, 1e9])
@@ -295,3 +295,35 @@ def test_columns_of_a_dense_table_are_formed_without_a_copy_of_it(monkeypatch):
     np.testing.assert_allclose(columns, A[:, some], atol=1e-13)
     np.testing.assert_array_equal(cov.submatrix(some, np.arange(300)) * cov.unit, columns.T)
     np.testing.assert_allclose(cov.dense() * cov.unit, A, atol=1e-13)
+
+
+def test_rows_of_a_dense_covariance_copy_no_column_where_all_are_asked_for():
+    cov = covariance_of_data(np.random.default_rng(0).standard_normal((500, 60)))[0]
+    few, every = np.array([3, 7]), np.arange(60)
+    tracemalloc.start()
+    rows = cov.submatrix(few, every)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < cov.factor().nbytes / 4
+    np.testing.assert_allclose(rows, cov.dense()[few], atol=1e-14)
+    np.testing.assert_array_equal(cov.submatrix(every, few), rows.T)
+
+
+def test_rows_of_a_sparse_covariance_turn_the_table_once_and_copy_few_columns(monkeypatch):
+    """What comes out has the bits of a product with the columns asked for."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((60, 40), density=0.2, rng=rng, format="csc")
+    covariance, _, _ = covariance_of_data(X)
+    few, most = np.array([7, 3]), rng.permutation(40)[:30]
+    one_by_one = np.hstack([covariance.submatrix(few, most[[j]]) for j in range(30)])
+    taken, turned = [], []
+    take, turn = sp.csc_array.__getitem__, sp.csc_array.tocsr
+    monkeypatch.setattr(
+        sp.csc_array, "__getitem__", lambda X, at: taken.append(len(at[1])) or take(X, at)
+    )
+    monkeypatch.setattr(sp.csc_array, "tocsr", lambda X, copy=False: turned.append(1) or turn(X))
+    for _ in range(3):
+        np.testing.assert_array_equal(covariance.submatrix(few, most), one_by_one)
+        np.testing.assert_array_equal(covariance.submatrix(most, few), one_by_one.T)
+    assert max(taken) == 2
+    assert len(turned) == 1

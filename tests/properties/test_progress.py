@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcipal import alternatives, sparse_path, sparse_pca
+from sparcipal import alternatives, compare, sparse_path, sparse_pca, stability, update
 from sparcipal.problem import monitor
 from tests.support.mode_cases import KINDS
 
@@ -118,6 +118,24 @@ def test_figures_beside_alternatives_are_those_of_the_answer():
         assert all(p.bound is None or p.bound >= optimum * (1 - SLACK) for p in seen)
 
 
+@pytest.mark.parametrize("question", [compare, stability, update])
+def test_figures_of_a_question_are_those_of_all_rows(question):
+    """Resamples, the rows before an update and other methods answer other questions."""
+    asked = {"n_components": 2, "n_nonzero_coefs": 2, "method_options": {"effort": 0}}
+    X = next(tables(1))[1][:, :7]
+    optimum, seen = truth(np.cov(X, rowvar=False, bias=True), 2, 2), []
+    if question is update:
+        update(sparse_pca(X[:40], **asked), X[40:], X=X[:40], callback=seen.append)
+    elif question is stability:
+        stability(X, n_resamples=2, callback=seen.append, **asked)
+    else:
+        methods = ["auto", "gpower"]
+        compare(X, methods=methods, n_components=2, n_nonzero_coefs=2, callback=seen.append)
+    assert any(p.bound is not None for p in seen)
+    assert all(p.bound is None or p.bound >= optimum * (1 - SLACK) for p in seen)
+    assert all(p.value is None or p.value <= optimum * (1 + SLACK) for p in seen)
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["held", "screened"])
 def test_figures_of_a_path_speak_of_the_size_at_hand(stream):
     for _, X in tables(2):
@@ -161,7 +179,8 @@ def test_callback_ends_a_run_between_its_news(certify, monkeypatch):
         assert min(result.bound, whole.bound) >= optimum * (1 - SLACK)
 
 
-def test_callback_hears_the_last_figures_again_from_its_own_thread_only():
+def test_callback_hears_the_last_figures_again_from_its_own_thread_only(monkeypatch):
+    monkeypatch.setattr(monitor, "PULSE", 0.3)
     heard = []
     watched = monitor.Monitor(heard.append)
     watched.update("prove", value=1.0, bound=2.0, nodes=3)

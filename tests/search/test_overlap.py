@@ -230,6 +230,14 @@ def test_orthogonal_components_leave_a_support_that_is_full():
     assert result.value == pytest.approx(9.1)
 
 
+def test_components_with_denormal_loadings_are_made_orthogonal_without_overflow() -> None:
+    A = np.full((5, 5), 3e-311) * (1.0 - np.eye(5))
+    A[:3, :3] = [[0.9, -0.11, 0.13], [-0.11, 0.84, -0.25], [0.13, -0.25, 1.36]]
+    asked = {"n_components": 2, "n_nonzero_coefs": 3, "supports": "orthogonal", "certify": False}
+    result = sparse_pca(covariance=A, **asked)
+    assert result.value == pytest.approx(np.linalg.eigvalsh(A)[-2:].sum())
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_no_order_of_few_components_explains_more(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -296,3 +304,14 @@ def test_covariances_that_are_rounding_tie_no_uncorrelated_components() -> None:
     asked = {"supports": "free", "uncorrelated": True, "certify": False, **SHORT}
     result = sparse_pca(X, n_components=2, n_nonzero_coefs=[1, 2], **asked)
     assert result.value == pytest.approx(9.0 * (1 + 0.9**2 + 0.8**2))
+
+
+def test_orthogonal_components_exchange_features_with_all_weights_moving() -> None:
+    """Four copies of a feature: no change of one component alone leads on from two long ones."""
+    A = np.array([[0.93, -0.01, -0.86], [-0.01, 1.34, -0.93], [-0.86, -0.93, 3.07]])
+    copies = [0, 1, 0, 2, 0, 0]
+    A = A[np.ix_(copies, copies)]
+    result = sparse_pca(
+        covariance=A, n_components=2, n_nonzero_coefs=4, supports="orthogonal", certify=False
+    )
+    assert result.value > 7.19  # 6.67 without these exchanges

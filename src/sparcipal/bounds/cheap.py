@@ -35,7 +35,7 @@ from ..numerics import margins
 from ..numerics.eigen import factorises, largest_eigenpairs, largest_eigenvalues
 from ..numerics.largest import magnitudes, row_tops
 from ..numerics.margins import SAFETY, top_sum
-from ..problem.covariance import DENSE_LIMIT
+from ..problem.covariance import DENSE_LIMIT, Covariance
 from ..problem.problem import Problem
 from ..problem.result import Bound
 from .parts import sum_of_parts
@@ -51,10 +51,11 @@ TURNS = ((16, None), (4096, 2048), (128, None))
 BLOCK = 2**20  # entries of rows that are read at a time
 
 
-def cheap_bounds(problem: Problem) -> list[Bound]:
+def cheap_bounds(problem: Problem, *, clip: bool = True) -> list[Bound]:
     """Return every bound of about p^2 operations, the smallest first, in inside units.
 
-    The eigenvalue bound costs p^3; `prove` adds it where more than these is asked for.
+    `clip` adds the one of some twenty eigenvalue problems, where features are few. The eigenvalue
+    bound costs p^3; `prove` adds it where more than these is asked for.
     """
     if not problem.disjoint:
         both = [_parts_bound(problem), trace_bound(problem)]
@@ -70,7 +71,7 @@ def cheap_bounds(problem: Problem) -> list[Bound]:
         # a bound that is lower by less would not be worth its time
         sums = _row_sums(problem, (1 - 1e-6) * bounds[0].value)
         bounds += [] if sums is None else [gershgorin_bound(problem, sums)]
-    if problem.covariance.n_features <= CLIP_LIMIT:
+    if clip and problem.covariance.n_features <= CLIP_LIMIT:
         bounds.append(clip_bound(problem))
     return sorted(bounds, key=lambda bound: bound.value)
 
@@ -93,17 +94,13 @@ def eigenvalue_bound(problem: Problem) -> Bound | None:
     covariance = problem.covariance
     if not covariance.diagonal.any():
         return None
-    k, data = min(problem.k, covariance.n_features), {}
-    if covariance.n_features <= DENSE_LIMIT:
-        total = proved_eigenvalue_sum(covariance.dense(), k)
-    else:
-        data = {"matrix": "samples"}
-        gram = covariance.gram() if (covariance.n_samples or DENSE_LIMIT) < DENSE_LIMIT else None
-        if gram is None:
-            return None
-        # Forming the n x n matrix rounds once more.
-        slack = k * margins.gram(covariance.n_features) * float(np.trace(gram))
-        total = proved_eigenvalue_sum(gram, min(k, gram.shape[0])) + SAFETY * slack
+    found = same_spectrum(covariance)
+    if found is None:
+        return None
+    matrix, kind, error = found
+    k = min(problem.k, covariance.n_features)
+    total = proved_eigenvalue_sum(matrix, min(k, len(matrix))) + SAFETY * k * error
+    data = {} if kind == "features" else {"matrix": kind}
     # The eigenvalues of the computed matrix move by at most the error over all p features.
     shift = k * covariance.rounding(covariance.n_features)
     if not problem.disjoint:
@@ -111,6 +108,16 @@ def eigenvalue_bound(problem: Problem) -> Bound | None:
         # semidefinite: adjusted variances, and components on features that are left out.
         total += k * covariance.psd_shift
     return Bound("eigenvalues", total + SAFETY * shift, data, SAFETY * shift)
+
+
+def same_spectrum(cov: Covariance) -> tuple[np.ndarray, str, float] | None:
+    """The smaller of two matrices with the eigenvalues of A, which one it is, and what forming it
+    moves them by; None if both are too large."""
+    rows = cov.factor()
+    if rows is not None and len(rows) < min(cov.n_features, DENSE_LIMIT):
+        gram = rows @ rows.T
+        return gram, "samples", margins.gram(cov.n_features) * float(np.trace(gram))
+    return (cov.dense(), "features", 0.0) if cov.n_features <= DENSE_LIMIT else None
 
 
 def _largest_magnitudes(problem: Problem) -> np.ndarray:

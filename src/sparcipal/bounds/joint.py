@@ -98,6 +98,17 @@ def prove_jointly(
         steps = [Step("rough")] if problem.n_nonzero <= HASTY else []
     elif start is not None:
         steps = [Step("again"), *(step for step in steps[1:2] if step.name == "prices")]
+    return _followed(problem, proved, options, steps, start)
+
+
+def _followed(
+    problem: Problem,
+    proved: Proved,
+    options: Options,
+    steps: list[Step],
+    start: Bound | None = None,
+) -> Proved:
+    """Take these steps until the gap closes."""
     for step in steps:
         asked = _question(problem, proved, options)
         stage = Stage(asked, proved.bounds, options, problem.dropped, start)
@@ -113,6 +124,15 @@ def prove_jointly(
         if proved.lowest <= value * (1 + enough) or options.monitor.stopped:
             break
     return proved
+
+
+def prove_better(problem: Problem, proved: Proved, options: Options, certify: str) -> Proved:
+    """Branch again at prices, for a value that was found after the plan came to its end."""
+    kyfan = [bound for bound in proved.bounds if bound.name == "kyfan"]
+    if not kyfan or options.monitor.stopped:
+        return proved
+    steps = [step for step in plan(problem, certify) if step.name == "prices"]
+    return _followed(problem, proved, options, steps)
 
 
 def plan(problem: Problem, certify: str) -> list[Step]:

@@ -67,12 +67,14 @@ def prove(
         if _closed(problem, near, options):
             return near
         others = (bound for bound in near.bounds if bound is not trace)
-        near = replace(near, bounds=(*others, *cheap_bounds(problem)))
+        near = replace(near, bounds=(*others, *cheap_bounds(problem, clip=False)))
         return _where_wide(problem, near, options, certify)
     if certify is False and problem.disjoint and _close_enough(problem, components, known):
         return Proved(components, (*known, trace_bound(problem)))
-    proved = Proved(components, (*known, *cheap_bounds(problem)))
-    if certify is False:
+    # the tree of one component begins with the best of several clippings
+    treeless = certify is False or problem.k > 1
+    proved = Proved(components, (*known, *cheap_bounds(problem, clip=treeless)))
+    if certify is False or _closed(problem, proved, options):
         return proved
     for name in NEXT:
         found = _function(name)(problem)

@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ..numerics import margins
-from ..numerics.eigen import leading_vector
-from ..numerics.largest import magnitudes, row_tops
+from ..numerics.eigen import inverse, leading_vector
+from ..numerics.largest import magnitudes, prefix_sums, row_tops
 from ..problem.covariance import Covariance, MatrixCovariance
 from ..problem.monitor import Monitor
 from .pairsplit import Split, prove_below
@@ -136,7 +135,7 @@ class Strata:
         self._always = charge[:, self.forced].sum(axis=1)
         # a row chooses among the features that are not forced, one less if it is one of them
         self._choices = s - anchors - np.where(self.forced, 0, 1)
-        self._chosen = _prefix_sums(np.where(self.forced, 0.0, charge), max(s - anchors, 0))
+        self._chosen = prefix_sums(np.where(self.forced, 0.0, charge), max(s - anchors, 0))
         self._tops: dict[int, float] = {}
         self._lead = np.ones(core.size)
         self._shapes: dict[int, list[np.ndarray]] = {}
@@ -194,8 +193,8 @@ class Strata:
             return np.ones(self.outside.size, dtype=bool)
         v = self.variance[self.outside]
         root = np.sqrt(v)
-        inner = _prefix_sums(self.variance[self.core][None, :], self.s)[0]
-        outer = _prefix_sums(root[None, :], self.s)[0]
+        inner = prefix_sums(self.variance[self.core][None, :], self.s)[0]
+        outer = prefix_sums(root[None, :], self.s)[0]
         rise = 1 + margins.outside(self.s)
         open_ = np.asarray((v + root * outer[self.s - 1]) * rise > t) & self.alone
         for first, last in self.groups:
@@ -211,29 +210,47 @@ class Strata:
         self._near = near
         self.work += near.size * self.core.size * 20.0 + cov.forming(near, self.core)
         self.squares = magnitudes(cov.submatrix(near, self.core), self.nonnegative) ** 2
-        self.uniform = _prefix_sums(self.squares, s)
-        self.others = self._outer_sums(near)
+        self.uniform = prefix_sums(self.squares, s)
         self.own = cov.diagonal[near]
-
-    def _outer_sums(self, near: np.ndarray) -> np.ndarray:
-        """Sums of the largest |A_jl| over features l outside, exact among those of `near`."""
-        s, cov = self.s, self.cov
-        far = np.setdiff1d(self.outside, near)
-        if self.trusted and near.size > NEAR:
-            far, among = self.outside, np.zeros((near.size, 0))
-        elif not self.trusted and far.size:
-            self.work += cov.forming(near, self.outside)
-            among = magnitudes(cov.submatrix(near, self.outside), self.nonnegative)
-            among[np.arange(near.size), np.searchsorted(self.outside, near)] = 0.0
-            far = far[:0]
-        else:
-            self.work += cov.forming(near, near)
-            among = magnitudes(cov.submatrix(near), self.nonnegative)
-            np.fill_diagonal(among, 0.0)
-        self.work += among.size * 10.0
-        top = np.sort(np.sqrt(self.variance[far]))[::-1][: s - 1]
+        self.others, self._formed = np.empty((near.size, s + 1)), np.zeros(near.size, dtype=bool)
+        if not self.trusted:
+            self._form(np.arange(near.size))
+            return
+        # covariances are at most what variances say; they are formed where that is not enough
         root = np.sqrt(self.variance[near])[:, None]
-        return _prefix_sums(np.hstack([row_tops(among, s - 1), root * top]), s)
+        top = np.sort(np.sqrt(self.variance[self.outside]))[::-1][: s - 1]
+        self.others[:] = root * prefix_sums(top[None, :], s)
+        self._formed[:] = near.size > NEAR
+
+    def _form(self, rows: np.ndarray) -> None:
+        """Sums of the largest |A_jl| of these features over l outside, exact among those near."""
+        s, cov, near = self.s, self.cov, self._near
+        assert near is not None
+        self._formed[rows] = True
+        chosen = near[rows]
+        far = np.setdiff1d(self.outside, near) if self.trusted else self.outside[:0]
+        beside = near if self.trusted else self.outside
+        self.work += cov.forming(chosen, beside) + 10.0 * chosen.size * beside.size
+        among = magnitudes(cov.submatrix(chosen, beside), self.nonnegative)
+        among[np.arange(chosen.size), np.searchsorted(beside, chosen)] = 0.0
+        top = np.sort(np.sqrt(self.variance[far]))[::-1][: s - 1]
+        root = np.sqrt(self.variance[chosen])[:, None]
+        self.others[rows] = prefix_sums(np.hstack([row_tops(among, s - 1), root * top]), s)
+
+    def _form_where_close(self, t: float, scales: dict[int, float]) -> None:
+        """Form the covariances of features that variances do not put well below the level."""
+        rest = np.flatnonzero(~self._formed)
+        if not rest.size:
+            return
+        rise = 1 + margins.outside(self.s)
+        worst = (self.own[rest] + self.others[rest, self.s - 1]) * rise
+        for first, last in self.groups:
+            taus = np.arange(first, last + 1)
+            m = self.rows(rest, self.uniform[rest], taus, first * scales[first])
+            worst = np.maximum(worst, m.max(axis=1))
+        close = rest[worst > JOIN * t]
+        if close.size:
+            self._form(close)
 
     # --- levels ---
 
@@ -271,6 +288,7 @@ class Strata:
         open_ = self.outside[self._by_variance(t, scales)]
         if self._near is None or np.setdiff1d(open_, self._near).size:
             self._look_at(open_)
+        self._form_where_close(t, scales)
         self.shaping = self.dividing = shaping
         self.divisible = self.divisible or shaping > 0.0
         s = self.s
@@ -392,7 +410,7 @@ class _GroupSearch:
         """Look at the failing features with other pads; these are stored if they help one."""
         strata, rows = self.strata, self.failing
         squares = strata.squares[rows] / shape.astype(np.float64)
-        sums = _prefix_sums(squares, strata.s - self.first)
+        sums = prefix_sums(squares, strata.s - self.first)
         strata.work += 25.0 * squares.size
         now = strata.rows(rows, sums, self.taus, self.first * scale)
         better = np.minimum(self.m[rows], now)
@@ -435,7 +453,7 @@ class _Pads:
         self.strata, self.t, self.first = strata, t, first
         base = strata.matrix(first)
         self.gap = np.diag(np.full(base.shape[0], t)) - base
-        self.inverse = _inverse(self.gap)
+        self.inverse = inverse(self.gap)
 
     def _scale(self, shape: np.ndarray) -> float:
         """About the largest c with first * c * Diag(shape) <= t I - M."""
@@ -464,7 +482,7 @@ class _Pads:
             step = 0.035 * float(n) ** 3 + 16.0 * n * n + 4e5
             self.strata.work += step
             self.strata.shaping -= step
-            inside = _inverse(self.gap - np.diag(self.first * fraction * pi))
+            inside = inverse(self.gap - np.diag(self.first * fraction * pi))
             if inside is None or not self.strata.may_shape:
                 return
             pi = np.sqrt(pi * weight / np.diagonal(inside))
@@ -475,24 +493,3 @@ class _Pads:
             scale = self.scaled(shape)
             if scale is not None:
                 yield shape, scale
-
-
-def _inverse(matrix: np.ndarray) -> np.ndarray | None:
-    """The inverse of a positive definite matrix; None when it is not one."""
-    factor, info = lapack.dpotrf(matrix, lower=1)
-    if info:
-        return None
-    inverse, info = lapack.dpotri(factor, lower=1)
-    if info:
-        return None
-    inverse = np.tril(inverse)
-    return np.asarray(inverse + np.tril(inverse, -1).T)
-
-
-def _prefix_sums(values: np.ndarray, count: int) -> np.ndarray:
-    """Column i holds the sum of the i largest of each row, i = 0..count."""
-    top = -np.sort(-row_tops(values, count), axis=1)
-    out = np.zeros((values.shape[0], count + 1))
-    np.cumsum(top, axis=1, out=out[:, 1 : top.shape[1] + 1])
-    out[:, top.shape[1] + 1 :] = out[:, top.shape[1], None]
-    return out

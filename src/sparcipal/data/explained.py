@@ -125,7 +125,7 @@ class Explained:
         # scores of unit length, so that a small one is not taken for rounding of a large one
         length = np.sqrt(np.diag(self._gram))
         unit = 1.0 / np.where(length > 0.0, length, 1.0)
-        gram = self._gram * np.outer(unit, unit)
+        gram = unit[:, None] * self._gram * unit
         cross = unit[:, None] * self._cross / result.scale
         if coefficients is None:
             found = float((pinvh(gram) * (cross @ cross.T)).sum())
@@ -162,7 +162,8 @@ def predicting(data: Data, components: tuple[Component, ...]) -> dict[str, Any]:
     variances = np.diagonal(products)
     varies = variances > DEPENDENT * reach**2
     unit = np.where(varies, 1.0 / np.sqrt(np.where(varies, variances, 1.0)), 0.0)
-    inverse = pinvh(products * np.outer(unit, unit), rtol=DEPENDENT)
+    # one after the other: the product of two units may overflow
+    inverse = pinvh(unit[:, None] * products * unit, rtol=DEPENDENT)
     told = {"coefficients": unit[:, None] * (inverse @ (unit[:, None] * images))}
     kept = data.survivors
     if kept is not None and kept.kept.size < kept.n_features:

@@ -27,7 +27,6 @@ FIRST = 1000  # features kept at first
 # than this share of what the largest variances are on average, one for each nonzero.
 LITTLE = 0.05
 FLAT = 0.5  # share of the largest variances above which so many say nothing
-REACH = 8  # times as many are kept at once, where variances ask for it: each round is a search
 CLOSE = 1.5  # times as many must fit: for a few more, search and proof are not repeated
 SQUARES = 5  # matrices of the size of the covariance that the stages hold at once
 
@@ -130,9 +129,10 @@ class Stream:
         return count >= most or (most < CLOSE * count and most < self._varying(needed))
 
     def more(self, count: int, needed: int, enough: float) -> int:
-        """Return twice `count`, or up to REACH times if more variances exceed `enough`."""
+        """Return twice `count`, or as many as have variances above `enough`: fewer would be
+        another round, and each is a search."""
         wanted = int(np.count_nonzero(self.moments.variances(self.center) > enough))
-        return min(self.most(needed), max(2 * count, min(wanted, REACH * count)))
+        return min(self.most(needed), max(2 * count, wanted))
 
     def _varying(self, needed: int) -> int:
         moments = self.moments

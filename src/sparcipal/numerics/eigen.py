@@ -136,3 +136,15 @@ def range_finder(
 def is_definite(matrix: np.ndarray) -> bool:
     """Return whether a symmetric matrix has a Cholesky factorisation; keeps the matrix."""
     return factorises(matrix.copy())
+
+
+def inverse(matrix: np.ndarray) -> np.ndarray | None:
+    """The inverse of a positive definite matrix; None when it is not one."""
+    factor, info = lapack.dpotrf(matrix, lower=1)
+    if info:
+        return None
+    found, info = lapack.dpotri(factor, lower=1)
+    if info:
+        return None
+    found = np.tril(found)
+    return np.asarray(found + np.tril(found, -1).T)

@@ -31,3 +31,12 @@ def row_tops(rows: np.ndarray, count: int) -> np.ndarray:
 def positive_tops(rows: np.ndarray, count: int) -> np.ndarray:
     """Return the `count` largest entries of each row, unordered, negative ones counted as zero."""
     return np.maximum(row_tops(rows, count), 0.0)
+
+
+def prefix_sums(values: np.ndarray, count: int) -> np.ndarray:
+    """Column i holds the sum of the i largest of each row, i = 0..count."""
+    top = -np.sort(-row_tops(values, count), axis=1)
+    out = np.zeros((values.shape[0], count + 1))
+    np.cumsum(top, axis=1, out=out[:, 1 : top.shape[1] + 1])
+    out[:, top.shape[1] + 1 :] = out[:, top.shape[1], None]
+    return out

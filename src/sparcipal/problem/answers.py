@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..numerics.margins import TIE
 from .result import Result, result_from
 from .saving import (
     LIMIT,
@@ -136,14 +135,14 @@ class Nearby:
     def ties(self) -> tuple[Listed, ...]:
         """The listed supports that explain as much as the best one, up to rounding; it is first."""
         most = max((entry.value for entry in self.supports), default=0.0)
-        return tuple(entry for entry in self.supports if entry.value >= most * (1 - TIE))
+        return tuple(entry for entry in self.supports if entry.value >= most - 2 * self.rounding)
 
     @property
     def unique(self) -> bool | None:
         """Whether no other features explain as much as the best ones, up to rounding; None where
         that is not known. Features with a weight of zero count for nothing here: where these alone
         differ, `spare` names them."""
-        if not self.supports:
+        if not self.supports or self.filled:
             return None
         if self._tied:
             return False if self._proved else None
@@ -153,7 +152,7 @@ class Nearby:
         sure = first.value - self.rounding
         if self.everything:  # supports inside the one that is listed are on no list
             lost = {cost.feature for cost in self.drops if cost.bound < sure}
-            return True if lost.issuperset(first.support.tolist()) else None
+            return True if lost >= self.loaded() else None
         alone = all(entry.bound < sure for entry in others)
         return True if alone and self.level < sure else None
 
@@ -180,7 +179,7 @@ class Nearby:
     def _tied(self) -> bool:
         """Whether other features explain as much as those of the first support."""
         kinds = {self._kind(entry) for entry in self.ties}
-        return len(kinds) > 1 or self._exchangeable(loaded(self.supports[0]))
+        return len(kinds) > 1 or self._exchangeable(self.loaded())
 
     def _kind(self, entry: Listed) -> frozenset[tuple[int, int]]:
         """The features that a support has loadings on, those of a group by their number."""
@@ -207,11 +206,20 @@ class Nearby:
         return bool(self.proof["kept"].size <= widest)
 
     @property
+    def filled(self) -> bool:
+        """Whether required features fill every place of the component: no outsider has room."""
+        return self.outsiders.size == 0 and not self.everything
+
+    @property
     def known(self) -> bool:
         """Whether the level is below what the best listed support explains, so that the list says
         something of all supports; otherwise others may explain as much as any of it."""
         most = max((entry.value for entry in self.supports), default=self.value)
         return self.level < max(most, self.value) - self.rounding
+
+    def loaded(self) -> set[int]:
+        """The features of the best support whose loadings are not zero, up to rounding."""
+        return loaded(self.supports[0])
 
     def always(self) -> list[int]:
         """The features that every answer above the level uses; none while nothing is known."""

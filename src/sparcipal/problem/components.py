@@ -372,19 +372,22 @@ def _greedy_order(products: np.ndarray, lost: np.ndarray) -> list[int]:
 
 
 def _exact_order(products: np.ndarray, lost: np.ndarray) -> list[int]:
-    """Return the best order, by the best one of each set: what a component adds to a set does not
-    depend on the order of the set."""
+    """Return the best order, by the best one of each set in which every component adds something:
+    what one more adds to such a set does not depend on the order of the set."""
     k = len(lost)
-    rest = {0: products}
-    best: dict[int, tuple[float, list[int]]] = {0: (0.0, [])}
-    for chosen in range(1, 2**k):
-        members = [j for j in range(k) if chosen >> j & 1]
-        rest[chosen] = _without(rest[chosen ^ (1 << members[-1])], members[-1], lost)
-        best[chosen] = max(
-            (_added(best[chosen ^ (1 << j)], rest[chosen ^ (1 << j)], j, lost) for j in members),
-            key=lambda pair: pair[0],
-        )
-    return _useful_first(best[2**k - 1][1], products, lost)
+    # of each set: what it explains, in which order, and what was left for the last of it
+    best: dict[int, tuple[float, list[int], np.ndarray]] = {0: (0.0, [], products)}
+    for chosen in range(2**k):
+        if chosen not in best:
+            continue
+        total, order, rest = best[chosen]
+        rest = _without(rest, order[-1], lost) if order else rest
+        for j in np.flatnonzero(np.diagonal(rest) > lost).tolist():
+            more, larger = total + float(rest[j, j]), chosen | 1 << j
+            if j not in order and (larger not in best or more > best[larger][0]):
+                best[larger] = more, [*order, j], rest
+    useful = max(best.values(), key=lambda one: (one[0], len(one[1])))[1]
+    return useful + [j for j in range(k) if j not in useful]
 
 
 def _useful_first(order: Sequence[int], products: np.ndarray, lost: np.ndarray) -> list[int]:
@@ -395,13 +398,6 @@ def _useful_first(order: Sequence[int], products: np.ndarray, lost: np.ndarray) 
             useful.append(j)
             rest = _without(rest, j, lost)
     return useful + [j for j in order if j not in useful]
-
-
-def _added(
-    before: tuple[float, list[int]], rest: np.ndarray, j: int, lost: np.ndarray
-) -> tuple[float, list[int]]:
-    gain = float(rest[j, j]) if rest[j, j] > lost[j] else 0.0
-    return before[0] + gain, [*before[1], j]
 
 
 def _without(rest: np.ndarray, j: int, lost: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -93,10 +94,6 @@ class Covariance(ABC):
     def dense(self) -> np.ndarray:
         """The whole matrix; ask only for p up to DENSE_LIMIT."""
         return self.submatrix(np.arange(self.n_features))
-
-    def gram(self) -> np.ndarray | None:
-        """Return an n x n matrix with the same nonzero eigenvalues, or None."""
-        return None
 
     def factor(self) -> np.ndarray | None:
         """F (n x p) with A = F'F, for dense data; None otherwise."""
@@ -232,18 +229,18 @@ class DenseCovariance(Covariance):
             return left.T @ left
         few, many = (rows, cols) if rows.size <= cols.size else (cols, rows)
         left, step = self.Y[:, few], max(1, COPIED // len(self.Y))
-        out = np.empty((few.size, many.size))
-        for start in range(0, many.size, step):
-            out[:, start : start + step] = left.T @ self.Y[:, many[start : start + step]]
+        if np.array_equal(many, every):
+            out = left.T @ self.Y
+        else:
+            out = np.empty((few.size, many.size))
+            for start in range(0, many.size, step):
+                out[:, start : start + step] = left.T @ self.Y[:, many[start : start + step]]
         return out if few is rows else np.ascontiguousarray(out.T)
 
     def restrict(self, keep: np.ndarray) -> Covariance:
         Y = np.empty((self.Y.shape[0], keep.size), order="F")
         np.take(self.Y.T, keep, axis=0, out=Y.T)
         return DenseCovariance(Y, self.inert[keep], self.unit, self.error_unit)
-
-    def gram(self) -> np.ndarray:
-        return self.Y @ self.Y.T
 
     def factor(self) -> np.ndarray:
         return self.Y
@@ -279,11 +276,24 @@ class SparseCovariance(Covariance):
         products = float(stored[rows].sum()) * float(stored[cols].sum()) / self.X.shape[0]
         return 2.0 * products + 30.0 * rows.size * cols.size
 
+    @cached_property
+    def _by_rows(self) -> sp.csr_array:
+        """The same entries by rows, as a product of few columns with most of them reads them."""
+        return self.X.tocsr()
+
     def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
-        every = np.array_equal(rows, np.arange(self.n_features))  # whose copy would cost most
-        left = self.X if every else self.X[:, rows]
-        right = left if cols is None else self.X[:, cols]
-        found = (left.T @ right).toarray()
+        if cols is None:
+            every = np.array_equal(rows, np.arange(self.n_features))  # whose copy would cost most
+            left = self.X if every else self.X[:, rows]
+            found = (left.T @ left).toarray()
+        else:
+            few, many = (rows, cols) if rows.size <= cols.size else (cols, rows)
+            left = self.X[:, few].T
+            if 2 * many.size > self.n_features:  # most columns: all are read, and none copied
+                found = (left @ self._by_rows).toarray()[:, many]
+            else:
+                found = (left @ self.X[:, many]).toarray()
+            found = found if few is rows else np.ascontiguousarray(found.T)
         found -= np.outer(self.mean[rows], self.mean[rows if cols is None else cols])
         return np.asarray(found)
 

@@ -36,6 +36,20 @@ def nonnegative_leading(A: np.ndarray, start: np.ndarray | None = None) -> np.nd
     return _climb(A, np.hstack([vectors, -vectors, A[:, strong], np.eye(size)[:, heavy], *given]))
 
 
+def stationary(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return x >= 0 with the weights that grow from zero as well, be it by less than the value
+    shows: beside features of large variance those of small variance are worth no digit of it."""
+    for _ in range(x.size):
+        image = A @ x
+        if not (image > 0.0).any():  # features without variance: no weight grows
+            break
+        polished = _polish(A, np.maximum(image, 0.0) / np.linalg.norm(image))
+        if np.array_equal(polished > 0, x > 0):
+            break
+        x = polished
+    return x
+
+
 def _best_part(A: np.ndarray) -> np.ndarray:
     """Try all 2^m - 1 subsets, those of one size in one call."""
     size = A.shape[0]

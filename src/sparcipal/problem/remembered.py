@@ -92,9 +92,6 @@ class RememberedCovariance(Covariance):
             return np.take(block.matrix[block.place[own]], block.place[others], axis=1)
         return self.inner.submatrix(rows, cols)
 
-    def gram(self) -> np.ndarray | None:
-        return self.inner.gram()
-
     def factor(self) -> np.ndarray | None:
         return self.inner.factor()
 

@@ -44,7 +44,7 @@ POLISH = 40  # L-BFGS steps on the weights
 PERTURBED = 10  # starts near the best answer, for each unit of effort
 SMALL, RANDOM = 12, 8  # up to so many features there are so many starts anywhere
 CHANGED, NEAR = 3, 10  # features of a component that change then, and among how many others
-PROMISING = 0.98  # of the best value: exchanges of uncorrelated components are worth their time
+PROMISING = 0.98  # of the best value: exchanges with all weights moving are worth their time
 LIFTED, LEAST = 1e-3, 1e-6  # nonnegative weights where a polish begins, and those that it drops
 BETTER = 1.0 + 1e-10
 
@@ -173,9 +173,9 @@ class _Ascent:
     def exchanged(
         self, components: tuple[Component, ...], options: Options
     ) -> tuple[Component, ...]:
-        """Exchange features of uncorrelated components, weights of all included: it is dear, and
-        finds what changes of one component alone do not."""
-        if not self.problem.uncorrelated:
+        """Exchange features of uncorrelated or orthogonal components, weights of all included: it
+        is dear, and finds what changes of one component alone do not."""
+        if not self.constrained:
             return components
         return exchanged(self.problem, components, options)
 
@@ -272,7 +272,9 @@ class _Ascent:
             return np.array([x @ block @ x for x, block in zip(found, blocks)])
         if basis.shape[1]:
             rows = basis[supports]  # (m, s, constraints)
-            free = np.eye(supports.shape[1]) - rows @ np.linalg.pinv(rows, rcond=RANK)
+            left, sizes, _ = np.linalg.svd(rows, full_matrices=False)
+            left *= (sizes > RANK * np.maximum(sizes[:, :1], 1e-300))[:, None]
+            free = np.eye(supports.shape[1]) - left @ left.swapaxes(1, 2)
             blocks = free @ blocks @ free
         values: np.ndarray = np.linalg.eigvalsh(0.5 * (blocks + blocks.swapaxes(1, 2)))[:, -1]
         return values

@@ -44,6 +44,21 @@ def correlations(name):
     return (matrix + matrix.T) / 2
 
 
+def test_a_node_looks_for_incumbents_only_where_it_is_not_settled_without(monkeypatch):
+    A = np.cov(np.random.default_rng(3).standard_normal((40, 14)).T)
+    best = prove(A, 4)
+    looked, optimised = [], []
+    round_, optimise = Search.round, Search._optimise
+    monkeypatch.setattr(Search, "round", lambda *a: looked.append(1) or round_(*a))
+    monkeypatch.setattr(
+        Search, "_optimise", lambda *a, **k: optimised.append(optimise(*a, **k)) or optimised[-1]
+    )
+    again = prove(A, 4, TreeQuestion(incumbent=(best.support, best.value)))
+    assert again.status == "optimal"
+    assert any(optimised)  # some nodes are settled by an optimised certificate
+    assert len(looked) == optimised.count(False)
+
+
 @pytest.mark.parametrize("s", sorted(PITPROPS))
 def test_tree_proves_known_optima_of_pitprops(s):
     proof = prove(pitprops(), s)

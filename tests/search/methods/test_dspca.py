@@ -14,6 +14,7 @@ from sparcipal.problem.covariance import covariance_of, covariance_of_data
 from sparcipal.problem.monitor import Monitor
 from sparcipal.problem.problem import Options, Problem
 from sparcipal.problem.result import Bound
+from sparcipal.search.deflation import Downdated
 from sparcipal.search.methods import dspca
 from sparcipal.search.relaxation import Start, Sweeps, ascend, soft_threshold
 from tests.support.brute import best_value
@@ -357,6 +358,16 @@ def test_dspca_solves_nothing_when_everything_is_explained():
     )
     assert result.variances[0] == pytest.approx(5.0)
     assert abs(result.variances[1]) < 1e-9
+
+
+def test_dspca_solves_nothing_where_only_the_diagonal_keeps_rounding_errors():
+    covariance = covariance_of(np.eye(2))
+    for w in np.eye(2):
+        covariance = Downdated(covariance, w)
+    covariance.diagonal = np.array([0.0, 2.8e-17])  # as deflated rows of data leave it
+    found = dspca.run(Problem(covariance, (1,)), Options())
+    assert found.components[0].weights.tolist() == [1.0]
+    assert not found.bounds
 
 
 def test_sweeps_end_when_the_run_is_stopped() -> None:

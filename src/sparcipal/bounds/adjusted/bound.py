@@ -17,10 +17,11 @@ import numpy as np
 from ...numerics import margins
 from ...numerics.eigen import factorises, largest_eigenpairs
 from ...numerics.margins import SAFETY
-from ...problem.covariance import DENSE_LIMIT, Covariance
+from ...problem.covariance import Covariance
 from ...problem.monitor import Aside
 from ...problem.problem import Component, Options, Problem
 from ...problem.result import Bound
+from ..cheap import same_spectrum
 from ..tree.core import affordable, prove_large
 from ..tree.log import Proof
 from ..tree.question import TreeQuestion
@@ -131,7 +132,7 @@ def ridge_bound(problem: Problem, parts: dict[int, Bound]) -> Bound | None:
     """Return the bound with H = A + cI at the best c, from a bound for one component of each size;
     None if both the p x p and the n x n matrix are too large."""
     cov, k = problem.covariance, min(problem.k, problem.covariance.n_features)
-    found = _matrix(cov)
+    found = same_spectrum(cov)
     if found is None:
         return None
     matrix, kind, error = found
@@ -160,15 +161,6 @@ def ridge_bound(problem: Problem, parts: dict[int, Bound]) -> Bound | None:
     ]
     data = {"parts": told, "matrix": {"ridge": c, "of": kind}}
     return Bound(NAME, value, data, _margin(problem))
-
-
-def _matrix(cov: Covariance) -> tuple[np.ndarray, str, float] | None:
-    """Return a matrix with the eigenvalues of A, which one it is, and what its rounding moves."""
-    rows = cov.factor()
-    if rows is not None and len(rows) < min(cov.n_features, DENSE_LIMIT):
-        gram = rows @ rows.T
-        return gram, "samples", margins.gram(cov.n_features) * float(np.trace(gram))
-    return (cov.dense(), "features", 0.0) if cov.n_features <= DENSE_LIMIT else None
 
 
 def proved_eigenvalues(matrix: np.ndarray, k: int) -> np.ndarray | None:

@@ -53,9 +53,10 @@ class Around:
     def grown(self, lowered: Lowered) -> bool:
         """Let components join that explain more in the matrix than the known ones do."""
         sign = self.problem.nonnegative
-        found = [best_on(lowered, c.support, sign) for c in self.points]
-        found.append(best_on(lowered, self._searched(lowered), sign))
-        return self.join(lowered, found)
+        # one of each support: points that share it would double their number in every round
+        tried = [*(c.support for c in self.points), self._searched(lowered)]
+        supports = {tuple(support): support for support in tried}
+        return self.join(lowered, [best_on(lowered, own, sign) for own in supports.values()])
 
     def join(self, lowered: Lowered, found: Sequence[Component]) -> bool:
         """Let those of the components join that explain more; return whether there are any."""

@@ -41,7 +41,7 @@ class Optimiser:
         self.work = 0.0
         # U in units of a typical variance of the solution, R as it is
         self.unit = float(np.sort(np.diagonal(part.a))[-part.s :].mean())
-        self.unit = self.unit if self.unit > 0.0 else 1.0
+        self.unit = self.unit if self.unit > 1e-290 else 1.0  # others are zero but for denormals
         u = split.u[self.upper].astype(np.float64) / self.unit
         self.point = np.concatenate([u, split.r[self.upper].astype(np.float64)])
         self.z = np.zeros(n)

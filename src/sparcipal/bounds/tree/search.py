@@ -137,14 +137,16 @@ class Search:
                 raise ValueError(f"the incumbent must have between 1 and {self.s} features")
             self.offer(support, self.rounder.evaluate(support)[0])
 
-    def round(self, node: Node, optimiser: Optimiser) -> None:
-        """Try the relaxed indicator and the leading eigenvector as incumbents."""
+    def round(self, optimiser: Optimiser) -> bool:
+        """Try the relaxed indicator and the leading eigenvector; True if one is better."""
+        part, known = optimiser.part, self.value
         scores, vector = np.full(self.p, -np.inf), np.zeros(self.p)
-        scores[node.part.features] = optimiser.z + np.where(node.part.forced, 2.0, 0.0)
-        vector[node.part.features] = optimiser.leading
+        scores[part.features] = optimiser.z + np.where(part.forced, 2.0, 0.0)
+        vector[part.features] = optimiser.leading
         for found in (self.rounder.from_scores(scores), self.rounder.from_vector(vector)):
             self.offer(found.support, found.value)
         self.work += self.rounder.spent()
+        return self.value > known
 
     # --- the tree ---
 
@@ -317,15 +319,14 @@ class Search:
         optimiser.run(mu, steps, self.threshold, self.monitor)
         self.n_eigen += optimiser.n_eigen
         self.work += optimiser.work
-        if incumbents:
-            self.round(node, optimiser)
         node.z = np.zeros(self.p)
         node.z[node.part.features] = optimiser.z
         old, old_guess = node.split, node.guess
         node.split = optimiser.split()
         if node.record["parent"] < 0 and self.again is not None:
             self.again = self.again.merged(node.split)
-        if self._settle(node):
+        # a node that is settled as it is needs no better incumbent
+        if self._settle(node) or (incumbents and self.round(optimiser) and self._settle(node)):
             return True
         if node.guess > old_guess:
             node.split, node.guess = old.on(node.part.features), old_guess
@@ -436,8 +437,7 @@ class Search:
             self.open.push(child, child.guess)
 
     def _out_of_budget(self) -> str | None:
-        stopped = self.monitor.stopped
-        if stopped is not None:
+        if (stopped := self.monitor.stopped) is not None:
             return stopped
         if self.value > self.enough:
             return "enough"

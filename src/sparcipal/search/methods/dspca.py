@@ -255,7 +255,8 @@ def run(
 
     def solve(single: Problem, rng: np.random.Generator) -> Single:
         cov, s, nonnegative = single.covariance, single.s_max, single.nonnegative
-        if float(cov.diagonal.max()) <= 0:
+        top = np.array([np.argmax(cov.diagonal)])
+        if float(cov.submatrix(top)[0, 0]) <= 0:  # the diagonal alone may keep rounding errors
             return Single(Component(np.zeros(1, dtype=np.intp), np.ones(1)))
         if penalty is not None:
             level = penalty * float(cov.diagonal.max())
