@@ -91,3 +91,10 @@ def test_ky_fan_of_equal_eigenvalues_and_of_no_matrix():
     equal = 0.00013418366711870355 - 1.1159680298078456e-05
     assert FLOAT.ky_fan(M, 2) == pytest.approx(largest + equal, rel=1e-12)
     assert FLOAT.ky_fan(np.zeros((0, 0)), 1, np.array([2.0, 1.0])) == pytest.approx(2.0)
+
+
+def test_ky_fan_of_next_to_nothing_is_proved():
+    """Zeros, and denormal entries whose margin underflows."""
+    for M in (np.zeros((2, 2)), np.array([[0.0, 3e-311], [3e-311, 0.0]])):
+        assert 0.0 <= FLOAT.ky_fan(M, 1) < 1e-100
+        assert FLOAT.ky_fan(M, 1, np.array([2.0])) == pytest.approx(2.0)

@@ -176,6 +176,19 @@ def test_what_components_explain_in_another_order_is_not_the_best():
     assert "adjusted, all explain" in verdict.reason
 
 
+def test_best_order_of_components_that_are_nearly_alike_is_confirmed():
+    """Of two that differ by a part of 1e-7, the one that explains less leaves more to a third."""
+    one, other = np.linalg.qr(np.random.default_rng(0).standard_normal((9, 2)))[0].T
+    X = np.column_stack([one, one - 1e-7 * other, 0.5 * (other - 0.6 * one)])
+    A = X.T @ X
+    result = sparse_pca(
+        covariance=A, n_components=3, n_nonzero_coefs=1, supports="free", certify=False
+    )
+    assert result.adjusted_variance == pytest.approx(1.25, rel=1e-12)
+    verdict = verify(result, covariance=A)
+    assert verdict, verdict.reason
+
+
 def test_more_than_eight_components_count_in_their_own_order():
     """Where all variances are one, rounding would choose the first of any other order."""
     rng = np.random.default_rng(1)

@@ -109,7 +109,7 @@ def test_rewards_count_for_components_that_lie_partly_on_constant_features(arith
         value = sum_ * unit * (1 + 1e-6)
         margin = sum(b.margin for b in result.certificate.bounds if b.name == "orthogonal")
         every = {b.name: b.margin for b in result.certificate.bounds}
-        bound = Bound("orthogonal", value, data, margin or every["eigenvalues"])
+        bound = Bound("orthogonal", value, data, margin or every["parts"])
         bounds = (*result.certificate.bounds, bound)
         bounds = tuple(sorted(bounds, key=lambda bound: bound.value))
         forged = replace(result, certificate=replace(result.certificate, bounds=bounds))

@@ -171,3 +171,22 @@ def test_nothing_is_said_of_ties_that_bounds_do_not_prove():
     doubtful = replace(near, supports=tuple(loose))
     assert doubtful.unique is None
     assert "that is not known" in str(replace(found, components=(doubtful,)))
+
+
+@pytest.mark.parametrize("seed", [6, 12])
+def test_nonnegative_lists_of_features_of_wild_scales_are_proved(seed):
+    """Weights of small features are no digit of a value, but their gradient is one of the list."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(20, 6)) * 10.0 ** rng.integers(-4, 5, 6)
+    found = alternatives(X, n_nonzero_coefs=4, nonnegative=True, drop=False, force=0)
+    assert verify(found, X)
+
+
+def test_a_list_that_was_cut_says_no_more_of_the_others_than_is_proved():
+    X = np.random.default_rng(0).normal(size=(60, 20)) * np.linspace(1, 1.2, 20)
+    asked = {"n_nonzero_coefs": 3, "within": 0.1, "drop": False, "force": 0}
+    whole, cut = (alternatives(X, **asked, most=most) for most in (1000, 1))
+    assert whole.complete
+    assert not cut.complete
+    assert "the next one explains 1.42 % less" in str(whole)
+    assert "all others explain at least 0.136 % less" in str(cut)

@@ -172,3 +172,13 @@ def test_both_checkers_agree_on_tables_read_in_passes(name):
         bound["data"]["screened"]["touching"] = low / result.certificate.unit
     assert verify(Result.from_json(json.dumps(document)), X).verdict == "refused"
     assert re.match("refused: (?!malformed)", check(json.dumps(document), X))
+
+
+def test_components_beyond_the_number_of_samples_explain_nothing():
+    """A ridge just above rounding shows an eigenvalue that is not quite zero."""
+    X = np.random.default_rng(2).standard_normal((2, 6))
+    asked = {"n_components": 3, "n_nonzero_coefs": [3, 2, 2], "supports": "free"}
+    plain = {"center": False, "scale": True, "max_nodes": 0, "method_options": {"effort": 0}}
+    result = sparse_pca(X, **asked, **plain)
+    assert result.certificate.bounds[0].data["matrix"]["ridge"] < 1e-8
+    assert check(result.to_json(), X) == "proved"

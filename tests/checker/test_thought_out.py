@@ -250,7 +250,7 @@ TOUCHES = {
 }
 
 OTHERS: dict[tuple[str, str], dict[str, Any]] = {
-    ("one", "clip"): {
+    ("cheap", "clip"): {
         "nothing": put("rho", to=0.0),
         "minus zero": put("rho", to=-0.0),
         "everything": put("rho", to=HUGE),

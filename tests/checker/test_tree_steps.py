@@ -367,3 +367,12 @@ def test_vectors_of_equal_eigenvalues_say_nothing():
     ar = Coarse(answer=True)
     no_positive_eigenvector(np.diag([2.0, 0.5, 0.25]), 1.0, ar)
     assert ar.levels[0] <= 0.5 + 1e-9 - 8 * 3 * E * 2.0 * (1 - 1e-9)
+
+
+def test_majorants_lose_nothing_to_the_far_lower_end_of_a_matrix():
+    """Its proof leaves a share of the largest eigenvalue, not of the largest magnitude: honest
+    fixings of hundreds of features were refused for that."""
+    n = tree.RANK + 20
+    w = np.concatenate([[-300.0], np.linspace(0.5, 2.0, n - 1)])
+    _, low = majorant(np.diag(w), 1.9, FLOAT)
+    assert low - w[n - tree.RANK - 1] < 1e-9

@@ -19,7 +19,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -360,9 +360,19 @@ def small_enough(case: Honest, answer: Answer) -> bool:
     p, many = case.X.shape[1], ("lowrank", "enumeration", "alternatives", "labels")
     names = _named(answer)
     if isinstance(answer, Result):
-        parts = [p for b in answer.certificate.bounds for p in b.data.get("parts", ())]
-        names += [part["name"] for part in parts if "name" in part]
+        names += [name for bound in answer.certificate.bounds for name in _within(bound.data)]
     return p <= 12 or (p <= 60 and not any(name.startswith(many) for name in names))
+
+
+def _within(data: Any) -> Iterator[str]:
+    """The bounds that the proof of another is made of, however deep: parts, a neighbour's."""
+    if isinstance(data, dict):
+        if isinstance(data.get("name"), str):
+            yield data["name"]
+        data = list(data.values())
+    if isinstance(data, (list, tuple)):
+        for entry in data:
+            yield from _within(entry)
 
 
 def main() -> int:

@@ -175,7 +175,7 @@ class Arithmetic(ABC):
         Z = self.matmul(root, root.T)
         trace = np.trace(Z)
         size = float(np.abs(np.diagonal(guess)).sum() + self.floats(trace)) + (n + 1) * abs(nu)
-        delta = term("ky_fan", n, k) * self.step * size
+        delta = max(term("ky_fan", n, k) * self.step * size, LEAST)  # M may be nothing
         for factor in (3, 24, 150, 1100):
             t = nu + factor * delta
             if self.psd(_plus_diagonal(Z - M, t), 2 * (k + 4) * self.eps * size):

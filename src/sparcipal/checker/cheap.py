@@ -42,16 +42,15 @@ def same_spectrum(case: Case, of_samples: bool) -> tuple[np.ndarray | None, Numb
     """The matrix of features, or that of samples, with what rounding did to its eigenvalues; no
     matrix where it is too large."""
     cov, _, ar, budget = case
-    n = cov.n if of_samples else cov.p
-    if n is None or n > FACTOR_LIMIT:
-        return None, 0.0
-    if not of_samples:
-        return dense(case), 0.0
-    budget.work(n**3 + n**2 * cov.p, "the eigenvalues of the matrix of samples")
-    budget.memory(ar.bytes * n * (5 * n + cov.p), "the matrix of samples")
-    gram = cov.gram()
-    error = 0.0 if gram is None else term("gram", cov.p) * ar.eps * np.trace(gram)
-    return gram, error
+    n = cov.n
+    if of_samples and n is not None and n <= FACTOR_LIMIT:
+        budget.work(n**3 + n**2 * cov.p, "the eigenvalues of the matrix of samples")
+        budget.memory(ar.bytes * n * (5 * n + cov.p), "the matrix of samples")
+        gram = cov.gram()
+        if gram is not None:
+            return gram, term("gram", cov.p) * ar.eps * np.trace(gram)
+    # rows of another kind than the solver's may have no such matrix at hand
+    return (dense(case) if cov.p <= FACTOR_LIMIT else None), 0.0
 
 
 def gershgorin(record: Nothing, case: Case) -> Numbers:

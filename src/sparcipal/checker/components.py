@@ -61,9 +61,8 @@ def check_components(result: Result, budget: Budget, size: int) -> None:
         sizes = [s.size for s in taken]
     else:
         sizes, allowed = sorted(sizes, reverse=True), sorted(allowed, reverse=True)
-    require(
-        all(a <= b for a, b in zip(sizes, allowed)), "a component has more nonzeros than allowed"
-    )
+    for size, most in zip(sizes, allowed):
+        require(size <= most, f"more nonzeros in a component, {size}, than n_nonzero_coefs={most}")
     total = settings.get("n_nonzero_total")
     require(total is None or sum(sizes) <= total, "there are more nonzeros in all than allowed")
     everything = np.concatenate(taken)

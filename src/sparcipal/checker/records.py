@@ -641,7 +641,8 @@ class RidgeMatrix:
     """H = A + ridge I, where a given A has d added to its diagonal, with which it is positive
     semidefinite. The parts speak of A; the ridge and d are added to what they prove. Replay: for
     each j up to k prove that the j-th eigenvalue l of A is at most nu (M - ZZ' <= nu I, Z of j - 1
-    columns), with d added; theta are the numbers nu / (nu + ridge)."""
+    columns), with d added; theta are the numbers nu / (nu + ridge). Eigenvalues beyond the number
+    of samples are zero, and so are their theta."""
 
     # beyond these, quotients may underflow
     ridge: float = entry(Number(low=2.0**-400, high=2.0**400), "what is added to the diagonal of A")

@@ -58,18 +58,21 @@ def check_redundancy(info: Any, result: Result, cov: CheckedCovariance) -> None:
 
 
 def _best_order(products: np.ndarray, reach: np.ndarray) -> Sequence[int]:
-    """By the best order of each set: what one more adds does not depend on the order of a set."""
+    """By the best order of each set of components that all add something: what one more adds does
+    not depend on the order of such a set."""
     k = len(reach)
     best: dict[int, tuple[float, tuple[int, ...], np.ndarray]] = {0: (0.0, (), products)}
     for chosen in range(1, 2**k):
         found = []
-        for j in (j for j in range(k) if chosen >> j & 1):
+        for j in (j for j in range(k) if chosen >> j & 1 and chosen ^ (1 << j) in best):
             total, order, rest = best[chosen ^ (1 << j)]
-            gain = max(float(rest[j, j]), 0.0)
-            found.append((total + gain, (*order, j), rest))
-        total, order, rest = max(found, key=lambda one: one[0])
-        best[chosen] = total, order, _without(rest, order[-1], reach)
-    return best[2**k - 1][1]
+            if rest[j, j] > LOST * reach[j]:
+                found.append((total + float(rest[j, j]), (*order, j), rest))
+        if found:
+            total, order, rest = max(found, key=lambda one: one[0])
+            best[chosen] = total, order, _without(rest, order[-1], reach)
+    useful = max(best.values(), key=lambda one: (one[0], len(one[1])))[1]
+    return [*useful, *(j for j in range(k) if j not in useful)]
 
 
 def _useful_first(order: Sequence[int], rest: np.ndarray, reach: np.ndarray) -> list[int]:

@@ -155,7 +155,7 @@ def _verify(
 ) -> Verification:
     value = math.nan
     try:
-        result = _claimed(raw)
+        result = claimed(raw)
         X, covariance, sample_weight = given
         plain = type(X) is np.ndarray or X is None
         table, others = (X, []) if plain else chosen(X, result.feature_names)
@@ -213,7 +213,7 @@ def _verify(
 
 def _proved(raw: Result, given: tuple[Any, Any, Any], ar: Arithmetic, budget: Budget) -> Result:
     """The claim of another result about the same data, once it is rechecked."""
-    claim = _claimed(raw)
+    claim = claimed(raw)
     verdict = _verify(claim, given, ar, budget)
     require(bool(verdict), f"the answer behind a cost: {verdict.reason}")
     return claim
@@ -233,7 +233,7 @@ def _sentence(certificate: Certificate, ar: Arithmetic) -> str:
     return f"{how}: within {within} of the best possible"
 
 
-def _claimed(result: Result) -> Result:
+def claimed(result: Result) -> Result:
     """The claim of a result, made of what has passed the gate and of nothing else; refused if its
     entries are not what their names say. See records.Claim."""
     certificate, settings = result.certificate, result.settings
@@ -277,9 +277,7 @@ def _check_bounds(
     certificate, settings = result.certificate, result.settings
     values = [bound.value for bound in certificate.bounds]
     require(values == sorted(values), "the bounds are not in increasing order")
-    require(
-        certificate.bound == values[0], "the bound is not the smallest of those that are proved"
-    )
+    require(certificate.bound == values[0], "the bound is not the smallest that is proved")
     require(certificate.bound >= certificate.value, "the bound is below the value")
     optimal = certificate.gap <= certificate.tol
     require(
@@ -313,7 +311,7 @@ def _check_bounds(
         own = at_least(ar.upper(own), cov.unit)
         require(
             own <= bound.value,
-            f"the bound {bound.name!r} is {bound.value:.12g}, but only {own:.12g} can be proved",
+            f"the bound {bound.name!r} is {bound.value:.17g}, but only {own:.17g} can be proved",
         )
         _check_margin(bound, rounded, allowed, question)
     check_promises(certificate)

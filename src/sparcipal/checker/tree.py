@@ -376,15 +376,17 @@ def majorant(matrix: np.ndarray, t: Numbers, ar: Arithmetic) -> tuple[np.ndarray
     guess, n = ar.floats(matrix), matrix.shape[0]
     require(bool(np.isfinite(guess).all()), "a matrix that is not finite")
     w, q = np.linalg.eigh(guess)
-    scale = float(np.abs(w).max())
     rank = min(n - 1, max(RANK, int(np.count_nonzero(w > float(ar.floats(t)))) + 8))
     next_value = float(w[n - rank - 1]) if rank > 0 else float(w[0])
-    low = next_value + 1e-10 * scale
     factor = ar.array(q[:, n - rank :] * np.sqrt(np.maximum(w[n - rank :] - next_value, 0.0)))
     slack = term("majorant", rank) * ar.eps * (factor**2).sum()
-    proved = ar.at_most(low, t) and ar.below(matrix - ar.matmul(factor, factor.T), low - slack)
-    require(proved, "no majorant below t")
-    return factor, low
+    rest = matrix - ar.matmul(factor, factor.T)
+    # what l loses is multiplied by 1 / (t - l): no more than is needed where M has a far lower end
+    for scale in (float(w[-1]), float(np.abs(w).max())):
+        low = next_value + 1e-10 * abs(scale)
+        if ar.at_most(low, t) and ar.below(rest, low - slack):
+            return factor, low
+    raise Refused("no majorant below t")
 
 
 def small_test(factor: np.ndarray, room: Numbers, drop: np.ndarray, ar: Arithmetic) -> bool:

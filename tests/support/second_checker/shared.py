@@ -55,7 +55,7 @@ def prove_adjusted(data: dict, ask: Ask, level: Fraction) -> bool:
         return sum(tau * theta for tau, theta in zip(taus, heights)) <= level
     total = Fraction(0)
     w, Q = eigen(ask.A)
-    for j, tau in enumerate(taus):
+    for j, tau in enumerate(taus if ask.given else taus[: ask.n]):  # others are zero
         nu = w[j] + 4 * (ask.p + 2) * EPS * (sum(abs(x) for x in w) + Fraction(1, 2**900))
         M = [
             [
