@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 
 from sparcipal import Alternatives, Result, alternatives, explain, sparse_pca
 from sparcipal.cli import main
+from sparcipal.problem.result import Status
 
 NAMES = ["ant", "bee", "cat", "dog", "elk", "fox"]
 X = np.random.default_rng(2).standard_normal((40, 6)) * [3, 2.9, 2, 2, 1, 1]
@@ -142,6 +144,15 @@ def test_explain_says_in_the_words_of_the_shell_what_is_not_known(folder):
     fitted("-k", 2, "--supports", "common", "--certify", "none")
     said = " ".join(run("explain", "m.json", "t.csv").output.split())
     assert "Not known: supports near each component are not listed (--supports common" in said
+
+
+def test_explain_refuses_a_model_whose_bound_does_not_hold(folder):
+    result = fitted("-k", 2, "--supports", "common", "--certify", "none")
+    told = result.certificate
+    bounds = tuple(replace(bound, value=told.value) for bound in told.bounds)
+    forged = replace(told, bound=told.value, bounds=bounds, status=Status.OPTIMAL)
+    replace(result, certificate=forged).save("m.json")
+    assert "claims what does not hold" in run("explain", "m.json", "t.csv", code=1).output
 
 
 def test_explain_refuses_to_overwrite_the_model(folder):

@@ -9,6 +9,7 @@ import pytest
 
 import sparcipal.bounds.joint as joint
 import sparcipal.questions.beside as beside
+import sparcipal.questions.nearby as nearby
 from sparcipal import Alternatives, SparsePCA, alternatives, sparse_pca, verify
 from sparcipal.bounds.tree.core import prove_large
 from tests.support.nearly import PASSES, falling, in_blocks, nearly, wrong
@@ -79,6 +80,34 @@ def test_a_component_of_every_feature_is_not_called_unique_where_parts_do_as_wel
     near = alternatives(**asked, n_nonzero_coefs=s).components[0]
     assert near.everything
     assert near.unique is None
+
+
+def test_required_features_that_fill_every_place_leave_nothing_to_choose():
+    A = np.diag([3.0, 3.0, 3.0, 1.0])
+    found = alternatives(covariance=A, n_nonzero_coefs=2, include=[0, 1])
+    assert found.components[0].unique is None
+    assert "nothing to choose  the required features fill every place" in str(found)
+
+
+def test_supports_are_tied_by_what_rounding_explains_and_no_more():
+    def told(apart):
+        A = np.diag([1.0 + apart, 1.0, 0.5])
+        found = alternatives(covariance=A, n_nonzero_coefs=1, drop=False, force=0)
+        return found.components[0].unique, str(found)
+
+    assert told(0.0)[0] is False
+    assert told(1e-9)[0] is True
+    unique, text = told(4.9e-13)
+    assert unique is None
+    assert "not known, as others are too close to tell" in text
+    assert "0 to 4.91e-11 % less" in text
+
+
+def test_a_constant_feature_at_weight_zero_makes_no_other_answer():
+    X = np.random.default_rng(0).standard_normal((30, 5)) * [1, 1, 1, 0, 0]
+    found = alternatives(X, n_nonzero_coefs=4, force=0)
+    assert found.components[0].unique is True
+    assert "unique        without any of its features at least 1.16 % is lost" in str(found)
 
 
 def test_a_component_that_needs_every_feature_is_unique():
@@ -278,7 +307,8 @@ def test_a_list_has_the_errors_of_a_table_in_memory_where_its_answer_has_them():
     assert verdict, verdict.reason
 
 
-def test_a_list_has_the_unit_of_its_answer_where_rounding_moved_variances():
+def test_a_list_has_the_unit_of_its_answer_where_rounding_moved_variances(monkeypatch):
+    monkeypatch.setattr(nearby, "recheck", lambda *of: "")  # the proof has the unit of the fit
     one = 1.0 + 4 * np.finfo(float).eps  # a variance of 1, or next to it
     X = np.vstack([np.eye(3), -np.eye(3)]) * np.sqrt(3.0) * np.array([1.0, one, 1 / one])
     result = sparse_pca(in_blocks(X), n_nonzero_coefs=2, memory_limit=1)
@@ -437,6 +467,14 @@ def test_anchors_without_variance_have_alternatives():
     )
     assert found.components[0].drops[0].bound < 1e-280
     assert verify(found, covariance=np.diag([2.0, 0.0, 0.0, 0.0]))
+
+
+def test_a_nonnegative_component_of_constant_features_alone_has_alternatives():
+    A = np.diag([0.0, 2.0, 1.0])
+    asked = {"n_components": 2, "n_nonzero_coefs": 1, "include": [[0]], "nonnegative": True}
+    found = alternatives(covariance=A, **asked)
+    assert [near.value for near in found.components] == [0.0, 2.0]
+    assert verify(found, covariance=A)
 
 
 @pytest.mark.parametrize("rule", ["rows", "mean", "median"])

@@ -85,7 +85,7 @@ def test_recommendation_follows_the_two_rules():
     held = np.array([[0.30, 0.34, 0.35], [0.50, 0.58, 0.60], [0.55, 0.62, 0.63]])
     error = np.full((3, 3), 0.03)
     noise = np.array([[[0.05] * 3, [0.10] * 3, [0.15] * 3]] * 2)
-    best, reason = recommended((1, 2, 3), (2, 4, 6), held, error, noise)
+    best, reason = recommended((1, 2, 3), (2, 4, 6), held, error, noise, (30, 15, 10))
     assert best == (2, 4)  # a third adds 3 points, noise 5; 0.58 is within 0.03 of 0.60
     assert "Going on to 3 components adds 3.0 points" in reason
     assert "within one standard error of the best, 60.0 % with 6" in reason
@@ -95,15 +95,33 @@ def test_words_of_a_choice_say_what_is_not_above_noise_and_what_was_the_largest_
     held = np.array([[0.084, 0.089]])
     error = np.full((1, 2), 0.001)
     noise = np.array([[[0.088, 0.09]], [[0.086, 0.088]]])
-    _, reason = recommended((1,), (3, 5), held, error, noise)
+    _, reason = recommended((1,), (3, 5), held, error, noise, (9,))
     assert "explain 8.9 % of the held-out variance, the most of the numbers tried" in reason
     assert "the largest of them: more may explain more" in reason
     assert "not above noise: noise of the same columns reaches 9.2 %" in reason
-    _, above = recommended((1,), (3, 5), 2 * held[:, ::-1], error, noise)
+    _, full = recommended((1,), (3, 5), held, error, noise, (5,))
+    assert "the largest of them: there is no room for more" in full
+    _, above = recommended((1,), (3, 5), 2 * held[:, ::-1], error, noise, (9,))
     assert "noise" not in above
     assert "largest" not in above
-    _, nothing = recommended((1,), (3, 5), held - 1.0, error, np.full((1, 1, 2), np.nan))
+    _, nothing = recommended((1,), (3, 5), held - 1.0, error, np.full((1, 1, 2), np.nan), (9,))
     assert "That is nothing: the means of the columns predict held-out rows as well." in nothing
+
+
+def test_the_gain_of_noise_that_a_recommendation_rests_on_is_kept():
+    found = choose(
+        planted(60),
+        n_components=[1, 2],
+        n_nonzero_coefs=[2],
+        folds=2,
+        permutations=2,
+        certify=False,
+    )  # fmt: skip
+    assert found.noise_gain[1, 0] == pytest.approx(found.noise[1, 0] - found.noise[0, 0])
+    assert np.isnan(found.noise_gain[0, 0])
+    needed = found.noise_gain[1, 0] + 2 * found.noise_gain_spread[1, 0]
+    gain = found.held_out[1, 0] - found.held_out[0, 0]
+    assert found.best[0] == (2 if gain > needed else 1)
 
 
 def test_stopped_run_is_marked():

@@ -19,6 +19,7 @@ from sparcipal import (
 )
 from sparcipal.report.answers import overview
 from sparcipal.report.summary import related
+from sparcipal.report.words import facts
 
 
 def planted(n=60, p=9, seed=0):
@@ -315,3 +316,8 @@ def test_copies_that_are_all_in_are_not_offered_for_exchange():
     near = replace(found.components[0], groups=groups)
     told = [line for line in overview(found, near) if line.startswith("can be exchanged")]
     assert told == ["can be exchanged: x2, x3"]
+
+
+def test_a_certificate_that_reports_advice_alone_says_where_it_stands(asked):
+    bare = replace(asked[1].certificate, nodes=0, eliminated=0, message="Ask for more.")
+    assert facts(bare)[-1][2] == "by the solver, not part of the proof: the advice below"

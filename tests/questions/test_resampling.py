@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import sparse_pca, stability
-from sparcipal.questions.resampling import wilson
+from sparcipal.questions.resampling import Stability, wilson
+from sparcipal.report.answers import stability_html
 
 
 def planted(n=80, p=40, seed=0):
@@ -58,7 +59,7 @@ def test_selection_obeys_the_stated_bound():
     hopeless = stability(planted(p=13), n_nonzero_coefs=6, n_resamples=2, certify=False)
     assert hopeless.threshold > 1
     assert hopeless.selected.size == 0
-    assert "No feature can be selected, however often it came back: a half uses" in str(hopeless)
+    assert "No feature can be selected, however often it came back: a half" in hopeless.sentence
     assert "let stability allow 3 false ones" in hopeless.sentence
     noise = np.random.default_rng(1).standard_normal((40, 30))
     rare = stability(noise, n_nonzero_coefs=2, n_resamples=8, certify=False, random_state=0)
@@ -218,3 +219,28 @@ def test_resample_that_cannot_be_fitted_is_named():
     second = np.isin(np.arange(80), np.random.default_rng([0, 0]).permutation(80)[40:])
     with pytest.raises(ValueError, match="resample 1 cannot be fitted: all of its rows have samp"):
         stability(planted(), n_nonzero_coefs=2, certify=False, sample_weight=second.astype(float))
+
+
+def counted(*supports, nonzeros, features, allowed=1.0):
+    """Halves that gave these supports, of a fit to noise."""
+    X = np.random.default_rng(0).standard_normal((20, features))
+    fit = sparse_pca(X, n_components=2, n_nonzero_coefs=nonzeros, certify=False)
+    halves = tuple(tuple(np.array(own) for own in both) for both in supports)
+    overlaps = np.zeros((len(halves), 2))
+    return Stability(fit, halves, overlaps, "halves", 0.95, allowed, features, len(halves))
+
+
+def test_a_feature_that_two_components_select_together_says_so():
+    found = counted(
+        ([0], [1]), ([1], [0]), ([0], [2]), ([3], [0]), nonzeros=1, features=40, allowed=0.3
+    )
+    assert 0.5 < found.threshold < 1.0
+    assert found.selected.tolist() == [0]
+    for text in (str(found), stability_html(found)):
+        assert text.count("selected: 100 % in any component") == 1
+
+
+def test_false_selections_are_advised_only_where_they_are_few():
+    every = ([0, 1, 2], [3, 4, 5])
+    assert "fewer nonzeros." in counted(every, every, nonzeros=3, features=6).sentence
+    assert "allow 2 false ones" in counted(every, every, nonzeros=3, features=30).sentence

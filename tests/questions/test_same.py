@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import alternatives, explain, sparse_pca, update
+from sparcipal import Result, alternatives, explain, sparse_pca, update
 
 RNG = np.random.default_rng(3)
 X = RNG.poisson(3.0, (80, 7)) + 4.0 * RNG.poisson(2.0, (80, 1)) * (np.arange(7) < 3)
@@ -41,8 +43,40 @@ def test_more_than_a_bound_allows_is_refused_where_moments_agree():
     result = sparse_pca(covariance=A, n_nonzero_coefs=2)
     B = A.copy()
     B[0, 4] = B[4, 0] = 1.5
-    with pytest.raises(ValueError, match="more than its bound"):
+    with pytest.raises(ValueError, match="does not hold for these data"):
         alternatives(result, covariance=B, within=0.01)
+
+
+def changed(result, **entries):
+    return replace(result, certificate=replace(result.certificate, **entries))
+
+
+FORGED = {
+    "together, but the result says": lambda r: changed(r, value=2 * r.bound),
+    "claims what does not hold for these data": lambda r: changed(
+        r, bounds=(replace(r.certificate.bounds[0], value=r.bound * (1 - 1e-9)),), bound=r.value
+    ),
+    "settings.n_nonzero_coefs: 3 where a list": lambda r: replace(
+        r, settings={**r.settings, "n_nonzero_coefs": 3}
+    ),
+    "more nonzeros in a component, 3, than n_nonzero_coefs=2": lambda r: replace(
+        r, settings={**r.settings, "n_nonzero_coefs": [3, 2]}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+@pytest.mark.parametrize("ask", [explain, alternatives])
+def test_a_result_of_two_components_that_claims_too_much_is_refused(ask, kind):
+    forged = FORGED[kind](answer(n_components=2))
+    with pytest.raises(ValueError, match=kind):
+        ask(forged, X)
+
+
+def test_a_bound_whose_proof_is_not_there_is_told_as_the_word_of_the_result():
+    claim = Result.from_json(answer().to_json(proof=False))
+    assert "what the result says, not rechecked" in str(explain(claim, X, force=0))
+    assert "not rechecked" not in str(explain(answer(), X, force=0))
 
 
 def test_gaps_by_pairs_are_compared_too():

@@ -285,6 +285,8 @@ def show(model: str, form: str, formula: str | None, report: str | None) -> None
         print_result(result, form)
         if form == "table" and result.info.get("notes"):
             note("what was noted when the data were read is the solver's word, and never rechecked")
+    if form == "table" and not formula:
+        note(f"as the file says; `sparcipal verify {model} SOURCE` rechecks it against the data")
     if report:
         save_report(result, report, **({} if claim is result else {"alternatives": claim}))
 

@@ -26,7 +26,7 @@ from ..problem.answers import Cost, Listed, Nearby, reached
 from ..problem.components import newcomer_gain, rounding_of_value
 from ..problem.constraints import Constraints
 from ..problem.monitor import Aside, Monitor
-from ..problem.nonnegative import nonnegative_leading
+from ..problem.nonnegative import nonnegative_leading, stationary
 from ..problem.problem import Component, Problem, informative
 from ..problem.result import Result
 from .refits import Fits, Known, Start
@@ -356,6 +356,7 @@ def _weights(block: np.ndarray, nonnegative: bool, known: np.ndarray | None) -> 
         x = nonnegative_leading(block, known)
         if known is not None and known @ block @ known > (1 + TIE) * (x @ block @ x):
             x = known
+        x = stationary(block, x)
     else:
         x = np.linalg.eigh(block)[1][:, -1]
     x = x / np.linalg.norm(x)

@@ -27,9 +27,9 @@ from ..problem.constraints import Columns
 from ..problem.monitor import Monitor, Quiet
 from ..problem.parameters import Complaints, integer, integers
 from ..problem.result import Result
-from ..report.words import told
+from ..report.words import told, wrapped
 from ..settings import Settings
-from .room import Tried, fits, handed_on, with_room
+from .room import Tried, fits, handed_on, most, with_room
 
 COMPONENTS = range(1, 6)
 NONZEROS = (2, 3, 5, 8, 12, 20)
@@ -55,6 +55,9 @@ class Choice:
         the largest such share.
     noise, noise_spread : ndarray
         The held-out share on shuffled tables: mean and standard deviation; nan without any.
+    noise_gain, noise_gain_spread : ndarray
+        What such tables gain by going on to that number of components from the one before it, mean
+        and standard deviation: a gain is recommended beyond the mean and two of these.
     results : tuple of tuples of Result or None
         In sample, each with its certificate.
     folds, permutations : int
@@ -73,6 +76,8 @@ class Choice:
     bound: np.ndarray
     noise: np.ndarray
     noise_spread: np.ndarray
+    noise_gain: np.ndarray
+    noise_gain_spread: np.ndarray
     results: tuple[tuple[Result | None, ...], ...] = field(repr=False)
     folds: int
     permutations: int
@@ -118,8 +123,8 @@ class Choice:
             lines.append("Stopped before the end: what is missing is not shown.")
         elif np.isnan(self.held_out).any():
             lines.append("- : the features do not suffice for so many components of that size")
-        lines += [self.reason, *(told(self.result) if self.result else ())]
-        return "\n".join(line.rstrip() for line in lines)
+        said = [self.reason, *(told(self.result) if self.result else ())]
+        return "\n".join([*map(str.rstrip, lines), *wrapped(said)])
 
     def plot(self, axes: Any = None) -> Any:
         """The map of held-out shares, and curves with the noise and the proven bound."""
@@ -251,6 +256,12 @@ class _Grid:
         return Columns(self.given.n_features, self.given.feature_names)
 
     @property
+    def room(self) -> list[int]:
+        """How many nonzeros fit with each number of components."""
+        available = self.settings.available(self.columns)
+        return [most(self.settings, k, available) for k in self.ks]
+
+    @property
     def shape(self) -> tuple[int, int]:
         return len(self.ks), len(self.sizes)
 
@@ -340,9 +351,9 @@ def _chosen(grid: _Grid, permutations: int) -> Choice:
     shares = np.array(held) if held else nothing[None]
     noises = np.array(null) if null else nothing[None]
     error = shares.std(axis=0, ddof=1) / np.sqrt(len(held)) if len(held) > 1 else nothing
-    spread = noises.std(axis=0, ddof=1) if len(null) > 1 else nothing
-    mean, noise = shares.mean(axis=0), noises.mean(axis=0)
-    best, reason = recommended(grid.ks, grid.sizes, mean, error, noises)
+    mean = shares.mean(axis=0)
+    gains = np.diff(noises, axis=1, prepend=np.nan)
+    best, reason = recommended(grid.ks, grid.sizes, mean, error, noises, grid.room)
     complete = all(part is not None for part in parts) and grid.monitor.stopped is None
     if not complete:
         known = f"{len(held)} of {grid.folds} folds"
@@ -364,8 +375,8 @@ def _chosen(grid: _Grid, permutations: int) -> Choice:
         error,
         shared("value"),
         shared("bound"),
-        noise,
-        spread,
+        *_spread(noises),
+        *_spread(gains),
         tuple(tuple(row) for row in results),
         grid.folds,
         permutations,
@@ -375,16 +386,24 @@ def _chosen(grid: _Grid, permutations: int) -> Choice:
     )
 
 
+def _spread(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation over tables of noise; nan where one table does not say."""
+    few = np.full(shares.shape[1:], np.nan)
+    return shares.mean(axis=0), shares.std(axis=0, ddof=1) if len(shares) > 1 else few
+
+
 def recommended(
     ks: Sequence[int],
     sizes: Sequence[int],
     held_out: np.ndarray,
     error: np.ndarray,
     noises: np.ndarray,
+    room: Sequence[int],
 ) -> tuple[tuple[int, int], str]:
     """The numbers of components and of nonzeros, and the reason in a sentence or two.
 
-    `noises` has the held-out shares of every table of noise, shape (permutations, ...).
+    `noises` has the held-out shares of every table of noise, shape (permutations, ...); `room` says
+    how many nonzeros fit with each number of components.
     """
     row, why = _components(ks, sizes, held_out, noises)
     shares = held_out[row]
@@ -394,18 +413,20 @@ def recommended(
     least = shares[top] - (0.0 if np.isnan(error[row, top]) else error[row, top])
     column = int(np.flatnonzero(shares >= least)[0])
     s = sizes[column]
+    many = f"{s} nonzeros explain" if s > 1 else "1 nonzero explains"
     if column == top:
         size = (
-            f"{s} nonzeros explain {100 * shares[top]:.1f} % of the held-out variance, the most of "
+            f"{many} {100 * shares[top]:.1f} % of the held-out variance, the most of "
             "the numbers tried"
         )
     else:
         size = (
-            f"{s} nonzeros explain {100 * shares[column]:.1f} % of the held-out variance, within "
+            f"{many} {100 * shares[column]:.1f} % of the held-out variance, within "
             f"one standard error of the best, {100 * shares[top]:.1f} % with {sizes[top]}"
         )
     if len(sizes) > 1 and column == np.flatnonzero(~np.isnan(shares))[-1]:
-        size += ", and the largest of them: more may explain more"
+        more = "more may explain more" if s < room[row] else "there is no room for more"
+        size += f", and the largest of them: {more}"
     reached = _by_noise(noises[:, row, column])
     if shares[column] <= 0.0:
         size += ". That is nothing: the means of the columns predict held-out rows as well"

@@ -29,18 +29,21 @@ from ..problem.result import Result
 from ..report import explaining
 from ..report.answers import unlisted
 from ..settings import Settings
+from .beside import Wanted
 from .choice import Choice, choose
 from .nearby import (
+    MOST,
     QUESTION,
+    Answers,
     NotAnswered,
-    alternatives,
     answer_of,
     data_of,
     question_of,
+    refuse_pairs,
 )
 from .resampling import Plan, Stability, stability_of
 from .room import around
-from .same import in_order, its_features, only_its_data
+from .same import Given, in_order, its_features, only_its_data, recheck, refuse_damaged
 
 FORCE = 3  # outsiders of each component with proofs of their own, unless the user says
 LEVEL, ERRORS = 0.95, 1.0  # of the intervals, and false selections, as in `stability`
@@ -58,6 +61,9 @@ class Explanation:
         What else is nearly as good; None where that has no answer, and `unanswered` says why.
     unanswered : str
         Why there are no alternatives, or no lists of them; empty where there are.
+    unchecked : str
+        Why the bounds of the answer could not be rechecked, so that what they prove is the word of
+        a file; empty where they were, as `verify` does. An answer that is refused has no page.
     share : float
         The share of the variance of the rows that all components explain together, by regression
         on their scores; nan where there are none, as for a covariance or one of pairs.
@@ -78,6 +84,7 @@ class Explanation:
     result: Result
     alternatives: Alternatives | None
     unanswered: str
+    unchecked: str
     share: float
     correlations: np.ndarray | None
     stability: Stability | None = None
@@ -178,6 +185,7 @@ def explain(
             f"given is a {type(given).__name__}; pass a result or a fitted SparsePCA, and the data "
             "it came from as X"
         )
+    refuse_damaged(answer)
     run: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "callback": callback}
     with only_its_data(answer), Complaints() as check:
         within = check(number, "within", within, 0.0, 1.0)
@@ -200,20 +208,13 @@ def explain(
         source = in_order(answer, source)
         _check(source, count)
     sums = _sums(answer, source)
-    near, why = None, ""
-    try:
-        near = alternatives(
-            answer, source, within=within, force=force, time_limit=limit, **run,
-            memory_limit=memory_limit,
-        )  # fmt: skip
-        why = "" if near.components else unlisted(near)
-    except NotAnswered as error:
-        why = error.reason
-        data_of(answer, source, asked, asked.monitor())  # refuses the data of another answer
+    timed, wanted = replace(asked, time_limit=limit), Wanted(within, MOST, drop=True, force=force)
+    near, why, unchecked = _near(answer, source, timed, wanted, Given(X, covariance, sample_weight))
     page = Explanation(
         answer,
         near,
         why,
+        unchecked,
         float("nan") if sums is None else sums.share,
         None if sums is None else sums.correlations,
         resamples=count,
@@ -226,6 +227,24 @@ def explain(
         if wanted:
             page = answered(page, source, replace(asked, time_limit=left))
     return page
+
+
+def _near(
+    answer: Result, source: Input, asked: Settings, wanted: Wanted, given: Given
+) -> tuple[Alternatives | None, str, str]:
+    """What is nearly as good, or why that is not known, and why bounds were not rechecked. Refuses
+    the data of another answer, and an answer that claims what does not hold for its data."""
+    monitor = asked.monitor()
+    with monitor.interruptible(), one_blas_thread:
+        try:
+            refuse_pairs(asked)
+        except NotAnswered as error:
+            data_of(answer, source, asked, monitor)
+            return None, error.reason, recheck(answer, given, source)
+        answers = Answers(source, asked, monitor, answer, wanted)
+        unchecked = answers.recheck(given)
+        near = answers.found()
+    return near, "" if near.components else unlisted(near), unchecked
 
 
 def _halves(stability: Any) -> int:

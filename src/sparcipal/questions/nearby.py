@@ -32,7 +32,15 @@ from ..problem.result import Result, answer_of
 from ..settings import Settings
 from .beside import Beside, Neighbours, Wanted
 from .refits import Fits
-from .same import check_same, in_order, its_features, only_its_data
+from .same import (
+    Given,
+    check_same,
+    in_order,
+    its_features,
+    only_its_data,
+    recheck,
+    refuse_damaged,
+)
 
 MOST = 1000  # supports of a list, unless the user says
 FORCE = 10  # outsiders with fits of their own, unless the user says
@@ -123,6 +131,7 @@ def alternatives(
     """
     answer = answer_of(given)
     run = {"time_limit": time_limit, "n_jobs": n_jobs, "verbose": verbose, "callback": callback}
+    refuse_damaged(answer)
     with only_its_data(answer), Complaints() as check:
         if answer is None:
             if given is not None and X is not None:
@@ -141,7 +150,7 @@ def alternatives(
             check(integer, "force", force, 0),
         )
         asked = Settings.noted(check, **{**question, **run, "memory_limit": memory_limit})
-        check(_refuse_pairs, asked)
+        check(refuse_pairs, asked)
         monitor = asked.monitor()
         with monitor.interruptible(), one_blas_thread:
             source = resolved(
@@ -153,8 +162,11 @@ def alternatives(
             )
             if answer is None:
                 answer = fitted(source, asked, monitor)
+                return Answers(source, asked, monitor, answer, wanted).found()
             source = in_order(answer, source)
-            return _Answers(source, asked, monitor, answer, wanted).found()
+            answers = Answers(source, asked, monitor, answer, wanted)
+            answers.recheck(Given(X, covariance, sample_weight))
+            return answers.found()
 
 
 def question_of(answer: Result, names: Sequence[str]) -> dict[str, Any]:
@@ -173,7 +185,7 @@ def _refuse_keywords(question: Iterable[str]) -> None:
         )
 
 
-def _refuse_pairs(asked: Settings) -> None:
+def refuse_pairs(asked: Settings) -> None:
     if asked.missing == "pairwise":
         raise NotAnswered(
             "missing='pairwise': each covariance was estimated from other rows, and alternatives "
@@ -183,7 +195,7 @@ def _refuse_pairs(asked: Settings) -> None:
         )
 
 
-class _Answers:
+class Answers:
     """One answer, the data it came from, and the fits that its alternatives need."""
 
     def __init__(
@@ -192,7 +204,9 @@ class _Answers:
         # fits behind costs speak of features by the names that the answer has
         found: Data = data_of(answer, source, asked, monitor)
         self.data = replace(found, feature_names=answer.feature_names)
-        self.asked, self.monitor, self.answer, self.wanted = asked, monitor, answer, wanted
+        self.source, self.asked, self.monitor = source, asked, monitor
+        self.answer, self.wanted = answer, wanted
+        self.proved = answer.bound  # none of its kind explains more
         self.fits = Fits(self.data, asked, monitor, wanted.precision)
         self.cov: Covariance = self.fits.cov
         columns = Columns(source.n_features, source.feature_names)
@@ -217,6 +231,19 @@ class _Answers:
                     f"a component explains {own:.6g} of these data, but the result says "
                     f"{told:.6g}; pass the data that it came from"
                 )
+        total = float(answer.variances.sum())
+        if not abs(total - answer.value) <= 1e-6 * abs(total):
+            raise ValueError(
+                f"the components explain {total:.6g} together, but the result says "
+                f"{answer.value:.6g}: it was changed; fit again"
+            )
+
+    def recheck(self, given: Given) -> str:
+        """Refuse a result that claims too much; return why its bounds could not be rechecked."""
+        why = recheck(self.answer, given, self.source)
+        if why:
+            self.proved = np.inf
+        return why
 
     def found(self) -> Alternatives:
         answer, wanted = self.answer, self.wanted
@@ -302,7 +329,7 @@ class _Answers:
             fit = self.fits.again(
                 self.fits.of_the_kind(self.sizes, total, constraints), constraints, supports
             )
-        return Cost(feature, fit.value, min(fit.bound, answer.bound), fit)
+        return Cost(feature, fit.value, min(fit.bound, self.proved), fit)
 
     def _without(self, feature: int, components: tuple[Nearby, ...]) -> list[np.ndarray]:
         """Return supports that do without the feature, for a search to start from.

@@ -25,7 +25,7 @@ from ..problem.constraints import Columns
 from ..problem.monitor import Monitor, Quiet
 from ..problem.parameters import Complaints, choice, integer, number
 from ..problem.result import Result, answer_of
-from ..report.words import plain, told
+from ..report.words import plain, selected, told, wrapped
 from ..settings import Settings
 from .room import handed_on
 
@@ -45,7 +45,8 @@ class Stability:
     jaccard : ndarray of shape (n_resamples, n_components)
         How much of each component came back: features in both, as a share of those in either.
     scheme : str
-        "halves" (pairs of complementary halves) or "bootstrap".
+        "halves" (pairs without a common row; of an odd number of rows one is in neither) or
+        "bootstrap".
     level : float
         Of the intervals.
     false_selections : float
@@ -109,8 +110,7 @@ class Stability:
         """
         if self.scheme != "halves" or not self.supports:
             return float("nan")
-        used = float(np.delete(self.any_frequency, list(self._anchors)).sum())
-        return 0.5 * (1.0 + used**2 / (self.false_selections * max(1, self.candidates)))
+        return 0.5 * (1.0 + self._used**2 / (self.false_selections * max(1, self.candidates)))
 
     @property
     def selected(self) -> np.ndarray:
@@ -118,6 +118,11 @@ class Stability:
         there is no threshold. Anchors were given, not selected."""
         often = np.flatnonzero(self.any_frequency >= self.threshold)
         return np.setdiff1d(often, list(self._anchors))
+
+    @property
+    def _used(self) -> float:
+        """The mean number of candidates in a half."""
+        return float(np.delete(self.any_frequency, list(self._anchors)).sum())
 
     @property
     def _anchors(self) -> set[int]:
@@ -135,7 +140,7 @@ class Stability:
     def records(self) -> list[dict[str, Any]]:
         """One dict per component and feature that was met, the most frequent first."""
         low, high = self.intervals
-        often = self.frequencies
+        often, anywhere = self.frequencies, self.any_frequency
         chosen = self.selected_in
         rows = []
         for j, support in enumerate(self.reference.supports):
@@ -149,6 +154,7 @@ class Stability:
                         "frequency": float(often[j, i]),
                         "low": float(low[j, i]),
                         "high": float(high[j, i]),
+                        "any_component": float(anywhere[i]),
                         "selected": int(i) in chosen[j],
                     }
                 )
@@ -168,8 +174,7 @@ class Stability:
                 "No feature can be selected, however often it came back: a half uses so many of "
                 f"the {self.candidates} features that the theorem counts up to {least:.3g} false "
                 f"ones even among those in every half, and {allowed} was allowed. The frequencies "
-                f"stand. Ask for fewer nonzeros, or let stability allow {math.ceil(least)} false "
-                "ones."
+                f"stand. Ask for fewer nonzeros{self._remedy}."
             )
         share = f"{100 * self.threshold:.0f} % of the halves"
         if not self.selected.size:
@@ -181,6 +186,12 @@ class Stability:
         )
 
     @property
+    def _remedy(self) -> str:
+        """The false ones to allow instead; none where these are most of the features of a half."""
+        least = math.ceil(self.threshold_at_one)
+        return f", or let stability allow {least} false ones" if 2 * least <= self._used else ""
+
+    @property
     def threshold_at_one(self) -> float:
         """The false selections that are controlled by features which are in every half."""
         return (2.0 * self.threshold - 1.0) * self.false_selections
@@ -189,7 +200,7 @@ class Stability:
         lines = []
         if not self.complete:
             lines.append(f"Stopped after {self.n_resamples} of {self.asked} resamples.")
-        often = self.frequencies
+        often, anywhere = self.frequencies, self.any_frequency
         low, high = self.intervals
         chosen = self.selected_in
         for j, support in enumerate(self.reference.supports):
@@ -205,16 +216,15 @@ class Stability:
             for i, name in zip(shown, names):
                 bar = "#" * round(20 * often[j, i])
                 mark = "" if np.isin(i, support) else "  not in the answer on all rows"
-                pick = "  selected" if int(i) in chosen[j] else ""
+                own = {"frequency": often[j, i], "any_component": anywhere[i]}
+                pick = f"  {selected(own, self.threshold)}" if int(i) in chosen[j] else ""
                 lines.append(
                     f"  {name:<{width}} {100 * often[j, i]:5.0f} %  "
                     f"[{100 * low[j, i]:.0f}, {100 * high[j, i]:.0f}]  {bar:<20}{pick}{mark}"
                 )
         how = "halves of the rows" if self.scheme == "halves" else "bootstrap samples"
-        lines.append(
-            f"{self.n_resamples} {how}; intervals of {100 * self.level:g} %. {self.sentence}"
-        )
-        return "\n".join(line.rstrip() for line in [*lines, *told(self.reference)])
+        last = f"{self.n_resamples} {how}; intervals of {100 * self.level:g} %. {self.sentence}"
+        return "\n".join([*map(str.rstrip, lines), *wrapped([last, *told(self.reference)])])
 
     def plot(self, ax: Any = None) -> Any:
         """The frequency of every feature with its interval, component by component."""

@@ -19,6 +19,11 @@ def fits(settings: Settings, k: int, s: int, n_features: int) -> bool:
     return not _misfit(settings, k, s, n_features)
 
 
+def most(settings: Settings, k: int, n_features: int) -> int:
+    """The largest number of nonzeros of each of k components among so many features."""
+    return n_features // k if settings.disjoint else n_features
+
+
 def around(settings: Settings, k: int, s: int, n_features: int) -> tuple[list[int], list[int]]:
     """Numbers of components and of nonzeros near k and s, each of which fits with k or s."""
     ks = [near for near in (k - 1, k, k + 1) if near > 0 and fits(settings, near, s, n_features)]
@@ -90,12 +95,13 @@ def _least_rows(k: int) -> int:
     return 2 * (k + 1)
 
 
-def _check_folds(most: int, n: int, folds: int) -> None:
-    least = _least_rows(most)
+def _check_folds(largest: int, n: int, folds: int) -> None:
+    least = _least_rows(largest)
+    needs = f"{largest} components need" if largest > 1 else "1 component needs"
     if n // folds < least:
         raise ValueError(
-            f"folds={folds} leaves {n // folds} of {n} rows in a fold, but {most} components "
-            f"need {least}; ask for fewer folds or components"
+            f"folds={folds} leaves {n // folds} of {n} rows in a fold, but {needs} {least}; "
+            "ask for fewer folds or components"
         )
 
 

@@ -1,7 +1,8 @@
 """Checks that data are those that a result came from, before more is said of the result.
 
 Samples, means, scales and the total variance are compared, as `verify` does, in the units of each
-feature. Sums in another order, of other containers or in passes, agree far better than NEAR.
+feature. Sums in another order, of other containers or in passes, agree far better than NEAR. Then
+`verify` rechecks what the result claims: a file may say anything, and what follows repeats it.
 """
 
 from __future__ import annotations
@@ -9,19 +10,67 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..checker import Budget, verify
+from ..checker.budget import Refused
+from ..checker.result import claimed
 from ..data.checks import WAYS_OUT
 from ..data.inputs import Input
+from ..data.rows import Rows
 from ..data.samples import aligned
 from ..data.searched import Data
+from ..data.sums import Sums
 from ..data.table import Table
 from ..problem.constraints import Columns
 from ..problem.result import Result
 
 NEAR = 1e-9  # relative difference that rounding in sums does not reach
 NAMED = 3  # features that an error names
+
+
+class Given(NamedTuple):
+    """The data as the user passed them."""
+
+    X: Any
+    covariance: Any
+    sample_weight: Any
+
+
+def refuse_damaged(answer: Result | None) -> None:
+    """Raise ValueError, with the entry, for a result that has entries which no fit gives."""
+    try:
+        if answer is not None:
+            claimed(answer)
+    except Refused as what:
+        raise ValueError(f"the result is damaged, or was changed: {what}; fit again") from what
+
+
+def recheck(answer: Result, given: Given, source: Input) -> str:
+    """Raise ValueError for a result that claims what does not hold for its data; what is returned
+    says why its bounds could not be rechecked, and is empty where they hold.
+
+    `given` are the data of `source`, as the user passed them.
+    """
+    rows, X = source.source, given.X
+    if isinstance(rows, Sums):
+        return "sums over the rows were passed, without the rows"
+    if isinstance(rows, Rows) and not answer.certificate.screening:
+        return "the rows are read in passes, and verify holds them all"
+    if isinstance(rows, Table) and source.gaps is None:
+        X = rows  # with the names that the user has given
+    budget = Budget()
+    found = verify(
+        answer, X, covariance=given.covariance, sample_weight=given.sample_weight, budget=budget
+    )
+    if found.verdict == "refused" and budget.spent <= budget.most_work:
+        raise ValueError(
+            f"the result claims what does not hold for these data: {found.reason}; pass the data "
+            "that it came from, or fit these again"
+        )
+    return "" if found else found.reason
 
 
 @contextmanager

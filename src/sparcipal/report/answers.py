@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..numerics.margins import TIE
 from . import words
 
 if TYPE_CHECKING:
@@ -49,8 +48,11 @@ class Best(NamedTuple):
         """The share that is lost, at least (proved) and at most."""
         sure = self.value - self.rounding
         least = 1 - bound / sure if sure > 0 else 0.0
-        most = 1 - value / self.value
-        return max(least, 0.0), most if most > TIE else 0.0
+        return max(least, 0.0), 0.0 if self.reached_by(value) else 1 - value / self.value
+
+    def reached_by(self, value: float) -> bool:
+        """Whether another value is as large, up to the rounding of both."""
+        return value >= self.value - 2 * self.rounding
 
 
 def best_of(found: Alternatives) -> Best:
@@ -98,7 +100,7 @@ def stability_html(found: Stability) -> str:
     for j in range(len(found.reference.supports)):
         mean = f"{float(found.jaccard[:, j].mean()):.2f}" if found.n_resamples else "not known"
         lines = "".join(
-            _frequency_row(record)
+            _frequency_row(record, found.threshold)
             for record in found.records()
             if record["component"] == j + 1
             and (record["in_answer"] or record["frequency"] >= OFTEN)
@@ -114,12 +116,12 @@ def stability_html(found: Stability) -> str:
     return "\n".join(blocks)
 
 
-def _frequency_row(record: dict[str, Any]) -> str:
+def _frequency_row(record: dict[str, Any], threshold: float) -> str:
     told = [
         word
         for word, is_so in (
             ("in the answer", record["in_answer"]),
-            ("selected", record["selected"]),
+            (words.selected(record, threshold), record["selected"]),
         )
         if is_so
     ]
@@ -224,12 +226,12 @@ def _less(found: Alternatives, near: Nearby, entry: Listed) -> str:
     """By how much a support falls short of the component, or exceeds it, and how it differs."""
     if near.value <= 0:
         return _change(found, near, entry)
-    share = 1 - entry.value / near.value
-    least, most = Best(near.value, near.rounding).lost(entry.value, entry.bound)
-    less = f"{_between(least, most)} less" if share > TIE else "as much"
+    share, best = 1 - entry.value / near.value, Best(near.value, near.rounding)
+    equal = best.reached_by(entry.value)
+    less = "as much" if equal else f"{_between(*best.lost(entry.value, entry.bound))} less"
     if share < -1e-9:
         less = f"{_percent(-share, down=True)} more"
-    elif share <= TIE and near.spare:
+    elif equal and near.spare:
         less = "the same component"
     return f"{less}: {_change(found, near, entry)}"
 
@@ -371,21 +373,27 @@ def _unique(found: Alternatives, near: Nearby) -> str:
             f"the best one is in {many:,} of them: {_named(found, spare)} can be exchanged or left "
             f"out, as their weight in it is zero{more}"
         )
+    if near.filled:
+        return "nothing to choose: the required features fill every place"
     if near.unique is None and near.everything:
         return "unique or not: it may use every feature there is for it, which does not say"
     if near.unique is None:
-        return "unique or not: that is not known"
+        sure = near.supports[0].value - near.rounding if near.supports else 0.0
+        close = near.known and any(entry.bound >= sure for entry in near.supports[1:])
+        why = ", as others are too close to tell" if close else ""
+        return f"unique or not: that is not known{why}"
     if not near.unique:
         return "the best one is not unique: others explain as much"
     if near.everything:
-        most = max(cost.bound for cost in near.drops)
+        most = max(cost.bound for cost in near.drops if cost.feature in near.loaded())
         gap = _percent(1 - most / (near.supports[0].value - near.rounding), down=True)
         return f"the best one is unique: without any of its features at least {gap} is lost"
-    if len(near.supports) < 2:
-        gap = _percent(max(1 - near.level / near.sure, 0.0), down=True)
-        return f"the best one is unique: all others explain at least {gap} less"
     sure = near.supports[0].value - near.rounding
-    gap = _percent(1 - max(entry.bound for entry in near.supports[1:]) / sure, down=True)
+    most = max((entry.bound for entry in near.supports[1:]), default=near.level)
+    if most <= near.level:  # others that are not listed may explain more than those that are
+        gap = _percent(max(1 - near.level / sure, 0.0), down=True)
+        return f"the best one is unique: all others explain at least {gap} less"
+    gap = _percent(1 - most / sure, down=True)
     shown = _percent(1 - near.supports[1].value / near.supports[0].value, down=True)
     least = "" if gap == shown else "at least "  # the list shows what was found, not what is proved
     return f"the best one is unique: the next one explains {least}{gap} less"

@@ -111,6 +111,7 @@ def explanation_json(page: Explanation) -> str:
         "explanation": page.sections,
         "complete": page.complete,
         "unanswered": page.unanswered or None,
+        "unchecked": page.unchecked or None,
         "certificate": {
             "value": _known(result.value),
             "bound": _known(result.bound),
@@ -191,6 +192,9 @@ def _found(page: Explanation) -> Iterator[str]:
         yield f"component {j + 1}: {names}"
     yield from words.told(result)
     yield from summary.sentences(result)[1:]
+    if page.unchecked:
+        why = words.visible(page.unchecked)
+        yield f"That it is proved is what the result says, not rechecked: {why}."
     if not page.complete:
         yield "This page is incomplete: a part below says what was not finished."
 

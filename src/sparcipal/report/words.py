@@ -6,6 +6,8 @@ Values are rounded down, bounds and gaps up, so that no figure looks better than
 from __future__ import annotations
 
 import math
+import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Any
@@ -110,6 +112,21 @@ def visible(text: str) -> str:
     terminal does not act on them."""
     spaced = " ".join(text.splitlines()) if "\n" in text else text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in spaced)
+
+
+def wrapped(sentences: Iterable[str], width: int = 100) -> list[str]:
+    """Return sentences in lines that fit a terminal."""
+    return [
+        textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+        for text in sentences
+    ]
+
+
+def selected(record: dict[str, Any], threshold: float) -> str:
+    """Return how a feature is selected: by all components that it is in, where one is too few."""
+    if record["frequency"] >= threshold:
+        return "selected"
+    return f"selected: {100 * record['any_component']:.0f} % in any component"
 
 
 def plain(name: str, limit: int = 40) -> str:
@@ -380,7 +397,8 @@ def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
     rows += promises(certificate, kept=True) + screening(certificate) + repair(certificate)
     told = reported(certificate)
     if told or certificate.message:  # which stands below
-        rows += [("reported", "", "by the solver, not part of the proof:"), *told]
+        below = "" if told else " the advice below"
+        rows += [("reported", "", f"by the solver, not part of the proof:{below}"), *told]
     return [(visible(name), visible(figure), visible(meaning)) for name, figure, meaning in rows]
 
 

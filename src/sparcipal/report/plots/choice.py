@@ -90,9 +90,11 @@ class ChoiceDisplay:
             )  # fmt: skip
         measured = np.isfinite(held) | np.isfinite(choice.in_sample[:, column])
         ax.set_xticks(k[measured])  # a tick without a point would widen the axis
-        room = 1.35  # for the legend
+        room = 1.5  # for the legend
         ax.set_ylim(0.0, room * ax.get_ylim()[1])
-        ax.axvline(choice.best[0], ymax=1 / room, color=common.ORANGE, linewidth=1.0)
+        ax.axvline(
+            choice.best[0], ymax=1 / room, color=common.ORANGE, linewidth=1.0, label="recommended"
+        )
         ax.set_xlabel(f"components of {choice.best[1]} nonzeros")
         ax.set_ylabel("share of the variance")
         ax.legend(frameon=False, loc="upper left", fontsize="small")

@@ -69,7 +69,7 @@ class AlternativesDisplay:
         if ax is None:
             self.figure_, drawn = common.pyplot().subplots(
                 1, 2, sharey=True, layout="constrained", width_ratios=(3, 1),
-                figsize=(3.2 + 0.32 * self.features_.size, 1.9 + 0.26 * len(listed)),
+                figsize=(max(5.0, 3.2 + 0.32 * self.features_.size), 2.2 + 0.26 * len(listed)),
             )  # fmt: skip
             self.axes_ = list(drawn)
         else:
@@ -99,9 +99,11 @@ class AlternativesDisplay:
         supports = "support" if near.count == 1 else "supports"
         complete = "none is missing" if near.complete else "there may be more"
         within = f"{100 * self.alternatives.within:.3g} %"
+        several = len(self.alternatives.components) > 1
+        whose = f"component {near.component + 1}, the others as they are\n" if several else ""
         ax.set_title(
-            f"{near.count} {supports} within {within}{shown}; {complete}", fontsize="medium",
-            loc="left",
+            f"{whose}{near.count} {supports} within {within}{shown}; {complete}",
+            fontsize="medium", loc="left",
         )  # fmt: skip
         ax.set_ylabel("support")
 
@@ -114,7 +116,7 @@ class AlternativesDisplay:
         bars = ax.barh(np.arange(len(short)), short, color=common.GREY, height=0.6)
         ax.bar_label(bars, fmt="%.2g", padding=3, fontsize="small")
         ax.set_xlim(0.0, 1.3 * (max(short) or 100 * self.alternatives.within or 1.0))
-        ax.set_xlabel("% below the best")
+        ax.set_xlabel("% below\nthe best")  # beside few features the axis is narrow
         ax.tick_params(axis="y", length=0)
         common.plain_axes(ax)
 
