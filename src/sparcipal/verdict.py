@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .bounds.proved import Proved
-from .numerics.margins import EPS
+from .numerics.margins import few
 from .problem.components import rounding_of_value, variances
 from .problem.problem import Options, Problem
 from .problem.result import Certificate, Status
@@ -69,7 +69,7 @@ def kept_promises(certificate: Certificate) -> dict[str, float]:
     if not 0.0 < certificate.bound < np.inf or least <= 0.0:
         return {}
     # a few units of the last place less: the checker compares exactly
-    proved = least / certificate.bound * (1.0 - 4 * EPS)
+    proved = least / certificate.bound * (1.0 - few())
     return {
         name: min(part, proved)
         for name, part in certificate.guarantees.items()

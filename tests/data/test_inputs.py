@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.utils import validation
 
-from sparcipal import SparsePCA, Table, compare, read, sparse_path, sparse_pca
+from sparcipal import SparsePCA, Table, compare, read, sparse_path, sparse_pca, verify
 from sparcipal.data import rows as rows_module
 from sparcipal.data import table as table_module
 from sparcipal.data.inputs import Door, resolved
@@ -56,6 +56,14 @@ def test_a_function_of_blocks_is_read_once_if_it_fits_and_else_twice(face, limit
     result = FACES[face](source, memory_limit=limit, **QUESTION)
     assert source.calls == calls
     assert result.value == pytest.approx(sparse_pca(X, **QUESTION).value, rel=1e-9)
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 1])
+def test_a_check_reads_a_function_of_blocks_once(limit):
+    result = sparse_pca(X, memory_limit=limit, **QUESTION)
+    source = Counted()
+    assert verify(result, source)
+    assert source.calls == [10]
 
 
 def test_scores_of_a_function_of_blocks_take_one_reading():

@@ -321,6 +321,17 @@ def test_a_file_of_a_bound_names_its_page_first(path):
     assert (ROOT / "docs" / "methods" / f"{name}.rst").exists()
 
 
+def names_precision(path: Path) -> bool:
+    """Whether a file asks for the rounding unit, to make a rounding term of its own."""
+    names = {node.attr for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)}
+    return bool(names & {"EPS", "finfo"}) or any(name.endswith(".EPS") for name in imports(path))
+
+
+def test_rounding_terms_of_the_solver_have_one_home():
+    solver = [path for path in FILES if room(module_of(path)) != "checker"]
+    assert [name_of(path) for path in solver if names_precision(path)] == ["numerics/margins.py"]
+
+
 def test_nothing_prints():
     for path in FILES:
         for node in ast.walk(tree_of(path)):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..numerics import margins
-from ..numerics.margins import EPS, SAFETY
+from ..numerics.margins import SAFETY, SINGLE
 from ..problem.components import variances
 from ..problem.monitor import Monitor
 from ..problem.problem import Component, Options, Problem
@@ -127,7 +127,7 @@ def covering(F: np.ndarray, T: np.ndarray, directions: np.ndarray) -> Cover:
     square = over / np.where(useful, along - over * own, 1.0)
     w = np.where(useful, w * np.sqrt(square), F[:, outside])
     # in single precision a vector may become shorter, but not by more than this
-    W = ((1 + 2.0**-23) * w.T).astype(np.float32)
+    W = ((1 + SINGLE) * w.T).astype(np.float32)
     cover = Cover(T, outside, W)
     return replace(cover, stretch=_stretch(F, cover, inverse))
 
@@ -266,7 +266,7 @@ def roots(squares: np.ndarray, ell: np.ndarray) -> np.ndarray:
         kappa = np.maximum(kappa + change, 0.0)
         if (np.abs(change) <= 1e-9 * kappa).all():
             break
-    return np.maximum(kappa, EPS * length)
+    return np.maximum(kappa, margins.sum_of(1) * length)
 
 
 def _change(apart: float) -> float:

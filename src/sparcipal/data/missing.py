@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..numerics.margins import EPS, power_of_two
+from ..numerics import margins
+from ..numerics.margins import power_of_two
 from ..problem.covariance import DENSE_LIMIT
 from .checks import WAYS_OUT
 from .notes import listed
 from .table import Table
 
 RULES = ("error", "rows", "mean", "median", "pairwise")
-OFF = 20  # roundings of the largest entry by which a checker lets a mean be off
 HIDDEN = 5e-7  # the part of a variance that rounding may hide; the checker's limit is 1e-6
 CODES = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999)  # of missing entries, in files
 LOOKED_THROUGH = 1 << 21  # entries of a table that is searched for such codes
@@ -191,8 +191,8 @@ def pairwise(
         deviations = np.where(spread > 0, spread, 1.0)
         products = products / np.outer(deviations, deviations)
     reach = np.abs(away)
-    wrong = (4 * X.shape[0] + 64) * EPS * (reach.T @ (reach * w[:, None])) / mass
-    farthest, off = reach.max(axis=0), OFF * EPS * np.nanmax(np.abs(X), axis=0)
+    wrong = margins.pair(X.shape[0]) * (reach.T @ (reach * w[:, None])) / mass
+    farthest, off = reach.max(axis=0), margins.pair_mean() * np.nanmax(np.abs(X), axis=0)
     wrong += np.outer(off, farthest) + np.outer(farthest, off) + np.outer(off, off)
     repaired = _nearest(products, wrong / np.outer(deviations, deviations), names)
     unit = power_of_two(float(np.abs(products).max()))  # squares of the norms stay in range
@@ -230,11 +230,11 @@ def _nearest(products: np.ndarray, wrong: np.ndarray, names: Any) -> np.ndarray:
             "a number near its mean from the column, or pass missing='rows', 'mean' or 'median'"
         )
     least = float(np.linalg.eigvalsh(products[grid] / own)[0])
-    doubt = float(np.linalg.norm(relative)) + 4 * (moving.size + 2) ** 2 * EPS
+    doubt = float(np.linalg.norm(relative)) + margins.definite(moving.size)
     if least <= 4 * doubt:
         unit = power_of_two(float(np.abs(products).max()))  # squares of the norms stay in range
         hidden = 4 * float(np.linalg.norm(wrong / unit))
-        hidden += 80 * len(products) * EPS * max(float(np.linalg.norm(products / unit)), 1.0)
+        hidden += margins.repaired(len(products)) * max(float(np.linalg.norm(products / unit)), 1.0)
         small = moving[int(np.argmin(spread[moving]))]
         if hidden > HIDDEN * float(products[small, small] / unit):
             raise ValueError(

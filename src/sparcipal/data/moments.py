@@ -17,7 +17,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..numerics import margins
-from ..numerics.margins import EPS
 from .entries import WORD, largest_magnitude, number, signed, summable, words
 from .products import Gram, check_exact
 
@@ -353,13 +352,13 @@ class Moments:
     def errors(self, center: bool = True) -> np.ndarray:
         """How far `variances` may be from what exact arithmetic gives."""
         if self.exact:
-            return 4 * EPS * self.variances(center)
+            return margins.few() * self.variances(center)
         mass = self._mass / self.weight
         if not center:
             mass = 2 * (mass + self._shift * self._shift)
         # a checker that sums the rows again may use a higher tree of additions
         depth = max(self._depth, margins.height(self.n_samples))
-        return np.where(self.constant & center, 0.0, (6 * depth + 24) * EPS * mass)
+        return np.where(self.constant & center, 0.0, margins.variance(depth) * mass)
 
     def screen(self, count: int, center: bool = True) -> np.ndarray:
         """The `count` columns of largest variance, in increasing order; ties go to the first."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..numerics.margins import EPS, TINY
+from ..numerics.margins import TINY, few, summed
 from .moments import Moments
 from .products import Gram, Strip
 
@@ -43,7 +43,7 @@ def check_same_columns(
     before, factor = _of_moments(moments, every), strip.factor
     own = _rounded(strip.weight, strip.sums, strip.mass, strip.mass, strip.n_samples)
     mean, off = own.mean / factor + strip.shift, own.mean_error / factor
-    now = _Spread(mean, before.variance, off + 4 * EPS * np.abs(strip.shift), before.error)
+    now = _Spread(mean, before.variance, off + few() * np.abs(strip.shift), before.error)
     if strip.n_samples != moments.n_samples:
         raise ValueError(
             f"there were {moments.n_samples} rows of positive weight before, and are "
@@ -109,7 +109,7 @@ def _exact(n: int, sums: np.ndarray, squares: np.ndarray) -> _Spread:
     first, second = sums.astype(object), squares.astype(object)
     mean = np.asarray(first / max(n, 1), dtype=np.float64)
     variance = np.asarray((n * second - first * first) / max(n * n, 1), dtype=np.float64)
-    return _Spread(mean, variance, 4 * EPS * np.abs(mean), 4 * EPS * variance)
+    return _Spread(mean, variance, few() * np.abs(mean), few() * variance)
 
 
 def _rounded(
@@ -118,7 +118,7 @@ def _rounded(
     """Compute the spread from rounded sums; `mass` bounds all partial sums of squares."""
     mean = sums / weight
     size = (mass + TINY) / weight + TINY  # TINY covers squares that underflow
-    relative = (6 * depth + 40) * EPS
+    relative = summed(depth)
     return _Spread(mean, squares / weight - mean * mean, relative * np.sqrt(size), relative * size)
 
 
@@ -128,6 +128,6 @@ def _moved(spread: _Spread, shift: np.ndarray, exponent: int) -> _Spread:
     return _Spread(
         mean,
         np.ldexp(spread.variance, 2 * exponent),
-        np.ldexp(spread.mean_error, exponent) + 4 * EPS * (np.abs(mean) + np.abs(shift)),
+        np.ldexp(spread.mean_error, exponent) + few() * (np.abs(mean) + np.abs(shift)),
         np.ldexp(spread.error, 2 * exponent),
     )

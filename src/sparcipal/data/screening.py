@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..numerics import margins
-from ..numerics.margins import EPS, power_of_two
+from ..numerics.margins import power_of_two
 from ..problem.covariance import (
     Doubt,
     MatrixCovariance,
@@ -147,7 +147,7 @@ def screened_of(
             row /= own * spread[kept]
         # the entry and the deviations that divide it both have this error
         weights, error_unit = ratio**2, 2 * error_unit
-        errors = np.where(constant, 0.0, 4 * EPS)
+        errors = np.where(constant, 0.0, margins.few())
         variances = np.where(constant, 0.0, 1.0)
     matrix[np.diag_indices(kept.size)] = variances[kept]
     mean = moments.means() if center else np.zeros(moments.n_features)
@@ -188,7 +188,7 @@ def _exact_sums(
         weights[rows] = np.diagonal(matrix[rows], start)
         if center:
             matrix[rows] -= np.outer(mean[rows], mean)
-    return matrix, 12 * EPS, weights
+    return matrix, margins.integers(), weights
 
 
 def _rounded_sums(gram: Gram, center: bool, consume: bool) -> tuple[np.ndarray, float, np.ndarray]:
@@ -212,7 +212,7 @@ def _rounded_sums(gram: Gram, center: bool, consume: bool) -> tuple[np.ndarray, 
         np.ldexp(part, back, out=part)
     if not center:
         weights = 2 * (weights + moved * moved)
-    return matrix, (6 * depth + 40) * EPS, np.ldexp(weights, back)
+    return matrix, margins.summed(depth), np.ldexp(weights, back)
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
         matrix = np.divide(screened.matrix, unit, out=place)
         shift = 0.0
         if not consume:
-            slack = float(np.sqrt(EPS))
+            slack = margins.indefinite()
             off = screened.error_unit * float(np.sum(screened.error_weights)) / unit
             slack += off / max(float(np.linalg.norm(matrix)), 1e-300)
             shift = proved_psd_shift(matrix, slack, unit)
@@ -284,4 +284,4 @@ def upper_variances(screened: Screened) -> np.ndarray:
     """Return the variances of all features, rounded up."""
     errors = 0.0 if screened.errors is None else screened.errors
     variances = np.asarray(screened.variances, dtype=np.float64)
-    return np.asarray(variances * (1 + 4 * EPS) + 4 * errors)
+    return np.asarray(variances * (1 + margins.few()) + 4 * errors)

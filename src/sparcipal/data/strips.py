@@ -106,7 +106,7 @@ class EveryRow:
         mean, mass = sums.sums / sums.weight / divisor, sums.mass / sums.weight / divisor**2
         matrix = sums.cross
         size = np.sqrt(mass)
-        error = SAFETY * margins.strip(sums.n_samples)
+        error = SAFETY * margins.summed(sums.n_samples)
         if self._scale:
             # the entry and the deviations that divide it both have this error
             error, size = 2 * error, np.maximum(mass, 1.0)

@@ -13,6 +13,7 @@ from math import isqrt
 import numpy as np
 
 EPS = float(np.finfo(np.float64).eps)
+SINGLE = float(np.finfo(np.float32).eps)  # the same of single precision
 TIE = 1e-12  # the part by which values of supports that are equal but for rounding may differ
 
 
@@ -82,6 +83,26 @@ def frobenius(m: int, s: int) -> float:
 def height(n: int) -> int:
     """Additions that a number goes through in the checker's sums over n rows."""
     return 2 * isqrt(n) + 10
+
+
+def integers() -> float:
+    """An entry of "integers read in passes", relative to second moments about other integers."""
+    return 12 * EPS
+
+
+def summed(height: int) -> float:
+    """An entry "read in passes", by trees of additions of this height; n for rows in any order."""
+    return (6 * height + 40) * EPS
+
+
+def few() -> float:
+    """A number that is known exactly before its last operations, a quotient for instance."""
+    return 4 * EPS
+
+
+def indefinite(kind: type = np.float64) -> float:
+    """By which part of its norm "a given matrix may fall short of being positive semidefinite"."""
+    return float(np.sqrt(np.finfo(kind).eps))
 
 
 # --- "A Cholesky factorisation as a proof" ---
@@ -228,9 +249,9 @@ def dropped(n: int) -> float:
     return 4 * (n + 4) * EPS
 
 
-def strip(n: int) -> float:
-    """An entry of a row of the covariance of all features, summed over n rows in any order."""
-    return (6 * n + 40) * EPS
+def variance(height: int) -> float:
+    """A variance, by a tree of additions of this height, relative to the second moment."""
+    return (6 * height + 24) * EPS
 
 
 def flat_price(s: int) -> float:
@@ -275,7 +296,7 @@ def cone_level(r: int) -> float:
 
 
 def low_rank(p: int) -> float:
-    """The sum of tail, level and margin; V has p rows."""
+    """The sum of tail, level and margin, or an entry of A - VV'; V has p rows."""
     return 16 * p * EPS
 
 
@@ -290,6 +311,29 @@ def copies(k: int) -> float:
 def whitened(n: int) -> float:
     """An entry of C F, C T or C T C', of the size of the rows and columns that are multiplied."""
     return (4 * n + 64) * EPS
+
+
+# --- Covariances of pairs (docs/missing.rst) ---
+
+
+def pair(n: int) -> float:
+    """The covariance of a pair of features over n rows, relative to a sum of magnitudes."""
+    return (4 * n + 64) * EPS
+
+
+def pair_mean() -> float:
+    """The mean of a feature, relative to its largest entry."""
+    return 20 * EPS
+
+
+def definite(p: int) -> float:
+    """The smallest eigenvalue of p features of variance one, and the matrix it is that of."""
+    return 4 * (p + 2) ** 2 * EPS
+
+
+def repaired(p: int) -> float:
+    """A repair of p features, relative to the norm: "64 p eps", and more for what was computed."""
+    return 80 * p * EPS
 
 
 # --- Dual bounds (docs/methods/duals.rst) ---

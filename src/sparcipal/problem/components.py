@@ -89,7 +89,7 @@ def _conform(problem: Problem, components: tuple[Component, ...]) -> bool:
         p = problem.covariance.n_features
         W = np.column_stack([c.vector(p) for c in components])
         products = W.T @ W
-        limit = np.full(products.shape, (problem.n_nonzero + 8) * margins.EPS)
+        limit = np.full(products.shape, margins.sum_of(problem.n_nonzero + 8))
     return bool((np.abs(products) <= limit)[~np.eye(problem.k, dtype=bool)].all())
 
 

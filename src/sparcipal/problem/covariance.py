@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 from ..numerics import margins
 from ..numerics.eigen import factorises
-from ..numerics.margins import EPS, TINY, power_of_two, top_sum
+from ..numerics.margins import TINY, power_of_two, top_sum
 
 # Up to this many features the matrix is formed once: products with it beat passes over the data.
 DENSE_LIMIT = 3000
@@ -355,7 +355,7 @@ def covariance_of(
             f"covariance must be a square matrix, got shape {matrix.shape}; "
             "pass a data table as X instead"
         )
-    slack = float(np.sqrt(np.finfo(matrix.dtype if matrix.dtype == np.float32 else float).eps))
+    slack = margins.indefinite(np.float32 if matrix.dtype == np.float32 else np.float64)
     A = _as_float64(matrix, "covariance")
     largest = max(float(A.max()), -float(A.min()))
     if largest > 1e300 or 0 < largest < 1e-290:
@@ -640,7 +640,7 @@ def check_part(given: Covariance, features: np.ndarray) -> None:
     that of features which are left out."""
     A, whole = given.submatrix(features), np.linalg.norm(given.dense())
     own = power_of_two(float(np.abs(A).max(initial=0.0)))
-    slack = max(float(np.sqrt(EPS)), given.psd_shift / (10 * max(float(whole), 1e-300)))
+    slack = max(margins.indefinite(), given.psd_shift / (10 * max(float(whole), 1e-300)))
     proved_psd_shift(A / own, slack, own * given.unit, "without the excluded features ")
 
 

@@ -21,7 +21,7 @@ from ..bounds.tree.listing import list_above
 from ..bounds.tree.log import Proof
 from ..bounds.tree.positive import nonnegative_bound
 from ..bounds.tree.question import TreeQuestion
-from ..numerics.margins import EPS, SAFETY, TIE
+from ..numerics.margins import SAFETY, TIE, few
 from ..problem.answers import Cost, Listed, Nearby, reached
 from ..problem.components import newcomer_gain, rounding_of_value
 from ..problem.constraints import Constraints
@@ -145,7 +145,7 @@ class Neighbours:
         if survivors is None:
             return level, {}
         bounds = [entry.bound / self.unit for entry in supports]
-        inside = max([level, *bounds]) * (1 + 4 * EPS)
+        inside = max([level, *bounds]) * (1 + few())
         support = fits.places(beside.support)
         own = Component.even(support)
         among = Among(whole, inside, (), (own,))

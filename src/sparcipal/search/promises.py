@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..bounds.strategy import prove
+from ..numerics import margins
 from ..numerics.eigen import DENSE_EIGEN
-from ..numerics.margins import EPS, top_sum
+from ..numerics.margins import top_sum
 from ..problem.covariance import Covariance, covariance_of
 from ..problem.problem import Component, Options, Problem
 from ..problem.sketch import Sketch
@@ -48,7 +49,7 @@ def error_term(problem: Problem, low: Sketch, options: Options) -> tuple[float, 
     A = cov.dense()
     missed = A - low.V @ low.V.T
     # what rounding did to the difference, and the little by which it may not be semidefinite
-    slack = 16 * cov.n_features * EPS * float(np.trace(A))
+    slack = margins.low_rank(cov.n_features) * float(np.trace(A))
     missed = (missed + missed.T) / 2 + slack * np.eye(len(A))
     rest = Problem(covariance_of(missed), (s,))
     leading = np.linalg.eigh(missed)[1][:, : -1 - STARTS : -1]

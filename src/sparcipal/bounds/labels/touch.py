@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...numerics.eigen import largest_eigenvalues
-from ...numerics.margins import EPS
+from ...numerics.margins import SAFETY, claim
 from ...problem.monitor import Monitor
 from ..kyfan.certificate import proved_sum
 from ..pairsplit import split_matrix
@@ -90,7 +90,7 @@ def touch_matrix(group: Group, pads: np.ndarray, rows: Rows, price: np.ndarray) 
     """Return M of the supports that have a feature outside, for which each row pays its pad."""
     part = replace(group.part(rows, price), s=rows.q, pad=pads)
     matrix: np.ndarray = split_matrix(part, group.split).matrix
-    matrix[np.diag_indices(matrix.shape[0])] += pads * (1 + 16 * EPS)
+    matrix[np.diag_indices(matrix.shape[0])] += pads * (1 + SAFETY * claim())
     return matrix
 
 
