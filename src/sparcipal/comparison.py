@@ -91,7 +91,7 @@ class Comparison:
         raise KeyError(f"no row {label!r}; there are {known}")
 
     def records(self) -> list[dict[str, Any]]:
-        """One dict per row, for pandas.DataFrame or a CSV writer."""
+        """Return one dict per row, for pandas.DataFrame or a CSV writer."""
         best = self.best
         overlap = self.agreement[self.rows.index(best)]
         return [
@@ -110,7 +110,7 @@ class Comparison:
         ]
 
     def markdown(self) -> str:
-        """The table as Markdown."""
+        """Return the table as Markdown."""
         lines = [
             "| method | value | of best | gap | agrees with best | CPU s | note |",
             "| --- | --- | --- | --- | --- | --- | --- |",
@@ -156,7 +156,7 @@ class Comparison:
 
 
 def _share(part: float) -> str:
-    """Rounded down, but for the last digits in which equal answers differ."""
+    """Return a share rounded down, but for the last digits in which equal answers differ."""
     return "-" if math.isnan(part) else f"{math.floor(1e4 * (part + 1e-12)) / 100:.2f} %"
 
 

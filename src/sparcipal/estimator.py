@@ -434,7 +434,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         return self
 
     def _rows_of(self, X: Any, more: bool) -> Rows:
-        """Rows of X; `more` of them have the columns of the first."""
+        """Return rows of X; `more` of them have the columns of the first."""
         if not more:
             return as_rows(X)
         if is_frame(X) and not self._selects:
@@ -482,7 +482,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         return names
 
     def _begin_task(self, X: Any) -> Any:
-        """The task that scikit-learn's callbacks hear of; None before scikit-learn 1.9."""
+        """Return the task that scikit-learn's callbacks hear of; None before scikit-learn 1.9."""
         if not hasattr(self, "_init_callback_context"):
             return None
         # The number of steps of a proof is not known beforehand.
@@ -495,7 +495,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
             task.call_on_fit_task_end(estimator=self, X=X, reconstruction_attributes=fitted_now)
 
     def _reporting_to(self, task: Any) -> Callable[[Progress], object] | None:
-        """The user's own callback and, if some are set, scikit-learn's: every step is a subtask."""
+        """Return the user's own callback and, if some are set, scikit-learn's: every step is a
+        subtask."""
         own = self.callback
         if task is None or not hasattr(self, "_skl_callbacks"):
             return own
@@ -544,7 +545,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         return lazy_scores(X, Scorer(self.result_), names)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Back from scores to features, by the pseudo-inverse when components are not
+        """Go back from scores to features, by the pseudo-inverse when components are not
         orthogonal."""
         check_is_fitted(self)
         if is_lazy(X):
@@ -563,7 +564,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         return (given @ np.linalg.pinv(gram) @ self.components_) * self.scale_ + self.mean_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of the variance of these rows that the components explain together.
+        """Return the share of the variance of these rows that the components explain together.
 
         Every feature is predicted from the scores by its regression in the fit. With Z the rows,
         centred and scaled as in `transform`, T their scores and B the coefficients of the fit, it
@@ -624,8 +625,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | Result, *, proof: bool = True) -> SparsePCA:
-        """A fitted estimator of a result that `save` or the command line has written, or of a
-        Result; it scores new samples as the one that was saved did."""
+        """Return a fitted estimator of a result that `save` or the command line has written, or of
+        a Result; it scores new samples as the one that was saved did."""
         result = path if isinstance(path, Result) else Result.load(path, proof=proof)
         beside = None if isinstance(path, Result) else sums_path(Path(path))
         if result.mean is None or result.scale is None:
@@ -653,7 +654,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         return self.result_.table()
 
     def _repr_html_(self) -> str:
-        """The parameters; once fitted, the components and what is proved of them."""
+        """Return the parameters; once fitted, the components and what is proved of them."""
         parameters: str = estimator_html_repr(self)
         return parameters + self.result_._repr_html_() if hasattr(self, "result_") else parameters
 

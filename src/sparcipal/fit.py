@@ -262,7 +262,7 @@ def solve(
     certify: Any,
     start: Any = None,
 ) -> Answer:
-    """The stages between the covariance and the result; `start` is `again` of a neighbour."""
+    """Run the stages between the covariance and the result; `start` is `again` of a neighbour."""
     monitor = options.monitor
     alive = informative(whole)
     eliminated = whole.covariance.n_features - alive.size
@@ -327,7 +327,7 @@ def searched_on(
 
 
 def _redundancy(whole: Problem, answer: Answer) -> dict[str, Any]:
-    """How far several components repeat each other."""
+    """Return how far several components repeat each other."""
     if whole.k == 1:
         return {}
     correlation, adjusted = redundancy(whole.covariance, answer.components)
@@ -336,7 +336,7 @@ def _redundancy(whole: Problem, answer: Answer) -> dict[str, Any]:
 
 
 def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, Any]) -> Result:
-    """Back to the user's units and features."""
+    """Return the result in the user's units and features."""
     unit = whole.covariance.unit
     inside = answer.certificate
     bounds = tuple(replace(b, value=b.value * unit, margin=b.margin * unit) for b in inside.bounds)
@@ -379,7 +379,7 @@ def result_of(answer: Answer, whole: Problem, data: Data, settings: dict[str, An
 
 
 def _repair(data: Data) -> dict[str, Any]:
-    """The matrix that value and bound speak of, where it was made of pairs of features."""
+    """Return the matrix that value and bound speak of, where it was made of pairs of features."""
     found = data.repaired
     if found is None:
         return {}

@@ -19,7 +19,7 @@ def kept(given: Any) -> Any:
 
 
 def sizes_of(given: Any) -> Any:
-    """`n_nonzero_coefs` as None, an integer, a list of integers, or a dict for a total."""
+    """Return `n_nonzero_coefs` as None, an integer, a list of integers, or a dict for a total."""
     if given is None or isinstance(given, Mapping):
         return given
     if isinstance(given, Integral):
@@ -36,15 +36,15 @@ def sizes_of(given: Any) -> Any:
 
 
 def fine(given: Any) -> tuple[int, ...]:
-    """The positive integers of a list; its other entries were refused."""
+    """Return the positive integers of a list; its other entries were refused."""
     listed = given if isinstance(given, Sequence | np.ndarray) else ()
     counts = (v for v in listed if isinstance(v, Integral) and not isinstance(v, bool | np.bool_))
     return tuple(v for v in map(int, counts) if v > 0)
 
 
 def count_of_lists(sizes: Any, *supports: Any) -> int:
-    """The number of components that a list of sizes, or lists of features, are for; 1 if there are
-    none."""
+    """Return the number of components that a list of sizes, or lists of features, are for; 1 if
+    there are none."""
     if isinstance(sizes, list | tuple) and sizes:
         return len(sizes)
     nested = [
@@ -58,7 +58,7 @@ def count_of_lists(sizes: Any, *supports: Any) -> int:
 def objective_of(
     supports: str, objective: str | None, nonnegative: bool, uncorrelated: bool
 ) -> str:
-    """The objective of these supports, or an error for all that contradicts itself."""
+    """Return the objective of these supports, or an error for all that contradicts itself."""
     wrong = []
     if supports == "free" and objective == "sum" and not uncorrelated:
         wrong.append(
@@ -100,7 +100,7 @@ def objective_of(
 
 
 def count(n_components: Any) -> int:
-    """The number of components; a share of the variance is answered in words."""
+    """Return the number of components; a share of the variance is answered in words."""
     if isinstance(n_components, float) and 0 < n_components < 1:
         raise TypeError(
             f"n_components must be an integer, got {n_components!r}; a share of the variance does "
@@ -111,7 +111,7 @@ def count(n_components: Any) -> int:
 
 
 def options_of(name: Any, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A method's own keywords, checked against what it takes; the name is checked, too."""
+    """Return a method's own keywords, checked against what it takes; the name is checked, too."""
     if not isinstance(name, str):
         raise TypeError(f"method must be a string, got {name!r}")
     method = get_method(name)

@@ -201,7 +201,8 @@ def path_among(
     *,
     thorough: bool = True,
 ) -> Path:
-    """The path of `sizes`, increasing; without `thorough` no answer is searched for afresh."""
+    """Return the path of `sizes`, increasing; without `thorough` no answer is searched for
+    afresh."""
     k = settings.n_components
     asked = settings.constraints(columns, sizes[:1] * k, None)
     needed = sizes[-1] if settings.supports == "common" else k * sizes[-1]
@@ -276,7 +277,7 @@ def _check_kept(data: Data, needed: int) -> None:
 
 
 def _numbers(n_nonzero_coefs: Iterable[int] | None, check: Complaints) -> list[int] | None:
-    """The cardinalities that were asked for, increasing."""
+    """Return the cardinalities that were asked for, increasing."""
     if n_nonzero_coefs is None:
         return None
     if not isinstance(n_nonzero_coefs, Iterable):
@@ -293,7 +294,8 @@ def _numbers(n_nonzero_coefs: Iterable[int] | None, check: Complaints) -> list[i
 def _sizes_among(
     columns: Columns, settings: Settings, numbers: list[int] | None, refused: bool
 ) -> list[int]:
-    """The cardinalities of a path; one error names all that is wrong with them and with names."""
+    """Return the cardinalities of a path; one error names all that is wrong with them and with
+    names."""
     with Complaints() as check:
         available = check(settings.available, columns)
         room = columns.count if available is None else available
@@ -306,7 +308,7 @@ def _sizes_among(
 
 
 def _sizes(sizes: list[int] | None, settings: Settings, n_features: int) -> list[int]:
-    """The cardinalities in their order; without any, from what is needed at least on."""
+    """Return the cardinalities in their order; without any, from what is needed at least on."""
     k, include = settings.n_components, settings.include
     wrong = []
     most = n_features // k if settings.disjoint else n_features
@@ -340,7 +342,8 @@ def _sizes(sizes: list[int] | None, settings: Settings, n_features: int) -> list
 def _step(
     whole: Problem, before: Answer | None, options: Options, certify: Any, thorough: bool
 ) -> Answer:
-    """One cardinality: grow the answer before it; search afresh where the proof stays open."""
+    """Solve one cardinality: grow the answer before it; search afresh where the proof stays
+    open."""
     fresh = get_method("auto")
     if before is None:
         return solve(whole, fresh, {} if thorough else {"effort": 0}, options, certify)
@@ -358,7 +361,7 @@ def _step(
 
 
 def _scaled_step(whole: Problem, before: Answer, options: Options, thorough: bool) -> Answer:
-    """One of many cardinalities: its proof is that of a smaller one if that says enough."""
+    """Solve one of many cardinalities: its proof is that of a smaller one if that says enough."""
     fresh, alive = get_method("auto"), informative(whole)
     support = before.components[0].support
     if thorough:
@@ -388,7 +391,8 @@ def _grown(
     certify: Any,
     effort: int,
 ) -> Answer:
-    """The answer of a short search that begins with the supports of a smaller cardinality."""
+    """Return the answer of a short search that begins with the supports of a smaller
+    cardinality."""
     fresh = get_method("auto")
     if whole.k > 1:
         near = replace(whole, starts=(tuple(c.support for c in before.components),))
@@ -403,14 +407,14 @@ def _grown(
 
 
 def _serves_several(whole: Problem) -> bool:
-    """Whether one proof may serve several cardinalities: not where features were dropped."""
+    """Return whether one proof may serve several cardinalities: not where features were dropped."""
     many = whole.covariance.n_features > WHOLE and not whole.dropped
     one = whole.k == 1 and whole.constraints == Constraints()
     return one and many and whole.cardinalities[0] > EACH
 
 
 def _scaled(whole: Problem, before: Answer, alive: np.ndarray) -> tuple[Bound, ...]:
-    """What the best bound of a smaller cardinality says of this one."""
+    """Return what the best bound of a smaller cardinality says of this one."""
     lowest = before.certificate.bounds[0]
     found = neighbour_bound(whole, lowest, before.components[0].support.size, alive)
     return () if found is None else (found,)

@@ -125,7 +125,8 @@ def _narrowed(
     options: Options,
     certify: Any,
 ) -> tuple[Answer, np.ndarray]:
-    """What is said of all features by rows of their covariance; also features that were missed."""
+    """Return what is said of all features by rows of their covariance; also features that were
+    missed."""
     kept = searched.data.survivors
     if not searched.in_passes or kept is None:
         return shown, np.empty(0, dtype=np.intp)
@@ -141,7 +142,7 @@ def _partial(options: Options) -> Options:
 
 
 def _moved(answer: Answer, old: Data, new: Data) -> Answer:
-    """The same components among more kept features."""
+    """Return the same components among more kept features."""
     assert old.survivors is not None
     assert new.survivors is not None
     kept, now = old.survivors.kept, new.survivors.kept
@@ -154,7 +155,7 @@ def _moved(answer: Answer, old: Data, new: Data) -> Answer:
 def extended(
     answer: Answer, whole: Problem, data: Data, options: Options, certify: Any
 ) -> tuple[Answer, Widened | None]:
-    """What was proved of the kept features, said of all; None where none was dropped."""
+    """Return what was proved of the kept features, said of all; None where none was dropped."""
     if data.survivors is None:
         return answer, None
     wide = widened(whole, answer.certificate, answer.components, data.survivors, options, certify)

@@ -93,13 +93,13 @@ class Settings:
 
     @staticmethod
     def of(**keywords: Any) -> Settings:
-        """The checked settings of these keywords; the others have their defaults."""
+        """Return the checked settings of these keywords; the others have their defaults."""
         with Complaints() as check:
             return Settings.noted(check, **keywords)
 
     @staticmethod
     def noted(check: Complaints, **keywords: Any) -> Settings:
-        """The same, with complaints left to `check`.
+        """Return the same, with complaints left to `check`.
 
         What is refused has a stand-in that contradicts nothing, so that all else can be held
         against a table before the complaints are told.
@@ -167,13 +167,13 @@ class Settings:
         check: Complaints,
         question: Callable[[Columns, int | None], object] | None = None,
     ) -> Door:
-        """How data are let in; `question` is asked of their features, `self.question` if none is
-        given."""
+        """Return how data are let in; `question` is asked of their features, `self.question` if
+        none is given."""
         asked = question or (lambda columns, n_samples: self.question(columns))
         return Door(self.memory_limit, monitor, self.missing, check, asked)
 
     def options(self, monitor: Monitor) -> Options:
-        """What every search method takes."""
+        """Return what every search method takes."""
         return Options(
             rank=self.rank,
             seed=self.random_state,
@@ -195,7 +195,7 @@ class Settings:
             return Asked(sizes, total, constraints, starts)
 
     def available(self, columns: Columns) -> int:
-        """The number of features that are not excluded."""
+        """Return the number of features that are not excluded."""
         left = columns.count - len(set(excluded(self.exclude, columns)[0]))
         if not left:
             raise ValueError(f"exclude leaves none of {columns.count} features; exclude fewer")
@@ -236,7 +236,7 @@ class Settings:
     def record(
         self, sizes: Sequence[int], total: int | None, data: Data, asked: Constraints
     ) -> dict[str, Any]:
-        """What a Result keeps: everything that its answer depends on."""
+        """Return what a Result keeps: everything that its answer depends on."""
         kept = {
             "n_components": len(sizes),
             "n_nonzero_coefs": list(sizes),
@@ -264,7 +264,7 @@ class Settings:
     def budget(
         self, n_features: int, available: int | None = None
     ) -> tuple[tuple[int, ...], int | None]:
-        """Cardinalities and, for `{"total": T}`, the nonzeros that all components have together.
+        """Return cardinalities and, for `{"total": T}`, the nonzeros that all components have.
 
         `available` features are not excluded.
         """
@@ -328,7 +328,7 @@ class Settings:
         )
 
     def starts(self, sizes: Sequence[int], columns: Columns) -> tuple[tuple[np.ndarray, ...], ...]:
-        """`init` as supports that the search begins with; none of them if it is not given."""
+        """Return `init` as supports that the search begins with; none if it is not given."""
         init = self.init
         if init is None:
             return ()
@@ -468,7 +468,7 @@ def _left(available: int | None, n_features: int) -> str:
 
 
 def _too_many(sizes: Sequence[int], n_features: int) -> list[str]:
-    """What is wrong with numbers of nonzeros that no component can have."""
+    """Return what is wrong with numbers of nonzeros that no component can have."""
     large = ", ".join(str(s) for s in sorted(set(sizes)) if s > n_features)
     if not large:
         return []

@@ -21,7 +21,7 @@ ALMOST = 2e-6
 def certificate_of(
     problem: Problem, proved: Proved, options: Options, certify: Any, found: Found
 ) -> Certificate:
-    """The value of the components and the bounds that were proved, as a claim."""
+    """Return the value of the components and the bounds that were proved, as a claim."""
     value = float(variances(problem, proved.components).sum())
     rounding = rounding_of_value(problem, proved.components)
     bounds = tuple(sorted(proved.bounds, key=lambda bound: bound.value))
@@ -52,7 +52,8 @@ def certificate_of(
 
 
 def _promises(problem: Problem, options: Options, found: Found) -> dict[str, float]:
-    """What the method's theorems promise, where they apply: all features, a search that ended."""
+    """Return what the method's theorems promise, where they apply: all features, a search that
+    ended."""
     if problem.dropped or problem.adjusted or options.monitor.stopped is not None:
         return {}
     promised: dict[str, float] = found.info.get("guarantees", {})
@@ -60,7 +61,7 @@ def _promises(problem: Problem, options: Options, found: Found) -> dict[str, flo
 
 
 def kept_promises(certificate: Certificate) -> dict[str, float]:
-    """The promises that value and bound prove to be kept, as far as they do.
+    """Return the promises that value and bound prove to be kept, as far as they do.
 
     One that is missed by no more than the accuracy of a search is lowered to what is proved; others
     are left out: what the certificate cannot show to be true is not claimed.
@@ -78,7 +79,8 @@ def kept_promises(certificate: Certificate) -> dict[str, float]:
 
 
 def extended_claim(certificate: Certificate, inside: Certificate, scaled: bool) -> Certificate:
-    """A certificate that was extended from the kept features to all, with status and message."""
+    """Return a certificate that was extended from the kept features to all, with status and
+    message."""
     if certificate.gap <= certificate.tol:
         return replace(certificate, status=Status.OPTIMAL, message="")
     if certificate.bound <= inside.bound:
@@ -96,7 +98,7 @@ def extended_claim(certificate: Certificate, inside: Certificate, scaled: bool) 
 
 
 def cut_short(certificate: Certificate, stopped: str | None) -> Certificate:
-    """The claim of an answer that was about to be improved when the run was stopped."""
+    """Return the claim of an answer that was about to be improved when the run was stopped."""
     if certificate.status is Status.OPTIMAL:
         return certificate
     status = Status.INTERRUPTED if stopped == "user" else Status.TIME_LIMIT
@@ -113,7 +115,7 @@ def _status(certificate: Certificate, proved: Proved, options: Options) -> Statu
 
 
 def _remedy(problem: Problem, certify: Any) -> str:
-    """What may close a gap that no limit has left open.
+    """Return what may close a gap that no limit has left open.
 
     Another question is no remedy: adjusted variances are asked for where sums repeat themselves.
     """
@@ -127,7 +129,8 @@ def _remedy(problem: Problem, certify: Any) -> str:
 
 
 def _message(certificate: Certificate, status: Status, unlimited: str) -> str:
-    """The gap, and what can be done about it; `unlimited` is the remedy where no limit was met."""
+    """Return the gap, and what can be done about it; `unlimited` is the remedy where no limit was
+    met."""
     if status is Status.OPTIMAL:
         return ""
     gap = f"gap {_percent(certificate.gap)} > tol {100 * certificate.tol:.3g} %"
@@ -141,12 +144,13 @@ def _message(certificate: Certificate, status: Status, unlimited: str) -> str:
 
 
 def _below(gap: float) -> str:
-    """How far below the optimum a value may lie; the gap says how far the bound lies above it."""
+    """Return how far below the optimum a value may lie; the gap says how far the bound lies above
+    it."""
     return _percent(gap / (1 + gap)) if np.isfinite(gap) else "100 %"
 
 
 def _percent(fraction: float) -> str:
-    """Three digits, rounded up: the words must not claim more than the numbers."""
+    """Round up to three digits: the words must not claim more than the numbers."""
     if not 0 < fraction < np.inf:
         return f"{100 * fraction:g} %"
     step = 10.0 ** (np.floor(np.log10(100 * fraction)) - 2)

@@ -111,8 +111,8 @@ def eigenvalue_bound(problem: Problem) -> Bound | None:
 
 
 def same_spectrum(cov: Covariance) -> tuple[np.ndarray, str, float] | None:
-    """The smaller of two matrices with the eigenvalues of A, which one it is, and what forming it
-    moves them by; None if both are too large."""
+    """Return the smaller of two matrices with the eigenvalues of A, which one it is, and what
+    forming it moves them by; None if both are too large."""
     rows = cov.factor()
     if rows is not None and len(rows) < min(cov.n_features, DENSE_LIMIT):
         gram = rows @ rows.T
@@ -121,7 +121,7 @@ def same_spectrum(cov: Covariance) -> tuple[np.ndarray, str, float] | None:
 
 
 def _largest_magnitudes(problem: Problem) -> np.ndarray:
-    """The s - 1 largest |A_ij| of every row, j != i; positive A_ij only for nonnegative
+    """Return the s - 1 largest |A_ij| of every row, j != i; positive A_ij only for nonnegative
     components."""
     A = problem.covariance.dense()
     p, count = A.shape[0], min(problem.s_max - 1, A.shape[0])

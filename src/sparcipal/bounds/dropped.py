@@ -308,7 +308,7 @@ class Seen:
 
 
 def _seen(problem: Problem, bound: Bound) -> Seen:
-    """The matrix of a bound on adjusted variances."""
+    """Return the matrix of a bound on adjusted variances."""
     told, inner = bound.data["matrix"], problem.covariance
     every = np.arange(inner.n_features)
     features = np.asarray(bound.data.get("kept", every), dtype=np.intp)
@@ -344,7 +344,7 @@ def _by_parts(among: Kept, inside: Bound, seen: Seen, options: Options, certify:
 
 
 def _weighted(bounds: Sequence[float], heights: np.ndarray) -> float:
-    """The largest bound counts for the largest height, and so on."""
+    """Add bounds times heights: the largest bound counts for the largest height, and so on."""
     total = float(np.sort(bounds)[::-1] @ heights)
     return total * (1 + SAFETY * margins.sum_of(2 * heights.size + 4))
 

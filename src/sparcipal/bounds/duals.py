@@ -84,7 +84,8 @@ def _greedy_matrix(
 
 
 def greedy_dual(cov: Covariance, component: Component, s: int) -> Bound | None:
-    """The test's bound at the best rho of a short search; None when the matrix is too large."""
+    """Return the test's bound at the best rho of a short search; None when the matrix is too
+    large."""
     x = component.weights
     shift = cov.psd_shift
     Ax = cov.columns(component.support) @ x

@@ -296,7 +296,7 @@ def _function(Y: np.ndarray, function: np.ufunc) -> np.ndarray:
 
 
 def _density(log: np.ndarray) -> np.ndarray:
-    """exp(log), divided by its trace."""
+    """Return exp(log), divided by its trace."""
     w, Q = np.linalg.eigh(log)
     e = np.exp(w - w[-1])
     return np.asarray((Q * (e / e.sum())) @ Q.T)

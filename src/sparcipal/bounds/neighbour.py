@@ -19,7 +19,7 @@ NEIGHBOUR = "neighbour"
 
 
 def neighbour_bound(problem: Problem, known: Bound, r: int, among: np.ndarray) -> Bound | None:
-    """What `known`, proved for one component of r nonzeros, says of s >= r.
+    """Return what `known`, proved for one component of r nonzeros, says of s >= r.
 
     None for a matrix that is not known to be a covariance, or if the proof does not speak of the
     features `among`. A bound of this kind is replaced by the one that it was made of.

@@ -11,7 +11,7 @@ from ..problem.result import Bound
 
 
 def sum_of_parts(parts: list[Bound], cardinalities: tuple[int, ...]) -> Bound:
-    """The sum of one bound per component, each proved for that component alone."""
+    """Return the sum of one bound per component, each proved for that component alone."""
     data = [
         {"name": part.name, "value": part.value, "s": s, "data": part.data}
         for part, s in zip(parts, cardinalities)

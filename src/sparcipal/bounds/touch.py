@@ -72,7 +72,7 @@ class Touch:
     groups: tuple[Group, ...]
 
     def record(self) -> dict[str, Any]:
-        """What a proof stores; the level is the bound that is claimed."""
+        """Return what a proof stores; the level is the bound that is claimed."""
         return {
             "core": self.core.astype(np.int32),
             "split": dict(self.split.origin),
@@ -93,7 +93,7 @@ class Attempt:
 
 
 def groups_of(s: int) -> list[tuple[int, int]]:
-    """First and last tau of every group; none when s = 1."""
+    """Return the first and the last tau of every group; none when s = 1."""
     out = []
     first = 1
     while first < s:
@@ -156,7 +156,7 @@ class Strata:
         return work > 0.0 and not stopped
 
     def matrix(self, tau: int) -> np.ndarray:
-        """M^tau, with charges rounded up."""
+        """Return M^tau, with charges rounded up."""
         rows = np.arange(self.core.size)
         d = self._always + self._chosen[rows, np.maximum(self._choices - tau, 0)]
         out = self._base.copy()
@@ -164,7 +164,8 @@ class Strata:
         return out
 
     def top(self, tau: int = 1) -> float:
-        """About lambda_max(M^tau), -inf where there is none: levels must lie above that of M^1."""
+        """Return about lambda_max(M^tau), -inf where there is none: levels must lie above that of
+        M^1."""
         if not self.groups:
             return -np.inf
         if tau not in self._tops:
@@ -173,8 +174,8 @@ class Strata:
         return self._tops[tau]
 
     def uniform_level(self) -> float:
-        """About the lowest level that uniform pads certify for the features looked at, -inf if none
-        was: b + c / (t - top) <= t for each feature and each tau."""
+        """Return about the lowest level that uniform pads certify for the features looked at, -inf
+        if none was: b + c / (t - top) <= t for each feature and each tau."""
         if self._near is None or not self.own.size:
             return -np.inf
         lowest = float((self.own + self.others[:, self.s - 1]).max()) if self.alone else -np.inf
@@ -205,7 +206,7 @@ class Strata:
         return open_
 
     def _look_at(self, near: np.ndarray) -> None:
-        """Entries of the features of `near` to the core, and their largest ones to the others."""
+        """Read entries between `near` and the core, and the largest ones to the others."""
         s, cov = self.s, self.cov
         self._near = near
         self.work += near.size * self.core.size * 20.0 + cov.forming(near, self.core)
@@ -223,7 +224,7 @@ class Strata:
         self._formed[:] = near.size > NEAR
 
     def _form(self, rows: np.ndarray) -> None:
-        """Sums of the largest |A_jl| of these features over l outside, exact among those near."""
+        """Sum the largest |A_jl| of these features over l outside, exact among those near."""
         s, cov, near = self.s, self.cov, self._near
         assert near is not None
         self._formed[rows] = True
@@ -270,7 +271,7 @@ class Strata:
         return self._attempt(t, shaping)
 
     def _holds(self, group: Group, t: float) -> bool:
-        """Whether factorisations show that all pads of a group fit."""
+        """Return whether factorisations show that all pads of a group fit."""
         pads = zip(group.shapes, group.scales.tolist())
         return all(self._fits(group.first, shape.astype(np.float64), c, t) for shape, c in pads)
 
@@ -333,19 +334,19 @@ class Strata:
         return Attempt(None, m, self._joining(m, t))
 
     def _joining(self, m: np.ndarray, t: float) -> np.ndarray:
-        """Features whose m_j is close to the level or above it, the largest first."""
+        """Return the features whose m_j is close to the level or above it, the largest first."""
         assert self._near is not None
         worst = np.nanmax(m, axis=1)
         over = np.flatnonzero(worst > JOIN * t)
         return self._near[over[np.argsort(-worst[over], kind="stable")]]
 
     def _uniform(self, first: int, t: float) -> float | None:
-        """The proved scale of uniform pads, None where the level is too low for any."""
+        """Return the proved scale of uniform pads, None where the level is too low for any."""
         room = t - self.top(first)
         return self.proved(first, np.ones(self.core.size), room / first, t)
 
     def _divided(self, first: int, last: int, t: float, scales: dict[int, float]) -> int:
-        """Where a new group begins: after the last tau, or where uniform pads begin to fail.
+        """Return where a new group begins: after the last tau, or where uniform pads begin to fail.
 
         M^tau of the new group is smaller, which leaves more room for its pads.
         """
@@ -366,13 +367,14 @@ class Strata:
         return after
 
     def rows(self, chosen: Any, sums: np.ndarray, taus: np.ndarray, pad: float) -> np.ndarray:
-        """m_j of the chosen features for each tau, with pads of first * scale = `pad`."""
+        """Return m_j of the chosen features for each tau, with pads of first * scale = `pad`."""
         core = sums[:, self.s - taus] * (taus / pad)
         m = self.own[chosen][:, None] + core + self.others[chosen][:, taus - 1]
         return m * (1 + margins.outside(self.s))
 
     def proved(self, first: int, shape: np.ndarray, scale: float, t: float) -> float | None:
-        """The scale, a little smaller if need be, once a factorisation shows that it fits."""
+        """Return the scale, a little smaller if need be, once a factorisation shows that it
+        fits."""
         if not scale > 0.0:
             return None
         if not self._at_once:
@@ -383,7 +385,7 @@ class Strata:
         return None
 
     def _fits(self, first: int, shape: np.ndarray, scale: float, t: float) -> bool:
-        """Whether a factorisation shows first * scale * Diag(shape) <= t I - M^first."""
+        """Return whether a factorisation shows first * scale * Diag(shape) <= t I - M^first."""
         trial = self.matrix(first)
         trial[np.diag_indices(len(trial))] += first * scale * shape
         self.work += 0.012 * float(len(trial)) ** 3 + 4.0 * trial.size + 5e4
@@ -428,7 +430,7 @@ class _GroupSearch:
                 self.use(shape, scale)
 
     def shape_new_ones(self, one_by_one: bool) -> None:
-        """Pads for the features that fail together, then for few of them one by one."""
+        """Shape pads for the features that fail together, then for few of them one by one."""
         if self.pads is None or not self.failing.size:
             return
         squares = self.strata.squares
@@ -456,7 +458,7 @@ class _Pads:
         self.inverse = inverse(self.gap)
 
     def _scale(self, shape: np.ndarray) -> float:
-        """About the largest c with first * c * Diag(shape) <= t I - M."""
+        """Return about the largest c with first * c * Diag(shape) <= t I - M."""
         assert self.inverse is not None
         root = np.sqrt(shape)
         scaled = self.inverse * root * root[:, None]
@@ -464,7 +466,7 @@ class _Pads:
         return 1.0 / (self.first * leading_vector(scaled, root, tol=1e-5)[0] * (1 + 1e-5))
 
     def scaled(self, shape: np.ndarray) -> float | None:
-        """The proved scale of a shape, None where it has none."""
+        """Return the proved scale of a shape, None where it has none."""
         if self.inverse is None:
             return None
         exact = shape.astype(np.float64)
@@ -472,7 +474,7 @@ class _Pads:
         return self.strata.proved(self.first, exact, self._scale(exact), self.t)
 
     def shaped(self, weight: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
-        """Shapes and their scales that maximise the weighted sum of log pi, closer and closer."""
+        """Yield shapes, with scales, that come closer to the largest weighted sum of log pi."""
         if self.inverse is None or not self.strata.may_shape:
             return
         n = self.gap.shape[0]

@@ -20,7 +20,7 @@ UP = 1 + 2.0**-40  # error terms are computed in float64
 
 
 def recheck(record: Adjusted, case: Case) -> Numbers:
-    """The sum of tau_j theta_j, both sorted downwards."""
+    """Return the sum of tau_j theta_j, both sorted downwards."""
     cov, question, ar, _ = case
     sizes = [part.s for part in record.parts]
     require(sizes == sorted(set(question.cardinalities)), "there is not one part per cardinality")
@@ -37,7 +37,7 @@ def recheck(record: Adjusted, case: Case) -> Numbers:
 
 
 def _taus(record: Adjusted, case: Case) -> list[float]:
-    """What one component explains in H at most, for every component, the largest first.
+    """Return what one component explains in H at most, for every component, the largest first.
 
     Anchors are left out: a component that need not have them explains no less.
     """
@@ -118,7 +118,7 @@ def _ridge(record: Adjusted, matrix: RidgeMatrix, case: Case) -> Numbers:
 
 
 def eigenvalues_one_by_one(M: np.ndarray, k: int, ar: Arithmetic) -> list[Numbers]:
-    """Upper bounds of the k largest eigenvalues, the largest first; infinity if not proved.
+    """Return upper bounds of the k largest eigenvalues, the largest first; infinity if not proved.
 
     The j-th is at most nu if M - ZZ' <= nu I for some Z of j - 1 columns.
     """

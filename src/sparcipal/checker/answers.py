@@ -65,8 +65,8 @@ class Answer:
         return tuple(tuple(own) for own in given)
 
     def sizes(self) -> list[int]:
-        """The cardinality of each component: with anchors in their order, otherwise the largest
-        components have the largest."""
+        """Return the cardinality of each component: with anchors in their order, otherwise the
+        largest components have the largest."""
         sizes = list(self.result.settings["n_nonzero_coefs"])
         if self.result.settings.get("include"):
             return sizes
@@ -233,8 +233,8 @@ class _Component:
         require(reached <= self.claim.level, "a support with a dropped feature may explain more")
 
     def _check_equal(self, twins: Twins, names: np.ndarray) -> None:
-        """Rows of features that are exchanged are the same up to sign, but for rounding in the
-        units of the two features."""
+        """Check that rows of features that are exchanged are the same up to sign, but for rounding
+        in the units of the two features."""
         leader, sign = np.arange(names.size), np.ones(names.size)
         leader[twins.features], sign[twins.features] = twins.leaders, twins.factors
         moved = np.unique(np.concatenate([twins.features, twins.leaders]))
@@ -252,7 +252,8 @@ class _Component:
         self.change = float(change.max(initial=0.0)) + 4 * EPS * size  # the rows were rounded
 
     def _check_entry(self, entry: ListedSupport) -> None:
-        """What a listed support explains: the vector at least, no other more than the bound."""
+        """Check what a listed support explains: the vector at least, no other more than the
+        bound."""
         answer, unit = self.answer, self.answer.cov.unit
         support, x, rounded = entry.support, entry.weights, answer.rounded
         require(bool(np.isin(support, self.kept).all()), "a listed support uses other features")
@@ -291,7 +292,8 @@ class _Component:
         require(entry.count == prod(comb(*pair) for pair in sizes), "another number of supports")
 
     def _check_rounding(self) -> None:
-        """What is said to be for rounding is no more than a few times that of this computation."""
+        """Check that what is said to be for rounding is a few times that of this computation at
+        most."""
         inner = self.answer.rounded.known()[0]
         sizes = np.sort(np.abs(inner.diagonal))[::-1][: self.s]
         most = inner.allowance(self.s) + 4 * (self.s + 8) * EPS * float(sizes.sum())
@@ -299,8 +301,8 @@ class _Component:
         require(fits, "a rounding of values that is not that of this computation")
 
     def _check_least(self, value: float, support: np.ndarray, x: np.ndarray, reason: str) -> None:
-        """Whatever rounding did, the vector at unit length explains more than the value less the
-        rounding: what is as good as it lies above a level that is measured from there."""
+        """Check that, whatever rounding did, the vector at unit length explains more than the value
+        less the rounding: what is as good as it lies above a level that is measured from there."""
         answer, ar = self.answer, self.answer.ar
         cov = answer.cov if ar.exact else answer.rounded
         cov.known()[0].charge(answer.budget, support.size, support.size)
@@ -313,7 +315,7 @@ class _Component:
         require(bool(sure < least * answer.cov.unit), f"{reason} than its value less rounding")
 
     def _slack(self, support: np.ndarray) -> float:
-        """By how much two honest computations of a value may differ."""
+        """Return by how much two honest computations of a value may differ."""
         rounded = self.answer.rounded
         size = float(np.abs(rounded.submatrix(support)).sum())
         return rounded.apart(support) + 8 * (self.s + 8) * EPS * size
@@ -340,7 +342,7 @@ class _Component:
         require(cost.bound >= most, "an answer without a feature may explain more")
 
     def _check_force(self, cost: FeatureCost, fit: Any) -> FeatureCost:
-        """The answer with an outsider is one with one anchor more."""
+        """Check the answer with an outsider, which is one with one anchor more."""
         there = bool(np.isin(cost.feature, self.claim.outsiders))
         require(there, "a cost of an outsider that is none")
         include = (tuple(sorted({*self.anchors, cost.feature})),)
@@ -358,8 +360,8 @@ class _Component:
         return own
 
     def _check_outsiders(self, proved: dict[int, FeatureCost]) -> None:
-        """Each outsider in the place of a member, by a 2 x 2 problem; from the list; or by a fit
-        that is `proved`."""
+        """Check each outsider in the place of a member, by a 2 x 2 problem; from the list; or by a
+        fit that is `proved`."""
         claim, answer = self.claim, self.answer
         outsiders, unit, taken = claim.outsiders, answer.cov.unit, self.taken[self.j]
         others = np.setdiff1d(self.kept, taken)
@@ -387,8 +389,8 @@ class _Component:
         require(bool((claim.with_bound >= most).all()), "an outsider may add more")
 
     def _swapped(self) -> tuple[np.ndarray, np.ndarray]:
-        """What outsiders in the place of the members that leave explain, and the rounding; no other
-        member that may leave makes room for more."""
+        """Return what outsiders in the place of the members that leave explain, and the rounding;
+        no other member that may leave makes room for more."""
         answer, anchors, s = self.answer, np.array(self.anchors, dtype=np.intp), self.s
         support, x = answer.result.supports[self.j], answer.result.weights[self.j]
         outsiders, leaving, cov = self.claim.outsiders, self.claim.leaving, answer.rounded
@@ -422,14 +424,15 @@ class _Component:
 
 
 def _first_of_its_kind(support: frozenset[int], groups: set[frozenset[int]]) -> frozenset[int]:
-    """The support with the first features of each group in place of those that it has of it."""
+    """Return the support with the first features of each group in place of those that it has of
+    it."""
     for group in groups:
         support = (support - group) | set(sorted(group)[: len(support & group)])
     return support
 
 
 def _check_joint(cost: Cost, answer: Answer) -> None:
-    """The best answer of all components without a feature is a fit, or no better than all."""
+    """Check the best answer without a feature in any component: a fit, or no better than all."""
     require(type(cost) is Cost, "a cost that is none")
     raw = {field.name: getattr(cost, field.name) for field in fields(FeatureCost)}
     claim = parse(FeatureCost, raw, {}, "alternatives")
@@ -452,8 +455,8 @@ def _proved(
     answer: Answer,
     kind: dict[str, Any] | None = None,
 ) -> Result:
-    """The claim of a fit that answers the question behind a cost, once it is rechecked; it is one
-    of a component alone, or of the `kind`."""
+    """Return the claim of a fit that answers the question behind a cost, once it is rechecked; it
+    is one of a component alone, or of the `kind`."""
     require(isinstance(fit, Result), "a cost without the answer behind it")
     answer.budget.work(1e8, "the answer behind a cost")  # for reading the data once more
     claim = answer.proved(fit)

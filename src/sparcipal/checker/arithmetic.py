@@ -46,41 +46,41 @@ class Arithmetic(ABC):
     nanoseconds: float  # of one operation, about
 
     def running(self) -> AbstractContextManager[Any]:
-        """The context in which numbers of this kind are computed with."""
+        """Return the context in which numbers of this kind are computed with."""
         return nullcontext()
 
     # --- numbers and arrays ---
 
     @abstractmethod
     def array(self, x: Any) -> np.ndarray:
-        """Stored numbers, exactly."""
+        """Return stored numbers, exactly."""
 
     @abstractmethod
     def number(self, x: Any) -> Any:
-        """One stored number, exactly."""
+        """Return one stored number, exactly."""
 
     @abstractmethod
     def floats(self, x: Numbers) -> np.ndarray:
-        """Approximations in float64, for guesses only."""
+        """Return approximations in float64, for guesses only."""
 
     @abstractmethod
     def upper(self, x: Numbers) -> float:
-        """A float that is at least x: what a claim is compared with."""
+        """Return a float that is at least x: what a claim is compared with."""
 
     @abstractmethod
     def high(self, x: Any) -> Any:
-        """A number without a radius that is at least x; such numbers can be sorted."""
+        """Return a number without a radius that is at least x; such numbers can be sorted."""
 
     @abstractmethod
     def finite(self, x: Numbers) -> bool:
-        """Whether all are numbers: neither infinite nor nan."""
+        """Return whether all are numbers: neither infinite nor nan."""
 
     @abstractmethod
     def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray: ...
 
     @abstractmethod
     def solve(self, S: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """The solution of S Y = B."""
+        """Return the solution of S Y = B."""
 
     @abstractmethod
     def sqrt(self, x: Numbers) -> Numbers: ...
@@ -96,8 +96,8 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def top(self, values: np.ndarray, q: int) -> np.ndarray:
-        """Upper bounds of the q largest along the last axis, the largest first; fewer if there are
-        fewer."""
+        """Return upper bounds of the q largest along the last axis, the largest first; fewer if
+        there are fewer."""
 
     def zeros(self, *shape: int) -> np.ndarray:
         return self.array(np.zeros(shape))
@@ -106,7 +106,7 @@ class Arithmetic(ABC):
         return self.array(np.eye(n))
 
     def at_most(self, a: Numbers, b: Numbers) -> bool:
-        """Whether a <= b is proved, everywhere."""
+        """Return whether a <= b is proved, everywhere."""
         return bool(np.all(np.asarray(a <= b, dtype=bool)))
 
     def size(self, x: Numbers, nonnegative: bool = False) -> Numbers:
@@ -114,8 +114,8 @@ class Arithmetic(ABC):
         return self.maximum(x, 0.0) if nonnegative else abs(x)
 
     def top_sum(self, values: np.ndarray, q: int) -> Numbers:
-        """At least the sum of the q largest along the last axis, each off by at most 8 eps of
-        itself."""
+        """Return at least the sum of the q largest along the last axis, each off by at most 8 eps
+        of itself."""
         chosen = self.top(values, max(q, 0))
         total = chosen.sum(axis=-1)
         return total + term("charges", q) * self.eps * abs(chosen).sum(axis=-1)
@@ -124,17 +124,17 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def psd(self, M: np.ndarray, blur: Numbers = 0.0) -> bool:
-        """Whether M less `blur` times the identity is proved positive semidefinite.
+        """Return whether M less `blur` times the identity is proved positive semidefinite.
 
         Entries may be off by eps of themselves; other errors are the caller's, in `blur`.
         """
 
     def factors(self, M: np.ndarray) -> bool:
-        """Whether M has a Cholesky factor; the margin for its rounding is the caller's."""
+        """Return whether M has a Cholesky factor; the margin for its rounding is the caller's."""
         return self.psd(M)
 
     def eliminates(self, matrices: np.ndarray) -> np.ndarray:
-        """Which of the symmetric matrices (m x n x n) have positive pivots only.
+        """Return which of the symmetric matrices (m x n x n) have positive pivots only.
 
         Rounding acts as in a Cholesky factorisation; its margin is the caller's.
         """
@@ -149,12 +149,12 @@ class Arithmetic(ABC):
         return good
 
     def below(self, M: np.ndarray, t: Numbers) -> bool:
-        """Whether lambda_max(M) <= t is proved."""
+        """Return whether lambda_max(M) <= t is proved."""
         n = M.shape[0]
         return self.psd(_plus_diagonal(-M, t), 2 * (n + 2) * self.eps * abs(t))
 
     def ky_fan(self, M: np.ndarray, k: int, others: Any = ()) -> Numbers:
-        """At least the sum of the k largest eigenvalues of M and of the numbers `others`.
+        """Return at least the sum of the k largest eigenvalues of M and of the numbers `others`.
 
         k t + tr Z + sum_j (others_j - t)_+ with t I + Z - M and Z positive semidefinite. Infinity
         if nothing is proved.
@@ -236,7 +236,7 @@ class Float(Arithmetic):
         return -np.sort(-values, axis=-1)
 
     def psd(self, M: np.ndarray, blur: Numbers = 0.0) -> bool:
-        """By a Cholesky factorisation (Rump 2006), with 2 (n + 2) eps tr(M) for its rounding."""
+        """Factorise (Rump 2006), with 2 (n + 2) eps tr(M) for the rounding of that."""
         margin = 2 * (M.shape[0] + 2) * self.eps * float(np.abs(np.diagonal(M)).sum()) + blur
         return self.factors(_plus_diagonal(M, -margin))
 
@@ -255,7 +255,7 @@ def factorises(matrix: np.ndarray) -> bool:
 
 
 def _plus_diagonal(M: np.ndarray, t: Numbers) -> np.ndarray:
-    """M + t I, in an array of its own."""
+    """Return M + t I, in an array of its own."""
     M = M.copy()
     M[np.diag_indices(M.shape[0])] += t
     return M

@@ -44,7 +44,7 @@ class Budget:
         self._each = 1.0
 
     def counting(self, nanoseconds: float) -> Budget:
-        """The same budget, for numbers an operation with which takes so long."""
+        """Return the same budget, for numbers an operation with which takes so long."""
         self._each = nanoseconds
         return self
 

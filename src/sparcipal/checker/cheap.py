@@ -26,7 +26,7 @@ def trace(record: Nothing, case: Case) -> Numbers:
 
 
 def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
-    """The sum of the k largest, of that matrix which the solver took: the two round differently."""
+    """Add the k largest, of that matrix which the solver took: the two round differently."""
     cov, question, ar, _ = case
     k = min(question.k, cov.p)
     # What overlapping supports explain is at most that in A + dI, where it is positive
@@ -39,8 +39,8 @@ def eigenvalues(record: Eigenvalues, case: Case) -> Numbers:
 
 
 def same_spectrum(case: Case, of_samples: bool) -> tuple[np.ndarray | None, Numbers]:
-    """The matrix of features, or that of samples, with what rounding did to its eigenvalues; no
-    matrix where it is too large."""
+    """Return the matrix of features, or that of samples, with what rounding did to its eigenvalues;
+    no matrix where it is too large."""
     cov, _, ar, budget = case
     n = cov.n
     if of_samples and n is not None and n <= FACTOR_LIMIT:
@@ -100,15 +100,15 @@ def frobenius(record: Frobenius, case: Case) -> Numbers:
 
 
 def dense(case: Case) -> np.ndarray:
-    """The whole matrix, whose eigenvalues are going to be asked for."""
+    """Return the whole matrix, whose eigenvalues are going to be asked for."""
     p = case.cov.p
     case.budget.work(p**3, f"the eigenvalues of a matrix of {p} features")
     return case.entries(np.arange(p))
 
 
 def psd_shift(case: Case) -> Numbers:
-    """A + shift I is positive semidefinite: a covariance of data as it is, a given matrix after
-    what its smallest eigenvalue lacks. Infinity if that is not proved."""
+    """Return a shift for which A + shift I is positive semidefinite: none for a covariance of data,
+    for a given matrix what its smallest eigenvalue lacks; infinity if that is not proved."""
     cov, ar = case.cov, case.ar
     if not cov.given:
         return ar.number(0.0)

@@ -22,7 +22,7 @@ from .tree import Claim, State, bits, claims_of, members
 
 
 def recheck(record: Common, case: Case) -> Numbers:
-    """The bound of the log, or of every set."""
+    """Return the bound of the log, or of every set."""
     cov, question, ar, budget = case
     k, s = min(question.k, question.s_max, cov.p), question.s_max
     if record.log is None:
@@ -44,7 +44,7 @@ def recheck(record: Common, case: Case) -> Numbers:
 
 
 def rounded(by: Rounding) -> float:
-    """For each component, and for the variances of features outside the core."""
+    """Count the error of s nonzeros for each component, and once for features outside the core."""
     return (by.question.k + (by.record.core is not None)) * by.of(by.question.s_max)
 
 
@@ -57,7 +57,7 @@ class Inequality(NamedTuple):
     known: int  # the features as bits
 
     def of(self, features: np.ndarray) -> np.ndarray:
-        """The coefficients of some of the features that it speaks of."""
+        """Return the coefficients of some of the features that it speaks of."""
         return self.coef[np.searchsorted(self.features, features)]
 
 
@@ -80,12 +80,12 @@ class SetProver:
         require(into.size == 1 and np.array_equal(into, out), "the two sides differ")
 
     def count(self, state: State) -> float:
-        """The sets that are looked at in a leaf."""
+        """Return the sets that are looked at in a leaf."""
         free = (state.alive & ~state.forced).bit_count()
         return choices(free, min(self.s - state.forced.bit_count(), free))
 
     def cost(self, claim: Claim) -> float:
-        """About how many nanoseconds a claim takes."""
+        """Return about how many nanoseconds a claim takes."""
         n, s = claim.state.alive.bit_count(), self.s
         if claim.split is None:
             return self.count(claim.state) * (2e5 + 100.0 * s**3)
@@ -115,12 +115,14 @@ class SetProver:
             self._check(cut, state.forced, others, "a feature was wrongly put in")
 
     def check_outside(self) -> None:
-        """Sets that have no feature in the core, and so belong to no node with one alive."""
+        """Check the sets that have no feature in the core, and so belong to no node with one
+        alive."""
         total = self.outside.sum() * (1 + self.s * self.ar.eps)
         require(self.ar.at_most(total, self.t), "features outside the core are worth more")
 
     def _check(self, cut: Inequality, forced: int, free: int, reason: str) -> None:
-        """No set with all of `forced`, some of `free` and some features outside is worth more."""
+        """Check that no set of all of `forced`, some of `free` and some features outside is worth
+        more."""
         require((forced | free) & ~cut.known == 0, "an inequality speaks of fewer features")
         own, ar = members(forced, self.p), self.ar
         if own.size > self.s:
@@ -135,7 +137,7 @@ class SetProver:
         return self._known[id(cut)]
 
     def _proved(self, cut: Cut) -> Inequality:
-        """A <= nu I + LL' + BB' on the features of a cut."""
+        """Prove A <= nu I + LL' + BB' on the features of a cut."""
         ar, k, L = self.ar, self.k, self.ar.array(cut.L)
         m, r = cut.L.shape
         A = self.a[np.ix_(cut.features, cut.features)]
@@ -163,7 +165,7 @@ class SetProver:
         return Inequality(ar.number(k) * t, cut.features, coef, bits(cut.features))
 
     def _check_leaf(self, state: State) -> None:
-        """Every largest set: one inside it is worth no more, and eigenvalues below zero count
+        """Check every largest set: one inside it is worth no more, and eigenvalues below zero count
         nothing."""
         base = members(state.forced, self.p).tolist()
         free = members(state.alive & ~state.forced, self.p).tolist()
@@ -176,7 +178,7 @@ class SetProver:
 
 
 def _every_set(case: Case, k: int, s: int) -> Numbers:
-    """The sum of the k largest eigenvalues of every set of s features."""
+    """Return the sum of the k largest eigenvalues of every set of s features."""
     cov, _, ar, budget = case
     budget.work(choices(cov.p, s) * (2e5 + 100.0 * s**3), "all sets of features")
     A = dense(case)

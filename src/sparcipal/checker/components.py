@@ -83,7 +83,7 @@ def check_components(result: Result, budget: Budget, size: int) -> None:
 
 
 def loadings(result: Result) -> tuple[np.ndarray, np.ndarray]:
-    """The features that are used, increasing, and the loadings on them, one column each."""
+    """Return the features that are used, increasing, and the loadings on them, one column each."""
     features, place = np.unique(np.concatenate(result.supports), return_inverse=True)
     W = np.zeros((features.size, len(result.supports)))
     start = 0
@@ -94,7 +94,7 @@ def loadings(result: Result) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_promises(certificate: Certificate) -> None:
-    """Each promised fraction of the optimum is reached: so much of the bound is explained.
+    """Check that each promised fraction is reached: so much of the bound is explained.
 
     Value and bound are proved by now, and fractions are compared without rounding.
     """

@@ -16,7 +16,7 @@ from .tree import replay
 
 
 def recheck(record: Configuration, case: Case) -> Numbers:
-    """sum beta + sum_j max_S (value(S) - beta(S)): every feature serves at most one component.
+    """Return sum beta + sum_j max_S (value(S) - beta(S)): a feature serves one component at most.
 
     A proof that speaks only of supports with some features serves components with these anchors.
     Where the components can use all the features they are allowed, only full supports need to
@@ -70,7 +70,7 @@ def recheck(record: Configuration, case: Case) -> Numbers:
 def _outside(
     problem: Problem, core: np.ndarray, price: np.ndarray, level: Numbers, case: Case
 ) -> Numbers:
-    """At least m_j of the features outside, which cost nothing."""
+    """Return at least m_j of the features outside, which cost nothing."""
     padded = problem.pads is not None and bool((problem.pads > 0.0).all())
     require(padded, "features outside the core need positive pads")
     ar = case.ar

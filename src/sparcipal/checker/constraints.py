@@ -37,7 +37,7 @@ def check_constraints(result: Result) -> None:
 
 
 def with_anchors(result: Result) -> tuple[np.ndarray, ...]:
-    """The features of each component, those of loading zero that it must count included."""
+    """Return the features of each component, those of loading zero that it must count included."""
     include = result.settings.get("include") or ((),) * len(result.supports)
     own = (np.array(anchors, dtype=np.intp) for anchors in include)
     return tuple(np.union1d(support, anchors) for support, anchors in zip(result.supports, own))
@@ -48,13 +48,13 @@ def excluded_features(result: Result) -> np.ndarray:
 
 
 def allowed_features(cov: CheckedCovariance, excluded: np.ndarray) -> CheckedCovariance:
-    """The features that bounds speak of at most: kept ones that are not excluded."""
+    """Return the features that bounds speak of at most: kept ones that are not excluded."""
     inner, kept = cov.known()
     return inner if excluded.size == 0 else inner.part(np.flatnonzero(~np.isin(kept, excluded)))
 
 
 def numbered(question: Question, kept: np.ndarray) -> Question:
-    """The same question when only the features `kept` are left, all anchors among them."""
+    """Return the same question when only the features `kept` are left, all anchors among them."""
     places = {int(feature): place for place, feature in enumerate(kept)}
     there = all(feature in places for own in question.include for feature in own)
     require(there, "a bound leaves out features that must be used")
@@ -63,7 +63,7 @@ def numbered(question: Question, kept: np.ndarray) -> Question:
 
 
 def own_proof(bound: Bound, cov: CheckedCovariance) -> tuple[Among, dict[str, Any]]:
-    """Which features a bound speaks of, and the proof of its own family."""
+    """Return which features a bound speaks of, and the proof of its own family."""
     told = {key: bound.data[key] for key in ("kept", "screened") if key in bound.data}
     own = {key: value for key, value in bound.data.items() if key not in told}
     return parse(Among, told, {"P": cov.p, "p": cov.p}, bound.name), own
@@ -72,8 +72,8 @@ def own_proof(bound: Bound, cov: CheckedCovariance) -> tuple[Among, dict[str, An
 def spoken_of(
     among: Among, cov: CheckedCovariance, question: Question, excluded: np.ndarray
 ) -> tuple[CheckedCovariance, Question]:
-    """The features that a bound speaks of: enough for full components, of which all bounds are; and
-    the question, numbered as they are."""
+    """Return the features that a bound speaks of: enough for full components, of which all bounds
+    are; and the question, numbered as they are."""
     part = cov if among.kept is None else cov.restrict(among.kept, excluded)
     needed = question.n_nonzero if question.disjoint else question.s_max
     require(part.p >= needed, "a bound speaks of fewer features than there are nonzeros")

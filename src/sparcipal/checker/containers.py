@@ -18,12 +18,12 @@ from .numbers import doubles
 
 
 def _maker(X: Any) -> str:
-    """The package that a type is from."""
+    """Return the package that a type is from."""
     return type(X).__module__.partition(".")[0]
 
 
 def _is_table(X: Any) -> bool:
-    """A record with a field X, such as what `read` returns."""
+    """Return whether X is a record with a field X, such as what `read` returns."""
     return "X" in getattr(type(X), "__dataclass_fields__", ())
 
 
@@ -56,12 +56,12 @@ def _is_dask(X: Any) -> bool:
 
 
 def _is_block(X: Any) -> bool:
-    """Rows of a table, some of which may come one after the other in a list."""
+    """Return whether X is rows of a table, which may come one after the other in a list."""
     return _is_frame(X) or ((isinstance(X, np.ndarray) or sp.issparse(X)) and X.ndim == 2)
 
 
 def pieces(X: Any) -> Iterator[Any]:
-    """The parts that X comes in, one after the other."""
+    """Yield the parts that X comes in, one after the other."""
     if isinstance(X, list | tuple) and X and all(map(_is_dask, X)):
         for part in X:
             yield from pieces(part)
@@ -121,7 +121,7 @@ def contents(X: Any, gaps: bool = False) -> Any:
 
 
 def _frame(X: Any, gaps: bool = False) -> Any:
-    """The columns of a frame side by side, in the type that holds them all."""
+    """Return the columns of a frame side by side, in the type that holds them all."""
     if _is_batch(X):
         columns = [np.asarray(column.to_numpy(zero_copy_only=False)) for column in X.columns]
         whole = ["int" in str(column.type) for column in X.columns]
@@ -145,7 +145,7 @@ def _frame(X: Any, gaps: bool = False) -> Any:
 
 
 def _renamed(X: Any) -> Any:
-    """An Arrow table may have several columns of one name."""
+    """Rename columns of an Arrow table, which may have several of one name."""
     names = _labels(list(X.schema.names)) if _maker(X) == "pyarrow" else None
     return X if names is None else X.rename_columns(list(names))
 
@@ -175,7 +175,7 @@ class _Named:
 
 
 def chosen(X: Any, names: tuple[str, ...] | None) -> tuple[Any, list[int]]:
-    """The columns of X that a result names, and how many others there are.
+    """Return the columns of X that a result names, and how many others there are.
 
     What comes in pieces is known only once they are read: the counts follow then.
     """
@@ -213,7 +213,7 @@ def _taken(X: Any, places: list[int]) -> Any:
 
 
 def names_in(X: Any) -> tuple[str, ...] | None:
-    """The feature names that a table or frame brings; numbered columns have none."""
+    """Return the feature names that a table or frame brings; numbered columns have none."""
     if _is_table(X):
         names = X.feature_names
         return None if names is None else tuple(map(str, names))
@@ -236,7 +236,7 @@ def names_in(X: Any) -> tuple[str, ...] | None:
 
 
 def names_of(covariance: Any) -> tuple[str, ...] | None:
-    """The feature names that a frame brings which holds a covariance."""
+    """Return the feature names that a frame brings which holds a covariance."""
     named = _maker(covariance) in ("pandas", "polars")
     return tuple(map(str, covariance.columns)) if named else None
 
@@ -261,7 +261,7 @@ def check_names(names: tuple[str, ...] | None, columns: tuple[str, ...] | None) 
 
 
 def _labels(columns: list[Any]) -> tuple[str, ...] | None:
-    """Labels as names that differ: the second column called `a` is `a (2)`."""
+    """Return labels as names that differ: the second column called `a` is `a (2)`."""
     if columns == list(range(len(columns))):
         return None
     joined = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in columns]

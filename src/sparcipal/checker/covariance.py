@@ -83,7 +83,7 @@ class Question:
         return max(self.cardinalities)
 
     def alone(self, s: int, anchors: tuple[int, ...] = ()) -> Question:
-        """The same for one component of s nonzeros and these anchors."""
+        """Return the same for one component of s nonzeros and these anchors."""
         return replace(
             self, cardinalities=(s,), disjoint=True, value=0.0, total=None, include=(anchors,)
         )
@@ -145,7 +145,7 @@ class CheckedCovariance:
         return int(self.diagonal.size)
 
     def known(self) -> tuple[CheckedCovariance, np.ndarray]:
-        """The features whose covariances are known, and which they are: all of them."""
+        """Return the features whose covariances are known, and which they are: all of them."""
         return self, np.arange(self.p)
 
     @property
@@ -175,13 +175,13 @@ class CheckedCovariance:
         return self.submatrix(np.arange(self.p))
 
     def gram(self) -> np.ndarray | None:
-        """The n x n matrix with the same nonzero eigenvalues, for dense data."""
+        """Return the n x n matrix with the same nonzero eigenvalues, for dense data."""
         if self._mean is None or sp.issparse(self._left) or self._mean.any():
             return None
         return self._left @ self._left.T
 
     def factor(self) -> np.ndarray | None:
-        """F (n x p) with A = F'F, for dense data."""
+        """Return F (n x p) with A = F'F, for dense data."""
         if self._mean is None or sp.issparse(self._left) or self._mean.any():
             return None
         return np.asarray(self._left)
@@ -192,14 +192,14 @@ class CheckedCovariance:
         return None if self._mean is None else int(self._left.shape[0])
 
     def times(self, Q: np.ndarray) -> np.ndarray:
-        """The covariance times p x r."""
+        """Return the covariance times p x r."""
         if self._mean is None:
             return np.asarray(self._left @ Q)
         product = self._left.T @ (self._left @ Q)
         return np.asarray(product) - np.outer(self._mean, self._mean @ Q)
 
     def by_samples(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """XX', XW and W = [V, m] for the rows X and the mean m of A = X'X - mm'."""
+        """Return XX', XW and W = [V, m] for the rows X and the mean m of A = X'X - mm'."""
         X: Any = self._left
         W = np.column_stack([V, np.asarray(self._mean)])
         gram = X @ X.T
@@ -207,8 +207,8 @@ class CheckedCovariance:
         return gram, np.asarray(X @ W), W
 
     def restrict(self, kept: np.ndarray, excluded: np.ndarray = NONE) -> CheckedCovariance:
-        """The same on some features, when the others are excluded or constant; Refused when they
-        are not."""
+        """Return the same on some features, when the others are excluded or constant; Refused when
+        they are not."""
         others = np.ones(self.p, dtype=bool)
         others[kept] = others[excluded] = False
         if np.unique(kept).size != kept.size or not self.inert[others].all():
@@ -235,12 +235,12 @@ class CheckedCovariance:
         return bool(small and np.abs(self.diagonal).max() <= 2.0**40)
 
     def rounding(self, s: int) -> float:
-        """At most this much of a unit s-sparse quadratic form is rounding."""
+        """Return at most this much of a unit s-sparse quadratic form is rounding."""
         largest = np.sort(self.weights)[::-1][:s]
         return self.error_unit * float(largest.sum()) + TINY
 
     def entry_errors(self, ar: Arithmetic) -> np.ndarray:
-        """e of every feature: an entry A_ij is off by sqrt(e_i e_j) at most."""
+        """Return e of every feature: an entry A_ij is off by sqrt(e_i e_j) at most."""
         return ar.array(self.weights) * ar.number(self.error_unit)
 
     def allowance(self, s: int) -> float:
@@ -250,7 +250,7 @@ class CheckedCovariance:
         return max(float(np.sort(self.allowed)[::-1][:s].sum()), self.rounding(s))
 
     def apart(self, features: np.ndarray) -> float:
-        """By how much two honest values of a unit vector on these features may differ."""
+        """Return by how much two honest values of a unit vector on these features may differ."""
         own = 2 * self.error_unit * float(self.weights[features].sum()) + TINY
         if self.allowed is None:
             return own
@@ -259,7 +259,7 @@ class CheckedCovariance:
 
 
 def given_matrix(matrix: Any) -> np.ndarray:
-    """The numbers of a covariance that was given: real, finite, symmetric up to rounding."""
+    """Return the numbers of a covariance that was given: real, finite, symmetric up to rounding."""
     plain("covariance", matrix)
     A = np.asarray(matrix)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0 or A.dtype == object:
@@ -296,7 +296,7 @@ class Checked(NamedTuple):
 def covariance_of_data(
     X: Any, center: bool, scale: bool, sample_weight: Any, unit: float
 ) -> Checked:
-    """The covariance, the column means and the column scales, as the settings say."""
+    """Return the covariance, the column means and the column scales, as the settings say."""
     X = matrix_of(X)
     if sp.issparse(X) and X.shape[0] * X.shape[1] <= SMALL:
         X = X.toarray()  # centred first, it loses less: as little as if it had come dense
@@ -355,7 +355,7 @@ def covariance_of_data(
 def _dense(
     X: np.ndarray, share: np.ndarray, exponents: np.ndarray, center: bool, inert: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The table in its inner units, centred; its means and variances."""
+    """Return the table in its inner units, centred; its means and variances."""
     Z = np.ldexp(np.asarray(X, dtype=np.float64), -exponents)
     mean = np.zeros(X.shape[1])
     if center:

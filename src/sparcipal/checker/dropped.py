@@ -106,7 +106,7 @@ class ScreenedCovariance(CheckedCovariance):
         return np.delete(self.upper, self.kept)
 
     def every_row(self, budget: Budget) -> CheckedCovariance:
-        """The covariance of all features, of which only some rows can be asked for."""
+        """Return the covariance of all features, of which only some rows can be asked for."""
         if self.every is None:
             raise Refused("screened: rows of all features need the data")
         if isinstance(self.every, CheckedCovariance):
@@ -115,13 +115,13 @@ class ScreenedCovariance(CheckedCovariance):
 
 
 def kept_of(result: Result) -> np.ndarray:
-    """Which features a certificate says were kept."""
+    """Return which features a certificate says were kept."""
     first = result.certificate.bounds[0].data.get("screened")
     return parse(Dropped, first, {"P": result.n_features}, "screened").kept
 
 
 def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance:
-    """From a matrix and variances that came from elsewhere."""
+    """Make it from a matrix and variances that came from elsewhere."""
     if not np.array_equal(np.asarray(screened.kept), kept):
         raise Refused("other features were kept")
     A = np.asarray(screened.matrix, dtype=np.float64) / unit
@@ -143,7 +143,7 @@ def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance
 
 
 def error_weights(screened: Any) -> np.ndarray:
-    """What errors of the matrix are relative to; its variances, unless it says otherwise."""
+    """Return what errors of the matrix are relative to; its variances, unless it says otherwise."""
     own = screened.error_weights
     weights = np.abs(np.diagonal(screened.matrix)) if own is None else np.asarray(own)
     return weights.astype(np.float64)
@@ -165,7 +165,7 @@ def of_data(
     about: np.ndarray,
     n: int,
 ) -> Checked:
-    """The covariance of the kept columns, with means and scales of all.
+    """Return the covariance of the kept columns, with means and scales of all.
 
     `about` are numbers near the means and `n` is about the number of rows: they say where sums
     begin, and nothing is believed of them.
@@ -219,7 +219,7 @@ def of_data(
 
 
 def _squared(relative: np.ndarray, total: Sums) -> np.ndarray:
-    """What an error of a variance, relative to it, makes of a standardised entry."""
+    """Return what an error of a variance, relative to it, makes of a standardised entry."""
     one = (24 * total.n + 400) * EPS
     return 2 * relative * np.maximum(relative / one, 1.0)
 
@@ -228,7 +228,7 @@ def _squared(relative: np.ndarray, total: Sums) -> np.ndarray:
 
 
 def touching(record: Dropped | DroppedPart, inside: float, case: Case) -> Numbers:
-    """No choice with a dropped feature explains more; `inside` bounds the others."""
+    """Bound the choices with a dropped feature; `inside` bounds the others."""
     cov = case.cov
     assert isinstance(cov, ScreenedCovariance)
     if record.rule == "rows":
@@ -238,13 +238,13 @@ def touching(record: Dropped | DroppedPart, inside: float, case: Case) -> Number
 
 
 def _varying(cov: ScreenedCovariance, n: int, ar: Arithmetic) -> np.ndarray:
-    """The n largest variances of dropped features that vary."""
+    """Return the n largest variances of dropped features that vary."""
     others = ar.top(cov.others, n)
     return others[~np.asarray(others <= 0, dtype=bool)]
 
 
 def reach(record: Dropped | DroppedPart, inside: float, others: np.ndarray, case: Case) -> Numbers:
-    """The same from a matrix of the kept features and what the others count for in it."""
+    """Return the same from a matrix of the kept features and what the others count for in it."""
     kept, question, ar, _ = case
     n = question.n_nonzero
     others = ar.top(others, n)
@@ -270,7 +270,8 @@ def reach(record: Dropped | DroppedPart, inside: float, others: np.ndarray, case
 
 
 def _by_rows(record: Dropped | DroppedPart, case: Case) -> Numbers:
-    """The Ky Fan sum over all features; a dropped one has no price, so that n - 1 are paid."""
+    """Return the Ky Fan sum over all features; a dropped one has no price, so that n - 1 are
+    paid."""
     cov, question, ar, budget = case
     assert isinstance(cov, ScreenedCovariance)
     if question.disjoint or question.shared != "orthogonal":  # orthogonal ones pay no prices
@@ -286,12 +287,12 @@ def _by_rows(record: Dropped | DroppedPart, case: Case) -> Numbers:
 
 
 def _check_apart(question: Question) -> None:
-    """Features pay prices once for components that share none."""
+    """Refuse prices for components that share features: each pays once."""
     require(question.disjoint, "prices and rows are for disjoint components")
 
 
 def _sums(values: np.ndarray, ar: Arithmetic) -> np.ndarray:
-    """The sums of the first 0, 1, 2, ... values."""
+    """Return the sums of the first 0, 1, 2, ... values."""
     return np.append(ar.zeros(1), np.cumsum(values))
 
 
@@ -305,8 +306,8 @@ class Seen(NamedTuple):
 
 
 def seen(record: Parts | Adjusted, case: Case, among: CheckedCovariance) -> Seen:
-    """The covariance itself, or the matrix of adjusted variances on the features it speaks of: a
-    dropped feature has no larger variance there than in the covariance and its shift."""
+    """Return the covariance itself, or the matrix of adjusted variances on the features it speaks
+    of: a dropped feature has no larger variance there than in the covariance and its shift."""
     cov, question, ar, _ = case
     assert isinstance(cov, ScreenedCovariance)
     others, ones = _varying(cov, question.s_max, ar), ar.array(np.ones(question.k))
@@ -321,7 +322,7 @@ def seen(record: Parts | Adjusted, case: Case, among: CheckedCovariance) -> Seen
 
 
 def by_parts(record: Dropped, own: dict[int, float], by: Seen) -> tuple[Numbers, Numbers]:
-    """(touching, total), one extension per component, each as often as it counts."""
+    """Return (touching, total) by one extension per component, each as often as it counts."""
     ar, sizes = by.case.ar, by.case.question.cardinalities
     beyond = {
         part.s: reach(part, own[part.s], by.others, by.case.alone(part.s))
@@ -341,7 +342,8 @@ def by_parts(record: Dropped, own: dict[int, float], by: Seen) -> tuple[Numbers,
 
 
 def recheck(bound: Bound, case: Case, excluded: np.ndarray) -> Numbers:
-    """The bound on the kept features, and what choices with a dropped one explain at most."""
+    """Return the bound on the kept features, and what choices with a dropped one explain at
+    most."""
     cov, question, ar, _ = case
     assert isinstance(cov, ScreenedCovariance)
     told, own_data = own_proof(bound, cov)
@@ -372,7 +374,7 @@ def recheck(bound: Bound, case: Case, excluded: np.ndarray) -> Numbers:
 
 
 def check_screening(result: Result, bound: Bound, cov: CheckedCovariance) -> None:
-    """What the certificate says of the dropped features follows from data and proof."""
+    """Check that what the certificate says of the dropped features follows from data and proof."""
     assert isinstance(cov, ScreenedCovariance)
     dropped = own_proof(bound, cov)[0].screened
     assert dropped is not None
@@ -383,7 +385,7 @@ def check_screening(result: Result, bound: Bound, cov: CheckedCovariance) -> Non
 
 
 def unfounded(claims: Screening, record: Dropped, cov: ScreenedCovariance, sure: float) -> str:
-    """What the certificate says of the screening and does not follow; "" if all does.
+    """Return what the certificate says of the screening and does not follow; "" if all does.
 
     `sure` is the value less its rounding, in the user's units.
     """

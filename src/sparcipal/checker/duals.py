@@ -102,7 +102,7 @@ def _scores(support: np.ndarray, weights: np.ndarray, shift: Numbers, case: Case
 def _gram(
     A: np.ndarray, scores: _Scores, rho: Numbers, shift: Numbers, ar: Arithmetic
 ) -> tuple[np.ndarray, Numbers]:
-    """The Gram matrix, and at most the norm of its error."""
+    """Return the Gram matrix, and at most the norm of its error."""
     g, dg, variance, root = scores
     A = A + shift * ar.eye(g.size)
     square = g * g

@@ -46,7 +46,7 @@ def recheck(record: Ellipsoid, case: Case) -> Numbers:
 def stretched(
     record: Ellipsoid, F: np.ndarray, T: np.ndarray, W: np.ndarray, ar: Arithmetic
 ) -> Numbers:
-    """At least f_i'(T + w_i w_i')^-1 f_i for every feature, and at least one."""
+    """Return at least f_i'(T + w_i w_i')^-1 f_i for every feature, and at least one."""
     n, features = len(T), record.features
     C = _whitening(record.T)
     exact = ar.array(C)
@@ -70,7 +70,7 @@ def stretched(
 
 
 def _whitening(T: np.ndarray) -> np.ndarray:
-    """About L^-1 for LL' = T; nothing rests on how good it is."""
+    """Return about L^-1 for LL' = T; nothing rests on how good it is."""
     try:
         C = np.linalg.inv(np.linalg.cholesky(T.astype(np.float64)))
     except np.linalg.LinAlgError:
@@ -80,7 +80,7 @@ def _whitening(T: np.ndarray) -> np.ndarray:
 
 
 def _missing(C: np.ndarray, T: np.ndarray, ar: Arithmetic) -> Numbers:
-    """At least |C T C' - I|: the largest row sum of a symmetric matrix."""
+    """Return at least |C T C' - I|: the largest row sum of a symmetric matrix."""
     n = len(T)
     off = abs(ar.matmul(ar.matmul(C, T), C.T) - ar.eye(n))
     if not ar.exact:

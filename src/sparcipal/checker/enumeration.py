@@ -61,7 +61,7 @@ def recheck(record: Nothing, case: Case) -> Numbers:
 
 
 def _kinds(question: Question) -> list[Kind]:
-    """The size of each component, its anchors, and those of others, which it may not use."""
+    """Return the size of each component, its anchors, and those of others, which it may not use."""
     anchors = question.include or ((),) * question.k
     require(len(anchors) == question.k, "there is not one list of anchors per component")
     every = {feature for own in anchors for feature in own}
@@ -72,7 +72,8 @@ def _kinds(question: Question) -> list[Kind]:
 
 
 def _admits(kind: Kind) -> Callable[[tuple[int, ...]], bool] | None:
-    """Whether a support leaves room for the anchors of a component and those of the others."""
+    """Return whether a support leaves room for the anchors of a component and those of the
+    others."""
     size, own, others = kind[0], set(kind[1]), set(kind[2])
     if not own and not others:
         return None
@@ -87,8 +88,8 @@ def _scored(
     best: bool = False,
     admits: Callable[[tuple[int, ...]], bool] | None = None,
 ) -> tuple[list[Any], list[tuple[int, ...]], Numbers]:
-    """Proved bounds for all supports (that `admits` admits), or the `best` one alone, the largest
-    first; what is lost by passing over some."""
+    """Return proved bounds for all supports (that `admits` admits), or the `best` one alone, the
+    largest first; and what is lost by passing over some."""
     values: list[Any] = []
     supports: list[tuple[int, ...]] = []
     lost = ar.number(0.0)
@@ -117,8 +118,8 @@ def _scored(
 
 
 def proved_tops(blocks: np.ndarray, guess: np.ndarray, ar: Arithmetic) -> np.ndarray:
-    """Upper bounds on the largest eigenvalues of small matrices, near the guesses; infinity where
-    none is proved."""
+    """Return upper bounds on the largest eigenvalues of small matrices, near the guesses; infinity
+    where none is proved."""
     m = blocks.shape[1]
     near = ar.floats(blocks)
     size = np.abs(np.diagonal(near, axis1=1, axis2=2)).sum(axis=1) + (m + 1) * np.abs(guess)
@@ -138,7 +139,7 @@ def proved_tops(blocks: np.ndarray, guess: np.ndarray, ar: Arithmetic) -> np.nda
 
 
 def _rayleigh(blocks: np.ndarray, vectors: np.ndarray, ar: Arithmetic) -> Numbers:
-    """At most the Rayleigh quotients of the vectors."""
+    """Return at most the Rayleigh quotients of the vectors."""
     m, v = blocks.shape[1], ar.array(vectors)
     top = ((blocks * v[:, None, :]).sum(axis=2) * v).sum(axis=1) / (v * v).sum(axis=1)
     return top - 4 * (m + 4) * ar.eps * ar.sqrt((blocks * blocks).sum(axis=(1, 2)))
@@ -157,7 +158,7 @@ def _best_packing(
     ar: Arithmetic,
     budget: Budget,
 ) -> Numbers:
-    """The best sum of bounds of disjoint supports, or `known` if none is better."""
+    """Return the best sum of bounds of disjoint supports, or `known` if none is better."""
     if len(kinds) == 1:
         return ar.maximum(tables[kinds[0]][0][0], 0.0)
     masks = {}

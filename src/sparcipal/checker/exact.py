@@ -83,7 +83,7 @@ class Ball(Arithmetic):
         return _smaller(a, b)
 
     def top(self, values: np.ndarray, q: int) -> np.ndarray:
-        """Enclosures of the q largest, whichever entries they are."""
+        """Return enclosures of the q largest, whichever entries they are."""
         n = values.shape[-1]
         q = min(q, n)
         out = np.empty((*values.shape[:-1], q), dtype=object)
@@ -109,7 +109,7 @@ class Ball(Arithmetic):
         return out
 
     def psd(self, M: np.ndarray, blur: Numbers = 0.0) -> bool:
-        """By a factor L from LAPACK whose residual is enclosed, else by an elimination of balls.
+        """Prove it by a factor L from LAPACK with its residual, else by an elimination of balls.
 
         M = delta I + LL' + E, and the largest row sum of |E| is at most delta.
         """
@@ -131,7 +131,7 @@ class Ball(Arithmetic):
 
 
 def _factor(matrix: np.ndarray) -> np.ndarray:
-    """A Cholesky factor; an empty array if LAPACK finds none."""
+    """Return a Cholesky factor; an empty array if LAPACK finds none."""
     try:
         return np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
@@ -149,7 +149,7 @@ def _ball(x: Any) -> Any:
 
 
 def _root(x: Any) -> Any:
-    """The square root of what is not negative of x."""
+    """Return the square root of what is not negative of x."""
     x = _ball(x)
     if x >= 0:
         return x.sqrt()

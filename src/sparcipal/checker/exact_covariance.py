@@ -43,7 +43,7 @@ class ExactCovariance(CheckedCovariance):
         return None
 
     def part(self, kept: np.ndarray) -> ExactCovariance:
-        """The same on some features."""
+        """Return the same on some features."""
         raise Refused("this covariance has no parts")
 
     def charge(self, budget: Budget, n: int, m: int) -> None:
@@ -172,7 +172,7 @@ class DataCovariance(ExactCovariance):
         self._budget.memory(n * width * (80.0 + 16 * D * W), f"columns of {D} digits")
 
     def charge(self, budget: Budget, n: int, m: int) -> None:
-        """A product of digits rounds nothing in float64; the sums of such products are integers of
+        """Count products of digits, which round nothing in float64; their sums are integers of
         Python."""
         what, rows = f"{n} x {m} covariances of {self._count} digits", self._table.shape[0]
         D, W = self._count, self._weight_count
@@ -180,7 +180,7 @@ class DataCovariance(ExactCovariance):
         budget.memory(n * m * (ENTRY + 30.0 * D) + 8.0 * rows * (W * n + m) * D, what)
 
     def _factors(self, norms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A_jk = left_j N_jk right_k."""
+        """Return left and right with A_jk = left_j N_jk right_k."""
         if self._scale:
             ones = np.where(self.inert, 1, norms)
             roots = 1 / self.ar.sqrt(self.ar.array(ones))
@@ -215,7 +215,7 @@ class DataCovariance(ExactCovariance):
         return rows
 
     def by_samples(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """XX', XW and W = [V, m] for the rows X and the mean m of A = X'X - mm'."""
+        """Return XX', XW and W = [V, m] for the rows X and the mean m of A = X'X - mm'."""
         rows, mean = self._rows(), self._column_means()
         W = np.hstack([V, mean[:, None]])
         return self.ar.matmul(rows, rows.T), self.ar.matmul(rows, W), W
@@ -224,7 +224,7 @@ class DataCovariance(ExactCovariance):
         return self.ar.sqrt(self.ar.array(self._shares) / self._total)
 
     def _scales(self) -> np.ndarray:
-        """What a column is multiplied by, in the units of the proofs."""
+        """Return what a column is multiplied by, in the units of the proofs."""
         powers = self.ar.array([power_of_two(int(e)) for e in self._exponents])
         return (
             self._right * self._total / powers
@@ -233,7 +233,7 @@ class DataCovariance(ExactCovariance):
         )
 
     def _rows(self) -> np.ndarray:
-        """The rows times the roots of their shares."""
+        """Return the rows times the roots of their shares."""
         table = self._table.toarray() if sp.issparse(self._table) else self._table
         return self.ar.array(table) * self._roots()[:, None] * self._scales()
 
@@ -246,7 +246,7 @@ class DataCovariance(ExactCovariance):
     # --- sums of integers ---
 
     def _digits(self, features: np.ndarray) -> list[tuple[int, Any]]:
-        """The columns as integers: (shift, digits) with columns = sum of 2^shift digits."""
+        """Return the columns as integers: (shift, digits) with columns = sum of 2^shift digits."""
         table, exponents = self._table[:, features], self._exponents[features]
         if not sp.issparse(table):
             return [
@@ -263,7 +263,7 @@ class DataCovariance(ExactCovariance):
         return out
 
     def _weighted(self, digits: Any) -> list[tuple[int, Any]]:
-        """The digits times the digits of the weights."""
+        """Return the digits times the digits of the weights."""
         parts = _split(self._shares, np.zeros(1, dtype=int), self._weight_bits)
         if len(parts) == 1 and self._weight_bits == 1:
             return [(0, digits)]
@@ -273,7 +273,7 @@ class DataCovariance(ExactCovariance):
         return [(shift, digits * part) for shift, part in times]
 
     def _summed(self, terms: Any) -> np.ndarray:
-        """Integers: the sum of 2^shift terms, each of which is a whole number below 2^53."""
+        """Add up 2^shift terms, each of which is a whole number below 2^53, as integers."""
         groups: dict[int, Any] = {}
         for shift, term in terms:
             term = term.toarray() if sp.issparse(term) else np.asarray(term)
@@ -314,7 +314,7 @@ def _blocks(features: np.ndarray) -> list[np.ndarray]:
 
 
 def _largest(table: Any) -> np.ndarray:
-    """The largest magnitude of each column."""
+    """Return the largest magnitude of each column."""
     high, low = table.max(axis=0), table.min(axis=0)
     if sp.issparse(table):
         high, low = high.toarray().ravel(), low.toarray().ravel()
@@ -327,12 +327,12 @@ def _column_products(x: Any, y: Any) -> np.ndarray:
 
 
 def _width(n: int) -> int:
-    """Sums of n products of so many bits in all are exact in float64."""
+    """Return of how many bits in all n products may be, so that float64 adds them exactly."""
     return 53 - int(np.ceil(np.log2(max(n, 1))))
 
 
 def _halves(table: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """The numbers as float64, long integers in two halves: table = sum of 2^base half."""
+    """Return the numbers as float64, long integers in two halves: table = sum of 2^base half."""
     if table.dtype.kind not in "iu" or table.dtype.itemsize < 8:
         return [(0, table.astype(np.float64))]
     low = table & table.dtype.type(2**32 - 1)
@@ -340,7 +340,7 @@ def _halves(table: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 
 def _lowest(x: np.ndarray) -> np.ndarray:
-    """The exponent of the lowest bit of each number; far away for zero."""
+    """Return the exponent of the lowest bit of each number; far away for zero."""
     mantissa, exponent = np.frexp(x)
     whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
     trailing = np.frexp((whole & -whole).astype(np.float64))[1] - 1
@@ -364,7 +364,7 @@ def _exponents(table: Any) -> np.ndarray:
 
 
 def _split(x: np.ndarray, exponents: np.ndarray, bits: int) -> list[tuple[int, np.ndarray]]:
-    """x / 2^exponents as digits below 2^bits in size: (shift, digits), nothing rounded."""
+    """Return x / 2^exponents as digits below 2^bits in size: (shift, digits), nothing rounded."""
     exponents = np.broadcast_to(exponents, x.shape)
     top = int((np.frexp(x)[1] - exponents)[x != 0].max(initial=1))
     out: list[tuple[int, np.ndarray]] = []
@@ -382,7 +382,7 @@ def _split(x: np.ndarray, exponents: np.ndarray, bits: int) -> list[tuple[int, n
 def exactly(
     result: Result, source: Source | None, covariance: Any, sample_weight: Any, budget: Budget
 ) -> Any:
-    """The covariance that a result speaks of; what it costs is charged to the budget."""
+    """Return the covariance that a result speaks of; what it costs is charged to the budget."""
     settings, unit, ar = result.settings, result.certificate.unit, ExactCovariance.ar
     kept = screened.kept_of(result) if result.certificate.screening else None
     whole: Any = None
@@ -411,7 +411,7 @@ def exactly(
 
 
 def check_exact_value(result: Result, cov: CheckedCovariance, budget: Budget) -> None:
-    """The loadings, at unit length, explain at least the value less its rounding."""
+    """Check that the loadings, at unit length, explain the value less its rounding at least."""
     ar, certificate = ExactCovariance.ar, result.certificate
     features = np.unique(np.concatenate(result.supports))
     cov.known()[0].charge(budget, features.size, features.size)

@@ -50,11 +50,11 @@ class Case(NamedTuple):
     budget: Budget
 
     def alone(self, s: int, anchors: tuple[int, ...] = ()) -> Case:
-        """The same for one component of s nonzeros and these anchors."""
+        """Return the same for one component of s nonzeros and these anchors."""
         return self._replace(question=self.question.alone(s, anchors))
 
     def entries(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
-        """Entries of the covariance, charged before they are formed."""
+        """Return entries of the covariance, charged before they are formed."""
         self.cov.charge(self.budget, rows.size, rows.size if cols is None else cols.size)
         return self.cov.submatrix(rows, cols)
 
@@ -73,7 +73,7 @@ class Rounding(NamedTuple):
 
 
 def all_nonzeros(by: Rounding) -> float:
-    """Once for all components together, which share no feature; otherwise for each."""
+    """Count it once for all components if they share no feature; otherwise for each."""
     return all_features_used(by) if by.question.disjoint else each_alone(by)
 
 
@@ -94,7 +94,7 @@ def every_feature(by: Rounding) -> float:
 
 
 def rows_too(by: Rounding) -> float:
-    """The entries of k rows, s of each, beside all nonzeros."""
+    """Count the entries of k rows, s of each, beside all nonzeros."""
     question, roots = by.question, np.sort(np.sqrt(by.cov.weights))[::-1]
     # of(1) is for the largest weight; a row has s entries
     share = float(roots[: question.s_max].sum() / roots[0]) if roots[0] > 0 else 0.0
@@ -129,14 +129,14 @@ class Family:
         return any(not field.metadata["optional"] for field in fields)
 
     def read(self, data: dict[str, Any], p: int) -> Any:
-        """The record that the data of a bound on p features are, through the gate."""
+        """Return the record that the data of a bound on p features are, through the gate."""
         if self.needs_data and not data:
             raise Missing(f"the proof of the bound {self.name!r} was not saved with the result")
         return parse(self.record, data, {"p": p, "n": p}, self.name)
 
 
 def family_of(name: Any) -> Family:
-    """The family of a bound, from the file that the list names."""
+    """Return the family of a bound, from the file that the list names."""
     if not (isinstance(name, str) and name in FAMILIES):
         raise Refused(f"there is no bound called {name!a}")
     module = importlib.import_module(f".{FAMILIES[name]}", __package__)
@@ -148,7 +148,7 @@ def families() -> list[Family]:
 
 
 def margin_of_part(part: Part, by: Rounding) -> float:
-    """The margin of a part of another bound; those for one component depend on no record."""
+    """Return the margin of a part of another bound; for one component it depends on no record."""
     return family_of(part.name).margin(by._replace(record=None, question=by.question.alone(part.s)))
 
 
@@ -163,7 +163,7 @@ def redone_part(part: Part, case: Case, anchors: tuple[int, ...] = ()) -> Number
 
 
 def redone(name: str, data: dict[str, Any], case: Case) -> Numbers:
-    """What the data of a bound prove, after they have passed the gate.
+    """Return what the data of a bound prove, after they have passed the gate.
 
     In floating point that is not less than LEAST, unless nothing varies: underflow may have hidden
     what there is below.

@@ -29,7 +29,7 @@ HIDDEN = "means or other columns so large that rounding hides the covariances"
 def stand_in(
     result: Result, source: Source, sample_weight: Any
 ) -> tuple[Result, Source | None, Any, Any]:
-    """The result, its data, covariance and weights, as they would be without gaps."""
+    """Return the result, its data, covariance and weights, as they would be without gaps."""
     rule = result.settings["missing"]
     X = source.whole(gaps=True)
     require(isinstance(X, np.ndarray), "missing entries are treated in dense tables only")
@@ -57,7 +57,7 @@ def stand_in(
 
 
 def _stands_for(rule: str, column: np.ndarray, weights: np.ndarray | None) -> float:
-    """The mean of what is there, by an exact sum, or its median."""
+    """Return the mean of what is there, by an exact sum, or its median."""
     column = column.astype(np.float64)
     there = ~np.isnan(column)
     if rule == "median":
@@ -68,7 +68,8 @@ def _stands_for(rule: str, column: np.ndarray, weights: np.ndarray | None) -> fl
 
 
 def _repaired(result: Result, X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """The matrix of the result, if it is what the covariances of the pairs are repaired to."""
+    """Return the matrix of the result, if it is what the covariances of the pairs are repaired
+    to."""
     n, p = X.shape
     require(p == result.n_features, f"the result speaks of {result.n_features} features, not {p}")
     repair = parse(Repair, result.certificate.repair, {"p": p}, "repair")
@@ -121,7 +122,7 @@ def _repaired(result: Result, X: np.ndarray, weights: np.ndarray | None) -> np.n
 def _nearest(
     repair: Repair, pairs: np.ndarray, wrong: np.ndarray, excluded: np.ndarray
 ) -> np.ndarray:
-    """The matrix of the result, if it is the nearest positive semidefinite one to `pairs`.
+    """Return the matrix of the result, if it is the nearest positive semidefinite one to `pairs`.
 
     Nearest points of a convex set lie no further apart than the points that they belong to: what
     rounding adds to the pairs, and leaves of them beside their eigenvalues and eigenvectors, moves
@@ -163,14 +164,14 @@ def _nearest(
 
 
 def _sizes(pairs: np.ndarray) -> np.ndarray:
-    """The product of the deviations of each pair of features."""
+    """Return the product of the deviations of each pair of features."""
     deviations = np.sqrt(np.maximum(np.diagonal(pairs), 0.0))
     return np.outer(deviations, deviations)
 
 
 def _definite(pairs: np.ndarray, wrong: np.ndarray) -> bool:
-    """Whether the covariances of the pairs, in the units of each feature, are proved positive
-    definite: the nearest matrix is then their own."""
+    """Return whether the covariances of the pairs, in the units of each feature, are proved
+    positive definite: the nearest matrix is then their own."""
     moving = np.flatnonzero(np.diagonal(pairs) > 0)
     grid = np.ix_(moving, moving)
     if pairs.any(axis=0).sum() > moving.size:
@@ -180,7 +181,7 @@ def _definite(pairs: np.ndarray, wrong: np.ndarray) -> bool:
 
 
 def _check_moved(repair: Repair, moved: float, whole: float, unit: float, slack: float) -> None:
-    """What a result says of the size of its repair is what it is."""
+    """Check what a result says of the size of its repair."""
     require(abs(repair.moved / unit - moved) <= slack + 1e-6 * moved, "the repair moved otherwise")
     part = moved / max(whole, 1e-300)
     require(

@@ -31,10 +31,10 @@ class Kind(Protocol):
     """What a field may hold."""
 
     def read(self, raw: Any, where: str, sizes: Sizes) -> Any:
-        """The value, or Refused. Lengths that the kind names are added to `sizes`."""
+        """Return the value, or Refused. Lengths that the kind names are added to `sizes`."""
 
     def text(self) -> str:
-        """The same in words."""
+        """Return the same in words."""
 
 
 @dataclass(frozen=True)
@@ -380,7 +380,8 @@ class Named:
 
 
 def entry(kind: Kind, meaning: str, *, optional: bool = False, key: str | None = None) -> Any:
-    """A field of a schema: what it may hold and what it means. An optional one may be absent.
+    """Return a field of a schema: what it may hold and what it means. An optional one may be
+    absent.
 
     `key` is its name in the file, where that is no name for a field.
     """
@@ -391,7 +392,7 @@ def entry(kind: Kind, meaning: str, *, optional: bool = False, key: str | None =
 
 
 def parse(schema: type[Schema], raw: Any, sizes: Sizes, where: str = "") -> Schema:
-    """The record that `raw` is, or Refused with the place where it is not.
+    """Return the record that `raw` is, or Refused with the place where it is not.
 
     Fields are read in the order of the schema, so that lengths are known before they are used.
     """
@@ -412,7 +413,7 @@ def parse(schema: type[Schema], raw: Any, sizes: Sizes, where: str = "") -> Sche
 
 
 def table(schema: type) -> str:
-    """The fields of a schema as a table for the documents."""
+    """Return the fields of a schema as a table for the documents."""
     lines = [".. list-table::", "   :widths: 18 37 45", "   :header-rows: 1", ""]
     rows = [("entry", "holds", "meaning")]
     for key, field in _keys(schema).items():
@@ -425,7 +426,7 @@ def table(schema: type) -> str:
 
 
 def nested(schema: type) -> list[type]:
-    """The schemas that the fields of a schema name, in their order."""
+    """Return the schemas that the fields of a schema name, in their order."""
     found: list[type] = []
     for field in dataclasses.fields(schema):
         found += [s for s in _named(field.metadata["kind"]) if s not in found]
@@ -444,12 +445,13 @@ def _named(kind: Any) -> list[type]:
 
 
 def _keys(schema: Any) -> dict[str, dataclasses.Field]:
-    """The fields of a schema by their names in a file."""
+    """Return the fields of a schema by their names in a file."""
     return {field.metadata["key"] or field.name: field for field in dataclasses.fields(schema)}
 
 
 def _chosen(schemas: tuple[type, ...], raw: Any, where: str) -> type:
-    """The schema whose entries are those of `raw`; of several, the first that has its keys."""
+    """Return the schema whose entries are those of `raw`; of several, the first that has its
+    keys."""
     if len(schemas) == 1 or type(raw) is not dict:
         return schemas[0]
     for schema in schemas:

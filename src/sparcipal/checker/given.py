@@ -12,7 +12,7 @@ from .covariance import EPS, TINY, CheckedCovariance
 
 
 def proved_shift(A: np.ndarray, ar: Arithmetic) -> float:
-    """A + shift I is proved positive semidefinite; infinity if that does not succeed."""
+    """Return a shift with A + shift I proved positive semidefinite; infinity if that fails."""
     guess = ar.floats(A)
     step = 2 * (len(guess) + 2) * ar.step * (float(np.abs(np.diagonal(guess)).sum()) + 1.0)
     lacking = max(0.0, -float(np.linalg.eigvalsh(guess)[0]))

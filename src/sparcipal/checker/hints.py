@@ -9,7 +9,7 @@ from .covariance import Checked
 
 
 def totals(result: Result, own: Checked) -> str:
-    """Both total variances, where they differ: of centred data, means say little."""
+    """Tell both total variances where they differ: of centred data, means say little."""
     total = float(own.covariance.diagonal.sum()) * own.covariance.unit
     if abs(result.total_variance - total) <= 1e-6 * abs(total):
         return ""
@@ -17,7 +17,8 @@ def totals(result: Result, own: Checked) -> str:
 
 
 def treatment(result: Result, own: Checked | None) -> str:
-    """A hint, where one of two tables looks standardised or centred and the other does not."""
+    """Return a hint, where one of two tables looks standardised or centred and the other does
+    not."""
     settings = result.settings
     if own is None or result.mean is None or result.scale is None or not settings["center"]:
         return ""
@@ -37,7 +38,7 @@ def treatment(result: Result, own: Checked | None) -> str:
 
 
 def _looks(mean: np.ndarray, variance: float, n: int) -> str:
-    """What seems to have been done to a table with these means and this average variance."""
+    """Return what seems to have been done to a table with these means and this average variance."""
     if not (np.abs(mean) <= 1e-6 * np.sqrt(variance)).all():
         return "raw"
     # a deviation may have been divided by n or by n - 1

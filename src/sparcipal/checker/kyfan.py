@@ -32,7 +32,7 @@ def recheck(record: KyFan, case: Case) -> Numbers:
 def spectrum(
     record: KyFan, case: Case, floor: float = 0.0, empty: bool = False
 ) -> tuple[Numbers, np.ndarray]:
-    """The bound without its prices, and the prices of the core.
+    """Return the bound without its prices, and the prices of the core.
 
     With a `floor`, at most the pad, every feature costs so much more: s times as much comes off M,
     and outside the core it comes off the variance and off every charge.
@@ -66,7 +66,8 @@ def spectrum(
 
 
 def row_largest(gain: np.ndarray, count: int, pad: float, ar: Arithmetic) -> np.ndarray:
-    """Per row the `count` largest of the off-diagonal gains and of `count` copies of the pad."""
+    """Return per row the `count` largest of the off-diagonal gains and `count` copies of the
+    pad."""
     gain = ar.maximum(gain, pad)
     gain[np.diag_indices(len(gain))] = ar.number(pad)
     best = ar.top(gain, count)
@@ -86,8 +87,8 @@ class Rows(NamedTuple):
 
 
 def outside_rows(of: Rows, level: float, case: Case) -> np.ndarray:
-    """m_j = A_jj + the s - 1 largest of {A_ja^2 / theta_a - price_a} and {|A_jl|} for every j
-    outside the core, A_jj and |A_jl| less the floor, or `level` where variances show that it is
+    """Return m_j = A_jj + the s - 1 largest of {A_ja^2 / theta_a - price_a} and {|A_jl|} for every
+    j outside the core, A_jj and |A_jl| less the floor, or `level` where variances show that it is
     not more."""
     cov, _, ar, budget = case
     core, theta, price, s, nonnegative, floor = of

@@ -35,7 +35,7 @@ CHUNK = 400  # rows of the covariance held at a time
 
 
 def recheck(record: Labels, case: Case) -> Numbers:
-    """The largest sum that a leaf of the tree of cases allows."""
+    """Return the largest sum that a leaf of the tree of cases allows."""
     cov, question, ar, budget = case
     require(question.k == 1 or question.disjoint, "this bound holds for disjoint supports only")
     for group in record.groups:
@@ -63,7 +63,7 @@ class State:
 
 
 def walk(record: Labels, k: int, p: int, budget: Budget) -> Iterator[tuple[list[State], LabelLeaf]]:
-    """The leaves with their groups; Refused unless every case has its two sides."""
+    """Yield the leaves with their groups; Refused unless every case has its two sides."""
     nodes, size = record.nodes, 0.25 * p + 200.0  # bytes of a group
     seen = np.zeros(len(nodes), dtype=bool)
     waiting: list[tuple[int, list[State]]] = [(0, [State(k, 0, 0)])]
@@ -88,13 +88,13 @@ def walk(record: Labels, k: int, p: int, budget: Budget) -> Iterator[tuple[list[
 
 
 def _without(state: list[State], g: int, bit: int) -> list[State]:
-    """No component of group g contains the feature."""
+    """Return the groups of the case that no component of group g contains the feature."""
     group = state[g]
     return [*state[:g], State(group.count, group.forced, group.banned | bit), *state[g + 1 :]]
 
 
 def _with(state: list[State], g: int, bit: int) -> list[State]:
-    """One component of group g contains the feature, and no other component does."""
+    """Return the groups of the case that a component of group g, and no other, has the feature."""
     group = state[g]
     own = [State(1, group.forced | bit, group.banned)]
     if group.count > 1:
@@ -107,7 +107,8 @@ def _with(state: list[State], g: int, bit: int) -> list[State]:
 def _leaf(
     state: list[State], leaf: LabelLeaf, record: Labels, groups: Groups, ar: Arithmetic
 ) -> Numbers:
-    """The prices of all features that some group may use, and what the groups are bounded by.
+    """Return the prices of all features that some group may use, and what the groups are bounded
+    by.
 
     Groups that name the same certificate are bounded together.
     """
@@ -153,7 +154,7 @@ class Groups:
         self.held = 0.0  # bytes of the matrices that are known
 
     def bound(self, place: int, count: int) -> Numbers:
-        """`count` components of this group are worth no more, prices subtracted."""
+        """Bound what `count` components of this group are worth, prices subtracted."""
         group, ar = self.record.groups[place], self.ar
         require(count == 1 or group.forced.size == 0, "two components with the same feature")
         if isinstance(group, LabelTree):
@@ -172,7 +173,7 @@ class Groups:
         return ar.ky_fan(matrix, count, np.append(rivals, zeros))
 
     def _redone(self, group: LabelGroup) -> tuple[np.ndarray, np.ndarray]:
-        """M, and the numbers of the features outside the core."""
+        """Return M, and the numbers of the features outside the core."""
         ar, rows, n = self.ar, self.rows, group.core.size
         s = rows.s
         require(group.forced.size <= s, "more features than a component may have")
@@ -203,7 +204,7 @@ class Groups:
         require(not outside or padded, "features outside the core need positive pads")
 
     def _replayed(self, group: LabelTree) -> Numbers:
-        """What a support of the group is worth at most, by its branch and bound."""
+        """Return what a support of the group is worth at most, by its branch and bound."""
         ar, rows = self.ar, self.rows
         problem = group.log[0]
         assert isinstance(problem, Problem)
@@ -233,7 +234,7 @@ class Groups:
         return ar.top(rivals, 1)[0]
 
     def _touching(self, group: LabelTree, touch: LabelTouch, price: np.ndarray) -> Numbers:
-        """What a support of the group that leaves the core is worth at most.
+        """Return what a support of the group that leaves the core is worth at most.
 
         A row of the core pays its pad for a feature outside, and for one place less besides.
         """
@@ -296,9 +297,9 @@ class Rows:
         level: float,
         count: int,
     ) -> np.ndarray:
-        """m_b = A_bb - beta_b + the s - 1 largest of {A_ba^2 / (theta_a + beta_b) - beta_a} and
-        {|A_bl| - beta_l} of all features outside the core that exceed `level`, and `count` times
-        the level for the others."""
+        """Return m_b = A_bb - beta_b + the s - 1 largest of {A_ba^2 / (theta_a + beta_b) - beta_a}
+        and {|A_bl| - beta_l} of all features outside the core that exceed `level`, and `count`
+        times the level for the others."""
         h = self.field.size
         out = np.ones(h, dtype=bool)
         out[core], out[banned] = False, False
@@ -316,7 +317,8 @@ class Rows:
     def _above(
         self, of: _Outside, features: np.ndarray, size: np.ndarray, level: float
     ) -> np.ndarray:
-        """The m_b of these features (places in the field, then beyond it) that may be above."""
+        """Return the m_b of these features (places in the field, then beyond it) that may be
+        above."""
         ar, h = self.ar, self.field.size
         if features.size == 0:
             return ar.zeros(0)
@@ -341,7 +343,7 @@ class Rows:
     def _near(
         self, of: _Outside, features: np.ndarray, size: np.ndarray, price: np.ndarray
     ) -> np.ndarray:
-        """The s - 1 largest charges of each feature for those of the field."""
+        """Return the s - 1 largest charges of each feature for those of the field."""
         ar, cross = self.ar, size[:, of.core]
         inner = cross * cross / (of.theta + price[:, None]) - of.price[of.core]
         outer = size[:, of.others] - of.price[of.others]
@@ -359,7 +361,8 @@ class Rows:
         return np.asarray(variance - price + paid + rounding)
 
     def _needed(self, of: _Outside, level: float) -> int:
-        """How many features beyond the field, by decreasing variance, are not dismissed by it."""
+        """Return how many features beyond the field, by decreasing variance, are not dismissed by
+        it."""
         ar, h = self.ar, self.field.size
         low, high = 0, self.rest.size
         while low < high:
@@ -379,7 +382,8 @@ class Rows:
         return low
 
     def _charges(self, rows: np.ndarray) -> np.ndarray:
-        """The sizes of the covariances of features beyond the field with those of the field."""
+        """Return the sizes of the covariances of features beyond the field with those of the
+        field."""
         new = [int(b) for b in rows if int(b) not in self._rest_rows]
         if new:
             h = self.field.size
@@ -391,7 +395,7 @@ class Rows:
         return np.stack([self._rest_rows[int(b)] for b in rows])
 
     def _among_rest(self, b: int) -> np.ndarray:
-        """The s - 1 largest charges of a feature for those beyond the field."""
+        """Return the s - 1 largest charges of a feature for those beyond the field."""
         if b not in self._among:
             h, ar = self.field.size, self.ar
             feature = np.append(self.field, self.rest)[b]

@@ -26,7 +26,8 @@ class Listing:
         budget.work(count * p * (100.0 + p / 64) + supports * each, "the supports of a list")
 
     def holds(self, support: list[int]) -> bool:
-        """Whether the support is listed, or a part of one that is, up to exchanges of equals."""
+        """Return whether the support is listed, or a part of one that is, up to exchanges of
+        equals."""
         first = self._first_of_its_kind(support)
         whole = _bits(first)
         if whole in self._every:
@@ -44,7 +45,7 @@ class Listing:
         return self._holders[feature]
 
     def _first_of_its_kind(self, support: list[int]) -> list[int]:
-        """The support with the first features of each group of equal ones."""
+        """Return the support with the first features of each group of equal ones."""
         out: list[int] = []
         for leader, count in zip(*np.unique(self._leaders[support], return_counts=True)):
             group = np.flatnonzero((self._leaders == leader) & self._same)

@@ -49,8 +49,8 @@ def recheck(record: LowRank, case: Case) -> Numbers:
 
 
 def majorant(record: LowRank, case: Case) -> Numbers:
-    """A level t, near `shift`, for which t I + VV' - B is proved positive semidefinite; inf if
-    none is."""
+    """Return a level t, near `shift`, for which t I + VV' - B is proved positive semidefinite; inf
+    if none is."""
     cov, question, ar, budget = case
     V = ar.array(record.V)
     if record.proof == "features" and cov.p <= FACTOR_LIMIT:
@@ -69,8 +69,8 @@ def majorant(record: LowRank, case: Case) -> Numbers:
 
 
 def _clipped(A: np.ndarray, rho: float, s: int, one_sign: bool, ar: Arithmetic) -> np.ndarray:
-    """A - U + Diag(d): no unit vector with s nonzeros (and one sign) gets less from it than from
-    A."""
+    """Return A - U + Diag(d): no unit vector with s nonzeros (and one sign) gets less from it than
+    from A."""
     diagonal = np.diag_indices(len(A))
     U = ar.minimum(A, rho) if one_sign else ar.minimum(ar.maximum(A, -rho), rho)
     U[diagonal] = ar.number(0.0)
@@ -90,7 +90,7 @@ def _by_features(B: np.ndarray, V: np.ndarray, shift: float, ar: Arithmetic) -> 
 
 
 def _by_samples(cov: CheckedCovariance, V: np.ndarray, shift: float, ar: Arithmetic) -> Numbers:
-    """The same with an n x n matrix.
+    """Prove the same with an n x n matrix.
 
     A = X'X - mm' <= t I + VV' is X'X <= H = t I + WW', W = [V, m], that is X H^-1 X' <= I, or
     t I - XX' + XW (t I + W'W)^-1 W'X' >= 0 by the Woodbury formula.
@@ -116,7 +116,7 @@ def _by_samples(cov: CheckedCovariance, V: np.ndarray, shift: float, ar: Arithme
 
 
 def _by_trace(V: np.ndarray, case: Case) -> Numbers:
-    """Nystrom: A - AQ (Q'AQ)^-1 Q'A is PSD for any Q, so its trace bounds its eigenvalues.
+    """Prove it by a trace: A - AQ (Q'AQ)^-1 Q'A (Nystrom) is PSD for any Q.
 
     A matrix that is not quite PSD is raised by what is missing first.
     """
@@ -142,7 +142,7 @@ def _by_trace(V: np.ndarray, case: Case) -> Numbers:
 
 
 def _apart(AQ: np.ndarray, solved: np.ndarray, V: np.ndarray, ar: Arithmetic) -> Numbers:
-    """The Frobenius norm of AQ solved' - VV' (p x p), or more."""
+    """Return the Frobenius norm of AQ solved' - VV' (p x p), or more."""
     if not ar.exact:
         left, right = np.hstack([AQ, -V]), np.hstack([solved, V])
         return float(np.linalg.norm(np.linalg.qr(left)[1] @ np.linalg.qr(right)[1].T))
@@ -166,7 +166,8 @@ class _Sketch(NamedTuple):
 
 
 def sphere(record: LowRank, prices: np.ndarray, s: int, ar: Arithmetic, budget: Budget) -> Numbers:
-    """A bound on F over the sphere, near `level`, if every leaf of the tree proves it; else inf."""
+    """Return a bound on F over the sphere, near `level`, if every leaf of the tree proves it; else
+    inf."""
     r = record.V.shape[1]
     unit = 2.0 ** np.ceil(np.log2(max(float(np.abs(record.V).max()), 1e-150)))
     V = ar.array(record.V) / unit
@@ -199,7 +200,7 @@ def sphere(record: LowRank, prices: np.ndarray, s: int, ar: Arithmetic, budget: 
 
 
 def _copositive(S: np.ndarray, place: np.ndarray, ar: Arithmetic) -> bool:
-    """Whether all leaves are: `place` says where in S the table of each leaf is found."""
+    """Return whether all leaves are: `place` says where in S the table of each leaf is found."""
     step = max(1, CHUNK // (place.shape[1] ** 2 * ar.bytes))
     return all(
         bool(copositive(S[place[start : start + step]], ar).all())
@@ -210,7 +211,8 @@ def _copositive(S: np.ndarray, place: np.ndarray, ar: Arithmetic) -> bool:
 def replay(
     tree: np.ndarray, r: int, one_sign: bool, budget: Budget
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Generators (m x r) and leaves (rows of generator numbers) of a tree given level by level."""
+    """Return generators (m x r) and leaves (rows of generator numbers) of a tree, given by
+    levels."""
     free = r if one_sign else r - 1
     # Codes name leaves and halved cones; every leaf has r generators and r^2 pairs of them.
     budget.work(40 * len(tree) * r * r, "a tree of cones")
@@ -256,9 +258,8 @@ def replay(
 
 
 def _pairs(leaves: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct pairs of generators that share a leaf, and where each leaf's r x r table finds
-    them.
-    """
+    """Return the distinct pairs of generators that share a leaf, and where each leaf's r x r table
+    finds them."""
     low = np.minimum(leaves[:, :, None], leaves[:, None, :])
     high = np.maximum(leaves[:, :, None], leaves[:, None, :])
     keys, place = np.unique(low * count + high, return_inverse=True)
@@ -269,7 +270,7 @@ def _pairs(leaves: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 def _pair_sums(
     sketch: _Sketch, points: np.ndarray, pairs: np.ndarray, ar: Arithmetic
 ) -> np.ndarray:
-    """T for each pair of points; rows are sorted by length, and short rows cannot be chosen."""
+    """Return T for each pair of points; rows are sorted by length, short ones cannot be chosen."""
     V, prices, sizes, s, one_sign = sketch
     p = len(V)
     out = ar.zeros(len(pairs))
@@ -295,7 +296,7 @@ def _pair_sums(
 
 
 def copositive(S: np.ndarray, ar: Arithmetic) -> np.ndarray:
-    """Which of the matrices S (m x r x r) some elimination shows to be copositive.
+    """Return which of the matrices S (m x r x r) some elimination shows to be copositive.
 
     Eliminating a_k >= 0 from a quadratic form with pivot q > 0 and row b leaves at least
     rest - b b' / q, and also at least rest - b_- b_-' / q with b_- the negative part of b.

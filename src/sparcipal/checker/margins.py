@@ -30,5 +30,5 @@ TERMS: dict[str, Callable[..., int]] = {
 
 
 def term(name: str, *sizes: int) -> int:
-    """The term of this name, in units of eps."""
+    """Return the term of this name, in units of eps."""
     return TERMS[name](*sizes)

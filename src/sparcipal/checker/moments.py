@@ -31,7 +31,7 @@ from .weights import weights_of
 def covariance_for(
     result: Result, source: Source | None, covariance: Any, sample_weight: Any
 ) -> CheckedCovariance:
-    """The covariance that a result speaks of, once it is seen to come from these data."""
+    """Return the covariance that a result speaks of, once it is seen to come from these data."""
     settings, unit = result.settings, result.certificate.unit
     columns = names_of(covariance) if source is None else source.names
     if columns is not None:
@@ -102,7 +102,7 @@ def covariance_for(
 
 
 def _check_moments(result: Result, own: Checked) -> None:
-    """Each mean and scale is off by no more than rounding in sums over its own feature."""
+    """Check that means and scales are off by rounding in sums over their own feature at most."""
     for name, claimed, found, error in (
         ("mean", result.mean, own.mean, own.mean_error),
         ("scale", result.scale, own.spread, own.spread_error),
@@ -121,7 +121,7 @@ def _check_moments(result: Result, own: Checked) -> None:
 
 
 def _check_given_moments(result: Result, given: Any) -> None:
-    """Mean and scale are those of the Screened; ones for a scale that goes without saying."""
+    """Check that mean and scale are those of the Screened; a scale that it lacks is one."""
     known = given.n_samples is not None and given.mean is not None
     spread = np.ones(result.n_features) if known and given.scale is None else given.scale
     for name, claimed, own in (("mean", result.mean, given.mean), ("scale", result.scale, spread)):

@@ -10,7 +10,7 @@ from .records import Neighbour
 
 
 def recheck(record: Neighbour, case: Case) -> Numbers:
-    """What the part proves for r nonzeros, times s / r."""
+    """Return what the part proves for r nonzeros, times s / r."""
     question, ar, part = case.question, case.ar, record.part
     require(question.k == 1, "a neighbour speaks of one component")
     require(not case.cov.given, "a given matrix need not be a covariance")
@@ -20,7 +20,7 @@ def recheck(record: Neighbour, case: Case) -> Numbers:
 
 
 def margin(by: Rounding) -> float:
-    """That of the part, scaled as the bound is."""
+    """Return the margin of the part, scaled as the bound is."""
     part = by.record.part
     return margin_of_part(part, by) * by.question.s_max / part.s
 

@@ -15,7 +15,8 @@ from .tree import replay
 
 
 def recheck(record: Orthogonal, case: Case) -> Numbers:
-    """sum beta + sum_j max_S (lambda_max((A - Z)_S) + gamma(S)), or gamma(S) for |S| < s_j."""
+    """Return sum beta + sum_j max_S (lambda_max((A - Z)_S) + gamma(S)), or gamma(S) for |S| <
+    s_j."""
     question, ar = case.question, case.ar
     sizes = [part.s for part in record.parts]
     require(sizes == sorted(set(question.cardinalities)), "there is not one part per cardinality")
@@ -28,7 +29,7 @@ def recheck(record: Orthogonal, case: Case) -> Numbers:
 
 
 def _best_supports(moved: Orthogonal, case: Case) -> dict[int, Numbers]:
-    """What a support of each size is worth at most in A - Z with its rewards.
+    """Return what a support of each size is worth at most in A - Z with its rewards.
 
     Of every feature beta and the reward must sum to the diagonal of Z.
     """

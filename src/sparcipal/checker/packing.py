@@ -25,8 +25,8 @@ from .records import Packing
 def largest_packing(
     record: Packing, a: np.ndarray, price: np.ndarray, paid: Numbers, pi: Numbers, case: Case
 ) -> Numbers:
-    """The largest value of k disjoint supports, if above the target; infinity if the target lies
-    too low for its proof."""
+    """Return the largest value of k disjoint supports, if above the target; infinity if the target
+    lies too low for its proof."""
     _, question, ar, budget = case
     n, s, k = a.shape[0], question.s_max, question.k
     slack = 64 * (n + s + 8) * ar.eps * (abs(np.diagonal(a)).sum() + abs(price).sum())
@@ -90,7 +90,7 @@ class Charges:
         self.v = pair_charges(self.u, mirrored(record.r, n, -1.0), False, ar)
 
     def above(self, tau: Numbers) -> list[list[int]]:
-        """Every support whose value less prices is not proved to be at most tau."""
+        """List every support whose value less prices is not proved to be at most tau."""
         alive = list(range(self.a.shape[0]))
         for _ in range(3):
             rest = [j for j in alive if not self.settled([j], [i for i in alive if i != j], tau)[0]]
@@ -116,7 +116,8 @@ class Charges:
         return found
 
     def settled(self, forced: list[int], free: list[int], tau: Numbers) -> tuple[bool, np.ndarray]:
-        """Whether no support between forced and forced + free, |S| <= s, is worth more than tau."""
+        """Return whether no support between forced and forced + free, |S| <= s, is worth more than
+        tau."""
         ar, s, f = self.ar, self.s, len(forced)
         order = np.array([*forced, *free])
         m, grid = order.size, np.ix_(order, order)

@@ -48,7 +48,7 @@ class Charged:
 
 
 def charged(split: Split, block: np.ndarray, of: Supports, ar: Arithmetic) -> Charged:
-    """M of a certificate on some supports; `block` is A on their features."""
+    """Return M of a certificate on some supports; `block` is A on their features."""
     u, r = certificate(split, block, of, ar)
     both = np.logical_and.outer(of.forced, of.forced)
     u[both] = ar.minimum(u[both], 0.0) if of.nonnegative else 0.0
@@ -85,14 +85,14 @@ def certificate(
 
 
 def mirrored(packed: np.ndarray, n: int, sign: float = 1.0) -> np.ndarray:
-    """The matrix with these entries above its diagonal, and `sign` times them below."""
+    """Return the matrix with these entries above its diagonal, and `sign` times them below."""
     full = np.zeros((n, n))
     full[np.triu_indices(n, 1)] = packed
     return full + sign * full.T
 
 
 def pair_charges(u: np.ndarray, r: np.ndarray, nonnegative: bool, ar: Arithmetic) -> np.ndarray:
-    """V_ij = |U_ij| exp(R_ij), raised so that V_ij V_ji >= U_ij^2 survives the rounding of exp."""
+    """Return |U_ij| exp(R_ij), raised so that V_ij V_ji >= U_ij^2 survives the rounding of exp."""
     size = ar.size(u, nonnegative)
     r = np.where(ar.floats(size) > TINY, r, 0.0)
     v = size * ar.exp(ar.array(r)) * (1 + 6 * ar.eps)
@@ -104,7 +104,7 @@ def pair_charges(u: np.ndarray, r: np.ndarray, nonnegative: bool, ar: Arithmetic
 def row_sums(
     gain: np.ndarray, of: Supports, ar: Arithmetic
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """d, rounded up, and the q-th and the next largest free charges of each row.
+    """Return d, rounded up, and the q-th and the next largest free charges of each row.
 
     Row i counts the charges of all forced features and of the q free ones that cost most, or its
     pad for features outside.
@@ -131,10 +131,10 @@ def row_sums(
 
 
 def _choices(of: Supports) -> np.ndarray:
-    """How many free features each row may choose besides itself."""
+    """Return how many free features each row may choose besides itself."""
     return of.s - np.count_nonzero(of.forced) - np.where(of.forced, 0, 1)
 
 
 def largest(values: np.ndarray, ar: Arithmetic) -> Numbers:
-    """The largest of some numbers, zero if there is none."""
+    """Return the largest of some numbers, zero if there is none."""
     return ar.top(np.append(values.ravel(), ar.zeros(1)), 1)[0]

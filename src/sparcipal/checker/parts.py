@@ -10,7 +10,8 @@ from .records import Parts
 
 
 def recheck(record: Parts, case: Case) -> Numbers:
-    """The sum of what the parts prove: no component explains more than the best one alone."""
+    """Return the sum of what the parts prove: no component explains more than the best one
+    alone."""
     question, ar = case.question, case.ar
     sizes, asked = [part.s for part in record.parts], list(question.cardinalities)
     if not question.include:  # with anchors, components and parts are in one order
@@ -28,7 +29,7 @@ def recheck(record: Parts, case: Case) -> Numbers:
 
 
 def margin(by: Rounding) -> float:
-    """The sum of those of the parts, each of which is for one component."""
+    """Add the margins of the parts, each of which is for one component."""
     return sum(margin_of_part(part, by) for part in by.record.parts)
 
 

@@ -22,7 +22,7 @@ TEXTS = frozenset((str, np.str_))
 
 
 def array_of(raw: Any, where: str, holds: str, ndim: int) -> np.ndarray:
-    """A copy that is an ndarray and nothing more; integers keep their size."""
+    """Return a copy that is an ndarray and nothing more; integers keep their size."""
     array = _unmasked(raw, where)
     kind, size = array.dtype.kind, array.dtype.itemsize
     fits = {
@@ -37,14 +37,15 @@ def array_of(raw: Any, where: str, holds: str, ndim: int) -> np.ndarray:
 
 
 def _unmasked(raw: Any, where: str) -> np.ndarray:
-    """An array as it stands; of a subclass, a copy without the methods of that."""
+    """Return an array as it stands; of a subclass, a copy without the methods of that."""
     array = isinstance(raw, np.ndarray) and not isinstance(raw, np.ma.MaskedArray)
     require(array, f"{where}: {said(raw)} where an array should be")
     return raw if type(raw) is np.ndarray else np.array(raw, order="C")
 
 
 def plain(raw: Any, where: str, depth: int = MOST_DEPTH) -> Any:
-    """A copy of records and lists with all that is in them, so that later reads see the same."""
+    """Return a copy of records and lists with all that is in them, so that later reads see the
+    same."""
     require(depth > 0, f"{where}: nested too deeply")
     kind = type(raw)
     if kind is dict:
@@ -61,7 +62,7 @@ def plain(raw: Any, where: str, depth: int = MOST_DEPTH) -> Any:
 
 
 def said(raw: Any) -> str:
-    """A short name of what was found, free of anything a terminal could obey."""
+    """Return a short name of what was found, free of anything a terminal could obey."""
     if type(raw) in TEXTS:
         return ascii(raw if len(raw) <= 40 else raw[:37] + "...")
     if type(raw) in (bool, float) or raw is None:

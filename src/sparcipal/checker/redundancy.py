@@ -58,8 +58,8 @@ def check_redundancy(info: Any, result: Result, cov: CheckedCovariance) -> None:
 
 
 def _best_order(products: np.ndarray, reach: np.ndarray) -> Sequence[int]:
-    """By the best order of each set of components that all add something: what one more adds does
-    not depend on the order of such a set."""
+    """Find it by the best order of each set of components that all add something: what one more
+    adds does not depend on the order of such a set."""
     k = len(reach)
     best: dict[int, tuple[float, tuple[int, ...], np.ndarray]] = {0: (0.0, (), products)}
     for chosen in range(1, 2**k):
@@ -76,7 +76,7 @@ def _best_order(products: np.ndarray, reach: np.ndarray) -> Sequence[int]:
 
 
 def _useful_first(order: Sequence[int], rest: np.ndarray, reach: np.ndarray) -> list[int]:
-    """What adds nothing comes last, because nothing after it is counted."""
+    """Put what adds nothing last, because nothing after it is counted."""
     useful = []
     for j in order:
         if rest[j, j] > LOST * reach[j]:
@@ -86,21 +86,21 @@ def _useful_first(order: Sequence[int], rest: np.ndarray, reach: np.ndarray) -> 
 
 
 def _without(rest: np.ndarray, j: int, reach: np.ndarray) -> np.ndarray:
-    """What is left of all components beyond one."""
+    """Return what is left of all components beyond one."""
     pivot = float(rest[j, j])
     return rest - np.outer(rest[:, j], rest[j]) / pivot if pivot > LOST * reach[j] else rest
 
 
 def reach_of(A: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """What each component would explain if its features were all parallel, at least next to
+    """Return what each component would explain if its features were all parallel, at least next to
     nothing: rounding is relative to that."""
     reach = (np.sqrt(np.maximum(np.diagonal(A), 0.0)) @ np.abs(W)) ** 2
     return np.asarray(np.maximum(reach, 1e-300))
 
 
 def eliminated(products: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, float]:
-    """What each component explains beyond those before it: the pivots of the Gaussian elimination
-    of W'AW."""
+    """Return what each component explains beyond those before it: the pivots of the Gaussian
+    elimination of W'AW."""
     rest = products.copy()
     out = np.zeros(rest.shape[0])
     error = growth = 1.0

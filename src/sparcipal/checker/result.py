@@ -141,7 +141,7 @@ def _result_of(given: Any) -> Result:
 
 
 def _fitted(given: Any) -> Result | None:
-    """The result of a fitted estimator; None for anything else."""
+    """Return the result of a fitted estimator; None for anything else."""
     found = getattr(given, "__dict__", {}).get("result_")
     return found if isinstance(found, Result) else None
 
@@ -212,7 +212,7 @@ def _verify(
 
 
 def _proved(raw: Result, given: tuple[Any, Any, Any], ar: Arithmetic, budget: Budget) -> Result:
-    """The claim of another result about the same data, once it is rechecked."""
+    """Return the claim of another result about the same data, once it is rechecked."""
     claim = claimed(raw)
     verdict = _verify(claim, given, ar, budget)
     require(bool(verdict), f"the answer behind a cost: {verdict.reason}")
@@ -220,7 +220,7 @@ def _proved(raw: Result, given: tuple[Any, Any, Any], ar: Arithmetic, budget: Bu
 
 
 def _sentence(certificate: Certificate, ar: Arithmetic) -> str:
-    """What is proved: how far the components are from the best possible ones, rounded up."""
+    """Return what is proved: how far the components are from the best possible ones, rounded up."""
     how = "value and bound hold in exact arithmetic" if ar.exact else "value and bound hold"
     least = certificate.value - certificate.rounding
     gap = 100 * max(certificate.bound / least - 1, 0.0) if least > 0 else math.inf
@@ -234,8 +234,8 @@ def _sentence(certificate: Certificate, ar: Arithmetic) -> str:
 
 
 def claimed(result: Result) -> Result:
-    """The claim of a result, made of what has passed the gate and of nothing else; refused if its
-    entries are not what their names say. See records.Claim."""
+    """Return the claim of a result, made of what has passed the gate and of nothing else; refused
+    if its entries are not what their names say. See records.Claim."""
     certificate, settings = result.certificate, result.settings
     require(type(settings) is dict, "settings: not a record")
     bounds, status = certificate.bounds, certificate.status
@@ -321,8 +321,8 @@ def _check_bounds(
 def _check_margin(
     bound: Bound, cov: CheckedCovariance, inner: CheckedCovariance, question: Question
 ) -> None:
-    """What is said to be for rounding is what the formula says for the features `inner`, at least
-    once and no more than a few times."""
+    """Check that what is said to be for rounding is what the formula says for the features `inner`,
+    at least once and no more than a few times."""
     among, own = own_proof(bound, cov)
     family = family_of(bound.name)
     record = family.read(own, inner.p if among.kept is None else among.kept.size)

@@ -16,7 +16,7 @@ TINY = 1e-6  # loadings that count as none, for a guess
 def none_above(
     block: np.ndarray, x: np.ndarray, t: Numbers, ar: Arithmetic, budget: Budget
 ) -> bool:
-    """Whether it is proved that no unit y >= 0 has y'By above t (docs/methods/listing.rst).
+    """Return whether it is proved that no unit y >= 0 has y'By above t (docs/methods/listing.rst).
 
     On each part of the support by a block with larger entries, or because the best y is on a
     smaller part. The vector x says where to look, and decides nothing.
@@ -39,7 +39,7 @@ def none_above(
 
 
 def _raises(near: np.ndarray, x: np.ndarray) -> Iterator[np.ndarray]:
-    """Matrices without a negative entry, some of which lower the largest eigenvalue."""
+    """Yield matrices without a negative entry, some of which lower the largest eigenvalue."""
     yield np.zeros_like(near)
     yield _beside(near, x)
     yield np.maximum(-near, 0.0)
@@ -64,7 +64,7 @@ def _beside(near: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def no_positive_eigenvector(block: np.ndarray, t: Numbers, ar: Arithmetic) -> bool:
-    """Whether it is proved that no x > 0 is an eigenvector with an eigenvalue above t.
+    """Return whether it is proved that no x > 0 is an eigenvector with an eigenvalue above t.
 
     Computed eigenvectors are off by an angle of residual / gap (Davis and Kahan 1970).
     """

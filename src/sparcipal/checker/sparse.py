@@ -21,7 +21,7 @@ def sparse_rows(
     inert: np.ndarray,
     dense: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]],
 ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-    """The table in its inner units, the mean still to be subtracted, the whole mean, the
+    """Return the table in its inner units, the mean still to be subtracted, the whole mean, the
     variances; `dense` does the same for columns without zeros."""
     n, p = X.shape
     Z = sp.csc_array(X, dtype=np.float64, copy=True)
@@ -51,7 +51,7 @@ def _variances_around(Z: sp.csc_array, share: np.ndarray, mean: np.ndarray) -> n
 
 
 def absent_weights(Z: Any, share: np.ndarray) -> np.ndarray:
-    """Per column, the weight of the rows that hold no entry of it."""
+    """Return per column the weight of the rows that hold no entry of it."""
     Z = sp.csc_array(Z)
     n, p = Z.shape
     count = np.diff(Z.indptr)

@@ -59,7 +59,8 @@ class EveryCovariance(CheckedCovariance):
         self._held, self._strip = np.empty(0, dtype=np.intp), np.empty((0, variances.size))
 
     def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
-        """Entries among kept features as they are, those of other rows rounded up in size."""
+        """Return entries among kept features as they are, those of other rows rounded up in
+        size."""
         if cols is None:
             return self.inner.submatrix(np.searchsorted(self.kept, rows))
         if not np.array_equal(rows, self._held):
@@ -96,7 +97,8 @@ def _check_same(known: Reading, mean: np.ndarray, error: np.ndarray) -> None:
 
 
 def _summed(known: Reading, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sums of products of these columns with all, of all columns and of their squares."""
+    """Return the sums of products of these columns with all, of all columns and of their
+    squares."""
     p = known.about.size
     cross, sums, mass = np.zeros((features.size, p)), np.zeros(p), np.zeros(p)
     rows, step = 0, max(1, ENTRIES // p)

@@ -59,7 +59,7 @@ class Sums:
         return same
 
     def columns(self, center: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Variances of all columns, how far off they may be, and means."""
+        """Return the variances of all columns, how far off they may be, and means."""
         if self.exact:
             n, sums, squares = self.n, self.sums.astype(object), self.squares.astype(object)
             exact = (n * squares - sums * sums) / (n * n) if center else squares / n
@@ -73,7 +73,8 @@ class Sums:
         return np.maximum(variances, 0.0), self.error * mass, mean + shift
 
     def matrix(self, center: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The covariance of the kept columns, and the second moments its error is relative to."""
+        """Return the covariance of the kept columns, and the second moments its error is relative
+        to."""
         if self.exact:
             return self._exact_matrix(center)
         matrix, mean = self.products / self.weight, self.sums[self.kept] / self.weight
@@ -91,7 +92,7 @@ class Sums:
         return (matrix - np.outer(mean, mean) if center else matrix), weights
 
     def _about(self, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Exact sums of the kept columns about integers, and of their products."""
+        """Return exact sums of the kept columns about integers, and of their products."""
         n, size = self.n, float(np.abs(shift).max(initial=0))
         safe = 4 * max(float(np.diagonal(self.products).max()), n * size * size) < WORD
         kind: Any = np.int64 if safe else object
@@ -101,8 +102,8 @@ class Sums:
         return about, products - np.multiply.outer(c, about) - np.multiply.outer(s, c)
 
     def loose(self, center: bool) -> np.ndarray:
-        """How far off the variances of another honest computation may be: one that sums about any
-        number in the range of a column, in any order."""
+        """Return how far off the variances of another honest computation may be: one that sums
+        about any number in the range of a column, in any order."""
         low, high = self.low, self.high
         if not center:
             low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
@@ -112,7 +113,7 @@ class Sums:
     # --- summing ---
 
     def add_integers(self, block: Any) -> None:
-        """Exact sums, in Python's integers if words are too short."""
+        """Add exactly, in Python's integers if words are too short."""
         largest = float(max(abs(self.low).max(), abs(self.high).max(), 1.0))
         if self.n * largest * largest >= WORD and not self._wide:
             self._wide = True
@@ -145,7 +146,7 @@ class Sums:
             self.products = self.products + product
 
     def add_floats(self, block: Any, weights: np.ndarray | None) -> None:
-        """Rows about the shifts; few enough that the tree of additions stays flat."""
+        """Add rows about the shifts, so few at a time that the tree of additions stays flat."""
         table = block.astype(np.float64)
         share = np.ones(block.shape[0]) if weights is None else weights
         if sp.issparse(table):
@@ -163,7 +164,8 @@ class Sums:
         self.products = self.products + chosen.T @ chosen
 
     def _sparse(self, table: Any, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Without a zero filled in: rows that hold no entry of a column count by their weight."""
+        """Sum without a zero filled in: rows that hold no entry of a column count by their
+        weight."""
         p, shift = table.shape[1], self.shift
         heavy = np.repeat(share, np.diff(table.indptr))
         entries = table.data - shift[table.indices]
@@ -210,7 +212,7 @@ class Sums:
 def summed(
     source: Source, kept: np.ndarray, weights: np.ndarray | None, about: np.ndarray, n: int
 ) -> Sums:
-    """The sums over all rows, about n of them, near the means `about`."""
+    """Return the sums over all rows, about n of them, near the means `about`."""
     room = math.isqrt(max(n, 1)) + 1
     total = Sums(kept, about, weights is None, depth=room + 8)
     part, inside = Sums(kept, about, False), 0
@@ -243,7 +245,7 @@ def summed(
 
 
 def weighted(source: Source, weights: np.ndarray | None) -> Iterator[tuple[Any, np.ndarray | None]]:
-    """Blocks of rows of positive weight."""
+    """Yield blocks of rows of positive weight."""
     start = 0
     for block in source.blocks():
         stop = start + block.shape[0]
@@ -262,7 +264,8 @@ def weighted(source: Source, weights: np.ndarray | None) -> Iterator[tuple[Any, 
 
 
 def _integers(block: Any) -> Any:
-    """The block as integers, which floating-point numbers may be as well; None if it has others."""
+    """Return the block as integers, which floating-point numbers may be as well; None if it has
+    others."""
     if block.dtype.kind in "iub":
         return block
     entries = block.data if sp.issparse(block) else block

@@ -23,12 +23,12 @@ class Source:
     names: tuple[str, ...] | None = None
 
     def loaded(self) -> Source:
-        """The same, read for good."""
+        """Return the same, read for good."""
         return Source(self.whole(), self.names)
 
     def whole(self, *, gaps: bool = False) -> Any:
-        """All rows, read once: a dense array or a CSC array of finite numbers; with `gaps`, NaN
-        stands for an entry that is missing."""
+        """Return all rows, read once: a dense array or a CSC array of finite numbers; with `gaps`,
+        NaN stands for an entry that is missing."""
         given = self.given
         found = [given] if type(given) is np.ndarray else pieces(given)
         parts = [matrix_of(piece, gaps=gaps) for piece in found]
@@ -41,7 +41,7 @@ class Source:
         return np.concatenate(parts)
 
     def blocks(self) -> Iterator[Any]:
-        """The rows in order, some at a time: dense, or CSR."""
+        """Yield the rows in order, some at a time: dense, or CSR."""
         for piece in pieces(self.given):
             # A memory map is brought in block by block, and checked there.
             table: Any = piece if isinstance(piece, np.ndarray) else matrix_of(piece)
@@ -57,14 +57,14 @@ class Source:
 
 
 def source_of(X: Any) -> Source:
-    """The rows and the names of X, whatever holds them."""
+    """Return the rows and the names of X, whatever holds them."""
     if isinstance(X, Source):
         return X
     return Source(X, None if type(X) is np.ndarray else names_in(X))
 
 
 def matrix_of(X: Any, *, gaps: bool = False) -> Any:
-    """The numbers of an array, a sparse matrix, a frame or a table; sparse ones as CSC."""
+    """Return the numbers of an array, a sparse matrix, a frame or a table; sparse ones as CSC."""
     X = X if type(X) is np.ndarray else contents(X, gaps)
     plain("X", X)
     if sp.issparse(X):

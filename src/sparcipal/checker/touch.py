@@ -66,7 +66,7 @@ def check_touch(record: Touch, problem: Problem, case: Case) -> None:
 
 
 def check_pads(record: Touch, s: int, nonnegative: bool, forced: np.ndarray, case: Case) -> None:
-    """first * scale * Diag(shape) <= t I - M^first, by one factorisation for each pad."""
+    """Prove first * scale * Diag(shape) <= t I - M^first, by one factorisation for each pad."""
     ar, budget, block = case.ar, case.budget, case.entries(record.core)
     n, t = record.core.size, ar.number(record.bound)
     diagonal = np.diag_indices(n)
@@ -85,7 +85,7 @@ def check_pads(record: Touch, s: int, nonnegative: bool, forced: np.ndarray, cas
 
 
 def by_variances(record: Touch, s: int, outside: np.ndarray, alone: bool, case: Case) -> np.ndarray:
-    """The features outside that their variances clear; `alone` says whether supports may lie
+    """Return the features outside that their variances clear; `alone` says whether supports may lie
     outside altogether."""
     ar = case.ar
     if outside.size == 0:
@@ -114,7 +114,7 @@ class Rows:
 
 
 def rows_of(record: Touch, s: int, outside: np.ndarray, nonnegative: bool, case: Case) -> Rows:
-    """Covariances among the features of `near` as they are, with all others by variances."""
+    """Return covariances among the features of `near` as they are, with all others by variances."""
     cov, _, ar, _ = case
     near, core = record.near, record.core
     columns = near if cov.given or near.size <= NEAR else near[:0]
@@ -137,7 +137,7 @@ def rows_of(record: Touch, s: int, outside: np.ndarray, nonnegative: bool, case:
 def failing(
     rows: Rows, group: PadGroup, t: Numbers, s: int, ar: Arithmetic, budget: Budget
 ) -> np.ndarray:
-    """Which rows no pads of a group clear, for some tau of the group."""
+    """Return which rows no pads of a group clear, for some tau of the group."""
     m, n = rows.squares.shape
     taus = np.arange(group.first, group.last + 1)
     open_ = np.ones((m, taus.size), dtype=bool)
@@ -156,19 +156,19 @@ def failing(
 
 
 def _sizes(pad: Pad, ar: Arithmetic) -> np.ndarray:
-    """scale * shape."""
+    """Return scale * shape."""
     return ar.number(pad.scale) * ar.array(pad.shape)
 
 
 def _variances(case: Case) -> np.ndarray:
-    """Variances v, rounded up so that |A_jl|^2 <= v_j v_l holds for what is computed."""
+    """Return variances v, rounded up so that |A_jl|^2 <= v_j v_l holds for what is computed."""
     cov = case.cov
     out: np.ndarray = case.ar.maximum(cov.diagonal, 0.0) + 4 * cov.entry_errors(case.ar)
     return out + psd_shift(case)
 
 
 def _prefix_sums(values: np.ndarray, count: int, ar: Arithmetic) -> np.ndarray:
-    """Column q bounds the sum of the q largest of each row, q = 0..count."""
+    """Return columns q = 0..count that bound the sum of the q largest of each row."""
     top = ar.top(values, count)
     out = ar.zeros(values.shape[0], count + 1)
     have = top.shape[1]
@@ -178,5 +178,5 @@ def _prefix_sums(values: np.ndarray, count: int, ar: Arithmetic) -> np.ndarray:
 
 
 def _at_most(m: np.ndarray, t: Numbers, s: int, ar: Arithmetic) -> np.ndarray:
-    """Where m, a sum of at most s + 1 products, is proved to be at most t."""
+    """Return where m, a sum of at most s + 1 products, is proved to be at most t."""
     return np.asarray(m + term("outside", s) * ar.eps * abs(m) <= t, dtype=bool)

@@ -31,7 +31,7 @@ Log = tuple[Any, ...]  # a Problem, then Nodes and Splits
 
 
 def proved_by(record: Tree, case: Case, *, listing: bool = False) -> Numbers:
-    """The bound of a log for one component, with the touch certificate beyond its core; with
+    """Return the bound of a log for one component, with the touch certificate beyond its core; with
     `listing`, for all supports but those that the log lists."""
     cov, question, ar, budget = case
     problem = record.log[0]
@@ -260,7 +260,7 @@ class Prover:
         self.listed = Listing(told, leaders, self.factor, self.s) if told else None
 
     def _make_exact(self, twins: Twins) -> None:
-        """Multiples become exact ones; s times the largest change is taken from t."""
+        """Make multiples exact ones; s times the largest change is taken from t."""
         ar, a = self.ar, self.a
         self.leader_of[twins.features] = twins.leaders
         self.factor[twins.features] = twins.factors
@@ -291,18 +291,18 @@ class Prover:
             require(replaced, "a feature is excluded without reason")
 
     def choices(self, state: State) -> list[tuple[int, int]]:
-        """(n, q) for every q free features out of n that are looked at in a leaf."""
+        """Return (n, q) for every q free features out of n that are looked at in a leaf."""
         free = (state.alive & ~state.forced).bit_count()
         room = min(self.s - state.forced.bit_count(), free)
         # where no feature costs anything, the largest supports are enough
         return [(free, q) for q in (range(room + 1) if self.costly else [room])]
 
     def count(self, state: State) -> float:
-        """The supports that are looked at in a leaf."""
+        """Return the supports that are looked at in a leaf."""
         return sum(choices(*pair) for pair in self.choices(state))
 
     def cost(self, claim: Claim) -> float:
-        """About how many nanoseconds a claim takes."""
+        """Return about how many nanoseconds a claim takes."""
         n = claim.state.alive.bit_count()
         if claim.what == "leaf":
             return self.count(claim.state) * (4e4 + float(self.s) ** 3)
@@ -326,7 +326,7 @@ class Prover:
             self._check_fixing(claim, claim.fixed)
 
     def charged(self, claim: Claim) -> tuple[np.ndarray, Charged]:
-        """The alive features, and the certificate of the claim on them."""
+        """Return the alive features, and the certificate of the claim on them."""
         index = members(claim.state.alive, self.p)
         forced = np.isin(index, members(claim.state.forced, self.p))
         of = Supports(index, forced, self.s, self.nonnegative, self.price[index], self.pad[index])
@@ -334,7 +334,7 @@ class Prover:
         return index, charged(claim.split, self.a[np.ix_(index, index)], of, self.ar)
 
     def _check_leaf(self, state: State) -> None:
-        """Every support that is on no list, one by one."""
+        """Check every support that is on no list, one by one."""
         for support in self._supports(state):
             if self.listed is not None and not state.part and self.listed.holds(support):
                 continue
@@ -352,7 +352,7 @@ class Prover:
                     yield [*base, *chosen]
 
     def _check_fixing(self, claim: Claim, fixed: Pass) -> None:
-        """Every feature that is put out (in) can be in no (is in every) support above t."""
+        """Check that a feature put out (in) can be in no (is in every) support above t."""
         ar = self.ar
         index, on = self.charged(claim)
         factor, low = majorant(on.matrix, self.t, ar)
@@ -372,7 +372,7 @@ class Prover:
 
 
 def majorant(matrix: np.ndarray, t: Numbers, ar: Arithmetic) -> tuple[np.ndarray, float]:
-    """B and l < t with matrix <= l I + BB', proved."""
+    """Return B and l < t with matrix <= l I + BB', proved."""
     guess, n = ar.floats(matrix), matrix.shape[0]
     require(bool(np.isfinite(guess).all()), "a matrix that is not finite")
     w, q = np.linalg.eigh(guess)
@@ -390,7 +390,7 @@ def majorant(matrix: np.ndarray, t: Numbers, ar: Arithmetic) -> tuple[np.ndarray
 
 
 def small_test(factor: np.ndarray, room: Numbers, drop: np.ndarray, ar: Arithmetic) -> bool:
-    """I - B' Diag(1 / (room + D)) B is positive semidefinite."""
+    """Return whether I - B' Diag(1 / (room + D)) B is proved positive semidefinite."""
     n, rank = factor.shape
     below_t = ar.maximum(drop, 0.0) + room
     if not ar.at_most(1e-300, below_t):

@@ -13,7 +13,7 @@ from .redundancy import eliminated, reach_of
 
 
 def check_value(result: Result, cov: CheckedCovariance) -> float:
-    """What the loadings give, in the user's units."""
+    """Return what the loadings give, in the user's units."""
     features, W = loadings(result)
     A = cov.submatrix(features)
     settings = result.settings

@@ -12,7 +12,7 @@ LIGHTEST = 1e-100  # where the least weight is below this part of the largest, v
 
 
 def weights_of(sample_weight: Any) -> np.ndarray:
-    """The weights of samples times a power of two, once they are seen to be such."""
+    """Return the weights of samples times a power of two, once they are seen to be such."""
     plain("sample_weight", sample_weight)
     weights = np.asarray(sample_weight)
     if weights.ndim != 1 or weights.dtype.kind not in "fiub":
@@ -31,7 +31,7 @@ def weights_of(sample_weight: Any) -> np.ndarray:
 
 
 def shares(sample_weight: Any, n: int) -> np.ndarray:
-    """The part of each of n samples."""
+    """Return the part of each of n samples."""
     weights = weights_of(sample_weight)
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must be {n} numbers, one per sample")

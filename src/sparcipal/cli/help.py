@@ -66,7 +66,7 @@ def _commands(ctx: click.Context) -> list[tuple[str, click.Command]]:
 
 
 def _group(command: click.Command, option: str) -> str:
-    """The heading of an option of the command; empty where it has none of that name."""
+    """Return the heading of an option of the command; empty where it has none of that name."""
     own = (parameter for parameter in command.params if option in parameter.opts)
     return next((getattr(parameter, "group", ORDER[-1]) for parameter in own), "")
 

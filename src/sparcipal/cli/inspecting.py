@@ -196,7 +196,7 @@ def picture_first(options: dict[str, Any]) -> None:
 
 
 def _draw(found: Any, path: Path) -> None:
-    """One picture for each list that there is, numbered where there are several components."""
+    """Draw one picture for each list, numbered where there are several components."""
     from ..report.plots import AlternativesDisplay
 
     if not found.components:

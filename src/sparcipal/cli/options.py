@@ -157,7 +157,7 @@ def answer_options(command: F) -> F:
 
 
 def grid_options(command: F) -> F:
-    """The same for several numbers of components, which have no anchors and one method."""
+    """Add them for several numbers of components, which have no anchors and one method."""
     return _answer_options(command)
 
 
@@ -226,7 +226,7 @@ def constraints(options: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]
         return [name for name in names or () if fnmatchcase(name, word)]
 
     def features(texts: Iterable[str]) -> list[Any]:
-        """What is named twice stays so, to be refused; patterns may meet the same features."""
+        """Keep what is named twice, to be refused; patterns may meet the same features."""
         words = [
             word.strip()
             for text in texts

@@ -42,7 +42,7 @@ def plain_batch(X: Any) -> Any:
 
 
 def is_read_once(X: Any) -> bool:
-    """Whether X is a RecordBatchReader, whose batches come once only."""
+    """Return whether X is a RecordBatchReader, whose batches come once only."""
     known = type(X).__module__.partition(".")[0] == "pyarrow"
     return known and type(X).__name__ == "RecordBatchReader"
 

@@ -155,7 +155,7 @@ def _too_large(size: int) -> str:
 
 
 def has_gaps(X: np.ndarray) -> bool:
-    """Whether a dense X has entries that are missing."""
+    """Return whether a dense X has entries that are missing."""
     step = max(1, BLOCK // X.shape[1])
     return any(np.isnan(X[i : i + step]).any() for i in range(0, X.shape[0], step))
 

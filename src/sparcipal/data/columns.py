@@ -66,7 +66,7 @@ class Wanted:
 
     @staticmethod
     def of(options: dict[str, Any]) -> Wanted:
-        """The part of the options of `read` that asks for columns, checked."""
+        """Return the part of the options of `read` that asks for columns, checked."""
         names = {field.name for field in fields(Wanted)}
         given = {name: value for name, value in options.items() if name in names}
         for name in ("columns", "drop", "one_hot"):
@@ -208,7 +208,7 @@ def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
 
 
 def distinct(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names that differ, as `price` and `price (2)`, and a sentence if they did not."""
+    """Return names that differ, as `price` and `price (2)`, and a sentence if they did not."""
     named = [n if n.strip() else f"column {j + 1}" for j, n in enumerate(names)]
     counts, taken = Counter(named), set(named)
     out: list[str] = []
@@ -230,13 +230,13 @@ def distinct(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def looks_like_identifier(name: str) -> bool:
-    """Whether a column would be an identifier if its entries are distinct integers."""
+    """Return whether a column would be an identifier if its entries are distinct integers."""
     named = _IDENTIFIER.fullmatch(name) or _CAMEL.fullmatch(name) or _UNNAMED.fullmatch(name)
     return named is not None
 
 
 def encoded(entries: Sequence[str | None], name: str) -> tuple[np.ndarray, list[str]]:
-    """One column of zeros and ones per category, and their names `name=category`."""
+    """Return one column of zeros and ones per category, and their names `name=category`."""
     categories = sorted({entry for entry in entries if entry is not None})
     place = {category: i for i, category in enumerate(categories)}
     out = np.zeros((len(entries), len(categories)))
@@ -251,7 +251,7 @@ def encoded(entries: Sequence[str | None], name: str) -> tuple[np.ndarray, list[
 def matching(
     patterns: Any, names: Sequence[str], option: str, problems: list[str]
 ) -> tuple[list[int], set[int]]:
-    """The columns that names, patterns and ranges stand for, and those named exactly."""
+    """Return the columns that names, patterns and ranges stand for, and those named exactly."""
     place = {name: j for j, name in enumerate(names)}
     found: list[int] = []
     exact: set[int] = set()
@@ -325,14 +325,14 @@ def _numbers_rows(column: Column) -> bool:
 
 
 def _is_identifier(column: Column) -> bool:
-    """Whether every row has another entry, a whole number or text, and the name says why."""
+    """Return whether every row has another entry, a whole number or text, and the name says why."""
     kind = column.kind == TEXT or (column.kind == NUMBER and column.whole)
     return kind and column.distinct_rows and looks_like_identifier(column.name)
 
 
 def _no_feature(column: Column, *, asked: bool) -> str:
-    """Why a column cannot be a feature; empty when it can. What was asked for by its name may be
-    an identifier."""
+    """Return why a column cannot be a feature; empty when it can. What was asked for by its name
+    may be an identifier."""
     if column.kind != NUMBER:
         return column.words
     return "identifier" if not asked and _is_identifier(column) else ""
@@ -341,7 +341,7 @@ def _no_feature(column: Column, *, asked: bool) -> str:
 def _hot(
     columns: Sequence[Column], names: Sequence[str], wanted: Wanted, problems: list[str]
 ) -> tuple[set[int], set[int]]:
-    """The columns to encode, and those of them that are asked for by their names."""
+    """Return the columns to encode, and those of them that are asked for by their names."""
     if wanted.one_hot is True:
         return {j for j, column in enumerate(columns) if column.categories}, set()
     found, named = matching(wanted.one_hot, names, "one_hot", problems)

@@ -152,7 +152,7 @@ class Covarying:
         return {"rows": np.array([self._rows]), "sums": self._sums, "cross": self._cross}
 
     def restored(self, arrays: Any) -> Covarying:
-        """The same tests with sums that were stored."""
+        """Return the same tests with sums that were stored."""
         new = self.copy_empty()
         new._rows = int(np.asarray(arrays["rows"])[0])
         new._sums, new._cross = np.array(arrays["sums"]), np.array(arrays["cross"])
@@ -166,7 +166,7 @@ class Covarying:
         return images
 
     def strength(self) -> np.ndarray:
-        """How strongly each feature covaries with all others, beyond chance."""
+        """Return how strongly each feature covaries with all others, beyond chance."""
         unit = power_of_two(float(self._variances.max(initial=0.0)))  # no square may overflow
         variances = self._variances / unit
         energy = np.zeros(variances.size)
@@ -177,7 +177,7 @@ class Covarying:
         return _rounded(np.maximum(energy / self._n_signs - chance, 0.0))
 
     def gains(self, values: Sequence[float], nonnegative: bool) -> np.ndarray:
-        """The largest share of its value that a feature could add to a known component."""
+        """Return the largest share of its value that a feature could add to a known component."""
         best = np.zeros(self._variances.size)
         for j, (value, component) in enumerate(zip(values, self._components), self._n_signs):
             image = self._images(slice(j, j + 1))[:, 0]
@@ -190,7 +190,7 @@ class Covarying:
 
 
 def signs_within(memory_limit: int, n_features: int) -> int:
-    """How many test vectors of signs fit: more of them tell weaker relations from chance."""
+    """Return how many test vectors of signs fit: more of them tell weaker relations from chance."""
     return min(MOST, max(FEWEST, memory_limit // (BYTES * n_features)))
 
 
@@ -200,7 +200,7 @@ def _rounded(figures: np.ndarray) -> np.ndarray:
 
 
 def taken_in_turn(count: int, *orders: np.ndarray) -> np.ndarray:
-    """The first `count` different features when the orders are read in turn, increasing."""
+    """Return the first `count` different features when the orders are read in turn, increasing."""
     reach = 2 * count  # an order names a feature twice at most
     interleaved = np.stack([order[:reach] for order in orders], axis=1).ravel()
     first = np.sort(np.unique(interleaved, return_index=True)[1])

@@ -349,7 +349,7 @@ def _score_frame(frame: Any, scorer: Scorer, columns: list[Any]) -> Any:
 
 @contextlib.contextmanager
 def map_on(backend: Any, shared: tuple[Any, ...]) -> Iterator[Callable[..., Iterator[Any]]]:
-    """`submit(function, items)` of `threads.ordered_map`, on the workers of dask's backend."""
+    """Give `submit(function, items)` of `threads.ordered_map`, on workers of dask's backend."""
     if _worker() is not None:  # waiting here for other tasks would block the worker they need
         yield lambda function, items: map(functools.partial(function, *shared), items)
         return

@@ -311,7 +311,7 @@ def memory_of_a_thread(dask_scheduler: Any = None) -> float | None:
 
 
 def running_client() -> Any:
-    """The running client, unless another scheduler is configured."""
+    """Return the running client, unless another scheduler is configured."""
     chosen = dask.config.get("scheduler", None)
     if "distributed" not in sys.modules or chosen not in (None, "distributed", "dask.distributed"):
         return None

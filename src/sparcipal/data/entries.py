@@ -43,7 +43,8 @@ def summable(
 
 
 def _whole(block: Any) -> bool:
-    """Whether all entries are integers of 32 bits; the first row settles most tables of others."""
+    """Return whether all entries are integers of 32 bits; the first row settles most tables of
+    others."""
     entries = block.data if sp.issparse(block) else block
     for part in (entries[:1], entries):
         with np.errstate(invalid="ignore"):
@@ -53,7 +54,7 @@ def _whole(block: Any) -> bool:
 
 
 def largest_magnitude(block: Any) -> int | float:
-    """The largest |x| of a block; an int for integers."""
+    """Return the largest |x| of a block; an int for integers."""
     entries = block.data if sp.issparse(block) else block
     if entries.size == 0:
         return 0

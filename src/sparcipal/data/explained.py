@@ -150,8 +150,8 @@ def explained(
 
 
 def predicting(data: Data, components: tuple[Component, ...]) -> dict[str, Any]:
-    """How the scores predict the features that were searched, as a result keeps it: coefficients of
-    the regression by their covariance. Others are predicted by their means."""
+    """Return how the scores predict the features that were searched, as a result keeps it:
+    coefficients of the regression by their covariance. Others are predicted by their means."""
     if data.mean is None:
         return {}
     covariance = data.covariance
@@ -172,8 +172,8 @@ def predicting(data: Data, components: tuple[Component, ...]) -> dict[str, Any]:
 
 
 def _coefficients(result: Result) -> np.ndarray:
-    """The coefficients of all features. A file may say anything, so that what is no regression of
-    these components is an error."""
+    """Return the coefficients of all features. A file may say anything, so that what is no
+    regression of these components is an error."""
     told = result.info.get("regression")
     if told is None:
         raise ValueError(

@@ -46,7 +46,7 @@ def is_anndata(X: Any) -> bool:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a two-dimensional frame of columns, of any library."""
+    """Return whether X is a two-dimensional frame of columns, of any library."""
     maker = type(X).__module__.partition(".")[0]
     if maker in {"pandas", "polars", "pyarrow"}:
         return len(getattr(X, "shape", ())) == 2 or hasattr(X, "collect")
@@ -54,7 +54,7 @@ def is_frame(X: Any) -> bool:
 
 
 def used_genes(adata: Any, mask_var: Any) -> np.ndarray:
-    """One truth value per gene: whether it is used."""
+    """Return one truth value per gene: whether it is used."""
     count = adata.n_vars
     missing = isinstance(mask_var, str) and mask_var not in adata.var
     if mask_var is None or (missing and mask_var == HIGHLY_VARIABLE):
@@ -87,7 +87,7 @@ def on_marked_genes(adata: Any) -> tuple[str, ...]:
 
 
 def labels_of(adata: Any, label: str) -> tuple[str, ...]:
-    """The entries of a column of `adata.obs`, as labels of the cells."""
+    """Return the entries of a column of `adata.obs`, as labels of the cells."""
     if label not in adata.obs:
         known = ", ".join(map(repr, adata.obs.columns)) or "none"
         raise ValueError(f"label={label!r} is no column of adata.obs; its columns: {known}")
@@ -96,7 +96,8 @@ def labels_of(adata: Any, label: str) -> tuple[str, ...]:
 
 
 def from_anndata(adata: Any, layer: str | None = None) -> Named:
-    """The matrix of an AnnData object (or one of its layers), cells in rows, genes in columns."""
+    """Return the matrix of an AnnData object (or one of its layers), cells in rows, genes in
+    columns."""
     if layer is not None and layer not in adata.layers:
         known = ", ".join(map(repr, adata.layers)) or "none"
         raise ValueError(f"layer={layer!r} is not in this AnnData object; its layers: {known}")
@@ -111,7 +112,7 @@ def from_anndata(adata: Any, layer: str | None = None) -> Named:
 
 
 def from_frame(frame: Any, wanted: Wanted = EVERYTHING, where: str = "X") -> Framed:
-    """The features of a frame as a matrix, and what is beside them; `where` begins an error.
+    """Return the features of a frame as a matrix, and what is beside them; `where` begins an error.
 
     Columns that hold no numbers are set aside, or refused by name where `wanted` says so. Entries
     that are missing become NaN.
@@ -138,7 +139,7 @@ def from_frame(frame: Any, wanted: Wanted = EVERYTHING, where: str = "X") -> Fra
 
 
 def column_names(frame: Any) -> tuple[str, ...] | None:
-    """The names of all columns of a frame; None where they are only numbered."""
+    """Return the names of all columns of a frame; None where they are only numbered."""
     if _is_pandas(frame):
         return _pandas_names(frame)
     if hasattr(frame, "collect_schema"):  # polars, where only this does not warn of a scan
@@ -155,7 +156,7 @@ def _is_arrow(frame: Any) -> bool:
 
 
 def _renamed(frame: Any) -> Any:
-    """An Arrow table may have several columns of one name."""
+    """Rename columns of an Arrow table, which may have several of one name."""
     if _is_arrow(frame) and len(set(frame.schema.names)) < len(frame.schema.names):
         return frame.rename_columns(list(distinct(frame.schema.names)[0]))
     return frame
@@ -193,7 +194,8 @@ class _Pandas:
         return np.asarray(column.to_numpy())
 
     def whole(self, j: int) -> bool:
-        """Whether the column is one of integers, which gaps turn into floating-point numbers."""
+        """Return whether the column is one of integers, which gaps turn into floating-point
+        numbers."""
         return getattr(self.frame.dtypes.iloc[j], "kind", "") in "iu"
 
     def texts(self, j: int) -> list[str | None]:
@@ -273,7 +275,7 @@ def _filled(texts: list[str | None]) -> tuple[str, ...]:
 
 
 def _column(frame: _Pandas | _Other, j: int) -> Column:
-    """What is known of a column; entries are counted only where that can matter."""
+    """Return what is known of a column; entries are counted only where that can matter."""
     name, kind = frame.labels[j], frame.kind(j)
     if kind == TEXT:
         stray, written = _stray(frame.texts(j))
@@ -286,8 +288,8 @@ def _column(frame: _Pandas | _Other, j: int) -> Column:
 
 
 def _stray(texts: list[str | None]) -> tuple[str, bool]:
-    """What is no number in a column of text whose other entries are, empty where most are text;
-    and whether all are numbers."""
+    """Return what is no number in a column of text whose other entries are, empty where most are
+    text; and whether all are numbers."""
     some = [text for text in texts[:LOOKED_AT] if not (text is None or is_missing(text))]
     if 2 * sum(map(is_number, some)) < max(len(some), 1):
         return "", False
@@ -306,8 +308,8 @@ def _pandas_samples(frame: Any) -> tuple[str, ...] | None:
 
 
 def _pandas_names(frame: Any) -> tuple[str, ...] | None:
-    """Column labels as names; None when they only number the columns, TypeError when some of them
-    are strings and others are not."""
+    """Return column labels as names; None when they only number the columns, TypeError when some of
+    them are strings and others are not."""
     columns = list(frame.columns)
     if all(isinstance(c, str) for c in columns):
         return tuple(columns)

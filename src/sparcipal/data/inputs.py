@@ -137,7 +137,8 @@ def _let_in(
 
 
 def _like_covariance(X: Any) -> bool:
-    """Whether X is symmetric with a positive diagonal, as tables of samples hardly ever are."""
+    """Return whether X is symmetric with a positive diagonal, as tables of samples hardly ever
+    are."""
     n, p = X.shape
     if n != p or p < 3 or sp.issparse(X):
         return False
@@ -351,7 +352,7 @@ class Reading:
 
 
 def read_table(source: Any, how: Reading = Reading(), *, like: Any = None, **options: Any) -> Table:
-    """`read` without its warning: the notes of the table say the same."""
+    """Do what `read` does without its warning: the notes of the table say the same."""
     names = None if how.feature_names is None else _names(how.feature_names)
     if like is not None:
         names, counted = _counted_like(like)
@@ -390,7 +391,7 @@ def read_table(source: Any, how: Reading = Reading(), *, like: Any = None, **opt
 
 
 def _counted_like(like: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The words of a Table or Result, and how they were counted and weighted."""
+    """Return the words of a Table or Result, and how they were counted and weighted."""
     told = like.texts if isinstance(like, Table) else like.info.get("texts")
     if like.feature_names is None or not isinstance(told, dict):
         raise ValueError("like holds no texts; pass a Table or Result of texts, read by `read`")

@@ -63,7 +63,8 @@ class Pairwise:
 
 
 def by_rows(rule: str) -> str:
-    """The rule, where parts of the rows are asked one by one: covariances of pairs have none."""
+    """Return the rule, where parts of the rows are asked one by one: covariances of pairs have
+    none."""
     if rule == "pairwise":
         raise ValueError(
             "missing='pairwise' gives a covariance of all rows, and parts of them are needed; pass "
@@ -100,7 +101,7 @@ def on_codes(X: Any, names: tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def for_new_samples(table: Table, rule: str, weights: np.ndarray | None) -> Gaps | None:
-    """What is to be done about gaps in new samples, after a fit of a table that has none."""
+    """Return what is to be done about gaps in new samples, after a fit of a table that has none."""
     if rule == "error" or sp.issparse(table.X):
         return None
     return Gaps(rule, fill=_fill(table.X, rule, weights))
@@ -155,7 +156,7 @@ def without_gaps(
 
 
 def means(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """The mean of what is there in each column, from a sum that is not rounded."""
+    """Return the mean of what is there in each column, from a sum that is not rounded."""
     out = np.empty(X.shape[1])
     for j in range(X.shape[1]):
         column = np.asarray(X[:, j], dtype=np.float64)
@@ -172,7 +173,7 @@ def means(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 def pairwise(
     X: np.ndarray, weights: np.ndarray | None, center: bool, scale: bool, names: Any
 ) -> Pairwise:
-    """The covariance of each pair of features over the rows that have both, repaired.
+    """Return the covariance of each pair of features over the rows that have both, repaired.
 
     Deviations are from the mean of all entries of a column that are there.
     """
@@ -211,7 +212,8 @@ def _refuse_empty(empty: np.ndarray, names: tuple[str, ...] | None) -> None:
 
 
 def _nearest(products: np.ndarray, wrong: np.ndarray, names: Any) -> np.ndarray:
-    """The nearest positive semidefinite matrix; `wrong` is what rounding may have done to entries.
+    """Return the nearest positive semidefinite matrix; `wrong` is what rounding may have done to
+    entries.
 
     Covariances that are definite in the units of each feature stay as they are. A repair is
     rounded beside the largest of them, which hides features of much smaller units.

@@ -74,7 +74,7 @@ class Moments:
         return f"<Moments: {self.n_samples} samples x {self.n_features} features, {kind}>"
 
     def copy_empty(self) -> Moments:
-        """Moments of no rows, for another part of the same table."""
+        """Return moments of no rows, for another part of the same table."""
         return Moments(self.n_features)
 
     # --- summing ---
@@ -324,12 +324,13 @@ class Moments:
         return same
 
     def means(self) -> np.ndarray:
-        """Column means."""
+        """Return the column means."""
         inside = np.asarray(self.sums / self.weight, dtype=np.float64)
         return np.where(self.constant, self.low, inside + self._shift)
 
     def variances(self, center: bool = True) -> np.ndarray:
-        """Column variances (divided by n, or by the sum of weights); without centring, E[x^2]."""
+        """Return column variances (divided by n, or the sum of weights); without centring,
+        E[x^2]."""
         if self.exact:
             return self._exact_variances(center)
         total = self.squares / self.weight
@@ -350,7 +351,7 @@ class Moments:
         return np.asarray((n * squares - sums * sums) / (n * n), dtype=np.float64)
 
     def errors(self, center: bool = True) -> np.ndarray:
-        """How far `variances` may be from what exact arithmetic gives."""
+        """Return how far `variances` may be from what exact arithmetic gives."""
         if self.exact:
             return margins.few() * self.variances(center)
         mass = self._mass / self.weight
@@ -361,12 +362,14 @@ class Moments:
         return np.where(self.constant & center, 0.0, margins.variance(depth) * mass)
 
     def screen(self, count: int, center: bool = True) -> np.ndarray:
-        """The `count` columns of largest variance, in increasing order; ties go to the first."""
+        """Return the `count` columns of largest variance, in increasing order; ties go to the
+        first."""
         order = np.argsort(-self.variances(center), kind="stable")
         return np.sort(order[: max(int(count), 0)])
 
     def gram(self, columns: Any) -> Gram:
-        """An empty Gram for these columns of the same table: summed exactly, or about the means."""
+        """Return an empty Gram for these columns of the same table: summed exactly, or about the
+        means."""
         columns = np.asarray(columns, dtype=np.intp)
         if self.exact:
             return Gram(columns)
@@ -381,7 +384,7 @@ class Moments:
     # --- saving ---
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All there is, as arrays that `numpy.savez` takes; `from_arrays` is the inverse."""
+        """Return all there is as arrays that `numpy.savez` takes; `from_arrays` is the inverse."""
         weight = np.nan if self._weight is None else self._weight
         out = {
             "rows": np.array([self.n_samples, int(self.exact), self._depth], dtype=np.int64),

@@ -31,7 +31,7 @@ def tell(notes: tuple[str, ...]) -> None:
 
 
 def listed(entries: list[str], of: int | None = None) -> str:
-    """The first of `of` entries (of those given), and how many more there are."""
+    """Return the first of `of` entries (of those given), and how many more there are."""
     of = len(entries) if of is None else of
     more = f" and {of - SHOWN} more" if of > SHOWN else ""
     return ", ".join(entries[:SHOWN]) + more
@@ -71,7 +71,7 @@ def on_trends(columns: np.ndarray) -> tuple[str, ...]:
 
 
 def _wandering(columns: np.ndarray) -> np.ndarray:
-    """Which of these columns, without gaps, change less from row to row than they vary."""
+    """Return which of these columns, without gaps, change less from row to row than they vary."""
     n, m = columns.shape
     if n < TRENDING:
         return np.zeros(m, dtype=bool)
@@ -99,7 +99,7 @@ def joined(notes: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _shown_once(text: str) -> bool:
-    """Whether the user has not asked for every warning, or for errors instead."""
+    """Return whether the user has not asked for every warning, or for errors instead."""
     for action, message, category, _, _ in warnings.filters:
         if issubclass(UserWarning, category) and (message is None or message.match(text)):
             return action not in ("always", "all", "error")
@@ -107,7 +107,7 @@ def _shown_once(text: str) -> bool:
 
 
 def _outside() -> int:
-    """How far up the caller of the package is, from the function that warns."""
+    """Return how far up the caller of the package is, from the function that warns."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OWN):
         level, frame = level + 1, frame.f_back

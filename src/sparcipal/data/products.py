@@ -59,7 +59,7 @@ class Gram:
         return f"<Gram: {self.n_samples} samples x {self.columns.size} columns, {kind}>"
 
     def copy_empty(self) -> Gram:
-        """The same columns of no rows."""
+        """Return the same columns of no rows."""
         return Gram(self.columns, self.shift, self.exponent)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -134,7 +134,7 @@ class Gram:
         self._weight = (self._weight or 0.0) + weight
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All there is, as arrays that `numpy.savez` takes; `from_arrays` is the inverse."""
+        """Return all there is as arrays that `numpy.savez` takes; `from_arrays` is the inverse."""
         rows = np.array([self.n_samples], dtype=np.int64)
         out = {"rows": rows, "columns": self.columns, "sums": self.sums, "second": self.second}
         if self.second.dtype == object:

@@ -16,7 +16,7 @@ from .table import Table, stacked
 
 
 def row_count(given: Input, needed_by: str) -> int:
-    """The number of rows; rows of unknown number are counted, a covariance is refused."""
+    """Return the number of rows; rows of unknown number are counted, a covariance is refused."""
     source = given.source
     if isinstance(source, Table):
         return source.shape[0]
@@ -29,7 +29,7 @@ def row_count(given: Input, needed_by: str) -> int:
 
 
 def varying_features(given: Input, center: bool) -> np.ndarray:
-    """The features that are not constant or, of data that are not centred, not zero."""
+    """Return the features that are not constant or, of data that are not centred, not zero."""
     source = given.source
     assert isinstance(source, Table | Rows)
     rows = source if isinstance(source, Rows) else MatrixRows(source)
@@ -38,7 +38,7 @@ def varying_features(given: Input, center: bool) -> np.ndarray:
 
 
 def reweighted(given: Input, weights: np.ndarray) -> Input:
-    """The same data, the weight of every row multiplied by one more.
+    """Return the same data, the weight of every row multiplied by one more.
 
     Rows of a table whose factor is zero are left out if all others are one; rows that are read in
     passes keep their place and get the weight.
@@ -59,7 +59,7 @@ def reweighted(given: Input, weights: np.ndarray) -> Input:
 
 
 def shuffled(given: Input, rng: np.random.Generator) -> Input:
-    """A table of noise with the same columns: the entries of each are in a random order."""
+    """Return a table of noise with the same columns: the entries of each are in a random order."""
     source = given.source
     assert isinstance(source, Table)
     if not sp.issparse(source.X):

@@ -101,14 +101,14 @@ class Rows(ABC):
 
     @abstractmethod
     def blocks(self) -> Iterator[Any]:
-        """ndarrays or csr_arrays with all columns, checked, in order."""
+        """Yield ndarrays or csr_arrays with all columns, checked, in order."""
 
     def accumulate(self, empty: A, watch: Watch | None = None) -> A:
         """Add all rows to an empty accumulator and return it."""
         return self._summed(empty, self.blocks(), watch)
 
     def count(self, watch: Watch | None = None) -> Moments:
-        """The moments of all columns; a pass is made only where none has counted them."""
+        """Return the moments of all columns; a pass is made only where none has counted them."""
         if self.moments is None:
             self.moments = self.accumulate(Moments(self.n_features), watch)
         return self.moments
@@ -173,13 +173,13 @@ class Rows(ABC):
             )
 
     def weighted(self, sample_weight: np.ndarray) -> Self:
-        """The same rows, each with its weight; moments without weights are forgotten."""
+        """Return the same rows, each with its weight; moments without weights are forgotten."""
         self.sample_weight = np.asarray(sample_weight, dtype=np.float64)
         self.moments = None
         return self
 
     def named(self, feature_names: Iterable[str]) -> Self:
-        """The same rows, with these names of the features."""
+        """Return the same rows, with these names of the features."""
         names = checked_names(feature_names)
         if len(names) != self.n_features:
             raise ValueError(
@@ -199,7 +199,7 @@ class Rows(ABC):
         return sys.maxsize
 
     def gather(self) -> Table:
-        """All rows in memory."""
+        """Return all rows in memory."""
         return stacked(list(self.blocks()), self.feature_names)
 
 
@@ -331,7 +331,8 @@ def working_bytes(X: Any) -> int:
 
 
 def quicker_in_passes(X: Any) -> bool:
-    """Whether a table that fits is searched sooner by passes over it, on the features that matter.
+    """Return whether a table that fits is searched sooner by passes over it, on the features that
+    matter.
 
     In memory the covariance of a wide sparse table is never formed: its products are repeated for
     every block of rows that a bound asks for, and each feature takes some kilobytes.

@@ -132,8 +132,8 @@ class _Predicted:
 
 
 def _rule(result: Result, used: np.ndarray) -> _Filled | _Predicted | None:
-    """How missing entries are scored; None for a fit without any. A file may say anything, so that
-    what is no array of the right shape is an error."""
+    """Return how missing entries are scored; None for a fit without any. A file may say anything,
+    so that what is no array of the right shape is an error."""
     told = result.info.get("missing")
     if not isinstance(told, dict):
         return None
@@ -148,7 +148,7 @@ def _rule(result: Result, used: np.ndarray) -> _Filled | _Predicted | None:
 
 
 def filling(data: Data, components: tuple[Component, ...]) -> dict[str, Any]:
-    """What scoring rows with gaps needs, as a result keeps it."""
+    """Return what scoring rows with gaps needs, as a result keeps it."""
     gaps = data.gaps
     if gaps is None:
         return {}
@@ -161,7 +161,7 @@ def filling(data: Data, components: tuple[Component, ...]) -> dict[str, Any]:
 
 
 def scores(result: Result, X: Any) -> np.ndarray:
-    """One row per sample of X (array, memory map or sparse), one column per component."""
+    """Return one row per sample of X (array, memory map or sparse), one column per component."""
     return Scorer(result)(X)
 
 
@@ -182,5 +182,5 @@ def _with_a_word(scores: np.ndarray) -> np.ndarray:
 
 
 def strongest_samples(values: np.ndarray, component: int, count: int) -> np.ndarray:
-    """The samples with the largest scores on a component, the largest first."""
+    """Return the samples with the largest scores on a component, the largest first."""
     return np.argsort(-values[:, component], kind="stable")[:count]

@@ -112,7 +112,7 @@ class Screened:
 
     @staticmethod
     def of(moments: Moments, gram: Gram, center: bool = True, scale: bool = False) -> Screened:
-        """From sums over all rows: moments of all columns, products of the kept ones."""
+        """Make it from sums over all rows: moments of all columns, products of the kept ones."""
         return screened_of(moments, gram, center, scale)
 
 
@@ -160,7 +160,7 @@ def screened_of(
 def _exact_sums(
     moments: Moments, gram: Gram, center: bool, consume: bool
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """Covariance, error unit and error weights from integer sums.
+    """Return covariance, error unit and error weights from integer sums.
 
     The sums are moved, still exactly, to the integers next to the means: what is subtracted in
     floating point afterwards is small.
@@ -227,7 +227,7 @@ class Survivors:
     n_features: int
 
     def measured_in(self, unit: float) -> Survivors:
-        """The same in another unit, a power of two."""
+        """Return the same in another unit, a power of two."""
         ratio = self.covariance.unit / unit
         covariance = self.covariance.measured_in(unit)
         return replace(
@@ -273,7 +273,7 @@ def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
 
 
 def _without_errors(screened: Screened, kept: np.ndarray) -> np.ndarray:
-    """The kept features that do not vary, not even by their errors."""
+    """Return the kept features that do not vary, not even by their errors."""
     inert = np.logical_not(screened.matrix.any(axis=0))
     if screened.error_weights is not None:
         inert &= screened.error_unit * screened.error_weights == 0

@@ -136,7 +136,8 @@ class Searched:
         self._read(stream, count)
 
     def back_to(self, kept: np.ndarray) -> None:
-        """The same for features that were kept before, for an answer with what `begin` was told."""
+        """Return the same for features that were kept before, for an answer with what `begin` was
+        told."""
         self.among(kept, self._needed)
 
     def among(self, kept: np.ndarray, needed: int) -> None:

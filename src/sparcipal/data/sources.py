@@ -12,7 +12,7 @@ from .table import Table, as_table
 
 
 def as_rows(source: Any, feature_names: Iterable[str] | None = None, *, gaps: bool = False) -> Rows:
-    """Rows of anything that can give them twice.
+    """Return the rows of anything that can give them twice.
 
     Parameters
     ----------
@@ -74,12 +74,13 @@ def _kept(reader: Any) -> Table:
 
 
 def in_blocks(X: Any) -> bool:
-    """Whether X gives blocks of rows: a function that returns them, or Rows."""
+    """Return whether X gives blocks of rows: a function that returns them, or Rows."""
     return isinstance(X, Rows) or (callable(X) and not hasattr(X, "shape"))
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether X is made by dask: an array, a frame, or a list of delayed blocks or of futures."""
+    """Return whether X is made by dask: an array, a frame, or a list of delayed blocks or of
+    futures."""
     if isinstance(X, list | tuple) and X:
         return all(map(_of_dask, X))
     return _of_dask(X)

@@ -80,7 +80,7 @@ class EveryRow:
         return max(1, min(MOST_ROWS, self._room // (8 * self.n_features)))
 
     def work(self, rows: int) -> float:
-        """About how many nanoseconds it takes to read so many rows of a dense table."""
+        """Return about how many nanoseconds it takes to read so many rows of a dense table."""
         entries = float(self._rows.n_samples or 0) * self.n_features
         return entries * (READ * -(-rows // self.block_rows) + PRODUCT * rows)
 

@@ -105,7 +105,7 @@ class Sums:
         )
 
     def grown(self, new: Any = None, without: Any = None, *, sample_weight: Any = None) -> Sums:
-        """The sums with some rows more, and without some that were added before.
+        """Return the sums with some rows more, and without some that were added before.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class Sums:
         return self.changed(added, None if without is None else rows_to_add(without), Monitor())
 
     def changed(self, new: Rows | None, without: Rows | None, monitor: Monitor) -> Sums:
-        """`grown` for rows that were resolved."""
+        """Do what `grown` does for rows that were resolved."""
         for rows in (new, without):
             if rows is not None:
                 self._check_columns(rows)
@@ -158,7 +158,7 @@ class Sums:
             )
 
     def screened(self, center: bool = True, scale: bool = False) -> Screened:
-        """The covariance of the kept features, and the variances of all."""
+        """Return the covariance of the kept features, and the variances of all."""
         check_moments(self.moments, center, scale)
         return screened_of(self.moments, self.gram, center, scale)
 
@@ -217,7 +217,7 @@ def rows_to_add(X: Any, sample_weight: Any = None, feature_names: Any = None) ->
 
 
 def with_weights(rows: Rows, sample_weight: Any) -> Rows:
-    """The same rows, each with its weight as it is: other rows are weighed against them."""
+    """Return the same rows, each with its weight as it is: other rows are weighed against them."""
     n = np.size(sample_weight) if rows.n_samples is None else rows.n_samples
     parameters.weights(sample_weight, n)  # refuses what cannot be weights
     given = np.asarray(sample_weight, dtype=np.float64)

@@ -105,7 +105,7 @@ class Table:
 
 
 def as_table(X: Any, feature_names: Iterable[str] | None = None) -> Table:
-    """A checked Table of anything that holds samples in rows and features in columns.
+    """Return a checked Table of anything that holds samples in rows and features in columns.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def stacked(blocks: Sequence[Any], feature_names: tuple[str, ...] | None) -> Tab
 
 
 def checked_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Feature names as a tuple of str; ValueError when they are something else."""
+    """Return feature names as a tuple of str; ValueError when they are something else."""
     if isinstance(names, str | bytes):
         raise ValueError(f"feature_names={names!r} is one string; pass one name per feature")
     if not isinstance(names, Iterable):

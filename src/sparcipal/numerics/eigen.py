@@ -41,7 +41,7 @@ def all_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The `count` largest eigenvalues, increasing, and their eigenvectors as columns.
+    """Return the `count` largest eigenvalues, increasing, and their eigenvectors as columns.
 
     The driver for a part of the spectrum fails on some matrices with many equal eigenvalues; the
     one for all of it does not, and is faster from a quarter of it on.
@@ -62,7 +62,7 @@ def partly(count: int, n: int) -> bool:
 
 
 def largest_eigenvalues(matrix: np.ndarray, count: int) -> np.ndarray:
-    """The `count` largest eigenvalues, increasing."""
+    """Return the `count` largest eigenvalues, increasing."""
     n = matrix.shape[0]
     count = min(count, n)
     if count < n:
@@ -75,7 +75,8 @@ def largest_eigenvalues(matrix: np.ndarray, count: int) -> np.ndarray:
 def leading_vector(
     matrix: np.ndarray, start: np.ndarray, tol: float = 1e-8
 ) -> tuple[float, np.ndarray]:
-    """The largest eigenvalue and its eigenvector, by Lanczos from `start` where that is faster.
+    """Return the largest eigenvalue and its eigenvector, by Lanczos from `start` where that is
+    faster.
 
     Neither is proved; `tol` is relative.
     """
@@ -94,7 +95,7 @@ def leading_vector(
 def leading_eigenpairs(
     matrix: Symmetric, count: int, rng: np.random.Generator, tol: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The `count` largest eigenvalues (fewer if the order is smaller), decreasing, and their
+    """Return the `count` largest eigenvalues (fewer if the order is smaller), decreasing, and their
     eigenvectors as columns. They are accurate to rounding or to `tol`, relatively, but not
     proved."""
     p = matrix.diagonal.size
@@ -139,7 +140,7 @@ def is_definite(matrix: np.ndarray) -> bool:
 
 
 def inverse(matrix: np.ndarray) -> np.ndarray | None:
-    """The inverse of a positive definite matrix; None when it is not one."""
+    """Return the inverse of a positive definite matrix; None when it is not one."""
     factor, info = lapack.dpotrf(matrix, lower=1)
     if info:
         return None

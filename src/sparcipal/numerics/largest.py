@@ -34,7 +34,7 @@ def positive_tops(rows: np.ndarray, count: int) -> np.ndarray:
 
 
 def prefix_sums(values: np.ndarray, count: int) -> np.ndarray:
-    """Column i holds the sum of the i largest of each row, i = 0..count."""
+    """Return columns i = 0..count that hold the sum of the i largest of each row."""
     top = -np.sort(-row_tops(values, count), axis=1)
     out = np.zeros((values.shape[0], count + 1))
     np.cumsum(top, axis=1, out=out[:, 1 : top.shape[1] + 1])

@@ -33,7 +33,8 @@ class LeadingSpace:
     def pairs(
         self, matrix: np.ndarray, count: int, width: float, alike: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
-        """About the `count` largest eigenvalues, increasing, and their eigenvectors as columns.
+        """Return about the `count` largest eigenvalues, increasing, and their eigenvectors as
+        columns.
 
         The `alike` largest count alike, a smaller one by exp(its distance from them / width).
         """
@@ -129,7 +130,7 @@ class SoftTops:
 
 
 def _ritz(matrix: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ritz values, increasing, Ritz vectors, and the squares of their residuals."""
+    """Return Ritz values, increasing, Ritz vectors, and the squares of their residuals."""
     q: np.ndarray = np.linalg.qr(basis.astype(np.float64))[0]
     image = matrix @ q
     inner = q.T @ image

@@ -46,7 +46,7 @@ def ordered_map(n_jobs: int, *shared: Any) -> Iterator[Callable[..., Iterator[An
 
 
 def active_backend() -> Any:
-    """The joblib backend that the caller has chosen; None before joblib is imported."""
+    """Return the joblib backend that the caller has chosen; None before joblib is imported."""
     joblib = sys.modules.get("joblib")
     return None if joblib is None else joblib.parallel.get_active_backend()[0]
 

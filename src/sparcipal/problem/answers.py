@@ -182,7 +182,7 @@ class Nearby:
         return len(kinds) > 1 or self._exchangeable(self.loaded())
 
     def _kind(self, entry: Listed) -> frozenset[tuple[int, int]]:
-        """The features that a support has loadings on, those of a group by their number."""
+        """Return the features that a support has loadings on, those of a group by their number."""
         own = loaded(entry)
         counts = [(int(g[0]), len(own & set(g.tolist()))) for g in self.groups]
         grouped = {int(f) for g in self.groups for f in g}
@@ -190,7 +190,7 @@ class Nearby:
         return frozenset([*alone, *(pair for pair in counts if pair[1])])
 
     def _exchangeable(self, own: set[int]) -> bool:
-        """Whether some of these features have equals that are not among them."""
+        """Return whether some of these features have equals that are not among them."""
         return any(own & set(g.tolist()) and not own >= set(g.tolist()) for g in self.groups)
 
     @property
@@ -218,11 +218,12 @@ class Nearby:
         return self.level < max(most, self.value) - self.rounding
 
     def loaded(self) -> set[int]:
-        """The features of the best support whose loadings are not zero, up to rounding."""
+        """Return the features of the best support whose loadings are not zero, up to rounding."""
         return loaded(self.supports[0])
 
     def always(self) -> list[int]:
-        """The features that every answer above the level uses; none while nothing is known."""
+        """Return the features that every answer above the level uses; none while nothing is
+        known."""
         if not self.known:
             return []
         if self.everything:
@@ -230,13 +231,13 @@ class Nearby:
         return self.shared()[0]
 
     def indispensable(self) -> list[int]:
-        """The features without which no answer is above `asked`, as their costs prove whether the
-        list is complete or not."""
+        """Return the features without which no answer is above `asked`, as their costs prove
+        whether the list is complete or not."""
         return sorted(cost.feature for cost in self.drops if cost.bound <= self.asked)
 
     def sometimes(self) -> list[int]:
-        """The features that some answers above the level use and some do not; none while nothing
-        is known."""
+        """Return the features that some answers above the level use and some do not; none while
+        nothing is known."""
         if not self.known:
             return []
         if self.everything:
@@ -244,14 +245,14 @@ class Nearby:
         return self.shared()[1]
 
     def shared(self) -> tuple[list[int], list[int]]:
-        """The features of all listed supports, and those of some."""
+        """Return the features of all listed supports, and those of some."""
         kept = [set(self.needed(entry)) for entry in self.supports]
         every = set.intersection(*kept) if kept else set()
         used = {feature for entry in self.supports for feature in self.reached(entry)}
         return sorted(every), sorted(used - every)
 
     def needed(self, entry: Listed) -> list[int]:
-        """The features that a listed support has whatever is exchanged."""
+        """Return the features that a listed support has whatever is exchanged."""
         own = set(entry.support.tolist())
         for group in self.groups:
             if own & set(group.tolist()) != set(group.tolist()):
@@ -259,17 +260,17 @@ class Nearby:
         return sorted(own)
 
     def reached(self, entry: Listed) -> list[int]:
-        """The features that a listed support has after some exchange."""
+        """Return the features that a listed support has after some exchange."""
         return reached(entry, self.groups)
 
 
 def loaded(entry: Listed) -> set[int]:
-    """The features of a support whose loadings are not zero, up to rounding."""
+    """Return the features of a support whose loadings are not zero, up to rounding."""
     return set(entry.support[np.abs(entry.weights) > ZERO].tolist())
 
 
 def reached(entry: Listed, groups: tuple[np.ndarray, ...]) -> list[int]:
-    """The features that a support has after some exchange within the groups."""
+    """Return the features that a support has after some exchange within the groups."""
     own = set(entry.support.tolist())
     for group in groups:
         if own & set(group.tolist()):
@@ -323,7 +324,7 @@ class Alternatives:
         return alternatives_html(self)
 
     def records(self) -> list[dict[str, Any]]:
-        """One dict per listed support, for a data frame; components count from 1."""
+        """Return one dict per listed support, for a data frame; components count from 1."""
         return [
             {
                 "component": near.component + 1,
@@ -342,7 +343,7 @@ class Alternatives:
 
     @staticmethod
     def from_json(text: str) -> Alternatives:
-        """Inverse of `to_json`; ValueError when the document holds no alternatives."""
+        """Invert `to_json`; ValueError when the document holds no alternatives."""
         try:
             parts = document_of(text)
             if holds_alternatives(parts) and (absent := _absent(parts)):
@@ -378,7 +379,7 @@ def _alternatives(parts: dict[str, Any]) -> Alternatives:
 
 
 def _absent(parts: dict[str, Any]) -> str | None:
-    """The first entry that a list does not have."""
+    """Return the first entry that a list does not have."""
     names = [f.name for f in fields(Nearby)]
     lists = [near for near in parts["components"] if isinstance(near, dict)]
     return next((name for near in lists for name in names if name not in near), None)

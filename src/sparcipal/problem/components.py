@@ -185,7 +185,7 @@ def refit_one(covariance: Covariance, component: Component, nonnegative: bool) -
 def support_value(
     A: np.ndarray, support: np.ndarray, nonnegative: bool
 ) -> tuple[float, np.ndarray]:
-    """Best value found on a support and its unit vector."""
+    """Return the best value found on a support, and its unit vector."""
     from ..kernels.exchange import leading
 
     block = A[np.ix_(support, support)]

@@ -26,12 +26,12 @@ class Constraints:
     exclude: tuple[int, ...] = ()
 
     def record(self) -> dict[str, Any]:
-        """What a Result keeps of them; nothing where nothing was asked for."""
+        """Return what a Result keeps of them; nothing where nothing was asked for."""
         include = {"include": [list(anchors) for anchors in self.include]} if self.include else {}
         return include | ({"exclude": list(self.exclude)} if self.exclude else {})
 
     def among(self, kept: np.ndarray) -> Constraints:
-        """The same constraints when only the features `kept` (increasing) are left."""
+        """Return the same constraints when only the features `kept` (increasing) are left."""
         place = {int(feature): i for i, feature in enumerate(kept)}
         include = tuple(tuple(place[f] for f in anchors) for anchors in self.include)
         return Constraints(include, tuple(place[f] for f in self.exclude if f in place))
@@ -49,7 +49,7 @@ class Columns:
 
 
 def excluded(exclude: Any, columns: Columns) -> tuple[list[int], list[str]]:
-    """The features of `exclude`, and what is wrong with it."""
+    """Return the features of `exclude`, and what is wrong with it."""
     if exclude is None:
         return [], []
     return _features("exclude", exclude, columns)
@@ -58,7 +58,7 @@ def excluded(exclude: Any, columns: Columns) -> tuple[list[int], list[str]]:
 def constraints_of(
     include: Any, exclude: Any, columns: Columns, sizes: Sequence[int], disjoint: bool
 ) -> Constraints:
-    """The constraints as numbers; a ValueError names everything that is wrong with them."""
+    """Return the constraints as numbers; a ValueError names everything that is wrong with them."""
     with Complaints() as check:
         out, wrong = check(excluded, exclude, columns) or ([], [])
         anchors, more = check(_anchors, include, columns, len(sizes)) or ([], [])
@@ -76,7 +76,7 @@ def _contradictions(
     sizes: Sequence[int],
     disjoint: bool,
 ) -> list[str]:
-    """What is wrong between the anchors, the features that are out and the cardinalities."""
+    """Return what is wrong between the anchors, the features that are out and the cardinalities."""
     wrong = []
     for j, (own, size) in enumerate(zip(anchors, sizes)):
         both = sorted(set(own) & set(out))
@@ -99,7 +99,7 @@ def _contradictions(
 
 
 def asks_for_some(include: Any) -> bool:
-    """Whether there are anchors, whatever they are."""
+    """Return whether there are anchors, whatever they are."""
     if not _is_list(include):
         mask = isinstance(include, bool | np.bool_)
         return bool(include) if mask else include is not None
@@ -107,7 +107,7 @@ def asks_for_some(include: Any) -> bool:
 
 
 def _anchors(include: Any, columns: Columns, k: int) -> tuple[list[list[int]], list[str]]:
-    """One list of features per component, and what is wrong with them."""
+    """Return one list of features per component, and what is wrong with them."""
     if include is None:
         return [[] for _ in range(k)], []
     if not _is_list(include):
@@ -137,7 +137,7 @@ def _anchors(include: Any, columns: Columns, k: int) -> tuple[list[list[int]], l
 
 
 def _features(name: str, items: Any, columns: Columns) -> tuple[list[int], list[str]]:
-    """The features that names or numbers stand for, and what is wrong with them."""
+    """Return the features that names or numbers stand for, and what is wrong with them."""
     if not _is_list(items):
         raise TypeError(f"{name} must be a list of features, got {items!r}; write [{items!r}]")
     values = list(items)

@@ -92,11 +92,11 @@ class Covariance(ABC):
         return self.submatrix(np.arange(self.n_features), np.asarray(idx))
 
     def dense(self) -> np.ndarray:
-        """The whole matrix; ask only for p up to DENSE_LIMIT."""
+        """Return the whole matrix; ask only for p up to DENSE_LIMIT."""
         return self.submatrix(np.arange(self.n_features))
 
     def factor(self) -> np.ndarray | None:
-        """F (n x p) with A = F'F, for dense data; None otherwise."""
+        """Return F (n x p) with A = F'F, for dense data; None otherwise."""
         return None
 
     def project(self, Q: np.ndarray) -> Covariance:
@@ -170,7 +170,7 @@ class MatrixCovariance(Covariance):
         )
 
     def measured_in(self, unit: float) -> MatrixCovariance:
-        """The same in another unit, a power of two."""
+        """Return the same in another unit, a power of two."""
         ratio = self.unit / unit
         doubt = Doubt(self.error_unit, self.error_weights * ratio, self.psd_shift * ratio)
         return MatrixCovariance(
@@ -386,8 +386,8 @@ def covariance_of_data(
     scale: bool = False,
     sample_weight: np.ndarray | None = None,
 ) -> tuple[Covariance, np.ndarray, np.ndarray]:
-    """Covariance (divided by n, or by the sum of weights), column means and column scales of a
-    table.
+    """Return covariance (divided by n, or by the sum of weights), column means and column scales of
+    a table.
 
     Means are zero without centring, scales are one without scaling; a constant column is scaled by
     one.
@@ -606,7 +606,8 @@ def _largest(X: Any) -> float:
 
 
 def _largest_varying(X: Any) -> float:
-    """The size of the largest entry of a column that is not constant; zero if there is none."""
+    """Return the size of the largest entry of a column that is not constant; zero if there is
+    none."""
     if 0 in X.shape:
         return 0.0
     low, high = X.min(axis=0), X.max(axis=0)

@@ -38,7 +38,7 @@ class Progress:
 def reporter(
     callback: Callable[[Progress], object] | None, verbose: Any
 ) -> Callable[[Progress], object] | None:
-    """The callback and, with `verbose`, lines on stderr; None when neither is asked for."""
+    """Return the callback and, with `verbose`, lines on stderr; None when neither is asked for."""
     level = parameters.integer("verbose", verbose, 0)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}")

@@ -102,7 +102,7 @@ def integer(name: str, value: Any, low: int, remedy: str = "") -> int:
 
 
 def integers(name: str, values: Iterable[Any], low: int, check: Complaints) -> list[int]:
-    """Those of the values that are integers of at least `low`; `check` is told of the others."""
+    """Return those of the values that are integers of at least `low`; `check` is told of others."""
     found = [check(integer, name, value, low) for value in values]
     return [value for value in found if value is not None]
 
@@ -164,7 +164,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def is_mask(values: Sequence[Any]) -> bool:
-    """Whether a list says True or False of every feature or column."""
+    """Return whether a list says True or False of every feature or column."""
     return len(values) > 0 and all(isinstance(value, bool | np.bool_) for value in values)
 
 
@@ -202,7 +202,7 @@ def number(
 
 
 def size(name: str, value: str) -> int:
-    """The bytes that "2GB" (10^9 each), "2GiB" (2^30 each) or "2000000" stands for."""
+    """Return the bytes that "2GB" (10^9 each), "2GiB" (2^30 each) or "2000000" stands for."""
     found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([KMGT]?)(I?)B?", value.strip().upper())
     if found is None:
         raise ValueError(f"{name}={value!r} is no size; write '2GB', '500MB' or a number of bytes")
@@ -211,12 +211,12 @@ def size(name: str, value: str) -> int:
 
 
 def seconds(name: str, value: Any) -> float | None:
-    """A positive number of seconds, or None for no limit."""
+    """Return a positive number of seconds, or None for no limit."""
     return None if value is None else number(name, value, 0.0, np.inf, open_low=True)
 
 
 def seed(random_state: Any) -> int:
-    """One integer from an int, a Generator, a RandomState, or fresh entropy for None."""
+    """Return one integer from an int, a Generator, a RandomState, or fresh entropy for None."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, np.random.Generator):
@@ -229,8 +229,8 @@ def seed(random_state: Any) -> int:
 
 
 def jobs(n_jobs: Any) -> int:
-    """The number of threads as in scikit-learn: -1 is every core, None is 1 or what the caller's
-    `joblib.parallel_config` says."""
+    """Return the number of threads as in scikit-learn: -1 is every core, None is 1 or what the
+    caller's `joblib.parallel_config` says."""
     if n_jobs is None and "joblib" not in sys.modules:
         return 1
     from joblib import effective_n_jobs
@@ -296,7 +296,7 @@ def _close(unknown: Sequence[str], places: Iterable[str]) -> str:
 
 
 def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """One nonnegative weight per sample, some of them positive; times a power of two."""
+    """Return one nonnegative weight per sample, some of them positive; times a power of two."""
     given = np.asarray(sample_weight)
     if given.dtype.kind not in "fiub" or given.shape != (n_samples,):
         raise ValueError(
@@ -325,7 +325,7 @@ def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 
 def like_default(name: str, value: Any, default: Any, least: int) -> None:
-    """An option must be of its default's kind; None as a default admits any number.
+    """Refuse an option of another kind than its default; None as a default admits any number.
 
     Integers are counts, of at least `least`.
     """

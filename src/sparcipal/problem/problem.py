@@ -88,11 +88,11 @@ class Problem:
         return sum(self.cardinalities) if self.total is None else self.total
 
     def alone(self, s: int) -> Problem:
-        """The question for one component of s features."""
+        """Return the question for one component of s features."""
         return Problem(self.covariance, (s,), self.nonnegative)
 
     def among(self, features: np.ndarray, covariance: Covariance) -> Problem:
-        """The same question about some features, increasing, and their covariance."""
+        """Return the same question about some features, increasing, and their covariance."""
         starts = tuple(
             tuple(np.flatnonzero(np.isin(features, support)) for support in supports)
             for supports in self.starts
@@ -141,7 +141,7 @@ class Options:
 
 
 def informative(whole: Problem) -> np.ndarray:
-    """The features to search among: those that are neither excluded nor constant.
+    """Return the features to search among: those that are neither excluded nor constant.
 
     A constant feature has zero covariance with every other one, so it adds nothing to any
     component. When fewer others are left than there are nonzeros, some of them stay to fill the

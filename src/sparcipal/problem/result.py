@@ -220,7 +220,7 @@ class Result:
         return float(found) if isinstance(found, float | int) else math.nan
 
     def names(self, component: int) -> list[str]:
-        """The feature names of one component, the strongest first."""
+        """Return the feature names of one component, the strongest first."""
         support, weights = self.supports[component], self.weights[component]
         order = np.argsort(-np.abs(weights), kind="stable")
         return [self.feature_name(int(support[i])) for i in order]
@@ -235,7 +235,7 @@ class Result:
         return ComponentTable(self)
 
     def transform(self, X: Any) -> Any:
-        """The scores of samples, one column per component: (X - mean) / scale @ components'.
+        """Return the scores of samples, one column per component: (X - mean) / scale @ components'.
 
         X is what `sparse_pca` takes, or a list of texts where words were counted. Columns are found
         by their names where both have names, and new texts are counted as those of the fit were.
@@ -267,13 +267,14 @@ class Result:
         return result_html(self)
 
     def to_json(self, *, proof: bool = True, plain: bool = False) -> str:
-        """The result as a JSON document. Without `proof`, the claim only: it cannot be rechecked.
-        If `plain`, arrays are lists of numbers, for readers that know nothing of this package."""
+        """Return the result as a JSON document. Without `proof`, the claim only: it cannot be
+        rechecked. If `plain`, arrays are lists of numbers, for readers that know nothing of this
+        package."""
         return text_of(self if proof else _claim(self), plain=plain)
 
     @staticmethod
     def from_json(text: str) -> Result:
-        """Inverse of `to_json`; ValueError when the document is not a result."""
+        """Invert `to_json`; ValueError when the document is not a result."""
         try:
             parts = document_of(text)
             if holds_alternatives(parts):
@@ -322,7 +323,7 @@ class Result:
 
 
 def answer_of(given: Any) -> Result | None:
-    """The result that was given, or that of a fitted estimator; None for anything else."""
+    """Return the result that was given, or that of a fitted estimator; None for anything else."""
     if isinstance(given, Result):
         return given
     found = getattr(given, "__dict__", {}).get("result_")
@@ -347,7 +348,8 @@ def _claim(result: Result) -> Result:
 
 
 def result_from(parts: dict[str, Any]) -> Result:
-    """The result of these parts of a document; ValueError, among others, when they are none."""
+    """Return the result of these parts of a document; ValueError, among others, when they are
+    none."""
     result = _from_document(parts)
     _check_types(result)
     return result

@@ -55,12 +55,13 @@ def refuse_unknown(parts: Any, kind: type) -> None:
 
 
 def holds_alternatives(parts: dict[str, Any]) -> bool:
-    """Whether a document has the entries of alternatives to a result."""
+    """Return whether a document has the entries of alternatives to a result."""
     return {"result", "within", "components"} <= parts.keys() and type(parts["components"]) is list
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of the document; readers differ in which of two entries of one name they take."""
+    """Return an object of the document; readers differ in which of two entries of one name they
+    take."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -172,7 +173,7 @@ def _beside(target: Path) -> Path:
 
 
 def read_text(path: Path, limit: int = LIMIT) -> str:
-    """The text of a file that should hold a result; ValueError when it holds none.
+    """Return the text of a file that should hold a result; ValueError when it holds none.
 
     Pipes and devices, which may never end, and files of more than `limit` bytes are refused.
     """

@@ -68,7 +68,8 @@ class Spectrum:
         return max(1, int((self.values > NEGLIGIBLE * largest).sum())) if largest > 0 else 1
 
     def flat_from(self) -> int | None:
-        """The smallest j with lambda_(j+1) = ... = lambda_p: A = sigma I + a matrix of rank j.
+        """Return the smallest j with lambda_(j+1) = ... = lambda_p: A = sigma I + a matrix of rank
+        j.
 
         No eigenvalue behind the j-th exceeds lambda_(j+1), so their sum decides.
         """
@@ -81,7 +82,7 @@ class Spectrum:
 
 
 def spectrum(cov: Covariance, count: int, seed: int = 0, tol: float = 0.0) -> Spectrum:
-    """The `count` leading eigenpairs (fewer if p is smaller), to rounding or to `tol`."""
+    """Return the `count` leading eigenpairs (fewer if p is smaller), to rounding or to `tol`."""
     values, vectors = leading_eigenpairs(cov, count, np.random.default_rng(seed), tol)
     return Spectrum(values, vectors, float(cov.diagonal.sum()))
 
@@ -138,7 +139,7 @@ def rank_note(asked: int, used: int) -> str:
 
 
 def gaussian_projection(cov: Covariance, rank: int, rng: np.random.Generator) -> np.ndarray:
-    """V = BR for A = BB' (p x d) and R (d x rank) with N(0, 1/rank) entries: E VV' = A."""
+    """Return V = BR for A = BB' (p x d) and R (d x rank) with N(0, 1/rank) entries: E VV' = A."""
     if isinstance(cov, DenseCovariance):
         R = rng.standard_normal((cov.Y.shape[0], rank)) / np.sqrt(rank)
         return _columns(cov.Y.T @ R)

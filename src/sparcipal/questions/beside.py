@@ -138,8 +138,8 @@ class Neighbours:
         level: float,
         asked: float,
     ) -> tuple[float, dict[str, Any]]:
-        """The level above which no support with a dropped feature is missing either, and its proof;
-        the same level where all features were searched."""
+        """Return the level above which no support with a dropped feature is missing either, and its
+        proof; the same level where all features were searched."""
         fits = self.fits
         survivors = fits.data.survivors
         if survivors is None:
@@ -186,8 +186,8 @@ class Neighbours:
         alive: np.ndarray,
         found: Component,
     ) -> tuple[Listed, ...]:
-        """The listed supports with their weights, values and bounds, the best first; one that holds
-        the component that was found explains no less."""
+        """Return the listed supports with their weights, values and bounds, the best first; one
+        that holds the component that was found explains no less."""
         rounding = SAFETY * problem.covariance.rounding(problem.cardinalities[0])
         scale = max(float(problem.covariance.diagonal.max()), 1e-300)
         entries = []
@@ -214,7 +214,7 @@ class Neighbours:
         level: float,
         alive: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """What each feature outside the component could be worth in it."""
+        """Return what each feature outside the component could be worth in it."""
         cov, nonnegative = problem.covariance, problem.nonnegative
         taken = np.union1d(self.answer.supports[component], alive[problem.forced])
         others = np.setdiff1d(np.arange(cov.n_features), np.searchsorted(alive, taken))
@@ -350,8 +350,8 @@ def _with_forces(near: Nearby, forces: list[Cost]) -> Nearby:
 
 
 def _weights(block: np.ndarray, nonnegative: bool, known: np.ndarray | None) -> np.ndarray:
-    """The best unit vector for a block that is found, no worse than the known one; its largest
-    entry is positive."""
+    """Return the best unit vector for a block that is found, no worse than the known one; its
+    largest entry is positive."""
     if nonnegative:
         x = nonnegative_leading(block, known)
         if known is not None and known @ block @ known > (1 + TIE) * (x @ block @ x):
@@ -366,7 +366,7 @@ def _weights(block: np.ndarray, nonnegative: bool, known: np.ndarray | None) -> 
 def _carried(
     found: Component, own: np.ndarray, groups: tuple[np.ndarray, ...]
 ) -> np.ndarray | None:
-    """The component as a vector on a support that holds it, perhaps after exchanges."""
+    """Return the component as a vector on a support that holds it, perhaps after exchanges."""
     moved: dict[int, int] = {}
     for group in groups:
         pair = (of[np.isin(of, group)].tolist() for of in (found.support, own))

@@ -92,7 +92,7 @@ class Choice:
         return self.results[row][self.n_nonzero_coefs.index(self.best[1])]
 
     def records(self) -> list[dict[str, Any]]:
-        """One dict per cell of the map."""
+        """Return one dict per cell of the map."""
         return [
             {
                 "components": k,
@@ -127,7 +127,7 @@ class Choice:
         return "\n".join([*map(str.rstrip, lines), *wrapped(said)])
 
     def plot(self, axes: Any = None) -> Any:
-        """The map of held-out shares, and curves with the noise and the proven bound."""
+        """Return the map of held-out shares, and curves with the noise and the proven bound."""
         from ..report.plots import ChoiceDisplay
 
         return ChoiceDisplay(self).plot(axes)
@@ -266,20 +266,20 @@ class _Grid:
         return len(self.ks), len(self.sizes)
 
     def places_of(self, k: int) -> list[int]:
-        """The places of the numbers of nonzeros that fit with k components."""
+        """Return the places of the numbers of nonzeros that fit with k components."""
         available = self.settings.available(self.columns)
         sizes = enumerate(self.sizes)
         return [j for j, s in sizes if fits(self.settings, k, s, available)]
 
     def fold(self, number: int) -> np.ndarray:
-        """1 for the rows that are held out, 0 for the others."""
+        """Return 1 for the rows that are held out, 0 for the others."""
         order = np.random.default_rng([self.settings.random_state, 1]).permutation(self.n)
         held = np.zeros(self.n)
         held[order[number :: self.folds]] = 1.0
         return held
 
     def held_out(self, number: int, noise: int | None = None) -> np.ndarray | None:
-        """The held-out shares of one fold, or of a table of noise; None when stopped."""
+        """Return the held-out shares of one fold, or of a table of noise; None when stopped."""
         quiet = Quiet(self.monitor)
         given = self.given
         if noise is not None:
@@ -315,7 +315,8 @@ class _Grid:
         return None if self.monitor.stopped is not None else self.held_out(*task)
 
     def in_sample(self) -> list[list[Result | None]]:
-        """The answers on all rows, with their proofs; None where the run was stopped before."""
+        """Return the answers on all rows, with their proofs; None where the run was stopped
+        before."""
         settings = self.settings
         searched = Searched(
             self.given, settings.center, settings.scale, settings.memory_limit, self.monitor
@@ -387,7 +388,7 @@ def _chosen(grid: _Grid, permutations: int) -> Choice:
 
 
 def _spread(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation over tables of noise; nan where one table does not say."""
+    """Return mean and standard deviation over tables of noise; nan where one does not say."""
     few = np.full(shares.shape[1:], np.nan)
     return shares.mean(axis=0), shares.std(axis=0, ddof=1) if len(shares) > 1 else few
 
@@ -400,7 +401,7 @@ def recommended(
     noises: np.ndarray,
     room: Sequence[int],
 ) -> tuple[tuple[int, int], str]:
-    """The numbers of components and of nonzeros, and the reason in a sentence or two.
+    """Return the numbers of components and of nonzeros, and the reason in a sentence or two.
 
     `noises` has the held-out shares of every table of noise, shape (permutations, ...); `room` says
     how many nonzeros fit with each number of components.

@@ -113,11 +113,11 @@ class Explanation:
         return explaining.explanation_html(self)
 
     def to_html(self) -> str:
-        """The page as an HTML document that needs no other file."""
+        """Return the page as an HTML document that needs no other file."""
         return explaining.explanation_page(self)
 
     def to_json(self) -> str:
-        """The sentences and the figures behind them; what is not known is null."""
+        """Return the sentences and the figures behind them; what is not known is null."""
         return explaining.explanation_json(self)
 
 
@@ -232,8 +232,9 @@ def explain(
 def _near(
     answer: Result, source: Input, asked: Settings, wanted: Wanted, given: Given
 ) -> tuple[Alternatives | None, str, str]:
-    """What is nearly as good, or why that is not known, and why bounds were not rechecked. Refuses
-    the data of another answer, and an answer that claims what does not hold for its data."""
+    """Return what is nearly as good, or why that is not known, and why bounds were not rechecked.
+    Refuses the data of another answer, and an answer that claims what does not hold for its
+    data."""
     monitor = asked.monitor()
     with monitor.interruptible(), one_blas_thread:
         try:
@@ -269,7 +270,7 @@ def _with_stability(page: Explanation, source: Input, asked: Settings) -> Explan
 
 
 def _incomparable(answer: Result, source: Input) -> str:
-    """Why held-out rows cannot be asked about other numbers; empty where they can."""
+    """Return why held-out rows cannot be asked about other numbers; empty where they can."""
     if not isinstance(source.source, Table | Rows):
         return "other numbers are compared on held-out rows, and a covariance has none; pass X"
     if answer.settings.get("include"):
@@ -286,7 +287,7 @@ def _incomparable(answer: Result, source: Input) -> str:
 
 
 def _choice(answer: Result, source: Input, asked: Settings) -> Choice:
-    """The map around the numbers of the answer."""
+    """Return the map around the numbers of the answer."""
     k, s = len(answer.supports), max(answer.settings["n_nonzero_coefs"])
     ks, sizes = around(
         asked, k, s, asked.available(Columns(source.n_features, source.feature_names))
@@ -307,7 +308,8 @@ def _check(source: Input, resamples: int) -> None:
 
 
 def _sums(answer: Result, source: Input) -> Explained | None:
-    """What the components explain together; a covariance, or one of pairs, has no rows to ask."""
+    """Return what the components explain together; a covariance, or one of pairs, has no rows to
+    ask."""
     pairs = source.gaps is not None and source.gaps.pairs
     if pairs or answer.mean is None or not isinstance(source.source, Table | Rows):
         return None

@@ -206,7 +206,7 @@ def _answer(given: Any) -> Result:
 
 
 def _settings(before: Result, **run: Any) -> Settings:
-    """The question that the result has answered; its supports begin the search."""
+    """Return the question that the result has answered; its supports begin the search."""
     told = before.settings
     question = {name: told[name] for name in ASKED if name in told}
     if told.get("n_nonzero_total") is not None:
@@ -217,7 +217,7 @@ def _settings(before: Result, **run: Any) -> Settings:
 def _sums_of(
     given: Any, before: Result, X: Any, sums: Sums | None, memory_limit: int, monitor: Monitor
 ) -> Sums:
-    """The sums over the rows of the answer before."""
+    """Return the sums over the rows of the answer before."""
     known = given.sums if isinstance(given, Update) else getattr(given, "sums_", None)
     if sums is not None or X is not None:
         if sums is not None and X is not None:
@@ -243,7 +243,7 @@ def _sums_of(
 
 
 def _rows(before: Result, X: Any) -> Rows:
-    """Rows of anything, its columns in the order of the result."""
+    """Return rows of anything, with columns in the order of the result."""
     X = listed_blocks(X)
     if in_blocks(X) or is_lazy(X):
         return as_rows(X)

@@ -358,8 +358,9 @@ class Answers:
 
 
 def data_of(answer: Result, source: Input, asked: Settings, monitor: Monitor) -> Data:
-    """The covariance of the features that the answer was searched among: all, or those that were
-    kept of a table read in passes. A ValueError says why they are not the data of the answer."""
+    """Return the covariance of the features that the answer was searched among: all, or those that
+    were kept of a table read in passes. A ValueError says why they are not the data of the
+    answer."""
     screened = answer.certificate.bounds[0].data.get("screened")
     kept = None if screened is None else np.asarray(screened["kept"], dtype=np.intp)
     if kept is not None and isinstance(source.source, Table):

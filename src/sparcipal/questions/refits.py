@@ -171,7 +171,8 @@ class Fits:
         return result_of(shown, whole, self.data, record)
 
     def _from(self, start: Start, whole: Problem) -> Answer | None:
-        """The answer that grows out of the start; None if another one is likely to be better."""
+        """Return the answer that grows out of the start; None if another one is likely to be
+        better."""
         alive = informative(whole)
         support = np.flatnonzero(np.isin(self.kept[alive], start.support))
         if not whole.include:  # growing knows of no anchors

@@ -138,7 +138,7 @@ class Stability:
         )
 
     def records(self) -> list[dict[str, Any]]:
-        """One dict per component and feature that was met, the most frequent first."""
+        """Return one dict per component and feature that was met, the most frequent first."""
         low, high = self.intervals
         often, anywhere = self.frequencies, self.any_frequency
         chosen = self.selected_in
@@ -227,7 +227,7 @@ class Stability:
         return "\n".join([*map(str.rstrip, lines), *wrapped([last, *told(self.reference)])])
 
     def plot(self, ax: Any = None) -> Any:
-        """The frequency of every feature with its interval, component by component."""
+        """Return the frequency of every feature with its interval, component by component."""
         from ..report.plots import StabilityDisplay
 
         return StabilityDisplay(self).plot(ax=ax)
@@ -237,7 +237,7 @@ SHOWN = 0.25  # features outside the answer that came back at least so often are
 
 
 def wilson(share: np.ndarray, n: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's score interval for a share seen in n trials."""
+    """Return Wilson's score interval for a share seen in n trials."""
     if n == 0:
         return np.zeros_like(share), np.ones_like(share)
     z = float(norm.ppf(0.5 + level / 2.0))
@@ -357,7 +357,7 @@ def stability_of(
     plan: Plan,
     reference: Result | None = None,
 ) -> Stability:
-    """The same for resolved data; `reference` is the answer on all rows, if it is known."""
+    """Return the same for resolved data; `reference` is the answer on all rows, if it is known."""
     n = row_count(given, "stability")
     _check_rows(n)
     if reference is None:
@@ -390,7 +390,7 @@ def stability_of(
 
 
 def _searched_again(settings: Settings, reference: Result) -> Settings:
-    """The same question without its proof, from the known answer and from fewer starts."""
+    """Return the same question without its proof, from the known answer and from fewer starts."""
     again = replace(settings, certify=False, callback=None, n_jobs=1)
     if not settings.search.takes_starts or "n_nonzero_total" in reference.settings:
         return again

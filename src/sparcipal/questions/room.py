@@ -20,12 +20,12 @@ def fits(settings: Settings, k: int, s: int, n_features: int) -> bool:
 
 
 def most(settings: Settings, k: int, n_features: int) -> int:
-    """The largest number of nonzeros of each of k components among so many features."""
+    """Return the largest number of nonzeros of each of k components among so many features."""
     return n_features // k if settings.disjoint else n_features
 
 
 def around(settings: Settings, k: int, s: int, n_features: int) -> tuple[list[int], list[int]]:
-    """Numbers of components and of nonzeros near k and s, each of which fits with k or s."""
+    """Return numbers of components and of nonzeros near k and s that fit with k or with s."""
     ks = [near for near in (k - 1, k, k + 1) if near > 0 and fits(settings, near, s, n_features)]
     sizes = [
         near for near in (s // 2, s, 2 * s) if near > 0 and fits(settings, k, near, n_features)
@@ -65,7 +65,7 @@ class Tried:
 
 
 def with_room(tried: Tried, settings: Settings, columns: Columns) -> Tried:
-    """The numbers that are tried; one error names all that does not fit."""
+    """Return the numbers that are tried; one error names all that does not fit."""
     with Complaints() as check:
         available = check(settings.available, columns)
         room = columns.count if available is None else available
@@ -91,7 +91,7 @@ def _refuse_misfits(
 
 
 def _least_rows(k: int) -> int:
-    """Rows of a fold, so that regression on k scores says something."""
+    """Return the rows that a fold needs so that regression on k scores says something."""
     return 2 * (k + 1)
 
 
@@ -108,8 +108,8 @@ def _check_folds(largest: int, n: int, folds: int) -> None:
 def handed_on(
     function: Callable[..., Any], question: dict[str, Any], check: Complaints
 ) -> Settings:
-    """The settings of keywords that a function hands on to `sparse_pca`; one that neither of them
-    has is told as its own."""
+    """Return the settings of keywords that a function hands on to `sparse_pca`; one that neither of
+    them has is told as its own."""
     known = [field.name for field in fields(Settings)]
     check(refuse_unknown, function.__name__, question, [*signature(function).parameters, *known])
     return Settings.noted(check, **{name: question[name] for name in question if name in known})

@@ -86,7 +86,7 @@ def only_its_data(answer: Result | None) -> Iterator[None]:
 
 
 def its_features(answer: Result) -> Callable[[Columns, int | None], None]:
-    """What is asked of the features of data that a result is said to come from."""
+    """Return what is asked of the features of data that a result is said to come from."""
 
     def asked(columns: Columns, n_samples: int | None) -> None:
         if answer.feature_names is None or columns.names is None:
@@ -140,7 +140,7 @@ def check_same(answer: Result, data: Data) -> None:
 
 
 def _difference(answer: Result, data: Data) -> str:
-    """The first difference in words; "" if there is none."""
+    """Return the first difference in words; "" if there is none."""
     weighted = bool(answer.settings.get("sample_weight"))
     if weighted != data.weighted:
         return f"it was fitted {'with' if weighted else 'without'} sample_weight"

@@ -94,7 +94,7 @@ class Trends:
         return self.windows[position]
 
     def threads(self) -> dict[int, dict[int, Topic]]:
-        """The topics of each thread, by window."""
+        """Return the topics of each thread, by window."""
         out: dict[int, dict[int, Topic]] = {}
         for position, window in enumerate(self.windows):
             for topic in window.topics:
@@ -102,7 +102,7 @@ class Trends:
         return out
 
     def records(self) -> list[dict[str, Any]]:
-        """One record per topic and window, as a data frame wants them."""
+        """Return one record per topic and window, as a data frame wants them."""
         return [
             {
                 "window": position + 1,
@@ -142,7 +142,7 @@ class Trends:
         return "\n".join(lines[1:])
 
     def plot(self, ax: Any = None) -> Any:
-        """The share of every thread of topics in every window."""
+        """Return the share of every thread of topics in every window."""
         from ..report.plots import TrendsDisplay
 
         return TrendsDisplay(self).plot(ax=ax)

@@ -45,23 +45,23 @@ class Best(NamedTuple):
     rounding: float
 
     def lost(self, value: float, bound: float) -> tuple[float, float]:
-        """The share that is lost, at least (proved) and at most."""
+        """Return the share that is lost, at least (proved) and at most."""
         sure = self.value - self.rounding
         least = 1 - bound / sure if sure > 0 else 0.0
         return max(least, 0.0), 0.0 if self.reached_by(value) else 1 - value / self.value
 
     def reached_by(self, value: float) -> bool:
-        """Whether another value is as large, up to the rounding of both."""
+        """Return whether another value is as large, up to the rounding of both."""
         return value >= self.value - 2 * self.rounding
 
 
 def best_of(found: Alternatives) -> Best:
-    """All components together."""
+    """Return the best of all components together."""
     return Best(found.result.value, found.result.certificate.rounding)
 
 
 def alternatives_text(found: Alternatives) -> str:
-    """The short form: some lines per component, figures beside names."""
+    """Return the short form: some lines per component, figures beside names."""
     blocks = []
     for title, rows in parts(found):
         width = max((len(label) for label, _ in rows), default=0)
@@ -77,7 +77,7 @@ def alternatives_text(found: Alternatives) -> str:
 
 
 def alternatives_html(found: Alternatives) -> str:
-    """The same for a notebook and for the report. Names are untrusted, so all is escaped."""
+    """Return the same for a notebook and for the report. Names are untrusted, so all is escaped."""
     blocks = []
     for title, rows in parts(found):
         lines = "".join(
@@ -94,7 +94,7 @@ def _unbroken(text: str) -> str:
 
 
 def stability_html(found: Stability) -> str:
-    """How often features come back: a table per component, the most frequent first."""
+    """Return how often features come back: a table per component, the most frequent first."""
     stopped = f"<p>Stopped after {found.n_resamples} of {found.asked} resamples.</p>"
     blocks = [] if found.complete else [stopped]
     for j in range(len(found.reference.supports)):
@@ -136,8 +136,8 @@ def _frequency_row(record: dict[str, Any], threshold: float) -> str:
 
 
 def parts(found: Alternatives) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Everything that is known in titles with rows of a label and a text; what is lost rounds
-    down, and what may be lost at most rounds up."""
+    """Return everything that is known in titles with rows of a label and a text; what is lost
+    rounds down, and what may be lost at most rounds up."""
     out = []
     several = len(found.components) > 1
     for near in found.components:
@@ -156,7 +156,8 @@ def parts(found: Alternatives) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def nothing_to_spare(found: Alternatives) -> Iterator[str]:
-    """Why no feature has a joint cost, where all components together may use every feature."""
+    """Yield why no feature has a joint cost, where all components together may use every
+    feature."""
     told = found.result.settings
     free = found.result.n_features - len(told.get("exclude") or ())
     if found.drops or len(found.result.supports) < 2 or told["supports"] != "disjoint":
@@ -169,7 +170,7 @@ def nothing_to_spare(found: Alternatives) -> Iterator[str]:
 
 
 def unlisted(found: Alternatives) -> str:
-    """Why there is no list of the supports near each component, and what has one."""
+    """Return why there is no list of the supports near each component, and what has one."""
     settings = found.result.settings
     total = settings.get("n_nonzero_total")
     if total is not None:
@@ -213,8 +214,8 @@ def _rows(found: Alternatives, near: Nearby, told: list[str]) -> Iterator[tuple[
 
 
 def ranked(found: Alternatives, near: Nearby) -> list[tuple[int, Listed]]:
-    """The listed supports beside the component's own, with their ranks; its own is the first of
-    those that explain as much."""
+    """Return the listed supports beside the component's own, with their ranks; its own is the first
+    of those that explain as much."""
     seen = set(found.result.supports[near.component].tolist())
     own = next((e for e in near.supports if seen <= _closest(near, e, seen)), None)
     if own is not None and near.surpassed:
@@ -223,7 +224,8 @@ def ranked(found: Alternatives, near: Nearby) -> list[tuple[int, Listed]]:
 
 
 def _less(found: Alternatives, near: Nearby, entry: Listed) -> str:
-    """By how much a support falls short of the component, or exceeds it, and how it differs."""
+    """Return by how much a support falls short of the component, or exceeds it, and how it
+    differs."""
     if near.value <= 0:
         return _change(found, near, entry)
     share, best = 1 - entry.value / near.value, Best(near.value, near.rounding)
@@ -237,7 +239,7 @@ def _less(found: Alternatives, near: Nearby, entry: Listed) -> str:
 
 
 def _change(found: Alternatives, near: Nearby, entry: Listed) -> str:
-    """How a support differs from the component."""
+    """Return how a support differs from the component."""
     first = set(found.result.supports[near.component].tolist())
     own = _closest(near, entry, first)
     new, gone = (_named(found, sorted(part)) for part in (own - first, first - own))
@@ -248,7 +250,7 @@ def _change(found: Alternatives, near: Nearby, entry: Listed) -> str:
 
 
 def _closest(near: Nearby, entry: Listed, seen: set[int]) -> set[int]:
-    """The support, after exchanges, that has the most of the features seen."""
+    """Return the support, after exchanges, that has the most of the features seen."""
     own = set(entry.support.tolist())
     for group in near.groups:
         members = group.tolist()
@@ -258,7 +260,7 @@ def _closest(near: Nearby, entry: Listed, seen: set[int]) -> set[int]:
 
 
 def _figures(costs: Iterable[Cost]) -> list[tuple[int, float, float]]:
-    """Features with value and bound of the best answer, the dearest first."""
+    """Return features with value and bound of the best answer, the dearest first."""
     dearest = sorted(costs, key=lambda cost: cost.value)
     return [(cost.feature, cost.value, cost.bound) for cost in dearest]
 
@@ -266,7 +268,7 @@ def _figures(costs: Iterable[Cost]) -> list[tuple[int, float, float]]:
 def _lost(
     found: Alternatives, costs: list[tuple[int, float, float]], best: Best, shown: int = NAMED
 ) -> str:
-    """The share of the variance that each feature costs, at least (proved) and at most."""
+    """Return the share of the variance that each feature costs, at least (proved) and at most."""
     if best.value <= 0:
         return "nothing, because nothing is explained"
     said = []
@@ -277,14 +279,14 @@ def _lost(
 
 
 def _between(least: float, most: float) -> str:
-    """A share that lies between two, as one figure where they agree in all digits shown."""
+    """Return a share that lies between two, as one figure where they agree in all digits shown."""
     low = _percent(least, down=True)
     alike = low == _percent(most, down=True)
     return low if alike else f"{low.removesuffix(' %')} to {_percent(most)}"
 
 
 def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
-    """How many supports are near a component, and which features they use."""
+    """Yield how many supports are near a component, and which features they use."""
     known = near.level < near.sure  # of all supports above some level
     if not known and len(near.supports) < 2 and found.status in STOPS:
         yield "not answered yet"
@@ -337,7 +339,7 @@ def _labels(near: Nearby) -> tuple[str, str]:
 
 
 def using(found: Alternatives, near: Nearby, i: int) -> str:
-    """What it costs to use an outsider."""
+    """Return what it costs to use an outsider."""
     low, high = float(near.with_value[i]), float(near.with_bound[i])
     shares = Best(near.value, near.rounding).lost(low, high)
     least, most = _percent(shares[0], down=True), _percent(shares[1])
@@ -348,7 +350,7 @@ def using(found: Alternatives, near: Nearby, i: int) -> str:
 
 
 def using_others(near: Nearby) -> Iterator[str]:
-    """What it costs at least to use an outsider that has no cost of its own."""
+    """Yield what it costs at least to use an outsider that has no cost of its own."""
     named = [cost.feature for cost in near.forces]
     others = near.with_bound[~np.isin(near.outsiders, named)]
     least, _ = Best(near.value, near.rounding).lost(0.0, float(others.max(initial=0.0)))
@@ -357,7 +359,7 @@ def using_others(near: Nearby) -> Iterator[str]:
 
 
 def others(found: Alternatives, near: Nearby) -> Iterator[str]:
-    """The first supports of the list, as changes to the component."""
+    """Yield the first supports of the list, as changes to the component."""
     listed = ranked(found, near)
     for _, entry in listed[:SHOWN]:
         yield _less(found, near, entry)
@@ -400,7 +402,7 @@ def _unique(found: Alternatives, near: Nearby) -> str:
 
 
 def without(found: Alternatives, cost: Cost, best: Best, whose: str = "the best") -> str:
-    """What it costs to do without a feature, as a share of what `whose` names."""
+    """Return what it costs to do without a feature, as a share of what `whose` names."""
     name = _name(found, cost.feature)
     if best.value <= 0:
         return f"without {name}: nothing is explained anyway"
@@ -414,7 +416,7 @@ def without(found: Alternatives, cost: Cost, best: Best, whose: str = "the best"
 
 
 def _named(found: Alternatives, features: list[int]) -> str:
-    """Names in a row, the first NAMED of them."""
+    """Return names in a row, the first NAMED of them."""
     more = len(features) - NAMED
     names = ", ".join(_name(found, j) for j in features[:NAMED])
     return names + (f" and {more:,} more" if more > 0 else "")

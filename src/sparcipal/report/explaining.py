@@ -33,7 +33,7 @@ MANY = "How many components and nonzeros"
 
 
 def sections(page: Explanation) -> dict[str, list[str]]:
-    """The sentences under their headings; a part without any is left out."""
+    """Return the sentences under their headings; a part without any is left out."""
     parts = {
         FOUND: _found(page),
         SURE: _sure(page),
@@ -61,7 +61,7 @@ def explanation_text(page: Explanation) -> str:
 
 
 def explanation_html(page: Explanation) -> str:
-    """The page for a notebook. Names are untrusted, so all that varies is escaped."""
+    """Return the page for a notebook. Names are untrusted, so all that varies is escaped."""
     parts = []
     for title, lines in page.sections.items():
         parts.append(f"<h3>{escape(title)}</h3>\n<ul>\n{_items(lines)}</ul>")
@@ -70,7 +70,7 @@ def explanation_html(page: Explanation) -> str:
 
 
 def _items(lines: list[str]) -> str:
-    """Sentences on the same component follow each other under its name."""
+    """Put sentences on the same component one after the other, under its name."""
     items = []
     for about, group in groupby(lines, _about):
         told = list(group)
@@ -105,7 +105,7 @@ def explanation_page(page: Explanation) -> str:
 
 
 def explanation_json(page: Explanation) -> str:
-    """The same sentences, and the figures behind them in full."""
+    """Return the same sentences, and the figures behind them in full."""
     result, near = page.result, page.alternatives
     document = {
         "explanation": page.sections,
@@ -173,7 +173,7 @@ def _best(near: Nearby) -> answers.Best:
 
 
 def _cost(found: Alternatives, cost: Cost, best: answers.Best) -> dict[str, Any]:
-    """The share that is lost, at least (proved) and at most."""
+    """Return the share that is lost, at least (proved) and at most."""
     name = found.result.feature_name(cost.feature)
     if best.value <= 0:
         return {"feature": name, "at_least": 0.0, "at_most": 0.0}
@@ -323,7 +323,7 @@ def _many(page: Explanation) -> Iterator[str]:
 
 
 def _newcomers(found: Stability, j: int, often: np.ndarray, support: np.ndarray) -> Iterator[str]:
-    """Features outside the answer that half of the resamples or more have in a component."""
+    """Yield features outside the answer that half of the resamples or more have in a component."""
     others = np.setdiff1d(np.flatnonzero(often >= 0.5), support)
     if others.size:
         names = ", ".join(

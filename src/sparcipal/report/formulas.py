@@ -110,7 +110,8 @@ def _terms(result: Result, component: int) -> Iterator[Term]:
 
 
 def _sql(components: list[list[Term]]) -> str:
-    """One select with a column per component; names are quoted as standard SQL quotes them."""
+    """Return one select with a column per component; names are quoted as standard SQL quotes
+    them."""
     columns = []
     for number, terms in enumerate(components, start=1):
         parts = [f"{t.weight!r} * ({_entry(t)} - {_signed(t.center)})" for t in terms]
@@ -119,7 +120,7 @@ def _sql(components: list[list[Term]]) -> str:
 
 
 def _entry(term: Term) -> str:
-    """A column in SQL, filled where that was asked for."""
+    """Return a column in SQL, filled where that was asked for."""
     quoted = _quoted(term.name)
     return quoted if term.fill is None else f"COALESCE({quoted}, {term.fill!r})"
 
@@ -133,7 +134,7 @@ def _signed(number: float) -> str:
 
 
 def _python(components: list[list[Term]]) -> str:
-    """A function of a row: a dict, or a frame with these columns."""
+    """Return a function of a row: a dict, or a frame with these columns."""
     filled = any(t.fill is not None for terms in components for t in terms)
     lines = [
         *(_FILLED if filled else ()),
@@ -157,7 +158,7 @@ def _python(components: list[list[Term]]) -> str:
 
 
 def _equation(components: list[list[Term]]) -> str:
-    """A line per component in few digits, for a text, with its constant gathered."""
+    """Return a line per component in few digits, for a text, with its constant gathered."""
     lines = []
     for number, terms in enumerate(components, start=1):
         constant = -sum(t.weight * t.center for t in terms)
@@ -173,6 +174,6 @@ def _sign(number: float) -> str:
 
 
 def _bare(name: str) -> str:
-    """A name as it stands if it is one word, otherwise in brackets."""
+    """Return a name as it stands if it is one word, otherwise in brackets."""
     one = re.fullmatch(r"[^\W\d]\w*", name) and not keyword.iskeyword(name)
     return name if one else f"[{words.visible(name)}]"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def update_text(found: Update) -> str:
-    """Rows that came and went, what each component has gained and lost, and what is proved."""
+    """Tell the rows that came and went, what components gained and lost, and what is proved."""
     rows = [f"{found.added} rows more" if found.added else ""]
     rows += [f"{found.removed} rows less" if found.removed else ""]
     lines = [f"{', '.join(filter(None, rows))}: {found.result.n_samples} rows now"]

@@ -181,7 +181,7 @@ def _number(label: str) -> float:
 
 
 def even_rows(n_samples: int, most: int) -> np.ndarray:
-    """Rows to draw: all, or so many at even distances."""
+    """Return the rows to draw: all, or so many at even distances."""
     if n_samples <= most:
         return np.arange(n_samples)
     return np.unique(np.linspace(0, n_samples - 1, most).round().astype(int))

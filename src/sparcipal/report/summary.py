@@ -71,7 +71,7 @@ def _once(result: Result) -> str:
 
 
 def _sums(result: Result) -> bool:
-    """Whether what is proved is about a sum of variances that counts something twice."""
+    """Return whether what is proved is about a sum of variances that counts something twice."""
     if len(result.supports) == 1 or result.settings.get("objective") != "sum":
         return False
     return not result.adjusted_variance >= (1 - 1e-6) * result.value  # an unknown one is nan

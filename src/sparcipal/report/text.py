@@ -48,7 +48,7 @@ class ComponentTable:
         return iter(self.rows)
 
     def records(self) -> list[dict[str, object]]:
-        """One record per nonzero weight, as a data frame wants them."""
+        """Return one record per nonzero weight, as a data frame wants them."""
         return [
             {
                 "component": row.component,

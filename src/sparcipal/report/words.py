@@ -153,7 +153,8 @@ class Verdict:
 
 
 def is_best(certificate: Certificate) -> bool:
-    """Whether an answer is proved to be the best, and not only as near as a large `tol` asks."""
+    """Return whether an answer is proved to be the best, and not only as near as a large `tol`
+    asks."""
     return certificate.status == "optimal" and certificate.gap <= min(certificate.tol, BEST)
 
 
@@ -419,7 +420,7 @@ def promises(certificate: Certificate, kept: bool) -> list[tuple[str, str, str]]
 
 
 def _percent_down(percent: float) -> float:
-    """Three digits, rounded down; 0 for what is no number."""
+    """Round down to three digits; 0 for what is no number."""
     return float(rounded(percent, 3, ROUND_FLOOR)) if math.isfinite(percent) else 0.0
 
 

@@ -111,7 +111,7 @@ def _in_turn(made: Answer | None, order: Sequence[int]) -> Answer | None:
 
 
 def _value(problem: Problem, components: Answer | None) -> float:
-    """The sum of variances, which is that of adjusted ones if scores are uncorrelated."""
+    """Return the sum of variances, which is that of adjusted ones if scores are uncorrelated."""
     if components is None:
         return -np.inf
     cov = problem.covariance

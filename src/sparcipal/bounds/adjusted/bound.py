@@ -46,7 +46,7 @@ def adjusted_bound(
     options: Options,
     effort: str,
 ) -> Bound | None:
-    """No components of this kind have a larger adjusted variance; None if nothing is proved.
+    """Bound the adjusted variance of components of this kind; None if nothing is proved.
 
     `components` are good ones, and `known` is a bound that is known already.
     """

@@ -41,7 +41,7 @@ class Around:
         self.weights = np.full(len(self.points), 1.0 / len(self.points))
 
     def fitted(self) -> Lowered:
-        """What is left of the covariance in the best ellipsoid around the points."""
+        """Return what is left of the covariance in the best ellipsoid around the points."""
         features = np.unique(np.concatenate([c.support for c in self.points]))
         X = np.zeros((features.size, len(self.points)))
         for i, point in enumerate(self.points):
@@ -70,7 +70,7 @@ class Around:
         return bool(new)
 
     def best(self, lowered: Lowered) -> Component:
-        """The known component that explains most in the matrix."""
+        """Return the known component that explains most in the matrix."""
         return max(self.points, key=lambda c: worth(lowered, c))
 
     def _searched(self, lowered: Lowered) -> np.ndarray:
@@ -93,12 +93,12 @@ class Around:
 
 
 def best_on(cov: Covariance, support: np.ndarray, nonnegative: bool) -> Component:
-    """The component on a support that explains most in a matrix."""
+    """Return the component on a support that explains most in a matrix."""
     return Component(support, best_weights(cov.submatrix(support), nonnegative)[1])
 
 
 def worth(cov: Covariance, component: Component) -> float:
-    """What a component explains in a matrix."""
+    """Return what a component explains in a matrix."""
     x = component.weights
     return float(x @ cov.submatrix(component.support) @ x)
 
@@ -125,7 +125,7 @@ def balanced(gram: np.ndarray, k: int, weights: np.ndarray) -> tuple[np.ndarray,
 
 
 def _flat(zeta: np.ndarray, k: int) -> tuple[int, float]:
-    """How many semi-axes are longer than the others, and the square of the others."""
+    """Return how many semi-axes are longer than the others, and the square of the others."""
     least = FLATTEST * float(np.sqrt(zeta[0]))
     for r in range(k):
         nu = max(float(np.sqrt(zeta[r:].sum() / (k - r))), least)

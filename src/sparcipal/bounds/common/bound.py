@@ -35,8 +35,8 @@ WORK = {"fast": 3e9, "full": 6e10}  # about nanoseconds of one core
 def common_bound(
     problem: Problem, proved: Proved, options: Options, effort: str
 ) -> tuple[Bound, tuple[Component, ...], int]:
-    """No common set of s features is worth more; also return the best components known and how many
-    nodes it took."""
+    """Bound what a common set of s features is worth; also return the best components known and how
+    many nodes it took."""
     cov, k, s, p = problem.covariance, problem.k, problem.s_max, problem.covariance.n_features
     margin = SAFETY * k * cov.rounding(s)
     if comb(p, s) <= SETS[effort]:

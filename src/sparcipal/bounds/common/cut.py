@@ -49,7 +49,7 @@ class State:
         return np.flatnonzero(self.alive & ~self.forced)
 
     def bound(self, cut: Cut) -> float:
-        """No set is worth more."""
+        """Return a bound on what a set is worth."""
         worth = -np.sort(-np.append(cut.coef[self.free], self.pads))[: self.room]
         return self._rounded_up(cut.base + float(cut.coef[self.forced].sum() + worth.sum()))
 

@@ -66,7 +66,8 @@ class PackingQuestion:
 
 
 def best_packing(question: PackingQuestion, monitor: Monitor) -> Packed | None:
-    """The best k disjoint supports if they may explain more than target; None if a limit was met.
+    """Return the best k disjoint supports if they may explain more than target; None if a limit was
+    met.
 
     Every support counts with a bound that a Cholesky factorisation proves, and with twice what the
     checker allows for the rounding of sums of prices and values.

@@ -91,7 +91,7 @@ class KyFanSplit:
         return KyFanSplit(features, self.u[pairs], self.r[pairs], self.price[stay], self.pad)
 
     def full(self) -> tuple[np.ndarray, np.ndarray]:
-        """U and R as square matrices of double precision."""
+        """Return U and R as square matrices of double precision."""
         n = self.features.size
         upper = np.triu_indices(n, 1)
         u, r = np.zeros((n, n)), np.zeros((n, n))
@@ -129,7 +129,7 @@ def kyfan_matrix(a: np.ndarray, split: KyFanSplit, s: int, nonnegative: bool) ->
 
 
 def proved_sum(matrix: np.ndarray, outside: np.ndarray, k: int) -> float:
-    """The k largest of the eigenvalues of `matrix` and the numbers `outside` sum to at most this.
+    """Bound the sum of the k largest of the eigenvalues of `matrix` and the numbers `outside`.
 
     If nu I + Z - M and Z are PSD, the sum is at most k nu + tr Z. On the core Z = (M - nu I)_+
     comes from approximate eigenpairs, and a Cholesky factorisation proves what they are good for;

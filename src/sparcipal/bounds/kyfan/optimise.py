@@ -182,7 +182,7 @@ class Occupied:
 
 
 def step_work(n: int, kept: int | None) -> float:
-    """Estimate the nanoseconds of one core that a step takes; None: with all eigenpairs."""
+    """Estimate the nanoseconds of one core that a step takes; `kept` is None for all eigenpairs."""
     pairs = 0.35 * n if kept is None else 1.2 * kept
     return (40.0 + pairs) * float(n) ** 2 + 3e5
 

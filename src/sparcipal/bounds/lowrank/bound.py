@@ -56,7 +56,8 @@ def low_rank_bound(
 
 
 def low_rank_work(p: int) -> float:
-    """About the nanoseconds of one core that the bound takes: eigenvectors and factorisations."""
+    """Return about the nanoseconds of one core that the bound takes: eigenvectors and
+    factorisations."""
     return 0.09 * float(p) ** 3 + 230.0 * p * p if p <= DENSE_LIMIT else 5e8
 
 

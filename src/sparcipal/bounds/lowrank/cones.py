@@ -230,7 +230,7 @@ class Cones:
         return [self._region(nodes) for nodes in dealt if nodes.size]
 
     def _region(self, nodes: np.ndarray) -> Cones:
-        """A search of these open cones only, with points, edges and a heap of its own."""
+        """Return a search of these open cones only, with points, edges and a heap of its own."""
         part = copy.copy(self)
         part.regions, part.table = [], self.table // REGIONS
         # Increasing keys are a heap.
@@ -303,7 +303,8 @@ class Cones:
         return level, np.concatenate(codes)
 
     def _whole(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Children, halved edges and bounds of all cones, those of the regions behind the own."""
+        """Return children, halved edges and bounds of all cones, those of the regions behind the
+        own."""
         columns = [[column[: self.counts[0]].copy()] for column in self._tree()]
         start = int(self.counts[0])
         for part in self.regions:
@@ -380,7 +381,7 @@ def _doubled(array: np.ndarray) -> np.ndarray:
 
 
 def _advanced(task: tuple[Cones, int]) -> Cones:
-    """A region after so many cones; the same object on threads, a copy on other workers."""
+    """Return a region after so many cones; the same object on threads, a copy on other workers."""
     part, limit = task
     part.advance(limit)
     return part

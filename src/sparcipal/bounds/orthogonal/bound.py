@@ -55,7 +55,7 @@ def orthogonal_bound(
     options: Options,
     effort: str,
 ) -> Bound:
-    """No orthogonal components of these sizes explain more."""
+    """Bound what orthogonal components of these sizes explain."""
     a = problem.covariance.dense()
     n, k = len(a), min(problem.k, len(a))
     w, q = np.linalg.eigh(0.5 * (a + a.T))

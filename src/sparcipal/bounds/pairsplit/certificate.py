@@ -56,7 +56,8 @@ class Part:
         return int(np.count_nonzero(self.forced))
 
     def restrict(self, keep: np.ndarray, forced: np.ndarray) -> Part:
-        """The subproblem on the features of the mask `keep`, `forced` (same length) forced in."""
+        """Return the subproblem on the features of the mask `keep`, `forced` (same length) forced
+        in."""
         a = self.a if keep.all() else self.a[np.ix_(keep, keep)]
         return Part(
             self.features[keep],
@@ -98,7 +99,7 @@ class Split:
         )
 
     def on(self, features: np.ndarray) -> Split:
-        """The same certificate restricted to fewer features."""
+        """Return the same certificate restricted to fewer features."""
         if features.size == self.features.size:
             return self
         rows = np.searchsorted(self.features, features)
@@ -147,7 +148,7 @@ def split_matrix(part: Part, split: Split) -> SplitMatrix:
 
 
 def charges(u: np.ndarray, r: np.ndarray, nonnegative: bool) -> np.ndarray:
-    """V_ij, rounded up on both sides, so that the product stays above U_ij^2."""
+    """Return V_ij, rounded up on both sides, so that the product stays above U_ij^2."""
     size = np.maximum(u, 0.0) if nonnegative else np.abs(u)
     return size * np.exp(r.astype(np.float64)) * (1 + margins.exponential())
 
@@ -155,7 +156,7 @@ def charges(u: np.ndarray, r: np.ndarray, nonnegative: bool) -> np.ndarray:
 def _row_sums(
     gain: np.ndarray, charge: np.ndarray, part: Part
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The charges d_i, rounded up, and the q_i-th and (q_i + 1)-th largest free gains."""
+    """Return the charges d_i, rounded up, and the q_i-th and (q_i + 1)-th largest free gains."""
     n, forced = part.n, part.forced
     free = np.where(forced, -np.inf, gain)
     np.fill_diagonal(free, -np.inf)
@@ -184,7 +185,7 @@ def _row_sums(
 
 
 def prove_below(matrix: np.ndarray, t: float) -> bool:
-    """Whether a Cholesky factorisation proves lambda_max(matrix) <= t, rounding included."""
+    """Return whether a Cholesky factorisation proves lambda_max(matrix) <= t, rounding included."""
     n = matrix.shape[0]
     shifted = -matrix
     diagonal = np.einsum("ii->i", shifted)
@@ -207,5 +208,5 @@ def proven_bound(matrix: np.ndarray, guess: float, scale: float) -> float:
 
 
 def top_eigenvalue(matrix: np.ndarray) -> float:
-    """The largest eigenvalue as LAPACK computes it: a guess, not a bound."""
+    """Return the largest eigenvalue as LAPACK computes it: a guess, not a bound."""
     return float(largest_eigenvalues(matrix, 1)[0])

@@ -53,7 +53,7 @@ class Optimiser:
         self._tops = SoftTops(n, FULL_EIGEN, REACH, 3 * REACH, LeadingSpace())
 
     def split(self) -> Split:
-        """The current point as a certificate of single precision."""
+        """Return the current point as a certificate of single precision."""
         u, r = self.unit * self.point[: self.pairs], self.point[self.pairs :]
         return Split.rounded(self.part.features, self.upper, u, r)
 
@@ -65,8 +65,8 @@ class Optimiser:
         monitor: Monitor | None = None,
         most: float = np.inf,
     ) -> float:
-        """Up to `max_iter` L-BFGS steps at smoothing `mu`; ends early once below `target`, when the
-        monitor says stop, or after so much work.
+        """Take up to `max_iter` L-BFGS steps at smoothing `mu`; end early once below `target`, when
+        the monitor says stop, or after so much work.
 
         Returns the largest eigenvalue of the last smoothed matrix: a guess of the bound.
         """

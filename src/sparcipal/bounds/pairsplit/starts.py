@@ -19,14 +19,15 @@ RANK_ONE = (0.3, 0.6, 0.8, 0.9, 1.0)
 
 
 def clipped(part: Part, rho: float) -> Split:
-    """U = clip(A, -rho, rho), even split; U = min(A, rho) when x >= 0."""
+    """Return U = clip(A, -rho, rho), split evenly; U = min(A, rho) when x >= 0."""
     u = np.minimum(part.a, rho) if part.nonnegative else np.clip(part.a, -rho, rho)
     np.fill_diagonal(u, 0.0)
     return Split(part.features, u, np.zeros_like(u), {"clip": rho})
 
 
 def rank_one(part: Part, value: float, vector: np.ndarray, fraction: float) -> Split:
-    """U = v v' with v = sqrt(f l) u in single precision, and V_ij = v_j^2 where v is not tiny."""
+    """Return U = v v', v = sqrt(f l) u in single precision, and V_ij = v_j^2 where v is not
+    tiny."""
     v = (np.sqrt(max(fraction * value, 0.0)) * vector).astype(np.float32)
     # ratios of tiny entries are noise and would make the smoothed charges explode
     floor = float(np.sqrt(0.1 * max(float(np.diagonal(part.a).max()), 1e-300)))
@@ -40,7 +41,7 @@ def rank_one(part: Part, value: float, vector: np.ndarray, fraction: float) -> S
 
 
 def best_start(part: Part) -> tuple[Split, int]:
-    """The best of both families, and the number of eigenvalue problems this took."""
+    """Return the best of both families, and the number of eigenvalue problems this took."""
     off = part.a - np.diag(np.diagonal(part.a))
     largest = float(np.abs(off).max(initial=0.0))
     candidates = [clipped(part, f * largest) for f in FRACTIONS]

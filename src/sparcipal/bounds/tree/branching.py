@@ -44,7 +44,7 @@ def best_feature(part: Part, split: Split, z: np.ndarray) -> int:
 
 
 def _tops(w: np.ndarray, q: np.ndarray, drops: np.ndarray) -> np.ndarray:
-    """lambda_max(Q'(M - Diag D)Q) for every row D of `drops`."""
+    """Return lambda_max(Q'(M - Diag D)Q) for every row D of `drops`."""
     m = w.size
     first, second = np.tril_indices(m)
     packed = drops @ (q[:, first] * q[:, second])

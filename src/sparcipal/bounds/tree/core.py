@@ -74,7 +74,7 @@ LOOSE = 0.02  # gap of the level, relative to the value, beyond which the core i
 def prove_large(
     cov: Covariance, s: int, question: TreeQuestion | None = None, *, first_core: int | None = None
 ) -> Proof:
-    """`prove` for a covariance whose columns are formed on demand; prices and pads are left out.
+    """Do what `prove` does where columns are formed on demand; there are no prices and pads.
 
     `first_core` is the number of features of the first core (CORE); it grows where that does not
     suffice.
@@ -96,7 +96,7 @@ def prove_large(
 
 
 def affordable(s: int, effort: str | float) -> bool:
-    """Whether the default effort suffices for more than a first core for s nonzeros."""
+    """Return whether the default effort suffices for more than a first core for s nonzeros."""
     return effort != "fast" or step_work(max(CORE, 2 * s)) <= MANY
 
 
@@ -153,7 +153,7 @@ class _Extension:
         self.support, self.value = support, rounder.evaluate(np.arange(support.size))[0]
 
     def first_core(self) -> np.ndarray:
-        """The support, what would add most to it, and the largest variances."""
+        """Return the support, what would add most to it, and the largest variances."""
         diagonal, p = self.cov.diagonal, self.cov.n_features
         block = self.cov.submatrix(self.support)
         x = np.zeros(p)
@@ -169,7 +169,8 @@ class _Extension:
         return np.union1d(self.support, best)
 
     def last_gain(self) -> float:
-        """About how far the optimum for s - 1 features lies below that for s; not too small."""
+        """Return about how far the optimum for s - 1 features lies below that for s; not too
+        small."""
         block, n = self.cov.submatrix(self.support), self.support.size
         rounder = Rounder(block, self.s, np.zeros(n), self.nonnegative)
         weights = rounder.evaluate(np.arange(n))[1]
@@ -250,14 +251,15 @@ class _Extension:
         return True
 
     def _unchanged(self, core: np.ndarray, split: Split, level: float, gain: float) -> Touch | None:
-        """The certificate of a neighbouring cardinality if it serves as it is."""
+        """Return the certificate of a neighbouring cardinality if it serves as it is."""
         strata = Strata(self.cov, self.s, self.nonnegative, core, split, self.forced)
         if strata.top() > level - ROOM * gain:
             return None
         return self._attempt(strata, level, gain, self.shaping / 8)[1].touch
 
     def lowered(self, touch: Touch, level: float) -> Touch:
-        """The lowest certificate from this level on, from the core and the split of another one."""
+        """Return the lowest certificate from this level on, from the core and the split of another
+        one."""
         gain = self.last_gain()
         core, split = touch.core, touch.split
         for _ in range(ROUNDS):
@@ -336,7 +338,7 @@ class _Extension:
         return tried, attempt
 
     def _lowest(self, strata: Strata, low: float, gain: float, touch: Touch | None) -> Touch:
-        """About the lowest level that this core can certify, as far as the budget goes.
+        """Return about the lowest level that this core can certify, as far as the budget goes.
 
         `low` is too low, and `touch` is the best certificate so far.
         """
@@ -365,7 +367,7 @@ class _Extension:
         return touch
 
     def _lifted(self, core: np.ndarray, split: Split, gain: float) -> float:
-        """The value if the root of the branch and bound may close, else about its bound."""
+        """Return the value if the root of the branch and bound may close, else about its bound."""
         n = core.size
         part = Part(
             np.arange(n), self.cov.submatrix(core), np.isin(core, self.forced), np.zeros(n), self.s,
@@ -476,7 +478,7 @@ class _Extension:
         return larger, tried[best][1]
 
     def combine(self, touch: Touch, inside: Proof) -> Proof:
-        """Both kinds of supports together."""
+        """Return what is proved of both kinds of supports together."""
         slack = margins.OPEN * self.tol * max(abs(inside.value), self.scale)
         bound = max(inside.bound, touch.level + slack)
         status = inside.status

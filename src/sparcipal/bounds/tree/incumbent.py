@@ -40,7 +40,7 @@ def best_weights(block: np.ndarray, nonnegative: bool) -> tuple[float, np.ndarra
 
 
 def _positive_ascent(block: np.ndarray, x: np.ndarray) -> tuple[float, np.ndarray]:
-    """Projected power steps, then the leading eigenvector while that stays nonnegative."""
+    """Take projected power steps, then the leading eigenvector while that stays nonnegative."""
     for _ in range(60):
         y = np.maximum(block @ x, 0.0)
         norm = float(np.linalg.norm(y))
@@ -105,7 +105,7 @@ class Rounder:
         return self.exchange(self.power(x))
 
     def power(self, x: np.ndarray) -> np.ndarray:
-        """The support on which truncated power steps settle."""
+        """Return the support on which truncated power steps settle."""
         last = np.empty(0, dtype=np.intp)
         for _ in range(50):
             y = self.a @ x

@@ -73,7 +73,7 @@ class Proof:
     listed: tuple[np.ndarray, ...] = ()
 
     def data(self) -> dict[str, Any]:
-        """Everything needed to replay the proof."""
+        """Return everything needed to replay the proof."""
         if self.touch is None:
             return {"log": self.log}
         return {"log": self.log, "touch": self.touch}

@@ -26,7 +26,8 @@ TINY = 1e-6  # loadings that count as none, for a guess
 
 
 def nonnegative_bound(block: np.ndarray, x: np.ndarray, scale: float) -> float:
-    """A number that y'By is at most for all unit y >= 0; near x'Bx where x >= 0 is the best one.
+    """Return a number that y'By is at most for all unit y >= 0; near x'Bx where x >= 0 is the best
+    one.
 
     Entries that are added to the block raise y'By, and some of them its largest eigenvalue little.
     """
@@ -40,8 +41,8 @@ def nonnegative_bound(block: np.ndarray, x: np.ndarray, scale: float) -> float:
 
 
 def _none_above(block: np.ndarray, x: np.ndarray, t: float) -> bool:
-    """Whether y'By <= t is proved for all unit y >= 0: on each part by a raised block, or because
-    its best y is on a smaller part."""
+    """Return whether y'By <= t is proved for all unit y >= 0: on each part by a raised block, or
+    because its best y is on a smaller part."""
     whole = tuple(range(x.size))
     todo, seen = [whole], {whole}
     while todo:
@@ -59,7 +60,7 @@ def _none_above(block: np.ndarray, x: np.ndarray, t: float) -> bool:
 
 
 def _raises(block: np.ndarray, x: np.ndarray) -> Iterator[np.ndarray]:
-    """Nonnegative matrices that lower the largest eigenvalue when they are added to the block."""
+    """Yield nonnegative matrices that lower the largest eigenvalue when added to the block."""
     yield np.zeros_like(block)
     yield _raise_beside(block, x)
     yield np.maximum(-block, 0.0)

@@ -35,7 +35,7 @@ SLICE = 1 << 22  # entries sorted together
 
 
 def read_bagofwords(source: Source, names: tuple[str, ...] | None) -> Parsed:
-    """Documents by words as small unsigned counts (CSR), and the vocabulary beside the file.
+    """Return documents by words as small counts (CSR), and the vocabulary beside the file.
 
     The cache entry holds the counts only: the vocabulary may change without them.
     """
@@ -55,7 +55,7 @@ def read_bagofwords(source: Source, names: tuple[str, ...] | None) -> Parsed:
 
 
 def looks_like_bagofwords(source: Path_) -> bool:
-    """Whether the first four lines are a header and an entry, or all four are entries."""
+    """Return whether the first four lines are a header and an entry, or all four are entries."""
     with open_bytes(source) as stream:
         lines = [stream.readline(200).split() for _ in range(4)]
     if not all(part.isdigit() for line in lines for part in line):
@@ -78,7 +78,8 @@ def _vocabulary_beside(source: Path_) -> Path | None:
 
 
 def _counts(source: Source) -> tuple[Any, bool, Entry | None]:
-    """The matrix, whether the file has a header, and the cache entry: found, made or None."""
+    """Return the matrix, whether the file has a header, and the cache entry: found, made or
+    None."""
     cache: Cache | None = source.cache
     entry = None if cache is None else cache.find(source, NAME)
     if entry is not None:
@@ -114,7 +115,7 @@ def _parsed(source: Source, drafts: contextlib.ExitStack) -> tuple[Spill, dict[s
 
 
 def _draft(cache: Cache, drafts: contextlib.ExitStack) -> Draft | None:
-    """A new draft that is removed when the stack closes, unless it became an entry."""
+    """Return a new draft that is removed when the stack closes, unless it became an entry."""
     draft = cache.draft()
     if draft is not None:
         drafts.callback(draft.abandon)
@@ -122,7 +123,7 @@ def _draft(cache: Cache, drafts: contextlib.ExitStack) -> Draft | None:
 
 
 def _moments(matrix: Any, entry: Entry | None) -> Moments | None:
-    """Exact moments of the columns, stored with the cache entry."""
+    """Return exact moments of the columns, stored with the cache entry."""
     if matrix.shape[1] > ROOM + 16 * matrix.nnz:
         return None  # nearly all words never occur: the arrays would be larger than the matrix
     name = f"moments-{matrix.shape[1]}"
@@ -136,7 +137,8 @@ def _moments(matrix: Any, entry: Entry | None) -> Moments | None:
 
 
 def _header(stream: BinaryIO, source: Source) -> tuple[tuple[int, ...] | None, bytes, int]:
-    """The three header figures (None without a header), bytes already read, and the next line."""
+    """Return the three header figures (None without a header), bytes already read, and the next
+    line."""
     lines = [stream.readline(1 << 16)]
     if len(lines[0].split()) == 3:
         return None, lines[0], 1
@@ -151,7 +153,7 @@ def _header(stream: BinaryIO, source: Source) -> tuple[tuple[int, ...] | None, b
 
 
 def _shape(entries: Entries, header: tuple[int, ...] | None, source: Source) -> tuple[int, int]:
-    """The numbers of documents and words: those of the header if there is one and they are
+    """Return the numbers of documents and words: those of the header if there is one and they are
     plausible."""
     total = int(entries.lengths.sum())
     if header is None:
@@ -265,7 +267,7 @@ class _Buffer:
         )
 
     def fill(self, source: Path_, line: int) -> int:
-        """The end of the whole lines that are now in `text`; 0 when there are no more."""
+        """Return the end of the whole lines that are now in `text`; 0 when there are no more."""
         rest = self._filled - self._used
         self.text[:rest] = self.text[self._used : self._filled].copy()
         self._filled, self._used = rest, 0
@@ -294,7 +296,7 @@ class _Buffer:
         return self._filled + 1
 
     def _last_end(self) -> int:
-        """The place after the last newline; 0 when there is none."""
+        """Return the place after the last newline; 0 when there is none."""
         for look in (64, self._filled):  # nearly always among the last bytes
             start = max(self._filled - look, 0)
             found = self.text[start : self._filled].tobytes().rfind(b"\n")
@@ -345,7 +347,7 @@ def _fault(raw: bytes, line: int, limits: np.ndarray, source: Path_) -> str:
 
 
 def in_order(entries: Entries, source: Source, draft: Draft | None) -> Entries:
-    """The same entries sorted by documents and words, with repeated ones added up."""
+    """Return the same entries sorted by documents and words, with repeated ones added up."""
     indices, data = entries.spill.array("indices"), entries.spill.array("data")
     order = np.argsort(entries.documents, kind="stable")
     documents, lengths = entries.documents[order], entries.lengths[order].astype(np.int64)
@@ -377,7 +379,7 @@ def in_order(entries: Entries, source: Source, draft: Draft | None) -> Entries:
 
 
 def _slices(documents: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Ranges of runs that hold whole documents, with about SLICE entries together."""
+    """Yield ranges of runs that hold whole documents, with about SLICE entries together."""
     last = np.flatnonzero(np.append(documents[1:] != documents[:-1], True)) + 1  # ends of documents
     total = np.cumsum(lengths)[last - 1]
     a = done = 0

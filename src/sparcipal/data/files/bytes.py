@@ -32,7 +32,8 @@ LARGE, RATIO = 1 << 30, 200
 
 
 def _fast_gzip() -> Any:
-    """The module of python-isal, three times as fast as zlib, or None when it is not installed."""
+    """Return the module of python-isal, three times as fast as zlib, or None when it is not
+    installed."""
     try:
         return importlib.import_module("isal.igzip")
     except ImportError:
@@ -40,7 +41,7 @@ def _fast_gzip() -> Any:
 
 
 def spoiled() -> tuple[type[Exception], ...]:
-    """The exceptions that a damaged gzip file raises."""
+    """Return the exceptions that a damaged gzip file raises."""
     fast = _fast_gzip()
     own = () if fast is None else (importlib.import_module("isal.isal_zlib").error,)
     return (EOFError, zlib.error, gzip.BadGzipFile, *own)
@@ -143,7 +144,7 @@ class Watched(io.RawIOBase):
             raise KeyboardInterrupt("reading was stopped by the callback")
 
     def changed(self, path: Path_) -> bool:
-        """Whether the file is another one than when it was opened; a pipe never is."""
+        """Return whether the file is another one than when it was opened; a pipe never is."""
         if self._total is None:
             return False
         try:
@@ -154,7 +155,7 @@ class Watched(io.RawIOBase):
 
 
 def identity(state: os.stat_result) -> tuple[int, ...]:
-    """Numbers that differ after the file was written to or replaced by another one."""
+    """Return numbers that differ after the file was written to or replaced by another one."""
     return (
         state.st_dev,
         state.st_ino,
@@ -166,7 +167,7 @@ def identity(state: os.stat_result) -> tuple[int, ...]:
 
 @contextlib.contextmanager
 def open_bytes(source: Path_) -> Iterator[BinaryIO]:
-    """The bytes of a file, decompressed when they are gzipped; "-" is standard input.
+    """Yield the bytes of a file, decompressed when they are gzipped; "-" is standard input.
 
     A gzip file that is damaged and a file that changes meanwhile are ValueErrors that name it.
     """
@@ -198,7 +199,7 @@ def open_bytes(source: Path_) -> Iterator[BinaryIO]:
 
 
 def decompressed(buffered: Any) -> BinaryIO:
-    """The stream itself, or its unpacked content when it starts like a gzip file."""
+    """Return the stream itself, or its unpacked content when it starts like a gzip file."""
     if buffered.peek(2)[:2] != b"\x1f\x8b":
         return buffered  # type: ignore[no-any-return]
     fast = _fast_gzip()
@@ -253,7 +254,7 @@ def _changed(source: Path_) -> ValueError:
 
 
 def content_of(path: Path_) -> str:
-    """The SHA-256 of a file, as `Source.content` has it."""
+    """Return the SHA-256 of a file, as `Source.content` has it."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -273,7 +274,7 @@ def time_words(seconds: float) -> str:
 
 
 def whole_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """The lines of a stream, about LINES bytes of them at a time."""
+    """Yield the lines of a stream, about LINES bytes of them at a time."""
     rest = b""
     while text := stream.read(LINES):
         end = text.rfind(b"\n") + 1
@@ -305,7 +306,7 @@ def decode(raw: bytes, source: Path_, encoding: str, line: int | None = None) ->
 
 
 def read_names(source: Path_) -> tuple[str, ...]:
-    """Names in a file, one per line; empty lines at the end are no names."""
+    """Return the names in a file, one per line; empty lines at the end are no names."""
     names = [line for _, line in decoded_lines(source)]
     while names and not names[-1]:
         names.pop()
@@ -313,6 +314,6 @@ def read_names(source: Path_) -> tuple[str, ...]:
 
 
 def stem_of(source: Path_) -> tuple[str, str]:
-    """The lower-case file name without .gz, and its extension."""
+    """Return the lower-case file name without .gz, and its extension."""
     name = Path(source).name.lower().removesuffix(".gz")
     return name, Path(name).suffix

@@ -45,7 +45,7 @@ HEADER = 128  # bytes before the entries of a .npy file
 
 
 def default_folder() -> Path:
-    """The folder of SPARCIPAL_CACHE, or the one for caches of this system."""
+    """Return the folder of SPARCIPAL_CACHE, or the one for caches of this system."""
     named = os.environ.get(VARIABLE, "")
     if named and named != "off":
         return Path(named)
@@ -59,7 +59,7 @@ def default_folder() -> Path:
 
 
 def most_bytes() -> int:
-    """How many bytes the entries of a cache may take together."""
+    """Return how many bytes the entries of a cache may take together."""
     named = os.environ.get(SIZE_VARIABLE, "")
     try:
         return size(SIZE_VARIABLE, named) if named else MOST
@@ -68,7 +68,7 @@ def most_bytes() -> int:
 
 
 def cache_for(choice: Any, source: Any) -> Cache | None:
-    """The cache that `read(cache=choice)` means for a source; None for none."""
+    """Return the cache that `read(cache=choice)` means for a source; None for none."""
     if choice is False or str(source) == "-" or not Path(source).is_file():
         return None
     if choice is None:
@@ -93,7 +93,7 @@ class Cache:
         self.least = least
 
     def find(self, source: Source, recipe: str) -> Entry | None:
-        """The entry of a source as it is now; None when there is none."""
+        """Return the entry of a source as it is now; None when there is none."""
         try:
             state = os.stat(source)
             content = self._content(source, state)
@@ -120,7 +120,7 @@ class Cache:
             return None
 
     def _content(self, source: Source, state: os.stat_result) -> str | None:
-        """The SHA-256 of the file: from the note when the file is in the state noted there,
+        """Return the SHA-256 of the file: from the note when the file is in the state noted there,
         otherwise by reading it if there is an entry of a file of its size."""
         note = _read_json(self._note_of(source))
         if note is not None and note.get("state") == list(identity(state)):
@@ -131,7 +131,7 @@ class Cache:
         return content if identity(os.stat(source)) == identity(state) else None
 
     def draft(self) -> Draft | None:
-        """A new folder to write to; None, with a warning, when there can be none."""
+        """Return a new folder to write to; None, with a warning, when there can be none."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._sweep()
@@ -239,7 +239,7 @@ class Draft:
         self._columns: list[Column] = []
 
     def column(self, name: str, dtype: Any) -> Column:
-        """A new file of the draft, for an array that arrives in pieces."""
+        """Return a new file of the draft, for an array that arrives in pieces."""
         column = Column(self.folder / f"{name}.npy", np.dtype(dtype))
         self._columns.append(column)
         column.start()
@@ -249,7 +249,7 @@ class Draft:
         _replace(self.folder / name, raw)
 
     def array(self, name: str) -> np.ndarray:
-        """A map of a finished column."""
+        """Return a map of a finished column."""
         return _mapped(self.folder, name)
 
     def finish(self, facts: dict[str, Any]) -> None:
@@ -333,11 +333,11 @@ class Entry:
         return Entry(folder, facts)
 
     def array(self, name: str) -> np.ndarray:
-        """A read-only memory map."""
+        """Return a read-only memory map."""
         return _mapped(self.folder, name)
 
     def load(self, name: str) -> dict[str, np.ndarray] | None:
-        """The arrays stored under a name; None when there are none."""
+        """Return the arrays stored under a name; None when there are none."""
         try:
             with np.load(self.folder / f"{name}.npz", allow_pickle=False) as stored:
                 return {key: stored[key] for key in stored.files}

@@ -22,8 +22,8 @@ from .spill import Spill, assemble, collect
 def read_cached(
     reader: Reader, source: Source, names: tuple[str, ...] | None, options: dict[str, Any]
 ) -> Parsed:
-    """What the reader makes of a source: from its cache entry if there is one, otherwise parsed,
-    into a new entry when the arrays are large enough."""
+    """Return what the reader makes of a source: from its cache entry if there is one, otherwise
+    parsed, into a new entry when the arrays are large enough."""
     if not source.hashed:
         return streamed(reader, source, names, options)
     recipe = _recipe(reader.name, names, options)
@@ -63,8 +63,8 @@ def _stored(
 def streamed(
     reader: Reader, source: Source, names: tuple[str, ...] | None, options: dict[str, Any]
 ) -> Parsed:
-    """What the reader makes of a source without a cache entry: numbers that may not fit are written
-    to files as they come."""
+    """Return what the reader makes of a source without a cache entry: numbers that may not fit are
+    written to files as they come."""
     if reader.blocks is not None and str(source) != "-" and reader.is_large(source):
         with contextlib.suppress(NotInBlocks):
             return spooled(reader.blocks(source, names, **options), source)
@@ -86,7 +86,7 @@ def spooled(blocks: Iterator[Parsed | Columns], source: Source) -> Parsed:
 
 
 def _made(spill: Spill, source: Source, facts: dict[str, Any], names: dict[str, Any]) -> Parsed:
-    """What was spilled, in memory if it fits there."""
+    """Return what was spilled, in memory if it fits there."""
     fits = spill.nbytes <= source.room
     return _with_arrays(Parsed(assemble(spill.in_memory if fits else spill.array, facts), **names))
 
@@ -100,14 +100,14 @@ def _from_entry(entry: Entry) -> Parsed:
 
 
 def _with_arrays(parsed: Parsed) -> Parsed:
-    """What is said of texts comes from JSON, where the rareness of words is a list."""
+    """Return `parsed` with arrays in what is said of texts: in JSON the rareness is a list."""
     if not parsed.texts or "idf" not in parsed.texts:
         return parsed
     return parsed._replace(texts={**parsed.texts, "idf": np.asarray(parsed.texts["idf"])})
 
 
 def _recipe(format: str, names: tuple[str, ...] | None, options: dict[str, Any]) -> str:
-    """Everything besides the content that decides what comes out."""
+    """Return everything besides the content that decides what comes out."""
     asked = f"{names!r} {sorted(options.items())!r}"
     return f"{format} {hashlib.sha256(asked.encode(errors='surrogateescape')).hexdigest()[:16]}"
 

@@ -126,7 +126,7 @@ def read_csv(source: Path_, names: Any, **options: Any) -> Parsed:
 
 
 def csv_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed]:
-    """The table of `read_csv`, some lines at a time."""
+    """Return the table of `read_csv`, some lines at a time."""
     if options.get("transpose"):
         raise NotInBlocks("a sample is a column, which ends with the file")
     return _blocks(source, options)
@@ -166,7 +166,7 @@ def _blocks(source: Path_, options: dict[str, Any]) -> Iterator[Parsed]:
 
 
 def head_of(source: Path_, encoding: str) -> list[str]:
-    """The fields of the first line."""
+    """Return the fields of the first line."""
     with open_bytes(source) as stream, decoding(stream, source, encoding) as text:
         first = list(first_lines(text))
     found = next(_rows(first, delimiter_of("".join(first))), (0, []))
@@ -174,7 +174,7 @@ def head_of(source: Path_, encoding: str) -> list[str]:
 
 
 def _rows(lines: Iterable[str], delimiter: str, done: int = 0) -> Iterator[Line]:
-    """Numbers and fields of lines that are not empty, after `done` other lines."""
+    """Yield numbers and fields of lines that are not empty, after `done` other lines."""
     reader = csv.reader(lines, delimiter=delimiter)
     return ((done + reader.line_num, row) for row in reader if row)
 
@@ -254,7 +254,8 @@ class _Layout:
         return is_missing(entry, self.missing)
 
     def _beside(self, rows: Sequence[Sequence[str]]) -> tuple[Any, ...]:
-        """What a block has beside its numbers, as the fields of Parsed after the features."""
+        """Return what a block has beside its numbers, as the fields of Parsed after the
+        features."""
         index, label = self.plan.index, self.plan.label
         samples = None if index is None else tuple(row[index] for row in rows)
         labels = None if label is None else tuple(row[label] for row in rows)
@@ -311,7 +312,7 @@ class _Layout:
 def _layout(
     opening: list[Line], delimiter: str, asked: _Asked, wanted: Wanted, problems: _Problems
 ) -> tuple[_Layout, list[Line]]:
-    """The layout of a table by its opening, and the lines of it that hold samples."""
+    """Return the layout of a table by its opening, and the lines of it that hold samples."""
     source = problems.source
     if not opening:
         raise ValueError(f"{source}: the file is empty")
@@ -357,7 +358,7 @@ def _layout(
 def _headed(
     opening: list[Line], delimiter: str, asked: _Asked, notes: list[str]
 ) -> tuple[list[str] | None, list[Line]]:
-    """The names in the first line, if it holds names, and the lines of samples."""
+    """Return the names in the first line, if it holds names, and the lines of samples."""
     first = opening[0][1]
     if asked.header is not None:
         return (first, opening[1:]) if asked.header else (None, opening)
@@ -391,7 +392,7 @@ def _headed(
 def _columns(
     rows: list[list[str]], names: Sequence[str], asked: _Asked, problems: _Problems
 ) -> tuple[list[Column], list[Style]]:
-    """What each column holds, and how its numbers are written."""
+    """Return what each column holds, and how its numbers are written."""
     kinds: list[str] = []
     styles: list[Style] = []
     undecided: dict[int, str] = {}

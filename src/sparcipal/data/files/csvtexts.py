@@ -62,7 +62,7 @@ def _texts(
 
 
 def _head(source: Path_, delimiter: str | None, encoding: str) -> list[str]:
-    """The names of the columns; none where standard input can be read once only."""
+    """Return the names of the columns; none where standard input can be read once only."""
     if str(source) == "-":
         return []
     with open_bytes(source) as stream:

@@ -100,7 +100,7 @@ class Counting:
             return replace(asked, stop_words=check(_stop_words, asked.stop_words))
 
     def vectorizer(self, words: tuple[str, ...] | None) -> Any:
-        """Scikit-learn's CountVectorizer; given words are the only ones that it counts."""
+        """Return scikit-learn's CountVectorizer; given words are the only ones that it counts."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         token: dict[str, Any] = {"token_pattern": self.token_pattern}
@@ -121,7 +121,7 @@ class Counting:
         return [token for token in found if len(token) >= self.min_length]
 
     def weighted(self, counts: Any) -> tuple[Any, np.ndarray | None]:
-        """Counts as weights, and the rareness of words where that is part of them."""
+        """Return counts as weights, and the rareness of words where that is part of them."""
         idf = None
         if self.weighting == "presence":
             counts.data[:] = 1
@@ -148,7 +148,7 @@ class Counting:
         return np.asarray(self.idf, dtype=np.float64)
 
     def record(self) -> dict[str, Any]:
-        """What was not the default, for a model."""
+        """Return what was not the default, for a model."""
         usual = Counting()
         said = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "idf"}
         out = {name: value for name, value in said.items() if value != getattr(usual, name)}
@@ -158,7 +158,7 @@ class Counting:
 
 
 def _check_frequency(name: str, value: Any) -> None:
-    """A share of the documents, or a number of them."""
+    """Refuse what is neither a share of the documents nor a number of them."""
     if isinstance(value, Integral) and not isinstance(value, bool | np.bool_):
         integer(name, value, 1, "or pass a share between 0 and 1, as a float")
     else:
@@ -184,14 +184,14 @@ def _check_pattern(given: Any) -> None:
 
 
 def english_stop_words() -> frozenset[str]:
-    """The words that "english" leaves out."""
+    """Return the words that "english" leaves out."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     return frozenset(ENGLISH_STOP_WORDS)
 
 
 def _stop_words(given: Any) -> Any:
-    """None, "english" or a list; words are compared in lower case, as those of the texts are."""
+    """Return None, "english" or a list; words are compared in lower case, as those of texts."""
     if given is None or (isinstance(given, str) and given == "english"):
         return given
     if isinstance(given, str):
@@ -210,7 +210,7 @@ def count_words(
     source: Path_,
     options: dict[str, Any],
 ) -> Parsed:
-    """Documents by words (CSR), their names and labels. Given `names` are the words to count.
+    """Return documents by words (CSR), with names and labels; `names` are the words to count.
 
     Documents may arrive one by one; only their names are held in memory.
     """
@@ -265,7 +265,7 @@ def _without_words(counts: Any) -> tuple[str, ...]:
 
 
 def _wanted(counting: Counting, vectorizer: Any) -> Callable[[str], bool] | None:
-    """Whether a text contains the word that documents must contain; None for all texts."""
+    """Return whether a text contains the word that documents must contain; None for all texts."""
     if counting.containing is None:
         return None
     word = counting.containing.lower()
@@ -274,7 +274,7 @@ def _wanted(counting: Counting, vectorizer: Any) -> Callable[[str], bool] | None
 
 
 def opening(text: str) -> str:
-    """The first words of a text, which name it."""
+    """Return the first words of a text, which name it."""
     start = " ".join(text[: 4 * OPENING].split())
     if len(start) <= OPENING:
         return start

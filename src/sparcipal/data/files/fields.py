@@ -41,7 +41,7 @@ def is_missing(entry: str, more: frozenset[str] = frozenset()) -> bool:
 
 
 def is_number(entry: str) -> bool:
-    """Whether an entry is a number as C writes it, NaN and infinity included."""
+    """Return whether an entry is a number as C writes it, NaN and infinity included."""
     try:
         float(entry)
     except ValueError:
@@ -66,7 +66,8 @@ class Style:
         return _PARSERS[self.name]
 
     def values(self, codes: Iterable[str]) -> list[float]:
-        """The numbers among the codes of missing entries, as this column or C writes them."""
+        """Return the numbers among the codes of missing entries, as this column or C writes
+        them."""
         found = set()
         for code in codes:
             for parse in (self.parse, _plain):
@@ -77,7 +78,7 @@ class Style:
 
 
 def without_codes(values: Any, codes: Sequence[float]) -> np.ndarray:
-    """The numbers, with NaN for those that stand for a missing entry: 99.0 as well as 99."""
+    """Return the numbers, with NaN for those that stand for a missing entry: 99.0 as well as 99."""
     out = np.asarray(values, dtype=float)
     return np.where(np.isin(out, codes), np.nan, out) if codes else out
 
@@ -87,7 +88,8 @@ class Ambiguous(ValueError):
 
 
 def style_of(entries: Sequence[str], decimal: str | None, thousands: str | None) -> Style | None:
-    """The way in which the numbers of a column are written; None when one of them is no number.
+    """Return the way in which the numbers of a column are written; None when one of them is no
+    number.
 
     `decimal` and `thousands` say what the user knows of the comma.
     """
@@ -114,7 +116,7 @@ def style_of(entries: Sequence[str], decimal: str | None, thousands: str | None)
 
 
 def with_points(entries: Sequence[str]) -> bool:
-    """Whether all entries are whole numbers whose thousands may be parted by points."""
+    """Return whether all entries are whole numbers whose thousands may be parted by points."""
     stripped = [entry.strip() for entry in entries]
     grouped = [bool(_POINTS.fullmatch(entry)) for entry in stripped]
     whole = all(g or _INTEGER.fullmatch(e) for g, e in zip(grouped, stripped))
@@ -196,8 +198,8 @@ _PARSERS: dict[str, Callable[[str], float]] = {
 
 
 def looks_numbered(head: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Whether a first line of numbers names the columns: integers in equal steps, as 0, 1, 2 or
-    2001, 2002, 2003, above columns that hold something else."""
+    """Return whether a first line of numbers names the columns: integers in equal steps, as 0, 1, 2
+    or 2001, 2002, 2003, above columns that hold something else."""
     if len(head) < 3 or not below or not all(_INTEGER.fullmatch(e.strip()) for e in head):
         return False
     numbers = [int(e) for e in head]

@@ -36,7 +36,7 @@ ZARR = ("zarr.json", ".zarray", ".zgroup")  # one of these is in a folder of zar
 
 
 def reader_of(format: str) -> Reader:
-    """The record of a format; ValueError when there is no such format."""
+    """Return the record of a format; ValueError when there is no such format."""
     if format not in FORMATS:
         raise ValueError(f"format={format!r} is unknown; choose one of {', '.join(FORMATS)}")
     found: Reader = importlib.import_module(f".{format}", __package__).READER
@@ -50,7 +50,7 @@ def readers() -> list[Reader]:
 def open_source(
     source: Source, format: str | None, names: tuple[str, ...] | None, options: dict[str, Any]
 ) -> Parsed:
-    """Matrix, feature names and sample names of a file or folder."""
+    """Return matrix, feature names and sample names of a file or folder."""
     several = matching(source)
     reader = reader_for(source, format, options)
     if str(source) == "-" and not reader.from_pipe:
@@ -91,7 +91,7 @@ def _unknown(names: list[str], reader: Reader) -> str:
 
 
 def reader_for(source: Path_, format: str | None, options: dict[str, Any]) -> Reader:
-    """The reader of a source: a table of which one field is asked for holds texts."""
+    """Return the reader of a source: a table of which one field is asked for holds texts."""
     reader = reader_of(format_of(source) if format is None else format)
     texts = "text_field" in options and reader.name in ("csv", "tsv")
     return reader_of("csvtexts") if texts else reader
@@ -130,7 +130,8 @@ def _absent(source: Path_) -> str:
 
 
 def format_of(source: Path_) -> str:
-    """The format that a source has by its name, and where several share a suffix by its lines."""
+    """Return the format that a source has by its name, and where several share a suffix by its
+    lines."""
     if str(source) == "-":
         piped = ", ".join(reader.name for reader in readers() if reader.from_pipe)
         raise ValueError(
@@ -149,7 +150,8 @@ def format_of(source: Path_) -> str:
 
 
 def matching(source: Path_) -> list[Path]:
-    """The files that a pattern as "part-*.csv" names, in order; none for what is no pattern."""
+    """Return the files that a pattern as "part-*.csv" names, in order; none for what is no
+    pattern."""
     text = str(source)
     if not glob.has_magic(text) or Path(source).exists():
         return []

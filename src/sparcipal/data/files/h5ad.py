@@ -41,7 +41,7 @@ def h5ad_blocks(
     label_needed: bool = True,
     mask_var: str | None = frames.HIGHLY_VARIABLE,
 ) -> Iterator[Parsed]:
-    """Some cells at a time, of a matrix that is dense or stored by cells."""
+    """Yield some cells at a time, of a matrix that is dense or stored by cells."""
     if layer is not None:
         raise NotInBlocks("layers are read whole")
     adata = _opened(source, backed="r")
@@ -55,7 +55,7 @@ def h5ad_blocks(
 
 
 def _known(adata: Any, label: str | None, needed: bool) -> str | None:
-    """The column of labels; none where new cells lack it, which are scored without."""
+    """Return the column of labels; none where new cells lack it, which are scored without."""
     return label if needed or label in adata.obs.columns else None
 
 
@@ -106,7 +106,7 @@ def _step(source: Path_, adata: Any) -> int:
 
 
 def _numbers(source: Path_) -> int:
-    """Bytes of the numbers of X, which may be packed in the file."""
+    """Return the bytes of the numbers of X, which may be packed in the file."""
     try:
         import h5py
 

@@ -62,8 +62,8 @@ def parse_matrixmarket(stream: Any) -> Any:
 
 
 def matrixmarket_blocks(source: Path_, names: Any, *, transpose: bool = False) -> Iterator[Parsed]:
-    """Blocks of a file whose entries are sorted by samples: by its rows, or by its columns when it
-    is transposed."""
+    """Yield blocks of a file whose entries are sorted by samples: by its rows, or by its columns
+    when it is transposed."""
     with open_bytes(source) as stream:
         banner = stream.readline(1 << 10)
         words = banner.lower().split()
@@ -89,7 +89,7 @@ def matrixmarket_blocks(source: Path_, names: Any, *, transpose: bool = False) -
 
 
 def _entries(stream: BinaryIO, banner: bytes, shape: tuple[int, int]) -> Triples:
-    """Rows, columns and values, some lines at a time, parsed as files of their own."""
+    """Yield rows, columns and values, some lines at a time, parsed as files of their own."""
     for text in whole_lines(stream):
         count = text.count(b"\n") + (not text.endswith(b"\n"))
         sizes = f"{shape[0]} {shape[1]} {count}\n".encode()
@@ -101,8 +101,8 @@ def _entries(stream: BinaryIO, banner: bytes, shape: tuple[int, int]) -> Triples
 
 
 def _rows(entries: Triples, height: int, width: int) -> Iterator[tuple[sp.csr_array, int]]:
-    """CSR blocks of complete rows, with their numbers of entries. The last row is held back, as it
-    may go on in the next entries."""
+    """Yield CSR blocks of complete rows, with their numbers of entries. The last row is held back,
+    as it may go on in the next entries."""
     first, none = 0, np.empty(0, dtype=np.intp)
     row, column, data = none, none, np.empty(0)
     for more in entries:
@@ -197,8 +197,8 @@ class _Numbers:
 
 
 def _head(stream: Any) -> tuple[bytes, int | None]:
-    """The lines up to the sizes, and how many numbers must follow; None for a head that SciPy will
-    refuse."""
+    """Return the lines up to the sizes, and how many numbers must follow; None for a head that
+    SciPy will refuse."""
     banner = line = stream.readline(1 << 10)
     head = banner
     while line and (line is banner or line.startswith(b"%") or line.isspace()):

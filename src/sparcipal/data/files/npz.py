@@ -15,7 +15,7 @@ from .reader import NotInBlocks, Parsed, Reader
 
 
 def read_npz(source: Path_, names: Any, *, key: str | None = None) -> Parsed:
-    """A sparse matrix saved by SciPy, or one array of a NumPy archive.
+    """Return a sparse matrix saved by SciPy, or one array of a NumPy archive.
 
     Without `key` the array is the one called X, or the only two-dimensional one. An array of
     strings called feature_names or features names the columns.
@@ -36,7 +36,7 @@ def read_npz(source: Path_, names: Any, *, key: str | None = None) -> Parsed:
 
 
 def npz_blocks(source: Path_, names: Any, *, key: str | None = None) -> Iterator[Parsed]:
-    """The rows of an array, or of a sparse matrix by rows, unpacked some at a time."""
+    """Yield the rows of an array, or of a sparse matrix by rows, unpacked some at a time."""
     with open(source, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
         _check_ratio(stream, source)
         if key is None and {"format", "data", "shape", "indptr"} <= set(archive.files):
@@ -74,7 +74,7 @@ def _sparse_blocks(archive: Any, source: Path_) -> Iterator[Parsed]:
 
 
 def _piece(source: Path_) -> int:
-    """Bytes that are unpacked together."""
+    """Return how many bytes are unpacked together."""
     limit = source.memory_limit if isinstance(source, limits.Source) else 1 << 30
     return max(1 << 16, limit // 16)
 

@@ -71,8 +71,8 @@ def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed
 
 
 def _folder(source: Path_, wanted: Wanted) -> Any:
-    """The Parquet files of a folder as one dataset; ValueError where their columns differ and none
-    are named."""
+    """Return the Parquet files of a folder as one dataset; ValueError where their columns differ
+    and none are named."""
     import pyarrow.dataset as dataset
 
     paths = sorted(map(str, Path(source).rglob("*.parquet")))
@@ -84,20 +84,20 @@ def _folder(source: Path_, wanted: Wanted) -> Any:
 
 
 def parsed_batches(reader: Any) -> Iterator[Parsed]:
-    """The batches of a RecordBatchReader, each as a table."""
+    """Yield the batches of a RecordBatchReader, each as a table."""
     import pyarrow as pa
 
     yield from (_parsed(pa.Table.from_batches([b]), _wanted({})) for b in reader if len(b))
 
 
 def _step(source: Path_, columns: int) -> int:
-    """Rows that are read together: numbers and what they are made of take some of the limit."""
+    """Return how many rows are read together: they take some of the limit, with all copies."""
     limit = source.memory_limit if isinstance(source, Source) else 1 << 30
     return max(1, min(ROWS, limit // (PARTS * 8 * max(columns, 1))))
 
 
 def _numbers(source: Source) -> int:
-    """Bytes of the numbers, by what the file says of itself."""
+    """Return the bytes of the numbers, by what the file says of itself."""
     try:
         import pyarrow.dataset as dataset
 
@@ -109,7 +109,8 @@ def _numbers(source: Source) -> int:
 
 
 def _is_large(source: Source) -> bool:
-    """Whether the numbers may not fit into memory: parsing is fast and no reason for the cache."""
+    """Return whether the numbers may not fit into memory: parsing is fast and no reason for the
+    cache."""
     return _numbers(source) > source.room
 
 

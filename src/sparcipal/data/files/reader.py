@@ -113,17 +113,17 @@ class Reader:
     numbers: Callable[[Source], int] | None = None
 
     def is_large(self, source: Source) -> bool:
-        """Whether the numbers of a source may be too many to be held."""
+        """Return whether the numbers of a source may be too many to be held."""
         size = 4 * source.size if self.numbers is None else self.numbers(source)
         return size > source.room
 
     def caches(self, source: Source) -> bool:
-        """Whether what is parsed of this source should go to the cache."""
+        """Return whether what is parsed of this source should go to the cache."""
         worth = self.worth_caching
         return worth(source) if callable(worth) else worth
 
     def accepts(self, source: Path_, name: str) -> bool:
-        """Whether a file with one of the suffixes, called `name`, has this format."""
+        """Return whether a file with one of the suffixes, called `name`, has this format."""
         if self.recognises is None or name.startswith(self.prefixes):
             return True
         return self.recognises(source)

@@ -21,7 +21,8 @@ def read_several(
     names: tuple[str, ...] | None,
     options: dict[str, Any],
 ) -> Parsed:
-    """The rows of all files, which must have the same columns; in blocks if they may not fit."""
+    """Return the rows of all files, which must have the same columns; in blocks if they may not
+    fit."""
     if reader.counts_words:
         raise ValueError(
             f"{source}: texts of several files are counted together only if one folder holds them; "

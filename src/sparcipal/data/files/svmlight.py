@@ -14,7 +14,7 @@ from .reader import Columns, NotInBlocks, Parsed, Reader
 
 
 def read_svmlight(source: Path_, names: Any, *, n_features: int | None = None) -> Parsed:
-    """The features; the label that starts each line is no feature and is left out."""
+    """Return the features; the label that starts each line is no feature and is left out."""
     from sklearn.datasets import load_svmlight_file
 
     if n_features is None and names is not None:
@@ -30,7 +30,7 @@ def read_svmlight(source: Path_, names: Any, *, n_features: int | None = None) -
 def svmlight_blocks(
     source: Path_, names: Any, *, n_features: int | None = None
 ) -> Iterator[Parsed | Columns]:
-    """The matrix of `read_svmlight`, some lines at a time.
+    """Yield the matrix of `read_svmlight`, some lines at a time.
 
     Features are counted from one when no line has a feature 0, which only the last line can tell.
     """

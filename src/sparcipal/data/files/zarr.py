@@ -14,8 +14,8 @@ from .reader import Parsed, Reader
 
 
 def read_zarr(source: Path_, names: Any, *, key: str | None = None) -> Parsed:
-    """The array of the folder, or of a group the one called `key`, X, or the only one with two
-    dimensions."""
+    """Return the array of the folder, or of a group the one called `key`, X, or the only one with
+    two dimensions."""
     return Parsed(np.asarray(_array(source, key)[:]))
 
 

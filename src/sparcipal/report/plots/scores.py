@@ -74,7 +74,7 @@ class _OfSamples(ABC):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None, **options: Any) -> Self:
-        """The same for a fitted SparsePCA; options are those of `from_result`."""
+        """Return the same for a fitted SparsePCA; options are those of `from_result`."""
         return cls.from_result(common.result_of(estimator), X, ax=ax, **options)
 
     @abstractmethod
