@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import Result, alternatives, explain, sparse_pca, update
+from sparcipal import Result, Status, alternatives, explain, sparse_pca, update
 
 RNG = np.random.default_rng(3)
 X = RNG.poisson(3.0, (80, 7)) + 4.0 * RNG.poisson(2.0, (80, 1)) * (np.arange(7) < 3)
@@ -77,6 +77,33 @@ def test_a_bound_whose_proof_is_not_there_is_told_as_the_word_of_the_result():
     claim = Result.from_json(answer().to_json(proof=False))
     assert "what the result says, not rechecked" in str(explain(claim, X, force=0))
     assert "not rechecked" not in str(explain(answer(), X, force=0))
+
+
+def test_a_bound_that_answers_without_a_feature_exceed_is_refused_where_its_proof_is_not_there():
+    # overlapping components: no component is listed beside the others
+    true = answer(n_components=2, supports="orthogonal", certify=False)
+    weak = sparse_pca(X, n_components=2, n_nonzero_coefs=1, supports="orthogonal", exclude=[0, 1])
+    assert weak.value < 0.5 * true.value
+    bound = replace(true.certificate.bounds[0], name="orthogonal", value=weak.value, data={})
+    certificate = replace(
+        true.certificate,
+        value=weak.value,
+        bound=weak.value,
+        bounds=(bound,),
+        status=Status.OPTIMAL,
+    )
+    forged = replace(
+        true,
+        supports=weak.supports,
+        weights=weak.weights,
+        variances=weak.variances,
+        certificate=certificate,
+        info={},
+    )
+    claim = Result.from_json(forged.to_json(proof=False))
+    for ask in (alternatives, explain):
+        with pytest.raises(ValueError, match=r"without \w components explain .*than its bound"):
+            ask(claim, X)
 
 
 def test_gaps_by_pairs_are_compared_too():

@@ -265,16 +265,19 @@ class Answers:
         return Alternatives(answer, wanted.within, components, costs, status)
 
     def _checked(self, near: Nearby) -> Nearby:
-        """Refuse other data with the same moments: one of their supports explains more than the
-        result has proved possible."""
+        """Refuse a bound that one of the supports beside the others exceeds."""
         better = max((entry.value for entry in near.supports), default=near.value) - near.value
-        if self.answer.value + better > self.answer.bound * (1 + 1e-6):
-            raise ValueError(
-                "these are not the data of the result: one of their supports explains "
-                f"{self.answer.value + better:.7g}, more than its bound {self.answer.bound:.7g}; "
-                "pass the data that it came from, or fit these again"
-            )
+        self._exceeded("one of their supports explains", self.answer.value + better)
         return near
+
+    def _exceeded(self, what: str, value: float) -> None:
+        """Refuse data with the same moments as those of the answer, or an answer whose bound is
+        not proved: `what` explains more than the bound."""
+        if value > self.answer.bound * (1 + 1e-6):
+            raise ValueError(
+                f"these are not the data of the result: {what} {value:.7g}, more than its bound "
+                f"{self.answer.bound:.7g}; pass the data that it came from, or fit these again"
+            )
 
     def _beside(self, j: int) -> Beside:
         answer, k = self.answer, len(self.answer.supports)
@@ -329,6 +332,7 @@ class Answers:
             fit = self.fits.again(
                 self.fits.of_the_kind(self.sizes, total, constraints), constraints, supports
             )
+        self._exceeded(f"without {answer.feature_name(feature)} components explain", fit.value)
         return Cost(feature, fit.value, min(fit.bound, self.proved), fit)
 
     def _without(self, feature: int, components: tuple[Nearby, ...]) -> list[np.ndarray]:
