@@ -68,7 +68,7 @@ def test_overlap_pairs_the_components_that_share_most():
     assert overlap(ones, others) == pytest.approx((1 + 0.5) / 2)
 
 
-def test_table_as_text_markdown_and_records():
+def test_table_prints_as_text_markdown_and_records():
     table = compare(a_table(), ["threshold", "tpower"], n_nonzero_coefs=3)
     assert str(table).splitlines()[-1].startswith("no value can exceed")
     assert len(table.markdown().splitlines()) == 4

@@ -48,7 +48,7 @@ def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
         "check_n_features_in_after_fitting",
     ],
 )
-def test_checks_that_do_not_run_by_themselves(check):
+def test_estimator_passes_checks_that_do_not_run_by_themselves(check):
     function = getattr(estimator_checks, check, None)
     if function is None:
         pytest.skip(f"this scikit-learn has no {check}")

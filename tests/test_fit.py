@@ -31,7 +31,7 @@ def spiked(p=40, n=60, seed=0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("options", [{}, {"nonnegative": True}, {"supports": "free"}])
-def test_identical_for_every_n_jobs(options):
+def test_answers_are_identical_for_every_n_jobs(options):
     X = spiked(p=8 if "supports" in options else 20)
     asked = {"n_components": 2, "n_nonzero_coefs": 4, "method_options": {"effort": 1}, **options}
     runs = [sparse_pca(X, n_jobs=n_jobs, **asked) for n_jobs in (None, 2)]

@@ -78,7 +78,7 @@ def test_constant_features_join_when_nothing_else_is_left():
     assert path.values[1:] == pytest.approx(path.values[1])
 
 
-def test_a_path_beyond_the_dense_proof():
+def test_a_path_with_cores_is_that_of_separate_calls():
     """The core and its certificate are handed from one cardinality to the next."""
     X = np.random.default_rng(4).standard_normal((40, 450)) * np.geomspace(4.0, 0.01, 450)
     path = sparse_path(X, n_nonzero_coefs=[2, 3, 4])
@@ -153,7 +153,7 @@ def test_a_path_keeps_more_features_where_it_must(monkeypatch):
         assert verify(result, X)
 
 
-def test_a_path_on_sums_from_elsewhere():
+def test_a_path_of_sums_from_elsewhere_is_proved():
     from sparcipal import Moments, Screened
 
     X = words()

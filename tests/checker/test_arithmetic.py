@@ -83,7 +83,7 @@ def test_matrices_that_are_no_numbers_prove_nothing():
     assert FLOAT.psd(np.diag([1.0, 1e-3]))
 
 
-def test_ky_fan_of_equal_eigenvalues_and_of_no_matrix():
+def test_ky_fan_is_right_for_equal_eigenvalues_and_for_no_matrix():
     """LAPACK's driver for a part of the spectrum finds nothing in this one."""
     M = np.full((8, 8), 1.1159680298078456e-05)
     np.fill_diagonal(M, 0.00013418366711870355)

@@ -333,7 +333,7 @@ def test_unknown_proofs_are_told_apart_from_wrong_ones():
 
 
 @pytest.mark.parametrize(("name", "s"), [("wine", 4), ("breast_cancer", 5)], ids=str)
-def test_joint_proofs_of_standardised_tables(name, s):
+def test_exact_arithmetic_confirms_joint_proofs_of_standardised_tables(name, s):
     X = getattr(datasets, f"load_{name}")().data
     asked = {"n_components": 3, "n_nonzero_coefs": s, "method_options": {"effort": 0}}
     result = sparse_pca(X, scale=True, certify="full", **asked)

@@ -22,7 +22,7 @@ ARITHMETICS = [
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 @pytest.mark.parametrize("dropped", [0.0, 1e-11])
-def test_a_component_on_a_dropped_feature_beside_a_negative_variance(arithmetic, dropped):
+def test_negative_variances_of_kept_features_are_refused_beside_dropped_ones(arithmetic, dropped):
     """The sum of both kept variances is less than what the first one and a dropped one explain."""
     variances = np.array([1.0, 1e-4, 1e-5, 1e-5])
     honest = Screened(np.diag(variances[:2]), np.arange(2), variances)

@@ -125,7 +125,7 @@ def test_tree_of_an_orthogonal_bound_speaks_of_all_supports(results, change):
         {"parts": []},
     ],
 )
-def test_numbers_of_an_orthogonal_bound(results, change):
+def test_changed_numbers_of_an_orthogonal_bound_are_refused(results, change):
     result = results["orthogonal"]
     own = bound_of(result, "orthogonal")
     # a cheaper claim, so that what is left of the proof cannot be true by chance
@@ -161,7 +161,7 @@ def lowering(result: Result, **changes: Any) -> Result:
 
 
 @pytest.mark.parametrize("size", [1e-320, 1e-160, 1e-20, 0.5, 1.01, 10.0, 1e8, 1e160, 1e300])
-def test_matrix_in_place_of_the_covariance_at_any_scale(results, size):
+def test_a_matrix_in_place_of_the_covariance_is_refused_at_other_scales(results, size):
     """Little is taken off, then all that there is, then more than that."""
     y = results["adjusted"].certificate.bounds[0].data["matrix"]["y"] * size
     refused(lowering(results["adjusted"], y=y))

@@ -73,7 +73,7 @@ def test_few_samples_have_a_small_matrix_with_the_same_eigenvalues(monkeypatch):
     assert sparse.gram() is None
 
 
-def test_sparse_tables_that_are_not_centred():
+def test_verify_tells_sparse_tables_apart_without_centring():
     X = sparse_rows((30, 6), 0.4, 2)
     result = sparse_pca(X, n_nonzero_coefs=2, center=False)
     assert verify(result, X), verify(result, X).reason
@@ -83,7 +83,7 @@ def test_sparse_tables_that_are_not_centred():
     assert verify(result, moved).verdict == "refused"
 
 
-def test_units_that_make_a_covariance_infinite():
+def test_a_unit_that_makes_the_covariance_infinite_is_refused():
     result = sparse_pca(covariance=A, n_nonzero_coefs=2)
     document = json.loads(result.to_json())
     document["certificate"]["unit"] = 2.0**-1073
@@ -92,7 +92,7 @@ def test_units_that_make_a_covariance_infinite():
     assert "the unit does not fit the covariance" in verdict.reason
 
 
-def test_one_bound_per_component_without_its_parts():
+def test_a_bound_by_parts_without_its_parts_is_not_proved():
     X = np.random.default_rng(3).standard_normal((30, 6))
     result = sparse_pca(X, n_components=2, n_nonzero_coefs=2, supports="free")
     document = json.loads(result.to_json())
@@ -128,7 +128,7 @@ def test_dspca_duals_are_refused_when_infeasible(change):
     assert recheck("dspca-dual", {**data, **change}, given(), ONE) == np.inf
 
 
-def test_duals_for_supports_that_may_overlap():
+def test_duals_hold_for_supports_that_may_overlap():
     data = {"penalty": 0.1, "core": np.arange(8), "moved": np.zeros(28)}
     free = recheck("dspca-dual", data, given(), Question((2, 2), False, False, 0.0))
     assert 2 * best_value(A, (2,)) <= free
@@ -151,7 +151,7 @@ def test_duals_for_supports_that_may_overlap():
         {"core": np.arange(7)},
     ],
 )
-def test_duals_of_the_greedy_method(change):
+def test_duals_of_the_greedy_method_prove_nothing_when_changed(change):
     data = {
         "rho": 0.01,
         "core": np.arange(8),
@@ -183,7 +183,7 @@ def test_features_outside_the_core_need_a_pad():
     assert recheck("kyfan", {**part, "pad": 0.5}, given(), TWO) >= best_value(A, (2, 2))
 
 
-def test_features_outside_by_their_variances():
+def test_features_outside_are_dismissed_by_variances_only_where_these_suffice():
     """Where variances are enough no row is formed; where they are not, the rows themselves are."""
     rng = np.random.default_rng(4)
     for spread in (1e-3, 1.0):
@@ -218,7 +218,7 @@ def changed_header(data: dict, **change) -> dict:
     return data
 
 
-def test_prices_and_a_proof_at_them(priced):
+def test_a_proof_at_prices_holds_for_its_own_cardinality_only(priced):
     own = recheck("configuration", priced, given(), TWO)
     assert best_value(A, (2, 2)) <= own < np.inf
     # proved for two nonzeros, asked about three
@@ -294,7 +294,7 @@ def test_duals_that_overflow_prove_nothing(level):
     assert verify(optimal(result, Bound("dspca-dual", result.value, moved)), X).verdict == "refused"
 
 
-def test_majorants_with_entries_that_are_no_numbers():
+def test_majorants_are_refused_when_entries_are_no_numbers():
     """One nonzero is not charged for its row, so that nothing else would notice."""
     X = np.random.default_rng(0).standard_normal((40, 8)) * np.r_[0.5, np.ones(7)]
     result = sparse_pca(X, n_nonzero_coefs=1)
@@ -350,7 +350,7 @@ def test_an_optimum_is_not_one_beyond_what_rounding_hides():
     assert verify(forged, X).verdict == "refused"
 
 
-def test_traces_of_matrices_that_are_not_quite_psd():
+def test_traces_count_what_a_matrix_lacks_of_being_psd():
     """Negative eigenvalues, allowed up to rounding of the input, lower a trace."""
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.standard_normal((60, 60)))[0]
@@ -366,7 +366,7 @@ def test_traces_of_matrices_that_are_not_quite_psd():
 
 
 @pytest.mark.parametrize("exponent", [1023, 200, -200, -1022])
-def test_logs_in_units_of_another_matrix(exponent):
+def test_logs_in_the_unit_of_another_matrix_are_refused(exponent):
     log = prove(A, 3).log
     assert replay(log, A) < np.inf
     log[0]["unit"] = 2.0**exponent
@@ -407,7 +407,7 @@ def test_logs_with_prices_bound_less_than_the_value():
 
 
 @pytest.mark.parametrize("c", [-1e16, -1e20, -1e30, -1.0])
-def test_frobenius_norms_about_a_number_below_zero(c):
+def test_frobenius_bounds_about_a_negative_number_keep_their_margin(c):
     """k c + sqrt(k rho) is the difference of two large numbers there, and rounding is all of it."""
     X = np.random.default_rng(0).standard_normal((40, 8)) * np.r_[0.5, np.ones(7)]
     result = sparse_pca(X, n_nonzero_coefs=1)

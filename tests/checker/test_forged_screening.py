@@ -52,7 +52,7 @@ def reason(result: Result, *given, **more) -> str:
 # --- what was kept ---
 
 
-def test_honest_results_of_screened_tables(result):
+def test_verify_accepts_honest_results_of_screened_tables(result):
     assert verify(result, covariance=screened())
     assert verify(result, covariance=screened()).value == pytest.approx(result.value)
 
@@ -172,7 +172,7 @@ def test_trees_of_cones_are_refused_when_changed(sketched, change, message):
         redone("lowrank", {**sketched, **change}, Case(cov, question, FLOAT, Budget()))
 
 
-def test_majorants_that_are_not_proved():
+def test_majorants_below_what_a_sketch_misses_prove_nothing():
     table = np.random.default_rng(2).standard_normal((5, 9))
     cov = checked_covariance_of_data(table, True, False, None, 1.0)[0]
     w, Q = np.linalg.eigh(cov.dense())

@@ -82,7 +82,7 @@ def test_given_matrices_are_covariances_without_what_is_excluded():
         sparse_pca(covariance=A, n_nonzero_coefs=2, exclude=[0])
 
 
-def test_adjusted_variances_of_disjoint_components_beside_a_negative_one():
+def test_adjusted_variances_are_refused_beside_a_negative_variance():
     A = np.diag([4.0, 3.0, 2.0, -1e-12])
     asked = {"n_components": 2, "n_nonzero_coefs": [2, 1]}
     with pytest.raises(ValueError, match="negative variance"):

@@ -57,7 +57,7 @@ def test_verify_accepts_results_of_centred_noise(seed):
 
 
 @pytest.mark.parametrize("scale", [False, True])
-def test_columns_of_very_different_sizes(scale):
+def test_verify_accepts_columns_of_very_different_sizes(scale):
     X = noisy(40, 6) * 10.0 ** np.arange(-9, 9, 3) + 10.0 ** np.arange(9, -9, -3)
     proved(sparse_pca(X, n_nonzero_coefs=2, scale=scale), X)
 
@@ -100,7 +100,7 @@ def containers(X: np.ndarray, folder: Any) -> dict[str, Any]:
     ("kind", "memory"),
     [("float64", 1 << 30), ("float64", 1), ("float32", 1), ("int64", 1 << 30), ("uint8", 1)],
 )
-def test_every_container_of_the_same_numbers(kind, memory, tmp_path):
+def test_verify_accepts_every_container_of_the_same_numbers(kind, memory, tmp_path):
     X = (noisy(60, 6, 1) * 20 + 90).round(1).astype(kind)
     every = containers(X, tmp_path)
     for name, held in every.items():
@@ -170,7 +170,7 @@ def test_verify_accepts_a_streamed_sketch_with_an_array(rank, scale):
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("memory", [1 << 30, 1])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_weights_of_very_different_sizes(center, scale, memory, sparse):
+def test_verify_accepts_weights_of_very_different_sizes(center, scale, memory, sparse):
     least = 1e-12 if center == scale else 1e-40
     rng = np.random.default_rng(3)
     X = noisy(50, 7)
@@ -187,7 +187,7 @@ def test_weights_of_very_different_sizes(center, scale, memory, sparse):
 
 @pytest.mark.parametrize("least", [1e-10, 1e-17, 1e-30])
 @pytest.mark.parametrize("memory", [1 << 30, 1])
-def test_a_column_constant_but_for_a_row_of_tiny_weight(least, memory):
+def test_a_column_that_varies_in_a_row_of_tiny_weight_is_standardised(least, memory):
     X = noisy(40, 6)
     X[:, 2] = 1.0
     X[7, 2] = 0.0
@@ -216,7 +216,7 @@ def test_a_constant_column_is_scaled_by_one(memory):
 
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("center", [False, True])
-def test_total_variance_of_sparse_streams_with_large_means(mixed, center):
+def test_total_variance_of_sparse_streams_is_exact_beside_large_means(mixed, center):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 8)) * 0.4 + 1e8
     X[:, 5] += rng.standard_normal(60)
@@ -263,7 +263,7 @@ def test_a_function_of_blocks_is_called_no_more_often_than_needed(memory, most):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_results_of_a_small_campaign(seed, tmp_path):
+def test_no_honest_result_of_a_small_campaign_is_refused(seed, tmp_path):
     """The same cases as `make honest`; the large ones are left to that."""
     case = honest(seed)
     if not case.size.startswith("wide"):

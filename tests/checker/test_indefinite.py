@@ -83,7 +83,7 @@ def test_twins_of_a_negative_variance_prove_nothing():
         Prover(problem, A, Float())
 
 
-def test_rounding_of_the_value_where_variances_vanish():
+def test_a_value_above_its_rounding_is_refused_where_variances_vanish():
     """Two features without variance, whose covariance is left by rounding: a length just above one
     makes the value too large, and no margin of zero hides that."""
     A = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1e-9], [0.0, 1e-9, 0.0]])

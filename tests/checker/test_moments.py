@@ -82,7 +82,7 @@ def test_other_variances_are_told_before_the_unit():
     assert told.index("the total variance") < told.index("does not fit the data")
 
 
-def test_no_hint_where_both_tables_look_alike():
+def test_no_hint_is_given_where_both_tables_look_alike():
     assert "look" not in reason(X, X[:, ::-1])
 
 

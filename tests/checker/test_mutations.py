@@ -214,7 +214,7 @@ def test_screened_claims_may_not_be_changed(subjects):
                 assert verify(changed, **subject.given).verdict == "refused", (subject.name, name)
 
 
-def test_moments_of_sums_that_were_handed_over(subjects):
+def test_other_means_and_scales_than_those_of_a_screened_are_refused(subjects):
     subject = next(s for s in subjects if s.name.startswith("handed over"))
     result = Result.from_json(subject.document)
     for change in ({"mean": result.mean + 1e-9}, {"scale": result.scale * 2}, {"mean": None}):

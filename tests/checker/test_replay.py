@@ -100,7 +100,7 @@ def test_negative_multiples_are_no_twins_of_nonnegative_components():
         replay([header(5.0, twins=chained), node()], A)
 
 
-def test_bounds_that_are_no_numbers():
+def test_a_replay_refuses_bounds_that_are_no_numbers():
     for bound in (np.nan, np.inf, -np.inf):
         with pytest.raises(Refused, match="not finite"):
             replay([header(bound), node()], A)

@@ -107,7 +107,7 @@ def test_tables_refuse_weights_whose_moments_underflow(arithmetic):
 @pytest.mark.parametrize("light", [1e-9, 1e-40, 1e-99])
 @pytest.mark.parametrize("table", [np.array, sp.csr_array])
 @pytest.mark.parametrize("unit", [1.0, 1e-200, 1e300])
-def test_a_column_that_varies_in_a_row_of_little_weight(light, table, unit):
+def test_a_column_that_varies_in_a_row_of_little_weight_has_its_exact_scale(light, table, unit):
     X = np.array([[0.1, 0, 1], [0.1, 1, 0], [0.1, 2, 5], [0.3, 0, 1]])
     weights = unit * np.array([1.0, 1.0, 1.0, light])
     asked = {"n_components": 3, "n_nonzero_coefs": 1, "scale": True}

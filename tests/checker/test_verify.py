@@ -172,7 +172,7 @@ def test_save_keeps_claim_and_proof_together(data, tmp_path):
     "text",
     ["", "{}", "[]", "null", '{"sparcipal": 99}', '{"sparcipal": 2}', "[" * 100_000, "{'a': 1}"],
 )
-def test_documents_that_are_no_results(text):
+def test_documents_that_are_no_results_are_refused(text):
     with pytest.raises(ValueError, match="not a sparcipal result"):
         Result.from_json(text)
 

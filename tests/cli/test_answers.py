@@ -42,7 +42,7 @@ def names(result: Result) -> list[set[str]]:
     return [set(result.names(j)) for j in range(len(result.supports))]
 
 
-def test_include_and_exclude_by_name_and_number(folder):
+def test_fit_takes_include_and_exclude_by_name_and_number(folder):
     assert names(fitted("--include", "elk"))[0] >= {"elk"}
     expected = sparse_pca(X, n_nonzero_coefs=2, exclude=[0, 2], feature_names=NAMES)
     assert names(fitted("--exclude", "ant,2")) == names(expected)
@@ -50,7 +50,7 @@ def test_include_and_exclude_by_name_and_number(folder):
     run("verify", "m.json", "t.csv")
 
 
-def test_include_once_for_each_component(folder):
+def test_fit_takes_include_once_for_each_component(folder):
     found = names(fitted("-k", 2, "--include", "elk", "--include", "fox"))
     assert "elk" in found[0]
     assert "fox" in found[1]

@@ -320,7 +320,7 @@ def test_path_lists_value_and_bound(source):
     assert all(float(row["bound"]) >= float(row["value"]) for row in rows)
 
 
-def test_path_of_several_components_or_by_another_method(source):
+def test_path_lists_sizes_of_several_components_and_of_other_methods(source):
     for more in (["-k", 2], ["--method", "tpower"]):
         lines = run("path", source, "-s", "1,2,3", *more).stdout.splitlines()
         assert [line.split()[0] for line in lines[1:]] == ["1", "2", "3"]

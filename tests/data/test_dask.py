@@ -382,7 +382,7 @@ def test_scores_ask_for_the_used_columns_only():
         model.transform(da.from_array(spoilt, chunks=(9, 2))).compute()
 
 
-def test_scores_of_memory_maps_and_functions(tmp_path):
+def test_scores_of_memory_maps_and_functions_are_those_of_the_array(tmp_path):
     X = counts().astype(np.float32)
     model = SparsePCA(2, 2, **QUICK).fit(X)
     expected = model.transform(X)
@@ -466,7 +466,7 @@ def with_a_death(X, size, folder):
 
 @pytest.mark.processes
 @BESIDE_A_CLIENT
-def test_a_worker_killed_in_the_middle_of_a_pass(client, tmp_path):
+def test_sums_are_the_same_when_a_worker_is_killed_in_the_middle_of_a_pass(client, tmp_path):
     X = np.random.default_rng(0).standard_normal((400, 6))
     with dask.config.set(scheduler="synchronous"):
         reference = as_rows(cuts(X, 10)).accumulate(Moments(6))

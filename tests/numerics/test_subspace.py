@@ -32,7 +32,7 @@ def test_smoothed_largest_eigenvalue_follows_a_matrix_that_changes(scale, jump):
         count += 3
 
 
-def test_half_of_the_spectrum_and_equal_eigenvalues():
+def test_leading_pairs_are_right_for_half_of_the_spectrum_and_equal_eigenvalues():
     space = LeadingSpace()
     for _ in range(3):
         w, q = space.pairs(np.eye(160), 12, 1e-3)

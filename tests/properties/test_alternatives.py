@@ -36,7 +36,7 @@ def test_nothing_is_missing_and_no_cost_lies_outside_its_bounds(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_several_components_beside_one_another(seed):
+def test_nothing_is_missing_beside_another_component(seed):
     case = nearly(seed, k=2)
     found = alternatives(case.X, **case.keywords, within=0.1, force=1)
     assert len(found.components) == 2
@@ -55,7 +55,7 @@ def test_joint_drops_share_the_proof_of_the_answer(seed, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_list_beside_a_core(seed, monkeypatch):
+def test_nothing_is_missing_when_supports_leave_a_core(seed, monkeypatch):
     monkeypatch.setattr(beside, "WHOLE", 5)
     small = lambda cov, s, question: prove_large(cov, s, question, first_core=4)  # noqa: E731
     monkeypatch.setattr(beside, "prove_large", small)

@@ -43,11 +43,11 @@ def described(name: str) -> list[str]:
     return lines
 
 
-def test_public_names_and_parameters(golden):
+def test_public_names_and_parameters_are_the_documented_ones(golden):
     golden("api.txt", "\n".join(line for name in sparcipal.__all__ for line in described(name)))
 
 
-def test_commands_of_the_command_line(golden):
+def test_commands_and_their_options_are_the_documented_ones(golden):
     from sparcipal.cli import main
 
     lines = []

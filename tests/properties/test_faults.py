@@ -290,7 +290,7 @@ def test_saving_leaves_nothing_on_a_small_or_read_only_device(options, mounted, 
     assert left == "[]"
 
 
-def test_package_and_home_that_cannot_be_written(mounted, data):
+def test_fit_compiles_anew_where_neither_package_nor_home_can_be_written(mounted, data):
     """Nowhere to keep compiled code: compiled anew, the same answer."""
     import sparcipal
 

@@ -103,7 +103,7 @@ def test_read_survives_damaged_single_cell_files(tmp_path, monkeypatch):
     ("end", "words"),
     [("kill -SEGV $$", "HDF5 library crashes on it"), ("exec sleep 60", "not found its way")],
 )
-def test_single_cells_that_take_the_library_with_them(end, words, tmp_path, monkeypatch):
+def test_files_of_cells_that_crash_the_library_are_refused(end, words, tmp_path, monkeypatch):
     pytest.importorskip("anndata")
     path = hostile.single_cells(tmp_path)
     python = tmp_path / "python"
@@ -119,7 +119,7 @@ LYING = [name for name in hostile.BOMBS if "bomb" not in name and name != "lines
 
 
 @pytest.mark.processes
-def test_files_that_lie_about_their_size(tmp_path):
+def test_files_that_lie_about_their_size_are_refused_in_little_memory(tmp_path):
     """In a process that may not have more than three gigabytes."""
     pytest.importorskip("resource")
     for name in LYING:
@@ -170,7 +170,7 @@ def test_read_takes_formulas_for_text(tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(hostile.models()))
-def test_documents_that_are_no_results(name):
+def test_documents_that_are_no_results_are_refused(name):
     with pytest.raises(ValueError, match="not a sparcipal result"):
         Result.from_json(hostile.models()[name])
 
@@ -220,7 +220,7 @@ def imported(node):
     return {name.split(".")[0] for name in names}
 
 
-def test_no_pickle_no_eval_no_yaml():
+def test_sources_use_neither_pickle_nor_eval_nor_yaml():
     forbidden = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml", "runpy"}
     for path, nodes in sources():
         for node in nodes:

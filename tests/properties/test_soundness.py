@@ -58,7 +58,7 @@ def test_every_option_is_asked_for():
     assert any(case.given for case in asked)
 
 
-def test_full_supports_that_no_positive_vector_solves():
+def test_full_supports_without_a_positive_solution_do_not_fool_the_proof():
     from tests.support.forgeries import shrinking
 
     result = sparse_pca(shrinking(), n_nonzero_coefs=6, certify="full", nonnegative=True)

@@ -127,7 +127,9 @@ def test_a_dropped_feature_whose_variance_is_lost_in_rounding(monkeypatch):
 @pytest.mark.parametrize(
     ("first", "heavy", "scale"), [(0, 0, False), (1, -1, False), (0, -1, True), (1, 0, True)]
 )
-def test_heavy_rows_far_from_zero(monkeypatch, first, heavy, scale):
+def test_margins_are_as_wide_as_those_of_the_checker_beside_heavy_rows_far_from_zero(
+    monkeypatch, first, heavy, scale
+):
     """Whatever point the solver sums about, its margins are at least as wide as the checker's."""
     keep_the_first(monkeypatch, 3)
     rng = np.random.default_rng(1)
@@ -161,7 +163,7 @@ def test_the_checker_sums_sparse_columns_about_their_means():
         assert cov.upper[3] >= exact[3]
 
 
-def test_constant_features_among_the_kept_ones():
+def test_constant_features_among_the_kept_ones_are_left_out_alike():
     """The checker leaves them out of rows and columns alike."""
     from sparcipal.checker.budget import Refused
     from sparcipal.checker.dropped import Prepared, of_data

@@ -64,7 +64,7 @@ def test_costs_enclose_what_enumeration_finds():
     assert page.complete
 
 
-def test_several_components_with_the_share_of_the_estimator(asked):
+def test_page_of_several_components_has_the_share_of_the_estimator(asked):
     X, result = asked
     page = explain(result, X, within=0.05, stability=4)
     model = SparsePCA(n_components=2, n_nonzero_coefs=3).fit(X)

@@ -94,7 +94,7 @@ def test_nothing_is_loaded_from_anywhere(page):
     assert not re.search(r"url\(|@import|https?://|fetch\(", page)
 
 
-def test_everything_that_was_promised_is_there(page):
+def test_page_holds_every_section_and_figure(page):
     for text in (
         "Three components",
         "3 sparse components, at most 2 nonzeros each",

@@ -43,7 +43,7 @@ def test_path_region_is_value_to_bound():
     assert (display.lines_[0].get_ydata() <= 1 + 1e-12).all()
 
 
-def test_path_with_other_methods_and_bounds():
+def test_path_draws_other_methods_and_bounds():
     results = path(certify=False)
     display = PathDisplay.from_results(
         results,

@@ -108,6 +108,6 @@ def test_a_forged_total_is_refused() -> None:
         ({"n_nonzero_coefs": {"total": 3}, "method": "tpower"}, "'auto' or 'bipartite'"),
     ],
 )
-def test_totals_that_make_no_sense(asked: dict, message: str) -> None:
+def test_totals_that_make_no_sense_are_refused(asked: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("(", r"\(").replace("{", r"\{")):
         sparse_pca(covariance=np.eye(5), n_components=2, **asked)

@@ -80,7 +80,7 @@ def test_depth_first_search_proves_a_bound_when_stopped_early(monkeypatch, compl
 
 
 @pytest.mark.parametrize("limit", [0, 2_000, 5_000])
-def test_a_log_that_grows_too_large(monkeypatch, complete, limit):
+def test_tree_ends_with_a_valid_bound_when_its_log_grows_too_large(monkeypatch, complete, limit):
     monkeypatch.setattr(exact, "LOG_LIMIT", limit)
     proof = prove(noise(), S)
     assert proof.status == "memory"
@@ -178,7 +178,7 @@ def test_prices_are_part_of_the_log():
 
 
 @pytest.mark.parametrize("limit", [1, 2, 4])
-def test_prices_and_a_node_limit(limit):
+def test_tree_with_prices_has_a_valid_bound_at_a_node_limit(limit):
     A = noise(P, seed=7)
     price = 0.1 * np.random.default_rng(8).random(P)
     whole = prove(A, 6, TreeQuestion(prices=price))

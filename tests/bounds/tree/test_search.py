@@ -199,7 +199,7 @@ def test_tree_proves_the_optimum_of_colon_at_full_dimension(s, value):
 
 @pytest.mark.parametrize("scale", [1 / 64, 48.0])
 @pytest.mark.parametrize("priced", [False, True])
-def test_features_outside_at_their_pads(scale, priced):
+def test_tree_with_pads_holds_for_supports_with_features_outside(scale, priced):
     """Supports may hold features that the matrix does not know, each charged a pad to a row."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -272,7 +272,7 @@ def test_full_supports_shrink_with_a_reason_only(case):
 
 
 @pytest.mark.parametrize("prices", [[0.5, 0.25, 1.0], [2.0, 2.0, 3.0]])
-def test_matrix_of_zeros_at_a_price(prices):
+def test_a_matrix_of_zeros_leaves_the_cheapest_feature(prices):
     proof = prove(np.zeros((3, 3)), 2, TreeQuestion(prices=np.array(prices)))
     assert proof.value == proof.bound == -min(prices)
     assert proof.support.tolist() == [int(np.argmin(prices))]

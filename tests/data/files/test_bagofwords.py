@@ -76,7 +76,7 @@ def words_of(text):
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("digits", ["", "7", "30", "102660", "1234567", "99999999"])
-def test_eight_bytes_to_a_number(digits):
+def test_parser_turns_eight_bytes_into_their_number(digits):
     for after in (" ", "\n", "/", ":", "x", "\xff", "\0"):
         raw = (digits + after + "1234567890")[:8].encode("latin-1")
         x = np.frombuffer(raw, dtype="<u8")[0] ^ np.uint64(0x3030303030303030)
@@ -88,7 +88,7 @@ def test_eight_bytes_to_a_number(digits):
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("swift", [0, 1])
-def test_lines_to_entries_against_plain_python(swift):
+def test_parser_agrees_with_plain_python_on_every_line(swift):
     rng = random.Random(swift)
     for _ in range(60):
         lines, plain = [], []
@@ -125,7 +125,9 @@ def test_lines_to_entries_against_plain_python(swift):
 
 @pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
 @pytest.mark.parametrize("name", ["docword.txt", "docword.txt.gz"])
-def test_any_order_any_repeats_any_blocks(tmp_path, monkeypatch, block, name, gunzip):
+def test_bag_of_words_is_the_same_for_any_order_repeats_and_blocks(
+    tmp_path, monkeypatch, block, name, gunzip
+):
     monkeypatch.setattr(bagofwords, "BLOCK", block)
     monkeypatch.setattr(bagofwords, "SLICE", 10)
     rng = random.Random(block)
@@ -232,7 +234,7 @@ def test_a_bad_line_is_told_with_its_number(tmp_path, good, bad, message):
         read(path)
 
 
-def test_a_last_line_without_end_and_nothing_but_blanks(tmp_path):
+def test_bag_of_words_takes_a_last_line_without_end_and_blank_lines(tmp_path):
     assert read(write(tmp_path / "docword.txt", "1 1 1\n2 2 2")).X.nnz == 2
     assert read(write(tmp_path / "docword.txt", "1 1 1\n2 2 2\n\n  \n")).X.nnz == 2
     with pytest.raises(ValueError, match="line 2: 2 fields"):
@@ -265,7 +267,7 @@ def test_a_cut_gzip_file_tells_how_far_it_went(tmp_path, gunzip, monkeypatch):
     assert int(re.search(r"line (\d+)", str(error.value))[1]) > 100
 
 
-def test_gzip_files_of_several_members_and_padding(tmp_path, gunzip):
+def test_gzip_files_are_read_with_several_members_and_padding(tmp_path, gunzip):
     entries = [(d, 1, d) for d in range(1, 50)]
     text = text_of(entries).encode()
     path = tmp_path / "docword.txt.gz"
@@ -276,7 +278,7 @@ def test_gzip_files_of_several_members_and_padding(tmp_path, gunzip):
         read(path)
 
 
-def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):
+def test_a_file_is_refused_when_it_changes_while_it_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "TELL", 0.0)
     monkeypatch.setattr(source, "BUFFER", 4096)
     path = write(tmp_path / "docword.txt", text_of([(d, 1, 1) for d in range(1, 5000)]))
@@ -301,7 +303,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["docword.txt", "docword.txt.gz"])
-def test_progress_in_bytes_with_the_time_left(tmp_path, monkeypatch, name):
+def test_progress_tells_bytes_and_the_time_left(tmp_path, monkeypatch, name):
     monkeypatch.setattr(source, "TELL", 0.0)
     monkeypatch.setattr(source, "BUFFER", 4096)
     rng = random.Random(2)

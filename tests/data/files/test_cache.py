@@ -375,7 +375,7 @@ def test_read_goes_on_without_a_cache_when_the_disk_is_full(tmp_path, corpus):
     assert [names(folder) for folder in tmp_path.glob("kept*")] == [[]] * 5
 
 
-def test_a_disk_that_fails_at_any_step(tmp_path, corpus, monkeypatch):
+def test_a_disk_may_fail_at_any_step_of_reading(tmp_path, corpus, monkeypatch):
     path, X = corpus
     monkeypatch.setattr(bagofwords, "BLOCK", 500)
     monkeypatch.setattr(spill, "CHUNK", 100)

@@ -27,7 +27,7 @@ def parsed(content):
     return found.toarray() if sp.issparse(found) else found
 
 
-def test_numbers_in_all_their_spellings():
+def test_matrix_market_reads_numbers_in_all_their_spellings():
     body = b"1 1 -.5\r\n2\t2  3.\n\n 3 1 12.5e-1 "
     np.testing.assert_array_equal(parsed(COORDINATE + body), [[-0.5, 0], [0, 3], [1.25, 0]])
     np.testing.assert_array_equal(parsed(ARRAY + b"1E3\n0\n7\n-2.5"), [[1000, 7], [0, -2.5]])

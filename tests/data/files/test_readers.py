@@ -43,7 +43,7 @@ def test_bag_of_words_is_read_with_its_vocabulary(tmp_path, compress, header):
     assert table.X.dtype == np.uint8
 
 
-def test_bag_of_words_in_small_blocks_in_any_order_with_repeats(tmp_path, monkeypatch):
+def test_bag_of_words_adds_repeats_up_in_any_order_and_small_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(bagofwords, "BLOCK", 7)
     lines = ENTRIES.splitlines()
     lines[0] = "1 1 0"
@@ -272,7 +272,7 @@ def test_labels_of_new_texts_are_not_needed(tmp_path, name):
     assert table.labels is None
 
 
-def test_documents_that_cannot_be_read(tmp_path):
+def test_documents_that_cannot_be_read_are_refused_with_the_reason(tmp_path):
     with pytest.raises(ValueError, match=r"line 1: no text in 'body'; name its field"):
         read(write(tmp_path / "a.jsonl", '{"text": "x"}'), text_field="body")
     with pytest.raises(ValueError, match="line 2: not JSON"):

@@ -127,7 +127,7 @@ def test_bipartite_refuses_bad_input() -> None:
         bipartite.run(free, Options())
 
 
-def test_places_beyond_the_features_and_zero_data() -> None:
+def test_bipartite_answers_with_more_places_than_features_and_for_zero_data() -> None:
     rng = np.random.default_rng(8)
     short = bipartite.run(Problem(covariance_of(low_rank(rng, 4, 2)), (3, 3)), Options(rank=2))
     used = np.concatenate([c.support for c in short.components])

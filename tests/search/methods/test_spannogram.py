@@ -74,7 +74,7 @@ def test_crossings_are_where_curves_meet():
             assert np.diff(np.sort(height)).min() < 1e-12
 
 
-def test_best_direction_against_samples_and_definition():
+def test_best_direction_is_feasible_and_never_below_samples():
     rng = np.random.default_rng(1)
     for _ in range(60):
         m, r = int(rng.integers(1, 6)), int(rng.integers(1, 4))
@@ -201,7 +201,7 @@ def test_more_rank_than_budget_ends_with_an_honest_bound():
     assert verify(result, X)
 
 
-def test_several_components_and_free_supports():
+def test_spannogram_answers_for_several_components_and_free_supports():
     X = np.random.default_rng(1).standard_normal((50, 12))
     for supports in ("disjoint", "free"):
         result = sparse_pca(
