@@ -27,7 +27,7 @@ Support = tuple[int, ...]
 HAIR = 1e-10
 
 
-def planar_supports(V: np.ndarray, s: int, nonnegative: bool = False) -> Iterator[Support]:
+def planar_supports(V: np.ndarray, s: int, nonnegative: bool) -> Iterator[Support]:
     """Yield every support that the truncation of Vc can have, for V of rank one or two.
 
     Other supports may be yielded too, and repetitions occur.

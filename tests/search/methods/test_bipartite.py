@@ -159,7 +159,7 @@ def test_overshoot_is_what_a_sketch_adds():
 
 
 def test_pool_forgets_the_worst_entries():
-    pool = bipartite.Pool(None)
+    pool = bipartite.Pool()
     for i in range(5 * bipartite.KEPT):
         pool.keep(float(i), [np.array([i])])
     values = sorted(value for value, _ in pool.entries.values())

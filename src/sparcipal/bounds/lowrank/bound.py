@@ -36,7 +36,6 @@ def low_rank_bound(
     options: Options,
     *,
     rank: int = 6,
-    clip: bool = True,
     max_cones: int = 200_000,
     known: float = np.inf,
 ) -> Bound | None:
@@ -48,7 +47,7 @@ def low_rank_bound(
     flat = pairs.flat_from()
     shifted = majorant(cov, pairs, rank if flat is None else min(flat, rank))
     alone = LowRank(cov, s, problem.nonnegative, options, 1e-4, max_cones, known / problem.k)
-    bounds, _ = alone.bounds(shifted, clip, flat is not None and flat <= rank)
+    bounds, _ = alone.bounds(shifted, True, flat is not None and flat <= rank)
     if not bounds:
         return None
     total = problem.k * bounds[0].value * (1 + margins.copies(problem.k))

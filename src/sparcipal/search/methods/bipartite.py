@@ -209,7 +209,6 @@ def _positive_value(part: np.ndarray) -> float:
 class Pool:
     """A pool keeps the best matchings so far; a new one must exceed `level` to be computed."""
 
-    matcher: Matcher
     level: float = -np.inf
     value: float = -np.inf
     seen: int = 0
@@ -244,7 +243,7 @@ class Pool:
 
 def _collect(matcher: Matcher, blocks: Iterator[np.ndarray], options: Options, total: int) -> Pool:
     """Match point after point, skipping those whose dual bound cannot beat the best matching."""
-    pool = Pool(matcher)
+    pool = Pool()
     with ordered_map(options.n_jobs, matcher) as submit:
         while not options.monitor.stopped or not pool.seen:
             wave = list(itertools.islice(blocks, WAVE))
