@@ -23,9 +23,9 @@ from ...numerics.subspace import LeadingSpace, SoftTops
 from ...problem.monitor import Monitor
 from .certificate import Part, Split
 
-# Below this size a full eigendecomposition is as fast as a partial one.
+# Up to this size a full eigendecomposition is as fast as a partial one; beyond it L-BFGS works in
+# single precision, as its vectors are long.
 FULL_EIGEN = 80
-SINGLE = 150  # above this size L-BFGS works in single precision
 REACH = 10.0  # weights below exp(-REACH) are neglected where not all eigenpairs are computed
 
 
@@ -86,8 +86,8 @@ class Optimiser:
                 return True
             return slow(history, 25, 0.01 * mu)
 
-        # long vectors in single precision, as a certificate is stored
-        kind = np.float32 if part.n > SINGLE else np.float64
+        # as a certificate is stored
+        kind = np.float32 if part.n > FULL_EIGEN else np.float64
         found = minimise(evaluate, self.point.astype(kind), max_iter, stop)
         self.point = found.astype(np.float64)
         return lowest[0]
