@@ -58,6 +58,24 @@ def test_a_function_of_blocks_is_read_once_if_it_fits_and_else_twice(face, limit
     assert result.value == pytest.approx(sparse_pca(X, **QUESTION).value, rel=1e-9)
 
 
+@pytest.mark.parametrize("face", FACES)
+def test_a_function_of_blocks_is_read_twice_where_variances_prove_the_answer(face):
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((100, 60)) * np.geomspace(10, 0.01, 60)
+    wide[:, :3] += 20 * rng.standard_normal((100, 1))
+    readings = []
+
+    def blocks():
+        readings.append(1)
+        return iter(np.array_split(wide, 10))
+
+    result = FACES[face](blocks, n_nonzero_coefs=3, memory_limit=20_000)
+    assert len(readings) == 2
+    assert result.certificate.screening["dropped"] > 0
+    assert verify(result, blocks)
+    assert len(readings) == 3
+
+
 @pytest.mark.parametrize("limit", [1 << 20, 1])
 def test_a_check_reads_a_function_of_blocks_once(limit):
     result = sparse_pca(X, memory_limit=limit, **QUESTION)
