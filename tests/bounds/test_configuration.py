@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sparcipal import sparse_pca, verify
 from sparcipal.bounds import joint, strategy
 from sparcipal.bounds.configuration import bound as configuration
 from sparcipal.bounds.configuration import packing
@@ -265,6 +266,19 @@ def test_configuration_bound_proves_joint_optima_of_communities(name: str, k: in
     value = sum(float(np.linalg.eigvalsh(cov.submatrix(S))[-1]) for S in supports)
     claimed, own = both_bounds(A, (s,) * k, False, value * cov.unit)
     assert value * cov.unit <= own <= claimed <= value * cov.unit * (1 + 1e-6)
+
+
+def test_packing_closes_a_gap_of_the_linear_program_by_default() -> None:
+    """A node costs as much as its features: those that no support needs have to go first."""
+    with np.load(data_file("benchmark_correlations.npz")) as matrices:
+        A = matrices["arrhythmia"]
+    part = np.sort(np.random.default_rng(4).permutation(A.shape[0])[:200])
+    A = A[np.ix_(part, part)]
+    result = sparse_pca(covariance=A, n_components=5, n_nonzero_coefs=5)
+    assert result.status.value == "optimal"
+    (bound,) = (b for b in result.certificate.bounds if b.name == "configuration")
+    assert "packing" in bound.data
+    assert verify(result, covariance=A).verdict == "proved"
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (1, 3), (3, 1, 2), (2, 1, 2)])

@@ -29,9 +29,10 @@ from ..tree.fixing import fix
 
 MOST_SUPPORTS = 5_000
 MOST_PACKINGS = 500_000
-# Smoothing and steps for the split of the best support, which is made for a higher level.
-SMOOTHING = (1e-3, 3e-4)
-STEPS = 60
+# Smoothing and steps for the split of the best support, which is made for a higher level. A wide
+# smoothing lowers the rows of all features, those go that no test needs, and the rest is sharpened.
+SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4)
+STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -108,16 +109,22 @@ class _Enumeration:
         self.split = self._optimised(question)
 
     def _optimised(self, question: PackingQuestion) -> Split:
-        optimiser = Optimiser(self.root, question.start)
+        split, alive = question.start, self.root.features
         for mu in SMOOTHING:
+            if not alive.size:
+                break
+            optimiser = Optimiser(self._on(alive), split.on(alive))
             optimiser.run(mu * question.best_priced, STEPS, -np.inf, self.monitor)
-        self.left -= optimiser.work
-        return optimiser.split()
+            self.left -= optimiser.work
+            split = split.merged(optimiser.split())
+            alive = self._reduced(split, alive)
+        return split
 
     def run(self) -> list[np.ndarray] | None:
         """Return the supports, or None at a limit."""
         found: list[np.ndarray] = []
-        stack: list[tuple[list[int], list[int]]] = [([], self._reduced().tolist())]
+        alive = self._reduced(self.split, self.root.features)
+        stack: list[tuple[list[int], list[int]]] = [([], alive.tolist())]
         while stack:
             forced, free = stack.pop()
             if self.left <= 0.0 or len(found) > MOST_SUPPORTS or self.monitor.stopped:
@@ -136,13 +143,14 @@ class _Enumeration:
             stack.append(([*forced, branch], rest))
         return found
 
-    def _reduced(self) -> np.ndarray:
+    def _on(self, alive: np.ndarray) -> Part:
+        return self.root.restrict(np.isin(self.root.features, alive), self.root.forced)
+
+    def _reduced(self, split: Split, alive: np.ndarray) -> np.ndarray:
         """Return the features that no test excludes from every support above tau."""
-        alive = self.root.features
-        while True:
-            keep = np.isin(self.root.features, alive)
-            part = self.root.restrict(keep, self.root.forced)
-            tests = fix(part, split_matrix(part, self.split.on(alive)), self.tau)
+        while alive.size:
+            part = self._on(alive)
+            tests = fix(part, split_matrix(part, split.on(alive)), self.tau)
             self.left -= node_work(part.n)
             if tests.closed:
                 return alive[:0]
