@@ -202,7 +202,7 @@ class Settings:
         return left
 
     def constraints(self, columns: Columns, sizes: Sequence[int], total: int | None) -> Constraints:
-        """What `include` and `exclude` say, or an error that names all that is wrong with them."""
+        """Return `include` and `exclude` as numbers, or tell all that is wrong with them."""
         with Complaints() as check:
             found = check(constraints_of, self.include, self.exclude, columns, sizes, self.disjoint)
             if not asks_for_some(self.include):
@@ -392,7 +392,7 @@ class Settings:
         return supports
 
     def beginning_with(self, before: Result) -> Settings:
-        """The same question, whose search begins with an earlier answer where that fits it."""
+        """Return the same question; its search begins with an earlier answer if that fits."""
         told = before.settings.get("supports")
         if self.init is not None or not self.search.takes_starts or told != self.supports:
             return self
@@ -461,7 +461,7 @@ class Settings:
 
 
 def _left(available: int | None, n_features: int) -> str:
-    """What goes before a sentence about the features that are left, where some are excluded."""
+    """Begin a sentence about the features that are left, where some are excluded."""
     if available is None or available == n_features:
         return ""
     return f"exclude leaves {available} of {n_features} features: "

@@ -34,7 +34,7 @@ FEW = 20  # nonzeros up to which branch and bound at prices often closes the gap
 # takes. Finding prices takes PRICING for each feature and nonzero where the gap is HOPELESS, and
 # less where it is smaller.
 WORK = 8.5e9
-BRANCHING = (2e8, 4e9)  # less is not worth the prices, more rarely closes a gap
+BRANCHING = (2e8, 4e9)  # work: less is not worth finding prices for, more rarely closes a gap
 UNCOUNTED = 1.7
 PRICING = 3e5
 HOPELESS = 0.01

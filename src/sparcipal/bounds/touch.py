@@ -33,7 +33,7 @@ from .pairsplit import Split, prove_below
 from .pairsplit.certificate import charges
 
 GROWTH = 1.3  # from the first tau of a group to that of the next, before groups are halved
-# How much of the room the pads of a step may take; the later ones are tried.
+# Parts of the room that the pads of each step may take; those from TRIED on are yielded.
 FRACTIONS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.95, 0.97, 0.98, 0.99)
 TRIED = 0.9
 JOIN = 0.97  # features whose m_j exceeds this share of the level join the core

@@ -110,7 +110,7 @@ class Arithmetic(ABC):
         return bool(np.all(np.asarray(a <= b, dtype=bool)))
 
     def size(self, x: Numbers, nonnegative: bool = False) -> Numbers:
-        """What a pair can be charged: |x|, or the positive part where loadings have one sign."""
+        """Return what pairs can be charged: |x|, or the positive part if loadings have one sign."""
         return self.maximum(x, 0.0) if nonnegative else abs(x)
 
     def top_sum(self, values: np.ndarray, q: int) -> Numbers:
@@ -245,7 +245,7 @@ class Float(Arithmetic):
 
 
 def factorises(matrix: np.ndarray) -> bool:
-    """Whether there is a Cholesky factor. LAPACK may give one for entries that are no numbers."""
+    """Return whether M has a Cholesky factor; LAPACK may give one for what are no numbers."""
     if not np.isfinite(matrix).all() or np.diagonal(matrix).min(initial=1.0) <= 0.0:
         return False
     try:

@@ -23,7 +23,7 @@ def require(condition: bool, reason: str) -> None:
 
 
 def choices(n: int, q: int) -> float:
-    """How many sets of q there are among n; infinity beyond 1e250, without working that out."""
+    """Count the sets of q among n; infinity beyond 1e250, without working that out."""
     size = math.lgamma(n + 1) - math.lgamma(q + 1) - math.lgamma(n - q + 1) if q <= n else 0.0
     return float(math.comb(n, q)) if size < 575.0 else math.inf
 

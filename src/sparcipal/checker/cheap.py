@@ -118,7 +118,7 @@ def psd_shift(case: Case) -> Numbers:
 
 
 def _off_diagonal(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """The matrix, and what lies off its diagonal; of nonnegative components only what helps."""
+    """Return the matrix, and what lies off its diagonal; for nonnegative components what helps."""
     cov, question, ar, _ = case
     A = dense(case)
     off = ar.maximum(A, 0.0) if question.nonnegative else A.copy()

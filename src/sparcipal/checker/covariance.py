@@ -230,7 +230,7 @@ class CheckedCovariance:
         )
 
     def in_range(self) -> bool:
-        """Whether in these units no sum overflows and what underflow hides is next to nothing."""
+        """Return whether in these units no sum overflows and underflow hides next to nothing."""
         small = self.unit <= 8 * self.largest or (self.largest == 0 and self.unit == 1.0)
         return bool(small and np.abs(self.diagonal).max() <= 2.0**40)
 
@@ -244,7 +244,7 @@ class CheckedCovariance:
         return ar.array(self.weights) * ar.number(self.error_unit)
 
     def allowance(self, s: int) -> float:
-        """At most this much may an honest computation from the same rows count as rounding."""
+        """Return the most that an honest computation from the same rows counts as rounding."""
         if self.allowed is None:
             return self.rounding(s)
         return max(float(np.sort(self.allowed)[::-1][:s].sum()), self.rounding(s))

@@ -153,7 +153,7 @@ def margin_of_part(part: Part, by: Rounding) -> float:
 
 
 def redone_part(part: Part, case: Case, anchors: tuple[int, ...] = ()) -> Numbers:
-    """What a part of another bound proves for one component, which is no more than it states."""
+    """Return what a part of another bound proves for one component: no more than it states."""
     family = family_of(part.name)
     alone = not family.nested and "disjoint" in family.kinds
     require(alone, f"a part is made of parts, or of several components: {part.name!a}")

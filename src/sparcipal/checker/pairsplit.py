@@ -63,7 +63,7 @@ def charged(split: Split, block: np.ndarray, of: Supports, ar: Arithmetic) -> Ch
 def certificate(
     split: Split, block: np.ndarray, of: Supports, ar: Arithmetic
 ) -> tuple[np.ndarray, np.ndarray]:
-    """U, and R in floating point: whatever R is, V is made from it so that the proof holds."""
+    """Return U, and R in floating point: V is made from any R so that the proof holds."""
     if isinstance(split, ClipSplit):
         rho = ar.number(split.clip)
         u = ar.minimum(block, rho)

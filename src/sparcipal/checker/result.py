@@ -262,7 +262,7 @@ def claimed(result: Result) -> Result:
 
 
 def _says_something(value: Any) -> bool:
-    """Whether a remark is there: neither zero nor empty. Objects of other types are not asked."""
+    """Tell whether a remark is neither zero nor empty; objects of other types are not asked."""
     return bool(value) if type(value) in (int, float, str, dict, list, tuple) else True
 
 

@@ -279,7 +279,7 @@ class Prover:
         require(ar.at_most(0.0, variances), "twins of a feature of negative variance")
 
     def check_branch(self, into: np.ndarray, out: np.ndarray) -> None:
-        """One feature, in or out; out with it only features that it can replace."""
+        """Check that one feature moves in or out, and out with it what it can replace."""
         require(into.size == 1 and bool((out == into[0]).any()), "the two sides differ")
         j = int(into[0])
         for i in (int(i) for i in out if i != j):

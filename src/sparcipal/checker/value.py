@@ -72,7 +72,7 @@ def check_value(result: Result, cov: CheckedCovariance) -> float:
 
 
 def _variances(A: np.ndarray, W: np.ndarray, adjusted: bool) -> tuple[np.ndarray, float]:
-    """What each component explains, and by how much an error of the entries of W'AW grows."""
+    """Return what each component explains, and how much an error of entries of W'AW grows."""
     products = W.T @ A @ W
     if not adjusted or W.shape[1] == 1:
         return np.diagonal(products).copy(), 1.0

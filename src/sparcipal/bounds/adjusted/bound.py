@@ -30,8 +30,8 @@ from .lowered import Lowered
 from .optimise import Around, best_on
 
 NAME = "adjusted"
-ROUNDS = {"fast": 20, "full": 60}  # in which components join
-PROOFS = {"fast": 2, "full": 4}  # the next one begins with what the last one found
+ROUNDS = {"fast": 20, "full": 60}  # rounds in which components may join
+PROOFS = {"fast": 2, "full": 4}  # proofs; each begins with what the last one found
 # Units of work (about a nanosecond) of a branch and bound on all features; a core has its own.
 TREE_WORK = {"fast": 3e9, "full": 3e10}
 CORE_EFFORT: dict[str, str | float] = {"fast": "fast", "full": 3e10}

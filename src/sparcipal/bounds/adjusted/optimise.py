@@ -22,12 +22,12 @@ from ...problem.problem import Component, Problem
 from ..tree.incumbent import Rounder, best_weights
 from .lowered import Lowered
 
-STEPS = 400  # of the weights
+STEPS = 400  # in which weights are balanced
 BALANCED = 1e-5  # excess of one point at which the weights are good enough
 CLOSE = 5e-4  # excess of a component beyond the known ones at which it joins them
 NEGLIGIBLE = 1e-6  # weight of a point that is left out when others join
-NEW = 0.1  # of all weight, for the points that join
-FLATTEST = 1e-3  # of the longest squared semi-axis, what others are at least
+NEW = 0.1  # the share of all weight that joining points are given
+FLATTEST = 1e-3  # least squared semi-axis, as a part of the longest one
 TINY = 1e-200  # variances that are as good as none
 WORKING = 200  # features of a search that vary most, and as many that covary most with the points
 

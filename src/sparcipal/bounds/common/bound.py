@@ -23,7 +23,7 @@ from .branching import Question, Search
 from .relaxation import Sets, relaxed
 
 NAME = "common"
-SETS = {"fast": 20_000, "full": 300_000}  # that are looked at one by one
+SETS = {"fast": 20_000, "full": 300_000}  # up to so many sets are looked at one by one
 BATCH = 8192
 # Features of a core: all if there are no more than CORE; otherwise FIRST where the relaxation takes
 # less than UNUSED of those outside, and CORE where it takes more.

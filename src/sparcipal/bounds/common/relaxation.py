@@ -21,10 +21,10 @@ from scipy.linalg import cho_factor, cho_solve
 from ...numerics.margins import top_sum
 
 ITERATIONS = 60
-SHRINK = 0.25  # of mu, after a step of some length
+SHRINK = 0.25  # factor on mu after a step of some length
 FIRST, LAST = 0.1, 1e-12  # mu, in what a feature is worth
 NEGLECTED = 1e-6  # eigenvalues of G, relative to the largest
-BACK = 0.9  # of the way to the boundary
+BACK = 0.9  # part of the way to the boundary that a step may go
 NEAR = 1e-13  # how close to 0 and 1 z comes
 PART = 0.05  # a bound is good enough if so much of what it lacks could still be gained
 

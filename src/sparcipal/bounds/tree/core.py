@@ -403,7 +403,7 @@ class _Extension:
         return Touch(np.arange(p), split, -np.inf, nothing, ())
 
     def _part(self, core: np.ndarray, pad: float) -> Part:
-        """The pair-split problem of a core with one feature outside: one feature less, pads."""
+        """Return the problem of a core with one feature outside: one feature less, and pads."""
         n = core.size
         a = self.cov.submatrix(core)
         a[np.diag_indices(n)] += pad
@@ -415,7 +415,7 @@ class _Extension:
     def _optimised(
         self, core: np.ndarray, split: Split | None, pad: float, target: float
     ) -> Iterator[tuple[Split, bool]]:
-        """Certificates of the core, with pads, after each smoothing, and whether it is the last."""
+        """Yield the core's certificate with pads after each smoothing, and if it is the last."""
         part = self._part(core, pad)
         unit, first_steps = max(self.value, self.scale), STEPS
         smoothing = COLD if split is None else WARM
