@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparcipal import Result, SparsePCA, sparse_pca, verify
+from sparcipal import Result, SparsePCA, alternatives, sparse_pca, verify
 from sparcipal.checker import Budget
 
 X = np.random.default_rng(0).standard_normal((30, 6)) + np.arange(6)
@@ -46,6 +46,36 @@ def test_swapped_arguments_are_a_type_error(result):
         verify(result, X, sample_weight="weights")
 
 
+NO_TABLES = {
+    "verdict": lambda result: verify(result, X),
+    "alternatives": lambda result: alternatives(result, X, within=0.1),
+    "dict": lambda _: {"X": X},
+    "set": lambda _: {1.0},
+    "number": lambda _: 3.0,
+    "rows that are read once": lambda _: iter([X]),
+}
+
+
+@pytest.mark.parametrize("name", NO_TABLES)
+def test_what_is_no_table_is_a_type_error(result, name):
+    with pytest.raises(TypeError, match=r"^X is a .*; call verify\(result, X\)$"):
+        verify(result, NO_TABLES[name](result))
+
+
+@pytest.mark.parametrize("data", [np.zeros((0, 6)), np.zeros((30, 0))], ids=["rows", "columns"])
+@pytest.mark.parametrize("held", [np.asarray, lambda X: lambda: iter([X])], ids=["array", "blocks"])
+def test_tables_of_nothing_are_an_error_and_no_verdict(result, data, held):
+    with pytest.raises(ValueError, match=r"^X has no rows or no columns$"):
+        verify(result, held(data))
+
+
+def test_one_column_of_a_frame_is_no_table(result):
+    for package in ("pandas", "polars"):
+        column = pytest.importorskip(package).Series(X[:, 0])
+        with pytest.raises(ValueError, match=r"^X must be a two-dimensional table"):
+            verify(result, column)
+
+
 def test_data_must_be_given_once(result):
     for given in ({}, {"X": X, "covariance": np.eye(6)}):
         with pytest.raises(ValueError, match="exactly one"):
@@ -76,6 +106,9 @@ def test_a_budget_that_does_not_suffice_is_named_with_the_way_out(result):
     assert verify(honest, big, budget=Budget(work=1e12, memory=2**30))
     with pytest.raises(ValueError, match="positive"):
         verify(honest, big, budget=0)
+    for budget in ("1e9", None, True, np.array([1e9])):
+        with pytest.raises(TypeError, match="the budget of work is a"):
+            verify(honest, big, budget=budget)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ from sparcipal.checker.covariance import covariance_of_data as checked_covarianc
 from sparcipal.checker.family import Case, redone
 from sparcipal.checker.records import DroppedPart
 from sparcipal.data.screening import Screened
+from sparcipal.problem.result import Status
 from tests.support.replay import FLOAT, majorant_of
+from tests.support.second_checker import check
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((30, 8)) * np.r_[np.full(4, 3.0), np.full(4, 0.1)]
@@ -235,3 +237,48 @@ def test_weights_are_one_finite_number_per_row(wrong):
     for rows in (X, lambda: iter([X[:7], X[7:]])):
         with pytest.raises(ValueError, match="weight"):
             verify(result, rows, sample_weight=wrong)
+
+
+def test_certificates_of_components_name_features_of_their_own_matrix():
+    """One kept feature is excluded, so that a bound on adjusted variances speaks of fewer."""
+    rows = np.round(4 * rng.standard_normal((30, 12)) * np.linspace(3, 0.3, 12)) / 4
+    blocks = lambda: iter([rows[:15], rows[15:]])  # noqa: E731
+    asked = {"n_components": 2, "n_nonzero_coefs": 2, "supports": "free", "exclude": [1]}
+    honest = sparse_pca(blocks, **asked, memory_limit=1500, certify=False)
+    old, unit = honest.certificate.bounds[0], honest.certificate.unit
+    kept = np.asarray(old.data["screened"]["kept"])
+    p, none = kept.size, np.zeros(0, dtype=np.int64)
+    top = 2.0 ** np.ceil(np.log2(50 * honest.total_variance / unit))
+    problem = {"s": 2, "nonnegative": False, "bound": top, "unit": top / 64, "twins": {}}
+    root = {"parent": -1, "side": "root", "moved": none, "passes": [], "end": "closed"}
+    log = [{"step": "problem", **problem}, {"step": "node", **root, "split": 2}]
+    log += [{"step": "split", "clip": 0.0}]
+    split = {"features": np.arange(p), "price": np.zeros(p), "pad": 1.0}
+    split |= {"u": np.zeros(p * (p - 1) // 2), "r": np.zeros(p * (p - 1) // 2)}
+    extended = {"s": 2, "inside": 2 * top, "rule": "prices", "price": 0.0, "split": split}
+    inside, touching = 10 * top, 20 * top
+    data = {
+        "kept": np.flatnonzero(kept != 1),
+        "parts": [{"s": 2, "name": "tree", "value": 2 * top, "data": {"log": log}}],
+        "matrix": {"features": np.arange(1), "y": np.full((1, 1), 1e-3), "shift": 0.0},
+        "screened": {"kept": kept, "rule": "prices", "inside": inside, "touching": touching}
+        | {"parts": [extended]},
+    }
+    told = {"rule": "prices", "inside": inside * unit, "touching": touching * unit}
+    told |= {"support_unchanged": False, "bound_holds": False}
+    most = 40 * top * unit
+    bound = replace(old, name="adjusted", value=most, data=data)
+    certificate = replace(
+        honest.certificate,
+        bounds=(bound,),
+        bound=most,
+        screening={**honest.certificate.screening, **told},
+        guarantees={},
+        status=Status.GAP,
+    )
+    broken = replace(honest, certificate=certificate)
+    assert "names features that are not there" in reason(broken, blocks)
+    assert check(broken.to_json(), rows).startswith("refused")
+    split |= {"features": np.arange(p - 1), "price": np.zeros(p - 1)}
+    split |= {name: np.zeros((p - 1) * (p - 2) // 2) for name in ("u", "r")}
+    assert verify(broken, blocks)

@@ -21,21 +21,21 @@ from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.family import Case, redone
 from sparcipal.problem.covariance import covariance_of
 from tests.support.brute import best_value
-from tests.support.label_cases import grown
+from tests.support.label_cases import grown, one_label_case
 from tests.support.replay import FLOAT
 
 S, K = 2, 2
 
 
-def proof_of(seed: int) -> tuple[np.ndarray, dict, float]:
-    """A matrix, a proof with several cases, and its bound."""
+def proof_of(seed: int, trees: float = 0.0) -> tuple[np.ndarray, dict, float]:
+    """A matrix, a proof with several cases, `trees` of its groups with trees, and its bound."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((12, 7)) * np.geomspace(2, 0.5, 7)
     A = X.T @ X / 12
     cov = covariance_of(A)
     while True:
         proof = Proof(Rows(cov, np.arange(6), S, False), K)
-        for _ in grown(rng, proof, 1.0):
+        for _ in grown(rng, proof, 1.0, trees):
             pass
         if len(proof.data()["nodes"]) >= 5:
             return A / cov.unit, proof.data(), proof.bound
@@ -148,12 +148,13 @@ def test_labels_hold_for_disjoint_components_without_a_total_only() -> None:
             redone("labels", data, Case(cov, question, FLOAT, Budget()))
 
 
-def test_exact_arithmetic_confirms_labels() -> None:
+@pytest.mark.parametrize("trees", [0.0, 1.0])
+def test_exact_arithmetic_confirms_labels(trees: float) -> None:
     exact = pytest.importorskip("sparcipal.checker.exact")
     from sparcipal.checker.exact_covariance import GivenCovariance
 
     for seed in range(4):
-        A, data, bound = proof_of(seed)
+        A, data, bound = proof_of(seed, trees)
         ball = exact.Ball()
         with ball.running():
             cov = GivenCovariance.of(A, 1.0)
@@ -252,6 +253,11 @@ def test_trees_of_groups_are_replayed_and_forged_ones_refused() -> None:
         forge(forged)
         with pytest.raises(Refused):
             redo(A, forged)
+
+
+def test_trees_with_pads_do_not_shrink_nonnegative_supports() -> None:
+    """Below a support that loses a feature there would be room for one outside the core."""
+    assert one_label_case(81000117) == []
 
 
 def test_the_groups_of_cases_that_wait_are_charged():

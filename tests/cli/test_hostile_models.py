@@ -15,6 +15,7 @@ from rich.console import Console
 
 from sparcipal import Result, sparse_pca
 from sparcipal.cli import main
+from sparcipal.problem.saving import LIMIT
 from sparcipal.report.terminal import result_view
 
 ESC = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\u2066\r\x00\x7f"
@@ -148,6 +149,16 @@ def test_pipes_and_devices_are_refused_at_once(document, tmp_path, place):
         assert done.returncode == 1
         assert "regular file" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_begins_otherwise_is_not_read(tmp_path):
+    """One of four gigabytes, none of which is on the disk."""
+    path = tmp_path / "model.json"
+    with path.open("wb") as stream:
+        stream.truncate(LIMIT)
+    shown = run("show", path)
+    assert shown.exit_code == 1
+    assert "does not begin with a brace" in shown.output
 
 
 def test_files_above_the_limit_are_refused(tmp_path):

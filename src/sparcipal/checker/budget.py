@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 WORK = 1e12  # operations, of about a nanosecond each
 MEMORY = 4 * 2**30  # bytes
@@ -37,11 +38,12 @@ class Budget:
 
     def __init__(self, work: float = WORK, memory: float = MEMORY) -> None:
         for name, limit in (("work", work), ("memory", memory)):
+            if not isinstance(limit, Real) or isinstance(limit, bool):
+                raise TypeError(f"the budget of {name} is a {type(limit).__name__}, not a number")
             if not limit > 0:
                 raise ValueError(f"{name} must be positive, got {limit!r}")
         self.most_work, self.most_memory = float(work), float(memory)
-        self.spent = 0.0
-        self._each = 1.0
+        self.spent, self._each = 0.0, 1.0
 
     def counting(self, nanoseconds: float) -> Budget:
         """Return the same budget, for numbers an operation with which takes so long."""

@@ -29,7 +29,7 @@ def _is_table(X: Any) -> bool:
 
 def _is_frame(X: Any) -> bool:
     kinds = ("__dataframe__", "__narwhals_dataframe__")
-    known = _maker(X) in ("pandas", "polars", "pyarrow")
+    known = _maker(X) in ("pandas", "polars", "pyarrow") and hasattr(type(X), "columns")
     return not _is_scanned(X) and (known or any(hasattr(type(X), k) for k in kinds))
 
 
@@ -77,8 +77,10 @@ def pieces(X: Any) -> Iterator[Any]:
         yield from X.blocks()
     elif callable(X):
         yield from X()
-    else:
+    elif isinstance(X, list | tuple) or hasattr(type(X), "__array__"):
         yield X
+    else:
+        raise TypeError(f"X is a {type(X).__name__}, which is no table; call verify(result, X)")
 
 
 def _scanned_pieces(X: Any) -> Iterator[Any]:

@@ -261,6 +261,8 @@ def reach(record: Dropped | DroppedPart, inside: float, others: np.ndarray, case
         price, split = record.price, record.split
         if price is None or split is None:
             raise Refused("screened: the certificate of the prices is missing")
+        there = split.features.max(initial=0) < kept.p
+        require(bool(there), "screened: a certificate names features that are not there")
         base, prices = kyfan.spectrum(split, case, price, empty=True)
         rest = np.full(min(kept.p - prices.size, n), ar.number(price))
         dearest = ar.top(np.append(prices, rest), n)

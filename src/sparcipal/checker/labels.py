@@ -230,7 +230,8 @@ class Groups:
         price = rows.price(prices)
         if group.touch is not None:
             return ar.maximum(inside, self._touching(group, group.touch, price))
-        rivals = rows.heights(core, ar.array(pads), price, rows.places(group.banned), inside, 1)
+        banned, level = rows.places(group.banned), ar.upper(inside)
+        rivals = rows.heights(core, ar.array(pads), price, banned, level, 1)
         return ar.top(rivals, 1)[0]
 
     def _touching(self, group: LabelTree, touch: LabelTouch, price: np.ndarray) -> Numbers:

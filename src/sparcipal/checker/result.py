@@ -104,11 +104,11 @@ def verify(
     """
     found = result if isinstance(result, Alternatives) else None
     result = _result_of(result if found is None else found.result)
+    no_data = (str, bytes, PurePath, dict, set, Result, Alternatives, Verification)
     for name, given in (("X", X), ("covariance", covariance), ("sample_weight", sample_weight)):
-        if isinstance(given, str | bytes | PurePath | Result) or _fitted(given) is not None:
-            remedy = "call verify(result, X)"
-            if name == "X" and isinstance(given, str | PurePath):
-                remedy = f"pass sparcipal.read({str(given)!r})"
+        if isinstance(given, no_data) or _fitted(given) is not None:
+            file = name == "X" and isinstance(given, str | PurePath)
+            remedy = f"pass sparcipal.read({str(given)!r})" if file else "call verify(result, X)"
             raise TypeError(f"{name} is a {type(given).__name__}; {remedy}")
     if (X is None) == (covariance is None):
         raise ValueError("pass exactly one of X and covariance: the data the result came from")
@@ -184,7 +184,7 @@ def _verify(
             if found is not None:
                 behind = partial(_proved, given=given, ar=ar, budget=budget)
                 check_alternatives(found, Answer(result, cov, rounded, behind, ar, budget))
-        except ValueError as error:
+        except (ValueError, IndexError) as error:
             raise Refused(f"the proof cannot be replayed: {error}") from error
     except Refused as refused:
         return Verification("refused", str(refused), value)

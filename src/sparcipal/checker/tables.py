@@ -32,10 +32,10 @@ class Source:
         given = self.given
         found = [given] if type(given) is np.ndarray else pieces(given)
         parts = [matrix_of(piece, gaps=gaps) for piece in found]
+        if not any(min(part.shape) for part in parts):
+            raise ValueError("X has no rows or no columns")
         if len(parts) == 1:
             return parts[0]
-        if not parts:
-            raise ValueError("X has no rows")
         if any(sp.issparse(part) for part in parts):
             return sp.csc_array(sp.vstack(parts, format="csc"))
         return np.concatenate(parts)

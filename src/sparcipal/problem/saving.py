@@ -20,6 +20,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 FORMAT = 2  # version of the JSON document; a reader refuses any other
+WRITTEN = "name a file that save() or `sparcipal fit -o` wrote"
+HEAD = 64  # bytes that tell whether a file is worth reading
 LIMIT = 4 * 2**30  # bytes of a file; proofs end at about 1 GB
 _DTYPES = {"<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1"}
 
@@ -31,13 +33,12 @@ def text_of(result: Any, *, plain: bool = False) -> str:
 
 def document_of(text: str) -> dict[str, Any]:
     """Return the fields of a document with arrays decoded; ValueError for other formats."""
-    written = "name a file that save() or `sparcipal fit -o` wrote"
     try:
         document = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON document (line {error.lineno}); {written}") from error
+        raise ValueError(f"it is no JSON document (line {error.lineno}); {WRITTEN}") from error
     if not isinstance(document, dict) or "sparcipal" not in document:
-        raise ValueError(f"the document has no 'sparcipal' entry; {written}")
+        raise ValueError(f"the document has no 'sparcipal' entry; {WRITTEN}")
     if document["sparcipal"] != FORMAT:
         raise ValueError(
             f"format {document['sparcipal']!r} is not the format {FORMAT} of this version"
@@ -184,6 +185,10 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
         os.close(descriptor)
         raise ValueError(f"{path} is a device, pipe or folder; name a regular file")
     with open(descriptor, "rb") as stream:
+        if told.st_size and not stream.peek(HEAD)[:HEAD].lstrip().startswith(b"{"):
+            raise ValueError(
+                f"not a sparcipal result: {path} does not begin with a brace; {WRITTEN}"
+            )
         raw = stream.read(limit + 1) if told.st_size <= limit else b""
         if told.st_size > limit or len(raw) > limit:
             size = max(told.st_size, len(raw))

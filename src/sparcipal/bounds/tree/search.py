@@ -405,7 +405,7 @@ class Search:
     def _shrink(self, node: Node) -> None:
         """Branch on which x_i is zero, as no x > 0 on the one support left is a solution."""
         part = node.part
-        full = self.nonnegative and not self.priced and part.n >= 2
+        full = self.nonnegative and not (self.priced or self.padded) and part.n >= 2
         if not (full and no_interior_solution(part.a, self.threshold)):
             self._undecided(node)
             return
