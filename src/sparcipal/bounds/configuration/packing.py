@@ -157,6 +157,7 @@ class _Enumeration:
             if not tests.out.any():
                 return alive
             alive = alive[~tests.out]
+        return alive
 
     def _node(self, forced: list[int], free: list[int]) -> tuple[Part, np.ndarray]:
         keep, inside = np.zeros((2, self.root.n), dtype=bool)
