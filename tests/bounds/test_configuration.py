@@ -213,11 +213,37 @@ def test_packing_finds_the_best_packing() -> None:
         assert own == pytest.approx(best, rel=1e-9)
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_packing_with_prices_and_rewards_finds_the_best_packing(k: int) -> None:
+    """Features that nothing uses are missed: what they cost is taken from what others may miss."""
+    rng, packed = np.random.default_rng(9), 0
+    for _ in range(25):
+        A = random_covariance(rng, 7)
+        A = A / np.abs(A).max()
+        best = best_value(A, (2,) * k)
+        price = 0.15 * rng.standard_normal(7) + 0.1
+        pairs = [list(S) for S in itertools.combinations(range(7), 2)]
+        alone = max(np.linalg.eigvalsh(A[np.ix_(S, S)])[-1] - price[S].sum() for S in pairs)
+        paid, target = float(np.sort(price)[-2 * k :].sum()), 0.98 * best
+        question = packing.PackingQuestion(
+            A, 2, k, price, paid, alone * (1 + 1e-12), target, start_of(A, price), 1e9
+        )
+        found = packing.best_packing(question, Monitor())
+        if found is not None:
+            packed += 1
+            assert found.value == pytest.approx(best)
+            used = np.concatenate(found.supports)
+            assert len(set(used.tolist())) == used.size
+    assert packed >= 5
+
+
+def start_of(A: np.ndarray, price: np.ndarray):
+    return best_start(Part(np.arange(7), A, np.zeros(7, bool), price, 2, False, np.zeros(7)))[0]
+
+
 def best_packing(A: np.ndarray, price: np.ndarray, alone: float, target: float, work: float = 1e9):
-    root = Part(np.arange(7), A, np.zeros(7, dtype=bool), price, 2, False, np.zeros(7))
-    start = best_start(root)[0]
     question = packing.PackingQuestion(
-        A, 2, 2, price, float(price.sum()), alone, target, start, work
+        A, 2, 2, price, float(price.sum()), alone, target, start_of(A, price), work
     )
     return packing.best_packing(question, Monitor())
 
@@ -344,7 +370,7 @@ def test_configuration_bound_is_none_when_no_pad_is_enough(monkeypatch):
     assert first.value >= best_value(A, (2, 2)) / cov.unit * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("limit", ["work", "MOST_SUPPORTS", "MOST_PACKINGS"])
+@pytest.mark.parametrize("limit", ["work", "MOST_SUPPORTS", "packings"])
 def test_best_packing_is_none_beyond_each_limit(limit, monkeypatch):
     A = plain_covariance(7, 3)
     best, alone = best_value(A, (2, 2)), best_value(A, (2,)) * (1 + 1e-9)
@@ -356,9 +382,12 @@ def test_best_packing_is_none_beyond_each_limit(limit, monkeypatch):
         assert best_packing(*arguments, work=1e6) is None  # the split alone takes more
         monkeypatch.setattr(packing, "STEPS", 1)
         assert best_packing(*arguments, work=1e6) is None
-        return
-    monkeypatch.setattr(packing, limit, 1)
-    assert best_packing(*arguments) is None
+    elif limit == "packings":
+        monkeypatch.setattr(packing, "PARTIAL", 1e10)
+        assert best_packing(*arguments) is None
+    else:
+        monkeypatch.setattr(packing, limit, 1)
+        assert best_packing(*arguments) is None
 
 
 def test_proved_values_of_packed_supports_hold_by_exact_elimination():

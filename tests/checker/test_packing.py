@@ -49,30 +49,38 @@ def test_largest_packing_keeps_its_margins(monkeypatch):
     monkeypatch.setattr(packing.Charges, "above", lambda self, t: asked.append(t) or supports)
     monkeypatch.setattr(packing, "proved_tops", lambda *given: np.ones(1))
     monkeypatch.setattr(packing, "_best", lambda *given: packed.append(given) or 1.0)
-    target = 6.0
+    target = 3.0
     packing_of(A, (s, s), price, pi, {"target": target, "u": upper, "r": upper})
     assert asked[0] <= target - 0.5 - pi - slack * LESS
-    _, values, lost, room, case = packed[0]
+    _, values, lost, unused, case = packed[0]
     assert case.question.k == k
     assert min(values) >= 1.0 + slack * LESS
-    assert max(lost) <= pi - 1.0 + 0.2 - slack * LESS
-    assert room >= 0.5 + k * pi - target + (k + 1) * slack * LESS
+    room = 0.5 + k * pi - target + 2 * (k + 1) * slack
+    assert max(lost) / packing.PARTS * room <= pi - 1.0 + 0.2 - slack * LESS
+    assert max(lost) / packing.PARTS * room >= (pi - 1.0 + 0.2 - slack) * (1 - 1e-9)
+    assert set(unused.values()) == {0}  # of five features that cost the same, one may be unused
 
 
-@pytest.mark.usefixtures("coarse")
-def test_best_packing_is_that_of_all_disjoint_choices():
-    values = [5.0, 4.0, 3.0, 2.0]
-    lost = [0.0, 1.0, 2.0, 3.0]
-    sets = [frozenset(S) for S in ((0, 1), (1, 2), (2, 3), (4, 5))]
-    for room, k, best in (
-        (10.0, 2, 8.0),
-        (10.0, 3, 10.0),
-        (2.0, 2, 8.0),
-        (1.9, 2, 0.0),
-        (10, 1, 5.0),
-    ):
-        case = Case(None, Question((2,) * k, False, True, 0.0), FLOAT, Budget())
-        assert packing._best(sets, values, lost, room, case) == best
+def test_best_packing_is_that_of_all_disjoint_choices_that_lose_no_more_than_they_may():
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        n, k, count = int(rng.integers(4, 9)), int(rng.integers(1, 4)), int(rng.integers(1, 15))
+        sets = [frozenset(rng.choice(n, rng.integers(1, 4), False).tolist()) for _ in range(count)]
+        lost = sorted((rng.random(count) * packing.PARTS * 0.7).astype(int).tolist())
+        unused = {int(f): int(rng.integers(packing.PARTS // 4)) for f in rng.permutation(n)}
+        values = rng.integers(1, 100, count).astype(float).tolist()
+        few, many = [0.0], [0.0]
+        for some in combinations(range(count), k):
+            used = frozenset().union(*(sets[i] for i in some))
+            gone = sum(lost[i] for i in some)
+            if len(used) == sum(len(sets[i]) for i in some) and gone <= packing.PARTS:
+                many.append(sum(values[i] for i in some))
+                if gone + sum(unused[f] for f in unused if f not in used) <= packing.PARTS:
+                    few.append(many[-1])
+        case = Case(None, Question((3,) * k, False, True, 0.0), FLOAT, Budget())
+        assert max(few) <= packing._best(sets, values, lost, unused, case) <= max(many)
+        free = dict.fromkeys(unused, 0)
+        assert packing._best(sets, values, lost, free, case) == max(many)
 
 
 @pytest.mark.usefixtures("coarse")

@@ -9,6 +9,7 @@ that is looked at.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from .family import Case
 from .margins import term
 from .pairsplit import mirrored, pair_charges
 from .records import Packing
+
+PARTS = 2**40  # of what may be lost: losses are counted in whole ones, so that sums are exact
 
 
 def largest_packing(
@@ -43,32 +46,60 @@ def largest_packing(
             proved_tops(block, np.linalg.eigvalsh(ar.floats(block))[:, -1], ar)[0] + slack
         )
     lost = [pi - value + price[S].sum() for value, S in zip(values, supports)]
-    room = paid + k * pi - record.target + (k + 1) * slack
-    # The least that a support loses: numbers without a radius, which can be sorted.
-    least = [-ar.high(-loss) for loss in lost]
-    order = sorted(range(len(supports)), key=least.__getitem__)
+    room = ar.upper(paid + k * pi - record.target + 2 * (k + 1) * slack)
+    if not room > 0.0:
+        return ar.number(0.0)
+    # Of t features that are used at most, one of the t dearest makes room for the next one.
+    dearest, t = np.argsort(-ar.floats(price), kind="stable"), s * k
+    spare = price[dearest[min(t, n - 1)]] if t <= n else ar.number(0.0)
+    parts = [_parts(loss, room, ar) for loss in lost]
+    unused = {int(f): _parts(price[f] - spare, room, ar) for f in dearest}
+    order = sorted(range(len(supports)), key=parts.__getitem__)
     sets = [frozenset(supports[i]) for i in order]
-    return _best(sets, [values[i] for i in order], [least[i] for i in order], room, case)
+    return _best(sets, [values[i] for i in order], [parts[i] for i in order], unused, case)
+
+
+def _parts(lost: Numbers, room: float, ar: Arithmetic) -> int:
+    """Return at most what is lost, not below zero, in whole parts of the room for losses."""
+    return max(math.floor(PARTS * min(-ar.upper(-lost) / room, 2.0)) - 1, 0)
 
 
 def _best(
-    sets: list[frozenset], values: list[Any], lost: list[Any], room: Numbers, case: Case
+    sets: list[frozenset[int]],
+    values: list[Any],
+    lost: list[int],
+    unused: dict[int, int],
+    case: Case,
 ) -> Numbers:
+    """Return the largest value of k disjoint sets that lose, with the features that none of them
+    has, no more than PARTS. Sets are in the order of what they lose, features in that of `unused`.
+    """
     _, question, ar, budget = case
-    k = question.k
+    features = list(unused)
     best = ar.number(0.0)
-    stack: list[tuple[int, tuple[int, ...], frozenset, Any]] = [(0, (), frozenset(), 0.0)]
+    every = tuple(range(len(sets)))
+    stack: list[tuple[tuple[int, ...], int, int, tuple[int, ...]]] = [(every, 0, 0, ())]
     while stack:
-        start, chosen, used, gone = stack.pop()
-        budget.work(1000 * (1 + len(sets) - start), "packings of supports")
-        if len(chosen) == k:
+        alive, place, gone, chosen = stack.pop()
+        budget.work(1000 * (1 + len(alive)), "packings of supports")
+        left = question.k - len(chosen)
+        if left == 0:
             best = ar.maximum(best, sum(values[i] for i in chosen))
+        if left == 0 or not alive:
             continue
-        for i in range(start, len(sets)):
-            if gone + (k - len(chosen)) * lost[i] > room:
-                break
-            if not used & sets[i]:
-                stack.append((i + 1, (*chosen, i), used | sets[i], gone + lost[i]))
+        most = PARTS - gone - (left - 1) * lost[alive[0]]
+        alive = tuple(i for i in alive if lost[i] <= most)
+        while place < len(features) and any(features[place] in sets[i] for i in chosen):
+            place += 1
+        if not alive or place == len(features):
+            continue
+        feature = features[place]
+        others = tuple(i for i in alive if feature not in sets[i])
+        stack.append((others, place + 1, gone + unused[feature], chosen))
+        for i in alive:
+            if feature in sets[i]:
+                apart = tuple(j for j in others if not sets[i] & sets[j])
+                stack.append((apart, place + 1, gone + lost[i], (*chosen, i)))
     return best
 
 

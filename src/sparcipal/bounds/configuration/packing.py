@@ -15,7 +15,10 @@ in it contributes pi - (value(S) - beta(S)) to what is missing.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -28,7 +31,9 @@ from ..pairsplit.optimise import step_work
 from ..tree.fixing import fix
 
 MOST_SUPPORTS = 5_000
-MOST_PACKINGS = 500_000
+PARTIAL = 4e3  # nanoseconds of one core that a partial packing takes
+# What is missing is counted in whole parts of what may be, so that sums have no rounding.
+PARTS = 2**40
 # Smoothing and steps for the split of the best support, which is made for a higher level. A wide
 # smoothing lowers the rows of all features, those go that no test needs, and the rest is sharpened.
 SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4)
@@ -86,8 +91,12 @@ def best_packing(question: PackingQuestion, monitor: Monitor) -> Packed | None:
         return None
     values = np.array([_proved_value(a[np.ix_(S, S)]) + slack for S in supports])
     missing = np.array([best_priced - v + price[S].sum() for v, S in zip(values, supports)])
-    room = question.paid + k * best_priced - question.target + (k + 1) * slack
-    chosen = _packed(supports, missing, values, room, k)
+    room = question.paid + k * best_priced - question.target + 2 * (k + 1) * slack
+    unused = missing_unused(price, k * question.s)
+    chosen: list[int] | None = []
+    if room > 0.0:
+        lost, free = _parts(missing, room), _parts(unused, room)
+        chosen = _packed(supports, values, lost, free, k, enumeration.left)
     if chosen is None:
         return None
     best = [supports[i] for i in chosen]
@@ -183,31 +192,63 @@ def _proved_value(block: np.ndarray) -> float:
     return float(top[0] + proved_margins(block[None], top)[0])
 
 
+def missing_unused(price: np.ndarray, used: int) -> np.ndarray:
+    """Return at least what is missing for each feature that no component uses.
+
+    At most `used` features are paid for: without one of the dearest, the next one is.
+    """
+    ranked = np.sort(price)[::-1]
+    next_dearest = ranked[min(used, price.size - 1)] if used <= price.size else 0.0
+    return np.maximum(price - next_dearest, 0.0)
+
+
+def _parts(missing: np.ndarray, room: float) -> list[int]:
+    """Return numbers as parts of `room`, rounded down."""
+    return [max(int(PARTS * share) - 1, 0) for share in np.minimum(missing / room, 2.0)]
+
+
 def _packed(
-    supports: list[np.ndarray], missing: np.ndarray, values: np.ndarray, room: float, k: int
+    supports: list[np.ndarray],
+    values: np.ndarray,
+    missing: list[int],
+    unused: list[int],
+    k: int,
+    work: float,
 ) -> list[int] | None:
-    """Return the best k disjoint supports that miss at most `room`; None at the limit."""
-    order = np.argsort(missing, kind="stable").tolist()
-    masks = [sum(1 << int(i) for i in support) for support in supports]
+    """Return the best k disjoint supports that miss no more than may be; None if it takes more
+    work.
+
+    Feature by feature, the dearest first: one of the supports that contain it, or it is unused.
+    Sets of supports are the bits of integers, the supports that miss least first.
+    """
+    first = sorted(range(len(missing)), key=missing.__getitem__)
+    sets, least = [supports[i].tolist() for i in first], [missing[i] for i in first]
+    dearest = sorted(range(len(unused)), key=lambda f: -unused[f])
+    holds = [sum(1 << i for i, own in enumerate(sets) if f in own) for f in range(len(unused))]
+    meets = [reduce(or_, (holds[f] for f in own)) for own in sets]
     best: tuple[float, list[int]] = (0.0, [])
-    stack: list[tuple[int, int, float, list[int]]] = [(0, 0, 0.0, [])]
-    tried = 0
+    stack: list[tuple[int, int, int, list[int]]] = [((1 << len(sets)) - 1, 0, 0, [])]
     while stack:
-        start, used, lost, chosen = stack.pop()
-        tried += 1
-        if tried > MOST_PACKINGS:
+        alive, place, lost, chosen = stack.pop()
+        work -= PARTIAL
+        if work <= 0.0:
             return None
-        total = float(values[chosen].sum())
-        if len(chosen) == k:
-            best = max(best, (total, chosen), key=lambda pair: pair[0])
+        left = k - len(chosen)
+        if not left:
+            best = max(best, (float(values[[first[i] for i in chosen]].sum()), chosen))
+        if not (left and alive):
             continue
-        for position in range(start, len(order)):
-            i = order[position]
-            # Sorted: the supports still to come miss at least as much as this one.
-            if lost + (k - len(chosen)) * float(missing[i]) > room:
-                break
-            if not used & masks[i]:
-                stack.append(
-                    (position + 1, used | masks[i], lost + float(missing[i]), [*chosen, i])
-                )
-    return best[1]
+        cheapest = least[(alive & -alive).bit_length() - 1]
+        alive &= (1 << bisect_right(least, PARTS - lost - (left - 1) * cheapest)) - 1
+        while place < len(dearest) and any(dearest[place] in sets[i] for i in chosen):
+            place += 1
+        if not alive or place == len(dearest):
+            continue
+        feature = dearest[place]
+        users, others = alive & holds[feature], alive & ~holds[feature]
+        stack.append((others, place + 1, lost + unused[feature], chosen))
+        while users:
+            i = (users & -users).bit_length() - 1
+            users ^= 1 << i
+            stack.append((others & ~meets[i], place + 1, lost + least[i], [*chosen, i]))
+    return [first[i] for i in best[1]]
