@@ -68,6 +68,11 @@ Proofs are in units: the covariance A of the data, divided by ``unit``. All ineq
 for exact numbers, so that every computed one needs its margin. *s* is the number of nonzeros of a
 component, *k* the number of components, *p* the number of features that the bound speaks of, *P*
 that of the data.
+
+A bound holds for several disjoint components unless its text says for which others; the sections
+name those kinds of components for which it holds as well. Whatever holds for disjoint components
+holds for their adjusted variances, uncorrelated or not, which sum to no more than their variances:
+a disjoint result of these kinds may carry any such bound, ``kyfan`` with prices for instance.
 """
 
 

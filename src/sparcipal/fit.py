@@ -22,7 +22,7 @@ from .data.passes import MEMORY_LIMIT
 from .data.scores import filling
 from .data.searched import Data, Searched
 from .numerics.threads import one_blas_thread
-from .problem.components import redundancy, refit, variances
+from .problem.components import check_uncorrelated, redundancy, refit, variances
 from .problem.constraints import Columns, check_anchors, check_left
 from .problem.monitor import Meter, Monitor, Progress
 from .problem.parameters import Complaints, known_keywords
@@ -286,6 +286,7 @@ def solve(
         # A method that is there to be compared keeps its own answer, even if the proof met a better
         # one.
         proved = replace(proved, components=components)
+    check_uncorrelated(problem, proved.components)
     certificate = certificate_of(problem, proved, options, certify, found)
     monitor.update("done", value=certificate.value, bound=certificate.bound, nodes=proved.nodes)
     certificate = replace(certificate, eliminated=eliminated - out + proved.eliminated)

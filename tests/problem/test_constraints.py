@@ -91,9 +91,11 @@ def test_excluding_every_feature_that_varies_is_an_error(given):
         sparse_pca(**{given: table}, n_components=2, n_nonzero_coefs=1, exclude=[0, 1])
 
 
-def test_excluded_columns_beside_which_all_others_underflow_are_named():
+@pytest.mark.parametrize("size", [1e85, 1e140])  # small variances, and none
+def test_excluded_columns_beside_which_all_others_underflow_are_named(size):
     X = np.random.default_rng(0).standard_normal((20, 5))
-    X[:, 0] *= 1e85
+    X[:, 0] *= size
+    X[:, 1:] /= 1e40
     with pytest.raises(ValueError, match="remove the excluded columns from X"):
         sparse_pca(X, n_nonzero_coefs=2, exclude=[0])
 

@@ -28,6 +28,19 @@ def test_an_update_answers_as_a_fit_of_all_rows_and_is_proved():
     assert (found.added, found.removed, found.result.n_samples) == (120, 0, 240)
 
 
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("limit", [1000, 2600, 1e6])
+def test_results_of_sums_are_rechecked_with_the_sums_their_screened_and_the_rows(limit, scale):
+    sums = Sums.of(COUNTS, memory_limit=limit, feature_names=NAMES)
+    result = sparse_pca(covariance=sums, n_nonzero_coefs=2, scale=scale)
+    assert verify(result, covariance=sums).verdict == "proved"
+    assert verify(result, covariance=sums.screened(scale=scale)).verdict == "proved"
+    assert verify(result, COUNTS).verdict == "proved"
+    assert verify(result, covariance=Sums.of(COUNTS[1:], memory_limit=limit)).verdict == "refused"
+    others = Sums.of(COUNTS, memory_limit=limit, feature_names=NAMES[::-1])
+    assert "names" in verify(result, covariance=others).reason
+
+
 def test_a_sliding_window_is_the_window_alone_to_the_last_bit():
     before = update(sparse_pca(COUNTS[:120], **ASKED), COUNTS[120:180], X=COUNTS[:120])
     after = update(before, COUNTS[180:], without=COUNTS[:60])

@@ -306,6 +306,31 @@ def test_covariances_that_are_rounding_tie_no_uncorrelated_components() -> None:
     assert result.value == pytest.approx(9.0 * (1 + 0.9**2 + 0.8**2))
 
 
+def in_units(scale: float) -> np.ndarray:
+    units = np.array([1 / scale, scale**-0.5, 1.0, scale**0.5, scale])
+    return np.random.default_rng(0).standard_normal((11, 5)) * units
+
+
+@pytest.mark.parametrize("supports", ["disjoint", "free"])
+@pytest.mark.parametrize("scale", [1e12, 1e30, 1e50])
+def test_uncorrelated_components_are_found_and_proved_in_units_far_apart(scale, supports) -> None:
+    X = in_units(scale)
+    asked = {"supports": supports, "uncorrelated": True, "certify": False, **SHORT}
+    result = sparse_pca(X, n_components=2, n_nonzero_coefs=[3, 2], **asked)
+    scores = result.transform(X)
+    assert abs(np.corrcoef((scores / np.abs(scores).max(axis=0)).T)[0, 1]) < 1e-12
+    assert result.value >= X[:, 4].var() * (1 - 1e-9)
+    assert verify(result, X).verdict == "proved"
+
+
+def test_uncorrelated_components_that_correlate_are_refused_with_the_remedy() -> None:
+    asked = {"uncorrelated": True, "certify": False, "n_components": 2, **SHORT}
+    with pytest.raises(ValueError, match=r"differ by a factor of 5.*scale=True"):
+        sparse_pca(in_units(1e100), n_nonzero_coefs=[3, 2], **asked)
+    scaled = sparse_pca(in_units(1e100), n_nonzero_coefs=[3, 2], scale=True, **asked)
+    assert scaled.largest_correlation < 1e-12
+
+
 def test_orthogonal_components_exchange_features_with_all_weights_moving() -> None:
     """Four copies of a feature: no change of one component alone leads on from two long ones."""
     A = np.array([[0.93, -0.01, -0.86], [-0.01, 1.34, -0.93], [-0.86, -0.93, 3.07]])

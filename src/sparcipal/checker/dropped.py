@@ -18,6 +18,7 @@ from .arithmetic import EPS, Arithmetic, Numbers
 from .budget import Budget, Refused, require
 from .cheap import psd_shift
 from .constraints import numbered, own_proof, spoken_of
+from .containers import check_names
 from .covariance import LEAST_DEVIATION, Checked, CheckedCovariance, Precision, Question
 from .family import Case, Rounding, all_nonzeros, family_of, redone
 from .gate import parse
@@ -118,6 +119,14 @@ def kept_of(result: Result) -> np.ndarray:
     """Return which features a certificate says were kept."""
     first = result.certificate.bounds[0].data.get("screened")
     return parse(Dropped, first, {"P": result.n_features}, "screened").kept
+
+
+def of_sums(given: Any, result: Result) -> Any:
+    """Return the Screened of sums over rows, as a result's settings say; anything else as it is."""
+    if not callable(getattr(given, "screened", None)):
+        return given
+    check_names(result.feature_names, given.feature_names)
+    return given.screened(result.settings["center"], result.settings["scale"])
 
 
 def of_given(screened: Any, kept: np.ndarray, unit: float) -> ScreenedCovariance:

@@ -308,10 +308,9 @@ class Problem:
 class Pass:
     """A round of fixing: with one certificate, features are shown to be in no support, or in every
     support, of this node above the bound, each by itself: what the round fixes counts from the next
-    one on. The certificate may stand anywhere in the log. It names every feature that is alive, in
-    a pass as in a closed node; pairs of them that it gives no entry have U = 0. A feature that is
-    in both lists shows that the node has no such support. Replay: find l < t and B with M <= l I +
-    BB' (leading eigenvectors are a good guess, a Cholesky factorisation proves it) and test each
+    one on. The certificate, anywhere in the log, names every feature that is alive. A feature that
+    is in both lists shows that the node has no such support. Replay: find l < t and B with M <= l I
+    + BB' (leading eigenvectors are a good guess, a Cholesky factorisation proves it) and test each
     feature as :doc:`methods/tree` says, with the drops rounded down."""
 
     split: int = entry(Integer(1), "the place of the certificate in the list of steps")

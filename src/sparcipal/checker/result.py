@@ -87,7 +87,7 @@ def verify(
     result : Result, Alternatives, or a fitted SparsePCA
     X : array, memory map, sparse matrix, frame, Table, or function that returns blocks of rows
         The data; or pass `covariance` if the result came from a covariance matrix.
-    covariance : array of shape (p, p), or Screened
+    covariance : array of shape (p, p), Screened or Sums
     sample_weight : array of shape (n,)
     arithmetic : "float" or "exact"
         "exact" decides every inequality of the proof without rounding, from the data as they
@@ -156,7 +156,7 @@ def _verify(
     value = math.nan
     try:
         result = claimed(raw)
-        X, covariance, sample_weight = given
+        X, covariance, sample_weight = given[0], screened.of_sums(given[1], result), given[2]
         plain = type(X) is np.ndarray or X is None
         table, others = (X, []) if plain else chosen(X, result.feature_names)
         source = None if X is None else source_of(table)

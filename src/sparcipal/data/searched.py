@@ -73,7 +73,7 @@ class Searched:
         elif isinstance(source, Table):
             self._use(_from_table(given, center, scale))
         elif isinstance(source, Sums):
-            self._use(_from_screened(source.screened(center, scale), names, consume=True))
+            self._use(_from_screened(source.screened(center, scale), names))
         elif scale:
             raise ValueError("scale needs the data; pass X instead of covariance")
         elif isinstance(source, Screened):

@@ -20,6 +20,7 @@ MANY = 100
 TINY = 1e-16
 # Scores count as uncorrelated below this part of what their features could have in common.
 UNCORRELATED = 1e-13
+CORRELATED = 5e-11  # and as correlated above this one; `verify` refuses twice as much
 NOISE = 4e-15  # of two deviations: covariances below this are rounding and tie nothing
 RANK = 1e-10  # singular values below this fraction of the largest count as zero
 # Up to this many components the order of adjusted variances is the best of all orders.
@@ -55,9 +56,12 @@ def conforming(problem: Problem, components: tuple[Component, ...]) -> tuple[Com
         return principal(problem, common_set(problem, components))
     if not _conform(problem, components):
         components = _made_orthogonal(problem, components)
+    if problem.uncorrelated:
+        spread = np.sqrt(np.abs(problem.covariance.diagonal))
+        tidy = tuple(_tidy(c.support, c.weights, TINY, spread[c.support]) for c in components)
+        # in any order they explain the same; in this one errors do not grow
+        return tuple(_sorted(tidy, np.diagonal(_products(problem.covariance, tidy)[0])))
     tidy = tuple(_tidy(c.support, c.weights, TINY) for c in components)
-    if problem.adjusted:
-        return best_order(problem, tidy)
     return tuple(_sorted(tidy, variances(problem, tidy)))
 
 
@@ -91,6 +95,25 @@ def _conform(problem: Problem, components: tuple[Component, ...]) -> bool:
         products = W.T @ W
         limit = np.full(products.shape, margins.sum_of(problem.n_nonzero + 8))
     return bool((np.abs(products) <= limit)[~np.eye(problem.k, dtype=bool)].all())
+
+
+def check_uncorrelated(problem: Problem, components: tuple[Component, ...]) -> None:
+    """Refuse components that were to be uncorrelated and are not, for lack of digits."""
+    if problem.k == 1 or not problem.uncorrelated:
+        return
+    W, A = _on_used(problem.covariance, components)
+    size = np.sqrt(np.einsum("ij,ik,kj->j", np.abs(W), np.abs(A), np.abs(W)))
+    off = np.abs(W.T @ A @ W)
+    np.fill_diagonal(off, 0.0)
+    if (off <= CORRELATED * np.outer(size, size)).all():
+        return
+    spread = np.sqrt(np.abs(problem.covariance.diagonal))
+    apart = float(spread.max() / max(spread[~problem.covariance.inert].min(), 1e-300))
+    raise ValueError(
+        "uncorrelated=True: scores of the components that were found are correlated, for lack of "
+        f"digits: the deviations of features differ by a factor of {apart:.2g}; bring the features "
+        "to units of like size, for instance with scale=True"
+    )
 
 
 def _made_orthogonal(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
@@ -338,13 +361,20 @@ def _products(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return W'AW, and what each component would explain if its features were all parallel, to
     which rounding is relative."""
+    W, A = _on_used(covariance, components)
+    deviation = np.sqrt(np.maximum(np.diagonal(A), 0.0))
+    return W.T @ A @ W, (deviation @ np.abs(W)) ** 2
+
+
+def _on_used(
+    covariance: Covariance, components: tuple[Component, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights (m, k) and the covariance (m, m) of the features that are used."""
     features = np.unique(np.concatenate([c.support for c in components]))
     W = np.zeros((features.size, len(components)))
     for j, c in enumerate(components):
         W[np.searchsorted(features, c.support), j] = c.weights
-    A = covariance.submatrix(features)
-    deviation = np.sqrt(np.maximum(np.diagonal(A), 0.0))
-    return W.T @ A @ W, (deviation @ np.abs(W)) ** 2
+    return W, covariance.submatrix(features)
 
 
 def best_order(problem: Problem, components: tuple[Component, ...]) -> tuple[Component, ...]:
@@ -412,10 +442,21 @@ def _sorted(components: tuple[Component, ...], values: np.ndarray) -> list[Compo
     return [components[j] for j in order]
 
 
-def _tidy(support: np.ndarray, weights: np.ndarray, negligible: float = NEGLIGIBLE) -> Component:
-    """Normalise a component: unit norm, no negligible weights, the largest one positive."""
+def _tidy(
+    support: np.ndarray,
+    weights: np.ndarray,
+    negligible: float = NEGLIGIBLE,
+    spread: np.ndarray | None = None,
+) -> Component:
+    """Normalise a component: unit norm, no negligible weights, the largest one positive.
+
+    With the deviations of its features, a weight stays that matters to the scores.
+    """
     size = np.abs(weights)
     keep = size > negligible * size.max()
+    if spread is not None:
+        part = size * spread
+        keep |= part > negligible * part.max()
     support, weights = support[keep], weights[keep]
     lead = int(np.argmax(np.abs(weights) >= np.abs(weights).max() * (1 - 1e-9)))
     weights = weights * (1.0 if weights[lead] > 0 else -1.0)

@@ -152,8 +152,10 @@ def informative(whole: Problem) -> np.ndarray:
     allowed = np.ones(covariance.n_features, dtype=bool)
     allowed[list(asked.exclude)] = False
     alive = allowed & ~covariance.inert
+    # what varies in the data and not in units has underflowed altogether
     largest = float(covariance.diagonal[alive].max(initial=0.0))
-    if asked.exclude and 0.0 < largest < 1e-100:
+    small = alive.any() and covariance.diagonal[alive].min() >= 0.0 and largest < 1e-100
+    if asked.exclude and small:
         unit = covariance.unit
         raise ValueError(
             f"exclude: no other feature has a variance above {largest * unit:.3g}, so small beside "
