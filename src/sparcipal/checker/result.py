@@ -155,8 +155,8 @@ def _verify(
 ) -> Verification:
     value = math.nan
     try:
-        result = claimed(raw)
-        X, covariance, sample_weight = given[0], screened.of_sums(given[1], result), given[2]
+        result, (X, covariance, sample_weight) = claimed(raw), given
+        covariance = covariance if X is not None else screened.of_sums(covariance, result)
         plain = type(X) is np.ndarray or X is None
         table, others = (X, []) if plain else chosen(X, result.feature_names)
         source = None if X is None else source_of(table)
