@@ -357,7 +357,8 @@ def _step(
     other = solve(whole, fresh, {}, options, False)
     if certify is False or other.certificate.value <= answer.certificate.value * (1 + options.tol):
         return answer
-    return solve(whole, fresh, {}, options, certify, answer.again)
+    known = replace(fresh, run=lambda problem, options: other.found)
+    return solve(whole, known, {}, options, certify, answer.again)
 
 
 def _scaled_step(whole: Problem, before: Answer, options: Options, thorough: bool) -> Answer:

@@ -69,3 +69,15 @@ def test_enumeration_ends_when_time_or_packings_run_out():
     )
     assert "may not be optimal" in stopped.note
     assert stopped.certificate.proved_by != "enumeration"
+
+
+def test_components_of_one_kind_are_packed_without_many_looks():
+    """What is left of a packing is worth no more than the support that was taken last."""
+    A = np.eye(12)
+    for i, strength in enumerate(np.linspace(0.9, 0.3, 6)):
+        A[2 * i, 2 * i + 1] = A[2 * i + 1, 2 * i] = strength
+    problem = Problem(covariance_of(A), (2,) * 6)
+    components, bound, looked = exhaustive.exhaust(problem, Options(), 10**6)
+    assert [c.support.tolist() for c in components] == [[i, i + 1] for i in range(0, 12, 2)]
+    assert bound is not None
+    assert looked < 20

@@ -358,7 +358,7 @@ def test_compare_judges_by_one_bound(source):
         (["fit", "{source}", "-k", "0"], 1, "--components 0 must be at least 1"),
         (["fit", "{source}", "--method", "magic"], 1, "--method magic is unknown; choose one of"),
         (["fit", "{source}", "-s", "many"], 2, "'many' is neither a number nor"),
-        (["fit", "{source}", "--min-df", "2"], 1, "option '--min-df' is unknown for format 'csv'"),
+        (["fit", "{source}", "--min-df", "2"], 1, "'--min-df': for texts; name the column"),
         (["path", "{source}", "-s", "0:3"], 1, "--nonzero 0 must be at least 1"),
         (["choose", "{source}", "-k", "0:3", "--folds", "1"], 1, "2 problems: - --components 0"),
         (["fit", "{source}", "--exclude", "*"], 1, "exclude leaves none of 8 features"),
@@ -685,6 +685,23 @@ def test_new_samples_of_a_transposed_table_need_not_be_transposed(tmp_path, smal
     same = run_line("transform", model, turned).stdout.splitlines()
     other = run_line("transform", model, small_table, "--no-transpose").stdout.splitlines()
     assert [line.split(",")[1] for line in same[1:]] == other[1:]
+
+
+def test_a_model_with_labels_scores_a_transposed_table(tmp_path, small_table):
+    lines = small_table.read_text().splitlines()
+    labelled, turned = tmp_path / "labelled.csv", tmp_path / "turned.csv"
+    kinds = ["kind", *("ab"[i % 2] for i in range(len(lines) - 1))]
+    labelled.write_text(
+        "\n".join(f"{kind},{line}" for kind, line in zip(kinds, lines, strict=True))
+    )
+    head = [["gene", *(f"s{i}" for i in range(len(lines) - 1))]]
+    columns = zip(*(line.split(",") for line in lines), strict=True)
+    turned.write_text("\n".join(map(",".join, [*head, *map(list, columns)])))
+    model = tmp_path / "m.json"
+    run_line("fit", labelled, "--label", "kind", "--drop", "kin*", "-s", 2, "-o", model)
+    found = run_line("transform", model, turned, "--transpose").stdout.splitlines()
+    same = run_line("transform", model, small_table).stdout.splitlines()
+    assert [line.split(",")[1] for line in found[1:]] == same[1:]
 
 
 def test_model_remembers_the_input_format_given(tmp_path, small_table):

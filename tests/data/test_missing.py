@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 
@@ -212,6 +213,24 @@ def test_codes_of_missing_entries_are_pointed_out():
     answers[[3, 9], [1, 2]] = -99
     with pytest.warns(UserWarning, match=r"-99 is far from all other entries of x1, x2 .there 2"):
         sparse_pca(answers, n_nonzero_coefs=2)
+
+
+@pytest.mark.parametrize("rule", ["rows", "mean", "median", "pairwise"])
+def test_codes_of_missing_entries_are_pointed_out_beside_gaps(rule, tmp_path):
+    answers = np.random.default_rng(3).integers(1, 6, (40, 3)).astype(float)
+    answers[[3, 9], [1, 2]], answers[5, 0] = -99, np.nan
+    told = "-99 is far from all other entries of {} .there 2 times"
+    with pytest.raises(ValueError, match=told.format("x1, x2")):
+        sparse_pca(answers, n_nonzero_coefs=2)
+    with pytest.warns(UserWarning, match=told.format("x1, x2")):
+        found = sparse_pca(answers, n_nonzero_coefs=2, missing=rule)
+    assert any(re.match(told.format("x1, x2"), note) for note in found.info["notes"])
+    path = tmp_path / f"{rule}.csv"
+    np.savetxt(path, answers, delimiter=",", header=f"a{rule},b{rule},c", comments="")
+    with pytest.warns(UserWarning, match=told.format(f"'b{rule}', 'c'")):
+        table = read(path)
+    found = sparse_pca(table, n_nonzero_coefs=2, missing=rule).info["notes"]
+    assert sum("is far from all other entries" in note for note in found) == 1
 
 
 def test_report_is_written_where_only_unused_features_have_gaps():

@@ -122,6 +122,13 @@ def test_levels_that_wander_are_told_from_their_changes(unit):
 
 def test_prices_are_told_from_returns_in_the_notes_of_a_result():
     steps = 0.2 + np.random.default_rng(6).standard_normal((120, 4))
-    told = sparse_pca(np.cumsum(steps, axis=0), n_nonzero_coefs=2).info["notes"]
-    assert any("trend from row to row" in note for note in told)
+    prices = 100.0 + np.cumsum(steps, axis=0)
+    gappy = prices.copy()
+    gappy[::5, :] = np.nan  # filled with one number, they would step away and back
+    for given in (
+        {"X": prices},
+        *({"X": gappy, "missing": rule} for rule in ("rows", "mean", "median", "pairwise")),
+    ):
+        told = sparse_pca(**given, n_nonzero_coefs=2).info["notes"]
+        assert any("trend from row to row" in note for note in told), given
     assert "notes" not in sparse_pca(steps, n_nonzero_coefs=2).info

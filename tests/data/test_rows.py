@@ -28,7 +28,7 @@ def test_rows_refuse_blocks_that_do_not_fit():
     bad = X.copy()
     bad[9, 1] = np.nan
     late = as_rows(lambda: iter([bad[:7], bad[7:]]))
-    with pytest.raises(ValueError, match=r"block 1 .its row 0 is row 7 of the table.*NaN"):
+    with pytest.raises(ValueError, match=r"block 1 .its row 1 is row 8 of the table.*NaN"):
         late.accumulate(Moments(5))
     uneven = as_rows(lambda: iter([X[:7], X[7:, :4]]))
     with pytest.raises(ValueError, match="block 1 has 4 features, but the first one has 5"):

@@ -88,7 +88,7 @@ def test_recommendation_follows_the_two_rules():
     best, reason = recommended((1, 2, 3), (2, 4, 6), held, error, noise, (30, 15, 10))
     assert best == (2, 4)  # a third adds 3 points, noise 5; 0.58 is within 0.03 of 0.60
     assert "Going on to 3 components adds 3.0 points" in reason
-    assert "within one standard error of the best, 60.0 % with 6" in reason
+    assert "one standard error of the best with 2 components, 60.0 % with 6" in reason
 
 
 def test_words_of_a_choice_say_what_is_not_above_noise_and_what_was_the_largest_tried():

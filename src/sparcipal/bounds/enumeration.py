@@ -204,12 +204,17 @@ class _Packing:
         values, supports = self.tables[kind]
         # Components of one kind are alike: take their supports in increasing position.
         first = start if level and kind == self.kinds[level - 1] else 0
+        # The other components of the kind come later in the table, and are worth no more.
+        end = level + self.kinds[level:].count(kind)
+        alike, others = end - level - 1, self.rest[end]
         # Nothing after this position can lead to a better total.
-        least = self.value - total - self.rest[level + 1]
+        least = self.value - total - others
+        least /= alike + 1 if least > 0 else 1
         last = int(np.searchsorted(-values, -least, side="left")) if np.isfinite(least) else None
         free = np.flatnonzero(~(self.member[kind][first:last] & used).any(axis=1)) + first
         for i in free:
-            if total + values[i] + self.rest[level + 1] <= self.value or not self.complete:
+            most = values[i] + alike * max(values[i], 0.0) + others
+            if total + most <= self.value or not self.complete:
                 break
             taken = used | self.member[kind][i]
             value = total + float(values[i])

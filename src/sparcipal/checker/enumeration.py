@@ -177,12 +177,14 @@ def _best_packing(
         if level == len(kinds):
             return
         values, masked = tables[kinds[level]][0], masks[kinds[level]]
-        rest = sum(heads[level + 1 :])
+        # Components of one kind come in the order of the table: later ones are worth no more.
+        end = level + kinds[level:].count(kinds[level])
+        alike, rest = end - level - 1, sum(heads[end:])
         first = start if level and kinds[level] == kinds[level - 1] else 0
         budget.work(1000 + masked.size // 4, "packings of supports")
         free = ~(masked[first:] & used).any(axis=1)
         for i in np.flatnonzero(free) + first:
-            if total + values[i] + rest <= best:
+            if total + values[i] + alike * ar.maximum(values[i], 0.0) + rest <= best:
                 break
             descend(level + 1, used | masked[i], int(i) + 1, total + values[i])
 

@@ -346,6 +346,7 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
     recorded = result.settings.get("read", {})
     if not isinstance(recorded, dict):
         raise ValueError(f"the model is damaged: its entry read is {recorded!r}")
+    from ..data.columns import OPTIONS
     from ..data.files.formats import format_of, reader_for
 
     format = options["input_format"] or recorded.get("format") or format_of(source)
@@ -356,10 +357,13 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
             if not isinstance(recorded[name], types):
                 raise ValueError(f"the model is damaged: its entry {name} is {recorded[name]!r}")
             keywords[name] = tuple(recorded[name]) if types == (list,) else recorded[name]
-    silent = {name: value for name, value in keywords.items() if name not in _given(options)}
+    given = _given(options)
+    turned = {**keywords, **given}.get("transpose")
+    if turned and not recorded.get("transpose"):  # columns of the fit are lines here
+        keywords = {name: value for name, value in keywords.items() if name not in OPTIONS}
+    silent = {name: value for name, value in keywords.items() if name not in given}
     if silent:
         note(f"read as for the fit: {' '.join(_said(*item) for item in silent.items())}")
-    turned = {**keywords, **_given(options)}.get("transpose")
     if reader.tabular and result.feature_names and "one_hot" not in keywords and not turned:
         # The columns of the model by name, whatever else the table has.
         keywords.pop("drop", None)

@@ -31,7 +31,7 @@ from .options import (
     with_reading,
 )
 from .output import note, note_incomplete, note_stop, print_csv, save_report
-from .phrases import in_the_shell
+from .phrases import in_the_shell, said_in_the_shell
 from .solving import for_texts, memory, memory_keyword, nonzero, quiet
 from .values import FILE, PICTURES, Model, Output, Range
 
@@ -109,7 +109,8 @@ def choose(source: str, **options: Any) -> None:
             permutations=options["permutations"],
             callback=update,
         )
-    _show(found, options)
+    shown = tuple(tuple(r and said_in_the_shell(r) for r in row) for row in found.results)
+    _show(replace(found, results=shown), options)
     if options["report"] and found.result is not None:
         result = with_reading(found.result, source, options)
         save_report(result, options["report"], data.get("X"), choice=found)
@@ -167,7 +168,7 @@ def stability(source: str, **options: Any) -> None:
             false_selections=options["false_selections"],
             callback=update,
         )
-    _show(found, options)
+    _show(replace(found, reference=said_in_the_shell(found.reference)), options)
     if options["report"]:
         result = with_reading(found.reference, source, options)
         save_report(result, options["report"], data.get("X"), stability=found)
@@ -280,7 +281,8 @@ def explain(model: str, source: str, **options: Any) -> None:
             n_jobs=options["jobs"],
             callback=update,
         )
-    page = replace(page, unanswered=in_the_shell(page.unanswered))
+    told = said_in_the_shell(page.result)
+    page = replace(page, result=told, unanswered=in_the_shell(page.unanswered))
     out = options["out"]
     form = options["form"] or PAGES.get(Path(out or "").suffix.lower(), "text")
     made = {"text": page.__str__, "json": page.to_json, "html": page.to_html}

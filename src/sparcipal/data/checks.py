@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .notes import on_codes
+
 # Entries are checked in blocks of this size, so that a memory map is never read into memory whole.
 BLOCK = 1_000_000
 LARGEST = 2**53  # float64 holds all integers up to this one
@@ -184,7 +186,7 @@ def _check_finite(X: np.ndarray, names: tuple[str, ...] | None, gaps: bool) -> N
     if first is not None:
         remedy = IMPUTE
         if nan and not infinite:
-            remedy = f"{_by_column(absent, names)}; {WAYS_OUT}"
+            remedy = "; ".join([_by_column(absent, names), WAYS_OUT, *on_codes(X, names)])
         raise ValueError(_not_finite(nan, infinite, *first, names, remedy))
 
 
@@ -213,8 +215,9 @@ def _not_finite(
 ) -> str:
     infinities = "1 infinity" if infinite == 1 else f"{infinite} infinities"
     kinds = [f"{nan} NaN"] * (nan > 0) + [infinities] * (infinite > 0)
-    named = f" ({names[column]!r})" if names is not None else ""
-    where = f"the first in row {row}, column {column}{named}"
+    # counted from 1, as lines of files are; a column that has a name may not be that of the file
+    named = f"column {column + 1} (X[{row}, {column}])" if names is None else repr(names[column])
+    where = f"the first in row {row + 1}, {named}"
     return f"X contains {' and '.join(kinds)}, {where}; {remedy}"
 
 

@@ -22,8 +22,8 @@ from ..problem.monitor import Monitor, Progress, reporter
 from ..problem.parameters import Complaints
 from .columns import OPTIONS, Wanted
 from .frames import from_frame, is_frame
-from .missing import Gaps, for_new_samples, on_codes, without_gaps
-from .notes import tell
+from .missing import Gaps, for_new_samples, without_gaps
+from .notes import on_codes, tell
 from .passes import MEMORY_LIMIT, memory_bytes, watch_moments
 from .rows import MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
 from .screening import Screened
@@ -123,17 +123,26 @@ def _let_in(
             return found
     source, weights = _table_or_rows(X, feature_names, sample_weight, door)
     door.check.tell()
-    notes = source.notes
+    notes = _noted(source) if isinstance(source, Table) else source.notes
     if isinstance(source, Table) and _like_covariance(source.X):
         notes = (*notes, "X is a symmetric matrix; if it is a covariance, pass covariance=X")
-    if isinstance(source, Table):
-        notes = (*notes, *on_codes(source.X, source.feature_names))
-    if notes and not isinstance(X, Table):
-        tell(notes)
+    _tell_beyond(X, notes)
     if isinstance(source, Rows):  # which already hold their weights
         return Input(source, source.feature_names, notes=notes)
     gaps = for_new_samples(source, door.missing, weights)
     return Input(source, source.feature_names, weights, notes, gaps, texts=source.texts)
+
+
+def _noted(table: Table) -> tuple[str, ...]:
+    """Return the notes of a table, those on codes of missing entries among them."""
+    codes = on_codes(table.X, table.feature_names)
+    return (*table.notes, *(note for note in codes if note not in table.notes))
+
+
+def _tell_beyond(X: Any, notes: tuple[str, ...]) -> None:
+    """Warn of what a Table that was given does not note itself."""
+    own = X.notes if isinstance(X, Table) else ()
+    tell(tuple(note for note in notes if note not in own))
 
 
 def _like_covariance(X: Any) -> bool:
@@ -174,8 +183,8 @@ def _gaps_treated(X: Any, feature_names: Any, sample_weight: Any, door: Door) ->
             "fill the entries of the file"
         )
     door.check.tell()
-    if not isinstance(X, Table):
-        tell(table.notes)
+    table = replace(table, notes=_noted(table))
+    _tell_beyond(X, table.notes)
     table, weights, gaps = without_gaps(table, missing, weights)
     if large and missing != "pairwise":
         rows = MatrixRows(table)
@@ -354,8 +363,9 @@ class Reading:
 def read_table(source: Any, how: Reading = Reading(), *, like: Any = None, **options: Any) -> Table:
     """Do what `read` does without its warning: the notes of the table say the same."""
     names = None if how.feature_names is None else _names(how.feature_names)
+    field: dict[str, Any] = {}  # where the texts of `like` were, for files that have fields
     if like is not None:
-        names, counted = _counted_like(like)
+        names, counted, field = _counted_like(like)
         options = {**counted, **options}
     if not isinstance(source, str | os.PathLike):
         return _of_data(source, how.format, names, options)
@@ -363,12 +373,14 @@ def read_table(source: Any, how: Reading = Reading(), *, like: Any = None, **opt
         raise ValueError("source='' is empty; name a file or folder")
     from .files.bytes import Source
     from .files.cache import cache_for
-    from .files.formats import open_source
+    from .files.formats import open_source, reader_for
 
     told = None
     if how.callback is not None or how.verbose:
         told = Monitor(reporter(how.callback, how.verbose))
     limit = memory_bytes(how.memory_limit)
+    if field and "text_field" in reader_for(source, how.format, {**field, **options}).options:
+        options = {**field, **options}
     job = Source(source, told, cache_for(how.cache, source), limit)
     found = open_source(job, how.format, names, options)
     table = untangled(found.matrix)
@@ -387,21 +399,21 @@ def read_table(source: Any, how: Reading = Reading(), *, like: Any = None, **opt
         found.notes,
         found.texts,
     )
-    return made._check_but_for_gaps()
+    return replace(made, notes=_noted(made))._check_but_for_gaps()
 
 
-def _counted_like(like: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the words of a Table or Result, and how they were counted and weighted."""
+def _counted_like(like: Any) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]:
+    """Return the words of a Table or Result, how they were counted and weighted, and the field of
+    a file that the texts were in."""
     told = like.texts if isinstance(like, Table) else like.info.get("texts")
     if like.feature_names is None or not isinstance(told, dict):
         raise ValueError("like holds no texts; pass a Table or Result of texts, read by `read`")
     idf = {} if told.get("idf") is None else {"idf": told["idf"]}
     # The words are given: what chose them is not asked again.
     choosing = {"min_df", "max_df", "min_count", "containing"}
-    return tuple(like.feature_names), {
-        **{name: value for name, value in told["options"].items() if name not in choosing},
-        **idf,
-    }
+    asked = {name: value for name, value in told["options"].items() if name not in choosing}
+    field = {"text_field": told["text_field"]} if "text_field" in told else {}
+    return tuple(like.feature_names), {**asked, **idf}, field
 
 
 def _of_data(
@@ -413,7 +425,8 @@ def _of_data(
     frame = is_frame(source) and not is_lazy(source)
     if frame and format is None and set(options) <= set(OPTIONS):
         table = table_of(from_frame(source, Wanted.of({"index": False, **options})))
-        return (table if names is None else table._named(names))._check_but_for_gaps()
+        table = table if names is None else table._named(names)
+        return replace(table, notes=_noted(table))._check_but_for_gaps()
     if format is not None or options:
         given = ", ".join([*(["format"] if format else []), *options])
         raise ValueError(f"{given}: only for a file or folder, but source is {type(source)}")

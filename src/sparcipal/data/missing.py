@@ -17,13 +17,10 @@ from ..numerics import margins
 from ..numerics.margins import power_of_two
 from ..problem.covariance import DENSE_LIMIT
 from .checks import WAYS_OUT
-from .notes import listed
 from .table import Table
 
 RULES = ("error", "rows", "mean", "median", "pairwise")
 HIDDEN = 5e-7  # the part of a variance that rounding may hide; the checker's limit is 1e-6
-CODES = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999)  # of missing entries, in files
-LOOKED_THROUGH = 1 << 21  # entries of a table that is searched for such codes
 LEAST = 2  # rows that must be left, and rows that a pair of features must share
 
 
@@ -71,33 +68,6 @@ def by_rows(rule: str) -> str:
             "missing='mean', missing='median' or missing='rows'"
         )
     return rule
-
-
-def on_codes(X: Any, names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Point out codes of missing entries, as -99 and 999, that lie far from all other entries."""
-    if sp.issparse(X) or X.size > LOOKED_THROUGH:
-        return ()
-    told = []
-    least, most = X.min(axis=0), X.max(axis=0)
-    for code in CODES:
-        for j in np.flatnonzero(((least == code) | (most == code)) & (least < most)):
-            here = X[:, j] == code
-            others = X[~here, j]
-            low, high = float(others.min()), float(others.max())
-            if low < high and not 3 * low - 2 * high <= code <= 3 * high - 2 * low:
-                told.append((code, int(j), int(here.sum())))
-    found = []
-    for code in dict.fromkeys(code for code, _, _ in told):
-        own = [(j, count) for c, j, count in told if c == code]
-        times = sum(count for _, count in own)
-        if times == 1:
-            continue  # an entry like others
-        shown = listed([repr(names[j]) if names is not None else f"x{j}" for j, _ in own])
-        found.append(
-            f"{code} is far from all other entries of {shown} (there {times} times); if it stands "
-            f"for a missing entry, read the file with na_values={code}"
-        )
-    return tuple(found)
 
 
 def for_new_samples(table: Table, rule: str, weights: np.ndarray | None) -> Gaps | None:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 ASIDE = "set aside, not fitted"
 SHOWN = 8  # columns that a sentence names
+CODES = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999)  # of missing entries, in files
+LOOKED_THROUGH = 1 << 21  # entries of a table that is searched for such codes
 TRENDING = 30  # rows from which on a trend can be told
 # Squared steps from row to row over twice the squared deviations from the mean, times the number of
 # rows: below 8 for four of five random walks, and about that number for rows without an order.
@@ -53,6 +57,36 @@ def on_copies(pairs: np.ndarray, names: tuple[str, ...] | None) -> tuple[str, ..
     called = [f"x{j}" if names is None else repr(names[j]) for j in pairs[:SHOWN].flat]
     shown = list(map(" and ".join, zip(called[::2], called[1::2])))
     return (f"copies of each other, or nearly so: {listed(shown, len(pairs))}",)
+
+
+def on_codes(X: Any, names: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Point out codes of missing entries, as -99 and 999, that lie far from all other entries.
+
+    Entries that are NaN are missing already, and say nothing.
+    """
+    if sp.issparse(X) or X.size > LOOKED_THROUGH:
+        return ()
+    told = []
+    least, most = np.fmin.reduce(X), np.fmax.reduce(X)
+    for code in CODES:
+        for j in np.flatnonzero(((least == code) | (most == code)) & (least < most)):
+            here = X[:, j] == code
+            others = X[~here, j]
+            low, high = float(np.fmin.reduce(others)), float(np.fmax.reduce(others))
+            if low < high and not 3 * low - 2 * high <= code <= 3 * high - 2 * low:
+                told.append((code, int(j), int(here.sum())))
+    found = []
+    for code in dict.fromkeys(code for code, _, _ in told):
+        own = [(j, count) for c, j, count in told if c == code]
+        times = sum(count for _, count in own)
+        if times == 1:
+            continue  # an entry like others
+        shown = listed([repr(names[j]) if names is not None else f"x{j}" for j, _ in own])
+        found.append(
+            f"{code} is far from all other entries of {shown} (there {times} times); if it stands "
+            f"for a missing entry, read the file with na_values={code}"
+        )
+    return tuple(found)
 
 
 def on_trends(columns: np.ndarray) -> tuple[str, ...]:

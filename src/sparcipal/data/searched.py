@@ -118,7 +118,11 @@ class Searched:
         source = self.given.source
         if not isinstance(source, Table) or sp.issparse(source.X) or source.texts is not None:
             return ()
-        return on_trends(np.asarray(source.X[:ROWS, used], dtype=float))
+        columns, gaps = np.asarray(source.X[:ROWS, used], dtype=float), self.given.gaps
+        if gaps is not None and gaps.entries and gaps.fill is not None:
+            # entries that were filled with one number are steps from row to row
+            columns = np.where(columns == gaps.fill[used], np.nan, columns)
+        return on_trends(columns)
 
     def begin(self, needed: int, rough: bool = False) -> None:
         """Read the rows, if data come in rows, for an answer of `needed` nonzeros; `rough` where

@@ -415,15 +415,16 @@ def recommended(
     column = int(np.flatnonzero(shares >= least)[0])
     s = sizes[column]
     many = f"{s} nonzeros explain" if s > 1 else "1 nonzero explains"
+    beside = f" with {ks[row]} component{'s' if ks[row] > 1 else ''}" if len(ks) > 1 else ""
     if column == top:
         size = (
             f"{many} {100 * shares[top]:.1f} % of the held-out variance, the most of "
-            "the numbers tried"
+            f"the numbers tried{beside}"
         )
     else:
         size = (
             f"{many} {100 * shares[column]:.1f} % of the held-out variance, within "
-            f"one standard error of the best, {100 * shares[top]:.1f} % with {sizes[top]}"
+            f"one standard error of the best{beside}, {100 * shares[top]:.1f} % with {sizes[top]}"
         )
     if len(sizes) > 1 and column == np.flatnonzero(~np.isnan(shares))[-1]:
         more = "more may explain more" if s < room[row] else "there is no room for more"

@@ -315,7 +315,7 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     # while nothing is known of all supports, those that were found are told as such
     sure = near.known or near.everything
     told = (near.always(), near.sometimes()) if sure else near.shared()
-    for label, features in zip(_labels(near), told):
+    for label, features in zip(_labels(found, near), told):
         if features:
             yield f"{label}: {_named(found, features)}"
     used = {feature for entry in near.supports for feature in near.reached(entry)}
@@ -328,10 +328,10 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
             yield f"can be exchanged: {_named(found, group.tolist())}"
 
 
-def _labels(near: Nearby) -> tuple[str, str]:
+def _labels(found: Alternatives, near: Nearby) -> tuple[str, str]:
     """Return what features in all supports of a list are called, and what those in some are."""
     if near.everything:  # one support is listed, and others are parts of it
-        return "in every one", "can be left out"
+        return "in every one", f"answers within {_percent(found.within)} may be without any one of"
     if near.complete:
         return "in every one", "in some"
     found = f"all {near.count:,}" if near.count > 1 else "the one"

@@ -107,10 +107,32 @@ def test_csv_names_the_line_after_blocks_without_a_fault(tmp_path, monkeypatch):
     assert np.array_equal(read(written(path, "\n".join(lines[:-1]))).X[-2:], [[29, 29], [7, 8]])
 
 
+def test_csv_reads_a_column_of_percents_with_a_note(tmp_path):
+    path = written(tmp_path / "x.csv", 'a,b,c\n1.5 %,"-1,804 %",2\n-3%,"0,25 %",4\nNA,"7 %",5\n')
+    with pytest.warns(UserWarning, match="percent sign, 5 % read as 5, in 'a', 'b'"):
+        table = read(path)
+    expected = [[1.5, -1.804, 2.0], [-3.0, 0.25, 4.0], [np.nan, 7.0, 5.0]]
+    np.testing.assert_array_equal(table.X, expected)
+
+
+@pytest.mark.parametrize("signs", [1, 5])
+def test_csv_names_entries_with_a_percent_sign_beside_others(tmp_path, signs):
+    entries = [f"{i} %" if i < signs else str(i) for i in range(6)]
+    path = written(tmp_path / "x.csv", "\n".join(["a", *entries]))
+    with pytest.raises(ValueError, match=r"line 2: '0 %', column 1 .'a'. is not a number"):
+        read(path)
+
+
+def test_csv_names_the_line_of_a_byte_that_is_no_text(tmp_path):
+    path = written(tmp_path / "x.csv", b"a,b\n" + 3000 * b"1,2\n" + b"\xe4,1\n" + 3000 * b"1,2\n")
+    with pytest.raises(ValueError, match=r"x.csv, line 3002: not utf-8 text; name its encoding"):
+        read(path)
+
+
 def test_csv_refuses_text_of_another_encoding(tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes(b"a,b\n1,2\n\xff\xfe\xff,3\n")
-    with pytest.raises(ValueError, match=r"not utf-8.* text .*name its encoding"):
+    with pytest.raises(ValueError, match=r"line 3: not utf-8 text; name its encoding"):
         read(path)
 
 

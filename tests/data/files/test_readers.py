@@ -192,7 +192,7 @@ def test_decimal_commas_are_read_and_named(tmp_path, text):
         ("a,b,c\n1,2\n", "the header has 3 fields, the first line 2"),
         ("a,b\n", "a header and no line of numbers"),
         ("", "the file is empty"),
-        ("a,b\n1,inf\n2,3\n", "X contains 1 infinity, the first in row 0, column 1"),
+        ("a,b\n1,inf\n2,3\n", "X contains 1 infinity, the first in row 1, 'b'"),
     ],
 )
 def test_delimited_tables_name_the_line_that_is_damaged(tmp_path, text, message):
@@ -262,6 +262,20 @@ def test_all_wrong_options_of_texts_are_one_error(tmp_path):
         read(path, text_feild="text")
 
 
+def test_new_texts_are_read_from_the_field_of_the_fit(tmp_path):
+    path = write(tmp_path / "a.csv", "id,post\n1,owl and fox\n2,owl or dog\n")
+    table = read(path, text_field="post", weighting="tfidf")
+    other = write(tmp_path / "b.jsonl", '{"post": "fox owl owl", "day": 1}')
+    for new in (other, write(tmp_path / "b.csv", "day,post\n1,fox owl owl\n")):
+        found = read(new, like=table)
+        assert found.feature_names == table.feature_names
+        np.testing.assert_array_equal(
+            found.X.toarray(), read(["fox owl owl"], like=table).X.toarray()
+        )
+    with pytest.raises(ValueError, match=r"'weighting': for texts; name the column.*text_field"):
+        read(path, weighting="tfidf")
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
 def test_labels_of_new_texts_are_not_needed(tmp_path, name):
     text = "text,kind\nowl,a\n" if name == "a.csv" else '{"text": "owl", "kind": "a"}'
@@ -308,7 +322,7 @@ def test_read_names_unknown_formats_and_options(tmp_path):
     path = write(tmp_path / "x.csv", "1,2\n")
     with pytest.raises(ValueError, match="format='excel' is unknown; choose one of bagofwords"):
         read(path, format="excel")
-    with pytest.raises(ValueError, match="option 'min_df' is unknown for format 'csv'"):
+    with pytest.raises(ValueError, match="'min_df': for texts; name the column"):
         read(path, min_df=2)
     with pytest.raises(ValueError, match="cannot be told from the name"):
         read(write(tmp_path / "x.dat", "1,2\n"))

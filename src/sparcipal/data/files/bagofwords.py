@@ -276,7 +276,8 @@ class _Buffer:
             try:
                 count = self._stream.readinto(room)  # type: ignore[attr-defined]
             except spoiled() as error:
-                raise damaged(source, error, f" after line {line - 1}") from error
+                where = f" after line {line - 1}" if line > 1 else ""
+                raise damaged(source, error, where) from error
             self._filled += count
             if not count:
                 break

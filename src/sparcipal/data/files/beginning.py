@@ -31,8 +31,10 @@ def decoding(stream: BinaryIO, source: Path_, encoding: str) -> Iterator[Iterato
         yield lines()
         text.detach()  # closing the stream is left to the caller
     except UnicodeDecodeError as error:
+        # a chunk of the file is decoded at once: lines of it were not seen yet
+        line = seen + len((error.object[: error.start] + b".").splitlines())
         raise ValueError(
-            f"{source}: not {encoding} text (after line {seen}); name its encoding, for instance "
+            f"{source}, line {line}: not {encoding} text; name its encoding, for instance "
             'encoding="latin-1"'
         ) from error
 

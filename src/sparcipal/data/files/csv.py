@@ -40,6 +40,7 @@ from .fields import (
     is_missing,
     is_number,
     looks_numbered,
+    percents,
     style_of,
     without_codes,
 )
@@ -282,7 +283,8 @@ class _Layout:
     def parsed_plainly(self, lines: list[str]) -> Parsed | None:
         """The same by np.loadtxt, in half the time. None for lines that it does not take: quoted,
         with a wrong number of fields, or with anything but numbers as C writes them."""
-        plain = all(self.styles[j].name == PLAIN for j in self.plan.features)
+        used = [self.styles[j] for j in self.plan.features]
+        plain = all(style.name == PLAIN and not style.percent for style in used)
         if self.plan.hot or not plain or any('"' in line for line in lines):
             return None
         lines = [line for line in lines if line.strip("\r\n")]
@@ -404,7 +406,7 @@ def _columns(
         try:
             kind, style = _kind(there, asked)
         except Ambiguous as error:
-            kind, style, undecided[j] = NUMBER, Style(), str(error)
+            kind, style, undecided[j] = NUMBER, Style(percent=percents(there)), str(error)
         kinds.append(kind)
         styles.append(style)
     numbers = [there if kind == NUMBER else [] for kind, there in zip(kinds, present)]
@@ -439,8 +441,11 @@ def _kind(there: list[str], asked: _Asked) -> tuple[str, Style]:
         return NUMBER, style
     if all(map(is_date, there)):
         return DATE, Style()
-    good = [entry for entry in there if is_number(entry) or re.match(r"\s*[+-]?[\d.,]+\s*$", entry)]
-    if 2 * len(good) < len(there):
+    numbers = re.compile(r"\s*[+-]?[\d.,]+\s*(%?)\s*")
+    found = [(entry, numbers.fullmatch(entry)) for entry in there]
+    good = [entry for entry, number in found if is_number(entry) or (number and not number[1])]
+    signed = sum(bool(number and number[1]) for _, number in found)  # %, which others lack
+    if 2 * (len(good) + signed) < len(there):
         return TEXT, Style()
     # Numbers but for some entries: they are named as problems where they are parsed.
     return NUMBER, style_of(good, asked.decimal, asked.thousands) or Style()
@@ -451,6 +456,8 @@ def _style_notes(made: Plan, styles: list[Style]) -> list[str]:
     for j in made.features:
         if styles[j].evidence:
             told.setdefault(styles[j].name, []).append(f"{made.names[j]!r} ({styles[j].evidence})")
+        if styles[j].percent:
+            told.setdefault("percent sign, 5 % read as 5,", []).append(repr(made.names[j]))
     return [
         f"numbers with a {kind} in {', '.join(some[:3])}"
         + (f" and {len(some) - 3} more columns" if len(some) > 3 else "")

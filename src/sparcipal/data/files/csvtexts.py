@@ -32,7 +32,8 @@ def read_texts(
     texts = _texts(source, (text_field, label_field), mark, encoding, empty)
     found = count_words(texts, names, source, counting)
     gone = (f"{len(empty)} row(s) without text in {text_field!r} left out",) if empty else ()
-    return found._replace(label_name=label_field, notes=(*found.notes, *gone))
+    told = {**(found.texts or {}), "text_field": text_field}
+    return found._replace(label_name=label_field, notes=(*found.notes, *gone), texts=told)
 
 
 def _texts(

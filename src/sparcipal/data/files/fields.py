@@ -11,7 +11,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,13 @@ class Style:
 
     name: str = PLAIN
     evidence: str = ""
+    percent: bool = False  # every number has the sign
 
     @property
     def parse(self) -> Callable[[str], float]:
         """A function from an entry to its number; ValueError when it is none."""
-        return _PARSERS[self.name]
+        parse = _PARSERS[self.name]
+        return (lambda entry: parse(_before_percent(entry))) if self.percent else parse
 
     def values(self, codes: Iterable[str]) -> list[float]:
         """Return the numbers among the codes of missing entries, as this column or C writes
@@ -93,6 +95,9 @@ def style_of(entries: Sequence[str], decimal: str | None, thousands: str | None)
 
     `decimal` and `thousands` say what the user knows of the comma.
     """
+    if percents(entries):
+        bare = style_of([_before_percent(entry) for entry in entries], decimal, thousands)
+        return None if bare is None else replace(bare, percent=True)
     if all(map(is_number, entries)):
         return Style()
     if all(entry.strip().lower() in LOGICAL for entry in entries):
@@ -115,6 +120,18 @@ def style_of(entries: Sequence[str], decimal: str | None, thousands: str | None)
     return _undecided(stripped)
 
 
+def percents(entries: Sequence[str]) -> bool:
+    """Return whether every entry ends with a percent sign."""
+    return bool(entries) and all(entry.rstrip().endswith("%") for entry in entries)
+
+
+def _before_percent(entry: str) -> str:
+    before, sign, after = entry.strip().rpartition("%")
+    if not sign or after:
+        raise ValueError(entry)
+    return before.rstrip()
+
+
 def with_points(entries: Sequence[str]) -> bool:
     """Return whether all entries are whole numbers whose thousands may be parted by points."""
     stripped = [entry.strip() for entry in entries]
@@ -134,14 +151,16 @@ def beside_others(
     if len(decided) == 1:
         # Beside decimal commas the points of 1.200 and 13.400 part thousands.
         for j in undecided + (grouped if decided == {COMMA} else []):
-            styles[j] = Style(next(iter(decided)), "as in the other columns")
+            name = next(iter(decided))
+            styles[j] = replace(styles[j], name=name, evidence="as in the other columns")
         return []
     points = (e for j in plain if j not in grouped for e in present[j] if "." in e)
     pointed = next(points, None)
     if decided or pointed is None:
         return undecided
     for j in undecided:
-        styles[j] = Style(GROUPED, f"as {pointed!r} has a decimal point")
+        evidence = f"as {pointed!r} has a decimal point"
+        styles[j] = replace(styles[j], name=GROUPED, evidence=evidence)
     return []
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..notes import listed
 from .bytes import Path_, Source, stem_of
 from .reader import Parsed, Reader
 from .several import read_several
@@ -81,13 +82,18 @@ def _unknown(names: list[str], reader: Reader) -> str:
     known = set(reader.options)
     if reader.name in ("csv", "tsv"):
         known |= {"text_field", "label_field"}
+        if set(names) <= set(reader_of("csvtexts").options):
+            return (
+                f"{listed([*map(repr, names)])}: for texts; name the column that holds them with "
+                "text_field=..., or leave such options out"
+            )
     near = [n for name in names for n in difflib.get_close_matches(name, known, n=1)]
     hint = f"did you mean {', '.join(map(repr, near))}?" if near else ""
     there = hint or f"there are: {', '.join(sorted(known - _INTERNAL)) or 'none'}"
     several = "options" if len(names) > 1 else "option"
-    listed = ", ".join(map(repr, names))
     are = "are" if len(names) > 1 else "is"
-    return f"{several} {listed} {are} unknown for format {reader.name!r}; {there}"
+    which = listed([*map(repr, names)])
+    return f"{several} {which} {are} unknown for format {reader.name!r}; {there}"
 
 
 def reader_for(source: Path_, format: str | None, options: dict[str, Any]) -> Reader:

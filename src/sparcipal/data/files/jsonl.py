@@ -24,7 +24,9 @@ def read_jsonl(
     """Every line is a JSON string, or an object whose `text_field` is the document and whose
     `label_field` is its label."""
     texts = _json_texts(source, text_field, label_field, label_needed, encoding)
-    return count_words(texts, names, source, counting)._replace(label_name=label_field)
+    found = count_words(texts, names, source, counting)
+    told = {**(found.texts or {}), "text_field": text_field}
+    return found._replace(label_name=label_field, texts=told)
 
 
 def _json_texts(
