@@ -331,11 +331,11 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
 def _labels(found: Alternatives, near: Nearby) -> tuple[str, str]:
     """Return what features in all supports of a list are called, and what those in some are."""
     if near.everything:  # one support is listed, and others are parts of it
-        return "in every one", f"answers within {_percent(found.within)} may be without any one of"
+        return "in every one", f"left out by some within {_percent(found.within)}"
     if near.complete:
         return "in every one", "in some"
-    found = f"all {near.count:,}" if near.count > 1 else "the one"
-    return f"in {found} found so far", "in some of them"
+    known = f"all {near.count:,}" if near.count > 1 else "the one"
+    return f"in {known} found so far", "in some of them"
 
 
 def using(found: Alternatives, near: Nearby, i: int) -> str:
