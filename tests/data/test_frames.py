@@ -50,7 +50,7 @@ def test_one_entry_of_text_in_a_column_of_numbers_is_named_as_in_a_file(frame, t
     library = pytest.importorskip(frame)
     entries = [str(i * i) for i in range(7)] + ["oops", None]
     made = library.DataFrame({"a": np.arange(9.0), "b": entries})
-    words = r"'b' \(1 of 8, such as 'oops' in row 7\); mend or empty these entries"
+    words = r"'b' \(1 of 8, such as 'oops' in row 8\); mend or empty these entries"
     with pytest.raises(ValueError, match=words):
         as_table(made)
     words = r"line 9: 'oops', column 2 \('b'\) is not a number"
@@ -66,5 +66,5 @@ def test_text_in_new_samples_is_named_by_its_column():
     pandas = pytest.importorskip("pandas")
     made = pandas.DataFrame(np.arange(12.0).reshape(4, 3) ** 2, columns=list("abc"))
     fitted = SparsePCA(n_nonzero_coefs=2).fit(made)
-    with pytest.raises(ValueError, match=r"'b' \(1 of 4, such as 'bad' in row 2\)"):
+    with pytest.raises(ValueError, match=r"'b' \(1 of 4, such as 'bad' in row 3\)"):
         fitted.transform(made.astype(object).replace({"b": {made["b"][2]: "bad"}}))

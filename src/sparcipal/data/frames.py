@@ -298,7 +298,7 @@ def _stray(texts: list[str | None]) -> tuple[str, bool]:
     if not wrong:
         return "", True
     row, text = wrong[0]
-    return f"{len(wrong)} of {len(there)}, such as {text!r} in row {row}", False
+    return f"{len(wrong)} of {len(there)}, such as {text!r} in row {row + 1}", False
 
 
 def _pandas_samples(frame: Any) -> tuple[str, ...] | None:
