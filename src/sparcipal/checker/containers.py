@@ -77,7 +77,7 @@ def pieces(X: Any) -> Iterator[Any]:
         yield from X.blocks()
     elif callable(X):
         yield from X()
-    elif isinstance(X, list | tuple) or hasattr(type(X), "__array__"):
+    elif isinstance(X, list | tuple) or hasattr(type(X), "__array__") or _maker(X) == "anndata":
         yield X
     else:
         raise TypeError(f"X is a {type(X).__name__}, which is no table; call verify(result, X)")
