@@ -365,7 +365,7 @@ def test_compare_judges_by_one_bound(source):
         (["explain", "m.json", "{source}", "--stability", "0"], 2, "0 is not in the range"),
         (["path", "{source}", "-s", "3:1"], 2, "'3:1' is no range; write 1:30"),
         (["compare", "{source}", "--methods", "auto,magic"], 1, "--methods magic is unknown"),
-        (["verify", "{source}", "{source}"], 1, "x.csv: not a sparcipal result"),
+        (["verify", "{source}", "{source}"], 1, "x.csv does not begin with a brace"),
         (["fit", "-"], 1, "pass --input-format, one of bagofwords"),
         (["show", "nowhere.json"], 1, "Error: nowhere.json: No such file or directory"),
         (["topics", "{source}", "--covariance"], 2, "No such option"),
