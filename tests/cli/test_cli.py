@@ -487,7 +487,7 @@ def test_a_file_that_is_no_text_is_no_model(tmp_path):
     np.save(tmp_path / "x.npy", X)
     message = run("show", tmp_path / "x.npy", code=1).stderr
     assert "not a sparcipal result" in message
-    assert "name the .json file" in message
+    assert "name a file that save() or" in message
 
 
 def test_remedies_name_options_of_the_command_line():
