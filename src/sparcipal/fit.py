@@ -106,7 +106,8 @@ def sparse_pca(
     rank : int
         Rank of the sketch, for methods that work on one.
     center, scale : bool
-        Subtract the mean (default); divide by the standard deviation (not the default).
+        Subtract the mean (default); divide by the standard deviation (not the default), or with
+        center=False by the root of the mean square.
     certify : {"fast", "full", False}
         How hard to prove: a deterministic budget of a few seconds; until `tol`, a limit, or the
         end of what proofs can improve; or the cheap bounds only.
@@ -237,9 +238,9 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
     if aloud:
         remark = settings.remark(sizes)
         tell((*([remark] if remark else []), *searched.on_constants))
-    _, shown = settled(searched, question, answer, options, settings.certify)
-    data = searched.data
-    result = result_of(shown, question(data), data, settings.record(sizes, total, data, asked))
+    found = settled(searched, question, answer, options, settings.certify)
+    data, record = found.data, settings.record(sizes, total, found.data, asked)
+    result = result_of(found.shown, question(data), data, record)
     return remarked(result, searched, settings.remark(sizes))
 
 

@@ -230,7 +230,7 @@ class _Steps:
 
     def at(
         self, sizes: tuple[int, ...], searched: Searched, before: Answer | None, dense: bool
-    ) -> tuple[Answer, Result]:
+    ) -> tuple[Answer | None, Result]:
         """Solve one cardinality: the answer from which the next one grows, and the result.
 
         `dense` says whether cardinalities nearby are asked for as well.
@@ -262,10 +262,10 @@ class _Steps:
             return _step(whole, before, part, settings.certify, self.thorough)
 
         options.monitor.update("path", message=f"{sizes[0]} nonzeros")
-        inside, shown = settled(searched, question, answer, options, settings.certify, before)
-        data = searched.data
-        record = settings.record(sizes, None, data, self.asked)
-        return inside, remarked(result_of(shown, question(data), data, record), searched)
+        found = settled(searched, question, answer, options, settings.certify, before)
+        data, record = found.data, settings.record(sizes, None, found.data, self.asked)
+        told = result_of(found.shown, question(data), data, record)
+        return found.inside, remarked(told, searched)
 
 
 def _check_kept(data: Data, needed: int) -> None:

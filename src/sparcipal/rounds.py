@@ -6,6 +6,7 @@ A table that is held has one round. One that is read in passes has as many as it
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from .bounds.dropped import Kept, Widened, narrowed, widened
 from .data.searched import Data, Known, Searched
 from .problem.components import variances
-from .problem.monitor import Partial
+from .problem.monitor import Aside, Monitor, Partial
 from .problem.problem import Component, Options, Problem
 from .problem.result import Certificate
 from .search.method import Found
@@ -41,80 +42,105 @@ def settled(
     options: Options,
     certify: Any,
     before: Answer | None = None,
-) -> tuple[Answer, Answer]:
+) -> Settled:
     """Solve, and keep more features until what is proved of them holds for all.
 
-    Returns the answer among the kept features, and what is said of all. `before` is an answer to a
-    similar question, among the same kept features.
+    `before` is an answer to a similar question, among the same kept features.
     """
-    options.monitor.begin_question()
     best: Round | None = None
     tried = False  # whether rows were read for a bound while more features could be kept
+    monitor = options.monitor
+    monitor.begin_question()
     while True:
         data = searched.data
         whole = question(data)
-        # what is proved of the kept features is not yet of all
-        part = options if data.survivors is None else _partial(options)
+        part = options if data.survivors is None else _partial(options, best)
         inside = answer(whole, before, part)
         shown, wide = extended(inside, whole, data, part, certify)
-        if wide is not None:
-            claim = shown.certificate
-            options.monitor.update("all features", value=claim.value, bound=claim.bound)
-        if wide is None or wide.settled:
+        if wide is None:  # what was proved is proved of all features
+            return Settled(inside, shown, data)
+        best = _better(Round.of(inside, shown, whole, data), best, monitor)
+        if wide.settled:
             break
         values = variances(whole, inside.components).tolist()
         known = Known(inside.components, values, whole.nonnegative)
         try:
-            best = Round.of(inside, shown, data).unless(best)
             early = searched.looked and not tried  # rows may take less than more features do
             if early:
                 tried = True
                 shown, missed = _narrowed(whole, inside, shown, searched, options, certify)
-                best = Round.of(inside, shown, data).unless(best)
+                best = _better(Round.of(inside, shown, whole, data), best, monitor)
                 if shown.certificate.bound <= wide.target:
                     break
             if not searched.more(wide.enough, known):
                 if not early:
                     shown, missed = _narrowed(whole, inside, shown, searched, options, certify)
-                    best = Round.of(inside, shown, data).unless(best)
+                    best = _better(Round.of(inside, shown, whole, data), best, monitor)
                 if not searched.exchange(missed, known):
                     break
         except (KeyboardInterrupt, TimeoutError):
-            claim = cut_short(shown.certificate, options.monitor.stopped)
-            return inside, replace(shown, certificate=claim)
+            best = best.cut_short(monitor.stopped)
+            break
         before = _moved(inside, data, searched.data)
-    last = Round.of(inside, shown, data)
-    best = last.unless(best)
-    if best is not last and best.kept is not None:
-        try:  # the data that the better answer speaks of
+    with contextlib.suppress(KeyboardInterrupt, TimeoutError):
+        if monitor.stopped is None:
             searched.back_to(best.kept)
-        except (KeyboardInterrupt, TimeoutError):
-            return inside, shown
-    return best.inside, best.shown
+    return best.on(searched.data)
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """An answer, what was proved of all features, and the data for what is told of it."""
+
+    inside: Answer | None  # among the features that are searched now; None if they are others
+    shown: Answer  # among the features of `data`
+    data: Data
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """An answer among some kept features; the data are not held beyond it."""
+    """An answer among some kept features; of the data only what it uses is held beyond it."""
 
     inside: Answer
     shown: Answer
-    kept: np.ndarray | None
-    unit: float
+    kept: np.ndarray
+    used: Data
 
     @staticmethod
-    def of(inside: Answer, shown: Answer, data: Data) -> Round:
-        kept = None if data.survivors is None else data.survivors.kept
-        return Round(inside, shown, kept, data.covariance.unit)
+    def of(inside: Answer, shown: Answer, whole: Problem, data: Data) -> Round:
+        assert data.survivors is not None
+        asked = whole.n_nonzero + len(whole.constraints.exclude)  # features that there must be
+        some = np.arange(min(asked, data.covariance.n_features))
+        places = np.concatenate([some, *(component.support for component in inside.components)])
+        return Round(inside, shown, data.survivors.kept, data.part(np.unique(places)))
 
-    def unless(self, before: Round | None) -> Round:
-        """Return this round, unless the one before it is as good and more was proved of it."""
-        if before is None:
-            return self
-        old, new = before.shown.certificate, self.shown.certificate
-        ratio = before.unit / self.unit
-        as_good = old.value * ratio * (1 + 1e-12) >= new.value
-        return before if as_good and old.bound * ratio < new.bound else self
+    def cut_short(self, stopped: str | None) -> Round:
+        """Return the same for a run that was stopped when it was about to go on."""
+        claim = cut_short(self.shown.certificate, stopped)
+        return replace(self, shown=replace(self.shown, certificate=claim))
+
+    def on(self, data: Data) -> Settled:
+        """Return the answer beside the data that were searched last."""
+        assert data.survivors is not None
+        assert self.used.survivors is not None
+        now, used = data.survivors.kept, self.used.survivors.kept
+        if np.array_equal(now, self.kept):
+            return Settled(self.inside, self.shown, data)
+        known = np.isin(used, now).all()
+        inside = _renumbered(self.inside, self.kept, now) if known else None
+        return Settled(inside, _renumbered(self.shown, self.kept, used), self.used)
+
+
+def _better(new: Round, before: Round | None, monitor: Monitor) -> Round:
+    """Return the round with the smaller gap, and report what is said of it."""
+    best = new
+    if before is not None and before.shown.certificate.gap < new.shown.certificate.gap:
+        best = before
+    claim = best.shown.certificate
+    ratio = best.used.covariance.unit / new.used.covariance.unit
+    monitor.begin_question()  # of values and bounds that belong together
+    monitor.update("all features", value=claim.value * ratio, bound=claim.bound * ratio)
+    return best
 
 
 def _narrowed(
@@ -133,19 +159,25 @@ def _narrowed(
     among, every = Kept(whole, inside.components, inside.certificate, kept), searched.every_row()
     found = narrowed(among, shown.certificate, every, _partial(options), certify)
     claim = extended_claim(found.certificate, among.certificate, searched.data.scaled)
-    options.monitor.update("all features", value=claim.value, bound=claim.bound)
     return replace(shown, certificate=claim), found.missed
 
 
-def _partial(options: Options) -> Options:
-    return replace(options, monitor=Partial(options.monitor))
+def _partial(options: Options, best: Round | None = None) -> Options:
+    """Return the options of a part of the features, whose bounds are not reported; nor are the
+    values of a later round, which may prove too little to be the answer."""
+    outer = options.monitor
+    return replace(options, monitor=Partial(outer) if best is None else Aside(outer))
 
 
 def _moved(answer: Answer, old: Data, new: Data) -> Answer:
     """Return the same components among more kept features."""
     assert old.survivors is not None
     assert new.survivors is not None
-    kept, now = old.survivors.kept, new.survivors.kept
+    return _renumbered(answer, old.survivors.kept, new.survivors.kept)
+
+
+def _renumbered(answer: Answer, kept: np.ndarray, now: np.ndarray) -> Answer:
+    """Return the same components among other kept features."""
     components = tuple(
         Component(np.searchsorted(now, kept[c.support]), c.weights) for c in answer.components
     )

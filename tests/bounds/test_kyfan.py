@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -270,4 +272,26 @@ def test_steps_that_do_not_fit_the_room_are_not_stored(monkeypatch):
     assert (most, fewest) == (optimise.MEMORY, optimise.FEWEST)
     assert fewest < some < most
     assert 8 * (optimise.MATRICES + optimise.VECTORS + 2 * some) * n**2 <= 300 * n**2
+    n = 2 * optimise.SMALL
     assert optimise.largest_core(100 * n**2) < n < optimise.largest_core(110 * n**2)
+    assert optimise.largest_core(1.0) == optimise.SMALL
+
+
+def test_a_core_without_room_for_all_that_stand_in_the_way_takes_the_worst_of_them(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 60)) * 1.8
+    for j in range(2):
+        X[:, 5 * j : 5 * j + 5] = rng.standard_normal((400, 1)) + 0.3 * rng.standard_normal(
+            (400, 5)
+        )
+    cov = covariance_of(np.cov(X.T, bias=True))
+    supports = [np.arange(5), np.arange(5, 10)]
+    value = sum(np.linalg.eigvalsh(cov.submatrix(s))[-1] for s in supports)
+    found = {}
+    for most in (25, 40, 60):
+        monkeypatch.setattr(kyfan, "largest_core", lambda room, most=most: most)
+        monkeypatch.setitem(kyfan.EFFORTS, "wide", replace(kyfan.EFFORTS["wide"], core=14))
+        found[most] = kyfan.kyfan_bound(JointQuestion(cov, (5, 5), supports, value), effort="wide")
+        assert found[most].data["features"].size <= most
+        assert found[most].value >= value
+    assert found[60].value < found[40].value < found[25].value

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcipal import alternatives, compare, sparse_path, sparse_pca, stability, update
+from sparcipal import alternatives, compare, sparse_path, sparse_pca, stability, update, verify
 from sparcipal.problem import monitor
 from tests.support.mode_cases import KINDS
 
@@ -107,6 +107,27 @@ def test_reported_figures_of_every_kind_hold_for_all_components(kind, stream, mo
     for told in (*seen, *heard, whole, cut):
         assert told.bound is None or told.bound >= whole.value * (1 - SLACK), told
         assert told.value is None or told.value <= whole.bound * (1 + SLACK), told
+
+
+@pytest.mark.parametrize("stage", ["eliminate", "search"])
+def test_a_run_that_is_stopped_among_other_features_keeps_the_gap_it_has_reported(stage):
+    """No pass can read again what an earlier answer speaks of, and a later one proves less."""
+    for seed in (0, 2):
+        X = np.random.default_rng(seed).standard_t(2, (19, 10))
+        heard = []
+
+        def stop(progress, heard=heard):
+            heard.append(progress)
+            return progress.stage == stage and any(p.gap is not None for p in heard[:-1])
+
+        result = sparse_pca(
+            lambda X=X: iter([X[:10], X[10:]]),
+            n_nonzero_coefs=3, scale=True, memory_limit=1, callback=stop,
+        )  # fmt: skip
+        reported = min(p.gap for p in heard if p.gap is not None)
+        assert result.certificate.gap <= reported * (1 + SLACK) + SLACK
+        assert verify(result, X).verdict == "proved"
+        assert [p.stage for p in heard].count("eliminate") == 2
 
 
 def test_figures_beside_alternatives_are_those_of_the_answer():

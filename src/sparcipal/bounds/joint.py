@@ -16,7 +16,7 @@ from ..problem.result import Bound
 from .configuration.bound import MOST_CORE, configuration_bound
 from .dropped import PAD, ROUGH
 from .enumeration import count_supports, exhaust
-from .kyfan import EFFORTS, JointAnswer, JointQuestion, kyfan_bound
+from .kyfan import EFFORTS, SMALL, JointAnswer, JointQuestion, kyfan_bound
 from .labels import labels_bound
 from .proved import Proved
 
@@ -26,8 +26,6 @@ EXHAUSTIBLE = {"fast": 20_000, "full": 500_000}
 # that other bounds are cheaper.
 PACKINGS = {"fast": 100_000, "full": 1_000_000}
 READS = {"fast": 2e9, "full": 4e10}
-# Up to this many features every one is in the core of the Ky Fan bound.
-SMALL = 400
 FEW = 20  # nonzeros up to which branch and bound at prices often closes the gap
 # The account of the default where every feature is in the core: about nanoseconds of one core, by
 # count, for all steps. Branch and bound at prices gets what is left, which counts less than it

@@ -140,9 +140,10 @@ class Searched:
         self._read(stream, count)
 
     def back_to(self, kept: np.ndarray) -> None:
-        """Return the same for features that were kept before, for an answer with what `begin` was
+        """Have features searched that were kept before, for an answer with what `begin` was
         told."""
-        self.among(kept, self._needed)
+        if self.data.survivors is None or not np.array_equal(self.data.survivors.kept, kept):
+            self.among(kept, self._needed)
 
     def among(self, kept: np.ndarray, needed: int) -> None:
         """Read the rows, if data come in rows, for the covariance of the features `kept`, which an
@@ -264,6 +265,15 @@ class Data:
     def formed(self) -> Covariance:
         """Return the covariance, its matrix formed where that pays."""
         return self.covariance.materialise()
+
+    def part(self, places: np.ndarray) -> Data:
+        """Return the same of some of the kept features, for what is told of an answer: no bound may
+        rest on it, since those left out are not counted as dropped."""
+        assert self.survivors is not None
+        kept = self.survivors
+        covariance = kept.covariance.restrict(places)
+        part = replace(kept, covariance=covariance, kept=kept.kept[places])
+        return replace(self, covariance=covariance, survivors=part)
 
     def in_memory(self) -> Data:
         """Return the same data for an answer that came from a table in memory.

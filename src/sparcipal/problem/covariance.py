@@ -160,7 +160,7 @@ class MatrixCovariance(Covariance):
     def factor(self) -> np.ndarray | None:
         return self._factor
 
-    def restrict(self, keep: np.ndarray) -> Covariance:
+    def restrict(self, keep: np.ndarray) -> MatrixCovariance:
         return MatrixCovariance(
             self.submatrix(keep),
             self.unit,
@@ -329,7 +329,7 @@ class _Projected(Covariance):
         cross = self.Q[rows] @ self.AQ[cols].T + self.AQ[rows] @ self.Q[cols].T
         return self.inner.submatrix(rows, cols) - cross + self.Q[rows] @ self.QAQ @ self.Q[cols].T
 
-    def restrict(self, keep: np.ndarray) -> Covariance:
+    def restrict(self, keep: np.ndarray) -> MatrixCovariance:
         return MatrixCovariance(self.submatrix(keep), self.unit)
 
 

@@ -146,12 +146,8 @@ class _Run:
             if done or not rounds_left or (cold and slow and not in_the_way):
                 break
             if in_the_way:
-                new = features[heights > NEAR * level]
-                size = a.shape[0] + new.size
-                if (
-                    size > largest_core(self.room)
-                    or step_work(size, 4 * self.k) * WORTH > self.left
-                ):
+                new = self._joining(a.shape[0], features, heights, level)
+                if new.size == 0:
                     break
                 width = 10 * self.effort.later[0] * self.value / self.total
                 a, split = grown(self.cov, split, evaluated, np.sort(new), width)
@@ -160,6 +156,17 @@ class _Run:
                 temperatures = temperatures[-self._stages(a.shape[0], steps) :]
         assert best is not None
         return best
+
+    def _joining(
+        self, size: int, features: np.ndarray, heights: np.ndarray, level: float
+    ) -> np.ndarray:
+        """Return the features that join a core of so many: those in the way and near it, or as many
+        of the worst as there is room for."""
+        near = heights > NEAR * level
+        new = features[near][np.argsort(-heights[near], kind="stable")]
+        new = new[: int(min(new.size, max(largest_core(self.room) - size, 0)))]
+        work = step_work(size + new.size, 4 * self.k) * WORTH
+        return new[:0] if work > self.left else new
 
     def _stages(self, n: int, steps: int) -> int:
         """Return how many temperatures the work that is left suffices for, at least one."""

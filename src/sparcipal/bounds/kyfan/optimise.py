@@ -26,6 +26,7 @@ SINGLE = 150  # up to this size double precision costs little, and saves a secon
 # What a core of n features takes, in vectors or matrices of n^2 numbers: those in double precision,
 # those in the precision of a run, and two for each of the steps that are stored, FEWEST at least.
 MATRICES, VECTORS, FEWEST = 5, 6, 5
+SMALL = 400  # features that are in a core together wherever there are no more, in 17 MB
 REACH = 12.0  # weights below exp(-REACH) are neglected
 
 
@@ -209,8 +210,9 @@ def fermi_dirac(w: np.ndarray, k: int, mu: float) -> tuple[np.ndarray, float, fl
 
 
 def largest_core(room: float) -> float:
-    """Return how many features can be in a core that takes `room` bytes, in single precision."""
-    return float(np.sqrt(room / (8 * MATRICES + 4 * (VECTORS + 2 * FEWEST))))
+    """Return how many features can be in a core that takes `room` bytes, in single precision; as
+    many as a small problem has in any case, so that a larger one is proved no worse."""
+    return max(float(np.sqrt(room / (8 * MATRICES + 4 * (VECTORS + 2 * FEWEST)))), float(SMALL))
 
 
 def _stored(n: int, room: float, itemsize: int) -> float:
