@@ -203,7 +203,8 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     center : bool, default=True
         Subtract the mean. Sparse data is centred implicitly and stays sparse.
     scale : bool, default=False
-        Divide by the standard deviation; constant features are left alone.
+        Divide by the standard deviation, or without centring by the root of the mean square;
+        constant features are left alone.
     certify : {"fast", "full", False}, default="fast"
         How hard to prove: a deterministic budget of a few seconds; until `tol`, a limit, or the
         end of what proofs can improve; or the cheap bounds only.

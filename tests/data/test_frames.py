@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from sparcipal import SparsePCA, read, sparse_pca
 from sparcipal.data.table import as_table
+
+COUNTS = np.random.default_rng(0).poisson(5, (20, 3))
 
 
 def test_frame_names_join_the_levels_of_columns():
@@ -68,3 +73,68 @@ def test_text_in_new_samples_is_named_by_its_column():
     fitted = SparsePCA(n_nonzero_coefs=2).fit(made)
     with pytest.raises(ValueError, match=r"'b' \(1 of 4, such as 'bad' in row 3\)"):
         fitted.transform(made.astype(object).replace({"b": {made["b"][2]: "bad"}}))
+
+
+@pytest.mark.parametrize("maker", ["pandas", "pyarrow", "polars"])
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ([datetime.date(2024, 1, 1 + i) for i in range(20)], "dates"),
+        ([datetime.time(i) for i in range(20)], "times"),
+        ([[i, 1] for i in range(20)], "lists"),
+        ([{"q": i} for i in range(20)], "records"),
+        ([None] * 20, "empty"),
+        ([None, datetime.date(2024, 1, 1)] * 10, "dates"),
+    ],
+)
+def test_columns_of_objects_are_set_aside_by_what_they_hold(maker, entries, words):
+    library = pytest.importorskip(maker)
+    columns = {name: COUNTS[:, j] for j, name in enumerate("abc")}
+    if maker == "pandas":
+        frame = library.DataFrame(columns).assign(z=library.Series(entries, dtype=object))
+    else:
+        frame = (library.table if maker == "pyarrow" else library.DataFrame)(
+            {**columns, "z": entries}
+        )
+    assert read_quietly(frame) == (("a", "b", "c"), f"set aside, not fitted: 'z' ({words})")
+
+
+def test_columns_of_a_type_without_an_entry_are_set_aside_as_those_of_a_file():
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame(COUNTS, columns=list("abc"))
+    aside = (("a", "b", "c"), "set aside, not fitted: 'z' (empty)")
+    for empty in (np.nan, pandas.array([None] * 20, dtype="Int64")):
+        assert read_quietly(frame.assign(z=empty)) == aside
+    nothing = pyarrow.array([None] * 20, pyarrow.int32())
+    assert read_quietly(pyarrow.table({**frame, "z": nothing})) == aside
+    some = frame.assign(z=[np.nan] * 19 + [1.0])
+    with pytest.raises(ValueError, match="19 NaN"):
+        sparse_pca(some, n_nonzero_coefs=2)
+
+
+def test_categories_of_numbers_are_called_so():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(COUNTS, columns=list("abc"))
+    told = read_quietly(frame.assign(z=pandas.Categorical([1, 2] * 10)))
+    assert told == (("a", "b", "c"), "set aside, not fitted: 'z' (categories of numbers)")
+
+
+def test_a_column_that_is_empty_in_the_first_blocks_only_is_no_empty_one():
+    """What is set aside does not depend on how the rows are cut."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(COUNTS.astype(float), columns=list("abc"))
+    never, late = frame.assign(z=np.nan), frame.assign(z=[np.nan] * 12 + [1.0] * 8)
+    asked = {"n_nonzero_coefs": 2, "memory_limit": 1}
+    with pytest.warns(UserWarning, match="'z' .empty."):
+        result = sparse_pca(lambda: iter([never[:5], never[5:]]), **asked)
+    assert result.feature_names == ("a", "b", "c")
+    with pytest.raises(ValueError, match=r"12 NaN, the first in row 1, 'z'"):
+        sparse_pca(lambda: iter([late[:5], late[5:10], late[10:]]), **asked)
+
+
+def read_quietly(frame):
+    """The names of the features, and what is said of the others."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        result = sparse_pca(frame, n_nonzero_coefs=2, certify=False)
+    return result.feature_names, *(str(warning.message) for warning in told)

@@ -25,10 +25,10 @@ def test_rows_refuse_blocks_that_do_not_fit():
         as_rows(X, feature_names=["a", "b"])
     with pytest.raises(TypeError, match="can be read once only"):
         as_rows(iter([X]))
-    bad = X.copy()
-    bad[9, 1] = np.nan
-    late = as_rows(lambda: iter([bad[:7], bad[7:]]))
-    with pytest.raises(ValueError, match=r"block 1 .its row 1 is row 8 of the table.*NaN"):
+    bad = X.astype(complex)
+    bad[9, 1] = 1j
+    late = as_rows(lambda: iter([X[:7], bad[7:]]))
+    with pytest.raises(ValueError, match=r"block 1 .its row 1 is row 8 of the table.*Complex"):
         late.accumulate(Moments(5))
     uneven = as_rows(lambda: iter([X[:7], X[7:, :4]]))
     with pytest.raises(ValueError, match="block 1 has 4 features, but the first one has 5"):
@@ -63,5 +63,37 @@ def test_fit_refuses_weights_of_another_number_of_rows():
 def test_fit_refuses_functions_without_rows():
     with pytest.raises(ValueError, match="at least one"):
         sparse_pca(lambda: iter([]), n_nonzero_coefs=2)
-    with pytest.raises(ValueError, match="0 sample"):
+    with pytest.raises(ValueError, match="gives no row"):
         sparse_pca(lambda: iter([np.empty((0, 5))]), n_nonzero_coefs=2, memory_limit=1)
+
+
+@pytest.mark.parametrize("limit", [1, "1GB"], ids=["in passes", "held"])
+def test_blocks_without_rows_add_nothing(limit):
+    whole = sparse_pca(lambda: iter([X[:7], X[7:]]), n_nonzero_coefs=2, memory_limit=limit)
+    for at in range(3):
+        blocks = [X[:7], X[7:]]
+        blocks.insert(at, X[:0])
+        some = sparse_pca(lambda b=blocks: iter(b), n_nonzero_coefs=2, memory_limit=limit)
+        assert (some.value, some.bound) == (whole.value, whole.bound)
+
+
+def test_entries_that_are_missing_are_counted_over_all_blocks():
+    """The words are those for the same table in memory."""
+    bad = X.astype(float)
+    bad[3:15, 1] = bad[12, 4] = np.nan
+    with pytest.raises(ValueError, match="NaN") as held:
+        sparse_pca(bad, n_nonzero_coefs=2)
+    assert "13 NaN, the first in row 4" in str(held.value)
+    assert "'x1' 12, 'x4' 1" in str(held.value)
+    for cuts in ([7], [4, 9], [1, 2, 3]):
+        blocks = np.split(bad, cuts)
+        with pytest.raises(ValueError, match="NaN") as caught:
+            sparse_pca(lambda b=blocks: iter(b), n_nonzero_coefs=2, memory_limit=1)
+        assert str(caught.value) == str(held.value)
+
+
+def test_infinities_of_later_blocks_are_counted_with_missing_entries():
+    bad = X.astype(float)
+    bad[3, 1], bad[15, 2] = np.nan, np.inf
+    with pytest.raises(ValueError, match="1 NaN and 1 infinity, the first in row 4, column 2"):
+        sparse_pca(lambda: iter([bad[:7], sp.csr_array(bad[7:])]), n_nonzero_coefs=2)

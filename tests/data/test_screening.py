@@ -264,7 +264,7 @@ def test_bad_sources_of_blocks_are_refused():
     X = corpus(7, n=20, p=5)
     with pytest.raises(TypeError, match="read once only"):
         sparse_pca(iter([X]))
-    with pytest.raises(ValueError, match="no block"):
+    with pytest.raises(ValueError, match="no row"):
         sparse_pca(lambda: iter([]))
     with pytest.raises(TypeError, match="cannot be iterated"):
         sparse_pca(lambda: 3)

@@ -115,7 +115,7 @@ def _of_polars(X: Any) -> Batches | None:
         return None
     if not hasattr(X, "collect_batches"):
         return Batches(lambda: iter([X.collect()]))
-    step = _rows(len(X.collect_schema().names()))
+    step = _rows(_columns_of_scan(X))
     if X.explain(optimized=False).startswith("Parquet SCAN"):
         import polars as pl
 
@@ -125,6 +125,18 @@ def _of_polars(X: Any) -> Batches | None:
             len, X.collect_batches(chunk_size=step, maintain_order=True, engine="streaming")
         )
     )
+
+
+def _columns_of_scan(X: Any) -> int:
+    import polars as pl
+
+    try:
+        return len(X.collect_schema().names())
+    except pl.exceptions.DuplicateError as error:
+        raise ValueError(
+            f"X has several columns of the same name, which polars does not scan ({error}); write "
+            "the files with names that differ"
+        ) from error
 
 
 def _slices(X: Any, step: int) -> Iterator[Any]:

@@ -14,6 +14,67 @@ from .notes import on_codes
 # Entries are checked in blocks of this size, so that a memory map is never read into memory whole.
 BLOCK = 1_000_000
 LARGEST = 2**53  # float64 holds all integers up to this one
+IMPUTE = "remove these rows or columns, or impute the entries first"
+WAYS_OUT = (
+    "pass missing='rows' to leave out these rows, missing='mean' or missing='median' to fill the "
+    "entries, or missing='pairwise' for the covariances of what is there"
+)
+
+
+class NotFinite(ValueError):
+    """Entries that are NaN or infinite, counted; what is found in further rows can be added.
+
+    Parameters
+    ----------
+    infinite : int
+    first : (int, int)
+        The row and the column of the first one.
+    absent : ndarray of shape (p,)
+        How many are NaN in each column.
+    names : tuple of str or None
+    ways_out : tuple of str
+        What can be done about missing entries, and what looks like more; nothing of sparse rows.
+    """
+
+    def __init__(
+        self,
+        infinite: int,
+        first: tuple[int, int],
+        absent: np.ndarray,
+        names: tuple[str, ...] | None,
+        ways_out: tuple[str, ...],
+    ) -> None:
+        self.infinite, self.first, self.absent = infinite, first, absent
+        self.names, self.ways_out = names, ways_out
+        super().__init__(self._words())
+
+    def __reduce__(self) -> Any:
+        return NotFinite, (self.infinite, self.first, self.absent, self.names, self.ways_out)
+
+    def below(self, rows: int) -> NotFinite:
+        """Return the same of rows that follow so many others."""
+        first = self.first[0] + rows, self.first[1]
+        return NotFinite(self.infinite, first, self.absent, self.names, self.ways_out[:1])
+
+    def with_later(self, other: NotFinite) -> NotFinite:
+        """Add what is found in rows further down."""
+        infinite, absent = self.infinite + other.infinite, self.absent + other.absent
+        ways_out = self.ways_out if other.ways_out else ()
+        return NotFinite(infinite, self.first, absent, self.names, ways_out)
+
+    def _words(self) -> str:
+        nan, infinite = int(self.absent.sum()), self.infinite
+        infinities = "1 infinity" if infinite == 1 else f"{infinite} infinities"
+        kinds = [f"{nan} NaN"] * (nan > 0) + [infinities] * (infinite > 0)
+        (row, column), names = self.first, self.names
+        # counted from 1, as lines of files are; a named column may have another number in the file
+        place = f"column {column + 1} (X[{row}, {column}])"
+        named = place if names is None else repr(names[column])
+        where = f"the first in row {row + 1}, {named}"
+        remedy = IMPUTE
+        if nan and not infinite and self.ways_out:
+            remedy = "; ".join([_by_column(self.absent, names), *self.ways_out])
+        return f"X contains {' and '.join(kinds)}, {where}; {remedy}"
 
 
 def check_array(X: np.ndarray, names: tuple[str, ...] | None, *, gaps: bool = False) -> np.ndarray:
@@ -59,8 +120,11 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
         outer = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
         inner = int(X.indices[bad[0]])
         row, column = (inner, outer) if X.format == "csc" else (outer, inner)
-        nan = int(np.isnan(X.data[bad]).sum())
-        raise ValueError(_not_finite(nan, bad.size - nan, row, column, names))
+        absent = bad[np.isnan(X.data[bad])]
+        columns = np.searchsorted(X.indptr, absent, side="right") - 1
+        columns = columns if X.format == "csc" else X.indices[absent]
+        counts = np.bincount(columns, minlength=X.shape[1])
+        raise NotFinite(bad.size - absent.size, (row, column), counts, names, ())
     check_integers(X.data, X.dtype)
     return X
 
@@ -163,7 +227,7 @@ def has_gaps(X: np.ndarray) -> bool:
 
 
 def _check_finite(X: np.ndarray, names: tuple[str, ...] | None, gaps: bool) -> None:
-    nan = infinite = 0
+    infinite = 0
     first: tuple[int, int] | None = None
     absent = np.zeros(X.shape[1], dtype=np.int64)
     step = max(1, BLOCK // X.shape[1])
@@ -180,21 +244,10 @@ def _check_finite(X: np.ndarray, names: tuple[str, ...] | None, gaps: bool) -> N
         if first is None:
             row, column = np.unravel_index(int(np.argmin(finite)), finite.shape)
             first = start + int(row), int(column)
-        here = int(missing.sum())
-        nan += here
-        infinite += int(finite.size - np.count_nonzero(finite)) - here
+        infinite += int(finite.size - np.count_nonzero(finite)) - int(missing.sum())
     if first is not None:
-        remedy = IMPUTE
-        if nan and not infinite:
-            remedy = "; ".join([_by_column(absent, names), WAYS_OUT, *on_codes(X, names)])
-        raise ValueError(_not_finite(nan, infinite, *first, names, remedy))
-
-
-IMPUTE = "remove these rows or columns, or impute the entries first"
-WAYS_OUT = (
-    "pass missing='rows' to leave out these rows, missing='mean' or missing='median' to fill the "
-    "entries, or missing='pairwise' for the covariances of what is there"
-)
+        ways_out = (WAYS_OUT, *on_codes(X, names)) if absent.any() and not infinite else (WAYS_OUT,)
+        raise NotFinite(infinite, first, absent, names, ways_out)
 
 
 def _by_column(absent: np.ndarray, names: tuple[str, ...] | None) -> str:
@@ -203,22 +256,6 @@ def _by_column(absent: np.ndarray, names: tuple[str, ...] | None) -> str:
     shown = [f"{names[j] if names is not None else f'x{j}'!r} {absent[j]}" for j in order[:6]]
     more = f" and {len(order) - 6} more columns" if len(order) > 6 else ""
     return f"missing by column: {', '.join(shown)}{more}"
-
-
-def _not_finite(
-    nan: int,
-    infinite: int,
-    row: int,
-    column: int,
-    names: tuple[str, ...] | None,
-    remedy: str = IMPUTE,
-) -> str:
-    infinities = "1 infinity" if infinite == 1 else f"{infinite} infinities"
-    kinds = [f"{nan} NaN"] * (nan > 0) + [infinities] * (infinite > 0)
-    # counted from 1, as lines of files are; a column that has a name may not be that of the file
-    named = f"column {column + 1} (X[{row}, {column}])" if names is None else repr(names[column])
-    where = f"the first in row {row + 1}, {named}"
-    return f"X contains {' and '.join(kinds)}, {where}; {remedy}"
 
 
 def _narrowed(X: np.ndarray) -> np.ndarray:

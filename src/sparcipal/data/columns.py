@@ -53,6 +53,9 @@ class Wanted:
         Whether columns named in `columns` may be empty, as in new samples for a model.
     label_needed : bool
         Whether a label that the table does not have is an error; otherwise a note says so.
+    unfilled : set of str, optional
+        The columns without an entry, where a part of the rows cannot tell; None: those of the frame
+        that have none.
     """
 
     columns: Any = None
@@ -63,6 +66,7 @@ class Wanted:
     aside: bool = True
     empty: bool = False
     label_needed: bool = True
+    unfilled: frozenset[str] | None = None
 
     @staticmethod
     def of(options: dict[str, Any]) -> Wanted:
@@ -95,13 +99,13 @@ class Column:
     """What is known of a column: its name, what it holds, and what that looks like."""
 
     name: str
-    kind: str  # NUMBER, TEXT, DATE, EMPTY, or what a frame calls the type
+    kind: str  # NUMBER, TEXT, DATE, EMPTY, or a word for what a frame holds besides
     rows: int = 0
     distinct: int = 0  # 0 when they were not counted
     whole: bool = False  # integers only
     constant: bool = False
     stray: str = ""  # what is no number in a column of text whose other entries are
-    written: bool = False  # text, but all of it numbers
+    written: str = ""  # what a column of text is whose entries are all numbers
 
     @property
     def unnamed(self) -> bool:
@@ -122,7 +126,7 @@ class Column:
     def words(self) -> str:
         """What the column is, where it cannot be a feature."""
         if self.written:
-            return "numbers stored as text"
+            return self.written
         return f"text, {self.categories} categories" if self.categories else self.kind
 
 

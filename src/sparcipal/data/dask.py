@@ -42,9 +42,9 @@ from .daskpass import (
     size_of,
 )
 from .moments import Moments
-from .rows import A, Rows, Watch
+from .rows import A, Rows, Watch, block_table
 from .scores import Scorer
-from .table import Table, as_table, stacked
+from .table import Table, stacked
 
 SMALL = 1 << 26  # bytes of a table that is assumed to fit any memory
 FEW = 64  # blocks of unknown size that are not worth a look at the first one
@@ -267,7 +267,7 @@ def _of_future(block: Any) -> Any:
 
 def _columns(block: Any) -> tuple[int, tuple[str, ...] | None, tuple[str, ...]]:
     try:
-        table = as_table(block)
+        table = block_table(block, None)
     except (TypeError, ValueError) as error:
         shape: tuple[int, ...] = getattr(block, "shape", ())
         if len(shape) == 2 and shape[0] == 0:  # no rows, but columns

@@ -6,6 +6,10 @@ installs.
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import numbers
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +17,7 @@ import numpy as np
 from .checks import check_integers, object_to_float
 from .columns import (
     DATE,
+    EMPTY,
     NUMBER,
     TEXT,
     Column,
@@ -28,6 +33,22 @@ Named = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, fe
 HIGHLY_VARIABLE = "highly_variable"  # the column in which scanpy marks genes
 EVERYTHING = Wanted(index=False)  # a frame has its own index
 LOOKED_AT = 10_000  # entries of a column of text that tell whether most of them are numbers
+# What columns are called that hold something else than numbers, text and dates: by the types of
+# narwhals, and of Python for columns of objects.
+TYPES = {
+    "Time": "times",
+    "List": "lists",
+    "Array": "lists",
+    "Struct": "records",
+    "Binary": "bytes",
+    "Unknown": EMPTY,
+}
+OBJECTS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    ((datetime.date, datetime.timedelta), DATE),
+    (datetime.time, "times"),
+    ((list, tuple, set, np.ndarray), "lists"),
+    (dict, "records"),
+)
 
 
 class Framed(NamedTuple):
@@ -122,7 +143,26 @@ def from_frame(frame: Any, wanted: Wanted = EVERYTHING, where: str = "X") -> Fra
         if any(sparse):
             names = _pandas_names(frame)
             return Framed(_sparse_pandas(frame, sparse), names, _pandas_samples(frame))
-        return _framed(_Pandas(frame), wanted, where)
+    return _framed(_opened(frame), wanted, where)
+
+
+def unfilled_columns(frames: Iterable[Any]) -> frozenset[str]:
+    """Return the names of the columns without an entry in all of these frames, which are read until
+    every column has one."""
+    left: frozenset[str] | None = None
+    for frame in frames:
+        opened = _opened(frame)
+        here = {name for j, name in enumerate(opened.labels) if opened.unfilled(j)}
+        left = frozenset(here) if left is None else left & here
+        if not left:
+            break
+    return left or frozenset()
+
+
+def _opened(frame: Any) -> _Pandas | _Other:
+    """Return a frame as columns that can be asked one by one."""
+    if _is_pandas(frame):
+        return _Pandas(frame)
     try:
         import narwhals.stable.v1 as nw
     except ImportError as error:
@@ -135,7 +175,7 @@ def from_frame(frame: Any, wanted: Wanted = EVERYTHING, where: str = "X") -> Fra
     if isinstance(wrapped, nw.LazyFrame):
         raise ValueError("X is a lazy frame; call X.collect() first")
     labels = frame.schema.names if _is_arrow(frame) else wrapped.columns
-    return _framed(_Other(wrapped, tuple(labels)), wanted, where)
+    return _Other(wrapped, tuple(labels))
 
 
 def column_names(frame: Any) -> tuple[str, ...] | None:
@@ -178,14 +218,19 @@ class _Pandas:
             return NUMBER
         if dtype.kind in "Mm":
             return DATE
-        if dtype.kind == "O" and str(dtype) == "object" and not self._has_text(j):
-            return NUMBER
+        if dtype.kind == "O" and str(dtype) == "object":
+            return _kind_of_objects(self.frame.iloc[:, j])
         return TEXT if dtype.kind == "O" or str(dtype) in ("category", "string", "str") else (
             str(dtype)
         )  # fmt: skip
 
-    def _has_text(self, j: int) -> bool:
-        return any(isinstance(entry, str | bytes) for entry in self.frame.iloc[:, j].to_numpy())
+    def unfilled(self, j: int) -> bool:
+        """Return whether the column has no entry."""
+        column = self.frame.iloc[:, j]
+        return bool(column[:1].isna().all() and column.isna().all())
+
+    def categories(self, j: int) -> bool:
+        return str(self.frame.dtypes.iloc[j]) == "category"
 
     def numbers(self, j: int) -> np.ndarray:
         column = self.frame.iloc[:, j]
@@ -225,7 +270,24 @@ class _Other:
             return NUMBER
         if dtype in (nw.String, nw.Categorical, nw.Enum):
             return TEXT
-        return DATE if dtype in (nw.Date, nw.Datetime, nw.Duration) else str(dtype)
+        if dtype in (nw.Date, nw.Datetime, nw.Duration):
+            return DATE
+        return TYPES.get(type(dtype).__name__, f"of type {type(dtype).__name__}")
+
+    def unfilled(self, j: int) -> bool:
+        """Return whether the column has no entry."""
+        column = self.wrapped[:, j]
+        for part in (column[:1], column):
+            if part.dtype.is_float():
+                part = part.filter(~part.is_nan())
+            if part.null_count() < len(part):
+                return False
+        return True
+
+    def categories(self, j: int) -> bool:
+        import narwhals.stable.v1 as nw
+
+        return self._kinds[j] in (nw.Categorical, nw.Enum)
 
     def numbers(self, j: int) -> np.ndarray:
         return np.asarray(self.wrapped[:, j].to_numpy())
@@ -242,7 +304,8 @@ class _Other:
 
 def _framed(frame: _Pandas | _Other, wanted: Wanted, where: str) -> Framed:
     """Plan the columns of a frame and put its features side by side."""
-    made = plan([_column(frame, j) for j in range(len(frame.labels))], wanted, where)
+    columns = [_column(frame, j, wanted.unfilled) for j in range(len(frame.labels))]
+    made = plan(columns, wanted, where)
     parts: list[np.ndarray] = []
     for j in made.features:
         column = frame.numbers(j)
@@ -274,11 +337,16 @@ def _filled(texts: list[str | None]) -> tuple[str, ...]:
     return tuple("" if text is None else text for text in texts)
 
 
-def _column(frame: _Pandas | _Other, j: int) -> Column:
+def _column(frame: _Pandas | _Other, j: int, unfilled: frozenset[str] | None) -> Column:
     """Return what is known of a column; entries are counted only where that can matter."""
     name, kind = frame.labels[j], frame.kind(j)
+    if name in unfilled if unfilled is not None else frame.unfilled(j):
+        return Column(name, EMPTY, frame.rows)
     if kind == TEXT:
-        stray, written = _stray(frame.texts(j))
+        stray, numeric = _stray(frame.texts(j))
+        written = ""
+        if numeric:
+            written = "categories of numbers" if frame.categories(j) else "numbers stored as text"
         return Column(name, kind, frame.rows, frame.distinct(j), stray=stray, written=written)
     if kind != NUMBER or not looks_like_identifier(name):
         return Column(name, kind, frame.rows)
@@ -299,6 +367,18 @@ def _stray(texts: list[str | None]) -> tuple[str, bool]:
         return "", True
     row, text = wrong[0]
     return f"{len(wrong)} of {len(there)}, such as {text!r} in row {row + 1}", False
+
+
+def _kind_of_objects(column: Any) -> str:
+    """Return what a column of Python objects holds, by the first of them that is no number."""
+    kind = NUMBER
+    for entry in column[column.notna()]:
+        if isinstance(entry, str | bytes):
+            return TEXT
+        if kind == NUMBER and not isinstance(entry, numbers.Number | decimal.Decimal | np.bool):
+            named = (word for types, word in OBJECTS if isinstance(entry, types))
+            kind = next(named, f"objects of type {type(entry).__name__}")
+    return kind
 
 
 def _pandas_samples(frame: Any) -> tuple[str, ...] | None:

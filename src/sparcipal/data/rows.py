@@ -20,10 +20,11 @@ import scipy.sparse as sp
 
 from ..problem.monitor import Monitor
 from .arrow import plain_batch
+from .checks import NotFinite
 from .columns import Wanted
-from .frames import column_names, from_frame, is_frame
+from .frames import column_names, from_frame, is_frame, unfilled_columns
 from .moments import Moments
-from .table import Table, as_table, checked_names, stacked, table_of, untangled
+from .table import Table, checked_names, stacked, table_of, untangled
 
 DENSE_BLOCK = 1 << 23  # bytes of a dense block
 # Stored entries of a sparse block; the sums copy entries that are no integers.
@@ -255,7 +256,7 @@ class CalledRows(Rows):
         tables = self._tables()
         first = next(tables, None)
         if first is None:
-            raise ValueError("the source of blocks gives no block; there must be at least one row")
+            raise ValueError("the source of blocks gives no row; there must be at least one")
         self._told: int | None = getattr(call, "n_samples", None)
         super().__init__(first.shape[1], self._told, first.feature_names)
         self.notes = first.notes
@@ -272,18 +273,39 @@ class CalledRows(Rows):
                 "it must return an iterator over blocks of rows"
             )
         start = 0
-        for number, block in enumerate(map(plain_batch, made)):
+        wrong: NotFinite | None = None  # which is counted to the end
+        for number, block in enumerate(filter(_has_rows, map(plain_batch, made))):
             try:
-                table = block_table(block, self._asked, self._gaps)
+                table = self._checked(block)
                 self._asked = table.feature_names
+            except NotFinite as error:
+                found = error.below(start)
+                if wrong is not None and found.absent.size != wrong.absent.size:
+                    break
+                wrong = found if wrong is None else wrong.with_later(found)
+                self._asked = found.names
             except ValueError as error:
+                if wrong is not None:
+                    break
                 if number == 0:
                     raise
                 # The message of the check counts rows from the start of the block.
                 where = f"block {number} (its row 1 is row {start + 1} of the table)"
                 raise ValueError(f"{where}: {error}") from error
-            yield table
-            start += table.shape[0]
+            else:
+                if wrong is None:
+                    yield table
+            start += block.shape[0] if hasattr(block, "shape") else len(block)
+        if wrong is not None:
+            raise wrong
+
+    def _checked(self, block: Any) -> Table:
+        unfilled: frozenset[str] = frozenset()
+        if self._asked is None and is_frame(block):
+            unfilled = unfilled_columns([block])
+            if unfilled:  # other blocks may have entries there
+                unfilled = unfilled_columns(map(plain_batch, self._call()))
+        return block_table(block, self._asked, self._gaps, unfilled)
 
     def blocks(self) -> Iterator[Any]:
         tables, self._begun = self._begun or self._tables(), None
@@ -301,15 +323,29 @@ class CalledRows(Rows):
             yield table.X.tocsr() if sp.issparse(table.X) else table.X
 
 
-def block_table(block: Any, names: tuple[str, ...] | None, gaps: bool = False) -> Table:
+def _has_rows(block: Any) -> bool:
+    shape: tuple[int, ...] = getattr(block, "shape", ())
+    return not (len(shape) == 2 and shape[0] == 0)
+
+
+def block_table(
+    block: Any,
+    names: tuple[str, ...] | None,
+    gaps: bool = False,
+    unfilled: frozenset[str] = frozenset(),
+) -> Table:
     """Return a block of rows as a checked Table; of a frame the columns that the first block had.
 
-    One block does not tell whether a column holds text or identifiers as well as another does.
+    One block does not tell whether a column holds text or identifiers as well as another does, nor
+    whether it is empty: `unfilled` are those that are.
     """
-    if names is None or not is_frame(block) or not set(names) <= set(column_names(block) or ()):
-        return untangled(block)._check_but_for_gaps() if gaps else as_table(block)
-    wanted = Wanted(columns=names, index=False, empty=gaps)
-    table = table_of(from_frame(block, wanted))
+    wanted = Wanted(index=False, unfilled=unfilled)
+    if not is_frame(block):
+        table = untangled(block)
+    else:
+        if names is not None and set(names) <= set(column_names(block) or ()):
+            wanted = replace(wanted, columns=names)
+        table = table_of(from_frame(block, wanted))
     return table._check_but_for_gaps() if gaps else table._check()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparcipal import read
+from sparcipal import read, sparse_pca
 
 
 def test_parquet_is_read_whole_when_rows_have_labels(tmp_path):
@@ -18,3 +18,40 @@ def test_parquet_is_read_whole_when_rows_have_labels(tmp_path):
     np.testing.assert_array_equal(table.X, frame.to_numpy())
     assert table.sample_names == ("x", "y", "z")
     assert table.feature_names == ("a", "b")
+
+
+def written(tmp_path, columns):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.Table.from_arrays(
+        [pa.array(entries) for _, entries in columns], [n for n, _ in columns]
+    )
+    (tmp_path / "parts").mkdir()
+    for i in range(3):
+        parquet.write_table(
+            table.slice(i * len(table) // 3, len(table) // 3), tmp_path / "parts" / f"{i}.parquet"
+        )
+    parquet.write_table(table, tmp_path / "one.parquet", row_group_size=4)
+    return [tmp_path / "parts", tmp_path / "one.parquet", str(tmp_path / "parts" / "*.parquet")]
+
+
+@pytest.mark.parametrize("limit", [10, "1GB"], ids=["in blocks", "whole"])
+def test_columns_of_one_name_are_refused_in_words(limit, tmp_path):
+    for source in written(tmp_path, [("a", range(12)), ("b", range(12)), ("a", range(12))]):
+        with pytest.raises(ValueError, match="several columns have the same name"):
+            read(source, memory_limit=limit)
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ValueError, match="several columns of the same name"):
+        sparse_pca(polars.scan_parquet(tmp_path / "parts" / "*.parquet"), n_nonzero_coefs=1)
+
+
+@pytest.mark.filterwarnings("ignore:set aside:UserWarning")
+def test_the_first_rows_tell_for_all_which_columns_are_features(tmp_path):
+    """A column that begins as an identifier stays one; what begins empty may be filled later."""
+    a, e = [3.0, 1.0, 4.0] * 40, [None] * 80 + [1.0] * 40
+    user = [*range(80), *[1] * 40]
+    folder, one, _ = written(tmp_path, [("a", a), ("e", e), ("n", [None] * 120), ("user_id", user)])
+    for source in (folder, one):
+        table = read(source, memory_limit=5120, cache=tmp_path / "kept")
+        assert table.feature_names == ("a", "e")
+        assert np.isnan(table.X[:, 1]).sum() == 80
+        np.testing.assert_array_equal(table.X[:, 0], a)

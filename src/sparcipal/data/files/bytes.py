@@ -61,8 +61,11 @@ class Source(os.PathLike[str]):
         monitor: Monitor | None = None,
         cache: Any = None,
         memory_limit: int = 1 << 30,
+        *,
+        alone: bool = True,
     ) -> None:
         self.path = path
+        self.alone = alone  # whether it is the whole table
         self.monitor = monitor
         self.cache = cache
         self.memory_limit = memory_limit
@@ -95,7 +98,7 @@ class Source(os.PathLike[str]):
 
     def beside(self, path: Path_) -> Source:
         """Another file that is read in the course of the same one; it has no entry of its own."""
-        return Source(path, self.monitor, None, self.memory_limit)
+        return Source(path, self.monitor, None, self.memory_limit, alone=False)
 
     def was_read(self, state: os.stat_result, content: str | None) -> None:
         self.state, self.content = state, content

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,11 @@ def read_parquet(source: Path_, names: Any, **options: Any) -> Parsed:
             f"{source}: Parquet files need pyarrow; pip install 'sparcipal[io]'"
         ) from error
     wanted = _wanted(options)
+    if isinstance(source, Source) and not source.alone:  # which other files may fill
+        wanted = replace(wanted, unfilled=frozenset())
     whole = os.path.isdir(source)
-    table = _folder(source, wanted).to_table() if whole else parquet.read_table(source)
+    with _distinct_names(source):
+        table = _folder(source, wanted).to_table() if whole else parquet.read_table(source)
     if table.schema.pandas_metadata:
         with contextlib.suppress(ImportError):
             table = table.to_pandas()  # restores the labels of the rows
@@ -59,15 +63,44 @@ def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed
     if wanted.one_hot:
         raise NotInBlocks("categories are known at the end of the file")
     whole = os.path.isdir(source)
-    data = _folder(source, wanted) if whole else dataset.dataset(source, format="parquet")
+    with _distinct_names(source):
+        data = _folder(source, wanted) if whole else dataset.dataset(source, format="parquet")
+        step = _step(source, len(data.schema.names))
+        data.head(0)
     about = data.schema.pandas_metadata or {}
     if any(isinstance(index, str) for index in about.get("index_columns", ())):
         raise NotInBlocks("the rows have labels")
-    step = _step(source, len(data.schema.names))
+
+    def tables() -> Iterator[Any]:
+        batches = batches_of(data, step) if whole else file_batches(os.fspath(source), step)
+        yield from (pa.Table.from_batches([b]) for b in batches if len(b))
+
     # pyarrow opens the files itself; open_bytes hashes one and notices when it changes
     with contextlib.nullcontext() if whole else open_bytes(source):
-        batches = batches_of(data, step) if whole else file_batches(os.fspath(source), step)
-        yield from (_parsed(pa.Table.from_batches([b]), wanted, source) for b in batches if len(b))
+        alone = not isinstance(source, Source) or source.alone  # others may fill a column
+        empty = frames.unfilled_columns(tables()) if alone else frozenset()
+        wanted = replace(wanted, unfilled=empty)
+        for table in tables():
+            parsed = _parsed(table, wanted, source)
+            yield parsed
+            # what the first rows tell of a column holds for all
+            wanted = replace(wanted, columns=parsed.features, drop=())
+
+
+@contextlib.contextmanager
+def _distinct_names(source: Path_) -> Iterator[None]:
+    """Say in words that pyarrow does not read columns of one name."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        if not ("duplicate field names" in str(error) or "Multiple matches" in str(error)):
+            raise
+        raise ValueError(
+            f"{source}: several columns have the same name, which pyarrow does not read; write the "
+            "files with names that differ"
+        ) from error
 
 
 def _folder(source: Path_, wanted: Wanted) -> Any:
