@@ -359,15 +359,74 @@ def test_configuration_bound_holds_when_prices_run_out_of_moves(limit, monkeypat
             check_priced(A, sizes, cov, found)
 
 
-def test_configuration_bound_is_none_when_no_pad_is_enough(monkeypatch):
+def test_configuration_answers_without_a_bound_when_no_pad_is_enough(monkeypatch):
     """Where no pad is enough, prices on the core prove nothing."""
     monkeypatch.setattr(configuration, "PADS", (1e-6,))
     monkeypatch.setitem(kyfan.EFFORTS, "fast", kyfan.Effort(4, (0.1,), 8, (0.1,), 4, 0, 0.05))
     A = plain_covariance(9, 1)
     cov, first, found = priced(A, (2, 2))
     assert len(first.data["features"]) < 9
-    assert found is None
+    assert found.bound is None
+    assert found.supports == ()
     assert first.value >= best_value(A, (2, 2)) / cov.unit * (1 - 1e-12)
+
+
+def groups_of_equal_worth(seed: int) -> np.ndarray:
+    """Two groups of four and five features: mixtures of supports explain more than any packing."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(16, 24))
+    A = np.corrcoef(rng.standard_normal((int(rng.integers(5, 20)), n)).T)
+    A[:4, :4] += 0.8
+    A[4:9, 4:9] += 0.7
+    return A
+
+
+def asked_about(A: np.ndarray, sizes: tuple[int, ...]) -> JointQuestion:
+    cov = covariance_of(A)
+    supports = joint_search(cov.dense(), sizes, effort=3)
+    value = sum(float(np.linalg.eigvalsh(cov.submatrix(S))[-1]) for S in supports)
+    return JointQuestion(cov, sizes, supports, value)
+
+
+def test_a_proved_gap_of_the_linear_program_is_packed_not_proved_again(monkeypatch):
+    monkeypatch.setattr(configuration, "MIXTURES", 1)
+    proofs, prove = [], configuration.prove
+
+    def counted(a, s, question):
+        proofs.append(prove(a, s, question))
+        return proofs[-1]
+
+    monkeypatch.setattr(configuration, "prove", counted)
+    question = asked_about(groups_of_equal_worth(10), (3,) * 4)
+    bound = configuration.configuration_bound(question, kyfan.kyfan_bound(question)).bound
+    assert [proof.status for proof in proofs] == ["optimal"]
+    assert "packing" in bound.data
+    assert bound.value <= question.value * (1 + 1e-6)
+
+
+def test_a_longer_bound_begins_with_the_supports_that_a_shorter_one_met(monkeypatch):
+    A = plain_covariance(20, 2)
+    sizes = (4,) * 5  # all features are used, which takes many moves of prices
+    moves, central = [], Pool.central
+
+    def counted(pool, center, level):
+        moves.append(set(pool.columns))
+        return central(pool, center, level)
+
+    monkeypatch.setattr(Pool, "central", counted)
+    question = asked_about(A, sizes)
+    first = kyfan.kyfan_bound(question)
+    shorter = configuration.configuration_bound(question, first, work=2e9)
+    met, before = set(shorter.again.columns), len(moves)
+    moves.clear()
+    longer = configuration.configuration_bound(question, first, again=shorter.again)
+    assert met <= moves[0]
+    assert len(moves) < before
+    asked = Question(sizes, False, True, question.value)
+    own = recheck(
+        "configuration", longer.bound.data, checked_covariance(A, question.cov.unit), asked
+    )
+    assert question.value <= own <= longer.bound.value * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("limit", ["work", "MOST_SUPPORTS", "packings"])

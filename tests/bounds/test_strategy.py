@@ -82,7 +82,7 @@ def test_prices_get_what_the_account_of_the_default_leaves(monkeypatch):
     asked = {"n_components": 3, "n_nonzero_coefs": 7}
     works = []
 
-    def configuration_bound(question, start, *, work, monitor, n_jobs):
+    def configuration_bound(question, start, *, again, work, monitor, n_jobs):
         works.append(work)
 
     monkeypatch.setattr(joint, "configuration_bound", configuration_bound)

@@ -2,13 +2,14 @@
 
 A step of the plan asks one bound, with what the steps before it found. The order is that in which
 the gap closed soonest on correlation matrices and texts: a short Ky Fan bound gives prices from
-which branch and bound often proves the optimum; where it does not, a longer Ky Fan bound pays
-before more branching does.
+which branch and bound often proves the optimum. A longer Ky Fan bound pays before more branching
+does, so that `full` takes it first. A second step at prices begins with what the first one met.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..problem.components import refit
 from ..problem.problem import Options, Problem
@@ -48,6 +49,7 @@ class Stage:
     options: Options
     dropped: float  # the largest variance of a feature that was screened out
     start: Bound | None = None  # the Ky Fan split of a neighbouring question, as a bound
+    again: Any = None  # what prices may begin with
 
     def last(self, name: str) -> Bound | None:
         """Return the lowest bound of this name."""
@@ -107,15 +109,17 @@ def _followed(
     start: Bound | None = None,
 ) -> Proved:
     """Take these steps until the gap closes."""
+    again = None
     for step in steps:
         asked = _question(problem, proved, options)
-        stage = Stage(asked, proved.bounds, options, problem.dropped, start)
+        stage = Stage(asked, proved.bounds, options, problem.dropped, start, again)
         options.monitor.update("bounds", message=_GOING_ON.get(step.name, "Ky Fan bound"))
         answer = _answer(step, stage)
         if answer is not None:
             if answer.bound is not None:
                 proved = replace(proved, bounds=(*proved.bounds, answer.bound))
             proved = proved.with_supports(problem, answer.supports)
+            again = answer.again or again
         value = proved.value(problem)
         options.monitor.update("bounds", value=value, bound=proved.lowest)
         enough = max(options.tol, ROUGH) if step.name == "rough" else options.tol
@@ -142,8 +146,8 @@ def plan(problem: Problem, certify: str) -> list[Step]:
     elif certify == "fast":
         steps = [Step("rough"), Step("wide")] if problem.dropped > 0.0 else [Step("wide")]
     elif small and problem.s_max <= FEW:
-        steps = [Step("short"), Step("prices", 1e10), Step("longer"), Step("prices", 1e11)]
-        steps.append(Step("labels"))
+        # the longer split costs less than branching at the prices of the short one
+        steps = [Step("short"), Step("longer"), Step("prices", 1e11), Step("labels")]
     elif problem.covariance.n_features <= MOST_CORE:
         # prices close most where every feature is in the core; labels go on from there
         steps = [Step("full"), Step("prices", 1.5e11), Step("labels"), Step("prices", 1e12)]
@@ -171,7 +175,9 @@ def _answer(step: Step, stage: Stage) -> JointAnswer | None:
     if work <= BRANCHING[0]:
         return None
     n_jobs = stage.options.n_jobs
-    return configuration_bound(stage.question, start, work=work, monitor=monitor, n_jobs=n_jobs)
+    return configuration_bound(
+        stage.question, start, again=stage.again, work=work, monitor=monitor, n_jobs=n_jobs
+    )
 
 
 def _kyfan(effort: str, stage: Stage) -> Bound:

@@ -73,23 +73,35 @@ class _Attempt:
     total: float
 
 
+@dataclass(frozen=True)
+class Priced:
+    """What a longer bound begins with: the supports met on a core, and certificates there."""
+
+    core: np.ndarray
+    columns: dict[tuple[int, ...], float]
+    starts: dict[Kind, Split]
+
+
 def configuration_bound(
     question: JointQuestion,
     start: Bound,
     *,
+    again: Priced | None = None,
     work: float = 1e11,
     monitor: Monitor | None = None,
     n_jobs: int = 1,
 ) -> JointAnswer | None:
     """Return a bound by prices, started from a Ky Fan split; None if its core is too large.
 
-    `work` is about nanoseconds of one core for all branch and bound together.
+    `again` comes from the answer to a shorter bound of the same question. `work` is about
+    nanoseconds of one core for all branch and bound together.
     """
     if len(start.data["features"]) > MOST_CORE:
         return None
     search = _Prices(question, monitor or Monitor(), n_jobs)
     with one_blas_thread:
-        return search.run([np.asarray(support) for support in question.supports], start, work)
+        supports = [np.asarray(support) for support in question.supports]
+        return search.run(supports, start, again, work)
 
 
 class _Prices:
@@ -105,8 +117,10 @@ class _Prices:
         self.better: tuple[np.ndarray, ...] = ()  # supports that explain more than those given
         self.mixed = False  # whether mixtures of known supports reach more than the level
 
-    def run(self, supports: list[np.ndarray], start: Bound, work: float) -> JointAnswer | None:
-        self._prepare(supports, start)
+    def run(
+        self, supports: list[np.ndarray], start: Bound, again: Priced | None, work: float
+    ) -> JointAnswer:
+        self._prepare(supports, start, again)
         self.left = work
         best: _Attempt | None = None
         lowest, settled = start.value, False
@@ -133,7 +147,7 @@ class _Prices:
         better = packed or self.better
         if bound is not None and bound.value >= start.value:
             bound = None
-        return JointAnswer(bound, better) if bound is not None or better else None
+        return JointAnswer(bound, better, Priced(self.core, self.pool.columns, self.starts))
 
     def _text(self, attempt: _Attempt) -> str:
         nodes = sum(proof.nodes for proof in attempt.proofs)
@@ -142,7 +156,7 @@ class _Prices:
     def _closed(self, total: float) -> bool:
         return bool(total <= self.value * (1.0 + self.tol) or self.monitor.stopped)
 
-    def _prepare(self, supports: list[np.ndarray], start: Bound) -> None:
+    def _prepare(self, supports: list[np.ndarray], start: Bound, again: Priced | None) -> None:
         """Set up the core, the prices of the Ky Fan split and the pool of first supports."""
         split = KyFanSplit.of(start.data)
         self.core = split.features
@@ -170,6 +184,9 @@ class _Prices:
         for kind, support in zip(wanted, given):
             self.pool.add(support)
             self.anchored[list(kind.anchors)] = dear
+        if again is not None and np.array_equal(again.core, self.core):
+            self.pool.columns.update(again.columns)
+            self.starts.update(again.starts)
         self.pool.search(self.center, self._mixtures(MIXTURES))
 
     def _mixtures(self, count: int) -> np.ndarray:
@@ -238,8 +255,7 @@ class _Prices:
             least = self.pool.least_total()
             if least > level and self._improved():
                 level = self.value * (1.0 + aim)
-            self.mixed = least > level
-            if self.mixed:  # the linear program leaves a gap
+            if least > level:  # the linear program leaves a gap
                 level = self.value + 1.1 * (least - self.value) + 0.1 * self.tol * self.value
             price = self.pool.central(self.center, level)
             if price is None:
@@ -250,6 +266,7 @@ class _Prices:
             found = price, max(level, total), levels
             if not new or total <= level + 0.02 * (level - self.value):
                 break
+        self.mixed = level > self.value * (1.0 + aim)
         return found
 
     def _improved(self) -> bool:

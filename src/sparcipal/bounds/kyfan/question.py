@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,8 @@ class Sizes:
 @dataclass(frozen=True)
 class JointAnswer:
     """A bound, if it is better than the known ones, and disjoint supports that are, if any were
-    met."""
+    met; `again` is what a longer bound of the same name may begin with."""
 
     bound: Bound | None
     supports: tuple[np.ndarray, ...] = ()
+    again: Any = None
