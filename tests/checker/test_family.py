@@ -53,7 +53,7 @@ def copy(tmp_path_factory) -> Path:
     (package / "checker" / "level.py").write_text(checker, encoding="utf-8")
     for file, before, line in (
         ("bounds/strategy.py", '    "cheap.eigenvalue_bound",\n', '    "level.level_bound",\n'),
-        ("checker/family.py", '    "trace": "cheap",\n', '    "level": "level",\n'),
+        ("checker/family.py", '    "enumeration": "enumeration",\n', '    "level": "level",\n'),
     ):
         assert line.strip() in text
         old = (package / file).read_text(encoding="utf-8")

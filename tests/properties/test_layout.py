@@ -125,6 +125,19 @@ def ours(path: Path) -> set[str]:
     return found - {""}
 
 
+def test_only_the_version_is_imported_from_the_package_itself():
+    """A public name would lead around the order, and from the checker to the solver."""
+    rooms = {room(module) for module in MODULES}
+    for path in FILES:
+        public = {
+            name
+            for name in imports(path)
+            if name == "sparcipal"
+            or (name.startswith("sparcipal.") and name.split(".")[1] not in rooms)
+        }
+        assert public <= {"sparcipal.__version__"}, name_of(path)
+
+
 def others(path: Path) -> set[str]:
     return {name.split(".")[0] for name in imports(path)} - {"sparcipal"}
 

@@ -18,11 +18,7 @@ from .records import Part
 
 # The name of a bound in certificates -> the file of this package that rechecks it.
 FAMILIES = {
-    "trace": "cheap",
-    "eigenvalues": "cheap",
-    "gershgorin": "cheap",
-    "frobenius": "cheap",
-    "clip": "cheap",
+    **dict.fromkeys(("trace", "eigenvalues", "gershgorin", "frobenius", "clip"), "cheap"),
     "enumeration": "enumeration",
     "parts": "parts",
     "adjusted": "adjusted",
@@ -35,8 +31,7 @@ FAMILIES = {
     "labels": "labels",
     "lowrank": "lowrank",
     "ellipsoid": "ellipsoid",
-    "dspca-dual": "duals",
-    "greedy-dual": "duals",
+    **dict.fromkeys(("dspca-dual", "greedy-dual"), "duals"),
 }
 
 

@@ -54,8 +54,7 @@ method = option(
     show_default=True,
     shell_complete=complete_methods,
     metavar="NAME",
-    help=f"How to search: {', '.join(METHODS)}. All but auto are methods of the literature, "
-    "to compare.",
+    help=f"How to search: {', '.join(METHODS)}. All but auto are there to compare with.",
 )
 memory = option(
     EFFORT, "--memory-limit", type=Memory(), metavar="SIZE",

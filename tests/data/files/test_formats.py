@@ -121,7 +121,7 @@ def test_a_new_format_is_one_file_and_one_line(tmp_path, extended):
     assert said[0] == table.format("ndarray", rows, "ndarray")
     assert said[1] == said[2] == table.format("memmap", rows, "memmap")
     assert said[3] == "(2, 3)"
-    assert "choose one of bagofwords, blanks, csv" in said[4]
+    assert re.search(r"choose one of [\w, ]*\bblanks, ", said[4])
     assert said[5] == "option 'header' is unknown for format 'blanks'; there are: comment"
 
 
@@ -133,5 +133,5 @@ def test_the_command_line_reads_a_new_format(tmp_path, extended):
     assert "3 samples" in run(*fit, path, "--out", model, package=extended)
     other = path.rename(tmp_path / "x.dat")
     failed = run(*fit, other, package=extended, code=1)
-    assert "one of bagofwords, blanks, csv" in failed
+    assert re.search(r"one of [\w, ]*\bblanks, ", failed)
     run(*fit, other, "--input-format", "blanks", package=extended)

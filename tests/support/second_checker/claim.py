@@ -85,7 +85,10 @@ def check_components(document: dict, ask: Ask) -> None:
     used = [i for S in supports for i in S]
     limit = 4 * (len(used) + 8) * EPS * sum(sizes[i] for i in used) * (k if ask.overlapping else 1)
     terms = 24 * ask.n + 400 if certificate["screening"] else 8 * ask.n + 40
-    limit += 0 if ask.given else terms * EPS * largest(reached(document, ask), sum(ask.sizes))
+    # a given matrix may be indefinite by the rounding of its largest entries
+    terms = 16 * ask.p if ask.given else terms
+    reach = sizes if ask.given else reached(document, ask)
+    limit += terms * EPS * largest(reach, ask.p if ask.given else sum(ask.sizes))
     need(rounding <= 8 * limit * (growth**2 if ask.adjusted else k), "the rounding is too large")
 
 
