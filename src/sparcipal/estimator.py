@@ -129,6 +129,8 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             return scorer(validate_data(self, X, reset=False, **checks))
         except ValueError as error:
             told = str(error)
+            if "now missing" in told:
+                raise
             more = "unseen at fit time" in told and "now missing" not in told
             if more or "must be in the same order" in told:  # the remedy: scikit-learn has none
                 raise ValueError(

@@ -106,7 +106,8 @@ def verify(
     result = _result_of(result if found is None else found.result)
     no_data = (str, bytes, PurePath, dict, set, Result, Alternatives, Verification)
     for name, given in (("X", X), ("covariance", covariance), ("sample_weight", sample_weight)):
-        if isinstance(given, no_data) or _fitted(given) is not None:
+        none = isinstance(given, no_data) and not hasattr(given, "tocsr")  # a sparse dict
+        if none or _fitted(given) is not None:
             file = name == "X" and isinstance(given, str | PurePath)
             remedy = f"pass sparcipal.read({str(given)!r})" if file else "call verify(result, X)"
             raise TypeError(f"{name} is a {type(given).__name__}; {remedy}")
