@@ -79,7 +79,7 @@ def test_after_a_stop_only_bounds_of_a_moment_are_tried(monkeypatch):
 def test_prices_get_what_the_account_of_the_default_leaves(monkeypatch):
     X = np.random.default_rng(3).standard_normal((50, 30))
     X[:, :15] += np.random.default_rng(1).standard_normal((50, 1))
-    asked = {"n_components": 3, "n_nonzero_coefs": 7}
+    asked = {"n_components": 3, "n_nonzero_coefs": 7, "method_options": {"effort": 0}}
     works = []
 
     def configuration_bound(question, start, *, again, work, monitor, n_jobs):
