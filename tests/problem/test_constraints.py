@@ -42,6 +42,8 @@ def test_one_error_names_everything_that_is_wrong():
         constraints_of([["a"], ["b"]], None, COLUMNS, (2,), True)
     with pytest.raises(ValueError, match="the data have no names"):
         constraints_of(["a"], None, Columns(3, None), (2,), True)
+    with pytest.raises(ValueError, match="unknown features None"):
+        constraints_of([None], None, COLUMNS, (2,), True)
     with pytest.raises(ValueError, match="mask of"):
         constraints_of(None, np.ones(2, dtype=bool), COLUMNS, (2,), True)
     with pytest.raises(TypeError, match=r"write \['a'\]"):

@@ -31,6 +31,21 @@ def test_sql_gives_the_scores(model):
     np.testing.assert_allclose(rows, estimator.transform(Table(X, NAMES)), atol=1e-12)
 
 
+def test_sql_has_names_with_line_breaks_and_refuses_other_control_characters():
+    X = np.random.default_rng(0).standard_normal((9, 2)) * [2, 1]
+    asked = SparsePCA(n_nonzero_coefs=2)
+    names = ("height\n(cm)", "a\tb")
+    estimator = asked.fit(Table(X, names))
+    database = sqlite3.connect(":memory:")
+    database.execute(f'CREATE TABLE data ("{names[0]}" REAL, "{names[1]}" REAL)')
+    database.executemany("INSERT INTO data VALUES (?, ?)", X.tolist())
+    rows = database.execute(formula(estimator.result_, "sql")).fetchall()
+    np.testing.assert_allclose(rows, estimator.transform(Table(X, names)), atol=1e-12)
+    hostile = asked.fit(Table(X, ("a", "\x1b[2J"))).result_
+    with pytest.raises(ValueError, match="has a control character in its name"):
+        formula(hostile, "sql")
+
+
 def test_python_gives_the_scores(model):
     estimator, X = model
     space: dict = {}

@@ -15,10 +15,11 @@ from .notes import on_codes
 BLOCK = 1_000_000
 LARGEST = 2**53  # float64 holds all integers up to this one
 IMPUTE = "remove these rows or columns, or impute the entries first"
-WAYS_OUT = (
-    "pass missing='rows' to leave out these rows, missing='mean' or missing='median' to fill the "
-    "entries, or missing='pairwise' for the covariances of what is there"
+FILLED = (
+    "missing='mean' or missing='median' to fill the entries, or missing='pairwise' for the "
+    "covariances of what is there"
 )
+WAYS_OUT = f"pass missing='rows' to leave out these rows, {FILLED}"
 
 
 class NotFinite(ValueError):

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from ..numerics import margins
 from ..numerics.margins import power_of_two
 from ..problem.covariance import DENSE_LIMIT
-from .checks import WAYS_OUT
+from .checks import FILLED
 from .table import Table
 
 RULES = ("error", "rows", "mean", "median", "pairwise")
@@ -97,7 +97,7 @@ def without_gaps(
         whole = ~absent.any(axis=1)
         if int(whole.sum()) < LEAST:
             raise ValueError(
-                f"missing='rows' leaves {int(whole.sum())} of {X.shape[0]} rows; {WAYS_OUT}"
+                f"missing='rows' leaves {int(whole.sum())} of {X.shape[0]} rows; pass {FILLED}"
             )
         gaps = Gaps(rule, count, int((~whole).sum()))
         names, labels = table.sample_names, table.labels

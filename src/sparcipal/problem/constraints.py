@@ -114,7 +114,7 @@ def _anchors(include: Any, columns: Columns, k: int) -> tuple[list[list[int]], l
         ways = [include] if k == 1 else [[include], *([] for _ in range(k - 1))]
         raise TypeError(f"include must be a list of features, got {include!r}; write {ways!r}")
     items = list(include)
-    nested = [item is None or _is_list(item) for item in items]
+    nested = [(item is None and k > 1) or _is_list(item) for item in items]
     if not any(nested) and k == 1:
         items = [items]
     elif not all(nested):

@@ -126,7 +126,14 @@ def _entry(term: Term) -> str:
 
 
 def _quoted(name: str) -> str:
-    return '"' + words.visible(name).replace('"', '""') + '"'
+    """Return a name as standard SQL quotes it, line breaks and tabs included; another name would be
+    taken for a text by some databases."""
+    if words.visible(re.sub(r"[\n\t]", "", name)) != re.sub(r"[\n\t]", "", name):
+        raise ValueError(
+            f"the feature {words.plain(name)!r} has a control character in its name, which is not "
+            "printed; rename it, or take --as python, which spells it out"
+        )
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _signed(number: float) -> str:

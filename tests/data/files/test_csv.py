@@ -32,6 +32,29 @@ def test_csv_tells_decimal_commas_from_separators(tmp_path):
     assert read(plain).feature_names == ("a;x", "b")
 
 
+@pytest.mark.parametrize("mark", [",", ";", "|"])
+def test_csv_with_a_separator_at_the_end_of_lines_keeps_names_above_their_numbers(tmp_path, mark):
+    text = "height,weight,age\n170,60,30,\n180,75,41,\n165,58,22,\n".replace(",", mark)
+    with pytest.warns(UserWarning, match="end with a separator.*names are from the left"):
+        table = read(written(tmp_path / "x.csv", text))
+    assert table.feature_names == ("height", "weight", "age")
+    assert table.X.tolist() == [[170, 60, 30], [180, 75, 41], [165, 58, 22]]
+
+
+@pytest.mark.parametrize("more", ["", '"7",1\n'])  # a quote takes the careful parser
+def test_csv_refuses_integers_that_would_be_rounded(tmp_path, more):
+    text = "a,b\n1,9007199254740993\n2,9007199254740994\n" + more
+    with pytest.raises(ValueError, match=r"9007199254740993, column 2 .'b'. is beyond 2\*\*53"):
+        read(written(tmp_path / "x.csv", text))
+    text = "a,b\n1,9007199254740994\n2,1e300\n3,9007199254740992.5\n" + more
+    assert read(written(tmp_path / "y.csv", text)).X[0, 1] == 2**53 + 2
+
+
+def test_csv_names_an_archive_as_such(tmp_path):
+    with pytest.raises(ValueError, match=r"is a zip archive, as .xlsx is"):
+        read(written(tmp_path / "x.csv", b"PK\x03\x04abc\n"))
+
+
 def test_csv_read_in_threads_gives_the_same(tmp_path):
     path = written(tmp_path / "x.csv", "a,b\n" + "1,2\n3,5\n" * 50)
     found = []

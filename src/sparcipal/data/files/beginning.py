@@ -52,7 +52,7 @@ def first_lines(text: Iterator[str]) -> Iterator[str]:
 def delimiter_of(text: str) -> str:
     """Tell what separates the fields by the first two lines; a comma when in doubt."""
     first, second = [*text.lstrip("\r\n").split("\n", 2), ""][:2]
-    for mark in ";\t":
+    for mark in ";\t|":
         if mark not in first or (second.strip() and mark not in second):
             continue
         if "," not in first or any(map(_has_decimal_comma, first.split(mark))):

@@ -1,4 +1,4 @@
-"""CSV: samples in lines, fields separated by commas, semicolons or tabs.
+"""CSV: samples in lines, fields separated by commas, semicolons, tabs or bars.
 
 The opening of a file tells what each column is; the lines after it are parsed in blocks. Everything
 that is wrong with a file is said at once.
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import LARGEST
 from ..columns import (
     DATE,
     EMPTY,
@@ -104,7 +105,8 @@ def read_csv(source: Path_, names: Any, **options: Any) -> Parsed:
     """Read a table whose first line may name the columns and whose first column the rows.
 
     `header`, `index`, `delimiter`, `decimal` and `thousands` say so where the guess is wrong.
-    Fields are separated by commas, or by semicolons or tabs where the first line has no comma.
+    Fields are separated by commas, or by semicolons, tabs or bars where the first line has no
+    comma.
     With `transpose` lines are features and columns samples, as in tables of genes.
     """
     blocks = list(_blocks(source, options))
@@ -138,6 +140,8 @@ def _blocks(source: Path_, options: dict[str, Any]) -> Iterator[Parsed]:
     problems = _Problems(source)
     with open_bytes(source) as stream, decoding(stream, source, asked.encoding) as text:
         first = list(first_lines(text))
+        if first and first[0].startswith("PK\x03\x04"):
+            raise ValueError(f"{source} is a zip archive, as .xlsx is; save the table as CSV")
         delimiter = asked.delimiter
         if found := re.fullmatch(r"sep=(.)\s*", first[0] if first else ""):  # as Excel writes
             first, delimiter = first[1:], found[1]
@@ -188,6 +192,7 @@ class _Problems:
         self._widths: list[str] = []
         self._entries: dict[int, list[Any]] = {}  # column: first line, entry, name, count
         self._others: list[str] = []
+        self._large: dict[int, str] = {}  # column: what is said of an integer that would be rounded
 
     def width(self, line: int, found: int, expected: int) -> None:
         self._widths.append(f"line {line}: {found} fields instead of {expected}")
@@ -195,12 +200,20 @@ class _Problems:
     def entry(self, column: int, name: str | None, line: int, entry: str) -> None:
         self._entries.setdefault(column, [line, entry, name, 0])[3] += 1
 
+    def large(self, column: int, name: str | None, line: int, entry: str) -> None:
+        if column not in self._large:
+            named = f" ({name!r})" if name is not None else ""
+            self._large[column] = (
+                f"line {line}: {entry.strip()}, column {column + 1}{named} is beyond 2**53 = "
+                f"{LARGEST} and has no number in floating point; subtract a constant from the column first"
+            )
+
     def other(self, sentence: str) -> None:
         self._others.append(sentence)
 
     def refuse(self) -> None:
         """Raise one error that names everything; none when nothing is wrong."""
-        told = [*self._widths[:3], *self._others]
+        told = [*self._widths[:3], *self._others, *(self._large[j] for j in sorted(self._large))]
         if len(self._widths) > 3:
             told.append(f"{len(self._widths) - 3} more lines with another number of fields")
         for column, (line, entry, name, count) in sorted(self._entries.items()):
@@ -266,9 +279,16 @@ class _Layout:
         parse = self.styles[j].parse
         codes = self.styles[j].values(self.missing)
         try:
-            return without_codes([parse(row[j]) for _, row in rows], codes)
+            values = without_codes([parse(row[j]) for _, row in rows], codes)
         except ValueError:
-            pass
+            values = None
+        if values is not None:
+            for i in np.flatnonzero(np.abs(values) >= LARGEST):
+                if self.styles[j].rounds(rows[i][1][j], values[i]):
+                    name = self.plan.names[j] if self.named else None
+                    problems.large(j, name, rows[i][0], rows[i][1][j])
+                    break
+            return values
         found = []
         for line, row in rows:
             try:
@@ -305,7 +325,10 @@ class _Layout:
             )
         except ValueError:
             return None
-        if matrix.shape != (len(lines), len(self.plan.features)):
+        if (
+            matrix.shape != (len(lines), len(self.plan.features))
+            or (np.abs(matrix) >= LARGEST).any()
+        ):
             return None
         matrix = without_codes(matrix, Style().values(self.missing))
         return Parsed(matrix, self.head, *self._beside(split))
@@ -324,7 +347,13 @@ def _layout(
         raise ValueError(f"{source}: a header and no line of numbers")
     width = len(body[0][1])
     if head is not None and len(head) == width - 1:
-        head = ["", *head]  # as R writes tables: the first column names the rows
+        if all(not row[-1].strip() for _, row in body if len(row) == width):
+            head = [*head, ""]
+            notes.append(
+                "lines end with a separator that the header lacks: names are from the left"
+            )
+        else:
+            head = ["", *head]  # as R writes tables: the first column names the rows
     if head is not None and len(head) != width:
         raise ValueError(
             f"{source}: the header has {len(head)} fields, the first line {width}, separated by "

@@ -67,6 +67,11 @@ class Style:
         parse = _PARSERS[self.name]
         return (lambda entry: parse(_before_percent(entry))) if self.percent else parse
 
+    def rounds(self, entry: str, value: float) -> bool:
+        """Return whether an entry is an integer that is another number in floating point."""
+        bare = _SPACED.sub("", entry.strip()).replace("." if self.name == COMMA else ",", "")
+        return _INTEGER.fullmatch(bare) is not None and int(bare) != int(value)
+
     def values(self, codes: Iterable[str]) -> list[float]:
         """Return the numbers among the codes of missing entries, as this column or C writes
         them."""
