@@ -111,3 +111,41 @@ def test_rows_that_are_counted_are_not_held_beyond_half_of_the_limit(tmp_path):
     assert rows.gathered(2 * X.nbytes - 1) is None
     assert rows.moments is None  # no pass was needed to know it
     np.testing.assert_array_equal(rows.gathered(2 * X.nbytes).X, X)
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 1000])
+def test_a_relation_with_a_column_of_nulls_is_read(limit):
+    """To see whether later rows have an entry there takes a reading, and DuckDB allows one."""
+    duckdb, pa = pytest.importorskip("duckdb"), pytest.importorskip("pyarrow")
+    connection = duckdb.connect()
+    connection.register("t", table(pa))
+    relation = connection.sql("select *, null as e, null::double as d from t")
+    with pytest.warns(UserWarning, match="'e' .empty., 'd' .empty"):
+        result = sparse_pca(relation, memory_limit=limit, **ASKED)
+    assert result.value == pytest.approx(sparse_pca(X, **ASKED).value, rel=1e-12)
+
+
+def test_what_a_library_cannot_read_is_told_in_its_words(tmp_path):
+    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    zarr = pytest.importorskip("zarr", minversion="3")
+    pa = pytest.importorskip("pyarrow")
+    datasets = pytest.importorskip("pyarrow.dataset")
+    with pytest.raises(ValueError, match=r"polars cannot read it \(ColumnNotFoundError"):
+        sparse_pca(polars.LazyFrame({"a": [1.0, 2.0]}).with_columns(polars.col("b")))
+    connection = duckdb.connect()
+    relation = connection.sql("select range as a from range(9)")
+    connection.close()
+    with pytest.raises(ValueError, match=r"duckdb cannot read it \(ConnectionException"):
+        sparse_pca(relation)
+    for name, column in (("0", [1, 2]), ("1", [0.5, 1.0])):
+        pa.parquet.write_table(pa.table({"a": column}), tmp_path / f"{name}.parquet")
+    with pytest.raises(ValueError, match=r"pyarrow cannot read it \(ArrowInvalid: .*truncated"):
+        sparse_pca(datasets.dataset(tmp_path))
+    group = zarr.open_group(str(tmp_path / "z"), mode="w")
+    group.create_array("X", shape=(3, 2), dtype="f8")
+    with pytest.raises(ValueError, match=r"pass one of its arrays: 'X' \(3, 2\)"):
+        sparse_pca(group)
+    reader = table(pa).to_reader()
+    reader.read_all()
+    with pytest.raises(ValueError, match="RecordBatchReader without rows"):
+        sparse_pca(reader)

@@ -6,8 +6,9 @@ any other source of blocks: names and columns without numbers are treated as tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 BYTES = 1 << 21  # of numbers in a block, about
@@ -20,16 +21,34 @@ class Batches:
 
     blocks: Callable[[], Iterator[Any]]
     n_samples: int | None = None
+    library: str = ""  # that reads them
 
     def __call__(self) -> Iterator[Any]:
-        return self.blocks()
+        with _failures_named(self.library):
+            yield from self.blocks()
 
 
 def in_batches(X: Any) -> Batches | None:
     """Return a function of blocks for what is scanned or stored in chunks; None for other data."""
-    maker = type(X).__module__.partition(".")[0].lstrip("_")
-    found = _MAKERS.get(maker)
-    return None if found is None else found(X)
+    library = type(X).__module__.partition(".")[0].lstrip("_")
+    maker = _MAKERS.get(library)
+    if maker is None:
+        return None
+    with _failures_named(library):
+        found = maker(X)
+    return None if found is None else replace(found, library=library)
+
+
+@contextlib.contextmanager
+def _failures_named(library: str) -> Iterator[None]:
+    """Turn an exception of a library's own into a ValueError that names it."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0].lstrip("_") != library:
+            raise
+        words = f"{type(error).__name__}: {error}"
+        raise ValueError(f"X: {library} cannot read it ({words})") from error
 
 
 def plain_batch(X: Any) -> Any:
@@ -165,11 +184,20 @@ def _of_duckdb(X: Any) -> Batches | None:
 
 
 def _of_zarr(X: Any) -> Batches | None:
+    if hasattr(X, "arrays"):
+        raise ValueError(
+            f"X is a group of zarr; pass one of its arrays: {sizes_of(dict(X.arrays()))}"
+        )
     if len(getattr(X, "shape", ())) != 2:
         return None
     n, chunk = X.shape[0], max(1, X.chunks[0])
     step = max(1, _rows(X.shape[1]) // chunk) * chunk
     return Batches(lambda: (X[start : start + step] for start in range(0, n, step)), n)
+
+
+def sizes_of(arrays: Mapping[str, Any]) -> str:
+    """List the arrays of a group for a message."""
+    return ", ".join(f"{name!r} {array.shape}" for name, array in arrays.items()) or "none"
 
 
 def _rows(columns: int) -> int:

@@ -6,12 +6,13 @@ Here that is a loop; a subclass may run it on many machines.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeVar
 
@@ -265,18 +266,37 @@ class CalledRows(Rows):
     def nbytes(self, watch: Watch | None = None) -> int | None:
         return None if self._told is None else 8 * self._told * self.n_features
 
-    def _tables(self) -> Iterator[Table]:
+    def _reading(self) -> Generator[Any, None, None]:
+        """Call the source and yield its blocks that have rows."""
         made = self._call()
         if not isinstance(made, Iterable):
             raise TypeError(
                 f"the source of blocks returns {type(made).__name__}, which cannot be iterated; "
                 "it must return an iterator over blocks of rows"
             )
+        yield from filter(_has_rows, map(plain_batch, made))
+
+    def _looked_at(self) -> tuple[Iterator[Any], frozenset[str]]:
+        """Return the blocks, and which columns of frames have no entry in any of them."""
+        blocks = self._reading()
+        first = next(blocks, None)
+        unfilled = unfilled_columns([first]) if is_frame(first) else frozenset()
+        if not unfilled:
+            return itertools.chain(() if first is None else [first], blocks), unfilled
+        # Other blocks may have entries there. Two readings at once are more than DuckDB allows.
+        blocks.close()
+        with contextlib.closing(self._reading()) as every:
+            unfilled = unfilled_columns(every)
+        return self._reading(), unfilled
+
+    def _tables(self) -> Iterator[Table]:
+        known = self._asked is not None
+        blocks, unfilled = (self._reading(), frozenset()) if known else self._looked_at()
         start = 0
         wrong: NotFinite | None = None  # which is counted to the end
-        for number, block in enumerate(filter(_has_rows, map(plain_batch, made))):
+        for number, block in enumerate(blocks):
             try:
-                table = self._checked(block)
+                table = block_table(block, self._asked, self._gaps, unfilled)
                 self._asked = table.feature_names
             except NotFinite as error:
                 found = error.below(start)
@@ -298,14 +318,6 @@ class CalledRows(Rows):
             start += block.shape[0] if hasattr(block, "shape") else len(block)
         if wrong is not None:
             raise wrong
-
-    def _checked(self, block: Any) -> Table:
-        unfilled: frozenset[str] = frozenset()
-        if self._asked is None and is_frame(block):
-            unfilled = unfilled_columns([block])
-            if unfilled:  # other blocks may have entries there
-                unfilled = unfilled_columns(map(plain_batch, self._call()))
-        return block_table(block, self._asked, self._gaps, unfilled)
 
     def blocks(self) -> Iterator[Any]:
         tables, self._begun = self._begun or self._tables(), None

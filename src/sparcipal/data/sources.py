@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -69,7 +70,11 @@ def _kept(reader: Any) -> Table:
     from .files.cached import spooled
     from .files.parquet import parsed_batches
 
-    found = spooled(parsed_batches(reader), Source("a RecordBatchReader"))
+    batches = parsed_batches(reader)
+    first = next(batches, None)
+    if first is None:
+        raise ValueError("X is a RecordBatchReader without rows; its batches come once only")
+    found = spooled(itertools.chain([first], batches), Source("a RecordBatchReader"))
     return Table(found.matrix, found.features, found.samples, notes=found.notes)
 
 

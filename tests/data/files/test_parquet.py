@@ -49,9 +49,45 @@ def test_the_first_rows_tell_for_all_which_columns_are_features(tmp_path):
     """A column that begins as an identifier stays one; what begins empty may be filled later."""
     a, e = [3.0, 1.0, 4.0] * 40, [None] * 80 + [1.0] * 40
     user = [*range(80), *[1] * 40]
-    folder, one, _ = written(tmp_path, [("a", a), ("e", e), ("n", [None] * 120), ("user_id", user)])
-    for source in (folder, one):
+    sources = written(tmp_path, [("a", a), ("e", e), ("n", [None] * 120), ("user_id", user)])
+    for source in sources:
         table = read(source, memory_limit=5120, cache=tmp_path / "kept")
         assert table.feature_names == ("a", "e")
         assert np.isnan(table.X[:, 1]).sum() == 80
         np.testing.assert_array_equal(table.X[:, 0], a)
+
+
+def test_files_whose_types_differ_are_one_table(tmp_path):
+    """By itself pyarrow takes the types of the first file, in which a later 2 is true."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    first = {"a": [1, 2], "b": [True, False], "c": pa.array([1, 2], "int8"), "e": pa.nulls(2)}
+    second = {"e": pa.nulls(2), "c": pa.array([300, 4]), "b": [2, 5], "a": [0.5, 3.0]}
+    for name, columns in (("0", first), ("1", second), ("_2", {"z": [1]}), (".3", {"z": [1]})):
+        parquet.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    for source in (tmp_path, str(tmp_path / "[01].parquet")):
+        for limit in (10, "1GB"):
+            with pytest.warns(UserWarning, match="not fitted: 'e' .empty"):
+                table = read(source, memory_limit=limit)
+            assert table.feature_names == ("a", "b", "c")
+            assert table.X.tolist() == [[1, 1, 1], [2, 0, 2], [0.5, 2, 300], [3, 5, 4]]
+
+
+def test_a_column_that_is_text_in_one_file_is_text(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for name, last in (("0", [1.5, 2.5]), ("1", ["x", "y"])):
+        parquet.write_table(pa.table({"a": [1, 2], "b": last}), tmp_path / f"{name}.parquet")
+    for source in (tmp_path, str(tmp_path / "*.parquet")):
+        with pytest.raises(ValueError, match=r"'b' \(2 of 4, such as 'x' in row 3\)"):
+            read(source)
+
+
+def test_damaged_files_and_folders_without_any_are_told(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1" + bytes(100))
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "_x.parquet").touch()
+    for source in (tmp_path / "a.parquet", str(tmp_path / "*.parquet")):
+        with pytest.raises(ValueError, match="parquet: damaged, or not parquet"):
+            read(source)
+    with pytest.raises(ValueError, match="no Parquet file in it, but for hidden ones"):
+        read(tmp_path / "hidden")

@@ -16,7 +16,7 @@ import stat
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -62,10 +62,10 @@ class Source(os.PathLike[str]):
         cache: Any = None,
         memory_limit: int = 1 << 30,
         *,
-        alone: bool = True,
+        parts: Sequence[Path_] = (),
     ) -> None:
         self.path = path
-        self.alone = alone  # whether it is the whole table
+        self.parts = tuple(parts)  # the files that a pattern names, for a reader of them all
         self.monitor = monitor
         self.cache = cache
         self.memory_limit = memory_limit
@@ -98,7 +98,11 @@ class Source(os.PathLike[str]):
 
     def beside(self, path: Path_) -> Source:
         """Another file that is read in the course of the same one; it has no entry of its own."""
-        return Source(path, self.monitor, None, self.memory_limit, alone=False)
+        return Source(path, self.monitor, None, self.memory_limit)
+
+    def of_parts(self, paths: Sequence[Path_]) -> Source:
+        """Return the same source, whose files are one table for its reader."""
+        return Source(self.path, self.monitor, self.cache, self.memory_limit, parts=paths)
 
     def was_read(self, state: os.stat_result, content: str | None) -> None:
         self.state, self.content = state, content

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,9 @@ def read_parquet(source: Path_, names: Any, **options: Any) -> Parsed:
             f"{source}: Parquet files need pyarrow; pip install 'sparcipal[io]'"
         ) from error
     wanted = _wanted(options)
-    if isinstance(source, Source) and not source.alone:  # which other files may fill
-        wanted = replace(wanted, unfilled=frozenset())
-    whole = os.path.isdir(source)
-    with _distinct_names(source):
-        table = _folder(source, wanted).to_table() if whole else parquet.read_table(source)
+    with _named(source):
+        several = _several(source, wanted)
+        table = parquet.read_table(source) if several is None else several.to_table()
     if table.schema.pandas_metadata:
         with contextlib.suppress(ImportError):
             table = table.to_pandas()  # restores the labels of the rows
@@ -62,9 +60,9 @@ def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed
     wanted = _wanted(options)
     if wanted.one_hot:
         raise NotInBlocks("categories are known at the end of the file")
-    whole = os.path.isdir(source)
-    with _distinct_names(source):
-        data = _folder(source, wanted) if whole else dataset.dataset(source, format="parquet")
+    with _named(source):
+        several = _several(source, wanted)
+        data = dataset.dataset(source, format="parquet") if several is None else several
         step = _step(source, len(data.schema.names))
         data.head(0)
     about = data.schema.pandas_metadata or {}
@@ -72,14 +70,13 @@ def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed
         raise NotInBlocks("the rows have labels")
 
     def tables() -> Iterator[Any]:
-        batches = batches_of(data, step) if whole else file_batches(os.fspath(source), step)
+        alone = several is None
+        batches = file_batches(os.fspath(source), step) if alone else batches_of(data, step)
         yield from (pa.Table.from_batches([b]) for b in batches if len(b))
 
     # pyarrow opens the files itself; open_bytes hashes one and notices when it changes
-    with contextlib.nullcontext() if whole else open_bytes(source):
-        alone = not isinstance(source, Source) or source.alone  # others may fill a column
-        empty = frames.unfilled_columns(tables()) if alone else frozenset()
-        wanted = replace(wanted, unfilled=empty)
+    with _named(source), open_bytes(source) if several is None else contextlib.nullcontext():
+        wanted = replace(wanted, unfilled=frames.unfilled_columns(tables()))
         for table in tables():
             parsed = _parsed(table, wanted, source)
             yield parsed
@@ -88,32 +85,83 @@ def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed
 
 
 @contextlib.contextmanager
-def _distinct_names(source: Path_) -> Iterator[None]:
-    """Say in words that pyarrow does not read columns of one name."""
+def _named(source: Path_) -> Iterator[None]:
+    """Name the file where pyarrow refuses it, and say in words that it does not read columns of one
+    name."""
     import pyarrow as pa
 
     try:
         yield
     except pa.ArrowInvalid as error:
         if not ("duplicate field names" in str(error) or "Multiple matches" in str(error)):
-            raise
+            raise ValueError(f"{source}: damaged, or not parquet ({error})") from error
         raise ValueError(
             f"{source}: several columns have the same name, which pyarrow does not read; write the "
             "files with names that differ"
         ) from error
 
 
-def _folder(source: Path_, wanted: Wanted) -> Any:
-    """Return the Parquet files of a folder as one dataset; ValueError where their columns differ
-    and none are named."""
+def _several(source: Path_, wanted: Wanted) -> Any:
+    """Return the files of a folder or a pattern as one dataset, None of a single file; ValueError
+    where their columns differ and none are named."""
     import pyarrow.dataset as dataset
 
-    paths = sorted(map(str, Path(source).rglob("*.parquet")))
-    data = dataset.dataset(paths, format="parquet", partitioning="hive")
-    parts = [(part.path, part.physical_schema.names) for part in data.get_fragments()]
-    for path, names in parts if wanted.columns is None else ():
-        check_same_columns(names, path, *parts[0])
-    return data
+    shown: Sequence[Path_] = source.parts if isinstance(source, Source) else ()
+    asked: dict[str, Any] = {"format": "parquet"}
+    if not shown and os.path.isdir(source):
+        home = Path(source)
+        shown = [path for path in sorted(home.rglob("*.parquet")) if not _hidden(path, home)]
+        if not shown:
+            raise ValueError(f"{source}: no Parquet file in it, but for hidden ones")
+        asked |= {"partitioning": "hive", "partition_base_dir": str(home)}
+    if not shown:
+        return None
+    paths = [*map(str, shown)]
+    data = dataset.dataset(paths, **asked)
+    schemas = {part.path: part.physical_schema for part in data.get_fragments()}
+    first, known = next(iter(schemas.items()))
+    for path, schema in schemas.items() if wanted.columns is None else ():
+        check_same_columns(schema.names, path, first, known.names)
+    common = _common([data.schema, *schemas.values()])
+    return data if common.equals(data.schema) else dataset.dataset(paths, schema=common, **asked)
+
+
+def _hidden(path: Path, home: Path) -> bool:
+    """Return whether a file, or a folder on the way to it, is one that engines keep for
+    themselves."""
+    return any(name.startswith((".", "_")) for name in path.relative_to(home).parts)
+
+
+def _common(schemas: list[Any]) -> Any:
+    """Return a schema that holds the entries of all files: by itself pyarrow takes the types of the
+    first one, and numbers with a point do not fit into its integers, counts not into its yes and
+    no, and nothing into a column without a type, as empty ones are written."""
+    import pyarrow as pa
+
+    schema = schemas[0]
+    for other in schemas[1:]:
+        for field in other:
+            place = schema.get_field_index(field.name)
+            if place < 0:
+                schema = schema.append(field)
+            elif not field.type.equals(schema.field(place).type):
+                kind = _wider(schema.field(place).type, field.type)
+                schema = schema.set(place, pa.field(field.name, kind))
+    return schema
+
+
+def _wider(one: Any, other: Any) -> Any:
+    """Return the type of Arrow that holds the entries of two; text where no other does."""
+    import pyarrow as pa
+
+    numbers = [kind for kind in (one, other) if not pa.types.is_boolean(kind)]
+    if len(numbers) == 1 and (pa.types.is_integer(numbers[0]) or pa.types.is_floating(numbers[0])):
+        return numbers[0]
+    kinds = [pa.schema([("", kind)]) for kind in (one, other)]
+    try:
+        return pa.unify_schemas(kinds, promote_options="permissive").field(0).type
+    except pa.ArrowTypeError:
+        return pa.string()
 
 
 def parsed_batches(reader: Any) -> Iterator[Parsed]:
@@ -134,8 +182,8 @@ def _numbers(source: Source) -> int:
     try:
         import pyarrow.dataset as dataset
 
-        whole = os.path.isdir(source)
-        data = _folder(source, Wanted()) if whole else dataset.dataset(source, format="parquet")
+        several = _several(source, Wanted(columns=()))
+        data = dataset.dataset(source, format="parquet") if several is None else several
         return 8 * int(data.count_rows()) * len(data.schema.names)
     except Exception:  # `read_parquet` meets the same error and has the words for it
         return 0
@@ -157,4 +205,5 @@ READER = Reader(
     tabular=True,
     worth_caching=_is_large,
     numbers=_numbers,
+    joins=True,
 )

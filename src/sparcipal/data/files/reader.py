@@ -96,6 +96,9 @@ class Reader:
     numbers : callable, optional
         About how many bytes the numbers of a source take; without it four times those of the file.
         What takes more than half of the memory limit is read in blocks, if there are any.
+    joins : bool
+        Whether the files of a pattern are read as one table by this format, `parts` of the source;
+        otherwise one after the other.
     """
 
     name: str
@@ -111,6 +114,7 @@ class Reader:
     recognises: Callable[[Path_], bool] | None = None
     tabular: bool = False
     numbers: Callable[[Source], int] | None = None
+    joins: bool = False
 
     def is_large(self, source: Source) -> bool:
         """Return whether the numbers of a source may be too many to be held."""

@@ -28,6 +28,8 @@ def read_several(
             f"{source}: texts of several files are counted together only if one folder holds them; "
             "name the folder, or join the files"
         )
+    if reader.joins:
+        return streamed(reader, source.of_parts(paths), names, options)
     parts = [source.beside(path) for path in paths]
     whole = sum(_size(reader, part) for part in parts)
     held = _each(reader, parts, names, options, in_blocks=whole > source.room)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrow import in_batches
+from ..arrow import in_batches, sizes_of
 from .bytes import Path_, Source
 from .reader import Parsed, Reader
 
@@ -38,20 +38,16 @@ def _array(source: Path_, key: str | None) -> Any:
         wanted = key if key is not None else "X" if "X" in arrays else None
         flat = {name: array for name, array in arrays.items() if len(array.shape) == 2}
         if wanted is not None and wanted not in arrays:
-            raise ValueError(f"{source}: no array {wanted!r}; there are {_listed(arrays)}")
+            raise ValueError(f"{source}: no array {wanted!r}; there are {sizes_of(arrays)}")
         if wanted is None and len(flat) != 1:
             raise ValueError(
-                f"{source}: which array? name one with key=...; there are {_listed(arrays)}"
+                f"{source}: which array? name one with key=...; there are {sizes_of(arrays)}"
             )
         arrays = {wanted: arrays[wanted]} if wanted is not None else flat
     (array,) = arrays.values()
     if len(array.shape) != 2:
         raise ValueError(f"{source}: the array has {len(array.shape)} dimensions; a table has two")
     return array
-
-
-def _listed(arrays: dict[str, Any]) -> str:
-    return ", ".join(f"{name!r} {array.shape}" for name, array in arrays.items()) or "none"
 
 
 def _numbers(source: Source) -> int:
