@@ -45,6 +45,7 @@ from .fields import (
     style_of,
     without_codes,
 )
+from .problems import Problems
 from .reader import NotInBlocks, Parsed, Reader
 
 Line = tuple[int, list[str]]  # its number, its fields
@@ -137,7 +138,7 @@ def csv_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed]:
 
 def _blocks(source: Path_, options: dict[str, Any]) -> Iterator[Parsed]:
     asked, wanted = _Asked.of(options)
-    problems = _Problems(source)
+    problems = Problems(source)
     with open_bytes(source) as stream, decoding(stream, source, asked.encoding) as text:
         first = list(first_lines(text))
         if first and first[0].startswith("PK\x03\x04"):
@@ -184,53 +185,6 @@ def _rows(lines: Iterable[str], delimiter: str, done: int = 0) -> Iterator[Line]
     return ((done + reader.line_num, row) for row in reader if row)
 
 
-class _Problems:
-    """What is wrong with a file, gathered until its end."""
-
-    def __init__(self, source: Path_) -> None:
-        self.source = source
-        self._widths: list[str] = []
-        self._entries: dict[int, list[Any]] = {}  # column: first line, entry, name, count
-        self._others: list[str] = []
-        self._large: dict[int, str] = {}  # column: what is said of an integer that would be rounded
-
-    def width(self, line: int, found: int, expected: int) -> None:
-        self._widths.append(f"line {line}: {found} fields instead of {expected}")
-
-    def entry(self, column: int, name: str | None, line: int, entry: str) -> None:
-        self._entries.setdefault(column, [line, entry, name, 0])[3] += 1
-
-    def large(self, column: int, name: str | None, line: int, entry: str) -> None:
-        if column not in self._large:
-            named = f" ({name!r})" if name is not None else ""
-            self._large[column] = (
-                f"line {line}: {entry.strip()}, column {column + 1}{named} is beyond 2**53 = "
-                f"{LARGEST} and has no number in floating point; subtract a constant from the column first"
-            )
-
-    def other(self, sentence: str) -> None:
-        self._others.append(sentence)
-
-    def refuse(self) -> None:
-        """Raise one error that names everything; none when nothing is wrong."""
-        told = [*self._widths[:3], *self._others, *(self._large[j] for j in sorted(self._large))]
-        if len(self._widths) > 3:
-            told.append(f"{len(self._widths) - 3} more lines with another number of fields")
-        for column, (line, entry, name, count) in sorted(self._entries.items()):
-            named = f" ({name!r})" if name is not None else ""
-            more = f" (nor are {count - 1} more of that column)" if count > 1 else ""
-            told.append(f"line {line}: {entry!r}, column {column + 1}{named} is not a number{more}")
-        if not told:
-            return
-        remedy = ""
-        if self._entries:
-            remedy = (
-                "; drop such columns (drop=...), or say what stands for a missing entry "
-                "(na_values=...)"
-            )
-        raise ValueError(f"{self.source}, {'; '.join(told)}{remedy}")
-
-
 @dataclass(frozen=True)
 class _Layout:
     """What the opening tells about all lines."""
@@ -245,7 +199,7 @@ class _Layout:
     notes: tuple[str, ...] = ()
     missing: frozenset[str] = frozenset()
 
-    def parsed(self, rows: Sequence[Line], problems: _Problems) -> Parsed:
+    def parsed(self, rows: Sequence[Line], problems: Problems) -> Parsed:
         kept = []
         for line, row in rows:
             if len(row) == self.width:
@@ -275,7 +229,7 @@ class _Layout:
         labels = None if label is None else tuple(row[label] for row in rows)
         return samples, None, None, labels, self.label_name, None, self.notes
 
-    def _numbers(self, rows: list[Line], j: int, problems: _Problems) -> Any:
+    def _numbers(self, rows: list[Line], j: int, problems: Problems) -> Any:
         parse = self.styles[j].parse
         codes = self.styles[j].values(self.missing)
         try:
@@ -335,7 +289,7 @@ class _Layout:
 
 
 def _layout(
-    opening: list[Line], delimiter: str, asked: _Asked, wanted: Wanted, problems: _Problems
+    opening: list[Line], delimiter: str, asked: _Asked, wanted: Wanted, problems: Problems
 ) -> tuple[_Layout, list[Line]]:
     """Return the layout of a table by its opening, and the lines of it that hold samples."""
     source = problems.source
@@ -421,7 +375,7 @@ def _headed(
 
 
 def _columns(
-    rows: list[list[str]], names: Sequence[str], asked: _Asked, problems: _Problems
+    rows: list[list[str]], names: Sequence[str], asked: _Asked, problems: Problems
 ) -> tuple[list[Column], list[Style]]:
     """Return what each column holds, and how its numbers are written."""
     kinds: list[str] = []
