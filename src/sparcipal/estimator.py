@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from .data.inputs import Door, Input, resolved
 from .data.notes import tell
 from .data.passes import MEMORY_LIMIT, memory_bytes
 from .data.rows import Rows, memory_map
-from .data.samples import fitted_columns
+from .data.samples import features_of, fitted_columns, has_texts
 from .data.scores import RULES_WITH_SCORES, Scorer, scores_of_blocks
 from .data.sources import as_rows, in_blocks, is_lazy, listed_blocks
 from .data.sums import Sums, summed, with_weights
@@ -46,6 +47,18 @@ from .problem.parameters import Complaints, known_keywords
 from .problem.result import Certificate, Result
 from .problem.saving import sums_path
 from .settings import Settings
+
+
+@contextmanager
+def _ways_to_score(ways: str | None = None) -> Iterator[None]:
+    """Replace the remedy of an error about gaps: new samples have no rule, the fit may have."""
+    try:
+        yield
+    except ValueError as error:
+        if WAYS_OUT not in str(error):
+            raise
+        ways = ways or f"fit with {RULES_WITH_SCORES}, which score rows with gaps too"
+        raise ValueError(str(error).replace(WAYS_OUT, f"fill them, or {ways}")) from error
 
 
 class _Lazily:
@@ -101,13 +114,8 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        try:
+        with _ways_to_score():
             return self._scores(X)
-        except ValueError as error:
-            if WAYS_OUT not in str(error):
-                raise
-            ways = f"fit with {RULES_WITH_SCORES}, which score rows with gaps too"
-            raise ValueError(str(error).replace(WAYS_OUT, f"fill them, or {ways}")) from error
 
     def _scores(self, X: Any) -> np.ndarray:
         scorer = Scorer(self.result_)
@@ -143,7 +151,10 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _as_fitted(self, X: Any) -> Any:
         """Return the features of a frame, if some of its columns were set aside in the fit; the
-        matrix and the names of AnnData; a list of blocks as a function that returns them."""
+        matrix and the names of AnnData; a list of blocks as a function that returns them; texts,
+        after a fit of texts, as their words."""
+        if self.result_.info.get("texts") and has_texts(X):
+            return features_of(self.result_, X)
         X = listed_blocks(X)
         if is_anndata(X):
             return as_table(X)
@@ -575,6 +586,11 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         that a table read in passes did not keep are predicted by their means. `GridSearchCV` and
         `cross_val_score` use it.
 
+        Entries may be missing where the fit had a rule for them, `missing=`. After "mean" and
+        "median" a gap is filled as in the fit. After "rows" and "pairwise" scores are those of
+        `transform`, which predicts what is missing, and the sums run over the entries that are
+        there; rows in which no component has an entry are left out, with a warning.
+
         A component explains the features that it consists of, so that a further one may raise the
         score even of noise, by about 1 / n_features: `sparcipal.choose` measures that on shuffled
         columns and recommends a number of components.
@@ -594,25 +610,35 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         from .data.explained import explained
 
         check_is_fitted(self)
+        gaps = Scorer(self.result_).takes_gaps
         X = self._as_fitted(X)
         ours = isinstance(X, Table) or in_blocks(X) or is_lazy(X)
         if not ours:
             validate_data(self, X, reset=False, skip_check_array=True)
-        missing = "rows" if self.missing == "pairwise" else self.missing
-        door = Door(memory_bytes(self.memory_limit), Monitor(), missing)
-        given = resolved(X, sample_weight=sample_weight, door=door)
-        if ours:
-            self._check_columns(given.n_features, given.feature_names)
-        assert isinstance(given.source, Table | Rows)
-        with one_blas_thread:
-            sums = explained(self.result_, given.source, given.sample_weight)
-        if np.isnan(sums.score):
-            warnings.warn(
-                f"score is nan: the {sums.n_samples} row(s) of X are the means of the fit, so "
-                "that there is nothing to explain; pass rows that vary",
-                UndefinedMetricWarning,
-                stacklevel=2,
+        if is_frame(X) and not is_lazy(X):  # a column without an entry is a feature here
+            X = features_of(self.result_, X, gaps=gaps)
+        door = Door(memory_bytes(self.memory_limit), Monitor(), gaps=gaps)
+        with _ways_to_score("pass X.compute() if that fits" if gaps else None):
+            given = resolved(X, sample_weight=sample_weight, door=door)
+            if ours:
+                self._check_columns(given.n_features, given.feature_names)
+            assert isinstance(given.source, Table | Rows)
+            with one_blas_thread:
+                sums = explained(self.result_, given.source, given.sample_weight)
+        if sums.without_score:
+            tell(
+                (
+                    f"score leaves out {sums.without_score} row(s) without an entry in any column "
+                    "that components use",
+                )
             )
+        if np.isnan(sums.score):
+            why = (
+                f"the {sums.n_samples} row(s) of X are the means of the fit, so that there is "
+                "nothing to explain; pass rows that vary"
+            )
+            why = why if sums.n_samples else "no row is left; pass rows with entries"
+            warnings.warn(f"score is nan: {why}", UndefinedMetricWarning, stacklevel=2)
         return sums.score
 
     def save(self, path: str | os.PathLike[str], *, proof: bool = True) -> None:

@@ -53,6 +53,82 @@ def test_share_is_the_same_for_every_container():
     assert model.score(da.from_array(X, chunks=(9, 8))) == pytest.approx(share, rel=1e-12)
 
 
+def gappy(n, seed, share=0.25):
+    X, rng = table(n, p=6, seed=seed), np.random.default_rng(seed)
+    return np.where(rng.random(X.shape) < share, np.nan, X)
+
+
+@pytest.mark.parametrize("rule", ["mean", "median"])
+def test_score_fills_gaps_as_the_fit_did(rule):
+    X, new, weights = gappy(60, 0), gappy(25, 1) + 3.0, np.random.default_rng(2).random((2, 60))
+    weights[0] = np.ceil(2 * weights[0])
+    given = weights[0] if rule == "mean" else np.ones(60)
+    model = SparsePCA(2, 2, missing=rule, **LAZY).fit(X, sample_weight=given)
+    fill = [
+        np.median(x[~np.isnan(x)])
+        if rule == "median"
+        else np.average(x[~np.isnan(x)], weights=given[~np.isnan(x)])
+        for x in X.T
+    ]
+    whole, filled = (np.where(np.isnan(rows), fill, rows) for rows in (X, new))
+    judges = given, weights[1, :25]
+    share = by_least_squares(model, whole, filled, judges)
+    assert model.score(new, sample_weight=judges[1]) == pytest.approx(share, rel=1e-9)
+    new[:, 3] = np.nan  # none of the rows that are scored has an entry there
+    filled[:, 3] = fill[3]
+    share = by_least_squares(model, whole, filled, (given, np.ones(25)))
+    assert model.score(new) == pytest.approx(share, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:scores are nan", "ignore:score leaves out 2")
+@pytest.mark.parametrize("rule", ["rows", "pairwise"])
+def test_score_of_rows_with_gaps_is_that_of_their_entries(rule):
+    model = SparsePCA(2, 2, missing=rule, scale=True, **LAZY).fit(gappy(90, 0, 0.1))
+    new, weights = gappy(25, 1), np.random.default_rng(2).random(25)
+    new[:, 3] = np.nan
+    Z, T = (new - model.mean_) / model.scale_, model.transform(new)
+    Z[np.isnan(T).any(axis=1)] = np.nan
+    rest = Z - T @ model.result_.info["regression"]["coefficients"]
+    sums = [np.nansum(weights[:, None] * squares**2) for squares in (rest, Z)]
+    share = 1.0 - sums[0] / sums[1]
+    found = model.score(new, sample_weight=weights)
+    assert found == pytest.approx(share, rel=1e-9)
+    blocks = [new[:7], new[7:]]
+    assert model.score(blocks, sample_weight=weights) == pytest.approx(found, rel=1e-9)
+    assert np.isfinite(model.score(new[:1]))
+    beside = np.vstack([new[:1], np.full(6, np.nan)])
+    with pytest.warns(UserWarning, match=r"leaves out 1 row\(s\) without an entry"):
+        assert model.score(beside) == pytest.approx(model.score(new[:1]), rel=1e-9)
+    with (
+        pytest.warns(UserWarning, match="leaves out 1 row"),
+        pytest.warns(UndefinedMetricWarning, match="no row is left"),
+    ):
+        assert np.isnan(model.score(beside[-1:]))
+
+
+@pytest.mark.filterwarnings("ignore:score leaves out")
+@pytest.mark.parametrize("rule", ["mean", "rows"])
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_cross_validation_goes_through_a_fold_without_an_entry_of_a_column(rule, kind):
+    X = gappy(60, 0, 0.05)
+    X[:12, 3] = np.nan
+    if kind == "frame":
+        X = pytest.importorskip("pandas").DataFrame(X, columns=list("abcdef"))
+    scores = cross_val_score(SparsePCA(1, 2, missing=rule, **LAZY), X, cv=5)
+    assert np.isfinite(scores).all()
+
+
+def test_score_of_rows_with_gaps_needs_a_fit_with_a_rule_and_rows_at_hand():
+    X, new = table(p=6), gappy(20, 1)
+    with pytest.raises(ValueError, match="fill them, or fit with missing='mean'"):
+        SparsePCA(1, 2, **LAZY).fit(X).score(new)
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    model = SparsePCA(1, 2, missing="mean", **LAZY).fit(X)
+    assert model.score(da.from_array(X, chunks=(9, 6))) == pytest.approx(model.score(X))
+    with pytest.raises(ValueError, match=r"pass X.compute\(\)"):
+        model.score(da.from_array(new, chunks=(9, 6)))
+
+
 def test_share_counts_what_components_have_in_common_once():
     x = np.random.default_rng(0).standard_normal((50, 1))
     X = x @ np.ones((1, 6))

@@ -110,3 +110,13 @@ def test_blocks_are_scored_by_their_names_in_any_order():
         return (frame[list("edcba")][start : start + 10] for start in range(0, 40, 10))
 
     np.testing.assert_array_equal(result.transform(turned), result.transform(frame))
+
+
+def test_an_estimator_of_texts_takes_texts_as_its_result_does():
+    texts = ["red apple and green apple", "blue sea", "green sea and blue sky", "red red wine"]
+    model = SparsePCA(1, 2, certify=False).fit(read(texts, weighting="tfidf"))
+    new = ["a green apple", "wine by the sea"]
+    np.testing.assert_array_equal(model.transform(new), model.result_.transform(new))
+    assert model.score(new) == pytest.approx(model.score(read(new, like=model.result_)))
+    with pytest.raises(TypeError, match=r"X\[1\] is None, not a text"):
+        model.transform(["red", None])

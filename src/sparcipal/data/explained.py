@@ -7,6 +7,10 @@ centred and scaled as the model says, and T their scores, coefficients B leave
 
 unexplained. B is that of the fit, (T'T)^+ T'Z of its rows, or that of the rows at hand. What two
 components have in common counts once, whether supports overlap or scores correlate.
+
+Where entries are missing, `transform` says what T is. A gap that the fit would fill is filled in Z.
+One that it would predict counts neither in |Z|^2 nor in |Z - TB|^2: TB stands for it in Z, with the
+B of the fit, and its square is subtracted from the sum of squares.
 """
 
 from __future__ import annotations
@@ -41,7 +45,9 @@ class Explained:
     Attributes
     ----------
     n_samples : int
-        Rows seen.
+        Rows seen, those without a score left out.
+    without_score : int
+        Rows seen in which no feature has an entry that components use; nothing is counted of them.
     """
 
     def __init__(self, result: Result) -> None:
@@ -53,12 +59,17 @@ class Explained:
         self._sum = np.zeros(k)  # of the scores
         self._gram = np.zeros((k, k))  # T'T
         self._cross = np.zeros((k, result.n_features))  # T'(X - mean), not scaled
+        self._absent = 0.0  # squares of what stands in Z for entries that are missing
+        self.without_score = 0
 
     def copy_empty(self) -> Explained:
         return Explained(self._result)
 
     def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
-        scores = self._scorer(block)
+        if self._scorer.takes_gaps and not sp.issparse(block) and np.isnan(block).any():
+            block, scores, weights = self._filled(np.asarray(block, dtype=np.float64), weights)
+        else:
+            scores = self._scorer(block)
         weighted = scores if weights is None else scores * weights[:, None]
         self._moments.add(block, weights)
         self._weight += float(block.shape[0] if weights is None else weights.sum())
@@ -71,12 +82,32 @@ class Explained:
             self._cross += weighted.T @ (np.asarray(block, dtype=np.float64) - mean)
         return self
 
+    def _filled(
+        self, rows: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return rows without gaps, their scores and weights; rows without a score are left out."""
+        gaps, fill, result = np.isnan(rows), self._scorer.fill, self._result
+        if fill is not None:
+            rows = np.where(gaps, fill, rows)
+            return rows, self._scorer(rows), weights
+        scores = self._scorer.quietly(rows)
+        scored = ~np.isnan(scores).any(axis=1)
+        self.without_score += int((~scored).sum())
+        rows, gaps, scores = rows[scored], gaps[scored], scores[scored]
+        weights = None if weights is None else weights[scored]
+        guess = scores @ _coefficients(result)
+        squares = np.where(gaps, guess, 0.0) ** 2
+        self._absent += float((squares if weights is None else weights[:, None] * squares).sum())
+        return np.where(gaps, result.mean + guess * result.scale, rows), scores, weights
+
     def merge(self, other: Explained) -> Self:
         self._moments.merge(other._moments)
         self._weight += other._weight
         self._sum += other._sum
         self._gram += other._gram
         self._cross += other._cross
+        self._absent += other._absent
+        self.without_score += other.without_score
         return self
 
     @property
@@ -120,6 +151,7 @@ class Explained:
         off = self._moments.means() - result.mean
         off[np.abs(off) <= ROUNDING * np.abs(result.mean)] = 0.0
         total = float(((self._moments.variances() + off**2) / result.scale**2).sum())
+        total -= self._absent / self._weight
         if total <= 0.0:
             return float("nan")
         # scores of unit length, so that a small one is not taken for rounding of a large one
@@ -132,7 +164,7 @@ class Explained:
         else:
             B = length[:, None] * coefficients
             found = float((B * (2.0 * cross - gram @ B)).sum())
-        return min(1.0, found / (self._weight * total))
+        return min(1.0, (found - self._absent) / (self._weight * total))
 
 
 def explained(

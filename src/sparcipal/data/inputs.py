@@ -29,7 +29,7 @@ from .rows import MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
 from .screening import Screened
 from .sources import as_rows, in_blocks, is_lazy, listed_blocks
 from .sums import Sums
-from .table import Table, as_table, checked_names, stacked, table_of, untangled
+from .table import Table, as_table, checked_names, is_texts, stacked, table_of, untangled
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class Door:
     missing: str = "error"
     check: Complaints = field(default_factory=Complaints)
     question: Callable[[Columns, int | None], object] | None = None
+    gaps: bool = False  # entries may be missing, and stay so: the sums that are asked for take them
 
     def show(self, n_features: int, names: tuple[str, ...] | None, n_samples: int | None) -> None:
         if self.question is not None:
@@ -220,15 +221,17 @@ def _table_or_rows(
     if not (in_blocks(X) or is_lazy(X) or isinstance(X, Iterator)):
         table = _shown(untangled(X), feature_names, door)
         weights = door.weights(sample_weight, table.shape[0])
-        table = table._check()
+        table = table._check_but_for_gaps() if door.gaps else table._check()
         if working_bytes(table.X) <= door.memory_limit and not quicker_in_passes(table.X):
             return table, weights
         return _weighted(MatrixRows(table), weights), None
-    rows = as_rows(X, feature_names)
+    rows = as_rows(X, feature_names, gaps=door.gaps)
     door.show(rows.n_features, rows.feature_names, rows.n_samples)
     n = np.size(sample_weight) if rows.n_samples is None else rows.n_samples
     rows = _weighted(rows, door.weights(sample_weight, n))
     door.check.tell()
+    if door.gaps:  # a table of them, or moments, would have to be checked
+        return rows, None
     held = rows.gathered(door.memory_limit, watch_moments(rows, door.monitor))
     if held is None:
         return rows, None
@@ -420,7 +423,7 @@ def _of_data(
     source: Any, format: str | None, names: tuple[str, ...] | None, options: dict[str, Any]
 ) -> Table:
     """Return data that are no file as a Table; a frame has the options of tables."""
-    if isinstance(source, list | tuple) and source and all(isinstance(t, str) for t in source):
+    if is_texts(source):
         return _of_texts(source, names, options)
     frame = is_frame(source) and not is_lazy(source)
     if frame and format is None and set(options) <= set(OPTIONS):

@@ -14,7 +14,7 @@ from .notes import tell
 from .rows import Rows
 from .scores import Scorer, scores_of_blocks
 from .sources import in_blocks, is_lazy, listed_blocks
-from .table import Table, table_of, untangled
+from .table import Table, is_texts, table_of, untangled
 
 if TYPE_CHECKING:
     from ..problem.result import Result
@@ -40,11 +40,11 @@ def features_of(result: Result, X: Any, *, gaps: bool = False) -> Table:
     """Return the features of a result in X, a frame, an array, AnnData, a Table or texts; a
     ValueError names what is not there."""
     names = result.feature_names
-    if isinstance(X, list | tuple) and X and all(map(_is_text, X)):
+    if is_texts(X):
         table = read_table(list(X), like=result)
         tell(table.notes)
         return table
-    if isinstance(X, list | tuple) and result.info.get("texts") and any(map(_is_text, X)):
+    if result.info.get("texts") and has_texts(X):
         at = next(i for i, text in enumerate(X) if not _is_text(text))
         raise TypeError(f"X[{at}] is {X[at]!r}, not a text; leave it out, or pass ''")
     if names is not None and is_frame(X):
@@ -60,6 +60,11 @@ def features_of(result: Result, X: Any, *, gaps: bool = False) -> Table:
             "of the fit, under the same names"
         )
     return table._check_but_for_gaps() if gaps else table._check()
+
+
+def has_texts(X: Any) -> bool:
+    """Return whether some entries of a list are texts."""
+    return isinstance(X, list | tuple) and any(map(_is_text, X))
 
 
 def _is_text(entry: Any) -> bool:

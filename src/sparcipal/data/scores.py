@@ -49,6 +49,11 @@ class Scorer:
         """Whether entries may be missing, as they were in the fit."""
         return self._gaps is not None
 
+    @property
+    def fill(self) -> np.ndarray | None:
+        """What stands for a missing entry of each feature; None where entries are predicted."""
+        return self._gaps.fill if isinstance(self._gaps, _Filled) else None
+
     def __call__(self, X: Any) -> np.ndarray:
         """Score the rows of X (array, memory map or sparse); only the columns `used` are read."""
         return _with_a_word(self.quietly(X))
@@ -102,11 +107,11 @@ class Scorer:
 class _Filled:
     """Missing entries are what they were in the fit: the mean or median of their column."""
 
-    def __init__(self, fill: np.ndarray) -> None:
-        self._fill = fill
+    def __init__(self, fill: np.ndarray, used: np.ndarray) -> None:
+        self.fill, self._used = fill, fill[used]
 
     def __call__(self, rows: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        return np.where(np.isnan(rows), self._fill, rows)
+        return np.where(np.isnan(rows), self._used, rows)
 
 
 class _Predicted:
@@ -139,7 +144,7 @@ def _rule(result: Result, used: np.ndarray) -> _Filled | _Predicted | None:
         return None
     fill, covariance = told.get("fill"), told.get("covariance")
     if isinstance(fill, np.ndarray) and fill.shape == (result.n_features,):
-        return _Filled(fill[used].astype(np.float64))
+        return _Filled(fill.astype(np.float64), used)
     u = used.size
     square = isinstance(covariance, np.ndarray) and covariance.shape == (u, u)
     if covariance is not None and square and np.isfinite(covariance).all():

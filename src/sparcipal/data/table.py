@@ -167,7 +167,7 @@ def untangled(X: Any) -> Table:
                 "remove these rows or columns, or fill the entries first"
             )
         X = X.data
-    if isinstance(X, list | tuple) and X and all(isinstance(entry, str) for entry in X):
+    if is_texts(X):
         raise ValueError(
             f"X is a list of {len(X)} texts. Expected 2D array; pass sparcipal.read(X), which "
             "counts their words"
@@ -176,6 +176,11 @@ def untangled(X: Any) -> Table:
     if array.dtype.kind == "O":
         array = object_to_float(array)
     return Table(_flat_refused(array))
+
+
+def is_texts(X: Any) -> bool:
+    """Return whether X is a list of texts."""
+    return isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(t, str) for t in X)
 
 
 def table_of(found: frames.Framed) -> Table:
