@@ -44,6 +44,44 @@ def test_words_are_chosen_by_length_pattern_and_count(lines):
         read(lines, weighting="loud")
 
 
+def test_least_length_of_words_is_that_of_the_default_pattern_too():
+    texts = ["x y zz abc", "x y2 zz 7"]
+    names = {n: read(texts, stop_words=None, min_length=n).feature_names for n in (1, 2, 3)}
+    assert names[1] == ("abc", "x", "y", "y2", "zz")
+    assert names[2] == read(texts, stop_words=None).feature_names == ("abc", "y2", "zz")
+    assert names[3] == ("abc",)
+    like = read(texts, stop_words=None, min_length=1)
+    assert read(["x x"], like=like).X.toarray().tolist() == [[0, 2, 0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("options", "ways"),
+    [
+        ({"stop_words": None}, "lower min_length=2, give another token_pattern"),
+        ({"min_length": 1, "stop_words": ["x", "y"]}, "drop stop_words, give another"),
+        ({"min_length": 1, "ngram_range": (3, 3)}, "drop stop_words, lower ngram_range"),
+        ({"min_length": 1, "min_df": 2, "max_df": 0.5}, "lower min_df or raise max_df"),
+    ],
+)
+def test_texts_without_a_word_are_told_what_left_them_out(options, ways):
+    with pytest.raises(ValueError, match=f"no words are left; {ways}"):
+        read(["x y", "y x"], **options)
+
+
+def test_sequences_are_made_of_the_words_that_are_left():
+    options = {"stop_words": ["the"], "ngram_range": (2, 2), "min_length": 2}
+    assert read(["Bread the water", "a b bread x water"], **options).feature_names == (
+        "bread water",
+    )
+
+
+def test_least_documents_are_a_number_or_a_share():
+    texts = ["aa bb", "aa bb", "aa", "cc"]
+    assert read(texts, min_df=2).feature_names == ("aa", "bb")
+    assert read(texts, min_df=0.75).feature_names == ("aa",)
+    assert read(texts, max_df=0.5).feature_names == ("bb", "cc")
+
+
 def test_only_documents_that_contain_a_word_are_read(lines):
     table = read(lines, containing="cat")
     assert table.shape[0] == 2

@@ -18,6 +18,7 @@ from .reader import Parsed
 
 OPENING = 60  # characters of a document that serve as its name
 WORD = r"(?u)\b[^\W\d_]\w+\b"  # two characters or more, the first a letter
+LETTER = r"(?u)\b[^\W\d_]\w*\b"  # the same with one character, where `min_length` says how many
 WEIGHTINGS = ("counts", "presence", "log", "tfidf")
 # The options of `count_words`, for the records of the readers.
 COUNTING: dict[str, tuple[type, ...]] = {
@@ -59,9 +60,10 @@ class Counting:
     ngram_range : (int, int)
         Sequences of so many words are counted.
     token_pattern : str
-        A regular expression of what a word is.
+        A regular expression of what a word is; by default a letter and what follows it of letters,
+        digits and underscores.
     min_length : int
-        Characters of a word.
+        Least characters of a word, whatever the pattern.
     containing : str
         Only documents with this word are read.
     weighting : "counts", "presence", "log" or "tfidf"
@@ -117,7 +119,8 @@ class Counting:
         )
 
     def _tokens(self, text: str) -> list[str]:
-        found = re.findall(self.token_pattern, text)
+        pattern = LETTER if self.token_pattern == WORD else self.token_pattern
+        found = re.findall(pattern, text)
         return [token for token in found if len(token) >= self.min_length]
 
     def weighted(self, counts: Any) -> tuple[Any, np.ndarray | None]:
@@ -236,10 +239,13 @@ def count_words(
     except ValueError as error:
         if counting.containing is not None and not samples:
             raise ValueError(f"{source}: no document contains {counting.containing!r}") from error
-        reasons = ("empty vocabulary", "no terms remain", "documents than min_df")
-        if any(reason in str(error).lower() for reason in reasons):
+        reason = str(error).lower()
+        if "empty vocabulary" in reason:
+            ways = ", ".join(_ways_to_words(counting))
+            raise ValueError(f"{source}: no words are left; {ways}") from error
+        if "no terms remain" in reason or "documents than min_df" in reason:
             raise ValueError(
-                f"{source}: no words are left; lower min_df, raise max_df or drop stop_words"
+                f"{source}: no words are left; lower min_df or raise max_df"
             ) from error
         raise
     words = tuple(map(str, vectorizer.get_feature_names_out()))
@@ -253,6 +259,15 @@ def count_words(
     told = None if all(label is None for label in labels) else tuple(x or "" for x in labels)
     texts = {"options": counting.record(), **({} if idf is None else {"idf": idf})}
     return Parsed(weights, words, tuple(samples), labels=told, texts=texts, notes=notes)
+
+
+def _ways_to_words(counting: Counting) -> Iterator[str]:
+    """Yield what lets in words where none was found; frequencies were not looked at yet."""
+    if counting.min_length > 1:
+        yield f"lower min_length={counting.min_length}"
+    if counting.stop_words is not None:
+        yield "drop stop_words"
+    yield "give another token_pattern" if counting.ngram_range[0] == 1 else "lower ngram_range"
 
 
 def _without_words(counts: Any) -> tuple[str, ...]:
