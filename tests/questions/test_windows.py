@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sparcipal import read, trends, verify
+from sparcipal.questions.windows import matched
 
 EARLY = ["cat dog bone", "dog cat bone bone", "cat cat dog", "bone dog dog", "cat bone bone"]
 LATE = [
@@ -43,6 +44,20 @@ def test_topics_appear_go_on_and_fade():
     assert "new" in text
     assert "fades:" in text
     assert len(found.records()) == 6
+
+
+@pytest.mark.parametrize(("size", "needed"), [(1, 1), (2, 1), (3, 2), (5, 2), (8, 4), (10, 4)])
+def test_a_topic_goes_on_with_two_fifths_of_its_words(size, needed):
+    before = [str(word) for word in range(size)]
+    for kept in range(size + 1):
+        now = [*before[:kept], *(f"new{i}" for i in range(size - kept))]
+        assert matched([before], [now]) == ({0: 0} if kept >= needed else {})
+
+
+def test_pairs_that_do_not_go_on_take_no_partner_from_those_that_do():
+    before = [tuple("abcdef"), tuple("ghijkl")]
+    now = [("a", "b", "c", "g", "h", "x"), ("d", "e", "y", "z", "u", "v")]
+    assert matched(before, now) == {0: 0}
 
 
 def test_each_window_has_its_certificate():

@@ -26,7 +26,9 @@ from ..problem.result import Result
 from ..report.words import plain, share_percent
 from ..settings import Settings
 
-SAME = 0.2  # of the words of two topics that must be common for one to go on in the other
+# Of the words of two topics together, those that must be common for one to go on in the other. Of
+# two topics of s words these are two fifths of s; one word is enough where s is one or two.
+SAME = 0.25
 SPANS = {"year": 4, "month": 7, "day": 10}  # characters of an ISO date
 LEAST = 2  # documents of a window
 _ISO = re.compile(r"\d{4}(-\d{2}(-\d{2}.*)?)?")
@@ -159,6 +161,10 @@ def trends(
 ) -> Trends:
     """Find topics in one window of time after the other, and what is new and what fades.
 
+    A topic goes on in one of the next window if at least a quarter of the words of both together
+    are common: four of ten words each, two of five, one of two. Topics are paired so that these
+    shares add up to most; those without a partner are new, or fade.
+
     Parameters
     ----------
     X : Table, array, sparse matrix or frame
@@ -248,8 +254,9 @@ def _window(result: Result, before: Window | None, span: tuple[str, str], fresh:
 def matched(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> dict[int, int]:
     """Return, for each topic or component that goes on, which one before it continues."""
     common = np.array([[len({*a} & {*b}) / len({*a} | {*b}) for b in before] for a in now])
+    common[common < SAME] = 0.0  # such pairs would take partners from those that go on
     rows, columns = linear_sum_assignment(-common)
-    return {int(i): int(j) for i, j in zip(rows, columns) if common[i, j] >= SAME}
+    return {int(i): int(j) for i, j in zip(rows, columns) if common[i, j] > 0.0}
 
 
 def _moment(label: str) -> float:
