@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import replace
 
@@ -55,12 +56,27 @@ def test_python_gives_the_scores(model):
 
 
 def test_equations_name_features_and_gather_the_constant(model):
-    lines = formula(model[0].result_, "equation").splitlines()
+    accuracy, *lines = formula(model[0].result_, "equation").splitlines()
+    assert accuracy.startswith("# scores are right to about a thousandth")
     assert len(lines) == 2
     assert all(line.startswith(f"component{j} = ") for j, line in enumerate(lines, start=1))
     assert any("[x-1]" in line or '[two "words"]' in line for line in lines)
     with pytest.raises(ValueError, match="form='fortran' is unknown"):
         formula(model[0].result_, "fortran")
+
+
+@pytest.mark.parametrize("supports", ["disjoint", "free"])
+@pytest.mark.parametrize("scale", [False, True])
+def test_equations_give_the_scores_to_a_thousandth_of_their_spread(scale, supports):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 1)) * [3.0, 2.0, 1e-3, 1.0] + rng.standard_normal((200, 4))
+    X = X * [1.0, 1.0, 1e-4, 1e3] + [101325.0, 8848.86, 15.0, -2e7]
+    model = SparsePCA(2, 2, scale=scale, supports=supports, certify=False).fit(X)
+    scores = model.transform(X)
+    columns = {f"x{j}": X[:, j] for j in range(4)}
+    for line, expected in zip(formula(model.result_, "equation").splitlines()[1:], scores.T):
+        told = re.sub(r"(\d) (x\d)", r"\1 * \2", line.partition(" = ")[2])
+        assert np.abs(eval(told, {}, columns) - expected).max() < 3e-3 * expected.std()
 
 
 def test_formulas_of_words_say_what_a_column_holds():
@@ -91,6 +107,8 @@ def test_formulas_fill_missing_entries_as_transform_does():
     np.testing.assert_allclose(rows, expected, atol=1e-12)
     equation = formula(estimator.result_, "equation")
     assert f"a = {np.nanmedian(X[:, 0]):.4g}" in equation
+    far = SparsePCA(1, 3, missing="median", certify=False).fit(np.round(X + 101325, 3))
+    assert f"x0 = {np.nanmedian(X[:, 0]) + 101325:.3f}" in formula(far.result_, "equation")
     found = estimator.result_
     coded = replace(found, settings={**found.settings, "read": {"na_values": ["-999"]}})
     assert "entries of '-999' are missing ones: make them NULL" in formula(coded, "sql")

@@ -1,12 +1,14 @@
 """The scores of a model as SQL, as Python or as equations, for use where this package is not.
 
-A score is the sum over the used features of (x - mean) / scale times the loading. Numbers are
-written in full, so that the formulas give the scores of `transform` up to rounding.
+A score is the sum over the used features of (x - mean) / scale times the loading. In SQL and
+Python numbers are written in full, so that the formulas give the scores of `transform` up to
+rounding; equations are for a text, and have the digits that a score needs for about `CLOSE`.
 """
 
 from __future__ import annotations
 
 import keyword
+import math
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from ..problem.result import Result
 
 FORMS = ("sql", "python", "equation")
+DIGITS = 4  # of a number in an equation, at least
+CLOSE = 1e-3  # how far scores of equations may be off, in standard deviations
 # Lines of a function that fills an entry, or a column of a pandas frame.
 _FILLED = (
     "def filled(x, fill):",
@@ -45,9 +49,13 @@ def formula(result: Result, form: str) -> str:
     if form not in FORMS:
         raise ValueError(f"form={form!r} is unknown; choose one of {', '.join(FORMS)}")
     made = [list(_terms(result, j)) for j in range(len(result.supports))]
-    text = {"sql": _sql, "python": _python, "equation": _equation}[form](made)
+    if form == "equation":
+        text, accuracy = _equation(made, _within(result)), "scores are right to about a"
+        accuracy += " thousandth of their standard deviation in the fit"
+    else:
+        text, accuracy = {"sql": _sql, "python": _python}[form](made), ""
     mark = "--" if form == "sql" else "#"
-    comments = [_weighting(result), _coded(result, form), _gaps(result, form, made)]
+    comments = [_weighting(result), _coded(result, form), _gaps(result, form, made), accuracy]
     return "\n".join([*(f"{mark} {told}" for told in comments if told), text])
 
 
@@ -68,8 +76,13 @@ def _gaps(result: Result, form: str, components: list[list[Term]]) -> str:
     if rule in ("mean", "median"):
         if form != "equation":
             return f"a missing entry counts as the {rule} of its column in the fit"
-        fills = {t.name: t.fill for terms in components for t in terms if t.fill is not None}
-        listed = ", ".join(f"{_bare(name)} = {fill:.4g}" for name, fill in fills.items())
+        fills: dict[str, str] = {}
+        for terms, within in zip(components, _within(result), strict=True):
+            for t in terms:
+                if t.fill is not None:
+                    told = _near(t.fill, within / abs(t.weight) if t.weight else math.inf)
+                    fills[t.name] = max(told, fills.get(t.name, ""), key=len)
+        listed = ", ".join(f"{_bare(name)} = {fill}" for name, fill in fills.items())
         return f"a missing entry counts as the {rule} of its column in the fit: {listed}"
     if rule == "pairwise":
         return (
@@ -164,14 +177,34 @@ def _python(components: list[list[Term]]) -> str:
     return "\n".join([*lines, f"    return ({names},)"])
 
 
-def _equation(components: list[list[Term]]) -> str:
-    """Return a line per component in few digits, for a text, with its constant gathered."""
+def _within(result: Result) -> list[float]:
+    """Return how far a constant of each score may be off."""
+    variances = np.maximum(result.variances, 0.0)
+    return [CLOSE / 4 * float(spread) for spread in np.sqrt(variances)]
+
+
+def _near(number: float, within: float) -> str:
+    """Return a number in few digits, and in more where they do not bring it near enough."""
+    told = (f"{number:.{digits}g}" for digits in range(DIGITS, 17))
+    return next((text for text in told if abs(float(text) - number) <= within), repr(number))
+
+
+def _equation(components: list[list[Term]], within: list[float]) -> str:
+    """Return a line per component in few digits, for a text, with its constant gathered.
+
+    The constant belongs to the weights as they are written, so that their rounding counts by
+    deviations from the means alone, however large the means are.
+    """
     lines = []
-    for number, terms in enumerate(components, start=1):
-        constant = -sum(t.weight * t.center for t in terms)
-        parts = [f"{_sign(t.weight)} {abs(t.weight):.4g} {_bare(t.name)}" for t in terms]
+    for number, (terms, near) in enumerate(zip(components, within, strict=True), start=1):
+        weights = [f"{abs(t.weight):.{DIGITS}g}" for t in terms]
+        written = (math.copysign(float(w), t.weight) for t, w in zip(terms, weights, strict=True))
+        constant = -sum(w * t.center for t, w in zip(terms, written, strict=True))
+        parts = [
+            f"{_sign(t.weight)} {w} {_bare(t.name)}" for t, w in zip(terms, weights, strict=True)
+        ]
         if constant:
-            parts.append(f"{_sign(constant)} {abs(constant):.4g}")
+            parts.append(f"{_sign(constant)} {_near(abs(constant), near)}")
         lines.append(f"component{number} = " + " ".join(parts).removeprefix("+ "))
     return "\n".join(lines)
 
