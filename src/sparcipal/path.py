@@ -261,6 +261,7 @@ class _Steps:
                 return _scaled_step(whole, before, aimed, self.thorough)
             return _step(whole, before, part, settings.certify, self.thorough)
 
+        options.monitor.begin_question()  # what is said of this size begins with it
         options.monitor.update("path", message=f"{sizes[0]} nonzeros")
         found = settled(searched, question, answer, options, settings.certify, before)
         data, record = found.data, settings.record(sizes, None, found.data, self.asked)

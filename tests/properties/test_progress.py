@@ -16,8 +16,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcipal import alternatives, compare, sparse_path, sparse_pca, stability, update, verify
+from sparcipal import (
+    Result,
+    SparsePCA,
+    alternatives,
+    compare,
+    sparse_path,
+    sparse_pca,
+    stability,
+    update,
+    verify,
+)
 from sparcipal.problem import monitor
+from sparcipal.problem.monitor import Progress
 from tests.support.mode_cases import KINDS
 
 SLACK = 1e-9
@@ -128,6 +139,107 @@ def test_a_run_that_is_stopped_among_other_features_keeps_the_gap_it_has_reporte
         assert result.certificate.gap <= reported * (1 + SLACK) + SLACK
         assert verify(result, X).verdict == "proved"
         assert [p.stage for p in heard].count("eliminate") == 2
+
+
+Claim = tuple[int, float, float]  # nonzeros of a component, value and bound
+
+
+def claims(*results: Result) -> list[Claim]:
+    return [
+        (result.settings["n_nonzero_coefs"][0], result.value, result.bound) for result in results
+    ]
+
+
+def stopped_by_scikit_learn(X: Any, asked: dict[str, Any], stop: Any) -> list[Claim]:
+    """Its callbacks hear that a step has ended; the figures are those of `callback`."""
+    heard: list[bool] = []
+
+    class Stopping:
+        def setup(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            return any(heard[-1:])
+
+    model = SparsePCA(callback=lambda progress: heard.append(bool(stop(progress))), **asked)
+    return claims(model.set_callbacks(Stopping()).fit(X).result_)
+
+
+def compared(X: Any, asked: dict[str, Any], stop: Any) -> list[Claim]:
+    found = compare(X, methods=["tpower", "gpower"], callback=stop, **asked)
+    return [(asked["n_nonzero_coefs"], row.value, found.bound) for row in found.rows]
+
+
+def updated(X: Any, asked: dict[str, Any], stop: Any) -> list[Claim]:
+    first = sparse_pca(X[:40], **asked)
+    return claims(update(first, X[40:], X=X[:40], callback=stop).result)
+
+
+def others(X: Any, asked: dict[str, Any], stop: Any) -> list[Claim]:
+    try:
+        return claims(alternatives(X, callback=stop, **asked).result)
+    except KeyboardInterrupt:  # the rows of a stream are read again, after the answer
+        assert callable(X)
+        return []
+
+
+SIZES = [1, 2, 3]
+RUNS: dict[str, Any] = {
+    "fit": lambda X, asked, stop: claims(sparse_pca(X, callback=stop, **asked)),
+    "estimator": lambda X, asked, stop: claims(SparsePCA(callback=stop, **asked).fit(X).result_),
+    "scikit-learn": stopped_by_scikit_learn,
+    "path": lambda X, asked, stop: claims(
+        *sparse_path(X, callback=stop, **{**asked, "n_nonzero_coefs": SIZES})
+    ),
+    "alternatives": others,
+    "stability": lambda X, asked, stop: claims(
+        stability(X, n_resamples=2, callback=stop, **asked).reference
+    ),
+    "compare": compared,
+    "update": updated,
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["held", "screened"])
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("run", RUNS)
+def test_a_run_that_is_stopped_on_a_reported_gap_was_told_the_truth(run, k, stream, monkeypatch):
+    """The gap is one of those that a whole run reports, chosen at random; in between the callback
+    is asked at every step."""
+    if run == "scikit-learn":
+        pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+    monkeypatch.setattr(monitor, "PULSE", 0.0)
+    if run == "update" and stream:
+        pytest.skip("rows that come are summed as they come")
+    for seed, X in tables(1):
+        A = np.cov(X, rowvar=False, bias=True)
+        optima = {s: truth(A, k, s) for s in SIZES}
+        asked = {"n_components": k, "n_nonzero_coefs": 2, "random_state": seed}
+        asked |= {"memory_limit": 4 * 8 * 8 * 5} if stream else {}
+        source, rng = in_blocks(X) if stream else X, np.random.default_rng(seed)
+        every: list[Progress] = []
+        RUNS[run](source, asked, every.append)
+        gaps = [progress.gap for progress in every if progress.gap is not None]
+        for enough in rng.choice(gaps, 3):
+            heard: list[Progress] = []
+            size = [2]
+
+            def stop(progress, heard=heard, size=size, optima=optima, enough=enough):
+                if progress.stage == "path":
+                    size[0] = int(progress.message.split()[0])
+                heard.append(progress)
+                optimum = optima[size[0]]
+                assert progress.value is None or progress.value <= optimum * (1 + SLACK)
+                assert progress.bound is None or progress.bound >= optimum * (1 - SLACK)
+                return progress.gap is not None and progress.gap <= enough
+
+            found = RUNS[run](source, asked, stop)
+            assert heard[-1].gap is not None
+            assert len(found) > 0 or run == "alternatives"
+            for size_asked, value, bound in found:
+                assert value <= optima[size_asked] * (1 + SLACK)
+                assert bound >= optima[size_asked] * (1 - SLACK)
 
 
 def test_figures_beside_alternatives_are_those_of_the_answer():
