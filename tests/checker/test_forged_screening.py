@@ -120,6 +120,39 @@ def test_screened_results_verify_with_weights_in_passes():
     assert "mean" in reason(streamed, X, sample_weight=WEIGHTS[::-1])
 
 
+def retold(result: Result, rule: str) -> Result:
+    """The result with another rule, in its certificate and in every proof."""
+
+    def change(document):
+        document["certificate"]["screening"]["rule"] = rule
+        for bound in document["certificate"]["bounds"]:
+            bound["data"]["screened"]["rule"] = rule
+
+    return forged(result, change)
+
+
+def test_the_rule_of_dropped_features_is_the_one_that_is_replayed(result):
+    A = X[:, :4].T @ X[:, :4] / 30
+    whole = Screened(A, KEPT, np.diagonal(A).copy())
+    nothing = sparse_pca(covariance=whole, n_nonzero_coefs=2)
+    for told, given, other in (
+        (result, screened(), "nothing dropped"),
+        (nothing, whole, "variances"),
+        (nothing, whole, "rows"),
+    ):
+        assert verify(told, covariance=given)
+        assert told.certificate.screening["rule"] != other
+        assert not verify(retold(told, other), covariance=given)
+
+
+def test_two_checkers_refuse_the_rule_of_nothing_dropped():
+    told = sparse_pca(lambda: iter([X]), n_nonzero_coefs=2, memory_limit=1, certify=False)
+    assert told.certificate.screening["dropped"] > 0
+    assert check(told.to_json(), X) == "proved"
+    assert check(retold(told, "nothing dropped").to_json(), X).startswith("refused: the rule")
+    assert "a rule that is not the one" in reason(retold(told, "nothing dropped"), X)
+
+
 # --- low-rank sketches ---
 
 

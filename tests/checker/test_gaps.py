@@ -134,6 +134,14 @@ def test_large_columns_do_not_hide_the_covariances_of_others(asked):
     assert "needs no repair" in verify(replace(result, certificate=other), X).reason
 
 
+def test_pairs_of_which_all_features_are_excluded_are_refused():
+    X = with_gaps()
+    result = sparse_pca(X, n_nonzero_coefs=2, missing="pairwise")
+    assert result.certificate.repair["moved"] == 0
+    none = {**result.settings, "exclude": list(range(6))}
+    assert verify(replace(result, settings=none), X).verdict == "refused"
+
+
 def test_repair_is_refused_where_it_hides_small_columns():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((12, 6)) + rng.standard_normal((12, 1))

@@ -29,6 +29,7 @@ from .tables import source_of
 from .weights import weights_of
 
 UNION = ("eigenvalues", "trace")  # bounds on all features together, however they are shared
+NOTHING = "nothing dropped"  # the rule where no dropped feature varies
 ONE_PASS = 1e-6  # the part of a variance that a computation by one reading of all columns may lose
 
 
@@ -257,6 +258,8 @@ def reach(record: Dropped | DroppedPart, inside: float, others: np.ndarray, case
     kept, question, ar, _ = case
     n = question.n_nonzero
     others = ar.top(others, n)
+    told = (record.rule == NOTHING) == (others.size == 0)
+    require(told, "screened: a rule that is not the one by which dropped features are bounded")
     if others.size == 0:
         return ar.number(0.0)
     t = np.arange(1, others.size + 1)

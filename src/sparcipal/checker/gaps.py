@@ -142,8 +142,9 @@ def _nearest(
     if _definite(pairs, wrong):
         off = np.abs(matrix - pairs) <= 2 * wrong
         require(bool(off.all()), "the matrix is not that of the pairs, which needs no repair")
-        lost = float((wrong / np.maximum(_sizes(pairs), 1e-300))[np.ix_(spoken, spoken)].max())
-        require(lost <= LOST, HIDDEN)
+        # none is spoken of where settings exclude all: what is wrong then is found later
+        hidden = (wrong / np.maximum(_sizes(pairs), 1e-300))[np.ix_(spoken, spoken)]
+        require(float(hidden.max(initial=0.0)) <= LOST, HIDDEN)
         slack = 3 * float(np.linalg.norm(wrong))
         _check_moved(repair, 0.0, whole, unit, slack)
         return given

@@ -500,10 +500,11 @@ class LabelPrices:
 @dataclass(frozen=True)
 class LabelGroup:
     """The certificate of components that contain certain features and avoid others, at one list of
-    prices (:doc:`methods/labels`, "one group"). Row a of the core pays for all forced features and
-    for q_a others, q_a = s - f if it is forced itself and s - f - 1 if not, f being the number of
-    forced features: each at V_ab - price_b or at its pad, whichever is more. theta_a is the last
-    of the q_a, or the pad if q_a is zero. Between forced features U counts as zero (of nonnegative
+    prices (:doc:`methods/labels`, "one group"). Row a of the core pays -price_a; for every
+    forced feature b but itself V_ab - price_b as it is, be it negative; and for q_a others V_ab -
+    price_b or its pad, whichever is more, where q_a = s - f if it is forced itself and s - f - 1 if
+    not, at least zero, f being the number of forced features. theta_a is the last of the q_a, or
+    the pad if q_a is zero. Between forced features U counts as zero (of nonnegative
     components only where it is positive); V is that of :ref:`PairSplit`. Up to ``count`` components
     (one, if any feature is forced) are worth the largest of the eigenvalues of M and of the m_b
     outside, as many as they are; where no feature is forced, zeros count as well. Pads must be
@@ -827,7 +828,9 @@ class Dropped:
     exceed the pad. ``touching`` is at least the largest of these over t >= 1; the bound is the
     larger one of ``inside`` and ``touching``. By the rule ``rows`` ``touching`` is at least the Ky
     Fan sum of the certificate over all features, dropped ones among those outside the core, and the
-    N - 1 largest prices: this needs rows of the covariance of all features, from the data. A common
+    N - 1 largest prices: this needs rows of the covariance of all features, from the data. The rule
+    is ``nothing dropped`` if no dropped feature varies, and only then (``rows`` is no rule of
+    parts); ``touching`` is then at least zero. A common
     set has N = s features, and neither. Free and orthogonal components have no ``prices``; B(n) is
     for them of the n largest variances alone, unless the bound is ``eigenvalues`` or ``trace``, and
     orthogonal ones have ``rows`` if all prices of the certificate are zero. With ``parts`` each

@@ -100,6 +100,7 @@ def reach(
 ) -> Fraction:
     """A number that no choice with a dropped feature exceeds; `ask` is about all features, and
     `inside` bounds what is left of a choice without its dropped features."""
+    need((record["rule"] == "nothing dropped") == (not rest), "the rule of the dropped features")
     if not rest:
         return Fraction(0)
     if record["rule"] == "rows":
