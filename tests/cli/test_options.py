@@ -81,6 +81,26 @@ def test_topics_of_a_table_need_a_column_of_text(tmp_path):
     assert "name its column of text with --text-field" in refused.stderr
 
 
+def test_texts_keep_their_names_from_the_fit_to_the_scores(tmp_path):
+    source, model = tmp_path / "x.csv", tmp_path / "m.json"
+    source.write_text("no,day,text\nR1,1,cat dog\nR2,2,\nR3,3,cat cat\nR4,4,dog star star\n")
+    run = CliRunner().invoke
+    asked = ["--text-field", "text", "--index", "no", "-k", "1", "-s", "2", "-o", str(model)]
+    fitted = run(main, ["topics", str(source), *asked])
+    assert fitted.exit_code == 0
+    assert "  R4\n" in fitted.stdout
+    assert run(main, ["verify", str(model), str(source)]).stdout.startswith("proved")
+    scores = run(main, ["transform", str(model), str(source), "--label", "day"]).stdout
+    assert [line.split(",")[:2] for line in scores.splitlines()] == [
+        ["sample", "day"], ["R1", "1"], ["R2", "2"], ["R3", "3"], ["R4", "4"],
+    ]  # fmt: skip
+    without = tmp_path / "new.csv"
+    without.write_text("text\ndog\n")
+    assert run(main, ["transform", str(model), str(without)]).stdout.splitlines()[1][:4] == "dog,"
+    unknown = run(main, ["transform", str(model), str(source), "--decimal", ","]).stderr
+    assert "option --decimal is unknown for format csvtexts; there are: --containing, " in unknown
+
+
 def test_separator_and_header_are_told_and_kept_for_new_rows(tmp_path):
     """The options hold against the guesses, and the model keeps them."""
     source, model = tmp_path / "x.csv", tmp_path / "m.json"

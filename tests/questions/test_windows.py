@@ -60,6 +60,25 @@ def test_pairs_that_do_not_go_on_take_no_partner_from_those_that_do():
     assert matched(before, now) == {0: 0}
 
 
+def test_a_topic_that_returns_keeps_its_number(tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    texts, years = [*EARLY, *LATE, *EARLY], [2001] * 5 + [2002] * 5 + [2003] * 5
+    asked = {"n_components": 1, "n_nonzero_coefs": 3, "nonnegative": True}
+    found = trends(read(texts), years, windows="year", **asked)
+    animals, stars, again = (window.topics[0] for window in found.windows)
+    assert (animals.thread, stars.thread, again.thread) == (0, 1, 0)
+    assert again.returns
+    assert not again.new
+    assert [topic.thread for topic in found[1].faded] == [0]
+    lines = str(found).splitlines()
+    assert lines[-1].startswith("new: among the 1 largest of a window for the first time; fades: ")
+    assert any(line.startswith("    1  ") and "returns  " in line for line in lines)
+    assert all("5 documents; optimal" in str(found).split("\n\n")[i] for i in range(3))
+    assert [r["returns"] for r in found.records()] == [False, False, True]
+    drawn = [np.isnan(line.get_ydata()).tolist() for line in found.plot().lines_]
+    assert drawn == [[False, True, False], [False]]
+
+
 def test_each_window_has_its_certificate():
     table, times = corpus()
     found = trends(table, times, windows="year", n_components=1, n_nonzero_coefs=2)

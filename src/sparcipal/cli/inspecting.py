@@ -130,6 +130,7 @@ def verify(model: str, source: str, exact: bool, **options: Any) -> None:
 )
 @click.option("-j", "--jobs", type=int, help="Threads; -1 is every core.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@row_options
 @document_options
 @source_options
 def alternatives(model: str, source: str, **options: Any) -> None:
@@ -235,7 +236,7 @@ def transform(model: str, source: str, **options: Any) -> None:
     from ..data.scores import scores
 
     result = loaded(model, source, proof=False)
-    table = new_samples(result, source, options)
+    table = new_samples(result, source, options, every_row=True)
     values = scores(result, table.X)
     if options["out"]:
         np.save(options["out"], values)
@@ -404,16 +405,23 @@ def data_of(
     return data
 
 
-def new_samples(result: Any, source: str, options: dict[str, Any]) -> Any:
-    """Read other samples as those of the fit were read: the same columns, or the same words."""
+def new_samples(
+    result: Any, source: str, options: dict[str, Any], *, every_row: bool = False
+) -> Any:
+    """Read other samples as those of the fit were read: the same columns, or the same words.
+    Lines of a table without text are left out, as for a fit, unless each should have a score."""
     options = as_for_the_fit(result, source, options)
     if options["names"] is None and _counts_words(source, options) and result.feature_names:
         # New documents are counted with the words of the model.
+        from ..data.files.formats import reader_of
+
         told = result.info.get("texts")
         idf = told.get("idf") if isinstance(told, dict) else None
         recorded = {**options.get("recorded", {}), **({} if idf is None else {"idf": idf})}
         for name in ("min_df", "max_df", "min_count", "containing"):
             recorded.pop(name, None)  # the words are given
+        if every_row and "empty" in reader_of(options["input_format"]).options:
+            recorded["empty"] = True
         options = {**options, "names": list(result.feature_names), "recorded": recorded}
     table = aligned(result, read_table(source, options))
     _check_names(result, table)

@@ -70,7 +70,7 @@ def row_options(command: F) -> F:
     """Add the options that say which columns of a table name and label its rows."""
     return _added(
         command,
-        option(TABLES, "--index", metavar="NAME", help="The column that names the rows."),
+        option(TABLES, "--index", metavar="NAME", help="The column or field that names the rows."),
         option(TABLES, "--label", metavar="NAME",
                help="A column kept beside the features, for pictures and scores."),
         option(TABLES, "--header/--no-header", default=None,
@@ -102,8 +102,9 @@ def document_options(command: F) -> F:
 
 
 def text_options(command: F) -> F:
-    """Add the same to a command of texts alone, where --label can mean nothing else."""
-    return _document_options(command, "--label")
+    """Add the same to a command of texts alone, where --label and --index can mean nothing else."""
+    index = option(TEXTS, "--index", metavar="NAME", help="The field that names the texts.")
+    return _added(command, lambda inner: _document_options(inner, "--label"), index)
 
 
 def _document_options(command: F, *label: str) -> F:
@@ -126,6 +127,8 @@ def _document_options(command: F, *label: str) -> F:
                help="Least characters of a word; 2 if not given."),
         option(TEXTS, "--token-pattern", metavar="REGEX",
                help="What a word is; a letter, and letters, digits and _ if not given."),
+        option(TEXTS, "--pattern", metavar="PATTERN",
+               help="Which files of a folder are texts: '*.txt'; all if not given."),
         option(TEXTS, "--containing", metavar="WORD", help="Only documents with this word."),
         option(TEXTS, "--ngrams", type=click.IntRange(min=1), metavar="INTEGER",
                help="Count also sequences of words; 1 if not given."),
@@ -283,7 +286,8 @@ def read_table(source: str, options: dict[str, Any], callback: F | None = None) 
     from ..data.passes import MEMORY_LIMIT
 
     cache = options.get("cache")
-    asked = {**options.get("recorded", {}), **_given(options)}
+    recorded = options.get("recorded", {})
+    asked = {**recorded, **_given(source, options, recorded)}
     format = options.get("input_format")
     if "aside" in asked and not reader_for(source, format, asked).tabular:
         del asked["aside"]
@@ -307,13 +311,18 @@ READING = (
     "key", "layer", "mask_var", "transpose", "columns", "drop", "index", "label", "one_hot",
     "decimal", "thousands", "na_values", "text_field", "label_field", "stop_words", "min_df",
     "max_df", "min_count", "min_length", "token_pattern", "containing", "weighting", "normalize",
-    "encoding", "delimiter", "header",
+    "encoding", "delimiter", "header", "pattern",
 )  # fmt: skip
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords of `read` that the options stand for."""
+def _given(source: str, options: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of `read` that the options stand for, beside those that are recorded."""
+    from ..data.files.formats import reader_for
+
     given = {name: options[name] for name in READING if options.get(name) not in (None, ())}
+    format = options.get("input_format") or recorded.get("format")
+    if "label" in given and reader_for(source, format, {**recorded, **given}).counts_words:
+        given.setdefault("label_field", given.pop("label"))  # the name that it has for tables
     if given.get("stop_words") == "none":
         given["stop_words"] = None
     if given.get("mask_var") == "all":
@@ -322,8 +331,6 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
         given["ngram_range"] = (1, options["ngrams"])
     if options.get("covariance"):
         given["aside"] = False
-    if "text_field" in given and "label" in given:  # the name that it has for tables
-        given.setdefault("label_field", given.pop("label"))
     return given
 
 
@@ -333,7 +340,7 @@ def with_reading(result: Any, source: str, options: dict[str, Any]) -> Any:
 
     if source != "-":
         result = replace(result, info={**result.info, "source": source})
-    given = _given(options)
+    given = _given(source, options, {})
     given.pop("aside", None)
     if "ngram_range" in given:
         given["ngram_range"] = list(given["ngram_range"])
@@ -351,14 +358,14 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
     from ..data.files.formats import format_of, reader_for
 
     format = options["input_format"] or recorded.get("format") or format_of(source)
-    reader = reader_for(source, format, {**recorded, **_given(options)})
+    given = _given(source, options, recorded)
+    reader = reader_for(source, format, {**recorded, **given})
     keywords = {}
     for name, types in reader.options.items():
         if name in recorded:
             if not isinstance(recorded[name], types):
                 raise ValueError(f"the model is damaged: its entry {name} is {recorded[name]!r}")
             keywords[name] = tuple(recorded[name]) if types == (list,) else recorded[name]
-    given = _given(options)
     turned = {**keywords, **given}.get("transpose")
     if turned and not recorded.get("transpose"):  # columns of the fit are lines here
         keywords = {name: value for name, value in keywords.items() if name not in OPTIONS}
@@ -374,6 +381,8 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
         keywords["mask_var"] = None  # the genes of the model are found by their names
     if "label_needed" in reader.options and ("label" in silent or "label_field" in silent):
         keywords["label_needed"] = False
+    if "index_needed" in reader.options and "index" in silent:
+        keywords["index_needed"] = False
     return {**options, "input_format": reader.name, "recorded": keywords}
 
 

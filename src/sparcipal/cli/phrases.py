@@ -19,6 +19,8 @@ OPTIONS: dict[str, str] = {
     "min_count": "--min-count",
     "min_length": "--min-length",
     "weighting": "--weighting",
+    "containing": "--containing",
+    "pattern": "--pattern",
     "columns": "--columns",
     "drop": "--drop",
     "index": "--index",
@@ -70,6 +72,8 @@ FLAGS: dict[str, str] = {
     "transpose=True": "--transpose",
     "header=True": "--header",
     "header=False": "--no-header",
+    "normalize=True": "--normalize",
+    "normalize=False": "--no-normalize",
 }
 # These remedies name no keyword.
 SENTENCES: dict[str, str] = {
@@ -91,6 +95,8 @@ _BARE = re.compile(rf"\b({'|'.join(name for name in OPTIONS if '_' in name)})\b(
 # A list of --include, and the number of features as a limit.
 _NUMBERED = re.compile(r"\b(include|exclude)\[\d+\]")
 _COUNTED = re.compile(r"\bn_features=(\d+)")
+# Options that a format does not have, and those that it has.
+_UNKNOWN = re.compile(r"\b(options? [^;]* unknown for format) '(\w+)'; ([^;]*)")
 # Before "must be", at the start of a message, every name is that of a parameter.
 _MUST = re.compile(rf"^({'|'.join(OPTIONS)})(?= must be )")
 
@@ -100,11 +106,31 @@ def in_the_shell(text: str) -> str:
     for python, shell in SENTENCES.items():
         text = text.replace(python, shell)
     text = _NUMBERED.sub(r"--\1", _COUNTED.sub(r"the number of features, \1", text))
+    text = _UNKNOWN.sub(_of_format, text)
     text = _MUST.sub(lambda m: OPTIONS[m[1]], text)
     text = _TOTAL.sub(lambda m: f"--nonzero-total {m[1] or m[2] or ''}".rstrip(), text)
     text = _FLAG.sub(lambda m: FLAGS[m[0]], text)
     text = _GIVEN.sub(_option, text)
     return _BARE.sub(lambda m: OPTIONS[m[1]], text)
+
+
+def _of_format(found: re.Match[str]) -> str:
+    """Name the options of a format as they are typed; keywords without an option are left out."""
+
+    def quoted(text: str) -> str:
+        return re.sub(r"'(\w+)'", lambda m: _typed(m[1]) or m[0], text)
+
+    unknown, format, there = found.groups()
+    if there.startswith("there are: "):
+        known = [_typed(name) for name in there.removeprefix("there are: ").split(", ")]
+        there = f"there are: {', '.join(sorted(filter(None, known))) or 'none'}"
+    return f"{quoted(unknown)} {format}; {quoted(there)}"
+
+
+def _typed(name: str) -> str:
+    """Return the option that stands for a keyword; empty when there is none."""
+    flag = next((FLAGS[given] for given in FLAGS if given == f"{name}=True"), "")
+    return OPTIONS.get(name, flag)
 
 
 def _option(given: re.Match[str]) -> str:

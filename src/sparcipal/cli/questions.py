@@ -26,6 +26,7 @@ from .options import (
     keywords,
     or_error,
     question_options,
+    row_options,
     source_options,
     text_options,
     with_reading,
@@ -244,6 +245,7 @@ PAGES = {".json": "json", ".html": "html", ".htm": "html"}
 )  # fmt: skip
 @option(EFFORT, "-j", "--jobs", type=int, help="Threads; -1 is every core.")
 @memory
+@row_options
 @document_options
 @source_options
 @option(
@@ -346,6 +348,7 @@ def _show(found: Any, options: dict[str, Any]) -> None:
     help="Rows to take away, counted before; exact, for integers only.",
 )
 @option(EFFORT, "--time-limit", type=float, metavar="SECONDS", help="Stop then with the best.")
+@row_options
 @document_options
 @source_options
 @option(

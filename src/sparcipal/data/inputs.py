@@ -323,8 +323,9 @@ def read(
         `max_df`, `min_count`, `min_length`, `token_pattern`, `ngram_range`, `containing` (a word),
         `weighting` ("counts", "presence", "log", "tfidf") and `normalize`; `like` a Table or Result
         counts new texts as those of a fit; "jsonl" has
-        `text_field`, "folder" `pattern`; "npz" and "zarr" `key`; "h5ad"
-        `layer`, `label` (a column of obs) and `mask_var` (a column of var that marks the genes to
+        `text_field`, texts in fields have `label_field` and `index` (which names them); "folder"
+        has `pattern`; "npz" and "zarr" `key`; "h5ad" `layer`,
+        `label` (a column of obs) and `mask_var` (a column of var that marks the genes to
         use; "highly_variable" where it is there, None for all);
         "matrixmarket" `transpose`; "svmlight" `n_features`. Tables ("csv", "tsv", "parquet",
         frames) have `columns` and `drop` (names, patterns as "gene*", ranges as

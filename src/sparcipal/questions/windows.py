@@ -1,14 +1,15 @@
 """Topics over time: the same question in one window of time after the other.
 
 Each window begins its search with the answer of the one before it. Topics of neighbouring windows
-are matched by the words they share, so that what is new and what fades can be said.
+are matched by the words they share, and what is left with the topics of windows further back, so
+that what is new, what fades and what returns can be said.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
@@ -23,7 +24,7 @@ from ..fit import fitted
 from ..numerics.threads import one_blas_thread
 from ..problem.parameters import integer
 from ..problem.result import Result
-from ..report.words import plain, share_percent
+from ..report.words import ending, gap_percent, plain, share_percent
 from ..settings import Settings
 
 # Of the words of two topics together, those that must be common for one to go on in the other. Of
@@ -41,16 +42,18 @@ class Topic:
     Attributes
     ----------
     thread : int
-        The same for a topic and those that it goes on in, from 0.
+        The same for a topic and those that it goes on or returns in, from 0.
     words : tuple of str
         The strongest first.
     share : float
         Of the variance of the window.
     came, went : tuple of str
-        Words that the topic has gained and lost since the window before; `came` is empty for a new
+        Words that the topic has gained and lost since it was last found; `came` is empty for a new
         topic.
     new : bool
-        Whether no topic of the window before goes on in it.
+        Whether no topic of any window before goes on or returns in it.
+    returns : bool
+        Whether it was found before, but not in the window before.
     """
 
     thread: int
@@ -59,6 +62,7 @@ class Topic:
     came: tuple[str, ...] = ()
     went: tuple[str, ...] = ()
     new: bool = False
+    returns: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ class Window:
     n_samples : int
     topics : tuple of Topic
     faded : tuple of Topic
-        Topics of the window before that do not go on in this one.
+        Topics of the window before that are not among the largest of this one, as many as were
+        asked for; smaller ones may be there, and return.
     result : Result
     """
 
@@ -113,10 +118,13 @@ class Trends:
                 "documents": window.n_samples,
                 "thread": topic.thread + 1,
                 "new": topic.new,
+                "returns": topic.returns,
                 "share": topic.share,
                 "words": " ".join(topic.words),
                 "came": " ".join(topic.came),
                 "went": " ".join(topic.went),
+                "gap": window.result.gap,
+                "status": window.result.status.value,
             }
             for position, window in enumerate(self.windows)
             for topic in window.topics
@@ -124,23 +132,33 @@ class Trends:
 
     def __str__(self) -> str:
         lines: list[str] = []
+        width = 7 if any(t.returns for window in self.windows for t in window.topics) else 3
         for window in self.windows:
             span = (
                 window.first if window.first == window.last else f"{window.first} to {window.last}"
             )
-            lines += ["", f"{plain(span, 60)}: {window.n_samples} documents"]
+            documents = f"{window.n_samples} documents; {_proved(window.result)}"
+            lines += ["", f"{plain(span, 60)}: {documents}"]
             for topic in window.topics:
-                mark = "new" if topic.new else ""
+                mark = "new" if topic.new else "returns" if topic.returns else ""
                 words = ", ".join(
                     ("+" if word in topic.came else "") + plain(word) for word in topic.words
                 )
-                head = f"  {topic.thread + 1:>3}  {share_percent(topic.share):>7}  {mark:<3}  "
+                share = share_percent(topic.share)
+                head = f"  {topic.thread + 1:>3}  {share:>7}  {mark:<{width}}  "
                 lines += textwrap.wrap(
                     words, 100, initial_indent=head, subsequent_indent=" " * len(head)
                 )
             for topic in window.faded:
                 gone = ", ".join(plain(word) for word in topic.words[:4])
                 lines.append(f"  {topic.thread + 1:>3}  fades: {gone}")
+        if any(window.faded for window in self.windows):
+            most = max(len(window.topics) for window in self.windows)
+            said = (
+                f"new: among the {most} largest of a window for the first time; fades: no longer "
+                "among them, it may return"
+            )
+            lines += ["", *textwrap.wrap(said, 100)]
         return "\n".join(lines[1:])
 
     def plot(self, ax: Any = None) -> Any:
@@ -221,34 +239,53 @@ def trends(
             # without warnings: many words do not occur in every window
             result = fitted(given, settings, monitor)
         some = sorted((labels[i] for i in rows), key=_moment)
-        out.append(_window(result, out[-1] if out else None, (some[0], some[-1]), _next(out)))
+        out.append(_window(result, out, (some[0], some[-1])))
     return Trends(tuple(out))
 
 
-def _next(windows: Iterable[Window]) -> int:
-    """Return the number of the next new thread."""
-    return 1 + max((t.thread for w in windows for t in w.topics), default=-1)
-
-
-def _window(result: Result, before: Window | None, span: tuple[str, str], fresh: int) -> Window:
-    """Return the topics of a window, each in the thread of the one it continues."""
+def _window(result: Result, before: Sequence[Window], span: tuple[str, str]) -> Window:
+    """Return the topics of a window, each in the thread of the one it continues: one of the window
+    before, or the last of a thread that was found further back."""
     own = [tuple(result.names(j)) for j in range(len(result.supports))]
-    goes_on = {} if before is None else matched([t.words for t in before.topics], own)
+    last = {topic.thread: topic for window in before for topic in window.topics}
+    recent = before[-1].topics if before else ()
+    older = [t for t in last.values() if t not in recent]
+    goes_on = _continued(recent, own)
+    left = [j for j in range(len(own)) if j not in goes_on]
+    found = _continued(older, [own[j] for j in left])
+    returns = {left[i]: topic for i, topic in found.items()}
     topics = []
+    fresh = len(last)
     for j, words in enumerate(own):
         share = float(result.variances[j] / result.total_variance)
-        old = before.topics[goes_on[j]] if before is not None and j in goes_on else None
+        old = goes_on.get(j) or returns.get(j)
         if old is None:
-            topics.append(Topic(fresh, words, share, new=before is not None))
+            topics.append(Topic(fresh, words, share, new=bool(before)))
             fresh += 1
         else:
             came = tuple(word for word in words if word not in old.words)
             went = tuple(word for word in old.words if word not in words)
-            topics.append(Topic(old.thread, words, share, came, went))
-    gone = () if before is None else before.topics
-    faded = tuple(t for i, t in enumerate(gone) if i not in goes_on.values())
+            topics.append(Topic(old.thread, words, share, came, went, returns=j in returns))
+    going = {topic.thread for topic in goes_on.values()}
+    faded = tuple(topic for topic in recent if topic.thread not in going)
     assert result.n_samples is not None
     return Window(*span, result.n_samples, tuple(topics), faded, result)
+
+
+def _proved(result: Result) -> str:
+    """Return how good the topics of a window are proved to be, in a few words."""
+    how = ending(result.certificate)[0]
+    if how == "optimal" or how.startswith("within"):
+        return how
+    gap = f"gap {gap_percent(result.gap)}"
+    return gap if how == "gap" else f"{how}, {gap}"
+
+
+def _continued(before: Sequence[Topic], now: Sequence[Sequence[str]]) -> dict[int, Topic]:
+    """Return, for each of these lists of words that goes on, the topic that it continues."""
+    if not before or not now:
+        return {}
+    return {j: before[i] for j, i in matched([t.words for t in before], now).items()}
 
 
 def matched(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> dict[int, int]:

@@ -286,6 +286,27 @@ def test_labels_of_new_texts_are_not_needed(tmp_path, name):
     assert table.labels is None
 
 
+@pytest.mark.filterwarnings("ignore:1 row.s. without text")
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_field_names_the_texts(tmp_path, name):
+    lines = ["no,text,day", "R1,an owl,1", "R2,,2", ",a fox,3"]
+    if name == "a.jsonl":
+        lines = ['{"no": "R1", "text": "an owl"}', '{"no": null, "text": "a fox"}']
+    path = write(tmp_path / name, "\n".join(lines))
+    table = read(path, text_field="text", index="no")
+    assert table.sample_names == ("R1", "a fox")
+    if name == "a.csv":
+        assert table.notes == ("1 row(s) without text in 'text' left out (R2)",)
+        kept = read(path, text_field="text", index="no", empty=True)
+        assert kept.sample_names == ("R1", "R2", "a fox")
+    with pytest.raises(ValueError, match="'number'"):
+        read(path, text_field="text", index="number")
+    assert read(path, text_field="text", index="number", index_needed=False).sample_names == (
+        "an owl",
+        "a fox",
+    )
+
+
 def test_documents_that_cannot_be_read_are_refused_with_the_reason(tmp_path):
     with pytest.raises(ValueError, match=r"line 1: no text in 'body'; name its field"):
         read(write(tmp_path / "a.jsonl", '{"text": "x"}'), text_field="body")

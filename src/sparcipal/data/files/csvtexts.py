@@ -6,10 +6,11 @@ import csv
 import difflib
 import io
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..notes import listed
 from .bytes import Path_, open_bytes, stem_of
-from .documents import COUNTING, Document, count_words, opening
+from .documents import COUNTING, Document, count_words, name_of
 from .reader import Parsed, Reader
 
 
@@ -19,47 +20,72 @@ def read_texts(
     *,
     text_field: str = "text",
     label_field: str | None = None,
+    index: str | None = None,
     label_needed: bool = True,
+    index_needed: bool = True,
+    empty: bool = False,
     delimiter: str | None = None,
     encoding: str = "utf-8",
     **counting: Any,
 ) -> Parsed:
-    """Every line has a document in the column `text_field`, and its label in `label_field`."""
+    """Every line has a document in the column `text_field`, its label in `label_field` and its name
+    in `index`. Lines without text are left out, but for new samples to be scored (`empty`)."""
     mark = delimiter or ("\t" if stem_of(source)[1] in (".tsv", ".tab") else None)
-    if label_field and not label_needed and label_field not in _head(source, mark, encoding):
-        label_field = None  # new texts need no label to be scored
-    empty: list[int] = []
-    texts = _texts(source, (text_field, label_field), mark, encoding, empty)
+    if not (label_needed and index_needed):  # new texts need neither to be scored
+        head = _head(source, mark, encoding)
+        label_field = label_field if label_needed or label_field in head else None
+        index = index if index_needed or index in head else None
+    blank: list[str] = []
+    columns = _Columns(text_field, label_field, index)
+    texts = _texts(source, columns, mark, encoding, None if empty else blank)
     found = count_words(texts, names, source, counting)
-    gone = (f"{len(empty)} row(s) without text in {text_field!r} left out",) if empty else ()
+    which = f" ({listed(blank)})" if index else ""
+    gone = f"{len(blank)} row(s) without text in {text_field!r} left out{which}"
+    notes = (*found.notes, gone) if blank else found.notes
     told = {**(found.texts or {}), "text_field": text_field}
-    return found._replace(label_name=label_field, notes=(*found.notes, *gone), texts=told)
+    return found._replace(label_name=label_field, notes=notes, texts=told)
+
+
+class _Columns(NamedTuple):
+    """The columns that are read, by name or by number."""
+
+    text: Any
+    label: Any
+    index: Any
 
 
 def _texts(
     source: Path_,
-    named: tuple[str, str | None],
+    columns: _Columns,
     delimiter: str | None,
     encoding: str,
-    empty: list[int],
+    blank: list[str] | None,
 ) -> Iterator[Document]:
-    """Yield the texts and labels of the fields `named`; rows without text are added to `empty`."""
+    """Yield the texts of a table with their names and labels; rows without text are left out, and
+    what they are called is added to `blank` if that is a list."""
     with open_bytes(source) as stream:
         text = io.TextIOWrapper(stream, encoding, newline="")
         try:
             head, mark = _fields(text.readline(), delimiter)
-            places = [_place(field, head, source) for field in named if field]
-            for number, row in enumerate(csv.reader(text, delimiter=mark)):
-                if len(row) > max(places) and row[places[0]].strip():
-                    label = row[places[1]] if len(places) > 1 else None
-                    yield Document(row[places[0]], opening(row[places[0]]), label)
-                elif row:
-                    empty.append(number)
+            place = _Columns(*(field and _place(field, head, source) for field in columns))
+            for row in csv.reader(text, delimiter=mark):
+                given = _entry(row, place.text) or ""
+                label, name = _entry(row, place.label), _entry(row, place.index)
+                whole = given.strip() and (place.label is None or label is not None)
+                if row and (whole or blank is None):
+                    yield Document(given, name_of(given, name), label)
+                elif row and blank is not None:
+                    blank.append(name or "one without a name")
         except UnicodeDecodeError as error:
             raise ValueError(
                 f'{source}: not {encoding} text; name its encoding, for instance encoding="latin-1"'
             ) from error
         text.detach()
+
+
+def _entry(row: list[str], place: Any) -> str | None:
+    """Return the entry of a row; None of no column, and where the row is too short."""
+    return row[place] if place is not None and place < len(row) else None
 
 
 def _head(source: Path_, delimiter: str | None, encoding: str) -> list[str]:
@@ -92,7 +118,10 @@ READER = Reader(
         **COUNTING,
         "text_field": (str,),
         "label_field": (str,),
+        "index": (str,),
         "label_needed": (bool,),
+        "index_needed": (bool,),
+        "empty": (bool,),
         "delimiter": (str,),
         "encoding": (str,),
     },

@@ -288,6 +288,12 @@ def _wanted(counting: Counting, vectorizer: Any) -> Callable[[str], bool] | None
     return lambda text: word in tokens(prepare(text))
 
 
+def name_of(text: str, given: Any) -> str:
+    """Return what a field says a document is called, or its first words where it says nothing."""
+    name = "" if given is None else str(given).strip()
+    return name or opening(text)
+
+
 def opening(text: str) -> str:
     """Return the first words of a text, which name it."""
     start = " ".join(text[: 4 * OPENING].split())

@@ -74,7 +74,7 @@ def open_source(
 
 
 # Options that are set for new samples of a model, not by people.
-_INTERNAL = {"aside", "empty", "label_needed", "idf"}
+_INTERNAL = {"aside", "empty", "label_needed", "index_needed", "idf"}
 
 
 def _unknown(names: list[str], reader: Reader) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from .bytes import Path_, decoded_lines
-from .documents import COUNTING, Document, count_words, opening
+from .documents import COUNTING, Document, count_words, name_of
 from .reader import Parsed, Reader
 
 
@@ -17,22 +17,38 @@ def read_jsonl(
     *,
     text_field: str = "text",
     label_field: str | None = None,
+    index: str | None = None,
     label_needed: bool = True,
+    index_needed: bool = True,
     encoding: str = "utf-8",
     **counting: Any,
 ) -> Parsed:
-    """Every line is a JSON string, or an object whose `text_field` is the document and whose
-    `label_field` is its label."""
-    texts = _json_texts(source, text_field, label_field, label_needed, encoding)
+    """Every line is a JSON string, or an object whose `text_field` is the document, whose
+    `label_field` is its label, and which `index` names."""
+    beside = (
+        _Field("label_field", label_field, label_needed),
+        _Field("index", index, index_needed),
+    )
+    texts = _json_texts(source, text_field, beside, encoding)
     found = count_words(texts, names, source, counting)
     told = {**(found.texts or {}), "text_field": text_field}
     return found._replace(label_name=label_field, texts=told)
 
 
+class _Field(NamedTuple):
+    """A field beside the text: the option that names it, its name, and whether it must be there."""
+
+    option: str
+    name: str | None
+    needed: bool
+
+
 def _json_texts(
-    source: Path_, text_field: str, label_field: str | None, label_needed: bool, encoding: str
+    source: Path_, text_field: str, beside: tuple[_Field, _Field], encoding: str
 ) -> Iterator[Document]:
-    labelled, fields = False, ""
+    met: set[str] = set()  # fields beside the text that some line has
+    fields = ""
+    label_field, index = (field.name for field in beside)
     for number, line in decoded_lines(source, encoding):
         if not line.strip():
             continue
@@ -47,15 +63,17 @@ def _json_texts(
                 f"{source}, line {number}: no text in {text_field!r}; name its field: text_field "
                 f"(there are {there})"
             )
-        if isinstance(entry, dict):
-            labelled |= label_field in entry
-            fields = fields or ", ".join(map(repr, entry))
-        label = entry.get(label_field) if isinstance(entry, dict) and label_field else None
-        yield Document(text, opening(text), None if label is None else str(label))
-    if label_field and label_needed and not labelled:
-        raise ValueError(
-            f"{source}: no line has a field {label_field!r}; label_field may be {fields or 'none'}"
-        )
+        said = entry if isinstance(entry, dict) else {}
+        met |= {field.name for field in beside if field.name in said and field.name is not None}
+        fields = fields or ", ".join(map(repr, said))
+        label = said.get(label_field)
+        name = name_of(text, said.get(index))
+        yield Document(text, name, None if label is None else str(label))
+    for option, field, needed in beside:
+        if field and needed and field not in met:
+            raise ValueError(
+                f"{source}: no line has a field {field!r}; {option} may be {fields or 'none'}"
+            )
 
 
 READER = Reader(
@@ -66,7 +84,9 @@ READER = Reader(
         **COUNTING,
         "text_field": (str,),
         "label_field": (str,),
+        "index": (str,),
         "label_needed": (bool,),
+        "index_needed": (bool,),
         "encoding": (str,),
     },
     counts_words=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from . import common
@@ -36,16 +37,19 @@ class TrendsDisplay:
         ax, self.figure_ = common.axes_of(ax, figsize=(8.0, 4.2))
         windows = self.trends.windows
         self.lines_ = []
-        for place, (_, found) in enumerate(sorted(self.trends.threads().items())):
+        for place, (thread, found) in enumerate(sorted(self.trends.threads().items())):
             strongest = max(found.values(), key=lambda topic: topic.share)
+            span = range(min(found), max(found) + 1)
+            words = ", ".join(common.label(word, 14) for word in strongest.words[:3])
             self.lines_ += ax.plot(
-                list(found),
-                [100 * topic.share for topic in found.values()],
+                list(span),
+                # no line through a window in which the topic was not found
+                [100 * found[i].share if i in found else math.nan for i in span],
                 color=COLOURS[place % len(COLOURS)],
                 linestyle=STYLES[place // len(COLOURS) % len(STYLES)],
                 marker=MARKS[place % len(MARKS)],
                 markersize=5,
-                label=", ".join(common.label(word, 14) for word in strongest.words[:3]),
+                label=f"{thread + 1}  {words}",  # the number that the table has for it
             )
         ax.set_xticks(
             range(len(windows)),
