@@ -326,3 +326,11 @@ def test_verify_refuses_a_margin_that_is_not_that_of_the_covariance():
                 bounds[place] = replace(bound, margin=factor * bound.margin)
                 forged = replace(result.certificate, bounds=tuple(bounds))
                 assert "margin" in verify(replace(result, certificate=forged), table).reason
+
+
+def test_what_rounding_may_hide_is_told_from_the_gap_that_is_claimed():
+    result = sparse_pca(np.random.default_rng(0).standard_normal((40, 6)), n_nonzero_coefs=2)
+    certificate = replace(result.certificate, value=1.0, bound=1.0 + 2e-11, rounding=1e-11)
+    said = checker._sentence(certificate, Float())
+    assert said.endswith("to within 3.01e-09 % (2.01e-09 % is claimed, rounding may hide the rest)")
+    assert "claimed" not in checker._sentence(replace(certificate, bound=1.03), Float())

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import SparsePCA, read, sparse_path, sparse_pca
-from sparcipal.data.notes import joined, on_constants, on_trends, tell
+from sparcipal.data.notes import joined, on_constants, on_copies, on_trends, tell
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 5))
@@ -106,8 +106,19 @@ def test_features_that_copy_used_ones_are_named_in_the_result():
     X[:, 3] = 32.0 - 1.8 * X[:, 1]
     X[:, 2] *= 0.1
     notes = sparse_pca(X, n_nonzero_coefs=2, feature_names=list("abcd")).info["notes"]
-    assert notes == ["copies of each other, or nearly so: 'b' and 'd'"]
+    said = (
+        "copies of features that are used, or nearly so (correlations of 0.9999 or more, the "
+        "closest first, = where they are 1): "
+    )
+    assert notes == [f"{said}'b' = 'd'"]
     assert "notes" not in sparse_pca(X[:, :3], n_nonzero_coefs=2).info
+
+
+def test_chains_of_copies_are_named_together_with_the_closest_first():
+    pairs = np.array([[0, 5], [2, 3], [5, 4], [0, 4], [3, 6]])
+    apart = np.array([0.0, 1e-7, 2e-7, 2e-7, 3e-7])
+    (note,) = on_copies(pairs, apart, 0.9999, tuple("abcdefg"))
+    assert note.endswith("where they are 1): 'a' = 'f', 'e'; 'c', 'd', 'g'")
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e300])

@@ -53,6 +53,7 @@ MANY = 6  # parameters; more of them are a frozen dataclass
 KEYWORDS = {
     "anndata.py": {"spca"},
     "data/files/csvtexts.py": {"read_texts"},
+    "data/files/jsonl.py": {"read_jsonl"},
     "data/inputs.py": {"read"},
     "estimator.py": {"__init__"},
     "fit.py": {"sparse_pca"},

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from sparcipal import compare, sparse_pca, verify
+from sparcipal.problem.result import Status
 from sparcipal.report import summary, words
+from sparcipal.report.page import _short
 
 rng = np.random.default_rng(0)
 
@@ -69,6 +72,14 @@ def test_words_do_not_call_an_answer_optimal_that_is_only_within_a_large_toleran
     assert "optimal" not in words_
     assert "the best there is" not in words_
     assert "explain more, to within" not in words_
+
+
+def test_the_best_is_so_to_within_a_gap_that_rounding_does_not_explain():
+    certificate = replace(LIMITED.certificate, value=1.0, bound=1 + 2.0**-21, status=Status.OPTIMAL)
+    result = replace(LIMITED, certificate=replace(certificate, tol=1e-6))
+    assert summary.proved(result).startswith("To within 4.77e-05 % this is the best there is: ")
+    assert _short(result.certificate) == "≤ 4.77e-05 % off"
+    assert _short(replace(result.certificate, bound=1.0)) == "the best"
 
 
 @pytest.mark.parametrize("said", [repr, str, summary.proved, lambda r: verify(r, TABLE).reason])

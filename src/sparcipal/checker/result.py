@@ -227,8 +227,12 @@ def _sentence(certificate: Certificate, ar: Arithmetic) -> str:
     gap = 100 * max(certificate.bound / least - 1, 0.0) if least > 0 else math.inf
     if not math.isfinite(gap):
         return how
-    step = 10.0 ** (math.floor(math.log10(gap)) - 2) if gap > 0 else 1.0
-    within = f"{math.ceil(gap / step) * step:.3g} %"
+    within, told = (
+        f"{math.ceil(g / step) * step:.3g} %"
+        for g in (gap, 100 * certificate.gap)
+        for step in [10.0 ** (math.floor(math.log10(g)) - 2) if g > 0 else 1.0]
+    )
+    within += f" ({told} is claimed, rounding may hide the rest)" * (told != within)
     if certificate.status is Status.OPTIMAL and gap <= BEST:
         return f"{how}: no components of this kind explain more, to within {within}"
     return f"{how}: within {within} of the best possible"

@@ -17,6 +17,7 @@ ASIDE = "set aside, not fitted"
 SHOWN = 8  # columns that a sentence names
 CODES = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999)  # of missing entries, in files
 LOOKED_THROUGH = 1 << 21  # entries of a table that is searched for such codes
+EQUAL = 1e-12  # what rounding leaves of 1 minus the squared correlation of equal features
 TRENDING = 30  # rows from which on a trend can be told
 # Squared steps from row to row over twice the squared deviations from the mean, times the number of
 # rows: below 8 for four of five random walks, and about that number for rows without an order.
@@ -50,13 +51,43 @@ def on_constants(constant: np.ndarray, names: tuple[str, ...] | None) -> tuple[s
     return (f"{ASIDE}: {listed(called, still.size)} (constant)",)
 
 
-def on_copies(pairs: np.ndarray, names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Say which features, pairs (m, 2), are copies of each other, or nearly so."""
+def on_copies(
+    pairs: np.ndarray, apart: np.ndarray, alike: float, names: tuple[str, ...] | None
+) -> tuple[str, ...]:
+    """Say which features, pairs (m, 2) with the closest first, are copies of each other, or nearly
+    so: those that a chain of pairs joins are named together.
+
+    `apart` is 1 minus the squared correlation of each pair, `alike` the least correlation.
+    """
     if not len(pairs):
         return ()
-    called = [f"x{j}" if names is None else repr(names[j]) for j in pairs[:SHOWN].flat]
-    shown = list(map(" and ".join, zip(called[::2], called[1::2])))
-    return (f"copies of each other, or nearly so: {listed(shown, len(pairs))}",)
+    first: dict[int, int] = {}  # the pair of each feature that is closest
+    for i, pair in enumerate(pairs.tolist()):
+        for feature in pair:
+            first.setdefault(feature, i)
+    group: dict[int, list[list[int]]] = {}  # of each feature: lists of features that are equal
+    for (a, b), distance in zip(pairs.tolist(), apart.tolist()):
+        one, other = group.get(a, [[a]]), group.get(b, [[b]])
+        if one is other:
+            continue
+        # pairs that are equal come first: both groups are then one list each
+        joined = [one[0] + other[0]] if distance <= EQUAL else one + other
+        joined.sort(key=lambda equals: min(first[feature] for feature in equals))
+        group.update({feature: joined for equals in joined for feature in equals})
+    distinct = {id(group[a]): group[a] for a in pairs[:, 0].tolist()}
+    groups = list(distinct.values())
+
+    def called(equals: list[int]) -> str:
+        shown = [f"x{j}" if names is None else repr(names[j]) for j in equals[:SHOWN]]
+        more = [f"{len(equals) - SHOWN} more"] if len(equals) > SHOWN else []
+        return " = ".join([*shown, *more])
+
+    told = [listed([*map(called, found)]) for found in groups[:SHOWN]]
+    more = f"; and {len(groups) - SHOWN} more groups" if len(groups) > SHOWN else ""
+    return (
+        f"copies of features that are used, or nearly so (correlations of {alike:g} or more, the "
+        f"closest first, = where they are 1): {'; '.join(told)}{more}",
+    )
 
 
 def on_codes(X: Any, names: tuple[str, ...] | None) -> tuple[str, ...]:

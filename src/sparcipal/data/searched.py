@@ -109,9 +109,13 @@ class Searched:
         row, other = np.nonzero(alike)
         first, second = np.minimum(used[row], other), np.maximum(used[row], other)
         different = first < second
-        codes = np.unique(first[different] * covariance.n_features + second[different])
+        codes = first[different] * covariance.n_features + second[different]
+        codes, place = np.unique(codes, return_index=True)
         pairs = np.stack(np.divmod(codes, covariance.n_features), axis=1)
-        return on_copies(pairs, self.given.feature_names)
+        row, other = row[different][place], other[different][place]
+        apart = 1 - beside[row, other] / variances[used[row]] / variances[other]
+        nearest = np.argsort(apart, kind="stable")
+        return on_copies(pairs[nearest], apart[nearest], ALIKE, self.given.feature_names)
 
     def on_trends(self, used: np.ndarray) -> tuple[str, ...]:
         """Say that the used features of a table in memory trend from row to row, if they do."""

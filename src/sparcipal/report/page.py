@@ -183,7 +183,7 @@ def _short(certificate: Certificate) -> str:
         return "unknown"
     if certificate.gap > words.FAR:
         return f"≥ {words.least_share(certificate.gap)}"
-    best = words.verdict(certificate).proved
+    best = words.verdict(certificate).proved and certificate.gap < words.SAME
     return "the best" if best else f"≤ {words.gap_percent(certificate.gap)} off"
 
 

@@ -87,7 +87,12 @@ def proved(result: Result) -> str:
     given = f" with {' and '.join(limits)}" if limits else ""
     if words.is_best(certificate):
         more = "has a larger sum of variances" if _sums(result) else "captures more"
-        return f"This is the best there is: it is proved that no other choice{given} {more}."
+        if gap < words.SAME:
+            return f"This is the best there is: it is proved that no other choice{given} {more}."
+        return (
+            f"To within {words.gap_percent(gap)} this is the best there is: it is proved that no "
+            f"other choice{given} {more} beyond that."
+        )
     if not whole > 0:
         more = words.gap_percent(gap)
         return f"It is proved that no other choice{given} is better by more than {more}."
