@@ -63,6 +63,42 @@ def test_held_out_share_is_the_score_of_models_that_have_not_seen_the_rows():
     assert found.error[0, 0] == pytest.approx(np.std(shares, ddof=1) / np.sqrt(3), rel=1e-9)
 
 
+@pytest.mark.parametrize("rule", ["mean", "median"])
+def test_gaps_of_a_fold_are_filled_from_the_rows_that_are_not_held_out(rule):
+    X = planted(60)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    asked = {"missing": rule, "certify": False}
+    order = np.random.default_rng([0, 1]).permutation(60)
+    X[order[0::3], 3] += 50.0  # rows of a fold do not enter what they are filled with
+    found = choose(X, n_components=[1], n_nonzero_coefs=[3], folds=3, permutations=2, **asked)
+    shares = []
+    for fold in range(3):
+        out = np.isin(np.arange(60), order[fold::3])
+        shares.append(SparsePCA(1, 3, **asked).fit(X[~out]).score(X[out]))
+    assert found.held_out[0, 0] == pytest.approx(np.mean(shares), rel=1e-9)
+    X[:, 23] = np.where(np.isin(np.arange(60), order[0::3]), 1.0, np.nan)
+    X[order[0], 23] = 2.0  # the other folds know nothing of this column
+    empty = choose(X, n_components=[1], n_nonzero_coefs=[3], folds=3, permutations=0, **asked)
+    assert np.isfinite(empty.held_out).all()
+
+
+def test_shares_of_a_map_count_all_features_whatever_passes_have_kept():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.uniform(1, 5, 12), (240, 12))
+    X[:120, :3] += rng.poisson(4, (120, 1))
+    X[120:, 5:8] += rng.poisson(5, (120, 1))
+    asked = {"n_components": [1, 2], "n_nonzero_coefs": [2], "certify": False, "permutations": 0}
+
+    def blocks():
+        return iter([X[:100], X[100:]])
+
+    assert sparse_pca(blocks, n_nonzero_coefs=2, memory_limit=3000).certificate.screening["dropped"]
+    whole = choose(X, folds=3, **asked).held_out
+    for limit in (3000, 2000):  # two cells share a pass, or each has its own
+        found = choose(blocks, folds=3, memory_limit=limit, **asked)
+        np.testing.assert_allclose(found.held_out, whole, rtol=1e-9)
+
+
 def test_map_does_not_depend_on_threads_or_container():
     X = np.round(4 * planted(60))
     asked = {"n_components": [1, 2], "n_nonzero_coefs": [2, 4], "folds": 3, "certify": False}

@@ -15,6 +15,7 @@ B of the fit, and its square is subtracted from the sum of squares.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,13 +24,15 @@ from scipy.linalg import pinvh
 
 from ..problem.problem import Component
 from ..problem.result import Result
+from .inputs import Input
 from .moments import Moments
-from .rows import Rows
+from .rows import A, Rows
 from .scores import Scorer
 from .searched import Data
 from .table import Table
 
 ROWS = 1 << 14  # rows of a table that are scored together
+OF_MOMENTS = 10  # numbers that moments, and the making of them, hold of each feature
 ROUNDING = 1e-15  # relative distance of means that are equal
 DEPENDENT = 1e-12  # scores, and directions among them, that vary less are rounding
 
@@ -142,6 +145,26 @@ class Explained:
             return float("nan")
         return max(0.0, self._share(None))
 
+    def share_by(self, fit: Explained) -> float:
+        """The share by the regression of other rows, of all features."""
+        return self._share(fit.coefficients)
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """The regression of these rows on their scores, (components, features)."""
+        length, gram, cross = self._of_unit_length()
+        unit = 1.0 / np.where(length > 0.0, length, 1.0)
+        return np.asarray(unit[:, None] * (pinvh(gram, rtol=DEPENDENT) @ cross))
+
+    def _of_unit_length(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the lengths of scores, and their products with each other and with the features,
+        for scores of unit length: a small one is not taken for rounding of a large one."""
+        assert self._result.scale is not None
+        length = np.sqrt(np.diag(self._gram))
+        unit = 1.0 / np.where(length > 0.0, length, 1.0)
+        cross = unit[:, None] * self._cross / self._result.scale
+        return length, unit[:, None] * self._gram * unit, cross
+
     def _share(self, coefficients: np.ndarray | None) -> float:
         result = self._result
         assert result.mean is not None
@@ -154,11 +177,7 @@ class Explained:
         total -= self._absent / self._weight
         if total <= 0.0:
             return float("nan")
-        # scores of unit length, so that a small one is not taken for rounding of a large one
-        length = np.sqrt(np.diag(self._gram))
-        unit = 1.0 / np.where(length > 0.0, length, 1.0)
-        gram = unit[:, None] * self._gram * unit
-        cross = unit[:, None] * self._cross / result.scale
+        length, gram, cross = self._of_unit_length()
         if coefficients is None:
             found = float((pinvh(gram) * (cross @ cross.T)).sum())
         else:
@@ -171,7 +190,62 @@ def explained(
     result: Result, source: Table | Rows, sample_weight: np.ndarray | None = None
 ) -> Explained:
     """Sum over the rows of a checked table, or of rows that are read in one pass."""
-    sums = Explained(result)
+    return _summed(Explained(result), source, sample_weight)
+
+
+def shares_of_others(
+    results: Sequence[Result], fitted: Input, others: Input, memory_limit: int
+) -> list[float]:
+    """Return the share of `others` that each result explains, by its regression on the rows that
+    it was fitted to.
+
+    Results of rows that are read in passes know the regression of the features that each has kept.
+    That of all features is summed over the rows here, so that the shares mean one thing; as many
+    results share a pass as fit the memory limit.
+    """
+    own = not any("features" in result.info["regression"] for result in results)
+    most = max((len(result.supports) for result in results), default=1)
+    fitting = memory_limit // (8 * (most + OF_MOMENTS) * fitted.n_features)
+    together = max(1, fitting) if isinstance(others.source, Rows) else 1
+    shares: list[float] = []
+    for start in range(0, len(results), together):
+        some = results[start : start + together]
+        judges = _several(some, others)
+        if own:
+            shares += [judge.score for judge in judges]
+        else:
+            fits = _several(some, fitted)
+            shares += [judge.share_by(fit) for fit, judge in zip(fits, judges, strict=True)]
+    return shares
+
+
+def _several(results: Sequence[Result], part: Input) -> list[Explained]:
+    assert isinstance(part.source, Table | Rows)
+    sums = _Several([Explained(result) for result in results])
+    return _summed(sums, part.source, part.sample_weight).parts
+
+
+class _Several:
+    """Sums for several results over the same rows."""
+
+    def __init__(self, parts: list[Explained]) -> None:
+        self.parts = parts
+
+    def copy_empty(self) -> _Several:
+        return _Several([part.copy_empty() for part in self.parts])
+
+    def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
+        for part in self.parts:
+            part.add(block, weights)
+        return self
+
+    def merge(self, other: _Several) -> Self:
+        for part, more in zip(self.parts, other.parts, strict=True):
+            part.merge(more)
+        return self
+
+
+def _summed(sums: A, source: Table | Rows, sample_weight: np.ndarray | None) -> A:
     if isinstance(source, Rows):
         return source.accumulate(sums)
     X = source.X.tocsr() if sp.issparse(source.X) else source.X

@@ -42,6 +42,7 @@ class Input:
     notes: tuple[str, ...] = ()  # what was set aside or converted, in sentences
     gaps: Gaps | None = None  # what was done about entries that were missing
     texts: dict[str, Any] | None = None  # how words were counted
+    unfilled: Table | None = None  # the table in memory before its gaps were filled
 
     @property
     def n_features(self) -> int:
@@ -186,12 +187,15 @@ def _gaps_treated(X: Any, feature_names: Any, sample_weight: Any, door: Door) ->
     door.check.tell()
     table = replace(table, notes=_noted(table))
     _tell_beyond(X, table.notes)
+    unfilled = table
     table, weights, gaps = without_gaps(table, missing, weights)
     if large and missing != "pairwise":
         rows = MatrixRows(table)
         rows = rows if weights is None else rows.weighted(weights)
         return Input(rows, table.feature_names, notes=table.notes, gaps=gaps)
-    return Input(table, table.feature_names, weights, table.notes, gaps)
+    filled = gaps is not None and gaps.fill is not None
+    unfilled_if = unfilled if filled else None
+    return Input(table, table.feature_names, weights, table.notes, gaps, unfilled=unfilled_if)
 
 
 def _held(X: Any, feature_names: Any, door: Door) -> Table:

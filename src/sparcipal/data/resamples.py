@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .inputs import Input
+from .missing import for_new_samples, without_gaps
 from .moments import Moments
 from .rows import MatrixRows, Rows
 from .table import Table, stacked
@@ -55,7 +56,32 @@ def reweighted(given: Input, weights: np.ndarray) -> Input:
         return replace(given, sample_weight=weights if old is None else weights * old)
     kept = np.flatnonzero(weights)
     table = stacked([_rows(source.X, kept)], source.feature_names)
-    return Input(table, given.feature_names, None if old is None else old[kept])
+    part = Input(table, given.feature_names, None if old is None else old[kept])
+    if given.unfilled is None:
+        return part
+    return replace(part, gaps=given.gaps, unfilled=table)
+
+
+def unfilled(given: Input) -> Input:
+    """Return the table in memory with the gaps that were filled in it; `filled` fills parts."""
+    held = isinstance(given.source, Table)
+    return replace(given, source=given.unfilled) if held and given.unfilled is not None else given
+
+
+def filled(part: Input) -> Input:
+    """Return a part of an unfilled table, its gaps filled by what is there in this part.
+
+    A column without an entry in it has what it was filled with in the whole.
+    """
+    gaps, source = part.gaps, part.source
+    if part.unfilled is None or gaps is None or gaps.fill is None:
+        return part
+    assert isinstance(source, Table)
+    empty = np.isnan(source.X).all(axis=0)
+    whole = Table(np.where(empty, gaps.fill, source.X), part.feature_names)._check_but_for_gaps()
+    table, weights, own = without_gaps(whole, gaps.rule, part.sample_weight)
+    own = own or for_new_samples(table, gaps.rule, weights)
+    return Input(table, part.feature_names, weights, gaps=own)
 
 
 def shuffled(given: Input, rng: np.random.Generator) -> Input:

@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ..data.explained import explained
+from ..data.explained import shares_of_others
 from ..data.inputs import Input, resolved
 from ..data.missing import by_rows
-from ..data.resamples import reweighted, row_count, shuffled
+from ..data.resamples import filled, reweighted, row_count, shuffled, unfilled
 from ..data.rows import Rows
 from ..data.searched import Searched
-from ..data.table import Table
 from ..numerics.threads import one_blas_thread, ordered_map
 from ..path import path_among
 from ..problem.constraints import Columns
@@ -281,15 +280,16 @@ class _Grid:
     def held_out(self, number: int, noise: int | None = None) -> np.ndarray | None:
         """Return the held-out shares of one fold, or of a table of noise; None when stopped."""
         quiet = Quiet(self.monitor)
-        given = self.given
+        given = unfilled(self.given)
         if noise is not None:
             given = shuffled(given, np.random.default_rng([self.settings.random_state, 2, noise]))
         held = self.fold(number)
         shares = np.full(self.shape, np.nan)
         settings = replace(self.settings, certify=False, callback=None, n_jobs=1)
         try:
-            rest, judge = reweighted(given, 1.0 - held), reweighted(given, held)
-            assert isinstance(judge.source, Table | Rows)
+            rest, judge = filled(reweighted(given, 1.0 - held)), reweighted(given, held)
+            cells: list[tuple[int, int]] = []
+            results: list[Result] = []
             searched = Searched(rest, settings.center, settings.scale, settings.memory_limit, quiet)
             for i, k in enumerate(self.ks):
                 asked, places = replace(settings, n_components=k), self.places_of(k)
@@ -297,10 +297,13 @@ class _Grid:
                 path = path_among(searched, asked, self.columns, sizes, quiet, thorough=False)
                 if quiet.stopped is not None:
                     return None
-                for j, result in zip(places, path):
-                    shares[i, j] = explained(result, judge.source, judge.sample_weight).score
-                    if np.isnan(shares[i, j]):
-                        raise ValueError("the rows that it holds out are the means of the others")
+                cells += [(i, j) for j in places]
+                results += path
+            found = shares_of_others(results, rest, judge, settings.memory_limit)
+            for cell, share in zip(cells, found, strict=True):
+                shares[cell] = share
+            if np.isnan(found).any():
+                raise ValueError("the rows that it holds out are the means of the others")
         except (KeyboardInterrupt, TimeoutError):
             return None
         except ValueError as error:
