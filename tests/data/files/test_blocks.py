@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from sparcipal import read, sparse_pca
 from sparcipal.data.files import bytes as source
-from sparcipal.data.files import cache, csv, parquet, spill
+from sparcipal.data.files import cache, csv, matrixmarket, parquet, spill
 from sparcipal.data.rows import memory_map
 
 
@@ -208,6 +208,30 @@ def test_matrix_market_in_blocks_adds_entries_by_rows(tmp_path, sizes, entries):
         dense[int(i) - 1, int(j) - 1] += float(value)
     for folder in (False, tmp_path / "kept", tmp_path / "kept"):
         np.testing.assert_array_equal(read(path, cache=folder).X.toarray(), dense)
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_matrix_market_counts_are_those_that_scipy_reads(tmp_path, monkeypatch, transpose):
+    """Lines of counts have a parser of their own; those with a sign go to SciPy."""
+    monkeypatch.setattr(source, "LINES", 300)
+    rng = np.random.default_rng(0)
+    X = rng.poisson(1.0, (60, 45)) * rng.integers(0, 2**31, (60, 45))
+    X[20:23] *= -1
+    place = np.argwhere(X.T if transpose else X)
+    place = place[:, ::-1] if transpose else place
+    lines = [f"{i + 1} {j + 1} {X[i, j]}{' ' * (i % 3)}" for i, j in place]
+    head = HEAD.replace("real", "integer")
+    assert "integer" in head
+    path = written(tmp_path / "x.mtx", f"{head}60 45 {len(lines)}\n" + "\n".join(lines))
+    mine = []
+    real = matrixmarket._counts
+    monkeypatch.setattr(matrixmarket, "_counts", lambda *a: mine.append(real(*a)) or mine[-1])
+    table = read(path, transpose=transpose, cache=False, memory_limit=100)
+    assert table.X.dtype == np.int64
+    np.testing.assert_array_equal(table.X.toarray(), X.T if transpose else X)
+    taken = [found is not None for found in mine]
+    assert any(taken)
+    assert not all(taken)
 
 
 @pytest.mark.usefixtures("tiny_blocks")

@@ -249,6 +249,13 @@ def parse(
     )  # fmt: skip
 
 
+def words_at(text: np.ndarray) -> np.ndarray:
+    """Return the 64-bit word that starts at every byte; nothing is copied."""
+    return np.lib.stride_tricks.as_strided(
+        text[:8].view(np.uint64), shape=(text.size - 7,), strides=(1,), writeable=False
+    )
+
+
 class _Buffer:
     """Whole lines of a stream, a block at a time; the rest of a block is moved to the front."""
 
@@ -261,10 +268,7 @@ class _Buffer:
 
     def _allocate(self, size: int) -> None:
         self.text = np.zeros(size + PAD, dtype=np.uint8)
-        # the 64-bit word that starts at every byte
-        self.words = np.lib.stride_tricks.as_strided(
-            self.text[:8].view(np.uint64), shape=(size + PAD - 7,), strides=(1,), writeable=False
-        )
+        self.words = words_at(self.text)
 
     def fill(self, source: Path_, line: int) -> int:
         """Return the end of the whole lines that are now in `text`; 0 when there are no more."""

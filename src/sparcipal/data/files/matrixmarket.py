@@ -1,4 +1,4 @@
-"""Matrix Market files, parsed by SciPy.
+"""Matrix Market files, parsed by SciPy, and counts in large ones as those of bags of words.
 
 SciPy takes the numbers it expects and skips whatever stands behind them on the line, so the bytes
 are checked here on their way to it.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import inspect
 import io
+import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
 
+from .bagofwords import LARGEST, PAD, words_at
 from .bytes import Path_, open_bytes, whole_lines
 from .reader import NotInBlocks, Parsed, Reader
 
@@ -90,7 +92,12 @@ def matrixmarket_blocks(source: Path_, names: Any, *, transpose: bool = False) -
 
 def _entries(stream: BinaryIO, banner: bytes, shape: tuple[int, int]) -> Triples:
     """Yield rows, columns and values, some lines at a time, parsed as files of their own."""
+    counts = banner.lower().split()[3] == b"integer"
     for text in whole_lines(stream):
+        found = _counts(text, shape) if counts else None
+        if found is not None:
+            yield found
+            continue
         count = text.count(b"\n") + (not text.endswith(b"\n"))
         sizes = f"{shape[0]} {shape[1]} {count}\n".encode()
         try:
@@ -98,6 +105,32 @@ def _entries(stream: BinaryIO, banner: bytes, shape: tuple[int, int]) -> Triples
         except (ValueError, OverflowError) as error:  # reading it whole tells the line
             raise NotInBlocks(str(error)) from error
         yield block.row, block.col, block.data
+
+
+def _counts(
+    lines: bytes, shape: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the entries of lines `row column count`, which the parser of bags of words takes; None
+    where it does not."""
+    from ...kernels import parse as kernel
+
+    text = np.zeros(len(lines) + 1 + PAD, dtype=np.uint8)
+    text[: len(lines)] = np.frombuffer(lines, dtype=np.uint8)
+    text[len(lines)] = ord("\n")
+    end = len(lines) + (not lines.endswith(b"\n"))
+    limits = np.array([min(shape[0], LARGEST), min(shape[1], LARGEST), LARGEST])
+    state, numbers = np.zeros(kernel.SIZE, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    room = end // 6 + 1  # the shortest entry takes six bytes
+    column, count, row, length = (np.empty(room, dtype=np.int32) for _ in range(4))
+    swift = int(sys.byteorder == "little")
+    kernel.parse_lines(
+        text, words_at(text), end, swift, limits, state, numbers, column, count, row, length
+    )
+    if state[kernel.FAULT]:
+        return None
+    found, runs = int(state[kernel.ENTRIES]), int(state[kernel.RUNS])
+    every_row = np.repeat(row[:runs] - 1, length[:runs])
+    return every_row, column[:found], count[:found].astype(np.int64)
 
 
 def _rows(entries: Triples, height: int, width: int) -> Iterator[tuple[sp.csr_array, int]]:
