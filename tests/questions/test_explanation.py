@@ -17,7 +17,8 @@ from sparcipal import (
     sparse_pca,
     stability,
 )
-from sparcipal.report.answers import overview
+from sparcipal.problem.answers import Cost
+from sparcipal.report.answers import Best, overview, withouts
 from sparcipal.report.summary import related
 from sparcipal.report.words import facts
 
@@ -321,3 +322,18 @@ def test_copies_that_are_all_in_are_not_offered_for_exchange():
 def test_a_certificate_that_reports_advice_alone_says_where_it_stands(asked):
     bare = replace(asked[1].certificate, nodes=0, eliminated=0, message="Ask for more.")
     assert facts(bare)[-1][2] == "by the solver, not part of the proof: the advice below"
+
+
+@pytest.mark.parametrize(("many", "sentences"), [(10, 10), (11, 6), (40, 6)])
+def test_costs_of_many_features_are_a_few_sentences(many, sentences):
+    X = np.random.default_rng(0).standard_normal((60, 40))
+    result = sparse_pca(X, n_nonzero_coefs=1, certify=False)
+    found = alternatives(result, X, drop=False, force=0)
+    best = Best(1.0, 0.0)
+    costs = [Cost(j, 0.5 + j / 100, 0.95, None) for j in range(many)]
+    lines = list(withouts(found, costs, best, "the best"))
+    assert len(lines) == sentences
+    if many > 10:
+        start = "without one of the others the best loses at least (proved) and at most: x5 5"
+        assert lines[-1].startswith(start)
+    assert ("and 15 more, the last 5" in lines[-1]) == (many == 40)

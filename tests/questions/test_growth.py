@@ -162,7 +162,7 @@ def test_partial_fit_sees_all_rows_of_all_calls(tmp_path):
     assert (
         again.partial_fit(COUNTS[:9]).result_.value == model.partial_fit(COUNTS[:9]).result_.value
     )
-    assert update(again, COUNTS[:9]).result.n_samples == 258
+    assert update(again, COUNTS[9:18]).result.n_samples == 258
     assert not hasattr(again.fit(COUNTS), "sums_")
     with pytest.warns(UserWarning, match="partial_fit begins with these"):
         assert again.partial_fit(COUNTS[:50]).result_.n_samples == 50
@@ -189,3 +189,17 @@ def test_partial_fit_takes_weights_in_every_call():
     whole = sparse_pca(COUNTS, sample_weight=weights, **ASKED)
     assert model.result_.value == pytest.approx(whole.value, rel=1e-9)
     assert verify(model, COUNTS, sample_weight=weights).verdict == "proved"
+
+
+def test_rows_that_come_twice_in_a_row_are_pointed_out(tmp_path):
+    before = sparse_pca(COUNTS[:120], **ASKED)
+    once = update(before, COUNTS[120:], X=COUNTS[:120])
+    assert not once.repeated
+    once.sums.save(tmp_path / "x.sums")
+    with pytest.warns(UserWarning, match=r"count once more now.*take them away once \(without="):
+        twice = update(once.result, COUNTS[120:], sums=Sums.load(tmp_path / "x.sums"))
+    assert twice.repeated
+    assert twice.result.n_samples == 360
+    assert not update(twice, without=COUNTS[120:]).repeated
+    with pytest.warns(UserWarning, match="go back to the result before them"):
+        assert update(sparse_pca(COUNTS + 0.5, **ASKED), COUNTS + 0.5, X=COUNTS + 0.5).repeated

@@ -35,6 +35,7 @@ OPTIONS: dict[str, str] = {
     "folds": "--folds",
     "permutations": "--permutations",
     "within": "--within",
+    "without": "--without",
     "most": "--most",
     "force": "--force",
     "scheme": "--scheme",
@@ -79,6 +80,8 @@ FLAGS: dict[str, str] = {
 SENTENCES: dict[str, str] = {
     "pass times=..., or read them with label_field='date'": "name the field of their dates with "
     "--label-field",
+    "fit the rows that are left (sparse_pca, or Sums.of to go on from them)": "fit the rows that "
+    "are left (sparcipal fit), and go on from them with sparcipal update --data",
     "pass X instead of covariance": "leave out --covariance",
     "pass a data table as X instead": "leave out --covariance for a data table",
     "pass numbers between 1 and": "ask for numbers between 1 and",

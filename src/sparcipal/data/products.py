@@ -290,7 +290,7 @@ def check_exact(exact: bool) -> None:
     if not exact:
         raise ValueError(
             "only sums of integers without sample weights can be subtracted, since others are "
-            "rounded; add the rows that are left to new sums"
+            "rounded; fit the rows that are left (sparse_pca, or Sums.of to go on from them)"
         )
 
 

@@ -6,6 +6,7 @@ are added, rows that leave are subtracted, and the covariance is there without r
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,9 @@ class Sums:
     gram : Gram
         Of the kept columns, over the same rows.
     feature_names : tuple of str, optional
+    last : str
+        A fingerprint of the sums over the rows that came last, so that it can be told when the same
+        ones come again; empty where that is not known.
 
     Examples
     --------
@@ -54,7 +58,11 @@ class Sums:
     """
 
     def __init__(
-        self, moments: Moments, gram: Gram, feature_names: tuple[str, ...] | None = None
+        self,
+        moments: Moments,
+        gram: Gram,
+        feature_names: tuple[str, ...] | None = None,
+        last: str = "",
     ) -> None:
         if gram.n_samples != moments.n_samples:
             raise ValueError(
@@ -67,6 +75,7 @@ class Sums:
                 "columns; both must be of the same table"
             )
         self.moments, self.gram, self.feature_names = moments, gram, feature_names
+        self.last = last
 
     @staticmethod
     def of(
@@ -126,14 +135,15 @@ class Sums:
                 self._check_columns(rows)
         if without is not None:
             check_exact(self.exact)
-        moments, gram = self.moments.copy_empty(), self.gram.copy_empty()
+        moments, gram, last = self.moments.copy_empty(), self.gram.copy_empty(), self.last
         if new is not None:
             moments, gram = self._over(new, monitor)
+            last = _fingerprint(moments, gram)
         moments, gram = moments.merge(self.moments), gram.merge(self.gram)
         if without is not None:
             gone, products = self._over(without, monitor)
             moments, gram = moments.subtract(gone), gram.subtract(products)
-        return Sums(moments, gram, self.feature_names)
+        return Sums(moments, gram, self.feature_names, last)
 
     def _over(self, rows: Rows, monitor: Monitor) -> tuple[Moments, Gram]:
         """Return the sums over other rows, of the same columns."""
@@ -168,6 +178,7 @@ class Sums:
         arrays: dict[str, Any] = {
             "format": np.array([FORMAT]),
             "names": np.array(names, dtype=np.str_),
+            "last": np.array([self.last], dtype=np.str_),
             **{f"moments_{name}": array for name, array in self.moments.arrays().items()},
             **{f"gram_{name}": array for name, array in self.gram.arrays().items()},
         }
@@ -185,7 +196,8 @@ class Sums:
             moments = Moments.from_arrays(_under("moments_", parts))
             gram = Gram.from_arrays(_under("gram_", parts))
             _check_shapes(moments, gram, names)
-            return Sums(moments, gram, names or None)
+            last = str(parts["last"][0]) if "last" in parts else ""
+            return Sums(moments, gram, names or None, last)
         except OSError:
             raise
         except Exception as error:  # whatever else NumPy or the sums find wrong with the bytes
@@ -240,4 +252,12 @@ def summed(rows: Rows, memory_limit: int, monitor: Monitor) -> Sums:
     kept = np.arange(p) if p <= most else moments.screen(most)
     what = f"of {kept.size} of {p} features"
     gram = rows.accumulate(moments.gram(kept), Watch(monitor, "products", what))
-    return Sums(moments, gram, rows.feature_names)
+    return Sums(moments, gram, rows.feature_names, _fingerprint(moments, gram))
+
+
+def _fingerprint(moments: Moments, gram: Gram) -> str:
+    """Return a text that sums over other rows do not have."""
+    digest = hashlib.sha256()
+    for array in (*moments.arrays().values(), *gram.arrays().values()):
+        digest.update(array.tobytes())
+    return digest.hexdigest()

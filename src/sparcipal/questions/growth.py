@@ -7,10 +7,11 @@ begins with the answer before it, and the new one has a certificate of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..data.inputs import Input
+from ..data.notes import tell
 from ..data.passes import MEMORY_LIMIT, memory_bytes
 from ..data.rows import Rows
 from ..data.samples import features_of
@@ -71,6 +72,8 @@ class Update:
         One for each component of `result`.
     faded : tuple of int
         Components of `before` that do not go on.
+    repeated : bool
+        Whether exactly the rows that were added now had been added last, so that they count twice.
     """
 
     result: Result
@@ -80,6 +83,7 @@ class Update:
     removed: int
     changes: tuple[Change, ...]
     faded: tuple[int, ...]
+    repeated: bool = False
 
     @property
     def same(self) -> bool:
@@ -160,11 +164,24 @@ def update(
             new = with_weights(new, sample_weight)
         gone = None if without is None else _rows(before, without)
         changed = known.changed(new, gone, monitor)
+        repeated = new is not None and changed.last == known.last
+        if repeated:
+            tell((again(changed.exact),))
         names = before.feature_names or changed.feature_names
         texts = before.info.get("texts")
         result = fitted(Input(changed, names, texts=texts), asked, monitor)
     removed = 0 if gone is None else gone.n_samples or 0
-    return compared(before, result, changed, changed.n_samples - known.n_samples + removed, removed)
+    added = changed.n_samples - known.n_samples + removed
+    return replace(compared(before, result, changed, added, removed), repeated=repeated)
+
+
+def again(exact: bool) -> str:
+    """Say that rows count twice, and how to go on if that was not meant."""
+    way = "take them away once (without=...)" if exact else "go back to the result before them"
+    return (
+        "exactly these rows were the last to be added, and count once more now; if that was not "
+        f"meant, {way}"
+    )
 
 
 def compared(before: Result, result: Result, sums: Sums, added: int, removed: int) -> Update:

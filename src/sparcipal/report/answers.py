@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import words
+from . import summary, words
 
 if TYPE_CHECKING:
     from ..problem.answers import Alternatives, Cost, Listed, Nearby
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # supports of a list and outsiders that are told one by one
 NAMED = 20  # features that are named in one line
+DEAREST = 5  # features of more than SHOWN whose costs are sentences of their own
 NEXT = 5  # supports after the best one in the short form
 OFTEN = 0.25  # features outside the answer that came back at least so often are shown
 WIDTH = 100
@@ -321,7 +322,9 @@ def overview(found: Alternatives, near: Nearby) -> Iterator[str]:
     used = {feature for entry in near.supports for feature in near.reached(entry)}
     left = found.result.n_features - len(used)
     if near.complete and left and not alone:
-        yield "in none: the other " + (f"{left:,} features" if left > 1 else "feature")
+        yield "in none: the other " + (
+            f"{left:,} {_column(found)}s" if left > 1 else _column(found)
+        )
     for group in near.groups:
         # where one alone is used; not where no support has any of them, or all have them all
         if used.issuperset(group.tolist()) and not set(near.always()).issuperset(group.tolist()):
@@ -349,13 +352,14 @@ def using(found: Alternatives, near: Nearby, i: int) -> str:
     return f"using {name} costs at least {least} (proved) and at most {most}"
 
 
-def using_others(near: Nearby) -> Iterator[str]:
+def using_others(found: Alternatives, near: Nearby) -> Iterator[str]:
     """Yield what it costs at least to use an outsider that has no cost of its own."""
     named = [cost.feature for cost in near.forces]
     others = near.with_bound[~np.isin(near.outsiders, named)]
     least, _ = Best(near.value, near.rounding).lost(0.0, float(others.max(initial=0.0)))
     if others.size and least > 0:
-        yield f"using any other feature costs at least {_percent(least, down=True)} (proved)"
+        share = _percent(least, down=True)
+        yield f"using any other {_column(found)} costs at least {share} (proved)"
 
 
 def others(found: Alternatives, near: Nearby) -> Iterator[str]:
@@ -389,7 +393,8 @@ def _unique(found: Alternatives, near: Nearby) -> str:
     if near.everything:
         most = max(cost.bound for cost in near.drops if cost.feature in near.loaded())
         gap = _percent(1 - most / (near.supports[0].value - near.rounding), down=True)
-        return f"the best one is unique: without any of its features at least {gap} is lost"
+        own = f"any of its {_column(found)}s"
+        return f"the best one is unique: without {own} at least {gap} is lost"
     sure = near.supports[0].value - near.rounding
     most = max((entry.bound for entry in near.supports[1:]), default=near.level)
     if most <= near.level:  # others that are not listed may explain more than those that are
@@ -413,6 +418,27 @@ def without(found: Alternatives, cost: Cost, best: Best, whose: str = "the best"
         f"no answer without {name} comes within {_percent(least, down=True)} of {whose}: proved "
         f"(the best one found is {_percent(most)} short)"
     )
+
+
+def withouts(found: Alternatives, costs: Iterable[Cost], best: Best, whose: str) -> Iterator[str]:
+    """Yield what it costs to do without each of some features, the dearest first: a sentence for
+    each of a few, and one for the rest where there are many."""
+    dearest = sorted(costs, key=lambda cost: cost.bound)
+    few = len(dearest) if len(dearest) <= SHOWN else DEAREST
+    for cost in dearest[:few]:
+        yield without(found, cost, best, whose)
+    rest = dearest[few:]
+    if rest:
+        figures = [(cost.feature, cost.value, cost.bound) for cost in rest]
+        told = _lost(found, figures, best)
+        if len(rest) > NAMED and best.value > 0:
+            told += f", the last {_between(*best.lost(rest[-1].value, rest[-1].bound))}"
+        yield f"without one of the others {whose} loses at least (proved) and at most: {told}"
+
+
+def _column(found: Alternatives) -> str:
+    """Return what a feature of the table is called."""
+    return summary.nouns(found.result)[1]
 
 
 def _named(found: Alternatives, features: list[int]) -> str:

@@ -218,15 +218,13 @@ def _sure(page: Explanation) -> Iterator[str]:
         own = [line for line in own if line != answers.NO_CHOICE]
         yield from _prefixed(iter(own), near, several)
         # what all components lose together says more than what one loses beside the others
-        costs = sorted(
-            (cost for cost in near.drops if cost.feature not in joint), key=lambda cost: cost.bound
-        )
+        costs = [cost for cost in near.drops if cost.feature not in joint]
         known = best == "the best" or (near.complete and not near.surpassed)
         whose = "this component" if several else "the best" if known else best
-        lines = (answers.without(found, cost, _best(near), whose) for cost in costs)
+        lines = answers.withouts(found, costs, _best(near), whose)
         yield from _prefixed(lines, near, several)
-    for cost in sorted(found.drops, key=lambda cost: cost.bound):
-        yield f"all together: {answers.without(found, cost, answers.best_of(found), best)}"
+    for line in answers.withouts(found, found.drops, answers.best_of(found), best):
+        yield f"all together: {line}"
     yield from answers.nothing_to_spare(found)
     if not found.complete:
         yield f"Incomplete: {answers.ENDS.get(found.status, found.status)}."
@@ -248,7 +246,7 @@ def _else(page: Explanation) -> Iterator[str]:
             places = [int(np.flatnonzero(near.outsiders == c.feature)[0]) for c in near.forces]
             lines = (answers.using(found, near, i) for i in places)
             yield from _prefixed(lines, near, several)
-            yield from _prefixed(answers.using_others(near), near, several)
+            yield from _prefixed(answers.using_others(found, near), near, several)
 
 
 def _together(page: Explanation) -> Iterator[str]:
@@ -258,7 +256,7 @@ def _together(page: Explanation) -> Iterator[str]:
         scores = "its score" if alone else "all scores together"
         yield (
             f"A regression on {scores} explains {words.share_percent(page.share)} of the variance "
-            "of all features."
+            f"of all {summary.nouns(result)[1]}s."
         )
     if alone:
         return
