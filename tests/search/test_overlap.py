@@ -157,6 +157,21 @@ def test_exchanges_find_what_all_supports_contain(monkeypatch: pytest.MonkeyPatc
     assert sparse_pca(covariance=A, **asked).value >= best.value * (1 - 1e-6)
 
 
+def test_features_of_others_make_components_uncorrelated() -> None:
+    """Three factors whose samples correlate by chance: the best features of one keep what they
+    have in common with those of another, unless one of these takes it away."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 60))
+    for j, size in enumerate((1.6, 1.3, 1.1)):
+        X[:, 12 * j : 12 * j + 12] += size * rng.standard_normal((60, 1))
+    asked = {"n_components": 3, "n_nonzero_coefs": 5, "scale": True, "uncorrelated": True}
+    asked |= {"certify": False, "method_options": {"effort": 0}}
+    apart, free = sparse_pca(X, **asked), sparse_pca(X, supports="free", **asked)
+    assert apart.value > 10.0  # 9.39 by exchanges for single components alone
+    assert free.value > 10.2  # 9.94
+    assert verify(free, X).verdict == "proved"
+
+
 @pytest.mark.parametrize("seed", [1, 3])
 def test_trades_among_uncorrelated_components_leave_supports_apart(seed: int) -> None:
     """A trade may put components into other places, from which the next one must take them."""

@@ -9,30 +9,33 @@ uncorrelated  x'Ax, with x'Ax_i = 0
 disjoint      no feature of the others; two components may trade features
 
 Supports come from the search for one component in that matrix and from exchanges of single
-features; on a support the best vector is an eigenvector. Adjusted variances depend on all weights
+features; on a support the best vector is an eigenvector. A tight ascent makes uncorrelated
+components one after the other, on the best support for one of them in which what it has in common
+with those before costs more and more: features of theirs enter that take it away. Adjusted variances depend on all weights
 at once, which a few L-BFGS steps on fixed supports improve together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations, product
+from itertools import combinations, islice, permutations, product
 
 import numpy as np
 
-from ..numerics.lbfgs import minimise, slow
 from ..problem.components import (
     RANK,
     best_order,
     best_within,
     conforming,
+    newcomer_gain,
     variances,
     with_direction,
 )
 from ..problem.covariance import Covariance, MatrixCovariance
 from ..problem.nonnegative import nonnegative_leading
 from ..problem.problem import Component, Options, Problem
-from .deflation import beyond
+from .deflation import Downdated, beyond
+from .polish import polished
 from .tied import exchanged, refined
 
 SWEEPS = 4  # over all components
@@ -40,12 +43,12 @@ LEAVING, ENTERING = 4, 6  # features that are tried in an exchange
 TRADED = 5  # features of each of two components that they may trade
 EXCHANGES = 30  # of one component in one sweep
 DENSE = 400  # up to so many features a matrix that is seen is formed
-POLISH = 40  # L-BFGS steps on the weights
 PERTURBED = 10  # starts near the best answer, for each unit of effort
 SMALL, RANDOM = 12, 8  # up to so many features there are so many starts anywhere
 CHANGED, NEAR = 3, 10  # features of a component that change then, and among how many others
 PROMISING = 0.98  # of the best value: exchanges with all weights moving are worth their time
-LIFTED, LEAST = 1e-3, 1e-6  # nonnegative weights where a polish begins, and those that it drops
+PRICES = (3.0, 30.0, 300.0)  # of variance, for what an uncorrelated component may have in common
+ORDERS, COMPLETED = 6, 4  # in which uncorrelated ones are completed; so many are improved
 BETTER = 1.0 + 1e-10
 
 Search = Callable[[Covariance, int], np.ndarray]
@@ -57,13 +60,19 @@ def ascend(
     search: Search,
     options: Options,
     effort: int,
+    *,
+    tight: bool = False,
 ) -> tuple[Component, ...]:
     """Return the best components from any of the starts, which need not be of the right kind.
 
     `search(cov, s)` returns a good support of s features for one component, without constraints.
+    A `tight` ascent is for uncorrelated components: it looks further for features that take away
+    what components have in common. It ends elsewhere, and not always higher.
     """
-    ascent = _Ascent(problem, search)
+    ascent = _Ascent(problem, search, tight)
     possible = [ascent.admitted(tuple(start)) for start in starts]
+    if tight:
+        possible = [*ascent.completed(possible, options), max(possible, key=ascent.value)]
     ranked = sorted(possible, key=ascent.value, reverse=True)
     ends = [ascent.run(start, options, 1 if i else 2) for i, start in enumerate(ranked)]
     best = max([*ends, *ranked], key=ascent.value)
@@ -91,8 +100,8 @@ def _supports(components: Sequence[Component]) -> tuple[bytes, ...]:
 
 
 class _Ascent:
-    def __init__(self, problem: Problem, search: Search) -> None:
-        self.problem, self.search = problem, search
+    def __init__(self, problem: Problem, search: Search, tight: bool = False) -> None:
+        self.problem, self.search, self.tight = problem, search, tight
         self.cov = problem.covariance
         self.constrained = problem.orthogonal or problem.uncorrelated
         self._alone: dict[int, np.ndarray] = {}
@@ -170,6 +179,66 @@ class _Ascent:
                 break
         return tuple(best)
 
+    def completed(
+        self, starts: list[tuple[Component, ...]], options: Options
+    ) -> list[tuple[Component, ...]]:
+        """Return uncorrelated components near the starts, made one after the other on supports in
+        which features of the others make up for what the best ones have in common with these.
+
+        The order in which all explain most is found for the best of them.
+        """
+        none = np.zeros((self.cov.n_features, 0))
+        made: list[tuple[Component, ...]] = []
+        for start in starts:
+            alone = [self._on(self.cov, c.support, none) or c for c in start]
+            worth = [-_worth(self.cov, one) for one in alone]
+            made.append(self._completed(start, np.argsort(worth, kind="stable").tolist()))
+            if options.monitor.stopped:
+                return made
+        best = starts[int(np.argmax([self.value(one) for one in made]))]
+        for order in islice(permutations(range(len(best))), ORDERS):
+            if options.monitor.stopped:
+                break
+            made.append(self._completed(best, order))
+        different = {_supports(one): one for one in made}
+        return sorted(different.values(), key=self.value, reverse=True)[:COMPLETED]
+
+    def _completed(
+        self, start: tuple[Component, ...], order: Sequence[int]
+    ) -> tuple[Component, ...]:
+        made = list(start)
+        basis = np.zeros((self.cov.n_features, 0))
+        for j in order:
+            allowed = np.ones(self.cov.n_features, dtype=bool)
+            if self.problem.disjoint:
+                allowed[np.concatenate([c.support for i, c in enumerate(made) if i != j])] = False
+            s = min(self.problem.cardinalities[j], int(np.count_nonzero(allowed)))
+            one = self._tightened(made[j].support, basis, allowed, s)
+            made[j] = made[j] if one is None else one
+            basis = with_direction(self.problem, basis, made[j])
+        return self.admitted(tuple(made))
+
+    def _tightened(
+        self, support: np.ndarray, basis: np.ndarray, allowed: np.ndarray, s: int
+    ) -> Component | None:
+        """Return a component near the best one on the support: what it has in common with the
+        basis costs more and more, so that features enter which take it away, and then nothing."""
+        none = basis[:, :0]
+        one = self._on(self.cov, support, none)
+        if one is None or not basis.any():
+            return one and self._exchanged(self.cov, one, none, allowed, s)
+        level = max(_worth(self.cov, one), 0.0)
+        # no component of s features has more than its length in common with a column
+        largest = -np.sort(-np.abs(basis), axis=0)[:s]
+        columns = basis / np.maximum(np.linalg.norm(largest, axis=0), 1e-300)
+        for price in PRICES:
+            rest: Covariance = self.cov
+            for column in columns.T:
+                rest = Downdated(rest, np.sqrt(price * level) * column)
+            one = self._exchanged(rest, one, none, allowed, s)
+        exact = self._on(self.cov, one.support, basis)
+        return exact and self._exchanged(self.cov, exact, basis, allowed, s)
+
     def exchanged(
         self, components: tuple[Component, ...], options: Options
     ) -> tuple[Component, ...]:
@@ -211,6 +280,8 @@ class _Ascent:
         if searching:
             supports.append(self._searched(rest, allowed, s))
         found = [self._on(rest, support, basis) for support in supports]
+        if searching and self.tight:
+            found += [self._tightened(support, basis, allowed, s) for support in supports]
         return [self._exchanged(rest, one, basis, allowed, s) for one in found if one is not None]
 
     def _searched(self, rest: Covariance, allowed: np.ndarray, s: int) -> np.ndarray:
@@ -239,15 +310,17 @@ class _Ascent:
             image = rest.image(component.support, component.weights)
             if basis.shape[1]:
                 image -= basis @ np.linalg.lstsq(basis, image, rcond=None)[0]
-            gain = np.where(allowed, image if self.problem.nonnegative else np.abs(image), -np.inf)
-            gain[component.support] = -np.inf
-            enter = np.argsort(-gain, kind="stable")[:ENTERING]
-            enter = enter[np.isfinite(gain[enter])]
+            gains = [image if self.problem.nonnegative else np.abs(image)]
+            if basis.shape[1] and self.tight:
+                gains.append(_newcomers(rest, component, basis))
+            outside = allowed.copy()
+            outside[component.support] = False
+            enter = dict.fromkeys(b for gain in gains for b in _largest(gain, outside, ENTERING))
             weak = component.support[np.argsort(np.abs(component.weights))[:LEAVING]]
             full = component.support.size >= s
             supports = [
                 np.sort(np.append(_without(component, a), b))
-                for b in enter.tolist()
+                for b in enter
                 for a in (weak.tolist() if full else [-1])
             ]
             if not supports:
@@ -345,51 +418,30 @@ class _Ascent:
         return best_within(rest, support, basis)
 
 
-def polished(
-    cov: Covariance, components: Sequence[Component], nonnegative: bool = False
-) -> list[Component]:
-    """Return components with the same supports whose adjusted variances sum to no less, or hardly.
+def _newcomers(rest: Covariance, component: Component, basis: np.ndarray) -> np.ndarray:
+    """Return by how much a component orthogonal to the basis gains at least from every feature.
 
-    Nonnegative weights are squares of what moves. With G = X'AX and v_j the coefficients of x_j
-    beyond those before it, the j-th adjusted variance is v_j'G v_j, and its gradient in X is
-    2 A X v_j v_j'.
+    With C the basis on its support and W = C(C'C)^-1, a feature b comes with the weights -WC_b',
+    which keep the sum orthogonal: the gain is that of two vectors.
     """
-    features = np.unique(np.concatenate([c.support for c in components]))
-    A = cov.submatrix(features)
-    k, places = len(components), [np.searchsorted(features, c.support) for c in components]
-    ends = np.cumsum([c.support.size for c in components])[:-1]
-
-    def matrix(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        X = np.zeros((features.size, k))
-        for j, part in enumerate(np.split(y * y if nonnegative else y, ends)):
-            X[places[j], j] = part
-        norms = np.maximum(np.linalg.norm(X, axis=0), 1e-150)
-        return X / norms, norms
-
-    def evaluate(y: np.ndarray) -> tuple[float, np.ndarray]:
-        X, norms = matrix(y)
-        image = A @ X
-        G = X.T @ image
-        V = np.eye(k)
-        for j in range(1, k):
-            V[:j, j] = -np.linalg.lstsq(G[:j, :j], G[:j, j], rcond=1e-12)[0]
-        slope = 2.0 * image @ (V @ V.T)
-        slope -= X * np.einsum("ij,ij->j", X, slope)
-        grad = np.concatenate([slope[places[j], j] / norms[j] for j in range(k)])
-        return -float(np.einsum("ij,il,lj->", V, G, V)), -grad * (2 * y if nonnegative else 1.0)
-
-    start = np.concatenate([c.weights for c in components])
-    if nonnegative:
-        start = np.sqrt(np.maximum(start, LIFTED))
-    X, _ = matrix(minimise(evaluate, start, POLISH, _still))
-    if nonnegative:
-        X = np.where(X > LEAST, X, 0.0)
-        X /= np.linalg.norm(X, axis=0)
-    return [Component(c.support, X[places[j], j]) for j, c in enumerate(components)]
+    support, own = component.support, basis[component.support]
+    W = np.linalg.pinv(own.T, rcond=RANK)
+    X = np.zeros((rest.n_features, 1 + W.shape[1]))
+    X[support, 0], X[support, 1:] = component.weights, W
+    images = rest.matmat(X)
+    block = images[support]
+    value = float(component.weights @ block[:, 0])
+    size = 1.0 + np.einsum("ij,jk,ik->i", basis, W.T @ W, basis)
+    link = images[:, 0] - basis @ (W.T @ block[:, 0])
+    variance = np.einsum("ij,jk,ik->i", basis, W.T @ block[:, 1:], basis) + rest.diagonal
+    variance -= 2.0 * np.einsum("ij,ij->i", basis, images[:, 1:])
+    return newcomer_gain(value, variance / size, link / np.sqrt(size), False)
 
 
-def _still(history: list[float]) -> bool:
-    return slow(history, 5, 1e-12 * abs(history[-1]))
+def _largest(gain: np.ndarray, allowed: np.ndarray, count: int) -> list[int]:
+    """Return allowed features of the largest gain, so many if there are."""
+    best = np.argsort(-np.where(allowed, gain, -np.inf), kind="stable")[:count]
+    return [int(i) for i in best[allowed[best]]]
 
 
 def _weakest(component: Component) -> list[int]:

@@ -207,4 +207,4 @@ class Downdated(Covariance):
         return self.inner.submatrix(rows, cols) - np.outer(self.w[rows], self.w[cols])
 
     def restrict(self, keep: np.ndarray) -> Covariance:
-        return MatrixCovariance(self.submatrix(keep), self.unit)
+        return Downdated(self.inner.restrict(keep), self.w[keep])

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from .deflation import Single, beyond, deflate
 from .tied import of_every_support
 
 Answer = tuple[Component, ...]
+Found = TypeVar("Found")
 
 
 def _apart(sizes: tuple[int, ...], p: int) -> tuple[int, ...]:
@@ -58,7 +60,7 @@ class Overlap:
         self.problem, self.options, self.effort = problem, options, effort
         self.apart, self.one, self.simple = tools.apart, tools.one, list(tools.simple)
         self.sizes = _apart(problem.cardinalities, problem.covariance.n_features)
-        self._found: dict[str, Answer] = {}
+        self._found: dict[str, Any] = {}
 
     def best(self) -> Answer:
         problem = self.problem
@@ -84,10 +86,11 @@ class Overlap:
                 starts.append(self._uncorrelated("free"))
         return self._ascended(starts, supports="free", objective="adjusted", uncorrelated=False)
 
-    def _once(self, name: str, find: Callable[[], Answer]) -> Answer:
+    def _once(self, name: str, find: Callable[[], Found]) -> Found:
         if name not in self._found:
             self._found[name] = find()
-        return self._found[name]
+        found: Found = self._found[name]
+        return found
 
     def _shared(self) -> list[Answer]:
         """Return components found one after the other, and those of simple methods."""
@@ -145,24 +148,38 @@ class Overlap:
         return self._ascended(starts, supports="orthogonal", objective="sum", uncorrelated=False)
 
     def _uncorrelated(self, supports: str) -> Answer:
-        return self._once(f"uncorrelated {supports}", lambda: self._search_uncorrelated(supports))
+        kind = self._uncorrelated_kind(supports)
+        found = [self._uncorrelated_way(supports, tight) for tight in (False, True)]
+        return max(found, key=lambda one: float(variances(kind, one).sum()))
 
-    def _search_uncorrelated(self, supports: str) -> Answer:
+    def _uncorrelated_kind(self, supports: str) -> Problem:
         sizes = self.sizes if supports == "disjoint" else self.problem.cardinalities
-        kind = self._as(supports=supports, objective="adjusted", uncorrelated=True, sizes=sizes)
+        return self._as(supports=supports, objective="adjusted", uncorrelated=True, sizes=sizes)
+
+    def _uncorrelated_way(self, supports: str, tight: bool) -> Answer:
+        """Return where one of two ways ends; each begins a free one with its own disjoint one,
+        because a better start may well lead to a worse end."""
+        return self._once(
+            f"uncorrelated {supports} {tight}", partial(self._search_uncorrelated, supports, tight)
+        )
+
+    def _search_uncorrelated(self, supports: str, tight: bool) -> Answer:
+        kind = self._uncorrelated_kind(supports)
         starts: list[Answer] = []
         if supports == "free" and all(s >= j for j, s in enumerate(sorted(self.sizes), 1)):
-            starts.append(self._uncorrelated("disjoint"))
-        every = of_every_support(kind, self.options)
+            starts.append(self._uncorrelated_way("disjoint", tight))
+        every = self._once(f"every {supports}", lambda: of_every_support(kind, self.options))
         if every is not None:
             return max([every, *starts], key=lambda one: float(variances(kind, one).sum()))
         starts.append(self._disjoint())
         if supports == "free":
+            sizes = kind.cardinalities
             starts += self._shared()
             if len(set(sizes)) == 1 and self.problem.k <= sizes[0]:
                 starts.append(self._common())
         # every exchange is dear here, and more starts near the best answer hardly find a better one
-        return ascend(kind, starts, self.one, self.options, min(self.effort, 1))
+        effort = min(self.effort, 1)
+        return ascend(kind, starts, self.one, self.options, effort, tight=tight)
 
     def _common(self) -> Answer:
         return self._once("common", self._search_common)
