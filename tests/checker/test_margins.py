@@ -39,6 +39,7 @@ FORMULAS = [
     ("moved", "m"),
     ("claim", ""),
     ("majorant", "r"),
+    ("alike", "s"),
     ("outside", "s"),
     ("priced", "n"),
     ("sketch", "p"),

@@ -243,7 +243,7 @@ def fixing(own, claim):
         look = lambda B, room, drop, ar: asked.append((room, drop)) or True  # noqa: E731
         patch.setattr(tree, "small_test", look)
         patch.setattr(tree, "majorant", lambda M, t, ar: (np.zeros((4, 2)), 0.25))
-        own.check(claim)
+        own.check(claim, Budget())
     return asked
 
 

@@ -20,6 +20,7 @@ TERMS: dict[str, Callable[..., int]] = {
     "lowered": lambda m, r: m + 2 * r + 8,  # B - BYY'B, with Y of m rows and r columns
     "moved": lambda m: m + 16,  # A - LL' + cI, with L of m columns
     "majorant": lambda r: 4 * (r + 2),  # M - BB', with B of rank r
+    "alike": lambda s: 16 * (s + 8),  # squares over the pairs of s features, and what bounds them
     "outside": lambda s: s + 16,  # a row outside a core
     "priced": lambda n: n + 8,  # n prices, and what is proved at them
     "sketch": lambda p: 2 * (p + 16),  # a sketch of p rows

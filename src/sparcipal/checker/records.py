@@ -327,24 +327,29 @@ class Node:
     support. A node is settled at once, and its ``end`` is "empty", when nothing is alive, more than
     s features are forced or a pass has named a feature in both of its lists. Otherwise it is
     settled by its ``end``: "closed" by the bound of a certificate, "leaf" by all its supports one
-    by one, "branch" by two children, "in" and "out" of the same feature, "shrink" by one child for
-    each feature, "same" by an earlier node whose sets, before its passes, are those of this node
-    after its own. A leaf has supports of all sizes up to s if features have prices; otherwise the
-    largest are enough. The leading eigenvalue of each must be at most t, for nonnegative components
-    too: only shrinking tells a leading vector of two signs. Where supports may hold features
-    outside (pads), a leaf must have s forced features, and there are neither twins nor shrinking. A
-    node that shrinks has all its features forced, and each child loses one of them; below it no
-    support is settled by being part of a listed one."""
+    by one, "alike" by sums over the pairs of features that are ("Near-duplicates" in
+    :doc:`methods/tree`) and by the supports that these leave, one by one, "branch" by two children,
+    "in" and "out" of the same feature, "shrink" by one child for each feature, "same" by an earlier
+    node whose sets, before its passes, are those of this node after its own. A leaf has supports of
+    all sizes up to s if features have prices; otherwise the largest are enough. The leading
+    eigenvalue of each must be at most t, for nonnegative components too: only shrinking tells a
+    leading vector of two signs. Where supports may hold features outside (pads), a leaf must have s
+    forced features, and there are neither twins nor shrinking. A node that shrinks has all its
+    features forced, and each child loses one of them; below it no support is settled by being part
+    of a listed one."""
 
     parent: int = entry(Integer(-1), "the place of the parent among the steps; -1 for the root")
     side: str = entry(Word("root", "in", "out", "shrink"), "which child of it this is")
     moved: np.ndarray = entry(Features("n"), "the features moved")
     passes: tuple[Pass, ...] = entry(Many(Record(Pass)), "rounds of fixing, in their order")
     end: str = entry(
-        Word("closed", "empty", "leaf", "branch", "shrink", "same"), "how it is settled"
+        Word("closed", "empty", "leaf", "alike", "branch", "shrink", "same"), "how it is settled"
     )
     split: int | None = entry(Integer(1), "closed: the place of the certificate", optional=True)
     node: int | None = entry(Integer(1), "same: the place of the other node", optional=True)
+    alike: np.ndarray | None = entry(
+        Features("n", least=1), "alike: the free features that are", optional=True
+    )
 
 
 LOG = Steps("problem", problem=(Problem,), split=SPLITS, node=(Node,))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .alike import left_over
 from .arithmetic import Arithmetic, Numbers
 from .budget import Budget, Refused, choices, require
 from .family import Case, Family
@@ -85,7 +86,7 @@ def replay(
         looked = sum(prover.count(claim.state) for claim in claims if claim.what == "leaf")
         prover.listed.charge(looked, budget)
     for claim in claims:
-        prover.check(claim)
+        prover.check(claim, budget)
     return ar.number(problem.bound)
 
 
@@ -106,9 +107,9 @@ class State:
 class Claim:
     """What has to be true of a node, or of one of its passes."""
 
-    what: str  # "closed", "leaf", "shrink" or "pass"
+    what: str  # "closed", "leaf", "alike", "shrink" or "pass"
     state: State
-    split: Any = None  # the certificate: one of those of its prover
+    split: Any = None  # the certificate: one of those of its prover; alike: the group
     fixed: Pass | None = None
 
 
@@ -194,6 +195,8 @@ class _Walk:
             most = f"a leaf of {count:.6g} supports, at most {MOST_SUPPORTS}"
             require(count <= MOST_SUPPORTS, most)
             self.claims.append(Claim("leaf", state))
+        elif end == "alike":
+            self.claims.append(Claim("alike", state, node.alike))
         elif end == "branch":
             self.pending[position] = {}
         elif end == "shrink":
@@ -234,22 +237,18 @@ class Prover:
 
     def __init__(self, problem: Problem, a: np.ndarray, ar: Arithmetic) -> None:
         self.ar, self.p = ar, a.shape[0]
-        self.s, self.nonnegative = problem.s, problem.nonnegative
+        # The unit is a power of two: nothing is rounded. The certificates are in these units.
+        self.s, self.nonnegative, unit = problem.s, problem.nonnegative, problem.unit
         self.forced = 0 if problem.forced is None else bits(problem.forced)
-        # A power of two, so that nothing is rounded; the certificates are in these units.
-        unit = problem.unit
         size = float(np.abs(ar.floats(a)).max(initial=0.0)) / unit
         fits = 2.0**-40 <= size <= 2.0**40 or (size == 0.0 and unit == 1.0)
         require(fits, "a unit that does not fit the matrix")
         a = a / unit
-        self.price, self.pad = ar.zeros(self.p), ar.zeros(self.p)
-        if problem.prices is not None:
-            self.price = ar.array(problem.prices) / unit
-        if problem.pads is not None:
-            self.pad = ar.array(problem.pads) / unit
-        self.priced = problem.prices is not None and bool(problem.prices.any())
-        self.costly = problem.prices is not None and bool((problem.prices > 0.0).any())
-        self.padded = problem.pads is not None and bool(problem.pads.any())
+        prices = np.zeros(self.p) if problem.prices is None else problem.prices
+        pads = np.zeros(self.p) if problem.pads is None else problem.pads
+        self.price, self.pad = ar.array(prices) / unit, ar.array(pads) / unit
+        self.priced, self.costly = bool(prices.any()), bool((prices > 0.0).any())
+        self.padded = bool(pads.any())
         self.leader_of, self.factor = np.arange(self.p), np.ones(self.p)
         self.a, self.t = a, ar.number(problem.bound) / unit
         if isinstance(problem.twins, Twins):
@@ -273,8 +272,7 @@ class Prover:
         self.a = a[leaders] * (factor[:, None] * factor[None, :])
         change = largest(abs(self.a - a), ar) + 4 * ar.eps * largest(abs(a), ar)
         self.t = self.t - self.s * change
-        # A shorter loading on a leader is worth as much only if a support with its twin is worth
-        # zero or more.
+        # A leader stands for its shorter twin only where supports are worth zero or more.
         variances = np.diagonal(a)[twins.leaders]
         require(ar.at_most(0.0, variances), "twins of a feature of negative variance")
 
@@ -306,15 +304,17 @@ class Prover:
         n = claim.state.alive.bit_count()
         if claim.what == "leaf":
             return self.count(claim.state) * (4e4 + float(self.s) ** 3)
-        if claim.fixed is None:
+        if claim.fixed is None:  # what features that are alike cost is charged on the way
             return 2.0 * float(n) ** 3 + 100.0 * n * n + 2e5
         rank, tests = min(n, RANK + 8), claim.fixed.out.size + claim.fixed.into.size
         return 4.0 * float(n) ** 3 + 200.0 * n * n + 4e5 + tests * (n * rank**2 + rank**3 + 5e4)
 
-    def check(self, claim: Claim) -> None:
+    def check(self, claim: Claim, budget: Budget) -> None:
         state = claim.state
         if claim.what == "leaf":
-            self._check_leaf(state)
+            self._check_each(self._supports(state), state)
+        elif claim.what == "alike":
+            self._check_each(left_over(self, state, claim.split, budget), state)
         elif claim.what == "shrink":
             index = members(state.alive, self.p)
             block = self.a[np.ix_(index, index)]
@@ -333,15 +333,15 @@ class Prover:
         assert claim.split is not None
         return index, charged(claim.split, self.a[np.ix_(index, index)], of, self.ar)
 
-    def _check_leaf(self, state: State) -> None:
+    def _check_each(self, supports: Iterator[list[int]], state: State) -> None:
         """Check every support that is on no list, one by one."""
-        for support in self._supports(state):
+        for support in supports:
             if self.listed is not None and not state.part and self.listed.holds(support):
                 continue
             block = self.a[np.ix_(support, support)]
             price = self.price[support].sum()
             limit = self.t + price - self.s * self.ar.eps * abs(self.price[support]).sum()
-            require(self.ar.below(block, limit), "a support of a leaf has a larger value")
+            require(self.ar.below(block, limit), "a support has a larger value")
 
     def _supports(self, state: State) -> Iterator[list[int]]:
         base = members(state.forced, self.p).tolist()
@@ -357,18 +357,17 @@ class Prover:
         index, on = self.charged(claim)
         factor, low = majorant(on.matrix, self.t, ar)
         room = self.t - low
+
+        def drop(most: np.ndarray, least: np.ndarray) -> np.ndarray:
+            return np.where(on.rows, most - least - 8 * ar.eps * (abs(most) + abs(least)), 0.0)
+
         for j in np.searchsorted(index, fixed.out):
-            gain = on.gain[:, j]
-            drop = on.level - gain - 8 * ar.eps * (abs(on.level) + abs(gain))
-            drop = np.where(on.rows, drop, 0.0)
-            drop[j] = 0.0
-            require(small_test(factor, room, drop, ar), "a feature was put out wrongly")
+            lost = drop(on.level, on.gain[:, j])
+            lost[j] = 0.0
+            require(small_test(factor, room, lost, ar), "a feature was put out wrongly")
         for j in np.searchsorted(index, fixed.into):
-            gain = on.gain[:, j]
-            drop = gain - on.next_level - 8 * ar.eps * (abs(on.next_level) + abs(gain))
-            drop = np.where(on.rows, drop, 0.0)
-            rest = np.arange(index.size) != j
-            require(small_test(factor[rest], room, drop[rest], ar), "a feature was wrongly put in")
+            lost, rest = drop(on.gain[:, j], on.next_level), np.arange(index.size) != j
+            require(small_test(factor[rest], room, lost[rest], ar), "a feature was wrongly put in")
 
 
 def majorant(matrix: np.ndarray, t: Numbers, ar: Arithmetic) -> tuple[np.ndarray, float]:

@@ -236,6 +236,11 @@ def eigenvectors(n: int) -> float:
     return 8 * n * EPS
 
 
+def alike(s: int) -> float:
+    """Sums of squares over pairs of features that are alike, and what they are compared with."""
+    return 16 * (s + 8) * EPS
+
+
 def multiples() -> float:
     """Rows that are replaced by exact multiples."""
     return 4 * EPS

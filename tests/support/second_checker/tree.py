@@ -163,8 +163,12 @@ class Tree:
         if end == "closed":
             M = self.matrix(self.split(node["split"]), alive, forced)
             need(below(M, self.t), "a node is not closed")
-        elif end == "leaf":
-            need(not self.padded or len(forced) == self.s, "a leaf with features outside")
+        elif end in ("leaf", "alike"):
+            if end == "alike":  # what pairs bound is bounded by each support of them, here few
+                group = set(places(node["alike"], len(self.A)))
+                need(group <= alive - forced and not self.listed, "a group that is not free")
+            outside = self.padded and (end == "alike" or len(forced) < self.s)
+            need(not outside, "a leaf with features outside")
             for S in self.supports(alive, forced):
                 level = self.t + sum(self.prices[i] for i in S)
                 settled = not S or self.on_the_list(S)

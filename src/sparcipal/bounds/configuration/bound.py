@@ -56,6 +56,8 @@ MOVES = 30  # of the prices, at most, until the local search finds no new suppor
 MOVES_FULL, MOVE = 400, 2.5e5
 MIXTURES = 60  # random starts of the first local search
 LEVELS = (0.0, 0.5)  # targets, as fractions of the gap: the optimum, then half way to it
+# Of the tolerance, what trees may leave in all where prices at a gap of 0.6 of it leave nothing.
+ROOM = 0.1
 IMPROVED = 1e-9  # relative gain from which a packing counts as better
 SOONER = 0.25  # factor on the target after a success
 PARTS = (0.6, 0.8)  # of the work that is left, for each of these targets; packing has the rest
@@ -204,7 +206,7 @@ class _Prices:
                 return None
             price, level, levels = prices
             room = max(level - float(price.sum()) - float(self.pool.counts @ levels), 0.0) / self.k
-            room = max(room, 0.02 * self.tol * self.value / self.k)
+            room = max(room, ROOM * self.tol * self.value / self.k)
             price, levels = self._rewarded(*self._dear(price, levels))
             proofs = self._priced(price, levels + room, room, self.left - last)
             if proofs is None:

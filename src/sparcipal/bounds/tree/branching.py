@@ -53,3 +53,13 @@ def _tops(w: np.ndarray, q: np.ndarray, drops: np.ndarray) -> np.ndarray:
     small[:, np.arange(m), np.arange(m)] += w
     tops: np.ndarray = np.linalg.eigvalsh(small)[:, -1]
     return tops
+
+
+def most_fractional(part: Part, z: np.ndarray) -> int:
+    """Return the free feature (position) of which the relaxed indicator `z` says least."""
+    score = np.minimum(z, 1.0 - z)
+    score[part.forced] = -np.inf
+    j = int(np.argmax(score))
+    if score[j] < 1e-6:
+        j = int(np.argmax(np.where(part.forced, -np.inf, z)))
+    return j

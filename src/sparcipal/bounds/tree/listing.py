@@ -43,6 +43,7 @@ class Listing(Search):
         assert question.level is not None
         super().__init__(A, s, question)
         self.level = question.level / self.unit
+        self.attempts = 0  # features that are alike prove what they leave, and list nothing
         self.listed: dict[bytes, np.ndarray] = {}
 
     def start(self, incumbent: tuple[np.ndarray, float] | None) -> None:

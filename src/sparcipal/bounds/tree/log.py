@@ -12,7 +12,8 @@ The proof is a list of steps that the checker replays.
   excluded: the branching feature and its twins), "shrink" (one feature of a full support is
   excluded). `passes` are rounds of fixing, each with the position of its `split` and the features
   that it puts `out` or `in`. `end` says how it was settled: "closed" by the bound of `split`,
-  "empty" by contradiction, "leaf" by looking at all its supports, "branch" by its two children,
+  "empty" by contradiction, "leaf" by looking at all its supports, "alike" by sums over pairs of the
+  free features `alike` and by looking at what they leave, "branch" by its two children,
   "shrink" by its children (x >= 0 only), "same" by another `node` with the same supports.
 """
 

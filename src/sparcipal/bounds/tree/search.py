@@ -25,7 +25,8 @@ from ...numerics.threads import ordered_map
 from ...problem.monitor import Quiet
 from ..pairsplit import Optimiser, Part, Split, best_start, prove_below, proven_bound, split_matrix
 from ..pairsplit.certificate import top_eigenvalue
-from .branching import best_feature
+from .alike import alike_features, all_below, few_alike
+from .branching import best_feature, most_fractional
 from .fixing import fix
 from .frontier import Frontier, Node
 from .incumbent import Rounder
@@ -44,6 +45,7 @@ ROOT_SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
 # Steps of a round. A child begins where its parent ended, so that steps saved there are taken in
 # both children; only at prices, where supports tie, branching lowers the bound by more than steps.
 STEPS, NODE_STEPS = 30, 60
+ATTEMPTS = 3  # nodes in vain, after which features that are alike are branched on like others
 
 
 def prove(A: np.ndarray, s: int, question: TreeQuestion | None = None) -> Proof:
@@ -93,6 +95,7 @@ class Search:
         self.shrunk: dict[bytes, int] = {}
         self.nodes = self.n_eigen = self.eliminated = 0
         self.work = 0.0
+        self.attempts = ATTEMPTS
         self.question, self.monitor = question, question.monitor
         self.enough = question.enough / self.unit
         self.max_work, self.max_nodes = question.work, question.most_nodes
@@ -153,7 +156,7 @@ class Search:
     def run(self, start: Split | None) -> str:
         """Search until nothing is open or a budget ends; returns the status."""
         root = self._root(start)
-        if not self._settle(root) and not self._improve_root(root):
+        if not (self._settle(root) or self._alike(root) or self._improve_root(root)):
             self.open.push(root, root.guess)
         reason = self.search(ALONE)
         if self.open and reason is None:
@@ -300,6 +303,8 @@ class Search:
         return f"eliminated {self.p - root.part.n} of {self.p} features, {root.part.n_forced} fixed"
 
     def _expand(self, node: Node) -> None:
+        if self._alike(node):
+            return
         gap = max((node.guess - self.value) / self.scale_of_value, 1e-5)
         steps = STEPS if self.priced else NODE_STEPS
         for mu in (min(1e-2, gap / 4), min(3e-3, gap / 16)):
@@ -379,10 +384,28 @@ class Search:
         node.record["end"] = "leaf"
         return True
 
+    def _alike(self, node: Node) -> bool:
+        """Look at what features that are alike leave of a node; True when that settles it."""
+        part = node.part
+        group = alike_features(part) if self.attempts and not self.padded else None
+        if group is None:
+            return False
+        found = few_alike(part, group, self.threshold, self.costly)
+        self.work += found.work
+        for local in found.supports if found.complete else ():
+            value, _ = self.rounder.evaluate(part.features[local])
+            self.offer(part.features[local], value)
+        if not (found.complete and all_below(part, found.supports, self.threshold)):
+            self.attempts -= 1
+            return False
+        node.record["end"] = "alike"
+        node.record["alike"] = part.features[group].astype(np.int32)
+        return True
+
     def _branch(self, node: Node) -> None:
         part = node.part
         z = np.zeros(part.n) if node.z is None else node.z[part.features]
-        j = best_feature(part, node.split, z) if self.priced else self._branching_feature(part, z)
+        j = best_feature(part, node.split, z) if self.priced else most_fractional(part, z)
         j = self.twins.leader(part, j, self.price)
         out = self.twins.dominated(part, j, self.price)
         node.record["end"] = "branch"
@@ -393,14 +416,6 @@ class Search:
         everything = np.ones(part.n, dtype=bool)
         self._child(node, "in", part.features[[j]], part.restrict(everything, forced))
         self._child(node, "out", part.features[out], part.restrict(keep, part.forced))
-
-    def _branching_feature(self, part: Part, z: np.ndarray) -> int:
-        score = np.minimum(z, 1.0 - z)
-        score[part.forced] = -np.inf
-        j = int(np.argmax(score))
-        if score[j] < 1e-6:
-            j = int(np.argmax(np.where(part.forced, -np.inf, z)))
-        return j
 
     def _shrink(self, node: Node) -> None:
         """Branch on which x_i is zero, as no x > 0 on the one support left is a solution."""
