@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
+from functools import reduce
+from operator import getitem
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from sparcipal import Result, sparse_pca
+from sparcipal import Alternatives, Result, alternatives, sparse_pca
 from sparcipal.cli import main
 from sparcipal.problem.saving import LIMIT
+from sparcipal.report import again
+from sparcipal.report.formulas import FORMS, formula
 from sparcipal.report.terminal import result_view
 
 ESC = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\u2066\r\x00\x7f"
 RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 X = np.random.default_rng(0).standard_normal((30, 6))
+ENTRIES = [None, True, "x", [], {}, 10**400, -1, [[[]]], float("nan"), 0, 99, 1e308, ESC, [ESC]]
+# What Python says of operands, and no sentence for a reader.
+OF_PYTHON = re.compile(r"NoneType|object (is|has)|unhashable|argument|index|unsupported|__init__")
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +52,10 @@ def poisoned(document):
     copy["certificate"]["guarantees"] = {ESC: 0.5}
     copy["feature_names"] = [ESC + str(j) for j in range(6)]
     copy["certificate"]["bounds"][0]["name"] = ESC
-    copy["settings"]["supports"] = ESC
-    copy["settings"]["n_nonzero_total"] = ESC
+    copy["settings"]["method"] = ESC
+    copy["info"]["notes"] = copy["info"]["more"] = [ESC]
+    copy["info"]["source"] = ESC
+    copy["info"]["texts"] = {"options": {"stop_words": ESC}}
     return copy
 
 
@@ -63,14 +73,24 @@ def test_show_spells_control_characters_out(document, tmp_path):
     assert "owned" in text
 
 
-def test_a_screening_with_control_characters_is_spelled_out(document, tmp_path):
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"settings": {"supports": ESC}},
+        {"settings": {"n_nonzero_total": ESC}},
+        {"certificate": {"screening": {ESC: ESC}}},
+        {"certificate": {"status": ESC}},
+        {"feature_names": {ESC: 1}},
+        {"info": {"texts": {"options": {"weighting": ESC}}}},
+    ],
+)
+def test_words_that_are_not_known_are_refused_spelled_out(document, tmp_path, change):
     copy = json.loads(json.dumps(document))
-    copy["certificate"]["screening"] = {
-        "kept": 3, "dropped": 3, "largest_dropped": 0.5, "rule": ESC, "inside": 1.0,
-        "touching": 1.0, "support_unchanged": False, "bound_holds": True,
-    }  # fmt: skip
+    for key, value in change.items():
+        copy[key] = {**copy[key], **value} if key != "feature_names" else value
     shown = run("show", saved(tmp_path, copy))
-    assert shown.exit_code == 0
+    assert shown.exit_code == 1
+    assert shown.output.startswith("Error: ")
     assert not RAW.search(shown.output)
 
 
@@ -119,6 +139,53 @@ def test_show_never_answers_with_a_traceback(document, tmp_path, change):
         assert shown.exception is None or isinstance(shown.exception, SystemExit), shown.exception
     shown = run("show", path, "--report", tmp_path / "r.html")
     assert shown.exception is None or isinstance(shown.exception, SystemExit), shown.exception
+
+
+@pytest.fixture(scope="module")
+def documents(document):
+    near = alternatives(sparse_pca(X, n_nonzero_coefs=2), X, within=0.2, force=1)
+    table = X * np.geomspace(3.0, 0.05, 6)
+    few = sparse_pca(lambda: iter([table]), n_nonzero_coefs=2, memory_limit=1, certify=False)
+    told = {**document, "info": {**document["info"], "notes": ["a"], "texts": {"options": {}}}}
+    return told, json.loads(few.to_json()), json.loads(near.to_json())
+
+
+def places(document, at=()):
+    """The places of all entries of a document."""
+    inside = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, entry in inside:
+        yield (*at, key)
+        if isinstance(entry, dict | list):
+            yield from places(entry, (*at, key))
+
+
+def read(kind, document):
+    """What a document holds, and why it is refused."""
+    try:
+        return kind.from_json(json.dumps(document)), ""
+    except ValueError as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_an_entry_of_another_kind_is_refused_in_words_or_prints(documents, which):
+    """A sample of all entries and replacements."""
+    document, rng = documents[which], random.Random(which)
+    kind = Alternatives if which == 2 else Result
+    known = list(places(document))
+    for place in rng.sample(known, min(60, len(known))):
+        *outer, last = place
+        for entry in rng.sample(ENTRIES, 3):
+            changed = json.loads(json.dumps(document))
+            reduce(getitem, outer, changed)[last] = entry
+            found, why = read(kind, changed)
+            assert not OF_PYTHON.search(why), (place, entry)
+            if found is None:
+                continue
+            result = getattr(found, "result", found)
+            shown = [str(found), *(formula(result, form) for form in FORMS)]
+            shown += [found._repr_html_(), again.python_lines(result)]
+            assert not RAW.search("".join(shown)), (place, entry)
 
 
 def test_promises_of_nothing_are_not_printed(document, tmp_path):

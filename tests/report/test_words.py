@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from sparcipal import compare, sparse_pca, verify
 from sparcipal.problem.result import Status
 from sparcipal.report import summary, words
 from sparcipal.report.page import _short
+from sparcipal.report.terminal import result_view
 
 rng = np.random.default_rng(0)
 
@@ -110,6 +112,21 @@ def test_required_features_of_loading_zero_are_named():
     (hidden,) = {0, 1} - set(result.supports[0].tolist())
     assert words.told(result) == [f"required, loading 0: x{hidden}"]
     assert "required, loading 0" in str(result)
+
+
+def test_notes_of_a_file_are_told_as_such_on_every_line():
+    """A file may hold any notes, the headline of a proof among them."""
+    headline = "Best possible (proved): no components of this kind explain more"
+    result = sparse_pca(X, n_nonzero_coefs=2, certify=False)
+    result = replace(result, info={"notes": [headline, "so " * 33 + headline]})
+    assert words.told(result)[0] == f"note of the fit: {headline}"
+    shown = Console(width=117)
+    with shown.capture() as capture:
+        shown.print(result_view(result))
+    for text in (str(result), capture.get()):
+        head = text.split("variance")[0]
+        assert head.count("Best possible") == 2
+        assert "\nBest possible" not in head
 
 
 def test_the_best_sum_is_not_called_the_most_that_can_be_captured():

@@ -371,12 +371,12 @@ def loaded(model: str, source: str, *, proof: bool = True) -> Any:
 
 def _claim(model: str, source: str, *, proof: bool = True) -> Any:
     """Load a saved result, or alternatives to one."""
-    from ..problem.answers import Alternatives, OtherVersion
+    from ..problem.answers import Alternatives, Unreadable
 
     try:
         return Alternatives.load(model)
-    except OtherVersion:
-        raise
+    except Unreadable as error:
+        raise ValueError(f"{model}: {error}") from error
     except ValueError:
         return loaded(model, source, proof=proof)
 

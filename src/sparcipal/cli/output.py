@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import click
@@ -53,10 +54,17 @@ def save_report(result: Any, path: str, table: Any = None, **more: Any) -> None:
 
 
 def print_csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Print CSV with numbers in full, so that reading them back gives the same ones."""
+    """Print CSV with numbers in full, so that reading them back gives the same ones; names too,
+    but for a terminal, which would obey control characters."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
+    for row in chain([head], rows):
+        writer.writerow(map(_shown, row) if sys.stdout.isatty() else row)
+
+
+def _shown(cell: Any) -> Any:
+    from ..report.words import visible
+
+    return visible(cell) if isinstance(cell, str) else cell
 
 
 def print_rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -12,13 +12,26 @@ from typing import Any
 
 import numpy as np
 
+from .reading import (
+    Kind,
+    anything,
+    entries,
+    features,
+    integer,
+    many,
+    maybe,
+    number,
+    numbers,
+    open_record,
+    places,
+    word,
+)
 from .result import Result, result_from
 from .saving import (
     LIMIT,
     document_of,
     holds_alternatives,
     read_text,
-    refuse_unknown,
     text_of,
     write_atomically,
 )
@@ -278,8 +291,8 @@ def reached(entry: Listed, groups: tuple[np.ndarray, ...]) -> list[int]:
     return sorted(own)
 
 
-class OtherVersion(ValueError):
-    """A file of alternatives without an entry that this version needs."""
+class Unreadable(ValueError):
+    """A file of alternatives that another version has saved, or that is damaged."""
 
 
 @dataclass(frozen=True)
@@ -344,20 +357,22 @@ class Alternatives:
     @staticmethod
     def from_json(text: str) -> Alternatives:
         """Invert `to_json`; ValueError when the document holds no alternatives."""
+        kind: type[ValueError] = ValueError
         try:
             parts = document_of(text)
-            if holds_alternatives(parts) and (absent := _absent(parts)):
-                raise OtherVersion(
+            kind = Unreadable if holds_alternatives(parts) else ValueError
+            if kind is Unreadable and (absent := _absent(parts["components"])):
+                raise Unreadable(
                     f"another version of sparcipal saved these alternatives, without {absent!r}; "
                     "make them again, with alternatives(result, X) or `sparcipal alternatives`"
                 )
             return _alternatives(parts)
-        except OtherVersion:
+        except Unreadable:
             raise
         except RecursionError as error:
             raise ValueError("no alternatives: nested too deeply") from error
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-            raise ValueError(f"no alternatives of sparcipal: {error}") from error
+        except ValueError as error:
+            raise kind(f"no alternatives of sparcipal: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
         write_atomically(Path(path), self.to_json())
@@ -368,33 +383,100 @@ class Alternatives:
 
 
 def _alternatives(parts: dict[str, Any]) -> Alternatives:
-    refuse_unknown(parts, Alternatives)
-    return Alternatives(
-        result=result_from(parts["result"]),
-        within=float(parts["within"]),
-        components=tuple(_nearby(near) for near in parts["components"]),
-        drops=tuple(_cost(cost) for cost in parts["drops"]),
-        status=str(parts["status"]),
-    )
+    told = entries(parts, "Alternatives", _ALTERNATIVES)
+    for name in ("components", "drops"):
+        told[name] = tuple(told[name])
+    found = Alternatives(**told)
+    k, p = len(found.result.supports), found.result.n_features
+    if len(found.components) not in (0, k):
+        raise ValueError("there is not one list for each component")
+    for j, near in enumerate(found.components):
+        _check_list(near, j, p)
+    if any(cost.feature >= p for cost in found.drops):
+        raise ValueError(f"a cost names no feature of 0..{p - 1}")
+    return found
 
 
-def _absent(parts: dict[str, Any]) -> str | None:
+def _check_list(near: Nearby, j: int, p: int) -> None:
+    """Raise ValueError unless the parts of a list fit one another, so that it can be printed."""
+    if near.component != j:
+        raise ValueError("the lists are not in the order of the components")
+    if any(entry.support.size != entry.weights.size for entry in near.supports):
+        raise ValueError("a listed support does not have one loading per feature")
+    others = (near.leaving, near.with_value, near.with_bound)
+    if any(other.size != near.outsiders.size for other in others):
+        raise ValueError("the outsiders do not have two numbers each")
+    named = [
+        *(entry.support for entry in near.supports),
+        *near.groups,
+        near.outsiders,
+        near.leaving,
+        np.array([cost.feature for cost in (*near.drops, *near.forces)], dtype=object),
+    ]
+    if any(np.max(array, initial=0) >= p for array in named):
+        raise ValueError(f"a list names features that are none of 0..{p - 1}")
+    if not {cost.feature for cost in near.forces} <= set(near.outsiders.tolist()):
+        raise ValueError("a cost of an outsider that is none")
+
+
+def _absent(components: Any) -> str | None:
     """Return the first entry that a list does not have."""
     names = [f.name for f in fields(Nearby)]
-    lists = [near for near in parts["components"] if isinstance(near, dict)]
+    known = components if isinstance(components, list) else []
+    lists = [near for near in known if isinstance(near, dict) and near]
     return next((name for near in lists for name in names if name not in near), None)
 
 
-def _nearby(parts: dict[str, Any]) -> Nearby:
-    refuse_unknown(parts, Nearby)
-    known = {f.name: parts[f.name] for f in fields(Nearby)}
-    known["supports"] = tuple(Listed(**entry) for entry in known["supports"])
-    for name in ("drops", "forces"):
-        known[name] = tuple(_cost(cost) for cost in known[name])
-    known["groups"] = tuple(known["groups"])
-    return Nearby(**known)
+def _record_of(kind: type, kinds: dict[str, Kind], absent: tuple[str, ...] = ()) -> Kind:
+    """Return the kind of records that become a dataclass; its lists become tuples."""
+
+    def read(raw: Any, where: str) -> Any:
+        told = entries(raw, where, kinds, absent)
+        return kind(**{n: tuple(x) if isinstance(x, list) else x for n, x in told.items()})
+
+    return read
 
 
-def _cost(parts: dict[str, Any]) -> Cost:
-    fit = parts.pop("fit")
-    return Cost(**parts, fit=None if fit is None else result_from(fit))
+def _answer(raw: Any, where: str) -> Result:
+    try:
+        return result_from(raw)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+_COST = _record_of(
+    Cost, {"feature": integer(0), "value": number(), "bound": number(), "fit": maybe(_answer)}
+)
+_LISTED = _record_of(
+    Listed,
+    {
+        "support": features(least=1),
+        "weights": numbers,
+        "value": number(),
+        "bound": number(),
+        "count": integer(1),
+    },
+)
+_NEARBY: dict[str, Kind] = {
+    "component": integer(0),
+    "value": number(),
+    "rounding": number(0.0),
+    "asked": number(),
+    "level": number(),
+    "supports": many(_LISTED),
+    "groups": many(features(least=2)),
+    "drops": many(_COST),
+    "forces": many(_COST),
+    "outsiders": features(),
+    "leaving": places,
+    "with_value": numbers,
+    "with_bound": numbers,
+    "proof": open_record({"kept": features(least=1)}, anything, needed=("kept",)),
+}
+_ALTERNATIVES: dict[str, Kind] = {
+    "result": _answer,
+    "within": number(0.0, 1.0),
+    "components": many(_record_of(Nearby, _NEARBY)),
+    "drops": many(_COST),
+    "status": word("complete", "more", "nodes", "time_limit", "interrupted", "memory", "dropped"),
+}

@@ -12,13 +12,29 @@ from typing import Any
 
 import numpy as np
 
+from .reading import (
+    Kind,
+    anything,
+    entries,
+    features,
+    integer,
+    many,
+    maybe,
+    number,
+    numbers,
+    open_record,
+    plain,
+    record,
+    text,
+    truth,
+    word,
+)
 from .saving import (
     LIMIT,
     document_of,
     holds_alternatives,
     proof_path,
     read_text,
-    refuse_unknown,
     text_of,
     write_together,
 )
@@ -285,8 +301,7 @@ class Result:
             result = result_from(parts)
         except RecursionError as error:
             raise ValueError("not a sparcipal result: nested too deeply") from error
-        # OverflowError: an integer too large for a float, or an infinity where a size is expected.
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        except ValueError as error:
             raise ValueError(f"not a sparcipal result: {error}") from error
         return result
 
@@ -347,112 +362,122 @@ def _claim(result: Result) -> Result:
     return replace(result, certificate=replace(result.certificate, bounds=bare, repair=repair))
 
 
-def result_from(parts: dict[str, Any]) -> Result:
-    """Return the result of these parts of a document; ValueError, among others, when they are
-    none."""
-    result = _from_document(parts)
-    _check_types(result)
+def result_from(parts: Any) -> Result:
+    """Return the result of these parts of a document; ValueError where an entry is not what it
+    should be, so that a result can be printed, and asked about. Whether any of it is true is a
+    question for `verify`."""
+    told = entries(parts, "Result", RESULT, OF_NO_CLAIM)
+    certificate = told.pop("certificate")
+    bounds = tuple(Bound(**bound) for bound in certificate.pop("bounds"))
+    status, names = Status(certificate.pop("status")), told.pop("feature_names")
+    result = Result(
+        certificate=Certificate(status=status, bounds=bounds, **certificate),
+        feature_names=None if names is None else tuple(names),
+        supports=tuple(told.pop("supports")),
+        weights=tuple(told.pop("weights")),
+        **told,
+    )
+    _check_shapes(result)
     return result
 
 
-def _from_document(parts: dict[str, Any]) -> Result:
-    refuse_unknown(parts, Result)
-    certificate = parts.pop("certificate")
-    bounds = tuple(Bound(**b) for b in certificate.pop("bounds"))
-    status = Status(certificate.pop("status"))
-    names = parts.pop("feature_names")
-    for name in ("mean", "scale"):
-        if isinstance(parts.get(name), list):
-            parts[name] = _array(parts[name], np.float64)
-    return Result(
-        certificate=Certificate(status=status, bounds=bounds, **certificate),
-        feature_names=None if names is None else _texts(names),
-        supports=tuple(_array(a, np.intp) for a in parts.pop("supports")),
-        weights=tuple(_array(a, np.float64) for a in parts.pop("weights")),
-        variances=_array(parts.pop("variances"), np.float64),
-        **parts,
-    )
-
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "total_variance": (float,),
-    "n_features": (int,),
-    "n_samples": (int, type(None)),
-    "mean": (np.ndarray, type(None)),
-    "scale": (np.ndarray, type(None)),
-    "settings": (dict,),
-    "n_iter": (int,),
-    "note": (str,),
-    "info": (dict,),
-    "certificate.value": (float,),
-    "certificate.bound": (float,),
-    "certificate.rounding": (float,),
-    "certificate.tol": (float,),
-    "certificate.unit": (float,),
-    "certificate.nodes": (int,),
-    "certificate.eliminated": (int,),
-    "certificate.message": (str,),
-    "certificate.guarantees": (dict,),
-    "certificate.screening": (dict,),
-    "certificate.repair": (dict,),
+_SETTINGS: dict[str, Kind] = {
+    "n_components": integer(1),
+    "n_nonzero_coefs": many(integer(1), least=1),
+    "supports": word("disjoint", "free", "orthogonal", "common"),
+    "objective": word("sum", "adjusted"),
+    **dict.fromkeys(("uncorrelated", "nonnegative", "center", "scale", "sample_weight"), truth),
+    "tol": number(0.0),
+    "max_nodes": maybe(integer()),
+    "time_limit": maybe(number()),
+    "n_nonzero_total": maybe(integer(1)),
+    "include": maybe(many(many(integer(0)), least=1)),
+    "exclude": maybe(many(integer(0))),
+    "missing": maybe(word("rows", "mean", "median", "pairwise")),
+    "method": text,
+    "method_options": open_record({}, plain),
+    "rank": maybe(integer(1)),
+    "read": open_record({"format": text, "ngram_range": many(integer(1), least=2)}, plain),
 }
-
-
-def _check_types(result: Result) -> None:
-    """Raise ValueError unless the fields have the types on which printing and checking rely."""
-    for name, allowed in _TYPES.items():
-        value = result
-        for part in name.split("."):
-            value = getattr(value, part)
-        if not isinstance(value, allowed) or isinstance(value, bool):
-            raise ValueError(f"{name} is of type {type(value).__name__}")
-    for bound in result.certificate.bounds:
-        if not (isinstance(bound.name, str) and isinstance(bound.value, float)):
-            raise ValueError("a bound has no name or no value")
-        if not isinstance(bound.data, dict):
-            raise ValueError(f"the bound {bound.name!r} has no data")
-    for promised in result.certificate.guarantees.values():
-        if not isinstance(promised, float | int) or not math.isfinite(promised):
-            raise ValueError("a guarantee is no number")
-    _check_shapes(result)
+_BOUND: dict[str, Kind] = {
+    "name": text,
+    "value": number(infinite=True),
+    "data": open_record({}, anything),
+    "margin": number(0.0),
+}
+_SCREENING: dict[str, Kind] = {
+    "kept": integer(1),
+    "dropped": integer(0),
+    "largest_dropped": number(0.0),
+    "rule": word("variances", "prices", "rows", "nothing dropped"),
+    "inside": number(),
+    "touching": number(),
+    "support_unchanged": truth,
+    "bound_holds": truth,
+}
+_REPAIR: dict[str, Kind] = {"moved": number(0.0), "relative": number(0.0), "matrix": anything}
+_CERTIFICATE: dict[str, Kind] = {
+    "value": number(),
+    "bound": number(infinite=True),
+    "rounding": number(0.0),
+    "status": word(*Status),
+    "bounds": many(record(_BOUND, ("data", "margin")), least=1),
+    "tol": number(0.0),
+    "nodes": integer(0),
+    "eliminated": integer(0),
+    "message": text,
+    "guarantees": open_record({}, number()),
+    "unit": number(0.0),
+    "screening": lambda raw, where: raw if raw == {} else entries(raw, where, _SCREENING),
+    "repair": lambda raw, where: raw if raw == {} else entries(raw, where, _REPAIR, ("matrix",)),
+}
+_COUNTED: dict[str, Kind] = {"weighting": word("counts", "presence", "log", "tfidf")}
+# What the solver tells beside the claim. Nothing of it is rechecked, but it prints.
+_INFO: dict[str, Kind] = {
+    "source": text,
+    "notes": many(text),
+    "redundancy": record({"correlation": number(), "adjusted": number()}),
+    "texts": open_record({"options": open_record(_COUNTED, plain)}, anything),
+    "missing": open_record({}, anything),
+    "regression": open_record({}, anything),
+}
+RESULT: dict[str, Kind] = {
+    "supports": many(features(least=1), least=1),
+    "weights": many(numbers, least=1),
+    "variances": numbers,
+    "total_variance": number(),
+    "n_features": integer(1, 2**40),
+    "n_samples": maybe(integer(1)),
+    "feature_names": maybe(many(text)),
+    "mean": maybe(numbers),
+    "scale": maybe(numbers),
+    "settings": open_record(_SETTINGS, plain, needed=("n_nonzero_coefs", "supports")),
+    "certificate": record(
+        _CERTIFICATE,
+        ("nodes", "eliminated", "message", "guarantees", "unit", "screening", "repair"),
+    ),
+    "n_iter": integer(0),
+    "note": text,
+    "info": open_record(_INFO, anything),
+}
+OF_NO_CLAIM = ("n_iter", "note", "info")
 
 
 def _check_shapes(result: Result) -> None:
-    """Raise ValueError unless components, names and screening fit one another, so that a result
-    can be printed. Whether any of it is true is a question for `verify`."""
+    """Raise ValueError unless components, names, means and constraints fit one another."""
     k, p = len(result.supports), result.n_features
-    if not (k == len(result.weights) == result.variances.size and k > 0):
+    if not k == len(result.weights) == result.variances.size:
         raise ValueError("there is not one variance and one list of loadings per component")
     for support, weights in zip(result.supports, result.weights):
-        if support.size != weights.size or (support < 0).any() or (support >= p).any():
+        if support.size != weights.size or support[-1] >= p:
             raise ValueError(f"a support does not name features of 0..{p - 1} with their loadings")
-    if result.feature_names is not None and len(result.feature_names) != p:
-        raise ValueError(f"{len(result.feature_names)} feature names for {p} features")
-    if not result.certificate.bounds:
-        raise ValueError("the certificate names no bound")
-    sizes = result.settings.get("n_nonzero_coefs", [])
-    if not isinstance(sizes, int) and not (
-        isinstance(sizes, list) and all(isinstance(s, int) for s in sizes)
-    ):
-        raise ValueError("n_nonzero_coefs is neither an integer nor a list of them")
-    screening = result.certificate.screening
-    told = {"kept": int, "dropped": int, "rule": str, "support_unchanged": bool}
-    told |= {"bound_holds": bool, "inside": float, "touching": float, "largest_dropped": float}
-    if screening and not all(isinstance(screening.get(name), told[name]) for name in told):
-        raise ValueError("the screening is incomplete")
-
-
-def _texts(names: Any) -> tuple[str, ...]:
-    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise ValueError("feature_names is no list of texts")
-    return tuple(names)
-
-
-def _array(value: Any, dtype: Any) -> np.ndarray:
-    if isinstance(value, list) and all(type(entry) in (int, float) for entry in value):
-        value = np.array(value)  # as `to_json(plain=True)` writes it
-    if not isinstance(value, np.ndarray) or value.ndim != 1:
-        raise ValueError("an array is missing")
-    if dtype is np.intp and value.size and value.dtype.kind not in "iu":
-        raise ValueError("an array of features has numbers that are no integers")
-    return value.astype(dtype)
+    for name, what in (("feature_names", "feature names"), ("mean", "means"), ("scale", "scales")):
+        told = getattr(result, name)
+        if told is not None and len(told) != p:
+            raise ValueError(f"{len(told)} {what} for {p} features")
+    if result.scale is not None and not (result.scale > 0).all():
+        raise ValueError("a scale is not positive")
+    settings = result.settings
+    for named in (settings.get("exclude"), *(settings.get("include") or ())):
+        if max(named or (), default=0) >= p:
+            raise ValueError(f"include and exclude do not name features of 0..{p - 1}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import secrets
 import stat
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+
+from .reading import said
 
 FORMAT = 2  # version of the JSON document; a reader refuses any other
 WRITTEN = "name a file that save() or `sparcipal fit -o` wrote"
@@ -41,23 +44,16 @@ def document_of(text: str) -> dict[str, Any]:
         raise ValueError(f"the document has no 'sparcipal' entry; {WRITTEN}")
     if document["sparcipal"] != FORMAT:
         raise ValueError(
-            f"format {document['sparcipal']!r} is not the format {FORMAT} of this version"
+            f"format {said(document['sparcipal'])} is not the format {FORMAT} of this version"
         )
     parts: dict[str, Any] = _decoded(document)
     del parts["sparcipal"]
     return parts
 
 
-def refuse_unknown(parts: Any, kind: type) -> None:
-    """Raise ValueError for entries that such a record does not have: they would go unchecked."""
-    unknown = [name for name in parts if name not in {f.name for f in fields(kind)}]
-    if unknown:
-        raise ValueError(f"{kind.__name__} has no entry {unknown[0]!a}")
-
-
 def holds_alternatives(parts: dict[str, Any]) -> bool:
     """Return whether a document has the entries of alternatives to a result."""
-    return {"result", "within", "components"} <= parts.keys() and type(parts["components"]) is list
+    return {"result", "within", "components"} <= parts.keys()
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -93,19 +89,31 @@ def _decoded(value: Any) -> Any:
     if isinstance(value, dict):
         if "$array" not in value:
             return {key: _decoded(item) for key, item in value.items()}
-        if set(value) != {"$array", "dtype", "shape"}:
-            raise ValueError("an array is written with other entries than its bytes, dtype, shape")
-        dtype, shape = value["dtype"], value["shape"]
-        if dtype not in _DTYPES:
-            raise ValueError(f"array of unknown dtype {dtype!r}")
-        if not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
-            raise ValueError(f"array of the shape {shape!r}")
-        raw = base64.b64decode(value["$array"], validate=True)
-        array = np.frombuffer(raw, dtype=dtype).reshape(shape)
-        return array.astype(array.dtype.newbyteorder("="))
+        return _array_of(value)
     if isinstance(value, list):
         return [_decoded(item) for item in value]
     return value
+
+
+def _array_of(value: dict[str, Any]) -> np.ndarray:
+    if set(value) != {"$array", "dtype", "shape"}:
+        raise ValueError("an array is written with other entries than its bytes, dtype, shape")
+    dtype, shape, text = value["dtype"], value["shape"], value["$array"]
+    if not (isinstance(dtype, str) and dtype in _DTYPES):
+        raise ValueError(f"array of unknown dtype {said(dtype)}")
+    if not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
+        raise ValueError(f"array of the shape {said(shape)}")
+    try:
+        raw = base64.b64decode(text, validate=True) if isinstance(text, str) else None
+    except ValueError:  # text of other letters or length than base64 has
+        raw = None
+    if raw is None or len(raw) != math.prod(shape) * np.dtype(dtype).itemsize:
+        raise ValueError("the bytes of an array are not those of its dtype and shape")
+    try:
+        array = np.frombuffer(raw, dtype=dtype).reshape(shape)
+    except ValueError as error:  # more dimensions, or longer empty ones, than arrays have
+        raise ValueError("an array of a shape that no array has") from error
+    return array.astype(array.dtype.newbyteorder("="))
 
 
 # --- files ---

@@ -59,7 +59,7 @@ def proof_drawing(result: Result) -> str:
     known = math.isfinite(gap)
     if value <= 0:
         return ""
-    unit = FOUND / (certificate.bound if known else 1.3 * value)
+    unit = FOUND / (max(certificate.bound, value) if known else 1.3 * value)
     parts = [
         f'<span class="spc-part" style="width:{float(v) * unit:.2f}%" '
         f'title="component {j + 1}">{_number(j, float(v) * unit)}</span>'

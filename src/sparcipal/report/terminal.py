@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -25,16 +26,20 @@ def result_view(result: Result, *, feature: str = "feature") -> RenderableType:
     """Return the question, the components, and what is proved about them."""
     head = Text(f"{words.question(result)}\n", style="bold")
     head.append(words.data(result), style="not bold dim")
-    for sentence in words.notes(result):
-        head.append(f"\n{sentence}", style="not bold yellow")
     parts: list[RenderableType] = [
         head,
+        *map(_note, words.notes(result)),
         components_view(result, feature),
         certificate_view(result.certificate),
     ]
     if result.note:
-        parts.append(Text(words.NOTE + words.visible(result.note), style="yellow"))
+        parts.append(_note(words.NOTE + words.visible(result.note)))
     return Group(*parts)
+
+
+def _note(sentence: str) -> Padding:
+    """Indent a sentence, so that no line of a long one looks like a headline."""
+    return Padding(Text(sentence, style="yellow"), (0, 0, 0, 2))
 
 
 def components_view(result: Result, feature: str = "feature") -> Table:

@@ -92,7 +92,7 @@ def result_text(result: Result) -> str:
     """Return the question, the components, and what is proved about them."""
     lines = [words.question(result), words.data(result)]
     for sentence in words.notes(result):
-        lines += textwrap.wrap(sentence, WIDTH)
+        lines += textwrap.wrap(sentence, WIDTH, subsequent_indent="  ")
     lines.append("")
     lines += _table_lines(ComponentTable(result))
     lines += ["", certificate_text(result.certificate)]

@@ -48,6 +48,7 @@ BOUNDS = {
 }
 
 NOTE = "note of the solver: "
+READ = "note of the fit: "  # on how the table was read; `verify` rechecks neither
 REDUNDANT = 0.5  # correlation of scores above which another objective is advised
 ORDERED = 8  # up to so many components, adjusted variances are those of the best order
 
@@ -259,11 +260,12 @@ def _counted(texts: Any) -> list[str]:
 
 
 def told(result: Result) -> list[str]:
-    """Return the sentences on what was set aside, filled or converted when the table was read, and
-    on required features that no component shows."""
+    """Return the sentences on what was set aside, filled or converted when the table was read, told
+    as such, and on required features that no component shows."""
     notes = result.info.get("notes", ())
     known = notes if isinstance(notes, list | tuple) else []
-    return [visible(note) for note in known if isinstance(note, str)] + _unloaded(result)
+    said = [READ + visible(note) for note in known if isinstance(note, str)]
+    return said + _unloaded(result)
 
 
 def _unloaded(result: Result) -> list[str]:
