@@ -22,7 +22,7 @@ try:
 except ImportError:  # scikit-learn < 1.9 has no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
+        """A stand-in, where scikit-learn has no callbacks."""
 
     def with_callbacks(method: Any) -> Any:  # type: ignore[no-redef]
         return method

@@ -220,7 +220,7 @@ def test_regions_prove_what_one_tree_proves(monkeypatch, nonnegative):
             assert found.bound <= best * (1 + 2e-6) + 1e-280
 
 
-def test_rows_that_cannot_matter_do_not_cost():
+def test_rows_too_short_to_be_chosen_add_no_cones():
     rng = np.random.default_rng(0)
     small = rng.standard_normal((2000, 4)) * np.arange(1, 2001)[:, None] ** -0.5
     more = rng.standard_normal((40_000, 4)) * np.arange(2001, 42_001)[:, None] ** -0.5

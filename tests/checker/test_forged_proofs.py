@@ -453,7 +453,7 @@ def test_full_supports_need_enough_features():
     assert recheck("enumeration", {}, cov, positive) >= best * (1 - 1e-12)
 
 
-def test_bounds_are_of_full_components():
+def test_prices_that_only_empty_components_would_pay_are_refused():
     """With fewer features than components, prices on one feature would be paid by empty ones."""
     X = np.random.default_rng(0).standard_normal((40, 5))
     X[:, 1:] = 1.0

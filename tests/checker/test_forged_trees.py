@@ -73,7 +73,7 @@ def test_a_branch_on_whole_arrays_is_refused(covariance):
 
 
 @pytest.mark.parametrize(("side", "pair"), [("out", (6, 7)), ("in", (0, 1))])
-def test_a_harmless_feature_cannot_pay_for_another(side, pair):
+def test_feature_minus_one_is_refused_in_the_passes_of_a_node(side, pair):
     """As a place in an array -1 is the last feature; in a sorted list its place is the first."""
     A, s = np.eye(P), 2
     A[pair], A[pair[::-1]] = 0.9, 0.9

@@ -115,7 +115,7 @@ def test_logs_are_in_units_of_their_matrix(exponent):
     ],
     ids=str,
 )
-def test_problems_that_are_none_are_refused(wrong):
+def test_headers_of_trees_that_make_no_problem_are_refused(wrong):
     with pytest.raises(Refused):
         prover([header(**wrong)], np.eye(3) + 0.25)
 

@@ -521,7 +521,7 @@ def test_the_methods_listed_are_those_there_are():
         assert all(name in text for name in METHODS)
 
 
-def test_debug_shows_where_it_came_from():
+def test_debug_lets_the_exception_through():
     outcome = shell().invoke(main, ["--debug", "fit", "nowhere.csv"])
     assert isinstance(outcome.exception, ValueError)
 

@@ -142,7 +142,7 @@ def test_a_document_with_two_entries_of_one_name_is_refused():
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "{}", "[1]"])
-def test_documents_of_others_are_refused_with_what_to_name(tmp_path, text):
+def test_load_refuses_files_that_hold_no_result_and_says_which_to_name(tmp_path, text):
     (tmp_path / "m.json").write_text(text)
     with pytest.raises(ValueError, match=r"not a sparcipal result: .*; name a file that save"):
         Result.load(tmp_path / "m.json")

@@ -164,7 +164,7 @@ def test_what_is_known_when_it_is_stopped_is_marked_incomplete(asked):
     assert json.loads(page.to_json())["complete"] is False
 
 
-def test_bad_input_is_named(asked):
+def test_explain_refuses_bad_input_by_the_name_of_the_parameter(asked):
     X, result = asked
     with pytest.raises(TypeError, match="given is a ndarray"):
         explain(X, X)

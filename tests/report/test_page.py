@@ -118,7 +118,7 @@ def test_page_holds_every_section_and_figure(page):
     assert page.count('<g class="arrows"') == 3
 
 
-def test_the_file_is_written_in_one_piece(table, tmp_path):
+def test_report_is_a_whole_file_with_default_permissions_and_nothing_beside_it(table, tmp_path):
     result = sparse_pca(table, n_nonzero_coefs=2, certify=False)
     write_report(result, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -81,7 +81,7 @@ def test_convergence_shows_value_and_bound_over_time():
         plots.ConvergenceDisplay([Progress("search", 0.1)])
 
 
-def test_a_real_run_can_be_shown():
+def test_convergence_display_draws_the_history_of_a_fit():
     history: list[Progress] = []
     rng = np.random.default_rng(0)
     sparse_pca(rng.standard_normal((30, 8)), n_nonzero_coefs=3, callback=history.append)

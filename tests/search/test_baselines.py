@@ -270,7 +270,7 @@ def test_gpower_block_needs_free_supports():
     assert all(support.size <= 3 for support in result.supports)
 
 
-def test_a_cardinality_out_of_reach_is_said():
+def test_gpower_notes_a_cardinality_that_no_penalty_reaches():
     """Two equal features enter together: one of them alone is out of reach for a penalty."""
     A = np.kron(np.diag([2.0, 1.0]), np.ones((2, 2)))
     found = gpower.run(Problem(covariance_of(A), (1,)), Options())

@@ -405,7 +405,7 @@ class _GroupSearch:
         self.pads = _Pads(strata, t, self.first) if self.failing.size else None
 
     def group(self, last: int) -> Group:
-        """Return the pads that serve, as a certificate stores them."""
+        """Return the pads that were used, as a certificate stores them."""
         return Group(self.first, last, np.array(self.shapes), np.array(self.scales))
 
     def use(self, shape: np.ndarray, scale: float) -> None:

@@ -49,8 +49,8 @@ def dspca(record: DspcaDual, case: Case) -> Numbers:
 
 
 class _Scores(NamedTuple):
-    """g, how far rounding may have moved each entry, and by what variances and entries may be
-    off."""
+    """The scores g, what rounding may have done to each, and what it may have done to variances
+    and entries of the covariance."""
 
     g: np.ndarray
     dg: np.ndarray

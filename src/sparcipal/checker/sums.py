@@ -164,8 +164,8 @@ class Sums:
         self.products = self.products + chosen.T @ chosen
 
     def _sparse(self, table: Any, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Sum without a zero filled in: rows that hold no entry of a column count by their
-        weight."""
+        """Sum stored entries only; rows without an entry in a column count as zeros, together, by
+        their weight."""
         p, shift = table.shape[1], self.shift
         heavy = np.repeat(share, np.diff(table.indptr))
         entries = table.data - shift[table.indices]

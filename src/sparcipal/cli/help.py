@@ -15,7 +15,7 @@ ORDER = (
     "Other files",
     "What comes out",
 )
-RUN = ("The effort", "What comes out")  # what a command does; the others say what a model is of
+RUN = ("The effort", "What comes out")  # of a run; the options of other headings belong to a model
 
 
 class Option(click.Option):

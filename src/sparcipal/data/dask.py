@@ -115,7 +115,7 @@ class DaskRows(Rows):
 
     @property
     def room(self) -> int:
-        """What sums may take: of the memory of the smallest worker, what one thread has."""
+        """How many bytes sums may take: a share of what a thread of the smallest worker has."""
         client = running_client()
         if client is None or client.asynchronous:
             return super().room

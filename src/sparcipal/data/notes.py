@@ -20,7 +20,7 @@ LOOKED_THROUGH = 1 << 21  # entries of a table that is searched for such codes
 EQUAL = 1e-12  # what rounding leaves of 1 minus the squared correlation of equal features
 TRENDING = 30  # rows from which on a trend can be told
 # Squared steps from row to row over twice the squared deviations from the mean, times the number of
-# rows: below 8 for four of five random walks, and about that number for rows without an order.
+# rows: below 8 for four of five random walks, about the number of rows where they have no order.
 TREND = 8.0
 _OWN = ("sparcipal", "sklearn.callback")  # files that are no use as the place of a warning
 _told: set[str] = set()

@@ -59,7 +59,7 @@ class Scorer:
         return _with_a_word(self.quietly(X))
 
     def quietly(self, X: Any) -> np.ndarray:
-        """Score the rows of X, and warn of none that has no entry to score."""
+        """Score the rows of X without a warning for those that have no entry to score."""
         self.check_width(X.shape[1])
         if sp.issparse(X):
             return self.of_columns(X[:, self.used])

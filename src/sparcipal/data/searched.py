@@ -34,7 +34,7 @@ from .table import Table
 ALIKE = 0.9999  # features that correlate so much say the same
 COMPARED = 5_000_000  # pairs of features that are compared at most
 ROWS = 10_000  # rows that are enough to see a trend
-EXCHANGES = 1  # rounds that exchange kept features where no more fit
+EXCHANGES = 1  # rounds in which kept features are exchanged, where no more of them fit
 
 
 @dataclass(frozen=True)

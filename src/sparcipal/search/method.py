@@ -35,4 +35,4 @@ class Method:
     shares_totals: bool = False  # whether it can share a total number of nonzeros among components
     takes_starts: bool = False  # whether it begins with the problem's `starts`
     anchors: bool = False  # whether its component can be made to use given features
-    anchors_several: bool = False  # and each of several components
+    anchors_several: bool = False  # whether each of several components can be made to

@@ -116,7 +116,7 @@ def _nearest(
     if above >= s:
         below = "none" if poorer is None else str(np.count_nonzero(poorer[1]))
         note = (
-            f"{name} reaches no component of exactly {s} nonzeros "
+            f"{name} reaches no component of exactly {s} nonzero{'' if s == 1 else 's'} "
             f"({above} at penalty {richer[0]:.6g}, {below} above it): cut to the {s} largest"
         )
         return truncate(richer[1][:, None], s, nonnegative)[:, 0], note if above > s else ""

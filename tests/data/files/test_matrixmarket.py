@@ -80,7 +80,7 @@ def test_matrix_market_names_what_it_cannot_read(tmp_path, last, why):
 @pytest.mark.parametrize(
     "rest", [b"1\n2\n3\n4G", b"1\n2\n3\n4 5\n", b"1 2\n3 4\n", b"1\n2\n3\n4\n5\n"]
 )
-def test_arrays_have_a_number_a_line(rest):
+def test_arrays_without_one_number_on_each_line_are_refused(rest):
     with pytest.raises(ValueError, match=r"number|line|Line|values|Truncated"):
         parsed(ARRAY + rest)
 

@@ -97,7 +97,7 @@ def test_a_vocabulary_of_the_wrong_length_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_matrix_market_is_read_both_ways_round(tmp_path, compress):
+def test_matrix_market_is_read_as_it_is_and_transposed(tmp_path, compress):
     buffer = io.BytesIO()
     scipy.io.mmwrite(buffer, sp.coo_array(A))
     name = "m.mtx.gz" if compress else "m.mtx"

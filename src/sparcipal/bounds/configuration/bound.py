@@ -383,7 +383,7 @@ class _Prices:
 
 
 def _filled(supports: list[np.ndarray], kinds: list[Kind], n: int) -> list[np.ndarray]:
-    """Return supports with the features that their kinds allow, while unused ones are left."""
+    """Return the supports filled up with unused features, to the sizes that their kinds allow."""
     free = np.setdiff1d(np.arange(n), np.concatenate(supports)).tolist()
     filled = []
     for support, kind in zip(supports, kinds):

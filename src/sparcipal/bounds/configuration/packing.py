@@ -32,10 +32,11 @@ from ..tree.fixing import fix
 
 MOST_SUPPORTS = 5_000
 PARTIAL = 4e3  # nanoseconds of one core that a partial packing takes
-# What is missing is counted in whole parts of what may be, so that sums have no rounding.
+# What supports miss is counted in whole parts of what a packing may miss: sums have no rounding.
 PARTS = 2**40
-# Smoothing and steps for the split of the best support, which is made for a higher level. A wide
-# smoothing lowers the rows of all features, those go that no test needs, and the rest is sharpened.
+# Smoothings and steps each for the split of the best support, which is made for a higher level. The
+# wide ones come first and lower the rows of all features; after each, features that no support
+# needs are left out, and the next one sharpens what is left.
 SMOOTHING = (1e-2, 3e-3, 1e-3, 3e-4)
 STEPS = 40
 

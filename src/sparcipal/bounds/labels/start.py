@@ -79,7 +79,7 @@ class Start:
         return np.sort(np.argsort(-gain, kind="stable")[:size])
 
     def pads(self, theta: np.ndarray) -> np.ndarray:
-        """Return pads, a part of what rows pay; features outside the core need positive ones."""
+        """Return pads: a fraction of theta, kept positive for features outside the core."""
         return single(np.maximum(PAD * theta, 1e-9 * self.value))
 
     def core_size(self, count: int) -> int:
