@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from fractions import Fraction
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,7 +26,7 @@ def left(case: AlikeCase, ar, budget: Budget | None = None) -> list[list[int]] |
     with ar.running():
         prover = SimpleNamespace(
             ar=ar, a=ar.array(case.a), price=ar.array(case.price), t=ar.number(case.level),
-            s=case.s, p=len(case.a), costly=case.costly, padded=False, listed=None,
+            s=case.s, p=len(case.a), costly=case.costly, padded=False, listed=None, each=4e4,
         )  # fmt: skip
         state = State((1 << len(case.a)) - 1, bits(case.forced))
         try:
@@ -46,6 +48,28 @@ def test_left_over_has_every_support_that_is_worth_more(seed):
             assert not case.missing(found)
             known += 1
     assert known > 90
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_left_over_knows_how_rewards_beside_the_group_are_rounded(seed):
+    """Levels and rewards cancel: digits are lost that decide between supports."""
+    rng = np.random.default_rng([9, seed])
+    found = 0
+    for _ in range(60):
+        X = rng.standard_normal((3, 1)) + 1e-3 * rng.standard_normal((3, 7))
+        a, price, own = X.T @ X, -(1 + rng.random(7)), np.arange(3)
+        price[:3] *= 2.0**40
+        supports = [(*own, *P) for P in combinations(range(3, 7), 2)]
+        value = [Fraction(np.linalg.eigvalsh(a[np.ix_(S, S)])[-1]) for S in supports]
+        paid = [sum(Fraction(x) for x in price[list(S)]) for S in supports]
+        best = max(v - beta for v, beta in zip(value, paid))
+        level = float(best) - rng.integers(0, 3) * 2.0**-9
+        case = AlikeCase(a, price, 5, own, np.arange(0), np.arange(3, 7), level)
+        if (told := left(case, Float())) is not None:
+            surely = [S for S, v, beta in zip(supports, value, paid) if v - beta > level + 1e-9]
+            assert {*surely} <= {tuple(sorted(S)) for S in told}
+            found += len(surely)
+    assert found > 20
 
 
 def test_left_over_is_nearly_the_same_in_exact_arithmetic():
@@ -101,3 +125,24 @@ def test_replay_of_features_alike_is_charged():
     )  # fmt: skip
     with pytest.raises(Refused, match="budget"):
         left(case, Float(), Budget(1e9))
+
+
+def apart(n: int, g: int) -> AlikeCase:
+    """Features that have nothing in common: pairs settle none of their supports."""
+    none = np.arange(0)
+    return AlikeCase(np.eye(n), np.zeros(n), g, none, none, np.arange(n), 1.0001)
+
+
+def test_supports_that_pairs_leave_are_charged_before_they_are_looked_at():
+    """A file of one step names ten billion supports, each of which is fine and takes a while."""
+    budget = Budget(1e9)
+    with pytest.raises(Refused, match="budget"):
+        left(apart(50, 10), Float(), budget)
+    assert budget.spent < 1.1e9
+
+
+@pytest.mark.parametrize(("n", "g", "memory"), [(150, 60, 1e7), (60, 8, 1e7)])
+def test_memory_of_features_alike_is_counted(n, g, memory):
+    """What is known of each place, of order n n g, and the sets that wait."""
+    with pytest.raises(Refused, match="GiB"):
+        left(apart(n, g), Float(), Budget(memory=memory))

@@ -46,11 +46,10 @@ def left_over(of: Any, state: Any, named: np.ndarray | None, budget: Budget) -> 
             for g in range(room + 1) if of.costly else [room]:
                 m = len(own)
                 budget.work(3e5 + n * n * (60.0 + 6 * m) + m**3, "features that are alike")
-                if g:
-                    costs = _costs(of, own, group, g)
-                    yield from ([*own, *(group[i] for i in one)] for one in costs.below(budget))
-                elif own:
-                    yield own
+                costs = _costs(of, own, group, g) if g else None
+                for one in costs.below(budget) if costs else [[]] if own else []:
+                    budget.work(of.each, "supports of features that are alike")
+                    yield [*own, *(group[i] for i in one)]
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,9 @@ class _Costs:
         single, pair = self.single[order], self.pair[np.ix_(order, order)]
         if _smallest(2 * single + _nearest(pair, g)[g], g)[0].sum() >= 2 * self.limit:
             return
-        budget.work(30.0 * n**3 + 8.0 * n * n * g, "features that are alike")
+        held = 8.0 * n * n * (g + 1)  # bytes
+        budget.work(30.0 * n**3 + held, "features that are alike")
+        budget.memory(held, "features that are alike")
         rest = np.full((n, g + 1, n), BIG)
         for i in range(n):
             rest[i, :, i:] = _nearest(pair[i:, i:], g)
@@ -83,6 +84,7 @@ class _Costs:
         while stack:
             chosen, base, each, place = stack.pop()
             m, q = chosen.shape[0], g - chosen.shape[1]
+            held -= 8.0 * m * (n + g)
             budget.work(m * n * 40.0, "features that are alike")
             later = np.arange(n) >= place[:, None]
             if q == 1:
@@ -96,6 +98,8 @@ class _Costs:
             rows, columns = np.nonzero(
                 later & (np.arange(n) <= n - q) & (total[:, None] + more < 2 * self.limit)
             )
+            held += 8.0 * rows.size * (n + g)
+            budget.memory(held + 40.0 * m * n, "features that are alike")
             for i in range(0, rows.size, CHUNK):
                 row, j = rows[i : i + CHUNK], columns[i : i + CHUNK]
                 extended = np.column_stack([chosen[row], j])
@@ -107,9 +111,10 @@ def _costs(of: Any, own: list[int], group: list[int], g: int) -> _Costs:
     ar: Arithmetic = of.ar
     a, price = of.a[np.ix_(group, group)], of.price[group]
     ranked = price[np.argsort(ar.floats(price), kind="stable")]
-    low = ranked[:g].sum()
+    blur = g * (g + 4) * ar.eps * largest(abs(price), ar)  # of a sum of g prices
+    low = ranked[:g].sum() - blur
     tau = of.t + of.price[own].sum() + low
-    spread = ranked[-g:].sum() - low + 4 * g * ar.eps * largest(abs(price), ar)
+    spread = ranked[-g:].sum() - low + blur
     require(ar.at_most(LEAST, tau), "a level too low for features that are alike")
     first, K, error = _eliminated(of.a, (own, group), tau, spread, ar)
     N = a + first
@@ -124,7 +129,8 @@ def _costs(of: Any, own: list[int], group: list[int], g: int) -> _Costs:
     single = slope * price - np.diagonal(squares)
     sizes = [
         g * g * largest(squares, ar) + g * abs(slope) * largest(abs(price), ar),
-        2 * c * tau + c * c + (tau + spread) * error,
+        2 * c * (tau + abs(of.t) + of.s * largest(abs(of.price), ar)),
+        c * c + (tau + spread) * error,
         2 * spread * g * g * largest(abs(products), ar) + (spread * g) ** 2 * largest(K * K, ar),
     ]
     size = sum(sizes)

@@ -239,6 +239,7 @@ class Prover:
         self.ar, self.p = ar, a.shape[0]
         # The unit is a power of two: nothing is rounded. The certificates are in these units.
         self.s, self.nonnegative, unit = problem.s, problem.nonnegative, problem.unit
+        self.each = 4e4 + float(self.s) ** 3  # nanoseconds that a support takes
         self.forced = 0 if problem.forced is None else bits(problem.forced)
         size = float(np.abs(ar.floats(a)).max(initial=0.0)) / unit
         fits = 2.0**-40 <= size <= 2.0**40 or (size == 0.0 and unit == 1.0)
@@ -303,7 +304,7 @@ class Prover:
         """Return about how many nanoseconds a claim takes."""
         n = claim.state.alive.bit_count()
         if claim.what == "leaf":
-            return self.count(claim.state) * (4e4 + float(self.s) ** 3)
+            return self.count(claim.state) * self.each
         if claim.fixed is None:  # what features that are alike cost is charged on the way
             return 2.0 * float(n) ** 3 + 100.0 * n * n + 2e5
         rank, tests = min(n, RANK + 8), claim.fixed.out.size + claim.fixed.into.size

@@ -130,7 +130,8 @@ class _Pairs:
             least = _least(n_matrix * k_matrix, g)
             slope += 2 * least + spread * _least(-(k_matrix**2), g)
         size = g * g * float(squares.max()) + g * abs(slope) * float(np.abs(price).max())
-        size += 2 * c * tau + c * c + (tau + spread) * error
+        size += 2 * c * (tau + abs(level) + part.s * float(np.abs(part.price).max()))
+        size += c * c + (tau + spread) * error
         size += 2 * spread * g * g * float(np.abs(n_matrix * k_matrix).max())
         size += (spread * g * float(np.abs(k_matrix).max())) ** 2
         slack = SAFETY * (margins.alike(part.s) * size + 2 * (tau + spread) * error)
