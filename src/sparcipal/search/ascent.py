@@ -11,8 +11,9 @@ disjoint      no feature of the others; two components may trade features
 Supports come from the search for one component in that matrix and from exchanges of single
 features; on a support the best vector is an eigenvector. A tight ascent makes uncorrelated
 components one after the other, on the best support for one of them in which what it has in common
-with those before costs more and more: features of theirs enter that take it away. Adjusted variances depend on all weights
-at once, which a few L-BFGS steps on fixed supports improve together.
+with those before costs more and more: features of theirs enter that take it away. Adjusted
+variances depend on all weights at once, which a few L-BFGS steps on fixed supports improve
+together.
 """
 
 from __future__ import annotations

@@ -368,6 +368,8 @@ def test_dspca_solves_nothing_where_only_the_diagonal_keeps_rounding_errors():
     found = dspca.run(Problem(covariance, (1,)), Options())
     assert found.components[0].weights.tolist() == [1.0]
     assert not found.bounds
+    point = dspca.solve_at(covariance, 1.4e-17, True, 1e-3)  # where one entry alone is not zero
+    assert point.loadings[point.core == 1].tolist() == [1.0]
 
 
 def test_sweeps_end_when_the_run_is_stopped() -> None:

@@ -70,10 +70,14 @@ def solve_at(
     penalty = float(single if single <= penalty else np.nextafter(single, np.float32(0.0)))
     core = survivors(cov, penalty)
     A = cov.submatrix(core)
-    if float(np.diagonal(A).max()) <= penalty < float(cov.diagonal.max()):
+    largest = float(np.diagonal(A).max())
+    if largest <= penalty < float(cov.diagonal.max()):
         # After deflation has explained all variance, the submatrix and the stored diagonal hold
         # different rounding errors.
-        penalty = float(np.float32(np.diagonal(A).max() / 2))
+        if largest > 0:
+            penalty = float(np.float32(largest / 2))
+        else:
+            A = np.diag(cov.diagonal[core])
     starts = [_carried(p, core, A, penalty, nonnegative) for p in _neighbours(known, penalty)]
     relaxation = ascend(A, penalty, nonnegative=nonnegative, tol=gap, starts=starts, sweeps=sweeps)
     x = relaxation.direction()
