@@ -241,9 +241,9 @@ def touching(record: Dropped | DroppedPart, inside: float, case: Case) -> Number
     """Bound the choices with a dropped feature; `inside` bounds the others."""
     cov = case.cov
     assert isinstance(cov, ScreenedCovariance)
-    if record.rule == "rows":
-        return _by_rows(record, case)
     others = _varying(cov, case.question.n_nonzero, case.ar)
+    if record.rule == "rows" and others.size:
+        return _by_rows(record, case)
     return reach(record, inside, others, case._replace(cov=cov.inner))
 
 
