@@ -74,7 +74,7 @@ def test_no_common_set_exceeds_the_bound(seed):
 def test_components_of_one_factor_are_told_apart_by_adjusted_variance():
     X = scale(load_breast_cancer().data)
     asked = {"n_components": 3, "n_nonzero_coefs": 5}
-    plain = sparse_pca(X, certify=False, method_options={"effort": 0}, **asked)
+    plain = sparse_pca(X, certify=False, **asked)
     assert plain.largest_correlation > 0.8
     assert "objective='adjusted'" in str(plain)
     other = sparse_pca(X, objective="adjusted", **asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import combinations
 
@@ -91,7 +92,7 @@ def test_a_support_that_shrinks_to_a_part_of_a_listed_one_is_not_settled_by_the_
     forged = replace(near, supports=tuple(best), proof={**near.proof, "log": log}, **bare)
     checked = verify(replace(found, components=(forged,)), covariance=A)
     assert checked.verdict == "refused"
-    assert "leaf" in checked.reason
+    assert checked.reason == "a support has a larger value"
 
 
 def _other_weights(near, at, weights, A):
@@ -189,4 +190,8 @@ def test_a_list_that_was_cut_says_no_more_of_the_others_than_is_proved():
     assert whole.complete
     assert not cut.complete
     assert "the next one explains 1.42 % less" in str(whole)
-    assert "all others explain at least 0.136 % less" in str(cut)
+    near = cut.components[0]
+    proved = 100.0 * (1.0 - near.level / near.supports[0].value)
+    said = re.search(r"all others explain at least ([\d.]+) % less", str(cut))
+    assert said is not None
+    assert 0.98 * proved <= float(said[1]) <= proved < 1.42

@@ -132,7 +132,7 @@ def test_the_same_data_in_another_form_pass(scale, weights):
 def test_update_refuses_rows_of_the_same_total():
     result, other = answer(), X.copy()
     other[:, 5] += 1.0
-    assert update(result, X, X=X).result.n_samples == 160
+    assert update(result, other, X=X).result.n_samples == 160
     with pytest.raises(ValueError, match="mean differs for 'f'"):
         update(result, X, X=other)
 

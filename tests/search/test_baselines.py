@@ -275,7 +275,7 @@ def test_gpower_notes_a_cardinality_that_no_penalty_reaches():
     A = np.kron(np.diag([2.0, 1.0]), np.ones((2, 2)))
     found = gpower.run(Problem(covariance_of(A), (1,)), Options())
     assert found.components[0].support.size == 1
-    assert "no component of exactly 1 nonzeros" in found.note
+    assert "no component of exactly 1 nonzero (2 at penalty 1, none above it)" in found.note
 
 
 def test_gpower_refuses_penalties_and_norms_it_does_not_know():
