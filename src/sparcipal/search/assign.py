@@ -1,7 +1,7 @@
 """Assign features to components exactly, by a maximum weight assignment.
 
-This is the inner problem of Asteris, Papailiopoulos, Kyrillidis and Dimakis (2015): rows are
-features, column j takes need[j] of them, no row is used twice, and the total weight is largest.
+This is the inner problem of Asteris, Papailiopoulos, Kyrillidis and Dimakis (2015): component j
+takes need[j] features, no feature goes to two components, and the total weight is largest.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import numpy as np
 
 
 def assign(weight: np.ndarray, need: np.ndarray) -> np.ndarray:
-    """Return the column of every row, or -1; weight is (k, p), nonnegative, and sum(need) <= p.
+    """Return the component of every feature, or -1 for a free one.
 
-    A row above a column's need-th largest weight goes to the column where it exceeds that weight
-    most, which is optimal for the counts it produces; augmenting paths assign the missing units.
-    Negative weights mark rows that must stay free, as long as enough others remain.
+    weight (k, p) is nonnegative and sum(need) <= p. The price of a component is its need-th largest
+    weight. A feature whose weight exceeds a price goes to the component where it does so most,
+    which is optimal for the counts that result; augmenting paths assign the places that are left.
+    Negative weights mark features that must stay free, as long as enough others remain.
     """
     k, p = weight.shape
     if k == 1:
@@ -34,21 +35,24 @@ def assign(weight: np.ndarray, need: np.ndarray) -> np.ndarray:
 
 
 def _prices(weight: np.ndarray, need: np.ndarray) -> np.ndarray:
-    """Return the need-th largest weight of every column."""
+    """Return the need-th largest weight of every component."""
     ranks = weight.shape[1] - need
     price: np.ndarray = np.partition(weight, np.unique(ranks), axis=1)[np.arange(need.size), ranks]
     return price
 
 
 def dual_bound(weight: np.ndarray, need: np.ndarray) -> float:
-    """Bound every assignment: sum the price of every unit and the best surplus of every row."""
+    """Return a bound on the weight of every assignment.
+
+    It adds the price of every place and, for every feature, the largest surplus over a price.
+    """
     price = _prices(weight, need)
     surplus = (weight - price[:, None]).max(axis=0)
     return float(need @ price + np.maximum(surplus, 0.0).sum())
 
 
 def _best_free(weight: np.ndarray, free: np.ndarray, units: int) -> np.ndarray:
-    """Return the free rows that can enter when `units` are missing: the best of each column."""
+    """Return the free features that can fill `units` places: the best ones of each component."""
     if free.size <= units:
         return free
     best = np.argpartition(-weight[:, free], units - 1, axis=1)[:, :units]
@@ -56,6 +60,10 @@ def _best_free(weight: np.ndarray, free: np.ndarray, units: int) -> np.ndarray:
 
 
 def _augment(weight: np.ndarray, missing: np.ndarray, owner: np.ndarray) -> None:
+    """Fill the `missing` places of every component by augmenting paths; `owner` is changed.
+
+    Here weight is (features, components), as the kernel takes it.
+    """
     from ..kernels.matching import augment
 
     k = weight.shape[1]

@@ -1,9 +1,9 @@
 """Find several components by deflation: find one, take out what it explains, find the next.
 
-With disjoint supports the features used are removed. With free supports Mackey (2009) compares ways
-to take x out of A: projection `(I - qq')A(I - qq')` (q the part of x orthogonal to those
-before), Hotelling's `A - (x'Ax) xx'`, and the Schur complement `A - Axx'A / x'Ax`. Only Hotelling's
-can leave negative eigenvalues, because x is not an eigenvector of A.
+With disjoint supports the features that are used are removed. For free supports Mackey (2009)
+compares ways to take x out of A: projection `(I - qq')A(I - qq')` (q is the part of x orthogonal to
+those before), Hotelling's `A - (x'Ax) xx'`, and the Schur complement `A - Axx'A / x'Ax`. Only
+Hotelling's can leave negative eigenvalues, because x is not an eigenvector of A.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def deflate(
 
 
 def _joined(notes: list[str]) -> str:
-    """Join the notes of the components that fell short; only the first two are quoted."""
+    """Join the notes of the components that fell short: the first two as they are, the others as a
+    number."""
     if len(notes) == 1:
         return notes[0]
     said = [f"component {j + 1}: {note}" for j, note in enumerate(notes) if note]
@@ -80,6 +81,7 @@ def _joined(notes: list[str]) -> str:
 
 
 def _chosen(deflation: str, problem: Problem) -> str:
+    """Return the deflation to use; refuse one that is unknown or does not suit the supports."""
     if deflation == "auto":
         return "remove" if problem.disjoint else "projection"
     if deflation not in DEFLATIONS:
@@ -94,7 +96,8 @@ def _chosen(deflation: str, problem: Problem) -> str:
 
 
 class _Removed:
-    """This deflation removes the features that are used and keeps the covariance of the others."""
+    """This deflation removes the features that are used; `keep` are the others, and `covariance`
+    is theirs."""
 
     def __init__(self, whole: Covariance, keep: np.ndarray | None = None) -> None:
         self.whole = whole
@@ -111,6 +114,7 @@ class _Removed:
         return int(self.keep.size)
 
     def original(self, step: Single) -> Single:
+        """Return the answer in the features of the whole covariance."""
         component = Component(self.keep[step.component.support], step.component.weights)
         return Single(component, step.n_iter, step.note, step.bounds)
 
@@ -119,7 +123,8 @@ class _Removed:
 
 
 class _Overlapping(ABC):
-    """This deflation keeps every feature; `directions` are the vectors taken out so far."""
+    """This deflation keeps every feature; `directions` (p, found) are the vectors taken out so
+    far."""
 
     def __init__(self, whole: Covariance, covariance: Covariance | None = None) -> None:
         self.whole = whole
@@ -141,7 +146,8 @@ class _Overlapping(ABC):
         return after
 
     @abstractmethod
-    def deflated(self, x: np.ndarray) -> Covariance: ...
+    def deflated(self, x: np.ndarray) -> Covariance:
+        """Return the covariance without x, which is the last of the directions."""
 
 
 class _Projection(_Overlapping):
@@ -174,7 +180,8 @@ _REST: dict[str, Callable[[Covariance], _Removed | _Overlapping]] = {
 
 
 def beyond(covariance: Covariance, components: Iterable[Component]) -> Covariance:
-    """Return what the components leave unexplained, the Schur complement on their directions."""
+    """Return the covariance that the components leave unexplained: the Schur complement on their
+    directions."""
     for component in components:
         image = covariance.image(component.support, component.weights)
         own = float(component.weights @ image[component.support])

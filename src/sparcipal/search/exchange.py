@@ -45,10 +45,8 @@ class Exchange:
         return self.flat[self.first[j] : self.first[j + 1]]
 
     def run(self, monitor: Monitor, most: float = np.inf) -> tuple[np.ndarray, float, float]:
-        """Swap while that gains, for at most about `most` nanoseconds of one core, by count.
-
-        Returns the assignment and its value, at any time valid, and the work that was done.
-        """
+        """Swap while that gains, for about `most` nanoseconds of one core as `step_work` counts
+        them; return the assignment, its value and the work that was done."""
         from ..kernels.exchange import promising
 
         gain = np.empty(CANDIDATES)
@@ -120,6 +118,7 @@ class Exchange:
         return leading(self.A, members, self.nonnegative, power_steps(x.size), x, image), x
 
     def _swap(self, a: int, b: int) -> None:
+        """Let features a and b change places; b may be free."""
         self.flat[self.place[a]] = b
         if self.owner[b] >= 0:
             self.flat[self.place[b]] = a
@@ -128,5 +127,9 @@ class Exchange:
 
 
 def step_work(members: int, stale: float, p: int) -> float:
-    """Estimate the nanoseconds of one core that a swap takes, with a part `stale` predicted."""
+    """Estimate the nanoseconds of one core that a swap takes, by counts.
+
+    `members` are the features of all components, `stale` the part of the components whose gains
+    are predicted anew.
+    """
     return (3.0 + 13.0 * stale) * members * p + 1.5e5

@@ -27,7 +27,8 @@ TOGETHER = 3
 
 
 def is_ripe(Z: np.ndarray) -> bool:
-    """Return whether few directions carry Z; if many do, as in pure noise, the ascent is better."""
+    """Return whether few directions carry Z, so that what follows here helps; where many do, as in
+    pure noise, further sweeps of the ascent help more."""
     return bool(largest_eigenvalues(Z, TOGETHER).sum() > 0.9)
 
 
@@ -49,6 +50,7 @@ def purified(
 
 
 def objective(A: np.ndarray, penalty: float, Z: np.ndarray) -> float:
+    """Return tr(AZ) - l |Z|_1."""
     return float(np.vdot(A, Z) - penalty * np.abs(Z).sum())
 
 
@@ -92,7 +94,8 @@ def leading(A: np.ndarray, penalty: float, nonnegative: bool, dual: np.ndarray) 
 
 
 def _settled(A: np.ndarray, penalty: float, nonnegative: bool, x: np.ndarray) -> np.ndarray:
-    """Refit the weights for the support and the signs of x until neither changes."""
+    """Return the best weights for the support and the signs of x, refitted until neither
+    changes."""
     x = x if x.sum() >= 0 else -x
     for _ in range(4):
         support = np.flatnonzero((x if nonnegative else np.abs(x)) > 1e-2 * np.abs(x).max())
@@ -111,7 +114,8 @@ def _settled(A: np.ndarray, penalty: float, nonnegative: bool, x: np.ndarray) ->
 
 
 def box(A: np.ndarray, penalty: float, nonnegative: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the limits of A + U; U is fixed at -l on the diagonal, where no other value helps."""
+    """Return the smallest and the largest A + U of the dual problem, entry by entry; on the
+    diagonal U is -l, as no other value helps."""
     low, high = A - penalty, np.full_like(A, np.inf) if nonnegative else A + penalty
     high[np.diag_indices_from(high)] = np.diagonal(low)
     return low, high
@@ -125,7 +129,8 @@ def pushed_down(
     tol: float,
     steps: int,
 ) -> tuple[np.ndarray, float]:
-    """Return the dual matrix and its largest eigenvalue after some steps towards the primal value.
+    """Return the dual matrix and its largest eigenvalue after at most `steps` steps towards the
+    primal value, within the `limits` of `box`.
 
     A step is the smallest change, among the entries that can move, that takes all leading
     eigenvalues to the target, to first order: it is Polyak's subgradient step for several

@@ -34,5 +34,5 @@ class Method:
     run: Callable[..., Found]
     shares_totals: bool = False  # whether it can share a total number of nonzeros among components
     takes_starts: bool = False  # whether it begins with the problem's `starts`
-    anchors: bool = False  # whether its component can be made to use given features
-    anchors_several: bool = False  # whether each of several components can be made to
+    anchors: bool = False  # whether a single component can be made to use given features
+    anchors_several: bool = False  # whether several components can, each with features of its own

@@ -63,6 +63,7 @@ def reach(
 def _fixed(
     solve: Callable[[float], np.ndarray], s: int, nonnegative: bool, name: str, penalty: float
 ) -> tuple[np.ndarray, str]:
+    """Return the solution at the given penalty, cut to s nonzeros, and a note on their number."""
     x = solve(penalty)
     count = int(np.count_nonzero(x))
     if count == 0:
@@ -78,7 +79,8 @@ def _fixed(
 
 
 def fewer(name: str, penalty: float, count: int, s: int) -> str:
-    """Return a note on a component with fewer nonzeros than allowed, at a given penalty."""
+    """Return a note on a component with fewer nonzeros than allowed, at a given penalty; empty if
+    it has them all."""
     if count >= s:
         return ""
     remedy = "; a smaller penalty may give more" if penalty > 0 else ""
@@ -86,7 +88,10 @@ def fewer(name: str, penalty: float, count: int, s: int) -> str:
 
 
 def unfinished(name: str, steps: Sequence[int], max_iter: int) -> str:
-    """Return a note if an iteration was cut off; `steps` has one number per penalty."""
+    """Return a note if an iteration was cut off, otherwise an empty one.
+
+    `steps` has the number of steps that was taken at each penalty.
+    """
     stopped = sum(n_iter >= max_iter for n_iter in steps)
     if not stopped:
         return ""
@@ -112,6 +117,11 @@ def _nearest(
     nonnegative: bool,
     name: str,
 ) -> tuple[np.ndarray, str]:
+    """Return the solution with more nonzeros, cut to size, and a note on the sizes within reach.
+
+    `richer` and `poorer` are the nearest penalties found with more and with fewer than s nonzeros,
+    each with its solution; even without penalty `richer` may have fewer.
+    """
     above = np.count_nonzero(richer[1])
     if above >= s:
         below = "none" if poorer is None else str(np.count_nonzero(poorer[1]))

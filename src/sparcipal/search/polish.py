@@ -1,4 +1,4 @@
-"""All weights on fixed supports improved together, for a larger sum of adjusted variances."""
+"""Improve all weights on fixed supports together, for a larger sum of adjusted variances."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from ..problem.covariance import Covariance
 from ..problem.problem import Component
 
 POLISH = 40  # L-BFGS steps on the weights
-LIFTED, LEAST = 1e-3, 1e-6  # nonnegative weights where a polish begins, and those that it drops
+LIFTED = 1e-3  # squares of variables begin no smaller: at zero their gradient vanishes
+LEAST = 1e-6  # nonnegative weights that end smaller become zero
 
 
 def polished(
     cov: Covariance, components: Sequence[Component], nonnegative: bool = False
 ) -> list[Component]:
-    """Return components with the same supports whose adjusted variances sum to no less, or hardly.
+    """Return components on the same supports, with weights that L-BFGS has improved together.
 
-    Nonnegative weights are squares of what moves. With G = X'AX and v_j the coefficients of x_j
-    beyond those before it, the j-th adjusted variance is v_j'G v_j, and its gradient in X is
-    2 A X v_j v_j'.
+    The sum of their adjusted variances is no smaller; only nonnegative weights, which begin at
+    LIFTED or above, may end with a slightly smaller one. They are squares of the variables.
+
+    With G = X'AX and v_j the coefficients of x_j beyond those before it, the j-th adjusted
+    variance is v_j'G v_j, and its gradient in X is 2 A X v_j v_j'.
     """
     features = np.unique(np.concatenate([c.support for c in components]))
     A = cov.submatrix(features)

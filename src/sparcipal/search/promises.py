@@ -27,9 +27,9 @@ from ..problem.problem import Component, Options, Problem
 from ..problem.sketch import Sketch
 from .methods.tpower import ascend
 
-# Up to so many features what a sketch misses is formed as a matrix.
+# What a sketch misses is formed as a matrix for up to so many features.
 FORMED = 3000
-# Power steps start from so many eigenvectors of it.
+# Power steps start from so many eigenvectors of that matrix.
 STARTS = 10
 # Sketches that never exceed the matrix.
 BELOW = ("eigen", "frequent")
@@ -71,7 +71,8 @@ class Matched(NamedTuple):
 def guarantees(
     problem: Problem, low: Sketch, eps: float, matched: Matched, error: float
 ) -> dict[str, Any]:
-    """Return Theorems 1 to 3 for a net; for random points, the probability of Theorem 1.
+    """Return what Theorems 1 to 3 guarantee for a net; for random points, the probability with
+    which Theorem 1 holds.
 
     No s-sparse eigenvalue of what the sketch misses exceeds `error`.
     """

@@ -16,16 +16,17 @@ from ..problem.components import newcomer_gain, support_value
 from ..problem.covariance import Covariance
 from ..problem.problem import Problem
 
-STARTS = 6  # random points of the matching ascent, times the effort
-STEPS = 40  # of one ascent
+STARTS = 6  # random starts of the matching ascent for each unit of effort
+STEPS = 40  # matchings of one ascent
 CANDIDATES = 4  # newcomers of a component that are tried exactly
-DISTINCT = 3  # different shares from which the search goes on
+DISTINCT = 3  # starts of different sizes that are improved
 
 
 def shared_assignment(weight: np.ndarray, total: int) -> np.ndarray:
-    """Return the component of every row, or -1; the `total` best rows of weight (k, p) have one.
+    """Return the component of every feature, or -1 for a free one; weight is (k, p).
 
-    A component that would stay empty takes the row whose move costs least.
+    The `total` features of the largest weights go each to the component that gives it that weight.
+    A component that would stay empty takes the feature whose move costs least.
     """
     k, p = weight.shape
     owner = np.full(p, -1)
@@ -68,13 +69,17 @@ def best_shares(
 
 
 class _Shares:
+    """The search for shares in one covariance, with the value of components that share nothing."""
+
     def __init__(self, cov: Covariance, nonnegative: bool) -> None:
         self.cov, self.nonnegative = cov, nonnegative
 
     def value(self, supports: Sequence[np.ndarray]) -> float:
+        """Return the sum of what the best component on each support explains."""
         return sum(self._alone(support)[0] for support in supports)
 
     def _alone(self, support: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and weights of the best component on a support."""
         block = self.cov.submatrix(support)
         return support_value(block, np.arange(support.size), self.nonnegative)
 
@@ -121,7 +126,8 @@ class _Shares:
         return best
 
     def _moved(self, supports: list[np.ndarray]) -> list[np.ndarray]:
-        """Give the cheapest nonzero of one component to another that gains more by a new one."""
+        """Move nonzeros, one at a time, while that gains: a component gives up its least useful
+        feature, and another one takes a new feature, or that one."""
         supports = list(supports)
         for _ in range(2 * sum(support.size for support in supports)):
             taken = np.concatenate(supports)
@@ -145,7 +151,7 @@ class _Shares:
         return supports
 
     def _cheapest(self, support: np.ndarray) -> tuple[float, int]:
-        """Return the loss without the least useful feature of the support, and that feature."""
+        """Return the least loss by giving up a feature of the support, and that feature."""
         if support.size == 1:
             return np.inf, -1
         block = self.cov.submatrix(support)
@@ -155,7 +161,8 @@ class _Shares:
         return self._alone(support)[0] - values[t], int(support[t])
 
     def _newcomers(self, support: np.ndarray, taken: np.ndarray) -> list[int]:
-        """Return the free features of largest predicted gain, by the 2 x 2 problem with x."""
+        """Return the free features of largest gain, predicted by the 2 x 2 problem of the component
+        and the feature."""
         value, x = self._alone(support)
         cross = self.cov.columns(support) @ x
         promise = newcomer_gain(value, self.cov.diagonal, cross, self.nonnegative)

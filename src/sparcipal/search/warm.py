@@ -51,7 +51,10 @@ def _others(cov: Covariance, support: np.ndarray) -> np.ndarray:
 
 
 def _nearest(cov: Covariance, support: np.ndarray, count: int, nonnegative: bool) -> np.ndarray:
-    """Return the support and the features that add most to it, by the 2 x 2 problem of each."""
+    """Return the support and the `count` features that add most to it, sorted.
+
+    What a feature adds is that of the 2 x 2 problem of the component and the feature.
+    """
     block = cov.submatrix(support)
     rounder = Rounder(block, support.size, np.zeros(support.size), nonnegative)
     value, weights = rounder.evaluate(np.arange(support.size))
