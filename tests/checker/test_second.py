@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sparcipal import SparsePCA, sparse_pca, verify
 from tests.support.brute import best_value, covariance
 from tests.support.forgeries import beyond_a_core, on_road
 from tests.support.second_checker import Refused, check, decode, exact, prove, question
+from tests.support.second_checker.tree import Tree
 
 QUICK = {"effort": 0}
 KINDS = ("gauss", "spike", "ties", "repeat", "rank", "const")
@@ -214,3 +216,23 @@ def test_two_checkers_agree_on_supports_that_leave_a_core():
     assert check(json.dumps(document), X) == "proved"
     certificate["bounds"][0]["data"]["touch"]["groups"].pop()
     assert "left out" in check(json.dumps(document), X)
+
+
+def test_a_log_without_nodes_proves_a_bound_of_zeros_only():
+    zeros, ones = [[Fraction(0)] * 3] * 3, [[Fraction(1)] * 3] * 3
+    problem = {"step": "problem", "s": 2, "nonnegative": False, "bound": 0.0, "unit": 1.0}
+    log = [{**problem, "twins": {}}]
+    Tree(log, zeros, 2, False, Fraction(0)).check()
+    dear = [{**log[0], "prices": [2.0, 1.0, 3.0]}]
+    Tree(dear, zeros, 2, False, Fraction(-1)).check()
+    rewarded = [{**log[0], "prices": [0.0, -1.0, 0.0]}]
+    padded = [{**log[0], "pads": [0.0, 0.0, 0.0]}]
+    for wrong, A, level in (
+        (log, ones, Fraction(9)),
+        (log, zeros, Fraction(-1, 9)),
+        (dear, zeros, Fraction(-2)),
+        (rewarded, zeros, Fraction(9)),
+        (padded, zeros, Fraction(9)),
+    ):
+        with pytest.raises(Refused, match="without nodes"):
+            Tree(wrong, A, 2, False, level).check()

@@ -279,7 +279,9 @@ class Twins:
 class Problem:
     """What a tree proves: for unit x with support S in the core, 1 <= |S| <= s, x'Ax less the
     prices of S is at most the bound. Bound, prices and pads are in the units of A; only the
-    certificates of the log are in the unit of the tree, so that a replay divides all of them."""
+    certificates of the log are in the unit of the tree, so that a replay divides all of them. A log
+    for a core of zeros needs no nodes: without pads, and with no price below 0, it proves every
+    bound that is at least minus the lowest price (0 without prices)."""
 
     s: int = entry(Integer(1, "n", names="s"), "the most nonzeros")
     nonnegative: bool = entry(Truth(), "whether only x >= 0 are spoken of")

@@ -141,6 +141,10 @@ class SetTree(Tree):
         self.log, self.A, self.s, self.k, self.t = log, A, ask.s, ask.k, level
         self.outside, self.root, self.cuts = outside, frozenset(), {}
 
+    def of_zeros(self) -> bool:
+        """Return False: sets always have nodes."""
+        return False
+
     def split(self, place: int) -> tuple[Fraction, dict[int, Fraction]]:
         """k nu and the coefficients of a cut, with A <= nu I + LL' + BB'."""
         if place in self.cuts:

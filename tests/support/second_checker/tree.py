@@ -113,7 +113,7 @@ class Tree:
         self.sets: dict[int, tuple[frozenset, frozenset]] = {}
         self.children: dict[int, list[int]] = {}
         nodes = [i for i, step in enumerate(self.log) if step["step"] == "node"]
-        need(bool(nodes), "a log without nodes")
+        need(bool(nodes) or self.of_zeros(), "a log without nodes")
         after = {}
         for place in nodes:
             node = self.log[place]
@@ -128,6 +128,12 @@ class Tree:
             after[place] = self.passes(node, alive, forced)
         for place in reversed(nodes):
             self.settle(place, self.log[place], *after[place], nodes)
+
+    def of_zeros(self) -> bool:
+        """Whether the core is zero and the level needs no node for that."""
+        lowest = min(self.prices, default=Fraction(0))
+        zero = not any(map(any, self.A)) and not self.padded
+        return zero and lowest >= 0 and self.t >= -lowest
 
     def child(self, node: dict, alive, forced):
         """What a node has of its parent's features."""
