@@ -372,3 +372,30 @@ def test_memory_of_label_certificates_is_charged_before_it_is_used():
     forged = Bound("labels", worth, data, bound_of(result, "trace").margin)
     assert verify(claiming(result, forged), wide)
     assert "GiB" in refused(claiming(result, forged), wide, budget=Budget(memory=5e6))
+
+
+@pytest.mark.parametrize("arithmetic", ["float", "exact"])
+@pytest.mark.parametrize("end", ["alike", "shrink", "same", "empty"])
+def test_sets_that_leave_a_core_end_in_no_way_of_supports(end, arithmetic):
+    scale = np.sqrt([10.0, 5.0, 4.0, 1.0, 1.0, 0.5, 0.5, 0.3])
+    rows = np.random.default_rng(0).standard_normal((60, 8))
+    rows[:, 2] = 0.2 * rows[:, 2] + rows[:, 1]
+    rows *= scale
+    asked = {"n_components": 2, "n_nonzero_coefs": 3, "supports": "common"}
+    honest, core = sparse_pca(rows, **asked), np.array([0, 1, 3, 4])
+    poor = sparse_pca(rows[:, core], **asked)
+    value = poor.value * (1 + 1e-5)
+    assert value < honest.value
+    node = {"step": "node", "parent": -1, "side": "root", "moved": np.arange(0), "passes": []}
+    more = {"alike": {"alike": np.arange(2)}, "same": {"node": 1}}.get(end, {})
+    unit = honest.certificate.unit
+    problem = {"step": "problem", "bound": poor.value * (1 + 5e-6) / unit}
+    data = {"core": core, "log": [problem, {**node, "end": end, **more}]}
+    own = bound_of(honest, "common")
+    proof = replace(own, value=value, margin=1.5 * own.margin, data=data)
+    supports = tuple(core[one] for one in poor.supports)
+    lower = replace(honest.certificate, value=poor.value, rounding=poor.certificate.rounding)
+    wrong = replace(honest, supports=supports, weights=poor.weights, info={})
+    wrong = replace(wrong, variances=poor.variances)
+    forged = claiming(replace(wrong, certificate=lower), proof)
+    assert refused(forged, rows, arithmetic=arithmetic).endswith("a node is left open")

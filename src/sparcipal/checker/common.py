@@ -65,6 +65,7 @@ class SetProver:
     """The covariance of a core, what features outside are worth, and the checks of a log."""
 
     certificates: tuple[type, ...] = (Cut,)
+    ends = ("closed", "leaf", "branch")
     forced, nonnegative, priced = 0, False, False
 
     def __init__(
@@ -87,7 +88,7 @@ class SetProver:
     def cost(self, claim: Claim) -> float:
         """Return about how many nanoseconds a claim takes."""
         n, s = claim.state.alive.bit_count(), self.s
-        if claim.split is None:
+        if claim.what == "leaf":
             return self.count(claim.state) * (2e5 + 100.0 * s**3)
         tests = 1 if claim.fixed is None else claim.fixed.out.size + claim.fixed.into.size
         total = tests * (2e4 + 100.0 * (n + s))
@@ -99,7 +100,7 @@ class SetProver:
 
     def check(self, claim: Claim) -> None:
         state = claim.state
-        if claim.split is None:
+        if claim.what == "leaf":
             self._check_leaf(state)
             return
         cut = self._inequality(claim.split)

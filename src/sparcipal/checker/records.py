@@ -720,8 +720,9 @@ class Common:
     with those outside the core among these. A pass puts features "out" if that is so for the sets
     with each of them, and "in" if it is so for the sets without. A "leaf" is all the largest sets
     of a node one by one; with features outside the core it must have s forced ones, and the s
-    largest variances outside must sum to the bound at most. There are no twins, and a branch moves
-    one feature. Without entries, every set is looked at."""
+    largest variances outside must sum to the bound at most. No node with sets left ends in another
+    way, but as a "branch", which moves one feature: there are no twins. Without entries, every set
+    is looked at."""
 
     core: np.ndarray | None = entry(
         Features("p", least=1, names="n"),

@@ -186,6 +186,7 @@ class _Walk:
 
     def _settle(self, position: int, node: Node, state: State) -> None:
         prover, end = self.prover, node.end
+        require(end in prover.ends, "a node is left open")
         if end == "closed":
             self._claim("closed", state, node.split)
         elif end == "leaf":
@@ -204,11 +205,9 @@ class _Walk:
             require(full and not (prover.priced or prover.padded), "a support is not full")
             self.claims.append(Claim("shrink", state))
             self.pending[position] = set(members(state.alive, prover.p).tolist())
-        elif end == "same":
+        else:  # "same"
             known = node.node is not None and self.entered.get(node.node) == state
             require(known and node.node != position, "another node is not the same")
-        else:
-            raise Refused("a node is left open")
 
     def _claim(self, what: str, state: State, place: int | None, fixed: Pass | None = None) -> None:
         found = place is not None and place < len(self.log)
@@ -234,6 +233,7 @@ class Prover:
     """The matrix of a log in the log's own unit, and the checks of its claims."""
 
     certificates: tuple[type, ...] = SPLITS
+    ends = ("closed", "leaf", "alike", "branch", "shrink", "same")
 
     def __init__(self, problem: Problem, a: np.ndarray, ar: Arithmetic) -> None:
         self.ar, self.p = ar, a.shape[0]
