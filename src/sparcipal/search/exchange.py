@@ -1,7 +1,9 @@
 """Local search by exchange swaps features between components, and with the free ones.
 
 The gain of every swap is predicted from the 2 x 2 problem of a component without one member and the
-newcomer; the most promising swaps are evaluated exactly, and the first that gains is made.
+newcomer; the most promising swaps are evaluated exactly, and the first that gains is made. Where no
+swap gains, chains are tried: a free feature takes the place of a member, which takes that of a
+member of another component, and so on, until one is left free.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import numpy as np
 from ..problem.components import power_steps, replacements, support_value
 from ..problem.monitor import Monitor
 
-CANDIDATES = 8  # predicted swaps evaluated exactly before the search gives up
+CANDIDATES = 8  # predicted swaps, or chains, evaluated exactly before the search gives up
+LONGEST = 5  # components that a chain changes
 
 
 class Exchange:
@@ -67,6 +70,9 @@ class Exchange:
             )  # fmt: skip
             stale = self._first_improving(gain, leaving, entering)
             if not stale:
+                work += chain_work(self.flat.size, self.value.size, self.owner.size)
+                stale = self._chained()
+            if not stale:
                 break
         return self.owner, float(self.value.sum()), work
 
@@ -101,6 +107,56 @@ class Exchange:
                 return {j, other}
         return set()
 
+    def _chained(self) -> set[int]:
+        """Make the first chain of moves whose exact gain is positive; return what it changed."""
+        for chain, newcomer in self._chains():
+            entering = [*self.flat[chain[1:]].tolist(), newcomer]
+            components = self.component[chain].tolist()
+            traded = [
+                self._traded(j, int(a), b)
+                for j, a, b in zip(components, self.flat[chain], entering, strict=True)
+            ]
+            change = sum(value for value, _ in traded) - self.value[components].sum()
+            if change > 1e-10 * self.value.sum():
+                self.owner[self.flat[chain[0]]] = -1
+                for t, j, b, (value, loading) in zip(
+                    chain, components, entering, traded, strict=True
+                ):
+                    self.flat[t], self.owner[b], self.place[b] = b, j, t
+                    self.value[j], self.loading[j] = value, loading
+                return set(components)
+        return set()
+
+    def _chains(self) -> list[tuple[list[int], int]]:
+        """Return the most promising chains: places that pass on, and the free feature that enters.
+
+        The best chain from a place passes on to the best chain, shorter by one, from another one.
+        Such a chain may meet a component twice; then it is left out.
+        """
+        free = np.flatnonzero(self.owner < 0)
+        if not free.size:
+            return []
+        own = self.value[self.component]
+        ends = self.estimate[:, free]
+        newcomer = free[ends.argmax(axis=1)]
+        best = ends.max(axis=1) - own
+        moves = self.estimate[:, self.flat] - own[:, None]
+        moves[self.component[:, None] == self.component] = -np.inf
+        follow: list[np.ndarray] = []
+        found: list[tuple[float, list[int]]] = []
+        for _ in range(2, min(self.value.size, LONGEST) + 1):
+            through = moves + best
+            follow.append(through.argmax(axis=1))
+            best = through.max(axis=1)
+            for t in np.argsort(-best, kind="stable")[:CANDIDATES].tolist():
+                chain = [t]
+                for step in reversed(follow):
+                    chain.append(int(step[chain[-1]]))
+                if np.isfinite(best[t]) and np.unique(self.component[chain]).size == len(chain):
+                    found.append((float(best[t]), chain))
+        found.sort(key=lambda one: -one[0])
+        return [(chain, int(newcomer[chain[-1]])) for _, chain in found[:CANDIDATES]]
+
     def _traded(self, j: int, a: int, b: int) -> tuple[float, np.ndarray]:
         """Return value and vector of component j with feature b in the place of member a."""
         from ..kernels.exchange import leading
@@ -133,3 +189,9 @@ def step_work(members: int, stale: float, p: int) -> float:
     are predicted anew.
     """
     return (3.0 + 13.0 * stale) * members * p + 1.5e5
+
+
+def chain_work(members: int, components: int, p: int) -> float:
+    """Estimate the nanoseconds of one core that a look at chains takes, by counts."""
+    lengths = max(min(components, LONGEST) - 1, 0)
+    return 2.0 * members * p + 3.0 * lengths * members**2 + 5e4 * lengths
