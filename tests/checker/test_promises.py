@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sparcipal import Result, sparse_pca, verify
+from tests.support.second_checker import check
 
 
 def decaying(seed: int, n: int = 60, p: int = 20) -> np.ndarray:
@@ -50,6 +51,21 @@ def test_a_promise_is_exactly_what_is_proved_and_no_unit_more(promised):
     for share, verdict in ((proved * (1 - 1e-15), "proved"), (proved * (1 + 1e-15), "refused")):
         told = replace(promised, certificate=replace(certificate, guarantees={name: share}))
         assert verify(told, X).verdict == verdict
+
+
+@pytest.mark.parametrize("method", ["spannogram", "auto", "bipartite", None])
+@pytest.mark.parametrize("year", ["Papailiopoulos et al. 2013", "Asteris et al. 2014"])
+def test_a_promise_is_of_the_method_of_its_theorem(promised, method, year):
+    promise = {f"{year}, Theorem 1": 0.5}
+    told = replace(promised, certificate=replace(promised.certificate, guarantees=promise))
+    told = replace(told, settings={**told.settings, "method": method})
+    if method is None:
+        del told.settings["method"]
+    right = method == "spannogram" and "2013" in year
+    said = verify(told, decaying(0))
+    assert said.verdict == ("proved" if right else "refused")
+    assert right or said.reason.endswith("says nothing about this method")
+    assert (check(told.to_json(), decaying(0)) == "proved") == right
 
 
 def test_fits_claim_no_promise_that_they_cannot_prove():

@@ -113,7 +113,8 @@ def _costs(of: Any, own: list[int], group: list[int], g: int) -> _Costs:
     ranked = price[np.argsort(ar.floats(price), kind="stable")]
     blur = g * (g + 4) * ar.eps * largest(abs(price), ar)  # of a sum of g prices
     low = ranked[:g].sum() - blur
-    tau = of.t + of.price[own].sum() + low
+    sizes_of_level = abs(of.t) + of.s * largest(abs(of.price), ar)
+    tau = of.t + of.price[own].sum() + low - term("alike", of.s) * ar.eps * sizes_of_level
     spread = ranked[-g:].sum() - low + blur
     require(ar.at_most(LEAST, tau), "a level too low for features that are alike")
     first, K, error = _eliminated(of.a, (own, group), tau, spread, ar)
@@ -129,7 +130,7 @@ def _costs(of: Any, own: list[int], group: list[int], g: int) -> _Costs:
     single = slope * price - np.diagonal(squares)
     sizes = [
         g * g * largest(squares, ar) + g * abs(slope) * largest(abs(price), ar),
-        2 * c * (tau + abs(of.t) + of.s * largest(abs(of.price), ar)),
+        2 * c * (tau + sizes_of_level),
         c * c + (tau + spread) * error,
         2 * spread * g * g * largest(abs(products), ar) + (spread * g) ** 2 * largest(K * K, ar),
     ]

@@ -4,6 +4,7 @@ whether it is as good as promised."""
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ..problem.result import Certificate, Result
 from .budget import Budget, require
 from .constraints import check_constraints, with_anchors
 from .covariance import EPS
+from .records import THEOREMS
 
 
 def check_settings(result: Result) -> None:
@@ -93,13 +95,17 @@ def loadings(result: Result) -> tuple[np.ndarray, np.ndarray]:
     return features, W
 
 
-def check_promises(certificate: Certificate) -> None:
-    """Check that each promised fraction is reached: so much of the bound is explained.
+def check_promises(certificate: Certificate, settings: dict[str, Any]) -> None:
+    """Check that each promised fraction is reached, so much of the bound being explained, and that
+    the theorem is about the method.
 
     Value and bound are proved by now, and fractions are compared without rounding.
     """
     least = Fraction(certificate.value) - Fraction(certificate.rounding)
     for name, promised in certificate.guarantees.items():
+        method, signs = THEOREMS[name]
+        about = settings.get("method") == method and settings["nonnegative"] in signs
+        require(about, f"{name!a} says nothing about this method")
         require(
             Fraction(promised) * Fraction(certificate.bound) <= least,
             f"{promised:.6g} of the optimum is promised by {name!a}, and not proved to be reached",

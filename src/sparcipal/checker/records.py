@@ -38,13 +38,13 @@ MOST_FEATURES = 2**40  # of a table
 MOST_PAIRED = 5000  # features of a table with gaps whose covariances come from pairs
 MOST_SAMPLES = 5000  # order of the matrices of an ellipsoid
 MOST_COMPONENTS = 10_000  # columns of P
-# What methods may promise in advance.
-THEOREMS = (
-    "Papailiopoulos et al. 2013, Theorem 1",
-    "Asteris et al. 2014, Theorem 1",
-    "Asteris et al. 2015, Theorem 2",
-    "Asteris et al. 2015, Theorem 3, with probability 1 - 1/p",
-)
+# What is promised in advance: by which method, and whether for nonnegative components only.
+THEOREMS = {
+    "Papailiopoulos et al. 2013, Theorem 1": ("spannogram", (False,)),
+    "Asteris et al. 2014, Theorem 1": ("spannogram", (True,)),
+    "Asteris et al. 2015, Theorem 2": ("bipartite", (False, True)),
+    "Asteris et al. 2015, Theorem 3, with probability 1 - 1/p": ("bipartite", (False, True)),
+}
 LARGEST_RATIO = 100.0  # of R: exp(100) squared is far from overflow
 
 
@@ -77,6 +77,9 @@ class Settings:
     tol: float = entry(Number(0.0, 1.0, whole=True), "the relative gap that counts as optimal")
     max_nodes: int | None = entry(Maybe(Integer()), "a limit of nodes")
     time_limit: float | None = entry(Maybe(Number(whole=True)), "a limit of seconds")
+    method: str | None = entry(
+        Text(), "the name of the method, which only a promise asks for", optional=True
+    )
     n_nonzero_total: int | None = entry(
         Maybe(Integer(1)), "the most nonzeros of all components together", optional=True
     )
@@ -144,8 +147,10 @@ class Claim:
         Many(Record(ClaimedBound), least=1), "every bound that is claimed, the smallest first"
     )
     guarantees: dict[str, float] = entry(
-        Named(Number(0.0, 1.0, whole=True), THEOREMS),
-        "by the name of a theorem: the components explain at least this fraction of the optimum",
+        Named(Number(0.0, 1.0, whole=True), tuple(THEOREMS)),
+        "by the name of a theorem: the components explain at least this fraction of the optimum; "
+        "2013 and 2014 are about ``method`` spannogram, of any sign and nonnegative, 2015 about "
+        "bipartite",
     )
     screening: dict = entry(Document(), "empty, or a record of the dropped features")
     repair: dict = entry(

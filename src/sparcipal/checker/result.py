@@ -319,7 +319,7 @@ def _check_bounds(
             f"the bound {bound.name!r} is {bound.value:.17g}, but only {own:.17g} can be proved",
         )
         _check_margin(bound, rounded, allowed, question)
-    check_promises(certificate)
+    check_promises(certificate, settings)
     return float(certificate.bound)
 
 

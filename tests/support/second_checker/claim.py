@@ -31,6 +31,14 @@ def told(check):
     return said
 
 
+# The methods that papers speak of, and whether of nonnegative components.
+PAPERS = {
+    "Papailiopoulos et al. 2013": {("spannogram", False)},
+    "Asteris et al. 2014": {("spannogram", True)},
+    "Asteris et al. 2015": {("bipartite", False), ("bipartite", True)},
+}
+
+
 @told
 def check(text: str, X=None, *, covariance=None, sample_weight=None) -> None:
     """Refuse a saved result whose claim does not follow from its data."""
@@ -43,6 +51,9 @@ def check_document(document: dict, X, covariance, sample_weight) -> Ask:
     check_components(document, ask)
     check_redundancy(document, ask)
     check_bounds(document["certificate"], ask)
+    for name in document["certificate"]["guarantees"]:
+        own = document["settings"].get("method"), ask.nonnegative
+        need(own in PAPERS[name.split(",")[0]], "a promise about another method")
     return ask
 
 

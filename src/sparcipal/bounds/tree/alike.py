@@ -113,7 +113,9 @@ class _Pairs:
         a, price = part.a[np.ix_(group, group)], part.price[group]
         ranked = np.sort(price)
         low, spread = float(ranked[:g].sum()), float(ranked[-g:].sum() - ranked[:g].sum())
+        sizes_of_level = abs(level) + part.s * float(np.abs(part.price).max())
         tau = level + float(part.price[own].sum()) + low
+        tau -= SAFETY * margins.alike(part.s) * sizes_of_level
         if not tau > 0.0:
             return None
         eliminated = _eliminated(part.a, own, group, tau, spread)
@@ -130,7 +132,7 @@ class _Pairs:
             least = _least(n_matrix * k_matrix, g)
             slope += 2 * least + spread * _least(-(k_matrix**2), g)
         size = g * g * float(squares.max()) + g * abs(slope) * float(np.abs(price).max())
-        size += 2 * c * (tau + abs(level) + part.s * float(np.abs(part.price).max()))
+        size += 2 * c * (tau + sizes_of_level)
         size += c * c + (tau + spread) * error
         size += 2 * spread * g * g * float(np.abs(n_matrix * k_matrix).max())
         size += (spread * g * float(np.abs(k_matrix).max())) ** 2
