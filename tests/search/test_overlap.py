@@ -253,6 +253,18 @@ def test_components_with_denormal_loadings_are_made_orthogonal_without_overflow(
     assert result.value == pytest.approx(np.linalg.eigvalsh(A)[-2:].sum())
 
 
+def test_newcomers_are_predicted_where_covariances_are_denormal() -> None:
+    A = np.zeros((6, 6))
+    A[0], A[2] = 2e-301, 6e-301
+    A = A + A.T
+    own = np.ix_([1, 3, 4], [1, 3, 4])
+    A[own] = [[0.18, 0.22, 0.10], [0.22, 1.02, 0.28], [0.10, 0.28, 0.67]]
+    A[[0, 2], [0, 2]] = 0.0
+    asked = {"n_components": 3, "n_nonzero_coefs": [2, 3, 4], "supports": "free"}
+    result = sparse_pca(covariance=A, **asked)
+    assert np.linalg.eigvalsh(A)[-1] <= result.value <= result.bound <= np.trace(A) * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_no_order_of_few_components_explains_more(seed: int) -> None:
     rng = np.random.default_rng(seed)

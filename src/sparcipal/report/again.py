@@ -7,6 +7,8 @@ import platform
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from ..problem.constraints import named
+
 if TYPE_CHECKING:
     from ..problem.result import Result
 

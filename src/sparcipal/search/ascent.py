@@ -426,6 +426,7 @@ def _newcomers(rest: Covariance, component: Component, basis: np.ndarray) -> np.
     which keep the sum orthogonal: the gain is that of two vectors.
     """
     support, own = component.support, basis[component.support]
+    own = np.where(np.abs(own) > 1e-100, own, 0.0)  # squares of W are numbers
     W = np.linalg.pinv(own.T, rcond=RANK)
     X = np.zeros((rest.n_features, 1 + W.shape[1]))
     X[support, 0], X[support, 1:] = component.weights, W
