@@ -150,7 +150,7 @@ def plan(problem: Problem, certify: str) -> list[Step]:
         steps = [Step("short"), Step("longer"), Step("prices", 1e11), Step("labels")]
     elif problem.covariance.n_features <= MOST_CORE:
         # prices close most where every feature is in the core; labels go on from there
-        steps = [Step("full"), Step("prices", 1.5e11), Step("labels"), Step("prices", 1e12)]
+        steps = [Step("full"), Step("prices", 3e11), Step("labels"), Step("prices", 1e12)]
     else:
         steps = [Step("full"), Step("labels"), Step("prices", 1e11)]
     # Prices and labels close a gap in the sum of variances, which an adjusted variance does not
