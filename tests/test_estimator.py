@@ -87,6 +87,72 @@ def test_estimator_survives_clone_pickle_and_joblib(wine, tmp_path):
         assert copy.certificate_ == fitted.certificate_ or copy.certificate_.gap == 0
 
 
+# One value of every parameter that is not its default, and what it is after a round trip.
+_KEPT = {
+    "n_components": (2, 2),
+    "n_nonzero_coefs": (3, [3]),
+    "supports": ("free", "free"),
+    "objective": ("adjusted", "adjusted"),
+    "uncorrelated": (True, True),
+    "nonnegative": (True, True),
+    "method": ("tpower", "tpower"),
+    "method_options": ({"restarts": 2}, {"restarts": 2}),
+    "init": ([["ash", "hue"]], [["ash", "hue"]]),
+    "rank": (3, 3),
+    "center": (False, False),
+    "scale": (True, True),
+    "certify": ("full", "full"),
+    "tol": (1e-3, 1e-3),
+    "max_nodes": (77, 77),
+    "time_limit": (60.0, 60.0),
+    "n_jobs": (2, 2),
+    "random_state": (7, 7),
+    "verbose": (1, 1),
+    "callback": (lambda progress: None, None),
+    "memory_limit": ("1MiB", "1MiB"),
+    "include": (["ash"], [["ash"]]),
+    "exclude": ([6, "hue"], ["flavanoids", "hue"]),
+    "missing": ("mean", "mean"),
+}
+
+
+@pytest.mark.parametrize("name", SparsePCA().get_params())
+def test_every_parameter_comes_back_from_a_file(name, wine, tmp_path):
+    X = wine[0]
+    given, kept = _KEPT[name]
+    method = "tpower" if name == "method_options" else "auto"  # "auto" has no options
+    asked = {"n_nonzero_coefs": 3, "certify": False, "method": method, name: given}
+    model = SparsePCA(**asked).fit(X)
+    said = "set it again after load" if name == "callback" else None
+    with pytest.warns(UserWarning, match=said) if said else contextlib.nullcontext():
+        model.save(tmp_path / "model.json")
+    loaded = SparsePCA.load(tmp_path / "model.json")
+    assert loaded.get_params()[name] == kept
+    if name in Result.load(tmp_path / "model.json").settings:
+        assert SparsePCA.load(model.result_).get_params()[name] == kept
+    again = clone(loaded).fit(X)
+    assert np.array_equal(again.components_, model.components_)
+
+
+def test_a_loaded_model_goes_on_under_its_constraints(wine, tmp_path):
+    X = wine[0]
+    model = SparsePCA(2, 3, scale=True, include=[["ash"], []], exclude=["flavanoids"])
+    model.partial_fit(X[:90]).save(tmp_path / "model.json")
+    loaded = SparsePCA.load(tmp_path / "model.json").partial_fit(X[90:])
+    assert "ash" in loaded.result_.names(0)
+    assert not loaded.components_[:, list(X).index("flavanoids")].any()
+    unnamed = SparsePCA(1, 3, exclude=[2]).fit(X.to_numpy())
+    assert SparsePCA.load(unnamed.result_).exclude == [2]
+
+
+def test_an_answer_that_a_fit_began_with_comes_back_as_its_supports(wine, tmp_path):
+    X = wine[0]
+    first = SparsePCA(2, 3).fit(X)
+    SparsePCA(2, 4, init=first).fit(X).save(tmp_path / "model.json")
+    supports = [[X.columns[j] for j in support] for support in first.result_.supports]
+    assert SparsePCA.load(tmp_path / "model.json").init == supports
+
+
 def _through_joblib(model, folder):
     joblib.dump(model, folder / "model.joblib")
     return joblib.load(folder / "model.joblib")

@@ -41,10 +41,10 @@ from .data.sources import as_rows, in_blocks, is_lazy, listed_blocks
 from .data.sums import Sums, summed, with_weights
 from .data.table import Table, as_table, table_of
 from .numerics.threads import one_blas_thread
-from .problem.constraints import Columns
+from .problem.constraints import Columns, named
 from .problem.monitor import Monitor, Progress
 from .problem.parameters import Complaints, known_keywords
-from .problem.result import Certificate, Result
+from .problem.result import Certificate, Result, answer_of
 from .problem.saving import sums_path
 from .settings import Settings
 
@@ -643,9 +643,15 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
 
     def save(self, path: str | os.PathLike[str], *, proof: bool = True) -> None:
         """Write what was found to `path`, and its proof to `<path>.proof`, for `load` and for
-        `sparcipal verify`; after `partial_fit` the sums to `<path>.sums`, to go on with."""
+        `sparcipal verify`; after `partial_fit` the sums to `<path>.sums`, to go on with.
+
+        The parameters are kept as well, but for `callback`, which is no data: a warning says so.
+        """
         check_is_fitted(self)
-        self.result_.save(path, proof=proof)
+        if self.callback is not None:
+            tell(("callback is not saved; set it again after load: set_params(callback=...)",))
+        own = {"estimator": {name: _as_data(getattr(self, name)) for name in _BESIDE}}
+        replace(self.result_, info={**self.result_.info, **own}).save(path, proof=proof)
         beside = sums_path(Path(path))
         if hasattr(self, "sums_"):
             self.sums_.save(beside)
@@ -655,7 +661,13 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str] | Result, *, proof: bool = True) -> SparsePCA:
         """Return a fitted estimator of a result that `save` or the command line has written, or of
-        a Result; it scores new samples as the one that was saved did."""
+        a Result; it scores new samples as the one that was saved did.
+
+        It has the parameters of the fit, so that a clone or a further fit asks the same question.
+        `include`, `exclude` and `init` name features where they have names, and n_nonzero_coefs
+        has one number per component. What a Result does not hold (`init`, `memory_limit`, `n_jobs`
+        and `verbose`) comes back where the estimator itself was saved.
+        """
         result = path if isinstance(path, Result) else Result.load(path, proof=proof)
         beside = None if isinstance(path, Result) else sums_path(Path(path))
         if result.mean is None or result.scale is None:
@@ -663,10 +675,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
                 "the result came from a covariance matrix: an estimator of it could score no "
                 "samples; use Result.load"
             )
-        asked = {name: result.settings[name] for name in _SAVED if name in result.settings}
-        if result.settings.get("n_nonzero_total") is not None:
-            asked["n_nonzero_coefs"] = {"total": result.settings["n_nonzero_total"]}
-        model = cls(**asked)
+        model = cls(**_parameters(result))
         model._selects = result.feature_names is not None
         validate_data(model, np.empty((0, result.n_features)), skip_check_array=True)
         if result.feature_names is not None:
@@ -705,9 +714,41 @@ _SAVED = (
     "method", "method_options", "rank", "center", "scale", "certify", "tol", "max_nodes",
     "time_limit", "random_state", "missing",
 )  # fmt: skip
+# Parameters that it holds only if the estimator itself was saved. `missing` is among them: of a
+# table without gaps the settings do not tell the rule.
+_BESIDE = ("init", "n_jobs", "verbose", "memory_limit", "missing")
 _CHECKS: dict[str, Any] = {
     "accept_sparse": ("csr", "csc"),
     "accept_large_sparse": True,
     "dtype": [np.float64, np.float32],
     "ensure_min_samples": 1,
 }
+
+
+def _parameters(result: Result) -> dict[str, Any]:
+    """Return the parameters that ask the question of a result once more."""
+    told, names = result.settings, result.feature_names
+    own, gaps = result.info.get("estimator", {}), result.info.get("missing", {})
+    asked = {name: own[name] for name in _BESIDE if name in own}
+    if "rule" in gaps:
+        asked["missing"] = gaps["rule"]
+    asked |= {name: told[name] for name in _SAVED if name in told}
+    if told.get("n_nonzero_total") is not None:
+        asked["n_nonzero_coefs"] = {"total": told["n_nonzero_total"]}
+    if told.get("include"):
+        asked["include"] = [named(anchors, names) for anchors in told["include"]]
+    if told.get("exclude"):
+        asked["exclude"] = named(told["exclude"], names)
+    return asked
+
+
+def _as_data(value: Any) -> Any:
+    """Return a parameter as a document keeps it; a result or an estimator as its supports."""
+    answer = answer_of(value)
+    if answer is not None:
+        return [named(support.tolist(), answer.feature_names) for support in answer.supports]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return value
+    return [_as_data(entry) for entry in value]

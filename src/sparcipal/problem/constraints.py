@@ -48,6 +48,14 @@ class Columns:
         return repr(self.names[feature]) if self.names is not None else str(feature)
 
 
+def named(features: Iterable[int], names: Sequence[str] | None) -> list[Any]:
+    """Return features as a question names them: by name, or by number where they have none or
+    share theirs with others."""
+    names = names or ()
+    alone = {name for name, count in Counter(names).items() if count == 1}
+    return [names[f] if names and names[f] in alone else f for f in features]
+
+
 def excluded(exclude: Any, columns: Columns) -> tuple[list[int], list[str]]:
     """Return the features of `exclude`, and what is wrong with it."""
     if exclude is None:

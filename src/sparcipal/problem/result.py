@@ -440,6 +440,7 @@ _INFO: dict[str, Kind] = {
     "texts": open_record({"options": open_record(_COUNTED, plain)}, anything),
     "missing": open_record({}, anything),
     "regression": open_record({}, anything),
+    "estimator": open_record({}, plain),
 }
 RESULT: dict[str, Kind] = {
     "supports": many(features(least=1), least=1),

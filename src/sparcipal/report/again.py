@@ -77,6 +77,13 @@ def python_lines(result: Result) -> str:
     asked: dict[str, Any] = {"n_components": k} if k > 1 else {}
     asked |= {} if sizes is None else {"n_nonzero_coefs": sizes}
     asked |= _asked(result)
+    if "include" in asked:
+        nested = any(isinstance(own, list) for own in asked["include"])
+        groups = asked["include"] if nested else [asked["include"]]
+        named_ = [named(own, result.feature_names) for own in groups]
+        asked["include"] = named_ if nested else named_[0]
+    if "exclude" in asked:
+        asked["exclude"] = named(asked["exclude"], result.feature_names)
     told = [f"{name}={value!r}" for name, value in asked.items()]
     if result.settings.get("sample_weight"):
         told.append("sample_weight=weights")
