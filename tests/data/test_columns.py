@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from sparcipal import SparsePCA, read, sparse_pca, verify
+from sparcipal import SparsePCA, Table, read, sparse_pca, verify
 
 pandas = pytest.importorskip("pandas")
 
@@ -141,6 +141,40 @@ def test_a_header_of_numbers_names_the_columns(tmp_path):
     assert table.feature_names == ("2001", "2002", "2003", "2004")
     assert table.shape == (12, 4)
     assert read(path, header=False).shape == (13, 4)
+
+
+def _fitted(way):
+    """A result of columns of which two are called `a`, and what verify is asked about."""
+    X = np.random.default_rng(0).standard_normal((40, 4)) * [1, 2, 3, 4]
+    names, C = ["a", "b", "a", "c"], np.cov(X.T)
+    named = {"feature_names": names} if way in ("array", "blocks", "covariance") else {}
+    data = {
+        "array": lambda: {"X": X},
+        "blocks": lambda: {"X": lambda: iter([X])},
+        "read": lambda: {"X": read(X, feature_names=names)},
+        "Table": lambda: {"X": Table(X, names)},
+        "covariance": lambda: {"covariance": C},
+        "frame": lambda: {"covariance": pandas.DataFrame(C, index=names, columns=names)},
+        "anndata": lambda: {"X": _genes(X, names)},
+    }[way]()
+    return sparse_pca(**data, **named, n_nonzero_coefs=3), data
+
+
+def _genes(X, names):
+    anndata = pytest.importorskip("anndata")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own words on names
+        return anndata.AnnData(X, var=pandas.DataFrame(index=names))
+
+
+@pytest.mark.parametrize(
+    "way", ["array", "blocks", "read", "Table", "covariance", "frame", "anndata"]
+)
+def test_names_that_are_there_twice_are_made_distinct_wherever_they_come_from(way):
+    with pytest.warns(UserWarning, match=r"names made distinct, as 'a' and 'a \(2\)'"):
+        result, data = _fitted(way)
+    assert result.feature_names == ("a", "b", "a (2)", "c")
+    assert verify(result, **data)
 
 
 def test_repeated_names_are_made_distinct(tmp_path):

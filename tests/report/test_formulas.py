@@ -114,3 +114,31 @@ def test_formulas_fill_missing_entries_as_transform_does():
     assert "entries of '-999' are missing ones: make them NULL" in formula(coded, "sql")
     pairs = sparse_pca(table, n_nonzero_coefs=2, missing="pairwise")
     assert "those with gaps need `sparcipal transform`" in formula(pairs, "sql")
+
+
+def test_formulas_leave_gaps_of_rows_to_transform_and_fill_after_a_fit_without_gaps():
+    X = np.random.default_rng(1).standard_normal((30, 3))
+    left_out = SparsePCA(1, 2, missing="rows").fit(X)
+    assert "those with gaps need `sparcipal transform`" in formula(left_out.result_, "sql")
+    X[0, left_out.result_.supports[0][0]] = np.nan
+    assert np.isfinite(left_out.transform(X)).all()  # which estimates them, as the formula says
+    whole = SparsePCA(1, 2, missing="mean").fit(X[1:])
+    assert formula(whole.result_, "sql").startswith("-- a missing entry counts as the mean")
+
+
+def test_formulas_name_features_that_databases_confuse_and_refuse_one_name_for_two():
+    X = np.random.default_rng(0).standard_normal((20, 4)) @ [
+        [3, 3, 0, 0],
+        [1, 0, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+    ]
+    told = "-- Hue and hue differ in upper and lower case only"
+    for names, alike in ((["Hue", "hue", "c", "d"], True), (["Hue", "b", "c", "d"], False)):
+        text = formula(sparse_pca(X, n_nonzero_coefs=2, feature_names=names), "sql")
+        assert text.startswith(told) == alike
+    with pytest.warns(UserWarning, match=r"names made distinct, as 'c' and 'c \(2\)'"):
+        result = sparse_pca(X, n_nonzero_coefs=2, feature_names=["c", "c", "a", "b"])
+    assert '"c (2)"' in formula(result, "sql")
+    with pytest.raises(ValueError, match="several features are called c,"):
+        formula(replace(result, feature_names=("c", "c", "a", "b")), "sql")

@@ -220,7 +220,7 @@ def names_in(X: Any) -> tuple[str, ...] | None:
         names = X.feature_names
         return None if names is None else tuple(map(str, names))
     if _maker(X) == "anndata" and hasattr(type(X), "var_names"):
-        return tuple(map(str, X.var_names))
+        return _apart(list(map(str, X.var_names)))
     if _is_dask(X) and hasattr(type(X), "partitions") and not hasattr(type(X), "numblocks"):
         return _labels(list(X.columns))
     if _maker(X) == "pandas" and _is_frame(X):
@@ -240,7 +240,7 @@ def names_in(X: Any) -> tuple[str, ...] | None:
 def names_of(covariance: Any) -> tuple[str, ...] | None:
     """Return the feature names that a frame brings which holds a covariance."""
     named = _maker(covariance) in ("pandas", "polars")
-    return tuple(map(str, covariance.columns)) if named else None
+    return _apart(list(map(str, covariance.columns))) if named else None
 
 
 def check_names(names: tuple[str, ...] | None, columns: tuple[str, ...] | None) -> None:
@@ -263,11 +263,15 @@ def check_names(names: tuple[str, ...] | None, columns: tuple[str, ...] | None) 
 
 
 def _labels(columns: list[Any]) -> tuple[str, ...] | None:
-    """Return labels as names that differ: the second column called `a` is `a (2)`."""
+    """Return labels as names that differ; None where they only number the columns."""
     if columns == list(range(len(columns))):
         return None
-    joined = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in columns]
-    joined = [name if name.strip() else f"column {j + 1}" for j, name in enumerate(joined)]
+    return _apart([" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in columns])
+
+
+def _apart(names: list[str]) -> tuple[str, ...]:
+    """Return names that differ: the second column called `a` is `a (2)`."""
+    joined = [name if name.strip() else f"column {j + 1}" for j, name in enumerate(names)]
     taken, seen = set(joined), dict.fromkeys(joined, 0)
     for j, name in enumerate(joined):
         seen[name] += 1

@@ -29,7 +29,16 @@ from .rows import MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
 from .screening import Screened
 from .sources import as_rows, in_blocks, is_lazy, listed_blocks
 from .sums import Sums
-from .table import Table, as_table, checked_names, is_texts, stacked, table_of, untangled
+from .table import (
+    Table,
+    as_table,
+    checked_names,
+    is_texts,
+    stacked,
+    table_of,
+    told_apart,
+    untangled,
+)
 
 
 @dataclass(frozen=True)
@@ -266,7 +275,7 @@ def _covariance(covariance: Any, feature_names: Iterable[str] | None, door: Door
                 raise ValueError(
                     "covariance has other names in its rows than in its columns; reorder one"
                 )
-            names = own if names is None else names
+            names = told_apart(own) if names is None else names
         source = door.check(covariance_of, covariance)
     if source is None:  # features can be named even where numbers are wrong
         shape: tuple[int, ...] = getattr(covariance, "shape", ())

@@ -16,7 +16,9 @@ import scipy.sparse as sp
 
 from . import frames
 from .checks import check_array, check_shape, check_sparse, has_gaps, object_to_float
+from .columns import distinct
 from .moments import Moments
+from .notes import tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,8 @@ class Table:
     _checked: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.feature_names is not None:
+            object.__setattr__(self, "feature_names", told_apart(self.feature_names))
         for names, axis, what in (
             (self.feature_names, 1, "feature"),
             (self.sample_names, 0, "sample"),
@@ -134,7 +138,7 @@ def stacked(blocks: Sequence[Any], feature_names: tuple[str, ...] | None) -> Tab
 
 
 def checked_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Return feature names as a tuple of str; ValueError when they are something else."""
+    """Return feature names as a tuple of str that differ; ValueError for anything else."""
     if isinstance(names, str | bytes):
         raise ValueError(f"feature_names={names!r} is one string; pass one name per feature")
     if not isinstance(names, Iterable):
@@ -145,7 +149,16 @@ def checked_names(names: Iterable[str]) -> tuple[str, ...]:
             raise ValueError(
                 f"feature_names[{i}]={name!r} is not a string; pass [str(name) for name in names]"
             )
-    return tuple(str(name) for name in found)
+    return told_apart(tuple(str(name) for name in found))
+
+
+def told_apart(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return feature names that differ, as those of a frame; a warning says where they did not."""
+    if len(set(names)) == len(names) and all(map(str.strip, names)):
+        return names
+    found, notes = distinct(names)
+    tell(notes)
+    return found
 
 
 def untangled(X: Any) -> Table:

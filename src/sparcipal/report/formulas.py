@@ -10,6 +10,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,6 +50,7 @@ def formula(result: Result, form: str) -> str:
     if form not in FORMS:
         raise ValueError(f"form={form!r} is unknown; choose one of {', '.join(FORMS)}")
     made = [list(_terms(result, j)) for j in range(len(result.supports))]
+    _refuse_shared(result)
     if form == "equation":
         text, accuracy = _equation(made, _within(result)), "scores are right to about a"
         accuracy += " thousandth of their standard deviation in the fit"
@@ -56,6 +58,7 @@ def formula(result: Result, form: str) -> str:
         text, accuracy = {"sql": _sql, "python": _python}[form](made), ""
     mark = "--" if form == "sql" else "#"
     comments = [_weighting(result), _coded(result, form), _gaps(result, form, made), accuracy]
+    comments += [_alike(result)] if form == "sql" else []
     return "\n".join([*(f"{mark} {told}" for told in comments if told), text])
 
 
@@ -70,9 +73,42 @@ def _coded(result: Result, form: str) -> str:
     return f"entries of {', '.join(repr(code) for code in codes)} are missing ones: {none} before"
 
 
+def _refuse_shared(result: Result) -> None:
+    """Refuse names that several features have, as in results of earlier versions: a formula would
+    take one column for another."""
+    every = Counter(result.feature_names or ())
+    shared = [words.plain(name) for name in _used(result) if every[name] > 1]
+    if shared:
+        raise ValueError(
+            f"several features are called {', '.join(shared)}, so that no formula can tell them "
+            "apart; fit again, which makes names distinct"
+        )
+
+
+def _alike(result: Result) -> str:
+    """Say which names differ from a used one only in upper and lower case; empty if none do."""
+    spelled: dict[str, list[str]] = {name.casefold(): [] for name in _used(result)}
+    for name in result.feature_names or ():
+        if name.casefold() in spelled:
+            spelled[name.casefold()].append(words.visible(name))
+    several = [" and ".join(names) for names in spelled.values() if len(names) > 1]
+    if not several:
+        return ""
+    return (
+        f"{'; '.join(several)} differ in upper and lower case only, which SQLite, DuckDB and "
+        "others do not tell apart: rename one, in the table and here"
+    )
+
+
+def _used(result: Result) -> list[str]:
+    return sorted({result.feature_name(int(j)) for support in result.supports for j in support})
+
+
 def _gaps(result: Result, form: str, components: list[list[Term]]) -> str:
-    """Say what a missing entry means for the scores; empty where none was met."""
-    rule = result.settings.get("missing")
+    """Say what a missing entry means for the scores; empty where the fit had no rule for it."""
+    told = result.info.get("missing")
+    rule = told.get("rule") if isinstance(told, dict) else None
+    rule = result.settings.get("missing", rule)
     if rule in ("mean", "median"):
         if form != "equation":
             return f"a missing entry counts as the {rule} of its column in the fit"
@@ -84,12 +120,12 @@ def _gaps(result: Result, form: str, components: list[list[Term]]) -> str:
                     fills[t.name] = max(told, fills.get(t.name, ""), key=len)
         listed = ", ".join(f"{_bare(name)} = {fill}" for name, fill in fills.items())
         return f"a missing entry counts as the {rule} of its column in the fit: {listed}"
-    if rule == "pairwise":
+    if rule in ("rows", "pairwise"):
         return (
             "for rows without missing entries only: those with gaps need `sparcipal transform`, "
             "which estimates what is missing from the entries that are there"
         )
-    return "a row with a missing entry has no score" if rule == "rows" else ""
+    return ""
 
 
 def _weighting(result: Result) -> str:
