@@ -9,6 +9,7 @@ import sys
 
 import joblib
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -19,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparcipal import Result, SparsePCA, Table, sparse_pca
+from sparcipal import Result, SparsePCA, Table, sparse_pca, update
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -346,6 +347,39 @@ def test_estimator_refuses_tables_of_other_features_and_bad_scores():
         model.inverse_transform(np.full((3, 2), np.nan))
     with pytest.raises(TypeError, match="dense data is required"):
         model.inverse_transform(sp.csr_array(np.ones((3, 2))))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pandas.DataFrame, sp.csr_array])
+def test_rows_with_gaps_are_refused_with_the_rules_that_score_them(kind, wine):
+    X = wine[0]
+    model = SparsePCA(2, 4).fit(kind(X))
+    X = X.copy()
+    X.iloc[3, 2] = np.nan
+    with pytest.raises(ValueError, match="X contains 1 NaN") as caught:
+        model.transform(kind(X))
+    assert "scikit" not in str(caught.value).lower()
+    assert kind is sp.csr_array or caught.match("fit with missing='mean', missing='rows'")
+
+
+def test_sums_refuse_gaps_without_advice_that_they_cannot_take(wine):
+    X = wine[0].copy()
+    model = SparsePCA(2, 4).partial_fit(X)
+    X.iloc[3, 2] = np.nan
+
+    def blocks():
+        return iter([X.to_numpy()])
+
+    for call in (
+        lambda: SparsePCA(2, 4, missing="mean").partial_fit(X),
+        lambda: SparsePCA(2, 4).partial_fit(X),
+        lambda: SparsePCA(2, 4).partial_fit(blocks),
+        lambda: model.partial_fit(X),
+        lambda: update(model, X),
+        lambda: update(model, blocks),
+    ):
+        with pytest.raises(ValueError, match="sums know nothing of missing entries") as caught:
+            call()
+        assert "pass missing=" not in str(caught.value)
 
 
 def test_estimator_refuses_what_the_function_refuses():

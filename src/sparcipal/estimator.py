@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
         return method
 
 
-from .data.checks import WAYS_OUT
+from .data.checks import OF_SUMS, other_ways_out
 from .data.columns import Wanted
 from .data.frames import column_names, from_frame, is_anndata, is_frame
 from .data.inputs import Door, Input, resolved
@@ -48,17 +47,8 @@ from .problem.result import Certificate, Result, answer_of
 from .problem.saving import sums_path
 from .settings import Settings
 
-
-@contextmanager
-def _ways_to_score(ways: str | None = None) -> Iterator[None]:
-    """Replace the remedy of an error about gaps: new samples have no rule, the fit may have."""
-    try:
-        yield
-    except ValueError as error:
-        if WAYS_OUT not in str(error):
-            raise
-        ways = ways or f"fit with {RULES_WITH_SCORES}, which score rows with gaps too"
-        raise ValueError(str(error).replace(WAYS_OUT, f"fill them, or {ways}")) from error
+# New samples have no rule for their gaps; the fit may have.
+_TO_SCORE = f"fill them, or fit with {RULES_WITH_SCORES}, which score rows with gaps too"
 
 
 class _Lazily:
@@ -114,7 +104,7 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        with _ways_to_score():
+        with other_ways_out(_TO_SCORE):
             return self._scores(X)
 
     def _scores(self, X: Any) -> np.ndarray:
@@ -130,11 +120,15 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             self._check_columns(rows.n_features, rows.feature_names)
             return scores_of_blocks(scorer, rows.blocks())
         on_disk = type(X) is np.memmap and X.ndim == 2 and X.dtype.kind in "fiub"
-        checks = {"skip_check_array": True} if on_disk else _CHECKS  # which would read it all
-        if scorer.takes_gaps:
-            checks = {**checks, "ensure_all_finite": "allow-nan"}
         try:
-            return scorer(validate_data(self, X, reset=False, **checks))
+            if on_disk:  # a check would read it all
+                return scorer(validate_data(self, X, reset=False, skip_check_array=True))
+            names = getattr(self, "feature_names_in_", None)
+            found = Table(
+                validate_data(self, X, reset=False, **_CHECKS),
+                None if names is None else tuple(names),
+            )
+            return scorer((found._check_but_for_gaps() if scorer.takes_gaps else found._check()).X)
         except ValueError as error:
             told = str(error)
             if "now missing" in told:
@@ -437,10 +431,12 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
             if known is None:
                 tell(rows.notes)
                 names = self._see_columns(X, Input(rows, rows.feature_names))
-                sums = summed(rows, settings.memory_limit, monitor)
+                with other_ways_out(OF_SUMS):
+                    sums = summed(rows, settings.memory_limit, monitor)
             else:
                 settings = settings.beginning_with(self.result_)
-                sums = known.changed(rows, None, monitor)
+                with other_ways_out(OF_SUMS):
+                    sums = known.changed(rows, None, monitor)
             result = fitted(Input(sums, names), settings, monitor, aloud=True)
         self._keep(result)
         self.sums_: Sums = sums
@@ -449,11 +445,12 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
 
     def _rows_of(self, X: Any, more: bool) -> Rows:
         """Return rows of X; `more` of them have the columns of the first."""
-        if not more:
-            return as_rows(X)
-        if is_frame(X) and not self._selects:
-            validate_data(self, X, reset=False, skip_check_array=True)
-        rows = as_rows(self._as_fitted(X))
+        with other_ways_out(OF_SUMS):
+            if not more:
+                return as_rows(X)
+            if is_frame(X) and not self._selects:
+                validate_data(self, X, reset=False, skip_check_array=True)
+            rows = as_rows(self._as_fitted(X))
         self._check_columns(rows.n_features, rows.feature_names)
         return rows
 
@@ -618,7 +615,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         if is_frame(X) and not is_lazy(X):  # a column without an entry is a feature here
             X = features_of(self.result_, X, gaps=gaps)
         door = Door(memory_bytes(self.memory_limit), Monitor(), gaps=gaps)
-        with _ways_to_score("pass X.compute() if that fits" if gaps else None):
+        with other_ways_out("fill them, or pass X.compute() if that fits" if gaps else _TO_SCORE):
             given = resolved(X, sample_weight=sample_weight, door=door)
             if ours:
                 self._check_columns(given.n_features, given.feature_names)
@@ -721,6 +718,7 @@ _CHECKS: dict[str, Any] = {
     "accept_sparse": ("csr", "csc"),
     "accept_large_sparse": True,
     "dtype": [np.float64, np.float32],
+    "ensure_all_finite": False,  # the Table says it, with a remedy
     "ensure_min_samples": 1,
 }
 

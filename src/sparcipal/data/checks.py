@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import decimal
 import numbers
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,18 @@ FILLED = (
     "covariances of what is there"
 )
 WAYS_OUT = f"pass missing='rows' to leave out these rows, {FILLED}"
+OF_SUMS = "sums know nothing of missing entries: fill them, or leave these rows out, before"
+
+
+@contextmanager
+def other_ways_out(remedy: str) -> Iterator[None]:
+    """Replace the remedy of an error about gaps, where `missing=` is no keyword or is settled."""
+    try:
+        yield
+    except ValueError as error:
+        if WAYS_OUT not in str(error):
+            raise
+        raise ValueError(str(error).replace(WAYS_OUT, remedy)) from error
 
 
 class NotFinite(ValueError):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..data.checks import OF_SUMS, other_ways_out
 from ..data.inputs import Input
 from ..data.notes import tell
 from ..data.passes import MEMORY_LIMIT, memory_bytes
@@ -157,7 +158,7 @@ def update(
     run = {"time_limit": time_limit, "n_jobs": n_jobs, "verbose": verbose, "callback": callback}
     asked = _settings(before, **run)
     monitor = asked.monitor()
-    with monitor.interruptible(), one_blas_thread:
+    with monitor.interruptible(), one_blas_thread, other_ways_out(OF_SUMS):
         known = _sums_of(given, before, X, sums, memory_bytes(memory_limit), monitor)
         new = None if new_rows is None else _rows(before, new_rows)
         if new is not None and sample_weight is not None:

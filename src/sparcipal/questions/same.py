@@ -8,7 +8,7 @@ feature. Sums in another order, of other containers or in passes, agree far bett
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import numpy as np
 from ..checker import Budget, verify
 from ..checker.budget import Refused
 from ..checker.result import claimed
-from ..data.checks import WAYS_OUT
+from ..data.checks import other_ways_out
 from ..data.inputs import Input
 from ..data.rows import Rows
 from ..data.samples import aligned
@@ -76,13 +76,9 @@ def recheck(answer: Result, given: Given, source: Input) -> str:
 @contextmanager
 def only_its_data(answer: Result | None) -> Iterator[None]:
     """Replace the remedy of an error about gaps: an answer has settled what is done with them."""
-    try:
+    remedy = "pass the data that the result came from, or fit these"
+    with nullcontext() if answer is None else other_ways_out(remedy):
         yield
-    except ValueError as error:
-        if answer is None or WAYS_OUT not in str(error):
-            raise
-        remedy = "pass the data that the result came from, or fit these"
-        raise ValueError(str(error).replace(WAYS_OUT, remedy)) from None
 
 
 def its_features(answer: Result) -> Callable[[Columns, int | None], None]:
