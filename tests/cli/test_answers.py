@@ -234,3 +234,17 @@ def test_show_prints_saved_alternatives_in_every_form(folder):
     )
     run("show", "near.json", "--report", "near.html")
     assert "Is it the only answer?" in (folder / "near.html").read_text()
+
+
+@pytest.mark.parametrize("command", [["stability", "--resamples", 4], ["choose", "--folds", 3]])
+def test_choose_and_stability_count_words_as_fit_does(command, folder):
+    texts = ["sun sea sand sea", "sea sand", "sun", "oven bread", "bread bread oven", "sun oven"]
+    (folder / "t.txt").write_text("\n".join(texts * 6))
+    ones = ["-k", 1] if command[0] == "choose" else []
+    asked = [*command, "t.txt", "-s", 2, *ones, "--report", "r.html"]
+    done = run(*asked)
+    assert "words are counted, as by fit; --weighting tfidf --normalize" in done.stderr
+    assert "sparcipal fit t.txt -s 2<" in (folder / "r.html").read_text()
+    weighted = run(*asked, "--weighting", "tfidf", "--normalize")
+    assert "words are counted" not in weighted.stderr
+    assert "--weighting tfidf --normalize" in (folder / "r.html").read_text()

@@ -136,7 +136,8 @@ def _document_options(command: F, *label: str) -> F:
                help="Of a word in a document; if not given, tfidf for topics and trends, counts "
                "elsewhere."),
         option(TEXTS, "--normalize/--no-normalize", default=None,
-               help="Whether long documents count no more than short ones."),
+               help="Whether long documents count no more than short ones; if not given, for "
+               "topics and trends only."),
     )  # fmt: skip
 
 

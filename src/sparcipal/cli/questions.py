@@ -95,7 +95,8 @@ def choose(source: str, **options: Any) -> None:
 
     distinct_files(source, options)
     picture_first(options)
-    options = {**_told(weighted_as_topics(source, options)), "components": 1}
+    _on_counts(source, options)
+    options = {**_told(options), "components": 1}
     asked = {**keywords(options), **memory_keyword(options)}
     del asked["n_components"]
     with live(options["time_limit"], options["quiet"]) as (_, update):
@@ -155,7 +156,8 @@ def stability(source: str, **options: Any) -> None:
 
     distinct_files(source, options)
     picture_first(options)
-    options = _told(weighted_as_topics(source, options))
+    _on_counts(source, options)
+    options = _told(options)
     with live(options["time_limit"], options["quiet"]) as (_, update):
         data = or_error(data_keywords, source, options, update)
         found = run(
@@ -298,17 +300,14 @@ def explain(model: str, source: str, **options: Any) -> None:
     note(f"wrote {out}")
 
 
-def weighted_as_topics(source: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Weight texts as `topics` does, and say so; anything else is as it was."""
+def _on_counts(source: str, options: dict[str, Any]) -> None:
+    """Say that texts are counted as `fit` does, where another weighting was not asked for."""
     from ..data.files.formats import reader_for
 
     given = {"text_field": options["text_field"]} if options["text_field"] else {}
-    if not reader_for(source, options["input_format"], given).counts_words:
-        return options
-    completed = for_texts(source, options)
-    if options["weighting"] is None:
-        note("texts are weighted as by topics (tfidf); --weighting counts takes plain counts")
-    return completed
+    texts = reader_for(source, options["input_format"], given).counts_words
+    if texts and options["weighting"] is None:
+        note("words are counted, as by fit; --weighting tfidf --normalize weights them as topics")
 
 
 def _told(options: dict[str, Any]) -> dict[str, Any]:
