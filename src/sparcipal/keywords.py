@@ -12,6 +12,8 @@ import numpy as np
 from .problem.parameters import Complaints, integer, integers, like_default, refuse
 from .search.registry import get_method
 
+DENSE = "for dense loadings use ordinary PCA"
+
 
 def kept(given: Any) -> Any:
     """Return what an iterator yields as a list, which can be read more than once."""
@@ -133,3 +135,19 @@ def options_of(name: Any, options: Mapping[str, Any] | None) -> dict[str, Any]:
             least = 1 if key.startswith("max_") else 0
             check(like_default, f"method_options[{key!r}]", options[key], defaults[key], least)
     return dict(options)
+
+
+def of_left(sentence: str, available: int | None, n_features: int) -> str:
+    """Return a complaint as one about the features that are left, where some are excluded."""
+    if available is None or available == n_features:
+        return sentence
+    sentence = sentence.replace(DENSE, "exclude fewer, or ask for fewer nonzeros")
+    return f"exclude leaves {available} of {n_features} features: {sentence}"
+
+
+def too_many(sizes: Sequence[int], n_features: int) -> list[str]:
+    """Return what is wrong with numbers of nonzeros that no component can have."""
+    large = ", ".join(str(s) for s in sorted(set(sizes)) if s > n_features)
+    if not large:
+        return []
+    return [f"n_nonzero_coefs={large} must be at most n_features={n_features}; {DENSE}"]

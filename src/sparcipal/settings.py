@@ -13,8 +13,25 @@ from .data.inputs import Door
 from .data.missing import RULES
 from .data.passes import MEMORY_LIMIT, SQUARES, memory_bytes
 from .data.searched import Data
-from .keywords import count, count_of_lists, fine, kept, objective_of, options_of, sizes_of
-from .problem.constraints import Columns, Constraints, asks_for_some, constraints_of, excluded
+from .keywords import (
+    count,
+    count_of_lists,
+    fine,
+    kept,
+    objective_of,
+    of_left,
+    options_of,
+    sizes_of,
+    too_many,
+)
+from .problem.constraints import (
+    Columns,
+    Constraints,
+    asks_for_some,
+    constraints_of,
+    excluded,
+    named,
+)
 from .problem.monitor import Monitor, Progress, reporter
 from .problem.parameters import (
     Complaints,
@@ -271,15 +288,15 @@ class Settings:
         if isinstance(self.n_nonzero_coefs, Refused):
             with Complaints() as check:
                 check(replace(self, n_nonzero_coefs=None).budget, n_features, available)
-                others = _too_many(self.n_nonzero_coefs.others, available or n_features)
-                check(refuse, [_left(available, n_features) + sentence for sentence in others])
+                others = too_many(self.n_nonzero_coefs.others, available or n_features)
+                check(refuse, [of_left(sentence, available, n_features) for sentence in others])
             return (n_features,) * self.n_components, None
         if available is None or available == n_features:
             return self._budget(n_features)
         try:
             return self._budget(available)
         except ValueError as error:
-            raise ValueError(_left(available, n_features) + str(error)) from None
+            raise ValueError(of_left(str(error), available, n_features)) from None
 
     def _budget(self, n_features: int) -> tuple[tuple[int, ...], int | None]:
         n_nonzero_coefs, supports, method = self.n_nonzero_coefs, self.supports, self.method
@@ -432,7 +449,7 @@ class Settings:
                 f"n_components={k}; pass one integer for all, or one per component"
             )
         if self.n_nonzero_coefs is not None:
-            wrong += _too_many(checked, n_features)
+            wrong += too_many(checked, n_features)
         refuse(wrong)
         if supports == "disjoint" and sum(checked) > n_features:
             raise ValueError(
@@ -460,24 +477,6 @@ class Settings:
             )
 
 
-def _left(available: int | None, n_features: int) -> str:
-    """Begin a sentence about the features that are left, where some are excluded."""
-    if available is None or available == n_features:
-        return ""
-    return f"exclude leaves {available} of {n_features} features: "
-
-
-def _too_many(sizes: Sequence[int], n_features: int) -> list[str]:
-    """Return what is wrong with numbers of nonzeros that no component can have."""
-    large = ", ".join(str(s) for s in sorted(set(sizes)) if s > n_features)
-    if not large:
-        return []
-    return [
-        f"n_nonzero_coefs={large} must be at most n_features={n_features}; for dense loadings use "
-        "ordinary PCA"
-    ]
-
-
 def _supports_of(init: Any, columns: Columns, out: Collection[int]) -> Any:
     """Return the supports of a result or a fitted estimator but for the features `out`, by name
     where there are names."""
@@ -485,10 +484,11 @@ def _supports_of(init: Any, columns: Columns, out: Collection[int]) -> Any:
     if answer is None:
         return init
     if answer.feature_names is None or columns.names is None:
-        return [[j for j in support.tolist() if j not in out] for support in answer.supports]
+        left = ([j for j in support.tolist() if j not in out] for support in answer.supports)
+        return [named(support, columns.names) for support in left]
     left_out = {columns.names[j] for j in out}
-    named = [[answer.feature_names[j] for j in support] for support in answer.supports]
-    return [[name for name in support if name not in left_out] for support in named]
+    supports = ([answer.feature_names[j] for j in support] for support in answer.supports)
+    return [[name for name in support if name not in left_out] for support in supports]
 
 
 def _placed(supports: tuple[np.ndarray, ...], sizes: Sequence[int]) -> tuple[np.ndarray, ...]:

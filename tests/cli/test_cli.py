@@ -500,8 +500,17 @@ def test_remedies_name_options_of_the_command_line():
     assert in_the_shell("raise time_limit; use center=False") == (
         "raise --time-limit; use --no-center"
     )
+    assert in_the_shell("'a' in include and in exclude; exclude: no; exclude fewer") == (
+        "'a' in --include and in --exclude; --exclude: no; exclude fewer"
+    )
+    assert in_the_shell("include needs method='em' or 'auto'; windows='week' is unknown") == (
+        "--include needs --method em or auto; --windows week is unknown"
+    )
+    assert in_the_shell("times has 'x'; if it is a covariance, pass covariance=X") == (
+        "the field of --label-field has 'x'; if it is a covariance, add --covariance"
+    )
     # What is no keyword stays: words of English, names of features, Python that is meant.
-    for text in ("the method is slow; n_samples=3", "x['key'] = 1", "a tol of 1"):
+    for text in ("the method is slow; n_samples=3", "x['key'] = 1", "a tol of 1", "word 'include'"):
         assert in_the_shell(text) == text
     options = {
         name for command in main.commands.values() for p in command.params for name in p.opts

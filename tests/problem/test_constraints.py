@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 
-from sparcipal import sparse_path, sparse_pca
+from sparcipal import SparsePCA, alternatives, explain, sparse_path, sparse_pca, update
 from sparcipal.problem.constraints import Columns, Constraints, constraints_of
 
 COLUMNS = Columns(5, ("a", "b", "c", "d", "3"))
@@ -108,3 +109,40 @@ def test_too_many_lists_do_not_hide_what_is_wrong_inside_them():
         sparse_pca(X, n_components=2, n_nonzero_coefs=2, include=[[0], [0], [77]], exclude=[1, 99])
     for named in ("77", "99", "several disjoint components"):
         assert named in str(error.value)
+
+
+def test_patterns_name_features_and_may_meet():
+    rng = np.random.default_rng(0)
+    X, names = rng.standard_normal((30, 5)), ["gene1", "gene2", "x", "gene*", "y"]
+    asked = {"n_nonzero_coefs": 2, "feature_names": names}
+    result = sparse_pca(X, exclude=["gene?", "*1", "gene*"], **asked)
+    assert result.settings["exclude"] == [0, 1, 3]  # a name is itself, whatever it matches
+    assert sparse_pca(X, include=["gene[12]"], **asked).settings["include"] == [[0, 1]]
+    with pytest.raises(ValueError, match="exclude has unknown features 'z\\*'"):
+        sparse_pca(X, exclude=["z*"], **asked)
+
+
+def test_numbers_that_are_names_of_other_features_are_refused():
+    X = np.random.default_rng(0).standard_normal((30, 4)) * [1, 2, 3, 4]
+    frame = pandas.DataFrame(X, columns=[3, 2, 1, 0])
+    words = "feature 3 .counted from 0. is called '0', and '3' is feature 0; write '0' or '3'"
+    for asked in ({"include": [3]}, {"exclude": [3]}, {"init": [3, "2"]}):
+        with pytest.raises(ValueError, match=words):
+            sparse_pca(frame, n_nonzero_coefs=2, **asked)
+    assert sparse_pca(frame, n_nonzero_coefs=2, include=["3"]).settings["include"] == [[0]]
+    mask = [True, False, False, False]
+    result = sparse_pca(frame, n_nonzero_coefs=2, exclude=mask, init=sparse_pca(X[:, 1:]))
+    assert result.settings["exclude"] == [0]
+    # what asks the same question again means the features, not their names
+    assert 0 not in alternatives(result, frame).components[0].supports[0].support
+    assert 0 not in update(result, frame[:9], X=frame).result.supports[0]
+    explain(result, frame, choice=True)
+    again = SparsePCA.load(result)
+    assert again.exclude == ["3"]
+    assert np.array_equal(again.fit(frame).components_, result.components)
+
+
+def test_too_few_features_that_are_left_are_no_reason_for_dense_loadings():
+    with pytest.raises(ValueError, match=r"exclude leaves 1 of 3 .*exclude fewer, or ask for") as e:
+        sparse_pca(np.random.default_rng(0).random((9, 3)), n_nonzero_coefs=2, exclude=[0, 1])
+    assert "ordinary PCA" not in str(e.value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Iterable
-from fnmatch import fnmatchcase
 from typing import Any
 
 import click
@@ -220,18 +219,12 @@ def keywords(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def constraints(options: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """Return `include=` and `exclude=`; what is no name of a feature may be its number, or a
-    pattern that names match."""
+    """Return `include=` and `exclude=`; what is no name of a feature may be its number."""
     names = data["feature_names"] if "feature_names" in data else data["X"].feature_names
     known = frozenset(names or ())
 
-    def matched(word: str) -> list[str]:
-        if word in known or not set(word) & set("*?["):
-            return []
-        return [name for name in names or () if fnmatchcase(name, word)]
-
     def features(texts: Iterable[str]) -> list[Any]:
-        """Keep what is named twice, to be refused; patterns may meet the same features."""
+        """Keep what is named twice, to be refused."""
         words = [
             word.strip()
             for text in texts
@@ -239,13 +232,9 @@ def constraints(options: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]
                 [text] if text in known else next(csv.reader([text], skipinitialspace=True), [])
             )
         ]
-        found = [
-            int(word) if word.isdecimal() and word not in known else word
-            for word in words
-            if word and not matched(word)
+        return [
+            int(word) if word.isdecimal() and word not in known else word for word in words if word
         ]
-        met = dict.fromkeys(name for word in words for name in matched(word))
-        return [*found, *(name for name in met if name not in found)]
 
     given = options.get("include", ())
     k = options["components"]

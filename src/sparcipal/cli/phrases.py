@@ -32,6 +32,7 @@ OPTIONS: dict[str, str] = {
     "missing": "--missing",
     "false_selections": "--false-selections",
     "n_resamples": "--resamples",
+    "windows": "--windows",
     "folds": "--folds",
     "permutations": "--permutations",
     "within": "--within",
@@ -82,6 +83,9 @@ SENTENCES: dict[str, str] = {
     "--label-field",
     "fit the rows that are left (sparse_pca, or Sums.of to go on from them)": "fit the rows that "
     "are left (sparcipal fit), and go on from them with sparcipal update --data",
+    "times has ": "the field of --label-field has ",
+    "pass covariance=X": "add --covariance",
+    " (the matrix itself can be asked: covariance=result.certificate.repair['matrix'])": "",
     "pass X instead of covariance": "leave out --covariance",
     "pass a data table as X instead": "leave out --covariance for a data table",
     "pass numbers between 1 and": "ask for numbers between 1 and",
@@ -91,12 +95,16 @@ SENTENCES: dict[str, str] = {
     "pass (A + A.T) / 2 if that is rounding": "save (A + A.T) / 2 if that is rounding",
 }
 _TOTAL = re.compile(r"n_nonzero_coefs(?:=\{'total': (\d+)\}|\['total'\](?:=(\S+))?)")
+# The second of two values, as in "method='auto' or 'enumerate'".
+_OTHER_VALUE = re.compile(r"(\b\w+='\w+') or '(\w+)'")
 _GIVEN = re.compile(r"\b(\w+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|\.\.\.|[\w.+-]*\w)")
 _FLAG = re.compile("|".join(rf"\b{re.escape(flag)}\b" for flag in FLAGS))
 # A name without a value is translated only if it has an underscore: others may be English words.
 _BARE = re.compile(rf"\b({'|'.join(name for name in OPTIONS if '_' in name)})\b(?!\()")
-# A list of --include, and the number of features as a limit.
-_NUMBERED = re.compile(r"\b(include|exclude)\[\d+\]")
+# Of --include and --exclude, with the number of a list or without: not where they are verbs or
+# parts of names.
+_FEATURES = re.compile(r"(?<![-\w'\"])(include|exclude)\b(?:\[\d+\])?(?![-\w'\"(]| fewer| each)")
+# The number of features as a limit.
 _COUNTED = re.compile(r"\bn_features=(\d+)")
 # Options that a format does not have, and those that it has.
 _UNKNOWN = re.compile(r"\b(options? [^;]* unknown for format) '(\w+)'; ([^;]*)")
@@ -108,7 +116,8 @@ def in_the_shell(text: str) -> str:
     """Replace Python's keywords in a text by options."""
     for python, shell in SENTENCES.items():
         text = text.replace(python, shell)
-    text = _NUMBERED.sub(r"--\1", _COUNTED.sub(r"the number of features, \1", text))
+    text = _OTHER_VALUE.sub(r"\1 or \2", text)
+    text = _FEATURES.sub(r"--\1", _COUNTED.sub(r"the number of features, \1", text))
     text = _UNKNOWN.sub(_of_format, text)
     text = _MUST.sub(lambda m: OPTIONS[m[1]], text)
     text = _TOTAL.sub(lambda m: f"--nonzero-total {m[1] or m[2] or ''}".rstrip(), text)

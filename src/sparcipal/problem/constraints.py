@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from .parameters import Complaints, is_mask
+from .parameters import Complaints, is_mask, two_readings
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,13 @@ def named(features: Iterable[int], names: Sequence[str] | None) -> list[Any]:
     share theirs with others."""
     names = names or ()
     alone = {name for name, count in Counter(names).items() if count == 1}
-    return [names[f] if names and names[f] in alone else f for f in features]
+    return [names[f] if f < len(names) and names[f] in alone else f for f in features]
+
+
+def mask_of(features: Iterable[int], count: int) -> list[bool]:
+    """Return features as a mask, which asks for them whatever the others are called."""
+    wanted = set(features)
+    return [j in wanted for j in range(count)]
 
 
 def excluded(exclude: Any, columns: Columns) -> tuple[list[int], list[str]]:
@@ -145,27 +152,32 @@ def _anchors(include: Any, columns: Columns, k: int) -> tuple[list[list[int]], l
 
 
 def _features(name: str, items: Any, columns: Columns) -> tuple[list[int], list[str]]:
-    """Return the features that names or numbers stand for, and what is wrong with them."""
+    """Return the features that names, patterns of names or numbers stand for, and what is wrong
+    with them."""
     if not _is_list(items):
         raise TypeError(f"{name} must be a list of features, got {items!r}; write [{items!r}]")
     values = list(items)
     if is_mask(values):
         if len(values) != columns.count:
             return [], [f"{name} is a mask of {len(values)} entries for {columns.count} features"]
-        values = np.flatnonzero(values).tolist()
+        return np.flatnonzero(values).tolist(), []
     place = {} if columns.names is None else {n: j for j, n in enumerate(columns.names)}
     several = [n for n, count in Counter(columns.names or ()).items() if count > 1 and n in values]
     found: list[int] = []
+    met: dict[int, None] = {}  # patterns may meet the same features
     unknown: list[Any] = []
+    wrong: list[str] = []
     for value in values:
         if isinstance(value, Integral) and not isinstance(value, bool | np.bool_):
             number = int(value)
+            wrong += two_readings(name, number, columns.names, place)
             (found if 0 <= number < columns.count else unknown).append(number)
         elif isinstance(value, str) and value in place:
             found.append(place[value])
+        elif isinstance(value, str) and (several_met := matched(value, columns.names)):
+            met |= dict.fromkeys(several_met)
         else:
             unknown.append(value)
-    wrong = []
     if unknown:
         near = [n for v in unknown for n in get_close_matches(str(v), place, n=1)]
         known = f"numbers lie in 0..{columns.count - 1}"
@@ -178,7 +190,14 @@ def _features(name: str, items: Any, columns: Columns) -> tuple[list[int], list[
     twice = sorted(feature for feature, count in Counter(found).items() if count > 1)
     if twice:
         wrong.append(f"{name} repeats {_list(twice, columns)}")
-    return found, wrong
+    return [*found, *(feature for feature in met if feature not in found)], wrong
+
+
+def matched(pattern: str, names: Sequence[str] | None) -> list[int]:
+    """Return the features that a pattern as `gene*` stands for; none for anything else."""
+    if not set(pattern) & set("*?["):
+        return []
+    return [j for j, name in enumerate(names or ()) if fnmatchcase(name, pattern)]
 
 
 def _is_list(value: Any) -> bool:

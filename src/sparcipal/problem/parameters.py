@@ -7,7 +7,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -242,6 +242,20 @@ def jobs(n_jobs: Any) -> int:
     return int(effective_n_jobs(int(n_jobs)))
 
 
+def two_readings(
+    name: str, number: int, feature_names: Sequence[str] | None, places: Mapping[str, int]
+) -> list[str]:
+    """Refuse a number that is a name, too, but of another feature."""
+    other = places.get(str(number), number)
+    if feature_names is None or other == number or not 0 <= number < len(feature_names):
+        return []
+    return [
+        f"{name} has the number {number}, but feature {number} (counted from 0) is called "
+        f"{feature_names[number]!r}, and '{number}' is feature {other}; write "
+        f"{feature_names[number]!r} or '{number}'"
+    ]
+
+
 def features(
     name: str, given: Any, n_features: int, feature_names: Sequence[str] | None
 ) -> np.ndarray:
@@ -255,15 +269,17 @@ def features(
     if is_mask(given):
         if len(given) != n_features:
             raise ValueError(f"{name} is a mask of {len(given)} entries for {n_features} features")
-        given = np.flatnonzero(given).tolist()
+        return np.flatnonzero(given)
     places = {} if feature_names is None else {n: i for i, n in enumerate(feature_names)}
     found: list[int] = []
+    wrong: list[str] = []
     unknown: list[str] = []
     for entry in given:
         if isinstance(entry, str):
             place = places.get(entry)
         elif isinstance(entry, Integral) and not isinstance(entry, bool | np.bool_):
             position = int(entry)
+            wrong += two_readings(name, position, feature_names, places)
             place = position if 0 <= position < n_features else None
         else:
             loadings = ", as np.flatnonzero of loadings" if isinstance(entry, Real) else ""
@@ -274,7 +290,6 @@ def features(
             unknown.append(repr(entry))
         else:
             found.append(place)
-    wrong = []
     if unknown:
         known = f"numbers are 0 to {n_features - 1}"
         if any(entry.startswith(("'", '"')) for entry in unknown):

@@ -293,7 +293,7 @@ def _choice(answer: Result, source: Input, asked: Settings) -> Choice:
         asked, k, s, asked.available(Columns(source.n_features, source.feature_names))
     )
     names = ("supports", "objective", "uncorrelated", "nonnegative", "center", "scale", "exclude")
-    question = {name: answer.settings[name] for name in names if name in answer.settings}
+    question = question_of(answer, names)
     return choose(
         source, n_components=ks, n_nonzero_coefs=sizes, permutations=3, certify=False,
         missing=asked.missing, memory_limit=asked.memory_limit, n_jobs=asked.n_jobs,

@@ -25,7 +25,7 @@ from ..problem.monitor import Monitor, Progress
 from ..problem.result import Result, answer_of
 from ..report.growth import update_text
 from ..settings import Settings
-from .nearby import QUESTION
+from .nearby import QUESTION, question_of
 from .same import check_same
 from .windows import matched
 
@@ -225,11 +225,7 @@ def _answer(given: Any) -> Result:
 
 def _settings(before: Result, **run: Any) -> Settings:
     """Return the question that the result has answered; its supports begin the search."""
-    told = before.settings
-    question = {name: told[name] for name in ASKED if name in told}
-    if told.get("n_nonzero_total") is not None:
-        question["n_nonzero_coefs"] = {"total": told["n_nonzero_total"]}
-    return Settings.of(**question, **run).beginning_with(before)
+    return Settings.of(**question_of(before, ASKED), **run).beginning_with(before)
 
 
 def _sums_of(

@@ -23,7 +23,7 @@ from ..fit import fitted
 from ..numerics.threads import one_blas_thread
 from ..problem.answers import Alternatives, Cost, Nearby
 from ..problem.components import variances
-from ..problem.constraints import Columns, Constraints
+from ..problem.constraints import Columns, Constraints, mask_of
 from ..problem.covariance import Covariance
 from ..problem.monitor import Monitor, Progress
 from ..problem.parameters import Complaints, flag, integer, number
@@ -173,6 +173,11 @@ def question_of(answer: Result, names: Sequence[str]) -> dict[str, Any]:
     """Return those keywords, of these names, that ask the question of a result once more."""
     settings = answer.settings
     asked = {name: settings[name] for name in names if name in settings}
+    p = answer.n_features
+    if asked.get("include"):
+        asked["include"] = [mask_of(anchors, p) for anchors in asked["include"]]
+    if asked.get("exclude"):
+        asked["exclude"] = mask_of(asked["exclude"], p)
     total = settings.get("n_nonzero_total")
     return asked if total is None else {**asked, "n_nonzero_coefs": {"total": total}}
 
