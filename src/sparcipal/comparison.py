@@ -125,7 +125,7 @@ class Comparison:
         widths = [max(len(row[i]) for row in table) for i in range(len(head) - 1)]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths)) for row in table]
         bound = rounded(self.bound, 8, ROUND_CEILING)
-        asked = next(row.result.settings for row in self.rows if row.result is not None)
+        asked = next(row.result for row in self.rows if row.result is not None)
         given = " and ".join(limits(asked))
         kind = f" with {given}" if given else ""
         proof = f"no value{kind} can exceed {bound}; proved by {bound_name(self.proved_by)}"

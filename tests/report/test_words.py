@@ -91,9 +91,21 @@ def test_words_say_that_features_are_excluded_and_required(said):
     assert re.search(r"1 feature (is )?required", words_)
 
 
+def test_claims_name_the_features_that_are_excluded_and_required():
+    X = np.random.default_rng(0).standard_normal((30, 8))
+    asked = {"include": [["f"], ["g", "h"]], "exclude": ["a", "b", "c", "d"]}
+    names = [*"abcdefgh"]
+    two = sparse_pca(X, n_components=2, n_nonzero_coefs=2, feature_names=names, **asked)
+    limits = ["4 features excluded (a, b, c and 1 more)", "3 features required (f, g, h)"]
+    assert words.limits(two) == limits
+    one = sparse_pca(X, n_nonzero_coefs=2, feature_names=names, exclude=["e"])
+    assert "1 feature excluded (e)" in str(one)
+    assert "no other choice with 1 feature excluded (e) captures more" in summary.proved(one)
+
+
 def test_comparison_says_that_its_bound_is_for_the_features_that_are_left():
     table = compare(TABLE, ["threshold"], n_nonzero_coefs=3, exclude=[0, 1])
-    assert "no value with 2 features excluded can exceed" in str(table)
+    assert "no value with 2 features excluded (x0, x1) can exceed" in str(table)
     assert "no value can exceed" in str(compare(TABLE, ["threshold"], n_nonzero_coefs=3))
 
 

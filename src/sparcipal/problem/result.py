@@ -268,9 +268,7 @@ class Result:
             f"{len(self.supports)} component(s), value {at_least(self.value)}, "
             f"bound {at_most(self.bound)}, gap {gap_percent(self.gap)}"
         )
-        return (
-            f"<Result: {', '.join([figures, ending(self.certificate)[0], *limits(self.settings)])}>"
-        )
+        return f"<Result: {', '.join([figures, ending(self.certificate)[0], *limits(self)])}>"
 
     def __str__(self) -> str:
         from ..report.text import result_text

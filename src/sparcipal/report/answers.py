@@ -433,7 +433,8 @@ def withouts(found: Alternatives, costs: Iterable[Cost], best: Best, whose: str)
         told = _lost(found, figures, best)
         if len(rest) > NAMED and best.value > 0:
             told += f", the last {_between(*best.lost(rest[-1].value, rest[-1].bound))}"
-        yield f"without one of the others {whose} loses at least (proved) and at most: {told}"
+        which = "proved; from least to most where these differ"
+        yield f"without one of the others {whose} loses ({which}): {told}"
 
 
 def _column(found: Alternatives) -> str:

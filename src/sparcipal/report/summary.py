@@ -83,7 +83,7 @@ def proved(result: Result) -> str:
     gap = certificate.gap
     if not math.isfinite(gap):
         return "How much better another choice could be is not known: nothing was proved."
-    limits = words.limits(result.settings)
+    limits = words.limits(result)
     given = f" with {' and '.join(limits)}" if limits else ""
     if words.is_best(certificate):
         more = "has a larger sum of variances" if _sums(result) else "captures more"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # A gap above this is large: the answer may be far from the best one.
 LARGE = 0.05
 BEST = 1e-4  # up to this gap an answer within its tolerance is called the best
+FEW = 3  # features that are named where a sentence counts them
 FAR = 0.25  # gaps above it are told as a share of the best possible
 # Value and bound that differ by less are printed alike, with this number of digits.
 SAME, AGREED = 5e-12, 11
@@ -213,21 +214,29 @@ def question(result: Result) -> str:
         parts.append("uncorrelated")
     if k > 1 and settings.get("objective") == "adjusted":
         parts.append("adjusted variances")
-    return visible(", ".join([*parts, *limits(settings)]))
+    return visible(", ".join([*parts, *limits(result)]))
 
 
-def limits(settings: dict[str, Any]) -> list[str]:
-    """Say how many features a question excludes and how many it demands; all claims are about
-    components that keep to that."""
-    excluded, included = (settings.get(name) for name in ("exclude", "include"))
-    counts = [len(excluded) if isinstance(excluded, list | tuple) else 0, 0]
-    if isinstance(included, list | tuple):
-        counts[1] = sum(len(own) for own in included if isinstance(own, list | tuple))
+def limits(result: Result) -> list[str]:
+    """Say which features a question excludes and which it demands; all claims are about components
+    that keep to that."""
+    excluded, included = (result.settings.get(name) for name in ("exclude", "include"))
+    lists = included if isinstance(included, list | tuple) else ()
+    required = [f for own in lists if isinstance(own, list | tuple) for f in own]
+    asked = (list(excluded) if isinstance(excluded, list | tuple) else [], required)
     return [
-        f"{count} feature{'s' * (count > 1)} {what}"
-        for count, what in zip(counts, ("excluded", "required"))
-        if count
+        f"{len(features)} feature{'s' * (len(features) > 1)} {what} ({_first(result, features)})"
+        for features, what in zip(asked, ("excluded", "required"))
+        if features
     ]
+
+
+def _first(result: Result, features: list[Any]) -> str:
+    """Return the names of the first of some features, and how many more there are."""
+    known = (type(f) is int and 0 <= f < result.n_features for f in features[:FEW])
+    shown = [plain(result.feature_name(f)) if k else "?" for f, k in zip(features, known)]
+    more = [f"{len(features) - FEW:,} more"] if len(features) > FEW else []
+    return ", ".join(shown) + "".join(f" and {told}" for told in more)
 
 
 def data(result: Result) -> str:
