@@ -138,3 +138,12 @@ def read_quietly(frame):
         warnings.simplefilter("always")
         result = sparse_pca(frame, n_nonzero_coefs=2, certify=False)
     return result.feature_names, *(str(warning.message) for warning in told)
+
+
+def test_days_have_no_time_where_every_moment_is_midnight():
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2024-01-30", periods=3)
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 4.0], "b": [3.0, 1.0, 2.0]}, index=days)
+    assert as_table(frame).sample_names == ("2024-01-30", "2024-01-31", "2024-02-01")
+    hours = frame.set_index(days + pandas.Timedelta(hours=1) * np.arange(3))
+    assert as_table(hours).sample_names[:2] == ("2024-01-30 00:00:00", "2024-01-31 01:00:00")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from .files.fields import is_missing, is_number
 
 Named = tuple[Any, tuple[str, ...] | None, tuple[str, ...] | None]  # matrix, features, samples
 HIGHLY_VARIABLE = "highly_variable"  # the column in which scanpy marks genes
+MIDNIGHT = " 00:00:00"
 EVERYTHING = Wanted(index=False)  # a frame has its own index
 LOOKED_AT = 10_000  # entries of a column of text that tell whether most of them are numbers
 # What columns are called that hold something else than numbers, text and dates: by the types of
@@ -245,7 +246,8 @@ class _Pandas:
 
     def texts(self, j: int) -> list[str | None]:
         column = self.frame.iloc[:, j]
-        return [None if gone else str(e) for e, gone in zip(column, column.isna())]
+        told = [None if gone else str(e) for e, gone in zip(column, column.isna())]
+        return _days(told) if getattr(column.dtype, "kind", "") == "M" else told
 
     def distinct(self, j: int) -> int:
         return int(self.frame.iloc[:, j].nunique())
@@ -296,7 +298,9 @@ class _Other:
         return bool(self.wrapped[:, j].dtype.is_integer())
 
     def texts(self, j: int) -> list[str | None]:
-        return [None if entry is None else str(entry) for entry in self.wrapped[:, j].to_list()]
+        column = self.wrapped[:, j]
+        told = [None if entry is None else str(entry) for entry in column.to_list()]
+        return _days(told) if column.dtype.is_temporal() else told
 
     def distinct(self, j: int) -> int:
         return int(self.wrapped[:, j].n_unique())
@@ -384,7 +388,17 @@ def _kind_of_objects(column: Any) -> str:
 def _pandas_samples(frame: Any) -> tuple[str, ...] | None:
     if hasattr(frame.index, "start"):  # a RangeIndex only numbers the rows
         return None
-    return tuple(map(str, frame.index))
+    names = list(map(str, frame.index))
+    if getattr(frame.index.dtype, "kind", "") == "M":
+        names = [str(day) for day in _days(names)]
+    return tuple(names)
+
+
+def _days(times: Sequence[str | None]) -> list[str | None]:
+    """Return moments as days where all of them are midnight, as a file has them."""
+    if all(time is None or time == "NaT" or time.endswith(MIDNIGHT) for time in times):
+        return [None if time is None else time.partition(MIDNIGHT)[0] for time in times]
+    return list(times)
 
 
 def _pandas_names(frame: Any) -> tuple[str, ...] | None:
