@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from sparcipal import Moments, SparsePCA, read, sparse_pca
 from sparcipal.data import rows as rows_module
+from sparcipal.data.layout import Layout
 from sparcipal.data.sources import as_rows
 from tests.support.deadly import DeadlyElsewhere, Tripling, deadly
 
@@ -170,7 +171,7 @@ def rows_with_nan():
                 dask.delayed(pd.DataFrame({"a": [1]})),
                 dask.delayed(pd.DataFrame({"b": [1]})),
             ],
-            "block 1 of X has other feature names",
+            "block 1 of X: it lacks .* and has",
         ),
     ],
 )
@@ -228,7 +229,7 @@ def test_names_are_not_looked_at_for_every_block():
             raise AttributeError(attribute)
 
     names = tuple(Name(name) for name in NAMES)
-    rows = DaskRows(cuts(counts(), 9), 7, names)
+    rows = DaskRows(cuts(counts(), 9), Layout(7, names))
     rows.accumulate(Moments(7))
     rows.gather()
     assert not looked

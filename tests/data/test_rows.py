@@ -39,8 +39,42 @@ def test_fit_refuses_blocks_that_change_their_names():
     pandas = pytest.importorskip("pandas")
     frames = [pandas.DataFrame(X[:9], columns=list("abcde"))]
     frames.append(pandas.DataFrame(X[9:], columns=list("abcdf")))
-    with pytest.raises(ValueError, match="block 1 has other feature names than the first one"):
+    with pytest.raises(ValueError, match=r"block 1 .* lacks 'e' and has 'f', compared with"):
         sparse_pca(lambda: iter(frames), n_nonzero_coefs=2)
+
+
+@pytest.mark.parametrize("limit", ["1GiB", 100])
+def test_a_column_that_only_later_blocks_have_is_refused_by_name(limit):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    more = [frame[:9], frame[9:].assign(z=1000.0)]
+    with pytest.raises(ValueError, match=r"block 1 .* has 'z', compared with the first one"):
+        sparse_pca(lambda: iter(more), n_nonzero_coefs=2, memory_limit=limit)
+
+
+def dated(frame, pandas):
+    return frame.assign(o=pandas.to_datetime(["2024-01-01"] * len(frame)))
+
+
+@pytest.mark.filterwarnings("ignore:set aside:UserWarning")
+def test_a_column_of_dates_in_one_block_and_numbers_in_another_is_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    days, numbers = dated(frame[:9], pandas), frame[9:].assign(o=1.0)
+    with pytest.raises(ValueError, match=r"'o' \(dates before, numbers now\)"):
+        sparse_pca(lambda: iter([days, numbers]), n_nonzero_coefs=2)
+    with pytest.raises(ValueError, match=r"hold no numbers: 'o' \(dates\)"):
+        sparse_pca(lambda: iter([numbers, days]), n_nonzero_coefs=2)
+
+
+@pytest.mark.filterwarnings("ignore:set aside:UserWarning")
+def test_a_column_that_begins_without_an_entry_is_what_follows():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    blocks = [frame[:9].assign(o=None), frame[9:].assign(o="x")]
+    rows = as_rows(lambda: iter(blocks))
+    assert rows.notes == ("set aside, not fitted: 'o' (text)",)
+    assert rows.feature_names == tuple("abcde")
 
 
 def test_fit_counts_rows_from_the_table_when_the_first_block_is_bad():

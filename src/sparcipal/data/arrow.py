@@ -69,7 +69,7 @@ def is_read_once(X: Any) -> bool:
 def _of_pyarrow(X: Any) -> Batches | None:
     if not hasattr(X, "to_batches") or not hasattr(X, "scanner"):
         return None  # a table in memory
-    step = _rows(len(X.schema.names))
+    step = rows_together(len(X.schema.names))
     return Batches(lambda: map(plain_batch, filter(len, batches_of(X, step))), _counted(X))
 
 
@@ -85,8 +85,9 @@ def _counted(data: Any) -> int | None:
         return None
 
 
-def batches_of(data: Any, step: int) -> Iterator[Any]:
-    """Yield the rows of a dataset of pyarrow, at most `step` at a time, in little memory.
+def batches_of(data: Any, step: int, columns: list[str] | None = None) -> Iterator[Any]:
+    """Yield the rows of a dataset of pyarrow, or some columns of them, at most `step` at a time, in
+    little memory.
 
     A scan holds some row groups of Parquet at once even if it reads nothing ahead. A file that has
     the columns of the dataset is read by itself instead, which holds one.
@@ -94,23 +95,27 @@ def batches_of(data: Any, step: int) -> Iterator[Any]:
     try:
         parts = list(data.get_fragments())
     except ValueError:  # rows or columns of it were chosen
-        yield from data.to_batches(batch_size=step, **_sparing(data))
+        yield from data.to_batches(columns=columns, batch_size=step, **_sparing(data))
         return
     for part in parts:
         if hasattr(part, "row_groups") and part.physical_schema.equals(data.schema):
+            groups = [group.id for group in part.row_groups]
             with part.open() as stream:
-                yield from file_batches(stream, step, [group.id for group in part.row_groups])
+                yield from file_batches(stream, step, groups, columns)
         else:
-            yield from part.to_batches(schema=data.schema, batch_size=step, **_sparing(part))
+            how = {"schema": data.schema, "columns": columns, "batch_size": step}
+            yield from part.to_batches(**how, **_sparing(part))
 
 
-def file_batches(source: Any, step: int, groups: list[int] | None = None) -> Iterator[Any]:
-    """Yield the rows of a Parquet file, or of some of its row groups."""
+def file_batches(
+    source: Any, step: int, groups: list[int] | None = None, columns: list[str] | None = None
+) -> Iterator[Any]:
+    """Yield the rows of a Parquet file, or of some of its row groups, or some columns of them."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     with parquet.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False) as file:
-        for batch in file.iter_batches(step, row_groups=groups, use_threads=False):
+        for batch in file.iter_batches(step, row_groups=groups, columns=columns, use_threads=False):
             yield batch
             pa.default_memory_pool().release_unused()  # it would keep what was freed
 
@@ -134,7 +139,7 @@ def _of_polars(X: Any) -> Batches | None:
         return None
     if not hasattr(X, "collect_batches"):
         return Batches(lambda: iter([X.collect()]))
-    step = _rows(_columns_of_scan(X))
+    step = rows_together(_columns_of_scan(X))
     if X.explain(optimized=False).startswith("Parquet SCAN"):
         import polars as pl
 
@@ -173,7 +178,7 @@ def _slices(X: Any, step: int) -> Iterator[Any]:
 def _of_duckdb(X: Any) -> Batches | None:
     if not hasattr(X, "columns") or not hasattr(X, "project"):
         return None
-    step = _rows(len(X.columns))
+    step = rows_together(len(X.columns))
 
     def blocks() -> Iterator[Any]:
         again = X.project("*")  # a relation that was fetched gives no more rows
@@ -191,7 +196,7 @@ def _of_zarr(X: Any) -> Batches | None:
     if len(getattr(X, "shape", ())) != 2:
         return None
     n, chunk = X.shape[0], max(1, X.chunks[0])
-    step = max(1, _rows(X.shape[1]) // chunk) * chunk
+    step = max(1, rows_together(X.shape[1]) // chunk) * chunk
     return Batches(lambda: (X[start : start + step] for start in range(0, n, step)), n)
 
 
@@ -200,7 +205,8 @@ def sizes_of(arrays: Mapping[str, Any]) -> str:
     return ", ".join(f"{name!r} {array.shape}" for name, array in arrays.items()) or "none"
 
 
-def _rows(columns: int) -> int:
+def rows_together(columns: int) -> int:
+    """Return how many rows a block has."""
     return max(1, BYTES // (8 * max(columns, 1)))
 
 

@@ -10,7 +10,7 @@ import difflib
 import fnmatch
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -21,6 +21,7 @@ from .notes import ASIDE, listed
 
 NUMBER, TEXT, DATE, EMPTY = "numbers", "text", "dates", "empty"
 CATEGORIES = 30  # a column of text with at most so many distinct entries holds categories
+DIFFER = 1 << 20  # rows by which identifiers are told: their entries differ in all of them
 # Names that identifiers have; a column of distinct integers is one of them only by its name.
 _IDENTIFIER = re.compile(
     r"(.*[\s_.-])?(id|ids|uid|uuid|guid|key|index|idx|row|rownum|nr|no)"
@@ -53,9 +54,9 @@ class Wanted:
         Whether columns named in `columns` may be empty, as in new samples for a model.
     label_needed : bool
         Whether a label that the table does not have is an error; otherwise a note says so.
-    unfilled : set of str, optional
-        The columns without an entry, where a part of the rows cannot tell; None: those of the frame
-        that have none.
+    known : mapping of str to Column, optional
+        What many rows tell of columns of which a part of the rows cannot: those that begin without
+        an entry, and identifiers. None where the frame holds all rows, and tells by itself.
     """
 
     columns: Any = None
@@ -66,7 +67,7 @@ class Wanted:
     aside: bool = True
     empty: bool = False
     label_needed: bool = True
-    unfilled: frozenset[str] | None = None
+    known: Mapping[str, Column] | None = None
 
     @staticmethod
     def of(options: dict[str, Any]) -> Wanted:
@@ -231,6 +232,15 @@ def distinct(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return tuple(out), ()
     shown = listed([f"{name!r} ({counts[name]} columns)" for name in twice])
     return tuple(out), (f"names made distinct, as {twice[0]!r} and {twice[0] + ' (2)'!r}: {shown}",)
+
+
+def difference(names: Sequence[str], known: Sequence[str]) -> str:
+    """Say which of the columns that are known are lacking, and which there are besides."""
+    here, there = set(names), set(known)
+    lacks = [repr(name) for name in known if name not in here]
+    has = [repr(name) for name in names if name not in there]
+    found = (("lacks", lacks), ("has", has))
+    return " and ".join(f"{verb} {listed(some)}" for verb, some in found if some)
 
 
 def looks_like_identifier(name: str) -> bool:

@@ -24,10 +24,9 @@ from dask.base import tokenize
 from dask.delayed import Delayed
 
 from ..numerics.threads import DASK_BACKEND, one_blas_thread, register_backend
-from .columns import looks_like_identifier
+from .columns import Column, looks_like_identifier
 from .daskpass import (
     TOGETHER,
-    Columns,
     Pass,
     Size,
     checked_block,
@@ -41,6 +40,8 @@ from .daskpass import (
     same,
     size_of,
 )
+from .frames import Part, is_frame, part_of
+from .layout import Layout, known_columns
 from .moments import Moments
 from .rows import A, Rows, Watch, block_table
 from .scores import Scorer
@@ -59,8 +60,8 @@ class DaskRows(Rows):
     ----------
     parts : sequence of Delayed
         One block of rows each: an array, a sparse matrix or a frame.
-    n_features : int
-    feature_names : tuple of str, optional
+    layout : Layout
+        The columns of every block.
     counts : sequence of int, optional
         The rows of each block.
     dense : bool
@@ -70,16 +71,15 @@ class DaskRows(Rows):
     def __init__(
         self,
         parts: Sequence[Any],
-        n_features: int,
-        feature_names: tuple[str, ...] | None = None,
+        layout: Layout,
         counts: Sequence[int] | None = None,
         *,
         dense: bool = False,
         notes: tuple[str, ...] = (),
     ) -> None:
-        n_samples = None if counts is None else sum(counts)
-        super().__init__(n_features, n_samples, feature_names)
-        self.notes = notes
+        n_samples, n_features = None if counts is None else sum(counts), layout.count
+        super().__init__(n_features, n_samples, layout.names)
+        self.notes, self._layout = notes, layout
         self.parts = list(parts)
         self._counts = None if counts is None else list(counts)
         # bytes of every block: at most so many, or as a pass has found them
@@ -128,7 +128,7 @@ class DaskRows(Rows):
     def _accumulate(self, empty: A, watch: Watch | None, *, weighted: bool) -> A:
         groups = groups_of(self._block_sizes(), TOGETHER + nbytes_of(empty))
         weights = self._weights() if weighted else None
-        task = graph_of(Pass(empty, self._columns()), self.parts, groups, weights)
+        task = graph_of(Pass(empty, self._layout), self.parts, groups, weights)
         with large_graphs():
             total, sizes = computed(task, len(groups), watch)
         self._learn(sizes)
@@ -146,16 +146,13 @@ class DaskRows(Rows):
         return self._sizes
 
     def _checked_parts(self) -> list[Any]:
-        check, columns = dask.delayed(checked_block), self._columns()
+        check, columns = dask.delayed(checked_block), self._layout
         token = tokenize([part.key for part in self.parts], columns.count, columns.names)
         told = dask.delayed(same)(columns, dask_key_name=f"sparcipal-columns-{token}")
         return [
             check(part, number, told, dask_key_name=f"sparcipal-check-{token}-{number}")
             for number, part in enumerate(self.parts)
         ]
-
-    def _columns(self) -> Columns:
-        return Columns(self.n_features, self._names_of_blocks)
 
     def _weights(self) -> list[np.ndarray]:
         assert self.sample_weight is not None
@@ -212,7 +209,7 @@ def _from_array(X: Any) -> DaskRows:
     if np.isnan(p):
         return _from_blocks(parts)
     counts = [int(count) for count in rows] if known else None
-    return DaskRows(parts, int(p), counts=counts, dense=type(X._meta) is np.ndarray and known)
+    return DaskRows(parts, Layout(int(p)), counts, dense=type(X._meta) is np.ndarray and known)
 
 
 def _delayed(X: Any) -> list[Any]:
@@ -243,37 +240,61 @@ def check_dimensions(X: Any) -> None:
 
 def _from_frame(X: Any) -> DaskRows:
     names = tuple(str(name) for name in X.columns)
-    numbers = all(getattr(dtype, "kind", "O") in "fiub" for dtype in X.dtypes)
-    if numbers and not any(map(looks_like_identifier, names)) and len(set(names)) == len(names):
-        return DaskRows(_delayed(X), len(names), names)
-    return _from_blocks(_delayed(X))  # the first block tells which columns are features
+    full = all(getattr(dtype, "kind", "O") in "iub" for dtype in X.dtypes)  # none can be empty
+    distinct = len(set(names)) == len(names)
+    if full and distinct and not any(map(looks_like_identifier, names)):
+        return DaskRows(_delayed(X), Layout(len(names), names))
+    place = dict(zip(names, X.columns))
+    # blocks tell which columns are features
+    return _from_blocks(
+        _delayed(X), (lambda some: _delayed(X[[place[n] for n in some]])) if distinct else None
+    )
 
 
-def _from_blocks(blocks: list[Any]) -> DaskRows:
-    """Make rows of delayed blocks or futures; the first one gives the number of features."""
+def _from_blocks(
+    blocks: list[Any], only: Callable[[Sequence[str]], list[Any]] | None = None
+) -> DaskRows:
+    """Make rows of delayed blocks or futures; the first one gives the number of features.
+
+    `only` makes blocks of some columns of a frame, which others may need to tell what they are.
+    """
     if not blocks:
         raise ValueError("X is an empty list of blocks; pass at least one block of rows")
     parts = [block if dask.is_dask_collection(block) else _of_future(block) for block in blocks]
-    look = dask.delayed(_columns)(
-        parts[0], dask_key_name=f"sparcipal-columns-{tokenize(parts[0].key)}"
-    )
-    width, names, notes = dask.compute(look)[0]
-    return DaskRows(parts, width, names, notes=notes)
+    name = f"sparcipal-columns-{tokenize(parts[0].key)}"
+
+    def looked_at(names: Sequence[str]) -> Iterator[Part]:
+        left = parts if only is None else only(names)
+        count = 1
+        while left:  # more and more at once: a few may tell
+            yield from dask.compute(*[dask.delayed(part_of)(part, names) for part in left[:count]])
+            left, count = left[count:], 2 * count
+
+    first = dask.compute(dask.delayed(_part)(parts[0], dask_key_name=f"{name}-part"))[0]
+    known = {} if first is None else known_columns(first, looked_at)
+    look = dask.delayed(_columns)(parts[0], known, dask_key_name=name)
+    layout, notes = dask.compute(look)[0]
+    return DaskRows(parts, layout, notes=notes)
 
 
 def _of_future(block: Any) -> Any:
     return dask.delayed(same)(block, dask_key_name=f"sparcipal-block-{block.key}")
 
 
-def _columns(block: Any) -> tuple[int, tuple[str, ...] | None, tuple[str, ...]]:
+def _part(block: Any) -> Part | None:
+    return part_of(block) if is_frame(block) and len(block) else None
+
+
+def _columns(block: Any, known: dict[str, Column]) -> tuple[Layout, tuple[str, ...]]:
+    """Return the columns by the first block, and what was set aside."""
     try:
-        table = block_table(block, None)
+        table = block_table(block, None, known=known)
     except (TypeError, ValueError) as error:
         shape: tuple[int, ...] = getattr(block, "shape", ())
         if len(shape) == 2 and shape[0] == 0:  # no rows, but columns
-            return int(shape[1]), None, ()
+            return Layout(int(shape[1])), ()
         raise ValueError(f"block 0 of X: {error}") from error
-    return table.shape[1], table.feature_names, table.notes
+    return Layout.of(block, table.shape[1], table.feature_names, known), table.notes
 
 
 # scores, lazily ----------------------------------------------------------------------------------
@@ -336,7 +357,7 @@ def _scores_of_blocks(blocks: Any, scorer: Scorer) -> Any:
 
 
 def _score_block(block: Any, number: int, scorer: Scorer) -> np.ndarray:
-    return scorer(checked_block(block, number, Columns(scorer.n_features)))
+    return scorer(checked_block(block, number, Layout(scorer.n_features)))
 
 
 def _score_frame(frame: Any, scorer: Scorer, columns: list[Any]) -> Any:

@@ -22,6 +22,7 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from ..numerics.threads import one_blas_thread
+from .layout import Layout
 from .rows import TELL, Watch, block_table, working_bytes
 from .table import stacked
 
@@ -161,31 +162,22 @@ def _holds_future(task: Any) -> bool:
     return type(task).__module__.startswith("dask.") and any(map(_holds_future, inner))
 
 
-# These are neither dataclasses nor tuples, because dask would search their fields for each block.
-
-
-class Columns:
-    """The number and names of the columns that every block must have."""
-
-    def __init__(self, count: int, names: tuple[str, ...] | None = None) -> None:
-        self.count, self.names = count, names
-
-
 class Pass:
-    """The empty accumulator and the columns."""
+    """The empty accumulator and the columns; no dataclass, as dask would search its fields for each
+    block."""
 
-    def __init__(self, empty: Any, columns: Columns) -> None:
+    def __init__(self, empty: Any, columns: Layout) -> None:
         self.empty, self.columns = empty, columns
 
 
-def checked_block(block: Any, number: int, columns: Columns) -> Any:
+def checked_block(block: Any, number: int, columns: Layout) -> Any:
     """Return a block as a checked ndarray or csr_array with these columns, maybe of no rows."""
     n_features, feature_names = columns.count, columns.names
     shape = getattr(block, "shape", None)
     if shape is not None and len(shape) == 2 and shape[0] == 0 and shape[1] >= n_features:
         return np.empty((0, n_features))
     try:
-        table = block_table(block, feature_names)
+        table = block_table(block, columns)
     except (TypeError, ValueError) as error:
         raise ValueError(f"block {number} of X: {error}") from error
     if table.shape[1] != n_features:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime
 import decimal
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from .checks import check_integers, object_to_float
 from .columns import (
     DATE,
+    DIFFER,
     EMPTY,
     NUMBER,
     TEXT,
@@ -147,17 +149,33 @@ def from_frame(frame: Any, wanted: Wanted = EVERYTHING, where: str = "X") -> Fra
     return _framed(_opened(frame), wanted, where)
 
 
-def unfilled_columns(frames: Iterable[Any]) -> frozenset[str]:
-    """Return the names of the columns without an entry in all of these frames, which are read until
-    every column has one."""
-    left: frozenset[str] | None = None
-    for frame in frames:
-        opened = _opened(frame)
-        here = {name for j, name in enumerate(opened.labels) if opened.unfilled(j)}
-        left = frozenset(here) if left is None else left & here
-        if not left:
-            break
-    return left or frozenset()
+@dataclass(frozen=True)
+class Part:
+    """What some rows of a frame tell of its columns, by their names.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+    whole : mapping of str to ndarray
+        The entries of columns of whole numbers that may be identifiers.
+    """
+
+    columns: dict[str, Column]
+    whole: dict[str, np.ndarray]
+
+
+def part_of(frame: Any, names: Iterable[str] | None = None) -> Part:
+    """Return what some rows tell: of all columns, or of those that are named."""
+    opened, own = _opened(frame), all_names(frame)
+    chosen = set(own if names is None else names)
+    columns: dict[str, Column] = {}
+    whole: dict[str, np.ndarray] = {}
+    for j, name in enumerate(own):
+        if name in chosen:
+            columns[name] = _column(opened, j, name, None)
+            if columns[name].whole:
+                whole[name] = opened.numbers(j)
+    return Part(columns, whole)
 
 
 def _opened(frame: Any) -> _Pandas | _Other:
@@ -186,6 +204,26 @@ def column_names(frame: Any) -> tuple[str, ...] | None:
     if hasattr(frame, "collect_schema"):  # polars, where only this does not warn of a scan
         return tuple(frame.collect_schema().names())
     return tuple(frame.schema.names if _is_arrow(frame) else frame.columns)
+
+
+def all_names(frame: Any) -> tuple[str, ...]:
+    """Return a name for each column of a frame; all differ."""
+    names = column_names(frame)
+    return distinct(tuple(map(str, frame.columns)) if names is None else names)[0]
+
+
+def kinds_beside(
+    frame: Any, features: tuple[str, ...], known: Mapping[str, Column]
+) -> dict[str, str]:
+    """Return what the columns hold that are no features, by name."""
+    opened, beside = _opened(frame), set(all_names(frame)) - set(features)
+    kinds: dict[str, str] = {}
+    for j, name in enumerate(all_names(frame) if beside else ()):
+        if name in beside:
+            empty = name not in known and opened.unfilled(j)
+            kind = known[name].kind if name in known else opened.kind(j)
+            kinds[name] = EMPTY if empty else kind
+    return kinds
 
 
 def _is_pandas(frame: Any) -> bool:
@@ -257,7 +295,8 @@ class _Other:
     """The columns of a frame of another library, through narwhals, one by one."""
 
     def __init__(self, wrapped: Any, labels: tuple[str, ...]) -> None:
-        self.wrapped = wrapped
+        # narwhals lists all names to find one column
+        self.columns = list(wrapped.iter_columns())
         self.names: tuple[str, ...] | None = labels
         self.labels = labels
         self.samples = None
@@ -278,7 +317,7 @@ class _Other:
 
     def unfilled(self, j: int) -> bool:
         """Return whether the column has no entry."""
-        column = self.wrapped[:, j]
+        column = self.columns[j]
         for part in (column[:1], column):
             if part.dtype.is_float():
                 part = part.filter(~part.is_nan())
@@ -292,23 +331,24 @@ class _Other:
         return self._kinds[j] in (nw.Categorical, nw.Enum)
 
     def numbers(self, j: int) -> np.ndarray:
-        return np.asarray(self.wrapped[:, j].to_numpy())
+        return np.asarray(self.columns[j].to_numpy())
 
     def whole(self, j: int) -> bool:
-        return bool(self.wrapped[:, j].dtype.is_integer())
+        return bool(self.columns[j].dtype.is_integer())
 
     def texts(self, j: int) -> list[str | None]:
-        column = self.wrapped[:, j]
+        column = self.columns[j]
         told = [None if entry is None else str(entry) for entry in column.to_list()]
         return _days(told) if column.dtype.is_temporal() else told
 
     def distinct(self, j: int) -> int:
-        return int(self.wrapped[:, j].n_unique())
+        return int(self.columns[j].n_unique())
 
 
 def _framed(frame: _Pandas | _Other, wanted: Wanted, where: str) -> Framed:
     """Plan the columns of a frame and put its features side by side."""
-    columns = [_column(frame, j, wanted.unfilled) for j in range(len(frame.labels))]
+    names = distinct(frame.labels)[0]
+    columns = [_column(frame, j, name, wanted.known) for j, name in enumerate(names)]
     made = plan(columns, wanted, where)
     parts: list[np.ndarray] = []
     for j in made.features:
@@ -318,18 +358,18 @@ def _framed(frame: _Pandas | _Other, wanted: Wanted, where: str) -> Framed:
         # beside columns of fractions they would be rounded, and with gaps they are
         check_integers(column, column.dtype, rounded=frame.whole(j))
         parts.append(column)
-    names = [made.names[j] for j in made.features]
+    features = [made.names[j] for j in made.features]
     for j in made.hot:
         block, added = encoded(frame.texts(j), made.names[j])
         parts.extend(block.T)
-        names += added
+        features += added
     matrix = np.empty((frame.rows, len(parts)), dtype=np.result_type(*parts), order="F")
     for j, part in enumerate(parts):
         matrix[:, j] = part
     whole = frame.names is None and len(parts) == len(frame.labels) and not made.hot
     return Framed(
         matrix,
-        None if whole else tuple(names),
+        None if whole else tuple(features),
         frame.samples if made.index is None else _filled(frame.texts(made.index)),
         None if made.label is None else _filled(frame.texts(made.label)),
         None if made.label is None else made.names[made.label],
@@ -341,22 +381,29 @@ def _filled(texts: list[str | None]) -> tuple[str, ...]:
     return tuple("" if text is None else text for text in texts)
 
 
-def _column(frame: _Pandas | _Other, j: int, unfilled: frozenset[str] | None) -> Column:
-    """Return what is known of a column; entries are counted only where that can matter."""
-    name, kind = frame.labels[j], frame.kind(j)
-    if name in unfilled if unfilled is not None else frame.unfilled(j):
+def _column(
+    frame: _Pandas | _Other, j: int, called: str, known: Mapping[str, Column] | None
+) -> Column:
+    """Return what is known of a column, which is `called` so beside others of its name; entries are
+    counted only where that can matter."""
+    name = frame.labels[j]
+    if known is not None and called in known:
+        return replace(known[called], name=name)
+    if known is None and frame.unfilled(j):
         return Column(name, EMPTY, frame.rows)
+    kind = frame.kind(j)
     if kind == TEXT:
         stray, numeric = _stray(frame.texts(j))
         written = ""
         if numeric:
             written = "categories of numbers" if frame.categories(j) else "numbers stored as text"
         return Column(name, kind, frame.rows, frame.distinct(j), stray=stray, written=written)
-    if kind != NUMBER or not looks_like_identifier(name):
+    if known is not None or kind != NUMBER or not looks_like_identifier(name):
         return Column(name, kind, frame.rows)
-    numbers = frame.numbers(j)
-    whole = numbers.dtype.kind in "iu"
-    return Column(name, kind, frame.rows, frame.distinct(j) if whole else 0, whole)
+    numbers = frame.numbers(j)[:DIFFER]
+    if numbers.dtype.kind not in "iu":
+        return Column(name, kind, frame.rows)
+    return Column(name, kind, numbers.size, np.unique(numbers).size, whole=True)
 
 
 def _stray(texts: list[str | None]) -> tuple[str, bool]:

@@ -12,7 +12,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeVar
 
@@ -22,8 +22,9 @@ import scipy.sparse as sp
 from ..problem.monitor import Monitor
 from .arrow import plain_batch
 from .checks import NotFinite
-from .columns import Wanted
-from .frames import column_names, from_frame, is_frame, unfilled_columns
+from .columns import Column, Wanted
+from .frames import Part, from_frame, is_frame, part_of
+from .layout import Layout, known_columns
 from .moments import Moments
 from .table import Table, checked_names, stacked, table_of, untangled
 
@@ -253,7 +254,7 @@ class CalledRows(Rows):
 
     def __init__(self, call: Callable[[], Iterable[Any]], *, gaps: bool = False) -> None:
         self._call, self._gaps = call, gaps
-        self._asked: tuple[str, ...] | None = None  # the features of frames, by the first block
+        self._layout: Layout | None = None  # the columns of all blocks, by the first one
         tables = self._tables()
         first = next(tables, None)
         if first is None:
@@ -276,34 +277,39 @@ class CalledRows(Rows):
             )
         yield from filter(_has_rows, map(plain_batch, made))
 
-    def _looked_at(self) -> tuple[Iterator[Any], frozenset[str]]:
-        """Return the blocks, and which columns of frames have no entry in any of them."""
+    def _looked_at(self) -> tuple[Iterator[Any], dict[str, Column]]:
+        """Return the blocks, and what they tell of the columns that the first one cannot tell."""
         blocks = self._reading()
         first = next(blocks, None)
-        unfilled = unfilled_columns([first]) if is_frame(first) else frozenset()
-        if not unfilled:
-            return itertools.chain(() if first is None else [first], blocks), unfilled
-        # Other blocks may have entries there. Two readings at once are more than DuckDB allows.
-        blocks.close()
-        with contextlib.closing(self._reading()) as every:
-            unfilled = unfilled_columns(every)
-        return self._reading(), unfilled
+        if not is_frame(first):
+            return itertools.chain(() if first is None else [first], blocks), {}
+        looked = False
+        with contextlib.ExitStack() as stack:
+
+            def again(names: Sequence[str]) -> Iterator[Part]:
+                nonlocal looked
+                looked = True
+                blocks.close()  # two readings at once are more than DuckDB allows
+                every = stack.enter_context(contextlib.closing(self._reading()))
+                return (part_of(block, names) for block in every if is_frame(block))
+
+            known = known_columns(part_of(first), again)
+        return self._reading() if looked else itertools.chain([first], blocks), known
 
     def _tables(self) -> Iterator[Table]:
-        known = self._asked is not None
-        blocks, unfilled = (self._reading(), frozenset()) if known else self._looked_at()
+        again = self._layout is not None
+        blocks, known = (self._reading(), {}) if again else self._looked_at()
         start = 0
         wrong: NotFinite | None = None  # which is counted to the end
         for number, block in enumerate(blocks):
             try:
-                table = block_table(block, self._asked, self._gaps, unfilled)
-                self._asked = table.feature_names
+                table = block_table(block, self._layout, self._gaps, known)
             except NotFinite as error:
                 found = error.below(start)
                 if wrong is not None and found.absent.size != wrong.absent.size:
                     break
                 wrong = found if wrong is None else wrong.with_later(found)
-                self._asked = found.names
+                self._note_layout(block, found.absent.size, found.names, known)
             except ValueError as error:
                 if wrong is not None:
                     break
@@ -313,11 +319,16 @@ class CalledRows(Rows):
                 where = f"block {number} (its row 1 is row {start + 1} of the table)"
                 raise ValueError(f"{where}: {error}") from error
             else:
+                self._note_layout(block, table.shape[1], table.feature_names, known)
                 if wrong is None:
                     yield table
             start += block.shape[0] if hasattr(block, "shape") else len(block)
         if wrong is not None:
             raise wrong
+
+    def _note_layout(self, block: Any, count: int, names: Any, known: dict[str, Column]) -> None:
+        if self._layout is None:
+            self._layout = Layout.of(block, count, names, known)
 
     def blocks(self) -> Iterator[Any]:
         tables, self._begun = self._begun or self._tables(), None
@@ -342,21 +353,22 @@ def _has_rows(block: Any) -> bool:
 
 def block_table(
     block: Any,
-    names: tuple[str, ...] | None,
+    layout: Layout | None,
     gaps: bool = False,
-    unfilled: frozenset[str] = frozenset(),
+    known: Mapping[str, Column] | None = None,
 ) -> Table:
     """Return a block of rows as a checked Table; of a frame the columns that the first block had.
 
-    One block does not tell whether a column holds text or identifiers as well as another does, nor
-    whether it is empty: `unfilled` are those that are.
+    One block does not tell whether a column holds text as well as another does, nor whether it is
+    empty or holds identifiers: that is `known`.
     """
-    wanted = Wanted(index=False, unfilled=unfilled)
+    wanted = Wanted(index=False, known=known or {})
     if not is_frame(block):
         table = untangled(block)
     else:
-        if names is not None and set(names) <= set(column_names(block) or ()):
-            wanted = replace(wanted, columns=names)
+        if layout is not None and layout.names is not None:
+            layout.check(block)
+            wanted = replace(wanted, columns=layout.names)
         table = table_of(from_frame(block, wanted))
     return table._check_but_for_gaps() if gaps else table._check()
 

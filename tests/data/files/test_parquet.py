@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from sparcipal import read, sparse_pca
+from sparcipal.data import arrow
+from sparcipal.data.files.bytes import Source
+from sparcipal.data.files.parquet import parquet_blocks
 
 
 def test_parquet_is_read_whole_when_rows_have_labels(tmp_path):
@@ -45,16 +48,24 @@ def test_columns_of_one_name_are_refused_in_words(limit, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:set aside:UserWarning")
-def test_the_first_rows_tell_for_all_which_columns_are_features(tmp_path):
-    """A column that begins as an identifier stays one; what begins empty may be filled later."""
+def test_which_columns_are_features_depends_on_no_limit(tmp_path, monkeypatch):
+    """Entries that differ in the first rows may come again, and what begins empty may be filled."""
+    monkeypatch.setattr(arrow, "BYTES", 320)
     a, e = [3.0, 1.0, 4.0] * 40, [None] * 80 + [1.0] * 40
-    user = [*range(80), *[1] * 40]
-    sources = written(tmp_path, [("a", a), ("e", e), ("n", [None] * 120), ("user_id", user)])
-    for source in sources:
-        table = read(source, memory_limit=5120, cache=tmp_path / "kept")
-        assert table.feature_names == ("a", "e")
-        assert np.isnan(table.X[:, 1]).sum() == 80
-        np.testing.assert_array_equal(table.X[:, 0], a)
+    user, order = [*range(80), *[1] * 40], [*range(120, 0, -1)]
+    columns = [("a", a), ("e", e), ("n", [None] * 120), ("user_id", user), ("order_id", order)]
+    for source in written(tmp_path, columns):
+        for limit in (512, "1GiB"):
+            table = read(source, memory_limit=limit, cache=tmp_path / "kept")
+            assert table.feature_names == ("a", "e", "user_id")
+            assert table.notes == ("set aside, not fitted: 'n' (empty), 'order_id' (identifier)",)
+            assert np.isnan(table.X[:, 1]).sum() == 80
+            np.testing.assert_array_equal(table.X[:, 0], a)
+
+
+def test_blocks_are_large_enough_for_the_work_on_each_column(tmp_path):
+    source = written(tmp_path, [(f"c{j}", np.arange(120.0) ** j) for j in range(4)])[1]
+    assert len([*parquet_blocks(Source(source, memory_limit=100), None)]) == 1
 
 
 def test_files_whose_types_differ_are_one_table(tmp_path):
@@ -72,13 +83,16 @@ def test_files_whose_types_differ_are_one_table(tmp_path):
             assert table.X.tolist() == [[1, 1, 1], [2, 0, 2], [0.5, 2, 300], [3, 5, 4]]
 
 
-def test_a_column_that_is_text_in_one_file_is_text(tmp_path):
+def test_a_column_that_is_text_in_one_file_and_numbers_in_another_is_refused(tmp_path):
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     for name, last in (("0", [1.5, 2.5]), ("1", ["x", "y"])):
         parquet.write_table(pa.table({"a": [1, 2], "b": last}), tmp_path / f"{name}.parquet")
     for source in (tmp_path, str(tmp_path / "*.parquet")):
-        with pytest.raises(ValueError, match=r"'b' \(2 of 4, such as 'x' in row 3\)"):
-            read(source)
+        for limit in (10, "1GiB"):
+            with pytest.raises(ValueError, match=r"'b' \(double in .*0.parquet and string in"):
+                read(source, memory_limit=limit)
+        assert read(source, drop="b").feature_names == ("a",)
+        assert read(source, columns=["a"]).feature_names == ("a",)
 
 
 def test_damaged_files_and_folders_without_any_are_told(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from .. import frames
-from ..arrow import batches_of, file_batches
-from ..columns import OPTIONS, Wanted
+from ..arrow import batches_of, file_batches, rows_together
+from ..columns import OPTIONS, Wanted, matching
+from ..layout import Layout, Look, known_columns
+from ..notes import listed
 from .bytes import Path_, Source, open_bytes
 from .reader import NotInBlocks, Parsed, Reader, check_same_columns
 
 ROWS = 1 << 16  # rows read together, if they are not too wide
+HELD = 1 << 26  # bytes of batches that come once, held to see what their columns are
 PARTS = 16  # of the memory limit, of which rows that are read together take one
 
 
@@ -69,14 +73,21 @@ def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed
     if any(isinstance(index, str) for index in about.get("index_columns", ())):
         raise NotInBlocks("the rows have labels")
 
-    def tables() -> Iterator[Any]:
+    def tables(names: Sequence[str] | None = None) -> Iterator[Any]:
         alone = several is None
-        batches = file_batches(os.fspath(source), step) if alone else batches_of(data, step)
+        path = os.fspath(source)
+        some = None if names is None else [*names]
+        batches = file_batches(path, step, columns=some) if alone else batches_of(data, step, some)
         yield from (pa.Table.from_batches([b]) for b in batches if len(b))
 
     # pyarrow opens the files itself; open_bytes hashes one and notices when it changes
     with _named(source), open_bytes(source) if several is None else contextlib.nullcontext():
-        wanted = replace(wanted, unfilled=frames.unfilled_columns(tables()))
+        first = next(tables(), None)
+        if first is not None:
+            looked = known_columns(
+                frames.part_of(first), lambda names: map(frames.part_of, tables(names))
+            )
+            wanted = replace(wanted, known=looked)
         for table in tables():
             parsed = _parsed(table, wanted, source)
             yield parsed
@@ -123,7 +134,41 @@ def _several(source: Path_, wanted: Wanted) -> Any:
     for path, schema in schemas.items() if wanted.columns is None else ():
         check_same_columns(schema.names, path, first, known.names)
     common = _common([data.schema, *schemas.values()])
+    _refuse_mixed(source, schemas, wanted)
     return data if common.equals(data.schema) else dataset.dataset(paths, schema=common, **asked)
+
+
+def _refuse_mixed(source: Path_, schemas: dict[str, Any], wanted: Wanted) -> None:
+    """Refuse columns that hold numbers in one file and text or dates in another: as text the rows
+    of each file would be judged by themselves."""
+    import pyarrow as pa
+
+    def holds(kind: Any) -> str:
+        counts = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+        numbers = pa.types.is_boolean(kind) or any(is_one(kind) for is_one in counts)
+        return "numbers" if numbers else "other"
+
+    kinds: dict[str, dict[str, tuple[str, Any]]] = {}
+    for path, schema in schemas.items():
+        for field in schema:
+            found = kinds.setdefault(field.name, {})
+            if not pa.types.is_null(field.type):
+                found.setdefault(holds(field.type), (path, field.type))
+    names = [*kinds]
+    used = [*range(len(names))]
+    if wanted.columns is not None:
+        used, _ = matching(wanted.columns, names, "columns", [])
+    dropped, _ = matching(wanted.drop, names, "drop", [])
+    mixed = [names[j] for j in used if j not in dropped and len(kinds[names[j]]) > 1]
+    told = [
+        f"{name!r} ({' and '.join(f'{kind} in {path}' for path, kind in kinds[name].values())})"
+        for name in mixed
+    ]
+    if told:
+        raise ValueError(
+            f"{source}: files that are read as one table must hold the same in a column: "
+            f"{listed(told)}; convert the columns, or leave them out (drop=...)"
+        )
 
 
 def _hidden(path: Path, home: Path) -> bool:
@@ -165,16 +210,40 @@ def _wider(one: Any, other: Any) -> Any:
 
 
 def parsed_batches(reader: Any) -> Iterator[Parsed]:
-    """Yield the batches of a RecordBatchReader, each as a table."""
+    """Yield the batches of a RecordBatchReader, each as a table.
+
+    They come once: those that tell what the columns are have to be held.
+    """
     import pyarrow as pa
 
-    yield from (_parsed(pa.Table.from_batches([b]), _wanted({})) for b in reader if len(b))
+    tables = (pa.Table.from_batches([b]) for b in reader if len(b))
+    held: list[Any] = []
+    look = Look()
+    for table in tables:
+        held.append(table)
+        look.add(frames.part_of(table, look.open or None))
+        if not look.open or sum(some.nbytes for some in held) > HELD:
+            break
+    known = look.known()
+    wanted, layout = replace(_wanted({}), known=known), None
+    while held:
+        table = held.pop(0)
+        if layout is not None:
+            layout.check(table)
+        parsed = _parsed(table, wanted)
+        if layout is None:
+            layout = Layout.of(table, parsed.matrix.shape[1], parsed.features, known)
+            wanted = replace(wanted, columns=parsed.features)
+        yield parsed
+        held += [] if held else itertools.islice(tables, 1)
 
 
 def _step(source: Path_, columns: int) -> int:
-    """Return how many rows are read together: they take some of the limit, with all copies."""
+    """Return how many rows are read together: they take some of the limit, with all copies, but not
+    so little that the work for each column of each block is all that it costs."""
     limit = source.memory_limit if isinstance(source, Source) else 1 << 30
-    return max(1, min(ROWS, limit // (PARTS * 8 * max(columns, 1))))
+    most = min(ROWS, limit // (PARTS * 8 * max(columns, 1)))
+    return max(most, rows_together(columns))
 
 
 def _numbers(source: Source) -> int:

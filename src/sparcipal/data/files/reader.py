@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..notes import listed
+from ..columns import difference
 from .bytes import Path_, Source
 
 Names = tuple[str, ...] | None
@@ -46,14 +46,10 @@ def check_same_columns(
     names: Sequence[str], path: Path_, first: Path_, known: Sequence[str], why: str = ""
 ) -> None:
     """Raise ValueError for a file whose columns are not those of the first one, in any order."""
-    parts = (
-        ("lacks", [name for name in known if name not in names]),
-        ("has", [name for name in names if name not in known]),
-    )
-    found = [f"{verb} {listed([*map(repr, some)])}" for verb, some in parts if some]
+    found = difference(names, known)
     if found:
         raise ValueError(
-            f"{path} {' and '.join(found)}, compared with {first}{why}; files that are read as one "
+            f"{path} {found}, compared with {first}{why}; files that are read as one "
             "table must have the same columns: name those to use (columns=...), or mend the files"
         )
 
