@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import SparsePCA, read, sparse_path, sparse_pca
-from sparcipal.data.notes import joined, on_constants, on_copies, on_trends, tell
+from sparcipal.data.notes import joined, on_codes, on_constants, on_copies, on_trends, tell
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 5))
@@ -143,3 +143,11 @@ def test_prices_are_told_from_returns_in_the_notes_of_a_result():
         told = sparse_pca(**given, n_nonzero_coefs=2).info["notes"]
         assert any("trend from row to row" in note for note in told), given
     assert "notes" not in sparse_pca(steps, n_nonzero_coefs=2).info
+
+
+@pytest.mark.filterwarnings("error")
+def test_codes_beyond_half_precision_are_no_overflow():
+    X = np.random.default_rng(0).poisson(20, (300, 3)).astype(np.float16)
+    assert on_codes(X, None) == ()
+    X[[3, 5], 1] = -999
+    assert "-999 is far from all other entries of x1" in on_codes(X, None)[0]

@@ -32,6 +32,9 @@ class _Group(click.Group):
                 if ctx.meta.get(INCOMPLETE):
                     ctx.exit(STOPPED)
                 return done
+        except KeyboardInterrupt as error:
+            note(str(error) or "stopped before there was an answer")
+            raise
         except BrokenPipeError:
             raise  # the reader of stdout has closed it: click exits silently
         except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:

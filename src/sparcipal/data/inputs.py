@@ -399,7 +399,12 @@ def read_table(source: Any, how: Reading = Reading(), *, like: Any = None, **opt
     if field and "text_field" in reader_for(source, how.format, {**field, **options}).options:
         options = {**field, **options}
     job = Source(source, told, cache_for(how.cache, source), limit)
-    found = open_source(job, how.format, names, options)
+    try:
+        found = open_source(job, how.format, names, options)
+    except KeyboardInterrupt as error:
+        if error.args:
+            raise
+        raise KeyboardInterrupt(f"stopped while {source} was read") from error
     table = untangled(found.matrix)
     names = names or table.feature_names
     if names is None and found.features is not None:

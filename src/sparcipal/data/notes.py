@@ -99,6 +99,8 @@ def on_codes(X: Any, names: tuple[str, ...] | None) -> tuple[str, ...]:
         return ()
     told = []
     least, most = np.fmin.reduce(X), np.fmax.reduce(X)
+    if least.dtype.kind == "f":  # half precision has no room for the longest codes
+        least, most = least.astype(np.float64), most.astype(np.float64)
     for code in CODES:
         for j in np.flatnonzero(((least == code) | (most == code)) & (least < most)):
             here = X[:, j] == code

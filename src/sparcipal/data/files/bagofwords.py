@@ -87,7 +87,7 @@ def _counts(source: Source) -> tuple[Any, bool, Entry | None]:
     with contextlib.ExitStack() as drafts:
         spill, facts = _parsed(source, drafts)
         entry = spill.keep(source, NAME, facts, {})
-        array = spill.in_memory if entry is None else entry.array
+        array = spill.without_entry(source) if entry is None else entry.array
         return assemble(array, facts), facts["header"], entry
 
 

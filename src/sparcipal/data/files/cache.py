@@ -7,7 +7,8 @@ which content the file had in which state: an unchanged file need not be read to
 An entry is written to a draft folder, flushed to the disk and renamed, so that it is complete when
 it has its name. When two processes write the same entry, the first to rename wins and the other one
 uses its entry. The entries together take no more than a limit: beyond it the one that was used
-least recently is removed first, and what is mapped stays readable. When writing fails (a full disk,
+least recently is removed first, and what is mapped stays readable; what is larger alone is not
+kept, and a warning says so. When writing fails (a full disk,
 a folder that cannot be written), a warning says so and nothing is left behind.
 """
 
@@ -91,6 +92,20 @@ class Cache:
     def __init__(self, folder: Path, least: int = 0) -> None:
         self.folder = folder
         self.least = least
+
+    def has_room(self, source: Source, nbytes: int) -> bool:
+        """Return whether so many bytes of arrays are not more than all entries may take; a warning
+        says so where they are."""
+        most = most_bytes()
+        if nbytes > most:
+            warnings.warn(
+                f"{source}: the parsed data take {nbytes} bytes and the cache at most {most}: they "
+                f"are not kept, and are parsed again the next time; raise {SIZE_VARIABLE}, or pass "
+                "cache=False",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return nbytes <= most
 
     def find(self, source: Source, recipe: str) -> Entry | None:
         """Return the entry of a source as it is now; None when there is none."""

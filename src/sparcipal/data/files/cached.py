@@ -87,8 +87,7 @@ def spooled(blocks: Iterator[Parsed | Columns], source: Source) -> Parsed:
 
 def _made(spill: Spill, source: Source, facts: dict[str, Any], names: dict[str, Any]) -> Parsed:
     """Return what was spilled, in memory if it fits there."""
-    fits = spill.nbytes <= source.room
-    return _with_arrays(Parsed(assemble(spill.in_memory if fits else spill.array, facts), **names))
+    return _with_arrays(Parsed(assemble(spill.without_entry(source), facts), **names))
 
 
 def _from_entry(entry: Entry) -> Parsed:

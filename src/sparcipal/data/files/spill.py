@@ -65,6 +65,11 @@ class Spill:
         """Return a finished array that survives its draft."""
         return np.array(self.array(name)) if self.draft is not None else self.array(name)
 
+    def without_entry(self, source: Source) -> Callable[[str], np.ndarray]:
+        """Return what gives the arrays where the cache does not keep them: in memory if they fit
+        there."""
+        return self.in_memory if self.nbytes <= source.room else self.array
+
     @property
     def nbytes(self) -> int:
         return sum(part.count * part.dtype.itemsize for part in self._parts.values())
@@ -72,9 +77,10 @@ class Spill:
     def keep(
         self, source: Source, recipe: str, facts: dict[str, Any], names: dict[str, Any]
     ) -> Entry | None:
-        """Make the draft the cache entry of a source; None when the arrays are in memory, which is
-        where they are brought when the disk fails."""
-        if self.draft is None:
+        """Make the draft the cache entry of a source; None when they are more than the cache may
+        have, or when the arrays are in memory, which is where they are brought when the disk
+        fails."""
+        if self.draft is None or not source.cache.has_room(source, self.nbytes):
             return None
         # opened before the folder gets another name, which another process may then remove
         maps = {name: self.array(name) for name in self._parts}
