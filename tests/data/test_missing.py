@@ -238,3 +238,28 @@ def test_report_is_written_where_only_unused_features_have_gaps():
     X[3, 0] = np.nan
     result = sparse_pca(X, n_nonzero_coefs=3, missing="mean", exclude=[0])
     assert "<svg" in report_html(result, table=X)
+
+
+@pytest.mark.parametrize("kind", ["blocks", "map"])
+def test_what_a_message_advises_on_tables_beyond_the_limit_can_be_followed(kind, tmp_path):
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    X[7, 2] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    data = (lambda: iter(np.array_split(X, 4))) if kind == "blocks" else tmp_path / "x.npy"
+    data = data if kind == "blocks" else np.load(data, mmap_mode="r")
+    with pytest.raises(ValueError, match="'x2' 1; leave out or fill these") as told:
+        sparse_pca(data, n_nonzero_coefs=2, memory_limit=1000)
+    limit = int(re.search(r"memory_limit=(\d+)", str(told.value))[1])
+    for rule in ("rows", "mean", "median", "pairwise"):
+        found = sparse_pca(data, n_nonzero_coefs=2, memory_limit=limit, missing=rule)
+        assert verify(found, X).verdict == "proved"
+    with pytest.raises(ValueError, match="pass missing='rows'"):
+        sparse_pca(data, n_nonzero_coefs=2, memory_limit=limit)
+
+
+def test_dask_advises_to_fill_before():
+    dask = pytest.importorskip("dask.dataframe")
+    frame = pytest.importorskip("pandas").DataFrame({"a": [1.0, np.nan, 2, 4], "b": [3.0, 1, 2, 2]})
+    for parts in (1, 2):
+        with pytest.raises(ValueError, match=r"block 0 of X: .*'a' 1; leave out .* X.fillna"):
+            sparse_pca(dask.from_pandas(frame, npartitions=parts), n_nonzero_coefs=1)

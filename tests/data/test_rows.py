@@ -122,7 +122,7 @@ def test_entries_that_are_missing_are_counted_over_all_blocks():
     for cuts in ([7], [4, 9], [1, 2, 3]):
         blocks = np.split(bad, cuts)
         with pytest.raises(ValueError, match="NaN") as caught:
-            sparse_pca(lambda b=blocks: iter(b), n_nonzero_coefs=2, memory_limit=1)
+            sparse_pca(lambda b=blocks: iter(b), n_nonzero_coefs=2, memory_limit=1000)
         assert str(caught.value) == str(held.value)
 
 

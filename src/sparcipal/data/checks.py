@@ -49,6 +49,8 @@ class NotFinite(ValueError):
     names : tuple of str or None
     ways_out : tuple of str
         What can be done about missing entries, and what looks like more; nothing of sparse rows.
+    rows : int
+        How many rows were looked at; 0 where that is not known.
     """
 
     def __init__(
@@ -58,13 +60,24 @@ class NotFinite(ValueError):
         absent: np.ndarray,
         names: tuple[str, ...] | None,
         ways_out: tuple[str, ...],
+        rows: int = 0,
     ) -> None:
         self.infinite, self.first, self.absent = infinite, first, absent
-        self.names, self.ways_out = names, ways_out
+        self.names, self.ways_out, self.rows = names, ways_out, rows
         super().__init__(self._words())
 
     def __reduce__(self) -> Any:
-        return NotFinite, (self.infinite, self.first, self.absent, self.names, self.ways_out)
+        return NotFinite, (
+            self.infinite, self.first, self.absent, self.names, self.ways_out, self.rows
+        )  # fmt: skip
+
+    def among(self, rows: int) -> NotFinite:
+        """Return the same of so many rows in all."""
+        return NotFinite(self.infinite, self.first, self.absent, self.names, self.ways_out, rows)
+
+    def advising(self, way_out: str) -> str:
+        """Return the message where this is what can be done about missing entries."""
+        return str(self).replace(WAYS_OUT, way_out)
 
     def below(self, rows: int) -> NotFinite:
         """Return the same of rows that follow so many others."""
@@ -262,7 +275,7 @@ def _check_finite(X: np.ndarray, names: tuple[str, ...] | None, gaps: bool) -> N
         infinite += int(finite.size - np.count_nonzero(finite)) - int(missing.sum())
     if first is not None:
         ways_out = (WAYS_OUT, *on_codes(X, names)) if absent.any() and not infinite else (WAYS_OUT,)
-        raise NotFinite(infinite, first, absent, names, ways_out)
+        raise NotFinite(infinite, first, absent, names, ways_out, X.shape[0])
 
 
 def _by_column(absent: np.ndarray, names: tuple[str, ...] | None) -> str:

@@ -24,8 +24,10 @@ from dask.base import tokenize
 from dask.delayed import Delayed
 
 from ..numerics.threads import DASK_BACKEND, one_blas_thread, register_backend
+from .checks import NotFinite
 from .columns import Column, looks_like_identifier
 from .daskpass import (
+    FILLED_BEFORE,
     TOGETHER,
     Pass,
     Size,
@@ -293,7 +295,8 @@ def _columns(block: Any, known: dict[str, Column]) -> tuple[Layout, tuple[str, .
         shape: tuple[int, ...] = getattr(block, "shape", ())
         if len(shape) == 2 and shape[0] == 0:  # no rows, but columns
             return Layout(int(shape[1])), ()
-        raise ValueError(f"block 0 of X: {error}") from error
+        words = error.advising(FILLED_BEFORE) if isinstance(error, NotFinite) else error
+        raise ValueError(f"block 0 of X: {words}") from error
     return Layout.of(block, table.shape[1], table.feature_names, known), table.notes
 
 

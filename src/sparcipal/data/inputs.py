@@ -20,6 +20,7 @@ from ..problem.constraints import Columns
 from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
 from ..problem.parameters import Complaints
+from .checks import WAYS_OUT, NotFinite
 from .columns import OPTIONS, Wanted
 from .frames import from_frame, is_frame
 from .missing import Gaps, for_new_samples, without_gaps
@@ -231,6 +232,25 @@ def _table_or_rows(
     """Return a Table and its weights if X fits the memory limit, otherwise its rows in blocks,
     which hold theirs."""
     X = listed_blocks(X)
+    try:
+        return _checked(X, feature_names, sample_weight, door)
+    except NotFinite as error:
+        needed = 8 * error.rows * error.absent.size
+        held = in_blocks(X) or memory_map(X.X if isinstance(X, Table) else X) is not None
+        if not held or needed <= door.memory_limit or WAYS_OUT not in str(error):
+            raise
+        raise ValueError(
+            error.advising(
+                "leave out or fill these entries in the source; missing='rows', 'mean', 'median' "
+                f"and 'pairwise' need the table in memory: pass memory_limit={needed} with them"
+            )
+        ) from error
+
+
+def _checked(
+    X: Any, feature_names: Any, sample_weight: Any, door: Door
+) -> tuple[Table | Rows, np.ndarray | None]:
+    """Do this for X in blocks, lazy or in memory."""
     if not (in_blocks(X) or is_lazy(X) or isinstance(X, Iterator)):
         table = _shown(untangled(X), feature_names, door)
         weights = door.weights(sample_weight, table.shape[0])

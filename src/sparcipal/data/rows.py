@@ -324,7 +324,7 @@ class CalledRows(Rows):
                     yield table
             start += block.shape[0] if hasattr(block, "shape") else len(block)
         if wrong is not None:
-            raise wrong
+            raise wrong.among(start)
 
     def _note_layout(self, block: Any, count: int, names: Any, known: dict[str, Column]) -> None:
         if self._layout is None:
