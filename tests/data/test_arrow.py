@@ -149,3 +149,30 @@ def test_what_a_library_cannot_read_is_told_in_its_words(tmp_path):
     reader.read_all()
     with pytest.raises(ValueError, match="RecordBatchReader without rows"):
         sparse_pca(reader)
+
+
+@pytest.mark.filterwarnings("ignore:set aside:UserWarning")
+def test_intervals_are_no_empty_columns():
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.connect().sql(
+        "select (i * i) % 7 as a, i % 5 as b, (interval 1 second) * i as iv from range(40) t(i)"
+    )
+    found = sparse_pca(relation, n_nonzero_coefs=1)
+    assert found.info["notes"] == ["set aside, not fitted: 'iv' (dates)"]
+
+
+def test_numbers_that_numpy_does_not_have_are_refused_by_name():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": [1, 4, 2], "big": [3, 1, 1]})
+    frame = frame.with_columns(polars.col("big").cast(polars.Int128))
+    for X in (frame, frame.lazy()):
+        with pytest.raises(ValueError, match="'big' is of type Int128, which NumPy does not have"):
+            sparse_pca(X, n_nonzero_coefs=1)
+
+
+def test_verify_says_that_a_reader_is_read_once():
+    table = pytest.importorskip("pyarrow").table({"a": [1, 4, 2], "b": [3, 1, 1]})
+    found = sparse_pca(table.to_reader(2), n_nonzero_coefs=1)
+    with pytest.raises(TypeError, match="batches come once only"):
+        verify(found, table.to_reader(2))
+    assert verify(found, table.to_batches(2)).verdict == "proved"

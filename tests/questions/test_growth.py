@@ -94,6 +94,15 @@ def test_columns_of_new_rows_are_found_by_name():
         update(before, frame[120:].drop(columns="f3"), X=frame[:120])
 
 
+def test_columns_that_only_new_rows_have_are_named():
+    frame = pd.DataFrame(COUNTS, columns=NAMES)
+    before = sparse_pca(frame[:120], **ASKED)
+    with pytest.warns(UserWarning, match="result does not have them: 'z'"):
+        found = update(before, frame[120:].assign(z=1, o="x", id=range(120)), X=frame[:120])
+    assert found.result.info["notes"] == ["left out, since the result does not have them: 'z'"]
+    assert found.result.value == update(before, frame[120:], X=frame[:120]).result.value
+
+
 def test_wide_tables_keep_some_products_and_the_bound_counts_all():
     limit = 40 * 8**2  # products of eight of the twelve columns
     before = sparse_pca(covariance=Sums.of(COUNTS[:120], memory_limit=limit), **ASKED)

@@ -79,6 +79,11 @@ def pieces(X: Any) -> Iterator[Any]:
         yield from X()
     elif isinstance(X, list | tuple) or hasattr(type(X), "__array__") or _maker(X) == "anndata":
         yield X
+    elif _maker(X) == "pyarrow" and type(X).__name__ == "RecordBatchReader":
+        raise TypeError(
+            "X is a RecordBatchReader, whose batches come once only, and rows may be read again; "
+            "pass what it reads, the list of its batches or X.read_all()"
+        )
     else:
         raise TypeError(f"X is a {type(X).__name__}, which is no table; call verify(result, X)")
 
@@ -139,8 +144,8 @@ def _frame(X: Any, gaps: bool = False) -> Any:
         import narwhals.stable.v1 as nw
 
         wrapped = nw.from_native(_renamed(X), eager_only=True)
-        columns = [np.asarray(wrapped[:, j].to_numpy()) for j in range(wrapped.shape[1])]
-        whole = [wrapped[:, j].dtype.is_integer() for j in range(wrapped.shape[1])]
+        columns = [np.asarray(column.to_numpy()) for column in wrapped.iter_columns()]
+        whole = [column.dtype.is_integer() for column in wrapped.iter_columns()]
     # One by one: beside columns of fractions, long integers would be rounded; with gaps they are.
     read = (doubles("X", c, gaps=gaps, rounded=w) for c, w in zip(columns, whole))
     return np.column_stack(list(read))

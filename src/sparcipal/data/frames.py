@@ -44,7 +44,6 @@ TYPES = {
     "Array": "lists",
     "Struct": "records",
     "Binary": "bytes",
-    "Unknown": EMPTY,
 }
 OBJECTS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((datetime.date, datetime.timedelta), DATE),
@@ -313,7 +312,17 @@ class _Other:
             return TEXT
         if dtype in (nw.Date, nw.Datetime, nw.Duration):
             return DATE
+        if dtype == nw.Unknown:
+            return self._kind_of_native(j)
         return TYPES.get(type(dtype).__name__, f"of type {type(dtype).__name__}")
+
+    def _kind_of_native(self, j: int) -> str:
+        """Return what a column holds of a type that narwhals does not know."""
+        native = self.columns[j].to_native()
+        known = str(native.type if hasattr(native, "type") else native.dtype)
+        if "interval" in known:  # of months, days and nanoseconds, as DuckDB has them
+            return DATE
+        return EMPTY if known.lower() == "null" else f"of type {known}"
 
     def unfilled(self, j: int) -> bool:
         """Return whether the column has no entry."""
@@ -331,6 +340,13 @@ class _Other:
         return self._kinds[j] in (nw.Categorical, nw.Enum)
 
     def numbers(self, j: int) -> np.ndarray:
+        import narwhals.stable.v1 as nw
+
+        if self._kinds[j] in (nw.Int128, nw.UInt128):
+            raise ValueError(
+                f"{self.labels[j]!r} is of type {self._kinds[j]}, which NumPy does not have; cast "
+                "the column to Int64, or to Float64, or leave it out"
+            )
         return np.asarray(self.columns[j].to_numpy())
 
     def whole(self, j: int) -> bool:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .columns import Wanted
-from .frames import from_frame, is_frame
+from .columns import NUMBER, Wanted
+from .frames import all_names, from_frame, is_frame, part_of
 from .inputs import read_table
-from .notes import tell
+from .notes import listed, tell
 from .rows import Rows
 from .scores import Scorer, scores_of_blocks
 from .sources import in_blocks, is_lazy, listed_blocks
@@ -60,6 +60,16 @@ def features_of(result: Result, X: Any, *, gaps: bool = False) -> Table:
             "of the fit, under the same names"
         )
     return table._check_but_for_gaps() if gaps else table._check()
+
+
+def on_others(result: Result, X: Any) -> tuple[str, ...]:
+    """Name the columns of numbers in a frame that the result does not have, in a sentence."""
+    if result.feature_names is None or not is_frame(X) or is_lazy(X):
+        return ()
+    part = part_of(X, set(all_names(X)) - set(result.feature_names))
+    numbers = [c for c in part.columns.values() if c.kind == NUMBER]
+    found = [repr(c.name) for c in numbers if not (c.whole and c.distinct_rows)]
+    return (f"left out, since the result does not have them: {listed(found)}",) if found else ()
 
 
 def has_texts(X: Any) -> bool:

@@ -15,7 +15,7 @@ from ..data.inputs import Input
 from ..data.notes import tell
 from ..data.passes import MEMORY_LIMIT, memory_bytes
 from ..data.rows import Rows
-from ..data.samples import features_of
+from ..data.samples import features_of, on_others
 from ..data.searched import Searched
 from ..data.sources import as_rows, in_blocks, is_lazy, listed_blocks
 from ..data.sums import Sums, summed, with_weights
@@ -118,7 +118,8 @@ def update(
         The answer before: what `update` returned, an estimator after `partial_fit`, or any result
         together with `X` or `sums`.
     new_rows : what `sparse_pca` takes, or texts, optional
-        Rows to add. Columns are found by their names where both have names.
+        Rows to add. Columns are found by their names where both have names; others are left out,
+        and a note names those that hold numbers.
     without : what `sparse_pca` takes, optional
         Rows to take away, which were counted before. That is exact, and so for integers only.
     X : what `sparse_pca` takes, optional
@@ -161,6 +162,8 @@ def update(
     with monitor.interruptible(), one_blas_thread, other_ways_out(OF_SUMS):
         known = _sums_of(given, before, X, sums, memory_bytes(memory_limit), monitor)
         new = None if new_rows is None else _rows(before, new_rows)
+        notes = on_others(before, new_rows)
+        tell(notes)
         if new is not None and sample_weight is not None:
             new = with_weights(new, sample_weight)
         gone = None if without is None else _rows(before, without)
@@ -170,7 +173,7 @@ def update(
             tell((again(changed.exact),))
         names = before.feature_names or changed.feature_names
         texts = before.info.get("texts")
-        result = fitted(Input(changed, names, texts=texts), asked, monitor)
+        result = fitted(Input(changed, names, notes=notes, texts=texts), asked, monitor)
     removed = 0 if gone is None else gone.n_samples or 0
     added = changed.n_samples - known.n_samples + removed
     return replace(compared(before, result, changed, added, removed), repeated=repeated)
