@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparcipal import SparsePCA, sparse_pca
+from sparcipal import Moments, SparsePCA, sparse_pca
 from sparcipal.data.sources import as_rows
 from sparcipal.problem.monitor import Monitor
 
@@ -103,3 +103,12 @@ def test_data_in_memory_are_solved_on_workers_inside_the_dask_backend(monkeypatc
     monkeypatch.setattr(inputs, "active_backend", DaskDistributedBackend)
     inputs.resolved(np.eye(3), door=door)
     assert "DaskDistributedBackend" in threads._BACKENDS
+
+
+def test_blocks_of_one_task_are_made_by_one_run_of_dask(monkeypatch):
+    runs, get = [], dask.get
+    monkeypatch.setattr(dask, "get", lambda *given: runs.append(given) or get(*given))
+    rows = as_rows(da.from_array(X, chunks=(1, -1)) + 1)
+    with dask.config.set(scheduler="threads"):
+        assert rows.accumulate(Moments(6)).n_samples == 40
+    assert len(runs) == 1

@@ -109,9 +109,15 @@ class _Inside:
     def __init__(self, tasks: dict[Any, Any], key: Any, needs: frozenset[Any]) -> None:
         self.tasks, self.key, self.needs = tasks, key, needs
 
-    def made(self, given: dict[Any, Any]) -> Any:
-        known = {key: (_Held(given[key]),) for key in self.needs}
-        return dask.get({**self.tasks, **known}, self.key)
+
+def _made(parts: Sequence[Any], given: dict[Any, Any]) -> list[Any]:
+    """Return blocks; those inside are made by one run of dask, since a run for each would cost as
+    much as summing a small block."""
+    inside = [part for part in parts if isinstance(part, _Inside)]
+    tasks = {key: task for part in inside for key, task in part.tasks.items()}
+    known = {key: (_Held(given[key]),) for part in inside for key in part.needs}
+    made = iter(dask.get({**tasks, **known}, [part.key for part in inside]) if inside else ())
+    return [next(made) if isinstance(part, _Inside) else part for part in parts]
 
 
 def _merged_graphs(parts: Sequence[Any]) -> dict[Any, Any]:
@@ -224,10 +230,10 @@ def _summed(
     given: list[tuple[_Held, Any]],
 ) -> tuple[Any, list[Size]]:
     known = {key.value: value for key, value in given}
-    blocks = []
-    for place, part in enumerate(parts):
-        block = part.made(known) if isinstance(part, _Inside) else part
-        blocks.append(checked_block(block, first + place, common.columns))
+    blocks = [
+        checked_block(block, first + place, common.columns)
+        for place, block in enumerate(_made(parts, known))
+    ]
     sizes = [Size(block.shape[0], working_bytes(block)) for block in blocks]
     shares = [None] * len(blocks) if weights is None else weights
     total = common.empty.copy_empty()
