@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .data.frames import HIGHLY_VARIABLE, from_anndata, is_anndata, used_genes
+from .data.genes import HIGHLY_VARIABLE, from_anndata, is_anndata, used_genes
 from .data.scores import scores
 from .data.table import Table
 from .fit import sparse_pca

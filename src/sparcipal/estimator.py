@@ -29,7 +29,8 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
 
 from .data.checks import OF_SUMS, other_ways_out
 from .data.columns import Wanted
-from .data.frames import column_names, from_frame, is_anndata, is_frame
+from .data.frames import column_names, from_frame, is_frame
+from .data.genes import is_anndata
 from .data.inputs import Door, Input, resolved
 from .data.notes import tell
 from .data.passes import MEMORY_LIMIT, memory_bytes

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from . import frames
+from . import frames, genes
 from .checks import check_array, check_shape, check_sparse, has_gaps, object_to_float
 from .columns import distinct
 from .moments import Moments
@@ -169,8 +169,8 @@ def untangled(X: Any) -> Table:
         raise ValueError(f"X={X!r} is a path, not data; pass sparcipal.read({X!r})")
     if sp.issparse(X):
         return Table(_flat_refused(X))
-    if frames.is_anndata(X):
-        return Table(*frames.from_anndata(X), notes=frames.on_marked_genes(X))
+    if genes.is_anndata(X):
+        return Table(*genes.from_anndata(X), notes=genes.on_marked_genes(X))
     if frames.is_frame(X):
         return table_of(frames.from_frame(X))
     if isinstance(X, np.ma.MaskedArray):

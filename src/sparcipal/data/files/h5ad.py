@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .. import frames
+from ..genes import HIGHLY_VARIABLE, from_anndata, labels_of, used_genes
 from . import bytes as limits
 from .bytes import Path_
 from .reader import NotInBlocks, Parsed, Reader
@@ -24,7 +24,7 @@ def read_h5ad(
     layer: str | None = None,
     label: str | None = None,
     label_needed: bool = True,
-    mask_var: str | None = frames.HIGHLY_VARIABLE,
+    mask_var: str | None = HIGHLY_VARIABLE,
 ) -> Parsed:
     """Cells by genes. `label` is a column of obs; `mask_var` a column of var that marks the genes
     to use, by default "highly_variable" where there is one, as in scanpy."""
@@ -39,7 +39,7 @@ def h5ad_blocks(
     layer: str | None = None,
     label: str | None = None,
     label_needed: bool = True,
-    mask_var: str | None = frames.HIGHLY_VARIABLE,
+    mask_var: str | None = HIGHLY_VARIABLE,
 ) -> Iterator[Parsed]:
     """Yield some cells at a time, of a matrix that is dense or stored by cells."""
     if layer is not None:
@@ -76,8 +76,8 @@ def _opened(source: Path_, backed: Any = None) -> Any:
 def _parsed(
     adata: Any, source: Path_, layer: str | None, label: str | None, mask_var: str | None
 ) -> Parsed:
-    used = frames.used_genes(adata, mask_var)
-    labels = None if label is None else frames.labels_of(adata, label)
+    used = used_genes(adata, mask_var)
+    labels = None if label is None else labels_of(adata, label)
     notes: tuple[str, ...] = ()
     if not used.all():
         notes = (
@@ -85,7 +85,7 @@ def _parsed(
             "mask_var=None uses all",
         )
         adata = adata[:, used]
-    matrix, genes, cells = frames.from_anndata(adata, layer)
+    matrix, genes, cells = from_anndata(adata, layer)
     found = Parsed(matrix, genes, cells, labels=labels, label_name=label, notes=notes)
     if found.matrix.dtype.kind not in "biuf":
         raise ValueError(f"{source}: the matrix holds {found.matrix.dtype} instead of numbers")
