@@ -276,6 +276,19 @@ def test_what_does_not_apply_to_another_format_is_left_out(tmp_path, texts):
     assert of_lines == of_json
 
 
+def test_a_table_for_a_model_of_texts_is_told_to_name_its_texts(tmp_path, texts):
+    run("topics", texts, "-s", 3, "-o", tmp_path / "m.json")
+    table = tmp_path / "t.csv"
+    table.write_text("stars,review\n" + "".join(f"5,{text}\n" for text in TEXTS))
+    told = run("transform", tmp_path / "m.json", table, code=1).stderr
+    assert "holds texts ('stars', 'review'), name it with --text-field" in told
+    of_lines, of_table = (
+        run("transform", tmp_path / "m.json", *source).stdout
+        for source in ([texts], [table, "--text-field", "review"])
+    )
+    assert of_lines == of_table
+
+
 def test_a_model_with_a_forged_reading_is_refused(texts, tmp_path):
     model = tmp_path / "m.json"
     run("topics", texts, "-s", 3, "--ngrams", 2, "-o", model)

@@ -262,3 +262,30 @@ def test_semicolons_part_fields_whose_names_hold_commas(tmp_path):
         path.write_text(f"a;{name};e\n1,5;2,5;3\n2;3,1;4\n")
         with pytest.warns(UserWarning, match="decimal comma"):
             assert read(path).feature_names == ("a", "b, c, d", "e")
+
+
+def test_ranges_that_run_backwards_and_near_names_that_were_given_are_told(tmp_path):
+    path = written(tmp_path / "x.csv", "oil1,oil2,bank\n1,2,3\n4,9,6\n7,8,1\n")
+    with pytest.raises(ValueError, match="a range columns='bank:oil1' that runs backwards: write"):
+        read(path, columns=["bank:oil1"])
+    with pytest.raises(ValueError, match=r"columns='oil3' \(did you mean 'oil2'") as caught:
+        read(path, columns=["oil1", "oil3"])
+    assert "'oil1'?" not in str(caught.value)
+    frame = pandas.read_csv(path)
+    result = sparse_pca(frame, n_nonzero_coefs=1)
+    with pytest.raises(ValueError, match=r"fitted on: 'oil2'$"):
+        result.transform(frame[["oil1", "bank"]])
+    with pytest.raises(ValueError, match=r"include has unknown features 'oil3' .*'oil2'"):
+        sparse_pca(frame, n_nonzero_coefs=2, include=["oil1", "oil3"])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_without_rows_are_told_as_arrays_are(library):
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]})[:0]
+    if library == "polars":
+        frame = pytest.importorskip("polars").from_pandas(frame)
+    elif library == "pyarrow":
+        frame = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    for call in (sparse_pca, read, SparsePCA().fit):
+        with pytest.raises(ValueError, match=r"0 sample\(s\) \(shape=\(0, 2\)\)"):
+            call(frame)

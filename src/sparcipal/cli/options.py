@@ -359,6 +359,8 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
     turned = {**keywords, **given}.get("transpose")
     if turned and not recorded.get("transpose"):  # columns of the fit are lines here
         keywords = {name: value for name, value in keywords.items() if name not in OPTIONS}
+    if result.info.get("texts") and reader.tabular:
+        _check_is_of_words(result, source, reader.name, options)
     silent = {name: value for name, value in keywords.items() if name not in given}
     if silent:
         note(f"read as for the fit: {' '.join(_said(*item) for item in silent.items())}")
@@ -374,6 +376,21 @@ def as_for_the_fit(result: Any, source: str, options: dict[str, Any]) -> dict[st
     if "index_needed" in reader.options and "index" in silent:
         keywords["index_needed"] = False
     return {**options, "input_format": reader.name, "recorded": keywords}
+
+
+def _check_is_of_words(result: Any, source: str, format: str, options: dict[str, Any]) -> None:
+    """Refuse a table without the words of the model as columns: its texts may be in one column."""
+    from ..data.files.csv import head_of
+    from ..data.notes import listed
+
+    known = format in ("csv", "tsv") and source != "-"
+    head = head_of(source, options["encoding"] or "utf-8") if known else []
+    lacking = [repr(word) for word in result.feature_names or () if word not in head]
+    if head and lacking:
+        raise ValueError(
+            f"the model is of texts, and {source} has no columns {listed(lacking)}; if one of its "
+            f"columns holds texts ({', '.join(map(repr, head[:12]))}), name it with --text-field"
+        )
 
 
 def _said(name: str, value: Any) -> str:

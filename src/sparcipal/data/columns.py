@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..problem.parameters import is_mask
+from .checks import check_shape
 from .notes import ASIDE, listed
 
 NUMBER, TEXT, DATE, EMPTY = "numbers", "text", "dates", "empty"
@@ -145,6 +146,8 @@ class Plan:
 
 def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
     """Decide what each column is for; one ValueError names everything that cannot be done."""
+    if wanted.known is None and columns and columns[0].rows == 0:  # all columns look empty
+        check_shape(np.empty((0, len(columns))))
     names, notes = distinct([column.name for column in columns])
     problems: list[str] = []
     index = _index(columns, names, wanted, problems)
@@ -158,7 +161,8 @@ def plan(columns: Sequence[Column], wanted: Wanted, where: str = "X") -> Plan:
     if wanted.columns is not None:
         lacking = [n for n in wanted.columns if n not in names] if wanted.empty else []
         if lacking:  # of new samples for a model: its features are no patterns
-            which = listed([_unknown(name, names) for name in lacking])
+            others = [name for name in names if name not in wanted.columns]
+            which = listed([_unknown(name, others) for name in lacking])
             raise ValueError(f"{where} lacks columns that the model was fitted on: {which}")
         picked, exact = matching(wanted.columns, names, "columns", problems)
         chosen = set(picked)
@@ -270,6 +274,7 @@ def matching(
     found: list[int] = []
     exact: set[int] = set()
     unknown = []
+    backwards = []
     patterns = patterns or ()
     if is_mask(patterns):
         if len(patterns) != len(names):
@@ -284,11 +289,17 @@ def matching(
             exact.add(place[pattern])
         elif colon and first in place and last in place and place[first] <= place[last]:
             found += range(place[first], place[last] + 1)
+        elif colon and first in place and last in place:
+            backwards.append(
+                f"a range {option}={pattern!r} that runs backwards: write '{last}:{first}'"
+            )
         else:
             several = [j for j, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
             found += several
             if not several:
-                unknown.append(_unknown(pattern, names))
+                others = [name for name in names if name not in patterns]
+                unknown.append(_unknown(pattern, others))
+    problems += backwards
     if unknown:
         problems.append(f"no column for {option}={listed(unknown)}")
     return found, exact

@@ -449,7 +449,10 @@ def _counted_like(like: Any) -> tuple[tuple[str, ...], dict[str, Any], dict[str,
     a file that the texts were in."""
     told = like.texts if isinstance(like, Table) else like.info.get("texts")
     if like.feature_names is None or not isinstance(told, dict):
-        raise ValueError("like holds no texts; pass a Table or Result of texts, read by `read`")
+        raise ValueError(
+            "like has no words: it did not come from texts; pass a Table or Result of texts, as "
+            "`read` makes them"
+        )
     idf = {} if told.get("idf") is None else {"idf": told["idf"]}
     # The words are given: what chose them is not asked again.
     choosing = {"min_df", "max_df", "min_count", "containing"}

@@ -40,6 +40,11 @@ def features_of(result: Result, X: Any, *, gaps: bool = False) -> Table:
     """Return the features of a result in X, a frame, an array, AnnData, a Table or texts; a
     ValueError names what is not there."""
     names = result.feature_names
+    if is_texts(X) and not result.info.get("texts"):
+        raise TypeError(
+            f"X is a list of texts, but the result did not come from texts: pass rows of its "
+            f"{result.n_features} features"
+        )
     if is_texts(X):
         table = read_table(list(X), like=result)
         tell(table.notes)

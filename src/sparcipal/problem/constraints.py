@@ -179,7 +179,8 @@ def _features(name: str, items: Any, columns: Columns) -> tuple[list[int], list[
         else:
             unknown.append(value)
     if unknown:
-        near = [n for v in unknown for n in get_close_matches(str(v), place, n=1)]
+        others = [n for n in place if n not in values]
+        near = [n for v in unknown for n in get_close_matches(str(v), others, n=1)]
         known = f"numbers lie in 0..{columns.count - 1}"
         known += ", and the data have no names" if columns.names is None else ""
         known = f"did you mean {', '.join(map(repr, near))}?" if near else known

@@ -164,3 +164,15 @@ def test_rows_without_text_are_left_out_with_a_word(tmp_path):
     path.write_text("who,said\na,cats and dogs\nb,\nc,dogs\n")
     with pytest.warns(UserWarning, match=r"1 row.s. without text in 'said' left out"):
         assert read(path, text_field="said").shape == (2, 2)
+
+
+def test_texts_that_are_numbers_and_models_of_numbers_are_named(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("stars,review\n5,sea sun sand\n4,sun sea\n1,rain\n")
+    with pytest.raises(ValueError, match="column 'stars' holds numbers, not texts"):
+        read(path, text_field="stars")
+    numbers = sparse_pca(np.random.default_rng(0).random((9, 3)), n_nonzero_coefs=2)
+    with pytest.raises(TypeError, match="did not come from texts: pass rows of its 3 features"):
+        numbers.transform(["a text"])
+    with pytest.raises(ValueError, match="like has no words: it did not come from texts"):
+        read(["a text"], like=numbers)

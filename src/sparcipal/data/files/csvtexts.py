@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..notes import listed
 from .bytes import Path_, open_bytes, stem_of
 from .documents import COUNTING, Document, count_words, name_of
+from .fields import is_number
 from .reader import Parsed, Reader
 
 
@@ -38,12 +39,35 @@ def read_texts(
     blank: list[str] = []
     columns = _Columns(text_field, label_field, index)
     texts = _texts(source, columns, mark, encoding, None if empty else blank)
-    found = count_words(texts, names, source, counting)
+    found = _counted(texts, names, source, text_field, counting)
     which = f" ({listed(blank)})" if index else ""
     gone = f"{len(blank)} row(s) without text in {text_field!r} left out{which}"
     notes = (*found.notes, gone) if blank else found.notes
     told = {**(found.texts or {}), "text_field": text_field}
     return found._replace(label_name=label_field, notes=notes, texts=told)
+
+
+def _counted(
+    texts: Iterator[Document], names: Any, source: Path_, text_field: str, counting: dict[str, Any]
+) -> Parsed:
+    """Return the counts of words; where there are none in a column of numbers, say that."""
+    words = False
+
+    def watched() -> Iterator[Document]:
+        nonlocal words
+        for document in texts:
+            words = words or not is_number(document.text)
+            yield document
+
+    try:
+        return count_words(watched(), names, source, counting)
+    except ValueError as error:
+        if words or "no words" not in str(error):
+            raise
+        raise ValueError(
+            f"{source}: the column {text_field!r} holds numbers, not texts; name a column of texts "
+            "with text_field=..."
+        ) from error
 
 
 class _Columns(NamedTuple):
