@@ -15,6 +15,7 @@ import pytest
 
 from sparcipal import Table, alternatives, choose, read, sparse_pca, stability
 from sparcipal.data.table import as_table
+from sparcipal.report.drawings import correlation_table, proof_drawing
 from sparcipal.report.page import report_html, write_report
 
 NAMES = (
@@ -151,6 +152,71 @@ def test_what_is_still_possible_is_drawn_unless_the_optimum_is_proved():
     assert "out of reach</b>" not in unknown
 
 
+def tracks(result):
+    """The bars of the drawing of a proof: kinds with their widths in percent."""
+    rows = re.findall(r'<div class="spc-track">(.*?)</div>', proof_drawing(result))
+    spans = (re.findall(r'class="spc-(\w+)" style="width:([\d.]+)%"', row) for row in rows)
+    return [[(kind, float(width)) for kind, width in row] for row in spans]
+
+
+def total(row, kind):
+    return sum(width for own, width in row if own == kind)
+
+
+def test_the_bar_is_all_variance_to_scale():
+    from tests.report.test_report import CASES
+
+    result = CASES["open"]
+    (first, narrow) = tracks(result)
+    whole = result.total_variance
+    assert total(first, "part") == pytest.approx(100 * result.value / whole, abs=0.05)
+    assert total(first, "room") == pytest.approx(
+        100 * (result.bound - result.value) / whole, abs=0.05
+    )
+    assert sum(width for _, width in first) == pytest.approx(100, abs=0.05)
+    assert [round(total(narrow, kind)) for kind in ("part", "room", "out")] == [33, 33, 33]
+    (unknown,) = tracks(CASES["nothing"])
+    assert total(unknown, "room") == pytest.approx(100 * (1 - result.value / whole), abs=0.05)
+
+
+def test_the_bar_is_full_where_all_variance_was_found():
+    rank_one = np.outer(np.arange(20.0) - 9.5, [1.0, 2.0, -1.0])
+    result = sparse_pca(rank_one, n_nonzero_coefs=3)
+    assert tracks(result) == [[("part", 100.0)]]
+    assert "out of reach" not in proof_drawing(result)
+
+
+def test_a_small_share_of_all_variance_is_drawn_again_enlarged():
+    X = np.random.default_rng(0).standard_normal((200, 60))
+    result = sparse_pca(X, n_nonzero_coefs=2)
+    share = 100 * result.value / result.total_variance
+    first, enlarged = tracks(result)
+    assert total(first, "part") == pytest.approx(share, abs=0.05)
+    assert 2 < share < 4.5
+    assert total(enlarged, "part") == pytest.approx(100 * share / 5, abs=0.1)
+    assert "<span>the same, enlarged</span><span>5.0 %</span>" in proof_drawing(result)
+
+
+def test_a_biplot_names_the_strongest_of_both_components_and_says_how_many_have_no_arrow():
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal((80, 2)) * [5, 2]
+    X = np.repeat(scores, 8, axis=1) + rng.standard_normal((80, 16)) * np.repeat([0.1, 1.0], 8)
+    names = [f"{group}{i}" for group in "ab" for i in range(8)]
+    table = as_table(X, names)
+    page = report_html(sparse_pca(table, n_components=2, n_nonzero_coefs=8), table=table)
+    arrows = page.split('<g class="arrows"')[1].split("</g>")[0]
+    shown = re.findall(r">([ab]\d)</text>", arrows)
+    assert sorted(name[0] for name in shown) == ["a"] * 5 + ["b"] * 5
+    assert ">10 of 16 have arrows</text>" in arrows
+    assert "Only 10 have one, the longest of either component." in page
+    few = sparse_pca(table, n_components=2, n_nonzero_coefs=3)
+    assert "have arrows" not in report_html(few, table=table)
+
+
+def test_a_correlation_of_nothing_has_no_sign():
+    assert ">0.00</td>" in correlation_table(np.array([[1.0, -1e-4], [-1e-4, 1.0]]))
+
+
 def test_one_component_is_drawn_in_lanes_and_many_samples_are_thinned(table):
     X = np.tile(table.X, (100, 1))
     many = Table(X, table.feature_names, labels=tuple(f"{i}" for i in range(3000)))
@@ -220,6 +286,8 @@ window.addEventListener("load", function () {
   found.filter = shown().length === 2 && shown().every((row) => row.cells[0].textContent === "2");
   found.count = document.getElementById("count").textContent;
   found.wide = document.documentElement.scrollWidth <= window.innerWidth;
+  found.meant = Array.from(document.querySelectorAll(".verdict td:nth-child(3)"))
+    .every((cell) => cell.offsetWidth > 0);
   const stage = document.querySelector(".stage");
   const marks = Array.from(stage.querySelectorAll(".points path"));
   const tip = document.getElementById("tip");

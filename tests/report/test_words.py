@@ -12,7 +12,7 @@ from rich.console import Console
 from sparcipal import compare, sparse_pca, verify
 from sparcipal.problem.result import Status
 from sparcipal.report import summary, words
-from sparcipal.report.page import _short
+from sparcipal.report.page import _headline, _short
 from sparcipal.report.terminal import result_view
 
 rng = np.random.default_rng(0)
@@ -79,9 +79,14 @@ def test_words_do_not_call_an_answer_optimal_that_is_only_within_a_large_toleran
 def test_the_best_is_so_to_within_a_gap_that_rounding_does_not_explain():
     certificate = replace(LIMITED.certificate, value=1.0, bound=1 + 2.0**-21, status=Status.OPTIMAL)
     result = replace(LIMITED, certificate=replace(certificate, tol=1e-6))
-    assert summary.proved(result).startswith("To within 4.77e-05 % this is the best there is: ")
-    assert _short(result.certificate) == "≤ 4.77e-05 % off"
-    assert _short(replace(result.certificate, bound=1.0)) == "the best"
+    assert summary.proved(result).startswith("To within 0.001 % this is the best there is: ")
+    assert _short(result.certificate) == "the best"
+    assert _headline(result.certificate) == "Best possible (proved), to within 0.001 %"
+    assert _headline(replace(result.certificate, bound=1.0)) == "Best possible (proved)"
+    open_ = replace(result.certificate, status=Status.GAP)
+    assert _short(open_) == "≤ 0.001 % off"
+    assert words.verdict(open_).headline == "Within 0.001 % of the best possible (proved)"
+    assert ("gap", "4.77e-05 %", "(bound - value) / value") in words.facts(open_)
 
 
 @pytest.mark.parametrize("said", [repr, str, summary.proved, lambda r: verify(r, TABLE).reason])
@@ -157,3 +162,25 @@ def test_the_correlation_of_two_scores_keeps_its_sign():
     told = summary.related(np.array([[1.0, -0.34], [-0.34, 1.0]]))
     assert "correlate by -0.34" in told
     assert "share" not in told
+
+
+COPIES = np.random.default_rng(0).standard_normal((60, 2)) @ [[1, 1, 0.9, 0.9], [0, 0, 0.3, 0.3]]
+
+
+def test_what_repeated_components_explain_has_three_figures_each_with_its_name():
+    result = sparse_pca(COPIES, n_components=2, n_nonzero_coefs=2)
+    assert words.repeated(result)
+    lead = " ".join(summary.sentences(result))
+    new = words.share_percent(result.adjusted_variance / result.total_variance)
+    assert "have variances that add up to 100.0 % of the variance of all features" in lead
+    assert f"new in each beyond those before it adds up to {new} (adjusted variance)" in lead
+    assert f"{new} of all variance (adjusted variance)" in words.redundancy(result)[0]
+    told = summary.together(result, 1.0)
+    assert told[0].endswith(
+        "explains 100.0 % of the variance of all features (explained together)."
+    )
+    assert "a third figure" in told[1]
+    apart = sparse_pca(TABLE, n_components=2, n_nonzero_coefs=2)
+    assert not words.repeated(apart)
+    assert "capture" in summary.sentences(apart)[1]
+    assert len(summary.together(apart, 0.3)) == 1

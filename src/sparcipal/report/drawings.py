@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from ..problem.result import Result
     from .text import ComponentRow, ComponentTable
 
-FOUND = 72.0  # percent of the width of the drawing up to the bound, so that something is beyond it
-LEAST = 0.6  # percent: what is thinner cannot be seen
+LEAST = 0.6  # percent of the width: what is thinner cannot be seen
+SMALL = 20.0  # percent of all variance up to which what can be found is drawn enlarged
+THIN = 2.0  # percent of the width below which what is still possible is drawn enlarged
+NOTHING = 1e-7  # share of all variance: a room below it is not enlarged
+ROUND = (1.0, 2.0, 5.0, 10.0)  # where an enlarged bar ends, times a power of ten
 
 
 def asset(name: str) -> str:
@@ -53,52 +56,118 @@ def _bar(feature: str, weight: float, length: float, both: bool) -> str:
 
 
 def proof_drawing(result: Result) -> str:
-    """Draw what was found, what could still be found, and what is proved to be out of reach."""
+    """Draw how much of all variance was found, could still be found and is out of reach: to scale,
+    and enlarged below where it is small."""
     certificate = result.certificate
     value, gap = certificate.value, certificate.gap
     known = math.isfinite(gap)
     if value <= 0:
         return ""
-    unit = FOUND / (max(certificate.bound, value) if known else 1.3 * value)
-    parts = [
-        f'<span class="spc-part" style="width:{float(v) * unit:.2f}%" '
-        f'title="component {j + 1}">{_number(j, float(v) * unit)}</span>'
-        for j, v in enumerate(result.variances)
-    ]
-    room = (certificate.bound - value) * unit if known else 100 - value * unit
     open_end = not words.verdict(certificate).proved
-    if open_end:
-        parts.append(f'<span class="spc-room" style="width:{max(room, LEAST):.2f}%"></span>')
-    if known:
-        parts.append('<span class="spc-out"></span>')
+    whole = max(result.total_variance, value)
+    # a bound may lie above all the variance there is, which no components exceed
+    bound = min(max(certificate.bound, value), whole) if known else whole
     keys = [("part", "found", _found(result))]
     if not known:
         keys.append(("room", "unknown", "nothing was proved about what lies beyond"))
     elif open_end:
-        thin = "" if room >= LEAST else ", too thin to be seen here"
-        keys.append(("room", "still possible", f"at most {words.gap_percent(gap)} more{thin}"))
-    if known:
+        keys.append(("room", "still possible", _possible(gap, bound / whole)))
+    if known and bound < (1 - LEAST / 100) * whole:
         keys.append(("out", "out of reach", "proved that nothing of this kind gets there"))
     legend = "".join(
         f'<li><i class="spc-{kind}"></i><span><b>{head}</b>: {escape(text)}</span></li>'
         for kind, head, text in keys
     )
     label = escape("; ".join(f"{head}: {text}" for _, head, text in keys))
+    ends = [float(v) for v in np.cumsum(result.variances)]
+    if not open_end:
+        bound = ends[-1]  # what rounding leaves between them is not drawn
+    windows = _windows(value, bound, whole, narrow=open_end and known)
+    rows = "".join(
+        _track(_pieces(ends, bound, whole, window), window, whole, i > 0)
+        for i, window in enumerate(windows)
+    )
     return (
-        f'<div class="spc-proof"><div class="spc-track" role="img" aria-label="{label}">'
-        f'{"".join(parts)}</div><ul class="spc-keys">{legend}</ul></div>'
+        f'<div class="spc-proof"><div role="img" aria-label="{label}">{rows}</div>'
+        f'<ul class="spc-keys">{legend}</ul></div>'
     )
 
 
-def _number(j: int, width: float) -> str:
-    return f"{j + 1}" if width > 4 else ""
+def _windows(
+    value: float, bound: float, whole: float, *, narrow: bool
+) -> list[tuple[float, float]]:
+    """Return the ranges of variance to draw: all, from 0 up to what can be found where that is
+    little, and around what is still possible where that is `narrow` but not nothing."""
+    windows = [(0.0, whole)]
+    if 100 * bound < SMALL * whole:
+        share = 1.1 * bound / whole
+        power = 10.0 ** math.floor(math.log10(share))
+        end = next(m * power for m in ROUND if share <= m * power)
+        windows.append((0.0, end * whole))
+    room, width = bound - value, windows[-1][1]
+    if narrow and NOTHING * whole < room < THIN / 100 * width:
+        windows.append((max(value - room, 0.0), min(bound + room, whole)))
+    return windows
+
+
+def _pieces(
+    ends: list[float], bound: float, last: float, window: tuple[float, float]
+) -> list[tuple[str, str, float, float]]:
+    """Return what there is to draw in a range: kind, text, and where it begins and ends."""
+    pieces = [
+        ("part", f"{j + 1}", start, end) for j, (start, end) in enumerate(zip([0.0, *ends], ends))
+    ]
+    pieces += [("room", "", ends[-1], bound), ("out", "", bound, last)]
+    low, high = window
+    clipped = ((kind, text, max(a, low), min(b, high)) for kind, text, a, b in pieces)
+    return [piece for piece in clipped if piece[3] > piece[2]]
+
+
+def _track(
+    pieces: list[tuple[str, str, float, float]],
+    window: tuple[float, float],
+    whole: float,
+    enlarged: bool,
+) -> str:
+    """Draw a range of variance as a bar, with the shares of all variance where it begins and
+    ends."""
+    low, high = window
+    spans = []
+    for kind, text, start, end in pieces:
+        width = 100 * (end - start) / (high - low)
+        least = LEAST if kind == "room" else 0.0
+        title = f' title="component {text}"' if text else ""
+        shown = text if width > 4 else ""
+        spans.append(
+            f'<span class="spc-{kind}" style="width:{max(width, least):.2f}%"{title}>{shown}</span>'
+        )
+    name = "the same, enlarged" if enlarged else "all variance"
+    first, last = (_place(end / whole, (high - low) / whole) for end in window)
+    return (
+        f'<div class="spc-track">{"".join(spans)}</div><div class="spc-ends"><span>{first}</span>'
+        f"<span>{name}</span><span>{last}</span></div>"
+    )
+
+
+def _place(share: float, width: float) -> str:
+    """Return a share in percent, with as many digits as a range of this width needs."""
+    digits = max(0, 1 - math.floor(math.log10(100 * width)))
+    return f"{100 * share:.{digits}f} %" if share > 0 else "0"
+
+
+def _possible(gap: float, share: float) -> str:
+    more, most = words.about_percent(gap), words.gap_percent(share)
+    return f"at most {more} more than that, up to {most} of all variance"
 
 
 def _found(result: Result) -> str:
     whole = result.total_variance
     share = f", {words.share_percent(result.value / whole)} of all variance" if whole > 0 else ""
-    by = "the component" if len(result.supports) == 1 else f"{len(result.supports)} components"
-    return f"{words.at_least(result.value)} by {by}{share}"
+    k, value = len(result.supports), words.at_least(result.value)
+    if words.repeated(result):
+        return f"{value}, the variances of {k} components added up{share}"
+    by = "the component" if k == 1 else f"{k} components"
+    return f"{value} by {by}{share}"
 
 
 def correlation_table(found: np.ndarray) -> str:
@@ -120,4 +189,4 @@ def correlation_table(found: np.ndarray) -> str:
 
 def _shade(r: float) -> str:
     colour = "30,136,200" if r >= 0 else "213,94,0"
-    return f'<td style="background:rgba({colour},{0.75 * abs(r):.2f})">{r:.2f}</td>'
+    return f'<td style="background:rgba({colour},{0.75 * abs(r):.2f})">{r:z.2f}</td>'

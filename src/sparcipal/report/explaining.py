@@ -252,12 +252,7 @@ def _else(page: Explanation) -> Iterator[str]:
 def _together(page: Explanation) -> Iterator[str]:
     result = page.result
     alone = len(result.supports) == 1
-    if math.isfinite(page.share):
-        scores = "its score" if alone else "all scores together"
-        yield (
-            f"A regression on {scores} explains {words.share_percent(page.share)} of the variance "
-            f"of all {summary.nouns(result)[1]}s."
-        )
+    yield from summary.together(result, page.share)
     if alone:
         return
     if page.correlations is not None:

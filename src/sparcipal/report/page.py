@@ -149,14 +149,17 @@ def _head(result: Result, samples: Samples | None) -> str:
     whole = result.total_variance
     share = words.share_percent(result.value / whole) if whole > 0 else "unknown"
     k = len(result.supports)
+    captured = "of the variance captured"
+    if words.repeated(result):
+        captured = "of the variance: the sum over components, which repeat each other"
     tiles = [
-        ("", share, "of the variance captured"),
+        ("", share, escape(captured)),
         (
             "",
             f"{used:,} of {result.n_features:,}",
             f"{summary.nouns(result)[1]}s used, in {k} component{'s' * (k > 1)}",
         ),
-        (verdict.tone, _short(result.certificate), escape(verdict.headline)),
+        (verdict.tone, _short(result.certificate), escape(_headline(result.certificate))),
     ]
     boxes = "".join(
         f'<li class="tile {tone}"><b>{escape(figure)}</b><span>{meaning}</span></li>'
@@ -177,14 +180,22 @@ def _head(result: Result, samples: Samples | None) -> str:
     )
 
 
+def _headline(certificate: Certificate) -> str:
+    """Return the headline of the verdict, and to within what it holds."""
+    verdict, gap = words.verdict(certificate), certificate.gap
+    exactly = not verdict.proved or gap < words.SAME
+    return verdict.headline + ("" if exactly else f", to within {words.about_percent(gap)}")
+
+
 def _short(certificate: Certificate) -> str:
     """Return the verdict in a word or two."""
     if not math.isfinite(certificate.gap):
         return "unknown"
     if certificate.gap > words.FAR:
         return f"≥ {words.least_share(certificate.gap)}"
-    best = words.verdict(certificate).proved and certificate.gap < words.SAME
-    return "the best" if best else f"≤ {words.gap_percent(certificate.gap)} off"
+    if words.verdict(certificate).proved:
+        return "the best"  # the headline below says to within what
+    return f"≤ {words.about_percent(certificate.gap)} off"
 
 
 def _cards(rows: ComponentTable, samples: Samples | None) -> str:
@@ -236,12 +247,7 @@ def _correlations(result: Result, samples: Samples | None) -> str:
     advice = escape(" ".join(told))
     shown = samples.correlations[:CORRELATED, :CORRELATED]
     first = f" The first {CORRELATED} are shown." if k > CORRELATED else ""
-    together = (
-        f" Predicting every feature from all scores together explains "
-        f"{words.share_percent(samples.together)} of the variance."
-        if math.isfinite(samples.together)
-        else ""
-    )
+    together = "".join(f" {line}" for line in summary.together(result, samples.together))
     return (
         f"<p>{escape(summary.related(samples.correlations))}{first}{escape(together)}</p>\n"
         f'<div class="scroll">{correlation_table(shown)}</div>\n<p>{advice}</p>'

@@ -36,11 +36,17 @@ def samples_section(result: Result, samples: Samples) -> str:
     pairs = list(combinations(range(min(k, CHOICE)), 2))
     if pairs:
         first = svg.scatter(samples, result, rows, colours, pairs[0])
+        sizes = sorted(np.size(support) for support in result.supports[:CHOICE])
+        few = (
+            f" Only {svg.ARROWS} have one, the longest of either component."
+            if sum(sizes[-2:]) > svg.ARROWS
+            else ""
+        )
         second = (
             f"<figure><h3>{column.capitalize()}s over {row}s</h3>"
             f"{svg.biplot(samples, result, rows, pairs)}"
             f"<figcaption>A biplot: an arrow points to the {row}s that have much of its {column}; "
-            "near the circle, two components tell nearly all about it.</figcaption></figure>"
+            f"near the circle, two components tell nearly all about it.{few}</figcaption></figure>"
         )
     else:
         first, second = svg.strip(samples, result, rows, colours), ""

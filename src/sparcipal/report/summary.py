@@ -59,15 +59,30 @@ def _captured(result: Result) -> str:
     if used == 1:
         features = f"one of the {what}"
     verb = "" if k > 1 else "s"
-    return f"{few} that use{verb} {features} capture{verb} {share}{_once(result)}."
+    if not words.repeated(result) or not part:
+        return f"{few} that use{verb} {features} capture{verb} {share}."
+    new = words.share_percent(result.adjusted_variance / whole)
+    return (
+        f"{few} that use {features} have variances that add up to {share}. They repeat each "
+        f"other: what is new in each beyond those before it adds up to {new} (adjusted variance)."
+    )
 
 
-def _once(result: Result) -> str:
-    """Return the share without what components repeat, where that is much less."""
-    adjusted, whole = result.adjusted_variance, result.total_variance
-    if len(result.supports) == 1 or not (whole > 0 and adjusted < 0.95 * result.value):
-        return ""  # an unknown one is nan
-    return f", or {words.share_percent(adjusted / whole)} if what they share counts once"
+def together(result: Result, share: float) -> list[str]:
+    """Return what all scores together explain of the features, by regression, and how that goes
+    with the other figures of what is explained, where they differ."""
+    if not math.isfinite(share):
+        return []
+    explained = f"explains {words.share_percent(share)} of the variance of all {nouns(result)[1]}s"
+    if len(result.supports) == 1:
+        return [f"Predicting every feature from its score {explained}."]
+    told = [f"Predicting every feature from all scores {explained} (explained together)."]
+    if words.repeated(result):
+        told.append(
+            "That is a third figure: the sum of variances counts what scores have in common in "
+            "each of them, adjusted variance in one, and a prediction uses it for every feature."
+        )
+    return told
 
 
 def _sums(result: Result) -> bool:
@@ -90,11 +105,11 @@ def proved(result: Result) -> str:
         if gap < words.SAME:
             return f"This is the best there is: it is proved that no other choice{given} {more}."
         return (
-            f"To within {words.gap_percent(gap)} this is the best there is: it is proved that no "
+            f"To within {words.about_percent(gap)} this is the best there is: it is proved that no "
             f"other choice{given} {more} beyond that."
         )
     if not whole > 0:
-        more = words.gap_percent(gap)
+        more = words.about_percent(gap)
         return f"It is proved that no other choice{given} is better by more than {more}."
     most = words.gap_percent(certificate.bound / whole)  # rounded up, unlike a share
     more = f"captures more than {most} of it"
@@ -151,11 +166,11 @@ def related(correlations: np.ndarray) -> str:
     apart = (correlations - np.eye(len(correlations))).ravel()
     most = float(apart[np.abs(apart).argmax()])
     if abs(most) >= LITTLE:
-        return f"Components are related in part: two scores correlate by {most:.2f}."
+        return f"Components are related in part: two scores correlate by {most:z.2f}."
     return "Each component says something of its own: their scores correlate little."
 
 
 def _pairs(r: np.ndarray, least: float, below: float) -> list[str]:
     """Return the pairs whose correlation has a size in this range, with it."""
     pairs = ((j, i) for i in range(len(r)) for j in range(i) if least <= abs(r[i, j]) < below)
-    return [f"{j + 1} and {i + 1} ({r[i, j]:.2f})" for j, i in pairs]
+    return [f"{j + 1} and {i + 1} ({r[i, j]:z.2f})" for j, i in pairs]

@@ -201,13 +201,9 @@ def centred(samples: Samples) -> np.ndarray:
 
 
 def _arrows(samples: Samples, result: Result, directions: np.ndarray, pair: tuple[int, int]) -> str:
-    """Draw the arrows of the features that the two components use, the longest first."""
+    """Draw the arrows of features that the two components use, and say how many have none."""
     x, y = pair
-    own = np.flatnonzero(
-        np.isin(samples.features, np.concatenate([result.supports[x], result.supports[y]]))
-    )
-    length = np.hypot(directions[own, x], directions[own, y])
-    chosen = own[np.argsort(-length, kind="stable")][:ARROWS]
+    own, chosen = _longest(samples, result, directions, pair)
     cx, cy = CENTRE
     ends = [(cx + RADIUS * directions[i, x], cy - RADIUS * directions[i, y]) for i in chosen]
     # Names stand in a column on either side, beyond the farthest arrow.
@@ -220,7 +216,27 @@ def _arrows(samples: Samples, result: Result, directions: np.ndarray, pair: tupl
         )
         name = words.plain(result.feature_name(int(samples.features[i])), 24)
         names.append(_name(name, (ex, ey), columns[ex >= cx], height))
+    if chosen.size < own:
+        names.append(
+            f'<text class="halo few" x="{cx:.0f}" y="{HEIGHT - 4}" text-anchor="middle">'
+            f"{chosen.size} of {own:,} have arrows</text>"
+        )
     return "".join(arrows + names)
+
+
+def _longest(
+    samples: Samples, result: Result, directions: np.ndarray, pair: tuple[int, int]
+) -> tuple[int, np.ndarray]:
+    """Return how many features two components use, and those with the longest arrows: of either
+    component in turn, so that each shows what it consists of."""
+    places = [np.flatnonzero(np.isin(samples.features, result.supports[j])) for j in pair]
+    turns: list[tuple[int, float, int]] = []
+    for own in places:
+        length = np.hypot(directions[own, pair[0]], directions[own, pair[1]])
+        order = np.argsort(-length, kind="stable")
+        turns += [(turn, -float(length[i]), int(own[i])) for turn, i in enumerate(order)]
+    ordered = list(dict.fromkeys(feature for _, _, feature in sorted(turns)))
+    return len(ordered), np.array(ordered[:ARROWS], dtype=np.intp)
 
 
 def _name(name: str, end: tuple[float, float], column: float, height: float) -> str:

@@ -129,7 +129,7 @@ def _table_lines(table: ComponentTable) -> list[str]:
         for row in table
     ]
     total = float(np.sum(result.variances))
-    heads.append(("together", words.at_least(total), words.share_percent(_share(total, result))))
+    heads.append(("sum", words.at_least(total), words.share_percent(_share(total, result))))
     widths = [max(len(head[i]) for head in heads) for i in range(3)]
     starts = ["  ".join(f"{part:>{w}}" for part, w in zip(head, widths)) + "  " for head in heads]
     lines = [f"{starts[0]}features and weights, the strongest first"]

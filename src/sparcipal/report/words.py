@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LARGE = 0.05
 BEST = 1e-4  # up to this gap an answer within its tolerance is called the best
 FEW = 3  # features that are named where a sentence counts them
+PICTURED = 1e-5  # gaps below 0.001 % are told as that
 FAR = 0.25  # gaps above it are told as a share of the best possible
 # Value and bound that differ by less are printed alike, with this number of digits.
 SAME, AGREED = 5e-12, 11
@@ -51,6 +52,7 @@ BOUNDS = {
 NOTE = "note of the solver: "
 READ = "note of the fit: "  # on how the table was read; `verify` rechecks neither
 REDUNDANT = 0.5  # correlation of scores above which another objective is advised
+REPEATED = 0.95  # share of the sum of variances below which adjusted variance is told beside it
 ORDERED = 8  # up to so many components, adjusted variances are those of the best order
 
 
@@ -98,6 +100,12 @@ def gap_percent(gap: float) -> str:
         return "unknown"
     # Rounding noise in the quotient must not lift 3 % to 3.01 %.
     return f"{rounded(float(rounded(100 * gap, 12)), 3, ROUND_CEILING)} %"
+
+
+def about_percent(gap: float) -> str:
+    """Return a gap for a sentence: in percent, rounded up, and not below what a reader can picture;
+    the figures of a certificate have it in full."""
+    return gap_percent(max(gap, PICTURED))
 
 
 def least_share(gap: float) -> str:
@@ -174,17 +182,17 @@ def verdict(certificate: Certificate) -> Verdict:
     if not math.isfinite(gap):
         return Verdict("open", "Nothing proved", "no useful bound on the optimum is known")
     if is_best(certificate):
-        exactly = "" if gap < SAME else f", to within {gap_percent(gap)}"
+        exactly = "" if gap < SAME else f", to within {about_percent(gap)}"
         return Verdict(
             "proved",
             "Best possible (proved)",
             f"no components of this kind explain more{exactly}",
         )
-    more = f"the best components explain at most {gap_percent(gap)} more than these"
+    more = f"the best components explain at most {about_percent(gap)} more than these"
     if gap > FAR:
         return Verdict("open", f"At least {least_share(gap)} of the best possible (proved)", more)
     tone = "near" if gap <= LARGE else "open"
-    return Verdict(tone, f"Within {gap_percent(gap)} of the best possible (proved)", more)
+    return Verdict(tone, f"Within {about_percent(gap)} of the best possible (proved)", more)
 
 
 def bound_name(name: str) -> str:
@@ -296,15 +304,26 @@ def notes(result: Result) -> list[str]:
     return [*told(result), *_unequal(result), *redundancy(result)]
 
 
+def repeated(result: Result) -> bool:
+    """Return whether the sum of variances counts much in several components: their adjusted
+    variance, which is told beside it then, is less."""
+    if len(result.supports) == 1:
+        return False
+    return result.adjusted_variance < REPEATED * result.value  # an unknown one is nan
+
+
 def redundancy(result: Result) -> list[str]:
     """Return how far components repeat each other, and what to do if that is a lot."""
     correlation, adjusted = result.largest_correlation, result.adjusted_variance
     if len(result.supports) == 1 or not (math.isfinite(correlation) and math.isfinite(adjusted)):
         return []
     order = "the best" if len(result.supports) <= ORDERED else "this"
+    whole = result.total_variance
+    share = f", {share_percent(adjusted / whole)} of all variance" if whole > 0 else ""
     told = [
-        f"the scores of two components correlate by {correlation:.2f} at most; adjusted for that, "
-        f"in {order} order, all explain {at_least(adjusted)}"
+        f"the scores of two components correlate by {correlation:.2f} at most; what is new in each "
+        f"beyond those before it, in {order} order, adds up to {at_least(adjusted)}{share} "
+        "(adjusted variance)"
     ]
     if correlation > REDUNDANT and result.settings.get("objective") == "sum":
         # adjusted variance is asked for with disjoint or free supports only, and takes no anchors
@@ -394,7 +413,7 @@ def facts(certificate: Certificate) -> list[tuple[str, str, str]]:
     """Return the figures of a certificate, each with its name and its meaning."""
     value, bound = figures(certificate.value, certificate.bound)
     rows = [
-        ("value", value, "explained by the components"),
+        ("value", value, "the variances of the components, added up"),
         (
             "bound",
             bound,

@@ -65,7 +65,7 @@ class CorrelationsDisplay:
             hatch=["" if r >= 0 else "///" for r in heights],
             edgecolor="white",
         )
-        ax.bar_label(self.bars_, fmt="%.2f", padding=3, fontsize="small")
+        ax.bar_label(self.bars_, fmt="{:z.2f}", padding=3, fontsize="small")
         names = [component_name(self.result, j) for j in range(k)]
         ax.set_yticks(places, [common.label(f"{names[i]}, {names[j]}", 60) for i, j in self.pairs_])
         ax.invert_yaxis()
