@@ -17,7 +17,7 @@ from sparcipal.bounds.configuration.prices import Pool, converted
 from sparcipal.bounds.enumeration import Kind
 from sparcipal.bounds.kyfan import bound as kyfan
 from sparcipal.bounds.kyfan.question import JointQuestion
-from sparcipal.bounds.pairsplit import Part, best_start, split_matrix
+from sparcipal.bounds.pairsplit import Part, Split, best_start, split_matrix
 from sparcipal.checker.covariance import Question
 from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.enumeration import proved_tops
@@ -447,6 +447,23 @@ def test_best_packing_is_none_beyond_each_limit(limit, monkeypatch):
     else:
         monkeypatch.setattr(packing, limit, 1)
         assert best_packing(*arguments) is None
+
+
+def test_where_one_place_is_left_all_supports_are_evaluated_at_once(monkeypatch):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((30, 14))
+    A, s, tau = X.T @ X / 30, 4, 1.7
+    nodes, node = [], packing._Enumeration._node
+    monkeypatch.setattr(
+        packing._Enumeration, "_node", lambda own, a, b: (nodes.append(len(a)), node(own, a, b))[1]
+    )
+    start = Split.rounded(np.arange(14), np.triu_indices(14, 1), np.zeros(91), np.zeros(91))
+    question = packing.PackingQuestion(A, s, 2, np.zeros(14), 0.0, 2.0, 3.7, start, 1e10)
+    found = packing._Enumeration(question, tau, Monitor()).run()
+    supports = (set(S) for m in range(1, s + 1) for S in itertools.combinations(range(14), m))
+    above = [S for S in supports if np.linalg.eigvalsh(A[np.ix_(list(S), list(S))])[-1] > tau]
+    assert sorted(map(sorted, above)) == sorted(map(np.ndarray.tolist, found))
+    assert 0 < nodes.count(s - 1) <= nodes.count(s - 2)
 
 
 def test_proved_values_of_packed_supports_hold_by_exact_elimination():

@@ -30,7 +30,7 @@ from ..pairsplit import Optimiser, Part, Split, prove_below, split_matrix
 from ..pairsplit.optimise import step_work
 from ..tree.fixing import fix
 
-MOST_SUPPORTS = 5_000
+MOST_SUPPORTS = 10_000
 PARTIAL = 4e3  # nanoseconds of one core that a partial packing takes
 # What supports miss is counted in whole parts of what a packing may miss: sums have no rounding.
 PARTS = 2**40
@@ -146,6 +146,9 @@ class _Enumeration:
             part, matrix = self._node(forced, free)
             if prove_below(matrix, self.tau):
                 continue
+            if len(forced) == self.root.s - 1:  # most nodes would lie below: no bound cuts many
+                found += self._with_one_more(forced, free)
+                continue
             lead = np.square(largest_eigenpairs(matrix, 1)[1][:, -1])
             branch = int(part.features[int(np.argmax(np.where(part.forced, -1.0, lead)))])
             rest = [j for j in free if j != branch]
@@ -176,6 +179,19 @@ class _Enumeration:
         self.left -= node_work(part.n)
         return part, split_matrix(part, self.split.on(part.features)).matrix
 
+    def _with_one_more(self, forced: list[int], free: list[int]) -> list[np.ndarray]:
+        """Return the supports of the forced features, with one more of the free ones or none, that
+        Cholesky does not prove worthless."""
+        sets = np.sort(np.array([[*forced, j] for j in free]), axis=1)
+        blocks = self.root.a[sets[:, :, None], sets[:, None, :]]
+        tops = np.linalg.eigvalsh(blocks)[:, -1]
+        most = tops + proved_margins(blocks, tops)
+        self.left -= len(free) * support_work(sets.shape[1])
+        found = list(sets[most > self.tau + self.root.price[sets].sum(axis=1)])
+        if forced and not self._worthless(forced):
+            found.append(np.array(sorted(forced)))
+        return found
+
     def _worthless(self, support: list[int]) -> bool:
         """Return whether Cholesky proves the value of a support minus its prices at most tau."""
         block = self.root.a[np.ix_(support, support)]
@@ -186,6 +202,11 @@ class _Enumeration:
 def node_work(n: int) -> float:
     """Estimate the nanoseconds of one core that a node with n features takes."""
     return 0.6 * float(n) ** 3 + 60.0 * n * n + 1e5
+
+
+def support_work(s: int) -> float:
+    """Estimate the nanoseconds of one core that the value of a support takes, with its proof."""
+    return 8e3 + 10.0 * float(s) ** 3
 
 
 def _proved_value(block: np.ndarray) -> float:
