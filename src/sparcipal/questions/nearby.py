@@ -28,7 +28,7 @@ from ..problem.covariance import Covariance
 from ..problem.monitor import Monitor, Progress
 from ..problem.parameters import Complaints, flag, integer, number
 from ..problem.problem import Component
-from ..problem.result import Result, answer_of
+from ..problem.result import Bound, Result, answer_of
 from ..settings import Settings
 from .beside import Beside, Neighbours, Wanted
 from .refits import Fits
@@ -311,9 +311,12 @@ class Answers:
     def _shared(self) -> KyFanSplit | None:
         """Return the Ky Fan split of the answer's joint proof, if it has one, on the features that
         were searched."""
-        named = [bound for bound in self.answer.certificate.bounds if bound.name == "kyfan"]
-        best = min(named, key=lambda bound: bound.value, default=None)
+        best = self._split_bound()
         return None if best is None or "u" not in best.data else KyFanSplit.of(best.data)
+
+    def _split_bound(self) -> Bound | None:
+        named = [bound for bound in self.answer.certificate.bounds if bound.name == "kyfan"]
+        return min(named, key=lambda bound: bound.value, default=None)
 
     def _joint_drop(
         self, feature: int, components: tuple[Nearby, ...], shared: KyFanSplit | None
@@ -331,7 +334,9 @@ class Answers:
         constraints = Constraints(self.constraints.include, exclude)
         if components:
             supports = self._without(feature, components)
-            fit = self.fits.joint(self.sizes, constraints, supports, shared)
+            split = self._split_bound()
+            hard = split is not None and split.value > answer.value * (1 + self.fits.options.tol)
+            fit = self.fits.joint(self.sizes, constraints, supports, shared, hard=hard)
         else:
             supports = [np.setdiff1d(support, feature) for support in answer.supports]
             fit = self.fits.again(

@@ -108,11 +108,14 @@ class Fits:
         constraints: Constraints,
         supports: Sequence[np.ndarray],
         shared: KyFanSplit | None,
+        *,
+        hard: bool,
     ) -> Result:
         """Return several components that answer another question.
 
         The search starts from known `supports`, the proof from `shared`: the split of a joint proof
-        of a similar question, on the features that were searched.
+        of a similar question, on the features that were searched. Where proofs are `hard`, better
+        supports are searched for before one, as a proof that stays open would be made again.
         """
         whole = self.question(sizes, constraints)
         alive, auto = informative(whole), get_method("auto")
@@ -123,16 +126,17 @@ class Fits:
             start = Bound("kyfan", np.inf, split.data()) if split.features.size else None
         known = tuple(Component.even(np.searchsorted(alive, self.places(own))) for own in supports)
         warm = replace(auto, run=lambda problem, options: Found(known))
-        answer = solve(whole, warm, {}, self.options, certify, start)
+        answer = solve(whole, warm, {}, self.options, False if hard else certify, start)
         closed = answer.certificate.status is Status.OPTIMAL
         if not closed and self.options.monitor.stopped is None:
             other = solve(whole, auto, {}, self.options, False)
-            if other.certificate.value > answer.certificate.value * (1 + self.options.tol):
-                place = {int(f): i for i, f in enumerate(alive)}
+            better = other.certificate.value > answer.certificate.value * (1 + self.options.tol)
+            if better:
                 known = tuple(
-                    Component(np.array([place[int(f)] for f in c.support]), c.weights)
+                    Component(np.searchsorted(alive, c.support), c.weights)
                     for c in other.components
                 )
+            if better or (hard and certify):
                 answer = solve(whole, warm, {}, self.options, certify, start)
         return self._result(answer, whole, self.settings, constraints)
 
