@@ -49,6 +49,16 @@ def test_the_command_and_the_lines_of_python_give_the_answer_again(table, option
     assert found["result"].settings == result.settings
 
 
+def test_features_are_named_in_both(table):
+    result = sparse_pca(
+        read(table), n_components=2, n_nonzero_coefs=2, include=[[0, 1], [5]], exclude=["c"]
+    )
+    assert "include=[['a', 'b'], ['f']], exclude=['c']" in again.python_lines(result)
+    assert "--include a,b --include f --exclude c" in (again.command(result) or "")
+    plain = sparse_pca(np.eye(4) * [4, 3, 2, 1], n_nonzero_coefs=2, exclude=[0])
+    assert "exclude=[0]" in again.python_lines(plain)
+
+
 def test_a_covariance_is_read_as_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("A.npy", np.diag([3.0, 2.0, 1.0]))
