@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -29,9 +29,8 @@ from .columns import (
     looks_like_identifier,
     plan,
 )
-from .files.fields import is_missing, is_number
+from .files.fields import days_of, is_missing, is_number
 
-MIDNIGHT = " 00:00:00"
 EVERYTHING = Wanted(index=False)  # a frame has its own index
 LOOKED_AT = 10_000  # entries of a column of text that tell whether most of them are numbers
 # What columns are called that hold something else than numbers, text and dates: by the types of
@@ -220,7 +219,7 @@ class _Pandas:
     def texts(self, j: int) -> list[str | None]:
         column = self.frame.iloc[:, j]
         told = [None if gone else str(e) for e, gone in zip(column, column.isna())]
-        return _days(told) if getattr(column.dtype, "kind", "") == "M" else told
+        return days_of(told) if getattr(column.dtype, "kind", "") == "M" else told
 
     def distinct(self, j: int) -> int:
         return int(self.frame.iloc[:, j].nunique())
@@ -291,7 +290,7 @@ class _Other:
     def texts(self, j: int) -> list[str | None]:
         column = self.columns[j]
         told = [None if entry is None else str(entry) for entry in column.to_list()]
-        return _days(told) if column.dtype.is_temporal() else told
+        return days_of(told) if column.dtype.is_temporal() else told
 
     def distinct(self, j: int) -> int:
         return int(self.columns[j].n_unique())
@@ -389,15 +388,8 @@ def _pandas_samples(frame: Any) -> tuple[str, ...] | None:
         return None
     names = list(map(str, frame.index))
     if getattr(frame.index.dtype, "kind", "") == "M":
-        names = [str(day) for day in _days(names)]
+        names = [str(day) for day in days_of(names)]
     return tuple(names)
-
-
-def _days(times: Sequence[str | None]) -> list[str | None]:
-    """Return moments as days where all of them are midnight, as a file has them."""
-    if all(time is None or time == "NaT" or time.endswith(MIDNIGHT) for time in times):
-        return [None if time is None else time.partition(MIDNIGHT)[0] for time in times]
-    return list(times)
 
 
 def _pandas_names(frame: Any) -> tuple[str, ...] | None:

@@ -26,6 +26,7 @@ _DECIMAL = re.compile(
     rf"[+-]?(?:\d+|\d{{1,3}}(?:[.'\u2019\u00a0\u202f ]\d{{3}})+|)(?:,\d+)?{_EXPONENT}"
 )
 _POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
+MIDNIGHT = " 00:00:00"
 _SPACED = re.compile(r"['\u2019\u00a0\u202f ]")
 _DATE = re.compile(
     r"(?:\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})|"
@@ -237,3 +238,10 @@ def looks_numbered(head: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
         fractions = any(not v.is_integer() for v in values)
         other += bool(values) and (fractions or not min(values) <= number <= max(values))
     return 2 * other > len(numbers)
+
+
+def days_of(times: Sequence[str | None]) -> list[str | None]:
+    """Return moments as days where all of them are midnight, as a file has them."""
+    if all(time is None or time == "NaT" or time.endswith(MIDNIGHT) for time in times):
+        return [None if time is None else time.partition(MIDNIGHT)[0] for time in times]
+    return list(times)
