@@ -135,6 +135,11 @@ class Comparison:
         ]
         return "\n".join([*(line.rstrip() for line in lines), proof, *told])
 
+    def _repr_html_(self) -> str:
+        from .report.cards import comparison_card
+
+        return comparison_card(self)
+
     def _cells(self) -> list[list[str]]:
         cells = []
         for record in self.records():

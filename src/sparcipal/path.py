@@ -84,6 +84,11 @@ class Path:
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)
 
+    def _repr_html_(self) -> str:
+        from .report.cards import path_card
+
+        return path_card(self)
+
     def plot(self, ax: Any = None) -> Any:
         """Variance against the number of nonzeros, with the region where the optimum must lie."""
         from .report.plots import PathDisplay

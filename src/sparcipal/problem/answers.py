@@ -332,9 +332,9 @@ class Alternatives:
         return alternatives_text(self)
 
     def _repr_html_(self) -> str:
-        from ..report.answers import alternatives_html
+        from ..report.cards import alternatives_card
 
-        return alternatives_html(self)
+        return alternatives_card(self)
 
     def records(self) -> list[dict[str, Any]]:
         """Return one dict per listed support, for a data frame; components count from 1."""

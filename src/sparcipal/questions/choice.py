@@ -125,6 +125,11 @@ class Choice:
         said = [self.reason, *(told(self.result) if self.result else ())]
         return "\n".join([*map(str.rstrip, lines), *wrapped(said)])
 
+    def _repr_html_(self) -> str:
+        from ..report.cards import choice_card
+
+        return choice_card(self)
+
     def plot(self, axes: Any = None) -> Any:
         """Return the map of held-out shares, and curves with the noise and the proven bound."""
         from ..report.plots import ChoiceDisplay

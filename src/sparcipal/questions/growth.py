@@ -95,6 +95,11 @@ class Update:
     def __str__(self) -> str:
         return update_text(self)
 
+    def _repr_html_(self) -> str:
+        from ..report.cards import update_card
+
+        return update_card(self)
+
 
 def update(
     given: Any,

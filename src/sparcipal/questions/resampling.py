@@ -226,6 +226,11 @@ class Stability:
         last = f"{self.n_resamples} {how}; intervals of {100 * self.level:g} %. {self.sentence}"
         return "\n".join([*map(str.rstrip, lines), *wrapped([last, *told(self.reference)])])
 
+    def _repr_html_(self) -> str:
+        from ..report.cards import stability_card
+
+        return stability_card(self)
+
     def plot(self, ax: Any = None) -> Any:
         """Return the frequency of every feature with its interval, component by component."""
         from ..report.plots import StabilityDisplay

@@ -161,6 +161,11 @@ class Trends:
             lines += ["", *textwrap.wrap(said, 100)]
         return "\n".join(lines[1:])
 
+    def _repr_html_(self) -> str:
+        from ..report.cards import trends_card
+
+        return trends_card(self)
+
     def plot(self, ax: Any = None) -> Any:
         """Return the share of every thread of topics in every window."""
         from ..report.plots import TrendsDisplay

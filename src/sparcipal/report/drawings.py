@@ -17,6 +17,7 @@ from . import words
 
 if TYPE_CHECKING:
     from ..problem.result import Result
+    from ..questions.choice import Choice
     from .text import ComponentRow, ComponentTable
 
 LEAST = 0.6  # percent of the width: what is thinner cannot be seen
@@ -190,3 +191,32 @@ def correlation_table(found: np.ndarray) -> str:
 def _shade(r: float) -> str:
     colour = "30,136,200" if r >= 0 else "213,94,0"
     return f'<td style="background:rgba({colour},{0.75 * abs(r):.2f})">{r:z.2f}</td>'
+
+
+def choice_map(choice: Choice) -> str:
+    """Draw the shares of held-out rows by numbers of components and nonzeros."""
+    shares = 100 * choice.held_out
+    known = shares[np.isfinite(shares)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    head = "".join(f'<th scope="col">{s}</th>' for s in choice.n_nonzero_coefs)
+    lines = []
+    for i, k in enumerate(choice.n_components):
+        cells = "".join(
+            _cell(float(shares[i, j]), low, high, best=(k, s) == choice.best)
+            for j, s in enumerate(choice.n_nonzero_coefs)
+        )
+        lines.append(f'<tr><th scope="row">{k}</th>{cells}</tr>')
+    return (
+        '<div class="scroll"><table class="spc-map"><caption>variance of held-out rows that is '
+        "explained, in percent; rows: components, columns: nonzeros of each; framed: recommended"
+        f"</caption><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+        "</div>"
+    )
+
+
+def _cell(share: float, low: float, high: float, *, best: bool) -> str:
+    if not math.isfinite(share):
+        return '<td class="spc-none"></td>'
+    depth = 0.1 + 0.6 * (share - low) / ((high - low) or 1.0)
+    mark = ' class="spc-best"' if best else ""
+    return f'<td{mark} style="background:rgba(30,136,200,{depth:.2f})">{share:.1f}</td>'

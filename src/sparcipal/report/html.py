@@ -36,11 +36,11 @@ STYLE = """.sparcipal{font:14px/1.45 system-ui,sans-serif;max-width:72em}
 
 
 def certificate_html(certificate: Certificate) -> str:
-    return _page(certificate_card(certificate))
+    return page_html(certificate_card(certificate))
 
 
 def table_html(table: ComponentTable) -> str:
-    return _page(component_cards(table))
+    return page_html(component_cards(table))
 
 
 def result_html(result: Result) -> str:
@@ -52,7 +52,7 @@ def result_html(result: Result) -> str:
     ]
     if result.note:
         parts.append(f"<p>{words.NOTE}{escape(words.visible(result.note))}</p>")
-    return _page("\n".join(parts))
+    return page_html("\n".join(parts))
 
 
 def component_cards(table: ComponentTable) -> str:
@@ -90,7 +90,8 @@ def _card(row: ComponentRow, both: bool) -> str:
     )
 
 
-def _page(body: str) -> str:
+def page_html(body: str) -> str:
+    """Return a body with the style of cards and drawings."""
     return (
         f'<style>\n{STYLE}{asset("drawings.css")}</style>\n<div class="sparcipal">\n{body}\n</div>'
     )

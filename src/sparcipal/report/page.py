@@ -22,7 +22,14 @@ from ..problem.result import Certificate, Result, answer_of
 from ..problem.saving import write_atomically
 from . import again, summary, words
 from .answers import alternatives_html, stability_html
-from .drawings import asset, correlation_table, proof_drawing, signed_bars, some_negative
+from .drawings import (
+    asset,
+    choice_map,
+    correlation_table,
+    proof_drawing,
+    signed_bars,
+    some_negative,
+)
 from .html import facts_table
 from .samples import Samples, samples_of
 from .scatter import samples_section
@@ -257,7 +264,7 @@ def _correlations(result: Result, samples: Samples | None) -> str:
 def _choice(along: Any, choice: Choice | None) -> str:
     parts = []
     if choice is not None:
-        parts += [f"<p>{escape(words.visible(choice.reason))}</p>", _map(choice)]
+        parts += [f"<p>{escape(words.visible(choice.reason))}</p>", choice_map(choice)]
     results = [] if along is None else list(along)
     if len(results) > 1:
         parts.append(
@@ -286,34 +293,6 @@ def _same(result: Result, other: Result, name: str) -> None:
     """Refuse what belongs to another answer."""
     if [s.tolist() for s in result.supports] != [s.tolist() for s in other.supports]:
         raise ValueError(f"{name} belongs to another answer; ask with the result of this report")
-
-
-def _map(choice: Choice) -> str:
-    shares = 100 * choice.held_out
-    known = shares[np.isfinite(shares)]
-    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
-    head = "".join(f'<th scope="col">{s}</th>' for s in choice.n_nonzero_coefs)
-    lines = []
-    for i, k in enumerate(choice.n_components):
-        cells = "".join(
-            _cell(float(shares[i, j]), low, high, best=(k, s) == choice.best)
-            for j, s in enumerate(choice.n_nonzero_coefs)
-        )
-        lines.append(f'<tr><th scope="row">{k}</th>{cells}</tr>')
-    return (
-        '<div class="scroll"><table class="spc-map"><caption>variance of held-out rows that is '
-        "explained, in percent; rows: components, columns: nonzeros of each; framed: recommended"
-        f"</caption><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-        "</div>"
-    )
-
-
-def _cell(share: float, low: float, high: float, *, best: bool) -> str:
-    if not math.isfinite(share):
-        return '<td class="spc-none"></td>'
-    depth = 0.1 + 0.6 * (share - low) / ((high - low) or 1.0)
-    mark = ' class="spc-best"' if best else ""
-    return f'<td{mark} style="background:rgba(30,136,200,{depth:.2f})">{share:.1f}</td>'
 
 
 def _proof(result: Result) -> str:
