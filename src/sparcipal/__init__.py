@@ -35,6 +35,9 @@ _EXPORTS = {
     "write_report": "report.page",
 }
 
+# Modules that the documents name, such as `sparcipal.report.plots`; loaded on first use, too.
+_MODULES = ("anndata", "checker", "demo", "path", "questions", "report")
+
 __all__ = sorted(_EXPORTS)
 
 if TYPE_CHECKING:
@@ -64,6 +67,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f".{_EXPORTS[name]}", __name__)
@@ -73,4 +78,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_EXPORTS])
+    return sorted({*globals(), *_EXPORTS, *_MODULES})

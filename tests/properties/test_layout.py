@@ -141,10 +141,11 @@ def test_only_the_version_is_imported_from_the_package_itself():
 
 
 # Files that import modules by a name that is computed: the lists of bounds, methods and formats,
-# public names, the modules of other packages, kernels to compile, and a faster gzip.
+# public names and modules, the modules of other packages, kernels to compile, and a faster gzip.
 BY_NAME = {
     "__init__.py", "bounds/strategy.py", "checker/family.py", "cli/doctor.py",
-    "data/files/bytes.py", "data/files/formats.py", "demo.py", "search/registry.py",
+    "data/files/bytes.py", "data/files/formats.py", "demo.py", "questions/__init__.py",
+    "report/__init__.py", "search/registry.py",
 }  # fmt: skip
 
 
@@ -270,7 +271,9 @@ def exports_only(path: Path) -> bool:
 
 
 # Packages whose names are loaded when they are asked for.
-LAZY = {"__init__.py", "report/plots/__init__.py"}
+LAZY = {
+    "__init__.py", "questions/__init__.py", "report/__init__.py", "report/plots/__init__.py",
+}  # fmt: skip
 
 
 def test_packages_hold_exports_only():
@@ -513,6 +516,17 @@ def test_every_public_name_is_there():
 
     assert callable(sparcipal.read)
     assert callable(sparcipal.verify)
+
+
+def test_modules_that_the_documents_name_are_attributes_without_an_import():
+    pages = [*(PACKAGE.parents[1] / "docs").rglob("*.rst"), PACKAGE.parents[1] / "README.md"]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    named = set(re.findall(r"\bsparcipal(?:\.[A-Za-z_]\w*)+", text)) - {"sparcipal.search.registry"}
+    assert {"sparcipal.report.plots", "sparcipal.anndata.spca"} <= named
+    code = "\n".join(
+        ["import sys, sparcipal", *sorted(named), "assert 'matplotlib' not in sys.modules"]
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_checker_of_a_default_result_is_read_in_an_hour():
