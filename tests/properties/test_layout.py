@@ -518,6 +518,7 @@ def test_every_public_name_is_there():
     assert callable(sparcipal.verify)
 
 
+@pytest.mark.processes
 def test_modules_that_the_documents_name_are_attributes_without_an_import():
     pages = [*(PACKAGE.parents[1] / "docs").rglob("*.rst"), PACKAGE.parents[1] / "README.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
