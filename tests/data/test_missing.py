@@ -240,13 +240,20 @@ def test_report_is_written_where_only_unused_features_have_gaps():
     assert "<svg" in report_html(result, table=X)
 
 
-@pytest.mark.parametrize("kind", ["blocks", "map"])
+@pytest.mark.parametrize("kind", ["blocks", "map", "scan"])
 def test_what_a_message_advises_on_tables_beyond_the_limit_can_be_followed(kind, tmp_path):
     X = np.random.default_rng(0).standard_normal((60, 5))
     X[7, 2] = np.nan
     np.save(tmp_path / "x.npy", X)
-    data = (lambda: iter(np.array_split(X, 4))) if kind == "blocks" else tmp_path / "x.npy"
-    data = data if kind == "blocks" else np.load(data, mmap_mode="r")
+    if kind == "scan":
+        pytest.importorskip("pyarrow.parquet")
+        pandas = pytest.importorskip("pandas")
+        pandas.DataFrame(X).rename(columns="x{}".format).to_parquet(tmp_path / "x.parquet")
+        data = pytest.importorskip("polars").scan_parquet(tmp_path / "x.parquet")
+    elif kind == "blocks":
+        data = lambda: iter(np.array_split(X, 4))  # noqa: E731
+    else:
+        data = np.load(tmp_path / "x.npy", mmap_mode="r")
     with pytest.raises(ValueError, match="'x2' 1; leave out or fill these") as told:
         sparse_pca(data, n_nonzero_coefs=2, memory_limit=1000)
     limit = int(re.search(r"memory_limit=(\d+)", str(told.value))[1])

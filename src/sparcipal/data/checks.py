@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import numbers
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,21 @@ FILLED = (
     "covariances of what is there"
 )
 WAYS_OUT = f"pass missing='rows' to leave out these rows, {FILLED}"
+# Rules need a table in memory: the same of lazy data, and of rows that are more than may be held.
+WAYS_OUT_LAZY = (
+    "leave out or fill these entries before, as X.dropna() and X.fillna(X.mean()) of a frame do, "
+    "or pass missing=... with X.compute() if that fits in memory"
+)
+WAYS_OUT_BEYOND = (
+    "leave out or fill these entries in the source; missing='rows', 'mean', 'median' and "
+    "'pairwise' need the table in memory: pass memory_limit={} with them"
+)
+_ANY_WAYS_OUT = re.compile(
+    "|".join(
+        r"\d+".join(map(re.escape, ways.split("{}")))
+        for ways in (WAYS_OUT, WAYS_OUT_LAZY, WAYS_OUT_BEYOND)
+    )
+)
 OF_SUMS = "sums know nothing of missing entries: fill them, or leave these rows out, before"
 
 
@@ -31,9 +47,9 @@ def other_ways_out(remedy: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if WAYS_OUT not in str(error):
+        if not _ANY_WAYS_OUT.search(str(error)):
             raise
-        raise ValueError(str(error).replace(WAYS_OUT, remedy)) from error
+        raise ValueError(_ANY_WAYS_OUT.sub(lambda _: remedy, str(error))) from error
 
 
 class NotFinite(ValueError):
@@ -74,10 +90,6 @@ class NotFinite(ValueError):
     def among(self, rows: int) -> NotFinite:
         """Return the same of so many rows in all."""
         return NotFinite(self.infinite, self.first, self.absent, self.names, self.ways_out, rows)
-
-    def advising(self, way_out: str) -> str:
-        """Return the message where this is what can be done about missing entries."""
-        return str(self).replace(WAYS_OUT, way_out)
 
     def below(self, rows: int) -> NotFinite:
         """Return the same of rows that follow so many others."""

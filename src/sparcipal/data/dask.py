@@ -24,10 +24,8 @@ from dask.base import tokenize
 from dask.delayed import Delayed
 
 from ..numerics.threads import DASK_BACKEND, one_blas_thread, register_backend
-from .checks import NotFinite
 from .columns import Column, looks_like_identifier
 from .daskpass import (
-    FILLED_BEFORE,
     TOGETHER,
     Pass,
     Size,
@@ -96,7 +94,9 @@ class DaskRows(Rows):
                 yield block
 
     def gather(self) -> Table:
-        blocks = [block for block in dask.compute(*self._checked_parts()) if block.shape[0]]
+        with self._advised():
+            made = dask.compute(*self._checked_parts())
+        blocks = [block for block in made if block.shape[0]]
         return stacked(blocks, self.feature_names)
 
     def gathered(self, limit: int, watch: Watch | None = None) -> Table | None:
@@ -131,7 +131,7 @@ class DaskRows(Rows):
         groups = groups_of(self._block_sizes(), TOGETHER + nbytes_of(empty))
         weights = self._weights() if weighted else None
         task = graph_of(Pass(empty, self._layout), self.parts, groups, weights)
-        with large_graphs():
+        with large_graphs(), self._advised():
             total, sizes = computed(task, len(groups), watch)
         self._learn(sizes)
         return total
@@ -295,8 +295,7 @@ def _columns(block: Any, known: dict[str, Column]) -> tuple[Layout, tuple[str, .
         shape: tuple[int, ...] = getattr(block, "shape", ())
         if len(shape) == 2 and shape[0] == 0:  # no rows, but columns
             return Layout(int(shape[1])), ()
-        words = error.advising(FILLED_BEFORE) if isinstance(error, NotFinite) else error
-        raise ValueError(f"block 0 of X: {words}") from error
+        raise ValueError(f"block 0 of X: {error}") from error
     return Layout.of(block, table.shape[1], table.feature_names, known), table.notes
 
 

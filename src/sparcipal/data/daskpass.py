@@ -22,16 +22,10 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from ..numerics.threads import one_blas_thread
-from .checks import NotFinite
 from .layout import Layout
 from .rows import TELL, Watch, block_table, working_bytes
 from .table import stacked
 
-# what to do about missing entries: missing= needs a table in memory
-FILLED_BEFORE = (
-    "leave out or fill them before, as X.dropna() and X.fillna(X.mean()) of a frame do, or pass "
-    "missing=... with X.compute() if that fits in memory"
-)
 TOGETHER = 1 << 25  # bytes of blocks that one task sums
 # The sums that a task makes -> its name on dask's dashboard, which is that of the reporting stage.
 PASSES = {"Moments": "moments", "Gram": "products", "Covarying": "covariation", "Strip": "rows"}
@@ -190,8 +184,6 @@ def checked_block(block: Any, number: int, columns: Layout) -> Any:
         return np.empty((0, n_features))
     try:
         table = block_table(block, columns)
-    except NotFinite as error:
-        raise ValueError(f"block {number} of X: {error.advising(FILLED_BEFORE)}") from error
     except (TypeError, ValueError) as error:
         raise ValueError(f"block {number} of X: {error}") from error
     if table.shape[1] != n_features:

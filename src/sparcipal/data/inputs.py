@@ -6,6 +6,7 @@ is made.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,6 @@ from ..problem.constraints import Columns
 from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
 from ..problem.parameters import Complaints
-from .checks import WAYS_OUT, NotFinite
 from .columns import OPTIONS, Wanted
 from .frames import from_frame, is_frame
 from .missing import Gaps, for_new_samples, without_gaps
@@ -28,7 +28,7 @@ from .notes import on_codes, tell
 from .passes import MEMORY_LIMIT, memory_bytes, watch_moments
 from .rows import MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
 from .screening import Screened
-from .sources import as_rows, in_blocks, is_lazy, listed_blocks
+from .sources import as_rows, followable, in_blocks, is_lazy, listed_blocks
 from .sums import Sums
 from .table import (
     Table,
@@ -232,23 +232,22 @@ def _table_or_rows(
     """Return a Table and its weights if X fits the memory limit, otherwise its rows in blocks,
     which hold theirs."""
     X = listed_blocks(X)
+    advise = functools.partial(followable, X, door.memory_limit)
     try:
-        return _checked(X, feature_names, sample_weight, door)
-    except NotFinite as error:
-        needed = 8 * error.rows * error.absent.size
-        held = in_blocks(X) or memory_map(X.X if isinstance(X, Table) else X) is not None
-        if not held or needed <= door.memory_limit or WAYS_OUT not in str(error):
+        return _checked(X, feature_names, sample_weight, door, advise)
+    except ValueError as error:
+        found = advise(error)
+        if found is error:
             raise
-        raise ValueError(
-            error.advising(
-                "leave out or fill these entries in the source; missing='rows', 'mean', 'median' "
-                f"and 'pairwise' need the table in memory: pass memory_limit={needed} with them"
-            )
-        ) from error
+        raise found from error
 
 
 def _checked(
-    X: Any, feature_names: Any, sample_weight: Any, door: Door
+    X: Any,
+    feature_names: Any,
+    sample_weight: Any,
+    door: Door,
+    advise: Callable[[ValueError], ValueError],
 ) -> tuple[Table | Rows, np.ndarray | None]:
     """Do this for X in blocks, lazy or in memory."""
     if not (in_blocks(X) or is_lazy(X) or isinstance(X, Iterator)):
@@ -259,6 +258,7 @@ def _checked(
             return table, weights
         return _weighted(MatrixRows(table), weights), None
     rows = as_rows(X, feature_names, gaps=door.gaps)
+    rows.advise = advise
     door.show(rows.n_features, rows.feature_names, rows.n_samples)
     n = np.size(sample_weight) if rows.n_samples is None else rows.n_samples
     rows = _weighted(rows, door.weights(sample_weight, n))

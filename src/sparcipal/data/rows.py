@@ -101,6 +101,18 @@ class Rows(ABC):
         self.moments: Moments | None = None  # of these rows with these weights, once counted
         self.cache_entry: Any = None  # where results of a pass are stored
         self.notes: tuple[str, ...] = ()  # what was set aside, in sentences
+        # gives an error about missing entries the remedy that can be followed for these rows
+        self.advise: Callable[[ValueError], ValueError] | None = None
+
+    @contextlib.contextmanager
+    def _advised(self) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            found = error if self.advise is None else self.advise(error)
+            if found is error:
+                raise
+            raise found from error
 
     @abstractmethod
     def blocks(self) -> Iterator[Any]:
@@ -108,7 +120,8 @@ class Rows(ABC):
 
     def accumulate(self, empty: A, watch: Watch | None = None) -> A:
         """Add all rows to an empty accumulator and return it."""
-        return self._summed(empty, self.blocks(), watch)
+        with self._advised():
+            return self._summed(empty, self.blocks(), watch)
 
     def count(self, watch: Watch | None = None) -> Moments:
         """Return the moments of all columns; a pass is made only where none has counted them."""

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .arrow import in_batches, is_read_once, plain_batch
+from .checks import WAYS_OUT, WAYS_OUT_BEYOND, WAYS_OUT_LAZY, NotFinite
 from .frames import is_frame
-from .rows import CalledRows, MatrixRows, Rows
+from .rows import CalledRows, MatrixRows, Rows, memory_map
 from .table import Table, as_table
 
 
@@ -81,6 +82,21 @@ def _kept(reader: Any) -> Table:
 def in_blocks(X: Any) -> bool:
     """Return whether X gives blocks of rows: a function that returns them, or Rows."""
     return isinstance(X, Rows) or (callable(X) and not hasattr(X, "shape"))
+
+
+def followable(X: Any, memory_limit: int, error: ValueError) -> ValueError:
+    """Return an error about missing entries with a remedy that can be followed for X: rules need a
+    table in memory. Any other error stays as it is."""
+    if WAYS_OUT not in str(error):
+        return error
+    remedy = WAYS_OUT_LAZY
+    if not is_lazy(X):
+        mapped = memory_map(X.X if isinstance(X, Table) else X) is not None
+        needed = 8 * error.rows * error.absent.size if isinstance(error, NotFinite) else 0
+        if not (in_blocks(X) or mapped) or needed <= memory_limit:
+            return error
+        remedy = WAYS_OUT_BEYOND.format(needed)
+    return ValueError(str(error).replace(WAYS_OUT, remedy))
 
 
 def is_lazy(X: Any) -> bool:
