@@ -355,11 +355,11 @@ class Answers:
         component = next(j for j, own in enumerate(supports) if feature in own)
         near = components[component]
         fits = [cost.fit for cost in near.drops if cost.feature == feature]
-        listed = [entry for entry in near.supports if feature not in entry.support]
+        listed = _best_listed(near, feature)
         if fits and fits[0] is not None:
             supports[component] = fits[0].supports[0]
-        elif listed:
-            supports[component] = listed[0].support
+        elif listed is not None:
+            supports[component] = listed
         else:
             supports[component] = np.setdiff1d(supports[component], feature)
         if supports[component].size == 0:
@@ -369,6 +369,20 @@ class Answers:
             variance = self.cov.diagonal[self.fits.places(free)]
             supports[component] = free[np.argsort(-variance, kind="stable")[:1]]
         return supports
+
+
+def _best_listed(near: Nearby, feature: int) -> np.ndarray | None:
+    """Return the best support of a list that does without the feature, perhaps with one in its
+    place that it can be exchanged for: a list has one support for all that exchanges lead to."""
+    alike = [group for group in near.groups if feature in group]
+    for entry in near.supports:
+        if feature not in entry.support:
+            return entry.support
+        for group in alike:
+            others = np.setdiff1d(group, entry.support)
+            if others.size:
+                return np.union1d(np.setdiff1d(entry.support, feature), others[:1])
+    return None
 
 
 def data_of(answer: Result, source: Input, asked: Settings, monitor: Monitor) -> Data:
