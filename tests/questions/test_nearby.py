@@ -25,3 +25,15 @@ def test_without_one_of_several_exact_copies_nothing_is_lost():
     for feature in used:
         assert costs[feature].value == pytest.approx(result.value, rel=1e-12)
     assert verify(found, X)
+
+
+def test_a_component_that_loses_all_is_given_no_anchor_of_another():
+    """An anchor with a loading of zero is the other component's, though in no support."""
+    x = np.array([1.0, 1.0, -1.0, 0.0, 0.0, 1.0])
+    A = 0.25 * np.outer(x, x)
+    asked = {"n_components": 2, "n_nonzero_coefs": [2, 1], "nonnegative": True}
+    near = alternatives(covariance=A, include=[[1, 2], []], within=0.01, **asked)
+    assert [own.tolist() for own in near.result.supports] == [[1], [0]]
+    (cost,) = (one for one in near.drops if one.feature == 0)
+    assert cost.fit.supports[1].tolist() == [5]
+    assert verify(near, covariance=A)

@@ -363,9 +363,9 @@ class Answers:
         else:
             supports[component] = np.setdiff1d(supports[component], feature)
         if supports[component].size == 0:
-            used = np.concatenate([*supports, [feature]])
+            anchors = [f for own in self.constraints.include for f in own]
+            used = [*np.concatenate(supports), feature, *anchors, *self.constraints.exclude]
             free = np.setdiff1d(self.fits.kept, used)
-            free = np.setdiff1d(free, self.constraints.exclude)
             variance = self.cov.diagonal[self.fits.places(free)]
             supports[component] = free[np.argsort(-variance, kind="stable")[:1]]
         return supports
