@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import SparsePCA, read, sparse_pca
+from sparcipal.data.frames import from_frame
 from sparcipal.data.table import as_table
 
 COUNTS = np.random.default_rng(0).poisson(5, (20, 3))
@@ -147,3 +148,16 @@ def test_days_have_no_time_where_every_moment_is_midnight():
     assert as_table(frame).sample_names == ("2024-01-30", "2024-01-31", "2024-02-01")
     hours = frame.set_index(days + pandas.Timedelta(hours=1) * np.arange(3))
     assert as_table(hours).sample_names[:2] == ("2024-01-30 00:00:00", "2024-01-31 01:00:00")
+
+
+def test_columns_are_not_looked_up_one_by_one(monkeypatch):
+    """pandas makes all types anew each time, narwhals lists all names: a square of the columns."""
+    pandas, nw = pytest.importorskip("pandas"), pytest.importorskip("narwhals.stable.v1")
+    frame = pandas.DataFrame({f"g{j}": [j, 2, 5] for j in range(50)})
+    table = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    asked, dtypes = [], pandas.DataFrame.dtypes
+    again = property(lambda self: asked.append(1) or dtypes.fget(self))
+    monkeypatch.setattr(pandas.DataFrame, "dtypes", again)
+    monkeypatch.setattr(nw.DataFrame, "__getitem__", lambda *given: asked.extend(given))
+    assert from_frame(frame).matrix.shape == from_frame(table).matrix.shape == (3, 50)
+    assert len(asked) < 5

@@ -150,10 +150,13 @@ def kinds_beside(
     frame: Any, features: tuple[str, ...], known: Mapping[str, Column]
 ) -> dict[str, str]:
     """Return what the columns hold that are no features, by name."""
-    opened, beside = _opened(frame), set(all_names(frame)) - set(features)
+    names, chosen = all_names(frame), set(features)
     kinds: dict[str, str] = {}
-    for j, name in enumerate(all_names(frame) if beside else ()):
-        if name in beside:
+    if chosen.issuperset(names):
+        return kinds
+    opened = _opened(frame)
+    for j, name in enumerate(names):
+        if name not in chosen:
             empty = name not in known and opened.unfilled(j)
             kind = known[name].kind if name in known else opened.kind(j)
             kinds[name] = EMPTY if empty else kind
@@ -180,13 +183,14 @@ class _Pandas:
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
+        self._dtypes = list(frame.dtypes)  # which pandas makes anew each time
         self.names = _pandas_names(frame)
         self.labels = self.names or tuple(map(str, frame.columns))
         self.samples = _pandas_samples(frame)
         self.rows = len(frame)
 
     def kind(self, j: int) -> str:
-        dtype = self.frame.dtypes.iloc[j]
+        dtype = self._dtypes[j]
         if dtype.kind in "fiub":
             return NUMBER
         if dtype.kind in "Mm":
@@ -203,7 +207,7 @@ class _Pandas:
         return bool(column[:1].isna().all() and column.isna().all())
 
     def categories(self, j: int) -> bool:
-        return str(self.frame.dtypes.iloc[j]) == "category"
+        return str(self._dtypes[j]) == "category"
 
     def numbers(self, j: int) -> np.ndarray:
         column = self.frame.iloc[:, j]
@@ -214,7 +218,7 @@ class _Pandas:
     def whole(self, j: int) -> bool:
         """Return whether the column is one of integers, which gaps turn into floating-point
         numbers."""
-        return getattr(self.frame.dtypes.iloc[j], "kind", "") in "iu"
+        return getattr(self._dtypes[j], "kind", "") in "iu"
 
     def texts(self, j: int) -> list[str | None]:
         column = self.frame.iloc[:, j]
