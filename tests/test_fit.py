@@ -134,7 +134,7 @@ def test_a_method_for_comparison_keeps_its_own_answer():
 def test_a_missing_entry_in_a_later_block_is_placed_in_the_table(form):
     X = np.ones((7, 3))
     X[5, 1] = np.nan
-    place = r"1 NaN, the first in row 6, column 2 \(X\[5, 1\]\)"
+    place = r"1 NaN, the first in row 5 \(counted from 0\), column 1, X\[5, 1\]"
     with pytest.raises(ValueError, match=place):
         sparse_pca(lambda: (form(X[i : i + 4]) for i in (0, 4)), n_nonzero_coefs=2)
 

@@ -160,7 +160,7 @@ def rows_with_nan():
 @pytest.mark.parametrize(
     ("X", "words"),
     [
-        (lambda: broken(2, rows_with_nan), "block 2 of X: X contains 1 NaN, the first in row 3"),
+        (lambda: broken(2, rows_with_nan), "block 2 of X: X contains 1 NaN, the first in row 2"),
         (lambda: broken(1, lambda: np.ones((4, 6))), "block 1 of X has 6 columns instead of 7"),
         (lambda: broken(3, lambda: np.array([["a"] * 7])), "block 3 of X: .*dtype"),
         (lambda: broken(1, lambda: np.ones(7)), "block 1 of X: Expected 2D array"),

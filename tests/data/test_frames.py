@@ -56,7 +56,9 @@ def test_one_entry_of_text_in_a_column_of_numbers_is_named_as_in_a_file(frame, t
     library = pytest.importorskip(frame)
     entries = [str(i * i) for i in range(7)] + ["oops", None]
     made = library.DataFrame({"a": np.arange(9.0), "b": entries})
-    words = r"'b' \(1 of 8, such as 'oops' in row 8\); mend or empty these entries"
+    words = (
+        r"'b' \(1 of 8, such as 'oops' in row 7 \(counted from 0\)\); mend or empty these entries"
+    )
     with pytest.raises(ValueError, match=words):
         as_table(made)
     words = r"line 9: 'oops', column 2 \('b'\) is not a number"
@@ -72,7 +74,9 @@ def test_text_in_new_samples_is_named_by_its_column():
     pandas = pytest.importorskip("pandas")
     made = pandas.DataFrame(np.arange(12.0).reshape(4, 3) ** 2, columns=list("abc"))
     fitted = SparsePCA(n_nonzero_coefs=2).fit(made)
-    with pytest.raises(ValueError, match=r"'b' \(1 of 4, such as 'bad' in row 3\)"):
+    with pytest.raises(
+        ValueError, match=r"'b' \(1 of 4, such as 'bad' in row 2 \(counted from 0\)\)"
+    ):
         fitted.transform(made.astype(object).replace({"b": {made["b"][2]: "bad"}}))
 
 
@@ -129,7 +133,7 @@ def test_a_column_that_is_empty_in_the_first_blocks_only_is_no_empty_one():
     with pytest.warns(UserWarning, match="'z' .empty."):
         result = sparse_pca(lambda: iter([never[:5], never[5:]]), **asked)
     assert result.feature_names == ("a", "b", "c")
-    with pytest.raises(ValueError, match=r"12 NaN, the first in row 1, 'z'"):
+    with pytest.raises(ValueError, match=r"12 NaN, the first in row 0 \(counted from 0\), 'z'"):
         sparse_pca(lambda: iter([late[:5], late[5:10], late[10:]]), **asked)
 
 

@@ -160,7 +160,7 @@ def test_a_table_that_was_not_checked_is():
     bad = X.copy()
     bad[3, 2] = np.nan
     for table in (Table(bad), replace(read(X), X=bad)):
-        with pytest.raises(ValueError, match="the first in row 4, column 3"):
+        with pytest.raises(ValueError, match=r"the first in row 3 .counted from 0., column 2"):
             sparse_pca(table, **QUESTION)
 
 

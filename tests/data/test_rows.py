@@ -28,7 +28,9 @@ def test_rows_refuse_blocks_that_do_not_fit():
     bad = X.astype(complex)
     bad[9, 1] = 1j
     late = as_rows(lambda: iter([X[:7], bad[7:]]))
-    with pytest.raises(ValueError, match=r"block 1 .its row 1 is row 8 of the table.*Complex"):
+    with pytest.raises(
+        ValueError, match=r"block 1 .its row 0 is row 7 of the table, counted from 0.*Complex"
+    ):
         late.accumulate(Moments(5))
     uneven = as_rows(lambda: iter([X[:7], X[7:, :4]]))
     with pytest.raises(ValueError, match="block 1 has 4 features, but the first one has 5"):
@@ -117,7 +119,7 @@ def test_entries_that_are_missing_are_counted_over_all_blocks():
     bad[3:15, 1] = bad[12, 4] = np.nan
     with pytest.raises(ValueError, match="NaN") as held:
         sparse_pca(bad, n_nonzero_coefs=2)
-    assert "13 NaN, the first in row 4" in str(held.value)
+    assert "13 NaN, the first in row 3 (counted from 0)" in str(held.value)
     assert "'x1' 12, 'x4' 1" in str(held.value)
     for cuts in ([7], [4, 9], [1, 2, 3]):
         blocks = np.split(bad, cuts)
@@ -129,5 +131,7 @@ def test_entries_that_are_missing_are_counted_over_all_blocks():
 def test_infinities_of_later_blocks_are_counted_with_missing_entries():
     bad = X.astype(float)
     bad[3, 1], bad[15, 2] = np.nan, np.inf
-    with pytest.raises(ValueError, match="1 NaN and 1 infinity, the first in row 4, column 2"):
+    with pytest.raises(
+        ValueError, match="1 NaN and 1 infinity, the first in row 3 \\(counted from 0\\), column 1"
+    ):
         sparse_pca(lambda: iter([bad[:7], sp.csr_array(bad[7:])]), n_nonzero_coefs=2)

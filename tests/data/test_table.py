@@ -141,12 +141,12 @@ def with_entries(*entries):
         (
             with_entries((1, 2, np.nan)),
             None,
-            "X contains 1 NaN, the first in row 2, column 3 (X[1, 2]);",
+            "X contains 1 NaN, the first in row 1 (counted from 0), column 2, X[1, 2];",
         ),
         (
             with_entries((1, 2, np.inf), (2, 0, np.nan), (3, 0, -np.inf)),
             ["a", "b", "c"],
-            "X contains 1 NaN and 2 infinities, the first in row 2, 'c'",
+            "X contains 1 NaN and 2 infinities, the first in row 1 (counted from 0), 'c'",
         ),
         (A * 1j, None, "Complex data not supported"),
         (A[0], None, "X has shape (3,); pass X.reshape(-1, 1)"),
@@ -181,7 +181,9 @@ def test_numbers_beyond_double_are_refused():
 @pytest.mark.parametrize("fmt", ["csr", "csc", "coo"])
 def test_sparse_matrices_with_nan_are_refused_with_the_place(fmt):
     X = sp.csr_array(with_entries((2, 0, np.inf), (2, 2, np.nan))).asformat(fmt)
-    with pytest.raises(ValueError, match=r"1 NaN and 1 infinity, the first in row 3, column 1"):
+    with pytest.raises(
+        ValueError, match=r"1 NaN and 1 infinity, the first in row 2 \(counted from 0\), column 0"
+    ):
         as_table(X)
 
 
@@ -221,7 +223,9 @@ def test_frames_with_missing_entries_are_refused_by_name():
         pandas.DataFrame(columns, dtype="Int64"),
         polars.DataFrame(columns),
     ):
-        with pytest.raises(ValueError, match=r"1 NaN.*row 2, 'b'; missing by column: 'b' 1"):
+        with pytest.raises(
+            ValueError, match=r"1 NaN.*row 1 \(counted from 0\), 'b'; missing by column: 'b' 1"
+        ):
             as_table(frame)
     with pytest.raises(ValueError, match="1 NaN"):
         as_table(polars.DataFrame({"a": [1.0, float("nan")]}))

@@ -131,7 +131,7 @@ def test_a_table_that_cannot_be_used_is_named_with_the_rest(name):
     given = {key: value for key, (value, _) in wrong.items() if key != "missing"}
     with pytest.raises(ValueError, match="problems:") as caught:
         function(gaps, callback=never, **given)
-    assert caught.match("X contains 1 NaN, the first in row 4")
+    assert caught.match("X contains 1 NaN, the first in row 3")
     assert caught.match("tol=-1.0 must lie in")
     if name != "SparsePCA.partial_fit":  # names of a table that cannot be summed are not asked
         assert caught.match("unknown features 'zz'")

@@ -60,6 +60,18 @@ def test_pairs_that_do_not_go_on_take_no_partner_from_those_that_do():
     assert matched(before, now) == {0: 0}
 
 
+def test_words_of_a_topic_that_fades_are_cut_visibly():
+    early = [text + " tail paw" * (i % 2) for i, text in enumerate(EARLY)]
+    texts, years = [*early, *LATE], [2001] * 5 + [2002] * 5
+    for size in (3, 5):
+        asked = {"n_components": 1, "n_nonzero_coefs": size, "certify": False}
+        found = trends(read(texts), years, windows="year", **asked)
+        faded = found[1].faded[0].words
+        line = next(line for line in str(found).splitlines() if "fades: " in line)
+        assert line.endswith(f"fades: {', '.join(faded[:4])}" + (", …" if len(faded) > 4 else ""))
+    assert len(faded) == 5
+
+
 def test_a_topic_that_returns_keeps_its_number(tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     texts, years = [*EARLY, *LATE, *EARLY], [2001] * 5 + [2002] * 5 + [2003] * 5

@@ -155,6 +155,8 @@ def test_pictures_of_samples_refuse_what_is_not_there(fitted, rows):
     single = SparsePCA(1, 2, certify=False).fit(rows)
     with pytest.raises(ValueError, match="ask for two or more"):
         plots.CorrelationsDisplay.from_estimator(single, rows)
+    with pytest.raises(ValueError, match="the result has one; fit n_components=2, or draw its"):
+        plots.ScoresDisplay.from_estimator(single, rows)
 
 
 def test_alternatives_are_rows_of_features_with_what_they_fall_short(rows):

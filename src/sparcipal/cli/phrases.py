@@ -108,6 +108,8 @@ _FEATURES = re.compile(r"(?<![-\w'\"])(include|exclude)\b(?:\[\d+\])?(?![-\w'\"(
 _COUNTED = re.compile(r"\bn_features=(\d+)")
 # Options that a format does not have, and those that it has.
 _UNKNOWN = re.compile(r"\b(options? [^;]* unknown for format) '(\w+)'; ([^;]*)")
+# Rows, which Python counts from 0.
+_ROW = re.compile(r"\brow (\d+) \(counted from 0\)")
 # Before "must be", at the start of a message, every name is that of a parameter.
 _MUST = re.compile(rf"^({'|'.join(OPTIONS)})(?= must be )")
 
@@ -118,6 +120,7 @@ def in_the_shell(text: str) -> str:
         text = text.replace(python, shell)
     text = _OTHER_VALUE.sub(r"\1 or \2", text)
     text = _FEATURES.sub(r"--\1", _COUNTED.sub(r"the number of features, \1", text))
+    text = _ROW.sub(lambda m: f"row {int(m[1]) + 1} (counted from 1, without a header)", text)
     text = _UNKNOWN.sub(_of_format, text)
     text = _MUST.sub(lambda m: OPTIONS[m[1]], text)
     text = _TOTAL.sub(lambda m: f"--nonzero-total {m[1] or m[2] or ''}".rstrip(), text)

@@ -107,10 +107,9 @@ class NotFinite(ValueError):
         infinities = "1 infinity" if infinite == 1 else f"{infinite} infinities"
         kinds = [f"{nan} NaN"] * (nan > 0) + [infinities] * (infinite > 0)
         (row, column), names = self.first, self.names
-        # counted from 1, as lines of files are; a named column may have another number in the file
-        place = f"column {column + 1} (X[{row}, {column}])"
-        named = place if names is None else repr(names[column])
-        where = f"the first in row {row + 1}, {named}"
+        # a named column may have another number in the file
+        place = f"column {column}, X[{row}, {column}]" if names is None else repr(names[column])
+        where = f"the first in row {row} (counted from 0), {place}"
         remedy = IMPUTE
         if nan and not infinite and self.ways_out:
             remedy = "; ".join([_by_column(self.absent, names), *self.ways_out])

@@ -372,7 +372,7 @@ def _stray(texts: list[str | None]) -> tuple[str, bool]:
     if not wrong:
         return "", True
     row, text = wrong[0]
-    return f"{len(wrong)} of {len(there)}, such as {text!r} in row {row + 1}", False
+    return f"{len(wrong)} of {len(there)}, such as {text!r} in row {row} (counted from 0)", False
 
 
 def _kind_of_objects(column: Any) -> str:

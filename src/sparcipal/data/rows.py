@@ -329,7 +329,7 @@ class CalledRows(Rows):
                 if number == 0:
                     raise
                 # The message of the check counts rows from the start of the block.
-                where = f"block {number} (its row 1 is row {start + 1} of the table)"
+                where = f"block {number} (its row 0 is row {start} of the table, counted from 0)"
                 raise ValueError(f"{where}: {error}") from error
             else:
                 self._note_layout(block, table.shape[1], table.feature_names, known)

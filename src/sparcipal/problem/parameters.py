@@ -324,7 +324,8 @@ def weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     if (given < 0).any():
         worst = int(np.argmin(given))
         raise ValueError(
-            f"sample_weight must not be negative, but sample {worst} has weight {given[worst]:g}"
+            f"sample_weight must not be negative, but sample {worst} (counted from 0) has "
+            f"weight {given[worst]:g}"
         )
     if not given.any():
         raise ValueError(

@@ -30,6 +30,7 @@ from ..settings import Settings
 # Of the words of two topics together, those that must be common for one to go on in the other. Of
 # two topics of s words these are two fifths of s; one word is enough where s is one or two.
 SAME = 0.25
+FEW = 4  # words of a topic that fades
 SPANS = {"year": 4, "month": 7, "day": 10}  # characters of an ISO date
 LEAST = 2  # documents of a window
 _ISO = re.compile(r"\d{4}(-\d{2}(-\d{2}.*)?)?")
@@ -150,7 +151,7 @@ class Trends:
                     words, 100, initial_indent=head, subsequent_indent=" " * len(head)
                 )
             for topic in window.faded:
-                gone = ", ".join(plain(word) for word in topic.words[:4])
+                gone = ", ".join([*map(plain, topic.words[:FEW]), *["…"][: len(topic.words) > FEW]])
                 lines.append(f"  {topic.thread + 1:>3}  fades: {gone}")
         if any(window.faded for window in self.windows):
             most = max(len(window.topics) for window in self.windows)

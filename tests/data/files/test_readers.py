@@ -192,7 +192,7 @@ def test_decimal_commas_are_read_and_named(tmp_path, text):
         ("a,b,c\n1,2\n", "the header has 3 fields, the first line 2"),
         ("a,b\n", "a header and no line of numbers"),
         ("", "the file is empty"),
-        ("a,b\n1,inf\n2,3\n", "X contains 1 infinity, the first in row 1, 'b'"),
+        ("a,b\n1,inf\n2,3\n", "X contains 1 infinity, the first in row 0 (counted from 0), 'b'"),
     ],
 )
 def test_delimited_tables_name_the_line_that_is_damaged(tmp_path, text, message):

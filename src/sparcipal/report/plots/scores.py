@@ -36,6 +36,11 @@ class _OfSamples(ABC):
         components: tuple[int, int] = (0, 1),
     ) -> None:
         k = len(result.supports)
+        if k == 1:
+            raise ValueError(
+                "samples are drawn on two components, and the result has one; fit n_components=2, "
+                "or draw its loadings with LoadingsDisplay"
+            )
         wrong = [j for j in components if not 0 <= j < k]
         if len(components) != 2 or wrong:
             raise ValueError(
