@@ -131,11 +131,11 @@ def sparse_pca(
         Bytes, or a size as "500MB" and "2GiB". Data that would take more in memory are read in
         passes: one for the variances, one for the covariance of the features that vary most. These
         are searched; the bound counts all.
-    include : list of names or numbers, or mask; or one such list per component
+    include : list of names, patterns or numbers, or mask; or one such list per component
         Features that a component must use. They take their places among its nonzeros whatever their
         best loadings are, and the components are then in the order of these lists.
-    exclude : list of names or numbers, or mask
-        Features that no component may use.
+    exclude : list of names, patterns or numbers, or mask
+        Features that no component may use; a pattern is as `gene*`.
     missing : {"error", "rows", "mean", "median", "pairwise"}
         What to do about entries that are missing (NaN): refuse them, leave out their rows, fill
         them with the mean or median of their column, or use the covariance of each pair of
