@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from sparcipal.cli import main, options, values
+from sparcipal.problem.constraints import Columns, excluded
 
 
 def test_output_option_refuses_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
@@ -131,14 +132,16 @@ def test_features_are_named_by_patterns_and_in_quotes():
     asked = {"components": 1, "include": ('"b,c", a1',), "exclude": ("a*,x*,7,3,none*",)}
     found = options.constraints(asked, data)
     assert found["include"] == ["b,c", "a1"]
-    assert found["exclude"] == ["x*", "7", 3, "none*", "a1", "a2"]
+    assert found["exclude"] == ["a*", "x*", "7", 3, "none*"]  # patterns are the library's
 
 
 def test_a_feature_named_twice_is_not_merged_and_patterns_may_meet():
     data = {"feature_names": ("a1", "a2", "b")}
     asked = {"components": 1, "include": ("a1,a1",), "exclude": ("a*", "a1,?2")}
     found = options.constraints(asked, data)
-    assert found == {"include": ["a1", "a1"], "exclude": ["a1", "a2"]}
+    assert found == {"include": ["a1", "a1"], "exclude": ["a*", "a1", "?2"]}
+    columns = Columns(3, data["feature_names"])
+    assert excluded(found["exclude"], columns) == ([0, 1], [])
 
 
 def test_trends_leave_out_what_is_excluded(tmp_path):
