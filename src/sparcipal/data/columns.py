@@ -7,7 +7,6 @@ that no column is fitted or left out silently.
 from __future__ import annotations
 
 import difflib
-import fnmatch
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..problem.constraints import matched
 from ..problem.parameters import is_mask
 from .checks import check_shape
 from .notes import ASIDE, listed
@@ -294,7 +294,7 @@ def matching(
                 f"a range {option}={pattern!r} that runs backwards: write '{last}:{first}'"
             )
         else:
-            several = [j for j, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
+            several = matched(pattern, names)
             found += several
             if not several:
                 others = [name for name in names if name not in patterns]

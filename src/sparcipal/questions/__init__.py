@@ -1,18 +1,5 @@
 """Questions that follow an answer: how many, what else, how stable, what changed, and why."""
 
-from __future__ import annotations
+from ..lazy import modules_of
 
-import importlib
-from typing import Any
-
-_MODULES = ("choice", "growth", "resampling")  # that the documents name; loaded on first use
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(f".{name}", __name__)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+__getattr__, __dir__ = modules_of(__name__, ("choice", "growth", "resampling"))
