@@ -100,3 +100,19 @@ def test_strips_are_added_to_in_place():
     assert peak_of(lambda: strip.add(X[:3]).add(X[3:])) < 0.3 * strip.cross.nbytes
     centred = X - X.mean(axis=0)
     np.testing.assert_allclose(strip.cross, centred[:, :100].T @ centred, atol=1e-12)
+
+
+def test_unsigned_integers_beyond_int64_are_added_with_weights():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2**64 - 1, (60, 5), dtype=np.uint64) * (rng.random((60, 5)) < 0.6)
+    weights, chosen = rng.random(60) + 0.1, np.array([0, 2, 3])
+    whole = Moments(5).add(X, weights)
+    for container in (sp.csr_array, sp.csc_array, np.asarray):
+        moments = Moments(5).add(container(X), weights)
+        np.testing.assert_allclose(moments.means(), whole.means(), rtol=1e-12)
+        assert (moments.low == X.min(axis=0)).all()
+        assert (moments.high == X.max(axis=0)).all()
+        gram = moments.gram(chosen).add(container(X), weights)
+        found = screened_of(moments, gram, True, False).matrix
+        expected = np.cov(X[:, chosen].T.astype(float), aweights=weights, ddof=0)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e24)

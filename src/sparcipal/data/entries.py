@@ -63,10 +63,13 @@ def largest_magnitude(block: Any) -> int | float:
 
 
 def signed(data: np.ndarray) -> np.ndarray:
-    """Convert booleans and uint64, whose products with an int64 are not integers."""
+    """Convert booleans and uint64, whose products with an int64 are not integers; the largest ones
+    to numbers in double precision, of which sums are not exact anyway."""
     if data.dtype == np.bool_:
         return data.view(np.uint8)
-    return data.astype(np.int64) if data.dtype == np.uint64 else data
+    if data.dtype != np.uint64:
+        return data
+    return data.astype(np.int64 if data.max(initial=0) < 2**63 else np.float64)
 
 
 def words(values: np.ndarray) -> np.ndarray:
