@@ -302,6 +302,10 @@ class Strip:
     columns : integers
     shift, factor : ndarrays of shape (p,)
         What is subtracted from every column, and the power of two by which it is multiplied then.
+    exact : bool
+        Whether entries and shifts are integers, all factors one, and all sums of squares about the
+        shifts below 2^52. Then (Cauchy-Schwarz) no sum on the way leaves the integers of double
+        precision, and nothing is rounded.
 
     Attributes
     ----------
@@ -311,20 +315,23 @@ class Strip:
         Sums, and sums of squares that are at least as large as any that was rounded.
     """
 
-    def __init__(self, columns: np.ndarray, shift: np.ndarray, factor: np.ndarray) -> None:
+    def __init__(
+        self, columns: np.ndarray, shift: np.ndarray, factor: np.ndarray, exact: bool = False
+    ) -> None:
         self.columns, self.shift, self.factor = np.asarray(columns, dtype=np.intp), shift, factor
+        self.exact = exact
         self.n_samples, self.weight = 0, 0.0
         self.cross = np.zeros((self.columns.size, shift.size))
         self.sums = np.zeros(shift.size)
         self.mass = np.zeros(shift.size)
 
     def copy_empty(self) -> Strip:
-        return Strip(self.columns, self.shift, self.factor)
+        return Strip(self.columns, self.shift, self.factor, self.exact)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Send an empty one without its zeros."""
         if self.n_samples == 0:
-            return Strip, (self.columns, self.shift, self.factor)
+            return Strip, (self.columns, self.shift, self.factor, self.exact)
         return super().__reduce_ex__(protocol)
 
     def merge(self, other: Strip) -> Self:
@@ -337,18 +344,33 @@ class Strip:
 
     def add(self, block: Any, weights: np.ndarray | None = None) -> Self:
         block, weights = summable(block, weights, self.shift.size)
-        if sp.issparse(block):
-            self._add_sparse(block.astype(np.float64), weights)
+        if not sp.issparse(block):
+            self._add_dense(block, weights)
+        elif self.exact:
+            self._add_integers(block.astype(np.float64))
         else:
-            step = max(1, FEW // self.shift.size)
-            for start in range(0, block.shape[0], step):
-                heavy = None if weights is None else weights[start : start + step, None]
-                self._add_dense((block[start : start + step] - self.shift) * self.factor, heavy)
+            self._add_sparse(block.astype(np.float64), weights)
         self.n_samples += block.shape[0]
         self.weight += block.shape[0] if weights is None else float(weights.sum())
         return self
 
-    def _add_dense(self, tile: np.ndarray, heavy: np.ndarray | None) -> None:
+    @property
+    def _step(self) -> int:
+        """Rows of a dense tile."""
+        return max(1, FEW // self.shift.size)
+
+    def _add_dense(self, block: Any, weights: np.ndarray | None = None) -> None:
+        """Add rows, sparse or not, some of them at a time."""
+        for start in range(0, block.shape[0], self._step):
+            part = block[start : start + self._step]
+            part = part.toarray() if sp.issparse(part) else part
+            tile = np.subtract(part, self.shift, dtype=np.float64)
+            if not self.exact:
+                tile *= self.factor
+            heavy = None if weights is None else weights[start : start + self._step, None]
+            self._add_tile(tile, heavy)
+
+    def _add_tile(self, tile: np.ndarray, heavy: np.ndarray | None) -> None:
         weighed = tile if heavy is None else heavy * tile
         # in place: the product of a strip would take as much as the strip does
         chosen = weighed[:, self.columns]
@@ -356,22 +378,47 @@ class Strip:
         self.sums += weighed.sum(axis=0)
         self.mass += (weighed * tile).sum(axis=0)
 
+    def _add_integers(self, block: sp.csr_array) -> None:
+        """Add integers, so few rows at a time that sums about zero are exact, too.
+
+        No sum on the way to those about the shifts exceeds four times the largest sum of squares of
+        entries and shifts, by Cauchy and Schwarz.
+        """
+        rows = block.shape[0]
+        squares = np.bincount(block.indices, block.data * block.data, minlength=self.shift.size)
+        if 16 * float((squares + rows * self.shift**2).max(initial=0.0)) < DOUBLE:
+            sums = self._add_products(block, block, rows, self.shift)
+            self.mass += squares - self.shift * (2 * sums - rows * self.shift)
+        elif rows > self._step:
+            self._add_integers(block[: rows // 2])
+            self._add_integers(block[rows // 2 :])
+        else:
+            self._add_dense(block)
+
     def _add_sparse(self, block: sp.csr_array, weights: np.ndarray | None) -> None:
-        """Add x y - c y - d x + c d for the shifts c and d of x and y; the mass counts each."""
+        """Add stored entries; the mass counts those and the shifts, since their sums cancel."""
         block.data *= self.factor[block.indices]
         shift = self.shift * self.factor
         weighed = block if weights is None else sp.csr_array(block.multiply(weights[:, None]))
         rows = block.shape[0] if weights is None else float(weights.sum())
+        self._add_products(block, weighed, rows, shift)
+        squares = np.bincount(block.indices, block.data * weighed.data, minlength=shift.size)
+        self.mass += 2 * (squares + rows * shift**2)
+
+    def _add_products(
+        self, block: sp.csr_array, weighed: sp.csr_array, rows: float, shift: np.ndarray
+    ) -> np.ndarray:
+        """Add x y - c y - d x + c d for the shifts c and d of x and y, and return the sums of x."""
         sums, own = np.asarray(weighed.sum(axis=0)).ravel(), self.columns
         product = sp.csr_array(weighed[:, own].T @ block)
         product.sum_duplicates()
         row = np.repeat(np.arange(own.size), np.diff(product.indptr))
         self.cross[row, product.indices] += product.data
-        self.cross -= np.outer(shift[own], sums - rows * shift)
-        self.cross -= np.outer(sums[own], shift)
+        if shift.any():  # few counts have a mean of a half or more
+            self.cross -= np.outer(shift[own], sums - rows * shift)
+            self.cross -= np.outer(sums[own], shift)
         self.sums += sums - rows * shift
-        squares = np.bincount(block.indices, block.data * weighed.data, minlength=shift.size)
-        self.mass += 2 * (squares + rows * shift**2)
+        return sums
 
 
 def _kernel_pairs(

@@ -2,7 +2,9 @@
 
 The whole matrix of a screened table does not fit, but some of its rows do. A bound that asks for
 every row of a feature that matters (docs/methods/dropped.rst, the rule "rows") gets them here: a
-pass sums the products of a strip of columns with all columns, about shifts near their means.
+pass sums the products of a strip of columns with all columns, about shifts near their means:
+exactly for integers that are not too large, so that it makes no difference how rows are cut, and
+which of them are sparse.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from .screening import Screened, upper_variances
 MOST_ROWS = 512  # of a strip
 PARTS = 4  # of the memory limit, of which a strip takes one
 READ, PRODUCT = 1.0, 0.1  # nanoseconds to read an entry, and to add a product
+EXACT = 2.0**51  # no sum of squares of integers exceeds this, with a reserve, where all are exact
 LOST = 1e-3  # relative errors of deviations above this are not carried through a quotient
 
 
@@ -62,8 +65,12 @@ class EveryRow:
         self._shift = moments.means() if self._center else np.zeros(p)
         deviation = screened.scale if self._scale else np.full(p, np.sqrt(unit))
         assert deviation is not None
-        self._factor = 2.0 ** -np.floor(np.log2(deviation))  # no product overflows
-        self._divisor = deviation * self._factor  # between one and two
+        self._exact = _exact(moments, self._center)
+        if self._exact:
+            self._shift, self._factor = np.rint(self._shift), np.ones(p)
+        else:
+            self._factor = 2.0 ** -np.floor(np.log2(deviation))  # no product overflows
+        self._divisor = deviation * self._factor  # between one and two, if not exact
         self._still = np.zeros(p, bool) if screened.constant is None else screened.constant
         self.diagonal = upper_variances(screened) / unit
         self.error_weights = np.zeros(p)
@@ -96,7 +103,7 @@ class EveryRow:
         self._strip = np.empty((0, self.n_features))  # the old one is freed first
         what = f"of {features.size} of {self.n_features} features with all"
         watch = Watch(self._monitor, "rows", what)
-        sums = self._rows.accumulate(Strip(features, self._shift, self._factor), watch)
+        sums = self._rows.accumulate(Strip(features, self._shift, self._factor, self._exact), watch)
         check_same_columns(self._moments, sums, self._rows.feature_names)
         self._held, self._strip = features, self._rounded_up(sums)
 
@@ -125,3 +132,13 @@ class EveryRow:
             matrix[row] = np.where(matrix[row] >= -off, top, -top)
         matrix[self._still[own]] = 0.0
         return matrix
+
+
+def _exact(moments: Moments, center: bool) -> bool:
+    """Return whether sums of products about the integers next to the means are exact in double
+    precision, in any order: none exceeds a sum of squares about them."""
+    largest = max(abs(moments.low).max(initial=0.0), abs(moments.high).max(initial=0.0))
+    if not moments.exact or largest >= EXACT:
+        return False
+    # an integer next to a computed mean is less than one away from the exact one
+    return bool(moments.n_samples * (moments.variances(center).max(initial=0.0) + 1) < EXACT)
