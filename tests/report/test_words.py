@@ -29,6 +29,12 @@ def test_words_tell_signs_and_screened_features():
     kept = words.screening(streamed.certificate)
     assert kept == [("kept", "4", "features: all that vary")]
     assert words.screening(result.certificate) == []
+    wide = rng.integers(-9, 10, (40, 30))
+    some = sparse_pca(lambda: iter([wide]), n_nonzero_coefs=2, memory_limit=1, certify=False)
+    kept, dropped, *_ = words.screening(some.certificate)
+    assert kept == ("kept", "4", "of 30 features that vary, searched")
+    assert dropped[:2] == ("dropped", "26")
+    assert "variance" not in dropped[2].split(";")[0]
 
 
 @pytest.mark.parametrize("gap", [0.0, 1e-15, 1e-11, 3e-10, 1e-7, 0.00038, 0.03, 0.4])

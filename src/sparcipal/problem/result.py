@@ -103,7 +103,7 @@ class Certificate:
     unit : float
         A power of two: the proofs speak of the covariance divided by it.
     screening : dict
-        Empty unless features were dropped by their variance before the search. Then: how many were
+        Empty unless only some of the features were searched. Then: how many were
         "kept" and "dropped", the "largest_dropped" variance, the "rule" of the proof, the bound
         "inside" the kept features, the bound of everything "touching" a dropped one, and two
         claims: "support_unchanged" (no optimum uses a dropped feature) and "bound_holds" (what

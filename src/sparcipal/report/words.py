@@ -359,15 +359,15 @@ def _unequal(result: Result) -> list[str]:
 
 
 def screening(certificate: Certificate) -> list[tuple[str, str, str]]:
-    """Return three separate claims on the features that were dropped by their variance."""
+    """Return three separate claims on the features that were not searched."""
     claims = certificate.screening
     if not claims:
         return []
     dropped = claims["dropped"]
-    rule = f"by variance; what they could add is bounded by {claims['rule']}"
-    rows = [("kept", f"{claims['kept']}", "features of largest variance, searched")]
+    kept, rule = claims["kept"], f"not searched; what they could add is bounded by {claims['rule']}"
     if not dropped:
-        return [(*rows[0][:2], "features: all that vary")]
+        return [("kept", f"{kept}", "features: all that vary")]
+    rows = [("kept", f"{kept}", f"of {kept + dropped} features that vary, searched")]
     rows.append(("dropped", f"{dropped}", rule))
     unchanged = claims["support_unchanged"]
     rows.append(
