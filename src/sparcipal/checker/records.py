@@ -833,24 +833,26 @@ class DroppedPart:
 @dataclass(frozen=True)
 class Dropped:
     """From the kept features to all, when only the variances v_1 >= v_2 >= ... of the dropped ones
-    are known. With N nonzeros in all, t of them dropped, a choice explains at most B(N - t) + v_1 +
-    ... + v_t, where B(n) is the smaller one of ``inside`` and of the n largest variances of kept
-    features; and by the rule ``prices`` also of C and the n largest prices, where C is the Ky Fan
-    sum of the certificate with ``price`` on every kept feature: M - s price I in the core, m_j -
-    price outside, and k zeros for components that lie among the dropped ones. ``price`` must not
-    exceed the pad. ``touching`` is at least the largest of these over t >= 1; the bound is the
-    larger one of ``inside`` and ``touching``. By the rule ``rows`` ``touching`` is at least the Ky
-    Fan sum of the certificate over all features, dropped ones among those outside the core, and the
-    N - 1 largest prices: this needs rows of the covariance of all features, from the data. The rule
-    is ``nothing dropped`` if no dropped feature varies, and only then (``rows`` is no rule of
-    parts); ``touching`` is then at least zero. A common
-    set has N = s features, and neither. Free and orthogonal components have no ``prices``; B(n) is
-    for them of the n largest variances alone, unless the bound is ``eigenvalues`` or ``trace``, and
-    orthogonal ones have ``rows`` if all prices of the certificate are zero. With ``parts`` each
-    cardinality has a number of its own, for one component alone. A bound ``parts`` of overlapping
-    supports adds up the larger ones of inside and touching. A bound ``adjusted`` by Y does so with
-    its matrix H in place of the covariance, its heights as weights, and the shift added to every
-    dropped variance."""
+    are known; which features were kept is no part of the proof. With N nonzeros in all, t of them
+    dropped, a choice explains at most B(N - t) + v_1 + ... + v_t, where B(n) is the smaller one of
+    ``inside`` and of the n largest variances of kept features; and by the rule ``prices`` also of C
+    and the n largest prices, where C is the Ky Fan sum of the certificate with ``price`` on every
+    kept feature: M - s price I in the core, m_j - price outside, and k zeros for components that
+    lie among the dropped ones. ``price`` must not exceed the pad. ``touching`` is at least the
+    largest of these over t >= 1; the bound is the larger one of ``inside`` and ``touching``. By the
+    rule ``rows`` ``touching`` is at least the Ky Fan sum of the certificate over all features,
+    dropped ones among those outside the core, and the N - 1 largest prices: this needs rows of the
+    covariance of all features, from the data. The rule is ``nothing dropped`` if no dropped feature
+    varies, and only then (``rows`` is no rule of parts); ``touching`` is then at least zero. A
+    common set has N = s features, and neither. Free and orthogonal components have no ``prices``;
+    B(n) is for them of the n largest variances alone, unless the bound is ``eigenvalues`` or
+    ``trace``, and orthogonal ones have ``rows`` if all prices of the certificate are zero. The
+    features of ``split`` are numbered inside ``kept``. With ``parts`` each cardinality has a number
+    of its own, for one component alone. A bound ``parts`` of overlapping supports adds up the
+    larger ones of inside and touching. A bound ``adjusted`` by Y does so with its matrix H in place
+    of the covariance, its heights as weights, and the shift added to every dropped variance; there
+    splits of parts number the features of H. Only these two bounds may have ``parts``, and they may
+    also be without, for all components together. With ``parts`` the ``rule`` is one of theirs."""
 
     kept: np.ndarray = entry(Features("P", least=1, names="p"), "the kept features, among all P")
     rule: str = entry(Word("variances", "prices", "rows", "nothing dropped"), "how it is bounded")
@@ -869,14 +871,17 @@ class Among:
     """Beside the entries of its own family, the data of a bound may say which features it speaks
     of: all others are constant or excluded (``kept``), or dropped (``screened``). The proof then
     numbers the features that are left, 0 to p-1, and a component that uses none of them explains
-    nothing. In a given matrix no feature beside constant ones that are left out has a negative
-    variance."""
+    nothing. Where both are there, ``kept`` numbers features inside ``screened.kept``: those of
+    the data are screened.kept[kept]. In a given matrix no feature beside constant ones that are
+    left out has a negative variance."""
 
     screened: Dropped | None = entry(
-        Record(Dropped), "the features that were kept by their variance", optional=True
+        Record(Dropped), "the features that were searched, and what the others add", optional=True
     )
     kept: np.ndarray | None = entry(
-        Features("p", least=1), "the features that vary, among those of the data", optional=True
+        Features("p", least=1),
+        "the features that vary and are not excluded, among those of the data or the screened ones",
+        optional=True,
     )
 
 
