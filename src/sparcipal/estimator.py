@@ -234,7 +234,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         the callbacks of scikit-learn work as well: `set_callbacks(ProgressBar())`.
     memory_limit : int or str, default=1 GiB
         Bytes, or a size as "500MB" and "2GiB". Data that would take more in memory are read in
-        passes; the features that vary most are searched, and the bound counts all.
+        passes; the features that vary or covary most are searched, and the bound counts all.
     include : list of names, patterns or numbers, or mask; or one per component, default=None
         Features that a component must use. They take their places among its nonzeros whatever their
         best loadings are, and the components are then in the order of these lists.
