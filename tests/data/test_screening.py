@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import product
 
 import numpy as np
@@ -316,3 +317,29 @@ def test_screened_refuses_sums_over_different_rows():
     gram = Moments(5).add(X).gram(np.array([0, 1])).add(X[:10])
     with pytest.raises(ValueError, match="moments are of 20 rows, products of 10"):
         Screened.of(moments, gram)
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("size", [1e-158, 1e-162, 1e-300])
+def test_sums_of_another_engine_refuse_columns_whose_squares_underflow(size, center):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 6))
+    X[:, 1] = X[:, 0] + 0.01 * rng.standard_normal(50)
+    X *= np.array([size, size, 1, 1, 1, 0])
+    moments = pickle.loads(pickle.dumps(Moments(6).add(X)))
+    gram = pickle.loads(pickle.dumps(moments.gram(np.arange(6)).add(X)))
+    words = r"no entry larger than .* in a column, so that variances underflow"
+    with pytest.raises(ValueError, match=words):
+        Screened.of(moments, gram, center, scale=True)
+    with pytest.raises(ValueError, match=words):
+        sparse_pca(X, n_nonzero_coefs=2, center=center, scale=True, memory_limit=1)
+    assert Screened.of(moments, gram, center).n_features == 6  # beside ordinary ones they are zero
+    small = Moments(6).add(X * size)
+    with pytest.raises(ValueError, match=r"no entry larger than .*, so that variances underflow"):
+        Screened.of(small, small.gram(np.arange(6)).add(X * size), center)
+
+
+def test_a_constant_column_whose_square_underflows_is_refused_without_centring():
+    X = np.column_stack([np.full(9, 1e-200), np.zeros(9), np.arange(9.0)])
+    with pytest.raises(ValueError, match="underflow"):
+        sparse_pca(X, n_nonzero_coefs=1, center=False, scale=True, memory_limit=1)

@@ -157,7 +157,7 @@ def _verify(
     value = math.nan
     try:
         result, (X, covariance, sample_weight) = claimed(raw), given
-        covariance = covariance if X is not None else screened.of_sums(covariance, result)
+        covariance = covariance if X is not None else _of_sums(covariance, result)
         plain = type(X) is np.ndarray or X is None
         table, others = (X, []) if plain else chosen(X, result.feature_names)
         source = None if X is None else source_of(table)
@@ -210,6 +210,16 @@ def _verify(
     if any(others):
         said += f"; {max(others)} columns of X that the result does not name were set aside"
     return Verification("proved", said, value, bound, reported)
+
+
+def _of_sums(given: Any, result: Result) -> Any:
+    """Return the Screened of sums over rows; refused where these cannot be sums of any."""
+    try:
+        return screened.of_sums(given, result)
+    except Refused:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise Refused(f"no covariance can be made of the sums: {error}") from error
 
 
 def _proved(raw: Result, given: tuple[Any, Any, Any], ar: Arithmetic, budget: Budget) -> Result:

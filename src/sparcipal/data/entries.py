@@ -72,6 +72,22 @@ def signed(data: np.ndarray) -> np.ndarray:
     return data.astype(np.int64 if data.max(initial=0) < 2**63 else np.float64)
 
 
+def stored(arrays: Any, name: str, dtype: Any, *shape: int | None) -> np.ndarray:
+    """Return a copy of an array that was saved; ValueError where it is not of this kind, or not of
+    this shape, in which None stands for any length."""
+    if name not in arrays:
+        raise ValueError(f"there is no {name!r}")
+    found = np.asarray(arrays[name])
+    fits = len(shape) == found.ndim and all(a in (None, b) for a, b in zip(shape, found.shape))
+    if found.dtype != np.dtype(dtype) or not fits:
+        wanted = ", ".join("any" if length is None else str(length) for length in shape)
+        raise ValueError(
+            f"{name!r} is of {found.dtype} and shape {found.shape}, not of {np.dtype(dtype)} and "
+            f"shape ({wanted})"
+        )
+    return np.array(found)
+
+
 def words(values: np.ndarray) -> np.ndarray:
     """Split integers into int64 words, the lowest first; the highest has the sign."""
     rest, parts = values.astype(object), []

@@ -17,12 +17,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..numerics import margins
-from .entries import WORD, largest_magnitude, number, signed, summable, words
-from .products import Gram, check_exact
+from ..problem import parameters
+from .entries import WORD, largest_magnitude, number, signed, stored, summable, words
+from .products import Gram, check_exact, column_numbers
 
 TILE = 1 << 18  # entries of a dense block worked on together
 # Columns with zeros whose squared mean is this many times their variance are summed about the mean.
 MOSTLY_MEAN = 1000.0
+_SUMS = ("sums", "squares")
 
 
 class Moments:
@@ -54,7 +56,7 @@ class Moments:
     """
 
     def __init__(self, n_features: int) -> None:
-        self.n_features = int(n_features)
+        self.n_features = parameters.integer("n_features", n_features, 0)
         self.n_samples = 0
         self.exact = True
         self.sums: np.ndarray = np.zeros(self.n_features, dtype=np.int64)
@@ -370,7 +372,7 @@ class Moments:
     def gram(self, columns: Any) -> Gram:
         """Return an empty Gram for these columns of the same table: summed exactly, or about the
         means."""
-        columns = np.asarray(columns, dtype=np.intp)
+        columns = column_numbers(columns, self.n_features)
         if self.exact:
             return Gram(columns)
         # Zero stays zero in columns that have zeros, so that sparse rows are not filled, unless
@@ -404,19 +406,47 @@ class Moments:
 
     @staticmethod
     def from_arrays(arrays: Any) -> Moments:
-        rows = np.asarray(arrays["rows"])
-        new = Moments(np.asarray(arrays["low"]).size)
+        rows, low = stored(arrays, "rows", np.int64, 3), stored(arrays, "low", np.float64, None)
+        new = Moments(low.size)
         new.n_samples, new.exact, new._depth = int(rows[0]), bool(rows[1]), int(rows[2])
-        weight = float(np.asarray(arrays["weight"])[0])
+        weight = float(stored(arrays, "weight", np.float64, 1)[0])
         new._weight = None if np.isnan(weight) else weight
-        new.low, new.high = np.array(arrays["low"]), np.array(arrays["high"])
+        new.low, new.high = low, stored(arrays, "high", np.float64, low.size)
         if new.exact:
-            new.sums, new.squares = number(arrays["sums"]), number(arrays["squares"])
+            sums, squares = (stored(arrays, k, np.int64, None, low.size) for k in _SUMS)
+            new.sums, new.squares = number(sums), number(squares)
             new._reach = int(new.squares.max(initial=0))
         else:
-            new.sums, new.squares = np.array(arrays["sums"]), np.array(arrays["squares"])
-            new._shift, new._mass = np.array(arrays["shift"]), np.array(arrays["mass"])
+            new.sums, new.squares = (stored(arrays, k, np.float64, low.size) for k in _SUMS)
+            new._shift, new._mass = (
+                stored(arrays, k, np.float64, low.size) for k in ("shift", "mass")
+            )
         return new
+
+
+def check_moments(moments: Moments, center: bool, scale: bool) -> None:
+    """Refuse moments of which no covariance can be made."""
+    n = moments.n_samples
+    if n == 0:
+        raise ValueError("X has no rows; pass at least one sample")
+    if center and n == 1:
+        raise ValueError(
+            "X has 1 sample, n_samples=1: centring leaves nothing of it; pass at least 2 samples, "
+            "or center=False"
+        )
+    size = np.maximum(np.abs(moments.low), np.abs(moments.high))
+    if size.max() > 1e150:
+        raise ValueError(
+            f"X has an entry of size {size.max():.3g}, whose square overflows; divide X by a "
+            "constant so that entries stay below 1e150"
+        )
+    small = size[(size > 0) & ~(moments.constant & center)] if scale else size.max(keepdims=True)
+    if small.size and 0 < small.min() < 1e-140:
+        raise ValueError(
+            f"X has no entry larger than {small.min():.3g}{' in a column' if scale else ''}, so "
+            "that variances underflow; multiply X by a constant so that entries reach at least "
+            "1e-140"
+        )
 
 
 def tiles(block: np.ndarray) -> list[np.ndarray]:

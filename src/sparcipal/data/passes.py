@@ -14,7 +14,7 @@ from ..problem import parameters
 from ..problem.monitor import Monitor
 from ..problem.problem import Component
 from .covarying import Covarying, signs_within, taken_in_turn
-from .moments import Moments
+from .moments import Moments, check_moments
 from .products import Gram
 from .rows import Rows, Watch
 from .same_rows import check_same_rows
@@ -183,28 +183,3 @@ class Stream:
 
 def _name(kept: np.ndarray) -> str:
     return f"products-{hashlib.sha256(kept.astype('<i8').tobytes()).hexdigest()[:24]}"
-
-
-def check_moments(moments: Moments, center: bool, scale: bool) -> None:
-    """Refuse moments of which no covariance can be made."""
-    n = moments.n_samples
-    if n == 0:
-        raise ValueError("X has no rows; pass at least one sample")
-    if center and n == 1:
-        raise ValueError(
-            "X has 1 sample, n_samples=1: centring leaves nothing of it; pass at least 2 samples, "
-            "or center=False"
-        )
-    size = np.maximum(np.abs(moments.low), np.abs(moments.high))
-    if size.max() > 1e150:
-        raise ValueError(
-            f"X has an entry of size {size.max():.3g}, whose square overflows; divide X by a "
-            "constant so that entries stay below 1e150"
-        )
-    small = size[~moments.constant] if scale else size.max(keepdims=True)
-    if small.size and 0 < small.min() < 1e-140:
-        raise ValueError(
-            f"X has no entry larger than {small.min():.3g}{' in a column' if scale else ''}, so "
-            "that variances underflow; multiply X by a constant so that entries reach at least "
-            "1e-140"
-        )

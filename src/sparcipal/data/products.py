@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import blas
 
-from .entries import WORD, largest_magnitude, number, signed, summable, words
+from .entries import WORD, largest_magnitude, number, signed, stored, summable, words
 
 FEW, ENTRIES = 1 << 18, 1 << 20  # entries of a dense tile: few, unless there are as many sums
 # Above this share of nonzeros among the chosen columns, a dense product is faster.
@@ -41,9 +41,7 @@ class Gram:
     """
 
     def __init__(self, columns: Any, shift: np.ndarray | None = None, exponent: int = 0) -> None:
-        self.columns = np.asarray(columns, dtype=np.intp)
-        if self.columns.ndim != 1 or (np.diff(self.columns) <= 0).any():
-            raise ValueError("columns must be increasing integers, each column once")
+        self.columns = column_numbers(columns)
         m = self.columns.size
         self.shift, self.exponent = shift, int(exponent)
         self.n_samples = 0
@@ -147,18 +145,25 @@ class Gram:
 
     @staticmethod
     def from_arrays(arrays: Any) -> Gram:
-        rows, second = np.asarray(arrays["rows"]), np.array(arrays["second"])
-        shift = np.array(arrays["shift"]) if "shift" in arrays else None
-        new = Gram(np.asarray(arrays["columns"]), shift, int(rows[2]) if rows.size > 1 else 0)
-        new.n_samples, new.sums, new.second = int(rows[0]), np.array(arrays["sums"]), second
-        if second.ndim == 3:
-            new.sums, new.second = number(arrays["sums"]), number(second)
-        if rows.size > 1:
-            weight = float(np.asarray(arrays["weight"])[0])
+        exact = np.shape(arrays.get("rows")) == (1,)
+        rows = stored(arrays, "rows", np.int64, 1 if exact else 3)
+        columns = stored(arrays, "columns", np.intp, None)
+        m, kind = columns.size, np.int64 if exact else np.float64
+        shift = None if exact or "shift" not in arrays else stored(arrays, "shift", np.float64, m)
+        new = Gram(columns, shift, 0 if exact else int(rows[2]))
+        new.n_samples = int(rows[0])
+        if exact and np.ndim(arrays.get("second")) == 3:
+            new.sums = number(stored(arrays, "sums", kind, None, m))
+            new.second = number(stored(arrays, "second", kind, None, m, m))
+        else:
+            new.sums = stored(arrays, "sums", kind, m)
+            new.second = stored(arrays, "second", kind, m, m)
+        if exact:
+            new._reach = int(np.diagonal(new.second).max(initial=0))
+        else:
+            weight = float(stored(arrays, "weight", np.float64, 1)[0])
             new.exact, new.depth = False, int(rows[1])
             new._weight = None if np.isnan(weight) else weight
-        else:
-            new._reach = int(np.diagonal(new.second).max(initial=0))
         return new
 
     def _round(self) -> None:
@@ -283,6 +288,21 @@ class Gram:
         place = self._place(block.shape[1])
         spread_rows(block.indptr, block.indices, signed(block.data), place, start, stop, tile)
         return tile
+
+
+def column_numbers(columns: Any, n_features: int | None = None) -> np.ndarray:
+    """Return numbers of columns, increasing and each once; ValueError for anything else."""
+    given = np.asarray(columns)
+    whole = given.dtype.kind in "iu" or not given.size
+    found = given.astype(np.intp) if whole else np.zeros(0, dtype=np.intp)
+    if given.ndim != 1 or not whole or (np.diff(found) <= 0).any() or (found < 0).any():
+        raise ValueError(
+            "columns must be increasing integers from 0 on, each column once; sort them, and pass "
+            "places instead of names or a mask"
+        )
+    if n_features is not None and found.size and found[-1] >= n_features:
+        raise ValueError(f"there is no column {found[-1]}: they are 0 to {n_features - 1}")
+    return found
 
 
 def check_exact(exact: bool) -> None:

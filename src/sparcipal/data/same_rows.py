@@ -22,7 +22,7 @@ def check_same_rows(moments: Moments, gram: Gram, names: tuple[str, ...] | None 
             f"moments are of {moments.n_samples} rows, products of {gram.n_samples}; both must "
             "have seen all rows once"
         )
-    before, now = _of_moments(moments, gram.columns), _of_gram(gram)
+    before, now = spread_of(moments, gram.columns), _of_gram(gram)
     if moments.exact and gram.exact:
         squares = moments.squares[gram.columns]
         differs = moments.sums[gram.columns] != gram.sums
@@ -40,10 +40,10 @@ def check_same_columns(
 ) -> None:
     """Refuse a strip of other rows than those of the moments, as far as the sums can tell."""
     every = np.arange(moments.n_features)
-    before, factor = _of_moments(moments, every), strip.factor
+    before, factor = spread_of(moments, every), strip.factor
     own = _rounded(strip.weight, strip.sums, strip.mass, strip.mass, strip.n_samples)
     mean, off = own.mean / factor + strip.shift, own.mean_error / factor
-    now = _Spread(mean, before.variance, off + few() * np.abs(strip.shift), before.error)
+    now = Spread(mean, before.variance, off + few() * np.abs(strip.shift), before.error)
     if strip.n_samples != moments.n_samples:
         raise ValueError(
             f"there were {moments.n_samples} rows of positive weight before, and are "
@@ -57,8 +57,8 @@ def check_same_columns(
 def _refuse(
     differs: np.ndarray,
     columns: np.ndarray,
-    before: _Spread,
-    now: _Spread,
+    before: Spread,
+    now: Spread,
     names: tuple[str, ...] | None,
 ) -> None:
     """Name the first feature that differs."""
@@ -73,7 +73,7 @@ def _refuse(
 
 
 @dataclass(frozen=True)
-class _Spread:
+class Spread:
     """Means and variances of some columns, and how far they may be from exact arithmetic."""
 
     mean: np.ndarray
@@ -86,7 +86,8 @@ class _Spread:
         return f"mean {self.mean[place]:.10g} and standard deviation {deviation:.10g}"
 
 
-def _of_moments(moments: Moments, columns: np.ndarray) -> _Spread:
+def spread_of(moments: Moments, columns: np.ndarray) -> Spread:
+    """Return means and variances of some columns by their moments."""
     sums, squares = moments.sums[columns], moments.squares[columns]
     if moments.exact:
         return _exact(moments.n_samples, sums, squares)
@@ -95,7 +96,7 @@ def _of_moments(moments: Moments, columns: np.ndarray) -> _Spread:
     return _moved(_rounded(moments.weight, sums, squares, mass, depth), shift, 0)
 
 
-def _of_gram(gram: Gram) -> _Spread:
+def _of_gram(gram: Gram) -> Spread:
     squares = np.diagonal(gram.second)
     if gram.exact:
         return _exact(gram.n_samples, gram.sums, squares)
@@ -104,28 +105,28 @@ def _of_gram(gram: Gram) -> _Spread:
     return _moved(spread, shift, -gram.exponent)
 
 
-def _exact(n: int, sums: np.ndarray, squares: np.ndarray) -> _Spread:
+def _exact(n: int, sums: np.ndarray, squares: np.ndarray) -> Spread:
     """Compute the spread from sums of integers."""
     first, second = sums.astype(object), squares.astype(object)
     mean = np.asarray(first / max(n, 1), dtype=np.float64)
     variance = np.asarray((n * second - first * first) / max(n * n, 1), dtype=np.float64)
-    return _Spread(mean, variance, few() * np.abs(mean), few() * variance)
+    return Spread(mean, variance, few() * np.abs(mean), few() * variance)
 
 
 def _rounded(
     weight: float, sums: np.ndarray, squares: np.ndarray, mass: np.ndarray, depth: int
-) -> _Spread:
+) -> Spread:
     """Compute the spread from rounded sums; `mass` bounds all partial sums of squares."""
     mean = sums / weight
     size = (mass + TINY) / weight + TINY  # TINY covers squares that underflow
     relative = summed(depth)
-    return _Spread(mean, squares / weight - mean * mean, relative * np.sqrt(size), relative * size)
+    return Spread(mean, squares / weight - mean * mean, relative * np.sqrt(size), relative * size)
 
 
-def _moved(spread: _Spread, shift: np.ndarray, exponent: int) -> _Spread:
+def _moved(spread: Spread, shift: np.ndarray, exponent: int) -> Spread:
     """Return the spread of the columns times 2**exponent plus `shift`."""
     mean = np.ldexp(spread.mean, exponent) + shift
-    return _Spread(
+    return Spread(
         mean,
         np.ldexp(spread.variance, 2 * exponent),
         np.ldexp(spread.mean_error, exponent) + few() * (np.abs(mean) + np.abs(shift)),

@@ -19,7 +19,8 @@ from ..problem.covariance import (
     covariance_of,
     proved_psd_shift,
 )
-from .moments import WORD, Moments
+from .consistent import check_consistent
+from .moments import WORD, Moments, check_moments
 from .products import ROWS, Gram
 from .same_rows import check_same_rows
 
@@ -113,6 +114,8 @@ class Screened:
     @staticmethod
     def of(moments: Moments, gram: Gram, center: bool = True, scale: bool = False) -> Screened:
         """Make it from sums over all rows: moments of all columns, products of the kept ones."""
+        check_moments(moments, center, scale)
+        check_consistent(moments, gram)
         return screened_of(moments, gram, center, scale)
 
 
@@ -120,6 +123,7 @@ def screened_of(
     moments: Moments, gram: Gram, center: bool, scale: bool, *, consume: bool = False
 ) -> Screened:
     """Do what `Screened.of` does; with `consume`, the matrix overwrites the sums in `gram`."""
+    check_moments(moments, center, scale)
     check_same_rows(moments, gram)
     sums = (
         _exact_sums(moments, gram, center, consume)

@@ -16,11 +16,13 @@ import numpy as np
 from ..problem import parameters
 from ..problem.monitor import Monitor
 from ..problem.saving import write_bytes
-from .moments import Moments
-from .passes import MEMORY_LIMIT, SQUARES, check_moments, memory_bytes, watch_moments
+from .consistent import check_consistent
+from .entries import stored
+from .moments import Moments, check_moments
+from .passes import MEMORY_LIMIT, SQUARES, memory_bytes, watch_moments
 from .products import Gram, check_exact
 from .rows import Rows, Watch
-from .screening import Screened, screened_of
+from .screening import Screened
 from .sources import as_rows
 
 FORMAT = 1  # of the file
@@ -169,8 +171,7 @@ class Sums:
 
     def screened(self, center: bool = True, scale: bool = False) -> Screened:
         """Return the covariance of the kept features, and the variances of all."""
-        check_moments(self.moments, center, scale)
-        return screened_of(self.moments, self.gram, center, scale)
+        return Screened.of(self.moments, self.gram, center, scale)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the sums to a file, in one step, for `load`."""
@@ -190,14 +191,18 @@ class Sums:
         try:
             with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as kept:
                 parts = {name: kept[name] for name in kept.files}
-            if int(parts["format"][0]) != FORMAT:
-                raise ValueError(f"format {int(parts['format'][0])} is unknown")
-            names = tuple(map(str, parts["names"]))
+            if (format := int(stored(parts, "format", np.int64, 1)[0])) != FORMAT:
+                raise ValueError(f"format {format} is unknown")
             moments = Moments.from_arrays(_under("moments_", parts))
             gram = Gram.from_arrays(_under("gram_", parts))
-            _check_shapes(moments, gram, names)
-            last = str(parts["last"][0]) if "last" in parts else ""
-            return Sums(moments, gram, names or None, last)
+            check_consistent(moments, gram)
+            names = _texts(parts, "names")
+            if names and (len(names) != moments.n_features or len({*names}) < len(names)):
+                raise ValueError(
+                    f"{len({*names})} names that differ, for {moments.n_features} columns"
+                )
+            last = _texts(parts, "last") if "last" in parts else ()
+            return Sums(moments, gram, names or None, "".join(last))
         except OSError:
             raise
         except Exception as error:  # whatever else NumPy or the sums find wrong with the bytes
@@ -210,16 +215,10 @@ def _under(prefix: str, parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name.removeprefix(prefix): a for name, a in parts.items() if name.startswith(prefix)}
 
 
-def _check_shapes(moments: Moments, gram: Gram, names: tuple[str, ...]) -> None:
-    """Refuse sums from a file whose parts do not fit one another."""
-    p, m = moments.n_features, gram.columns.size
-    shapes = [a.shape == (p,) for a in (moments.low, moments.high, moments.sums, moments.squares)]
-    shapes += [gram.sums.shape == (m,), gram.second.shape == (m, m), len(names) in (0, p)]
-    shapes += [gram.shift is None or gram.shift.shape == (m,), m > 0 and gram.columns[0] >= 0]
-    if not all(shapes):
-        raise ValueError("its parts do not fit one another")
-    if moments.n_samples < 1 or not np.isfinite(gram.second.astype(np.float64)).all():
-        raise ValueError("it holds no rows, or sums that are not finite")
+def _texts(parts: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
+    if name not in parts or parts[name].ndim != 1 or parts[name].dtype.kind != "U":
+        raise ValueError(f"{name!r} is no list of texts")
+    return tuple(map(str, parts[name]))
 
 
 def rows_to_add(X: Any, sample_weight: Any = None, feature_names: Any = None) -> Rows:
